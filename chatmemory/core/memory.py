@@ -1,0 +1,207 @@
+"""The memory of one conversation, as LangChain4j's users know it.
+
+    memory = MessageWindowChatMemory(id="order-7741", max_messages=20)
+    memory.add(SystemMessage("Be brief."), UserMessage("Where is my parcel?"))
+    memory.messages()
+
+`MessageWindowChatMemory` and `TokenWindowChatMemory` differ in what they count and in nothing else.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+
+from chatmemory.core.exceptions import InvalidValue
+from chatmemory.core.messages import ChatMessage
+from chatmemory.core.policies import DEFAULT_ESTIMATOR, MessageWindow, Policy, TokenWindow
+from chatmemory.core.store import ChatMemoryStore, Decide, TransactionalStore
+from chatmemory.core.tokens import (
+    OpenAiTokenCountEstimator,
+    TokenCountEstimator,
+    count_tokens,
+    family_of,
+)
+from chatmemory.core.windows import (
+    Entry,
+    Transition,
+    Window,
+    admit,
+    refill,
+    visible,
+)
+from chatmemory.core.slot import SingleSlotChatMemoryStore
+
+Limit = int | Callable[[str], int]
+
+
+class ChatMemory(ABC):
+    """A bounded list of messages, kept in a store under `id`.
+
+    The limit is checked on every use; ValueError says so in LangChain4j's words.
+    """
+
+    def __init__(
+        self,
+        id: str,
+        limit: Limit,
+        store: ChatMemoryStore | None,
+        estimator: TokenCountEstimator | None,
+        always_keep_system_message_first: bool,
+    ) -> None:
+        if id is None:
+            raise InvalidValue("id cannot be null")
+        self.id = id
+        self._limit = limit
+        self._store = SingleSlotChatMemoryStore(id) if store is None else store
+        self._estimator = estimator or getattr(self._store, "estimator", None)
+        self._keep_first = bool(always_keep_system_message_first)
+        self._policy()
+
+    def add(self, message: ChatMessage, *more: ChatMessage) -> None:
+        """Add messages one by one; each may make older ones leave.
+
+        When one of them cannot be added, those before it stay added.
+        """
+        for each in (message, *more):
+            self._add(each)
+
+    def extend(self, messages: Iterable[ChatMessage]) -> None:
+        """Add every message of an iterable, one by one."""
+        for message in messages:
+            self._add(message)
+
+    def set(self, messages: Iterable[ChatMessage]) -> None:
+        """Replace the whole list; what exceeds the limit is left out, oldest first."""
+        policy = self._policy()
+        arrivals = [self._entry(message) for message in messages]
+
+        def decide(window: Window) -> Transition:
+            window.count_with(self._family, self._count)
+            return refill(window, arrivals, policy)
+
+        self._transact(decide, reads=False)
+
+    def messages(self) -> list[ChatMessage]:
+        """What the model should see now, within the limit. Reading never writes."""
+        policy = self._policy()
+        window = self._window(self._store.get_messages(self.id))
+        return [entry.message for entry in visible(window, policy) if entry.message is not None]
+
+    def clear(self) -> None:
+        """Forget everything (a store with a history keeps the history)."""
+        self._store.delete_messages(self.id)
+
+    @abstractmethod
+    def _policy(self) -> Policy:
+        """The policy now: asks the limit provider, checks its answer."""
+
+    def _asked_limit(self) -> int:
+        return self._limit(self.id) if callable(self._limit) else self._limit
+
+    def _add(self, message: ChatMessage) -> None:
+        policy = self._policy()
+        if isinstance(self._store, TransactionalStore):
+            self._entry(message)  # counts before the store locks; the number is remembered
+
+        def decide(window: Window) -> Transition:
+            window.count_with(self._family, self._count)
+            return admit(window, self._entry(message), policy, self._policy)
+
+        self._transact(decide)
+
+    def _transact(self, decide: Decide, reads: bool = True) -> None:
+        if isinstance(self._store, TransactionalStore):
+            self._store.transact(self.id, decide)
+            return
+        window = self._window(self._store.get_messages(self.id) if reads else ())
+        transition = decide(window)
+        if not transition.ignored:
+            window.apply(transition)
+            kept = [entry.message for entry in window if entry.message is not None]
+            self._store.update_messages(self.id, kept)
+
+    def _window(self, messages: Iterable[ChatMessage]) -> Window:
+        window = Window(map(self._entry, messages))
+        window.counted_by = self._family
+        return window
+
+    def _entry(self, message: ChatMessage) -> Entry:
+        if not isinstance(message, ChatMessage):
+            raise InvalidValue(f"a memory holds chat messages, not {message!r}")
+        return Entry.of(message, self._count(message))
+
+    @property
+    def _family(self) -> str | None:
+        return family_of(self._estimator) if self._estimator else None
+
+    def _count(self, message: ChatMessage) -> int:
+        return count_tokens(self._estimator, message) if self._estimator else 0
+
+
+class MessageWindowChatMemory(ChatMemory):
+    """Keeps the last `max_messages` messages.
+
+    - A system message, once added, stays; there is one at most. An equal one is ignored, a
+      different one replaces it.
+    - When the window is full the oldest message that is not the head system message leaves.
+    - Results of a tool call leave with the message that called.
+    - `max_messages`: an int, or a callable that gets the memory id and is asked on every use.
+
+    Source of the rules: LangChain4j's MessageWindowChatMemory.
+    """
+
+    def __init__(
+        self,
+        id: str = "default",
+        max_messages: Limit = 20,
+        store: ChatMemoryStore | None = None,
+        always_keep_system_message_first: bool = False,
+    ) -> None:
+        super().__init__(id, max_messages, store, None, always_keep_system_message_first)
+
+    def _policy(self) -> Policy:
+        return MessageWindow(
+            self._asked_limit(),
+            estimator=estimator_name(self._estimator) if self._estimator else DEFAULT_ESTIMATOR,
+            always_keep_system_message_first=self._keep_first,
+        )
+
+
+class TokenWindowChatMemory(ChatMemory):
+    """Keeps as many of the latest messages as fit into `max_tokens`; messages are never cut.
+
+    - The rules for system messages and tool results are MessageWindowChatMemory's.
+    - A message larger than the window leaves at once, and everything before it too.
+    - `max_tokens`: an int, or a callable that gets the memory id and is asked on every use.
+    - Each message is counted once, ever. The estimator must be additive: a list costs what an empty
+      list costs plus the sum of its messages.
+
+    Source of the rules: LangChain4j's TokenWindowChatMemory.
+    """
+
+    def __init__(
+        self,
+        id: str = "default",
+        max_tokens: Limit = 1000,
+        estimator: TokenCountEstimator | None = None,
+        store: ChatMemoryStore | None = None,
+        always_keep_system_message_first: bool = False,
+    ) -> None:
+        self._token_estimator = estimator or OpenAiTokenCountEstimator("gpt-4o")
+        super().__init__(
+            id, max_tokens, store, self._token_estimator, always_keep_system_message_first
+        )
+
+    def _policy(self) -> Policy:
+        return TokenWindow(
+            self._asked_limit(),
+            estimator=estimator_name(self._token_estimator),
+            always_keep_system_message_first=self._keep_first,
+            fixed_overhead=self._token_estimator.estimate_token_count_in_messages(()),
+        )
+
+
+def estimator_name(estimator: TokenCountEstimator) -> str:
+    """What a policy calls an estimator: the model it counts for, else its family."""
+    return getattr(estimator, "model_name", None) or family_of(estimator)

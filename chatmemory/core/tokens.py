@@ -1,0 +1,216 @@
+"""How many tokens a message costs. The numbers are LangChain4j's OpenAiTokenCountEstimator's.
+
+An estimator must be additive: a list costs what an empty list costs, plus the sum of its messages.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import cache
+from typing import Any, Protocol, runtime_checkable
+
+from chatmemory.core.codec import decode_json, write_json
+from chatmemory.core.encodings import encoding
+from chatmemory.core.exceptions import InvalidMessage, UnknownEstimator, UnsupportedMessage
+from chatmemory.core.images import image_tokens
+from chatmemory.core.messages import (
+    AiMessage,
+    ChatMessage,
+    Content,
+    CustomMessage,
+    DetailLevel,
+    Image,
+    ImageContent,
+    SystemMessage,
+    TextContent,
+    ToolExecutionRequest,
+    ToolExecutionResultMessage,
+    UserMessage,
+)
+
+
+@runtime_checkable
+class TokenCountEstimator(Protocol):
+    """Counts tokens; equal messages must count the same, always.
+
+    An optional attribute `family` (str) names all estimators that count alike; numbers counted by one
+    of a family are reused by the others.
+    """
+
+    def estimate_token_count_in_text(self, text: str) -> int: ...
+
+    def estimate_token_count_in_message(self, message: ChatMessage) -> int: ...
+
+    def estimate_token_count_in_messages(self, messages: Iterable[ChatMessage]) -> int: ...
+
+
+# What a message costs beside its texts (LangChain4j's OpenAiTokenCountEstimator).
+PER_MESSAGE = 4
+PER_NAME = 1
+ANY_CALLS = 6
+ONE_CALL = -1
+SEVERAL_CALLS = 15
+PER_CALL = 7
+PER_ARGUMENT = 2
+
+_O200K = re.compile(r"o|gpt-4o|gpt-4\.|gpt-5")
+_CL100K = re.compile(r"gpt-4(-|$)|gpt-3\.5|gpt-35|text-embedding-(3|ada-002)")
+
+
+class OpenAiTokenCountEstimator:
+    """Counts with tiktoken as LangChain4j counts for `model_name`; encodings load offline.
+
+    With `strict`, messages that LangChain4j refuses to count raise UnsupportedMessage. Without, they
+    are estimated: pictures by OpenAI's tile rule (see `images`), other media like a picture of unknown
+    size, custom messages by their attributes, unreadable arguments of several calls by their text.
+
+    Raises UnknownEstimator for a model whose encoding is unknown here.
+    """
+
+    def __init__(self, model_name: str, strict: bool = False) -> None:
+        if not model_name or not model_name.strip():
+            raise UnknownEstimator("modelName cannot be null or blank")
+        self.model_name = model_name
+        self.strict = strict
+        self._encoding = _encoding_name(model_name)
+        self.overhead = 2 if model_name.startswith("o") else 3
+        self._per_ai_message = 2 if model_name.startswith("o4-mini") else 0
+
+    @property
+    def family(self) -> str:
+        """Estimators of one family count every message alike."""
+        return f"openai:{self._encoding}" + ("+2 per AI" if self._per_ai_message else "")
+
+    def estimate_token_count_in_text(self, text: str) -> int:
+        return len(encoding(self._encoding).encode_ordinary(text)) if text else 0
+
+    def estimate_token_count_in_messages(self, messages: Iterable[ChatMessage]) -> int:
+        return self.overhead + sum(map(self.estimate_token_count_in_message, messages))
+
+    def estimate_token_count_in_message(self, message: ChatMessage) -> int:
+        match message:
+            case SystemMessage():
+                return PER_MESSAGE + self.estimate_token_count_in_text(message.text)
+            case UserMessage():
+                name = PER_NAME + self._text(message.name) if message.name is not None else 0
+                return PER_MESSAGE + name + sum(map(self._content, message.contents))
+            case AiMessage():
+                return PER_MESSAGE + self._ai(message)
+            case ToolExecutionResultMessage():
+                return PER_MESSAGE + self._result(message)
+            case CustomMessage() if not self.strict:
+                return PER_MESSAGE + self._text(write_json(message.attributes))
+        raise UnsupportedMessage(f"Unknown message type: {type(message).__name__}")
+
+    def _text(self, text: str | None) -> int:
+        return self.estimate_token_count_in_text(text) if text else 0
+
+    def _content(self, content: Content | None) -> int:
+        match content:
+            case TextContent():
+                return self._text(content.text)
+            case ImageContent() if not self.strict:
+                return image_tokens(content.image, content.detail_level)
+            case None if not self.strict:
+                return 0
+        if self.strict:
+            raise UnsupportedMessage(f"Unknown content type: {type(content).__name__}")
+        return image_tokens(Image(), DetailLevel.AUTO)
+
+    def _result(self, message: ToolExecutionResultMessage) -> int:
+        single = len(message.contents) == 1 and isinstance(message.contents[0], TextContent)
+        if self.strict and not single:
+            raise UnsupportedMessage(
+                "text() cannot be called when contents contains non-text or multiple content "
+                "elements. Use contents() instead."
+            )
+        return sum(map(self._content, message.contents))
+
+    def _ai(self, message: AiMessage) -> int:
+        tokens = self._text(message.text) + self._per_ai_message
+        calls = [call for call in message.tool_execution_requests if call is not None]
+        if not calls:
+            return tokens
+        if len(calls) == 1:
+            (call,) = calls
+            return tokens + ANY_CALLS + ONE_CALL + 2 * self._text(call.name) + self._text(call.arguments)
+        return tokens + ANY_CALLS + SEVERAL_CALLS + sum(map(self._call, calls))
+
+    def _call(self, call: ToolExecutionRequest) -> int:
+        return PER_CALL + self._text(call.name) + self._arguments(call.arguments)
+
+    def _arguments(self, text: str | None) -> int:
+        if text is None or not text.strip():
+            return 0
+        try:
+            arguments = decode_json(text)
+            if not isinstance(arguments, dict):
+                raise InvalidMessage("the arguments of a tool call must be a JSON object")
+        except InvalidMessage as error:
+            if self.strict:
+                raise UnsupportedMessage(str(error)) from error
+            return self._text(text)
+        return sum(
+            PER_ARGUMENT + self._text(name) + self._text(_java_text(value))
+            for name, value in arguments.items()
+        )
+
+
+def _encoding_name(model_name: str) -> str:
+    if _O200K.match(model_name):
+        return "o200k_base"
+    if _CL100K.match(model_name):
+        return "cl100k_base"
+    raise UnknownEstimator(
+        f"Model {model_name!r} is unknown: name an OpenAI model such as gpt-4o, gpt-4.1, gpt-5, "
+        "o3-mini, gpt-4 or gpt-3.5-turbo"
+    )
+
+
+def _java_text(value: Any) -> str:
+    """A JSON value as Java's `toString` prints it: maps as {a=1}, lists as [1, 2]."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{name}={_java_text(each)}" for name, each in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_java_text, value)) + "]"
+    return write_json(value)
+
+
+# By name, and once per message
+
+
+@cache
+def estimator_for(name: str) -> TokenCountEstimator:
+    """The estimator of an OpenAI model. Raises UnknownEstimator."""
+    return OpenAiTokenCountEstimator(name)
+
+
+def family_of(estimator: TokenCountEstimator) -> str:
+    """What a policy calls the way an estimator counts: its `family`, else its class."""
+    kind = type(estimator)
+    return getattr(estimator, "family", None) or f"custom:{kind.__module__}.{kind.__qualname__}"
+
+
+def family_named(name: str) -> str:
+    """The family of the estimator of that name; a custom estimator's name is its family."""
+    return name if name.startswith("custom:") else family_of(estimator_for(name))
+
+
+def count_tokens(estimator: TokenCountEstimator, message: ChatMessage) -> int:
+    """The message's tokens, counted once ever per family and remembered on the message.
+
+    Estimators without a `family` are told apart by identity. Errors are not remembered.
+    """
+    key = getattr(estimator, "family", None) or estimator
+    known: dict[object, int] = message.__dict__.setdefault("_tokens", {})
+    if key not in known:
+        known[key] = estimator.estimate_token_count_in_message(message)
+    return known[key]
+
+
+def remember_tokens(message: ChatMessage, family: str, tokens: int) -> None:
+    """Tell a message what a family counts for it, as a database remembers."""
+    message.__dict__.setdefault("_tokens", {})[family] = tokens

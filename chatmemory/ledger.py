@@ -1,0 +1,574 @@
+"""Turns transitions into rows: the only module that writes conversations.
+
+A `Ledger` is one conversation held open for change. Its `window` is what the core decides on; what
+was decided is recorded as messages, stays and steps, and `flush` writes them at once. Not flushing is
+how a simulation leaves no trace.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from django.utils import timezone
+
+from chatmemory.core.alignment import Alignment, align, reasons
+from chatmemory.core.codec import message_from_json, message_to_json
+from chatmemory.core.exceptions import CorruptRow, InvalidMessage, UnstorableText
+from chatmemory.core.messages import ChatMessage, MessageType, text_of
+from chatmemory.core.policies import Policy
+from chatmemory.core.tokens import family_named
+from chatmemory.core.windows import (
+    Change,
+    Entry,
+    Eviction,
+    Reason,
+    Totals,
+    Transition,
+    Window,
+    total,
+)
+from chatmemory.models import RANK_SPACING, Memory, Message, Stay, Step
+
+HEAD_PAGE = 32
+BATCH = 500
+
+
+@dataclass(frozen=True)
+class Left:
+    """A message that left in a step; `because_seq` is its tool call, or what replaced it."""
+
+    seq: int
+    type: MessageType
+    tokens: int
+    reason: Reason
+    because_seq: int | None = None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one change did. `step` is None when it changed nothing; `seq` is the message added."""
+
+    change: str
+    step: int | None
+    seq: int | None
+    left: tuple[Left, ...]
+    before: Totals
+    after: Totals
+    policy: Policy | None
+
+    @property
+    def ignored(self) -> bool:
+        return self.step is None
+
+
+@dataclass(frozen=True)
+class Said:
+    """A message on its way in, with what its sender says of it."""
+
+    message: ChatMessage
+    client_id: str | None = None
+    said_at: datetime | None = None
+
+
+@dataclass(frozen=True)
+class StayEntry(Entry):
+    """An entry that has a stored stay; its key is the stay's number."""
+
+    seq: int = field(default=0, compare=False)
+    rank: int = field(default=0, compare=False)
+
+
+class StoredWindow(Window):
+    """The open stays of a conversation by rank, read from the database in pages from the head."""
+
+    def __init__(self, memory: Memory) -> None:
+        self._open = Stay.objects.filter(memory=memory, left_step=None).order_by("rank")
+        self._systems: OrderedDict[Entry, None] | None = None
+        totals = Totals(memory.window_count, memory.window_tokens)
+        super().__init__(self._pages(), totals)
+        self.counted_by = family_named(memory.policy_estimator)
+
+    def systems(self) -> Iterator[Entry]:
+        return iter(list(self._known_systems()))
+
+    def count_with(self, family: str | None, count: Callable[[ChatMessage], int]) -> None:
+        if family != self.counted_by:
+            self._fill(list(self._with_messages()))
+            super().count_with(family, count)
+
+    def load_messages(self) -> list[Entry]:
+        """Every entry with its message, in window order."""
+        stored = {entry.key: entry for entry in self._with_messages()}
+        return [entry if entry.message else stored[entry.key] for entry in self]
+
+    def _with_messages(self) -> Iterator[Entry]:
+        for stay in self._open.select_related("message"):
+            yield stay_entry(stay, read_message(stay.message))
+
+    def _pages(self) -> Iterator[Entry]:
+        page: list[Stay] = []
+        size = HEAD_PAGE
+        while True:
+            behind = self._open.filter(rank__gt=page[-1].rank) if page else self._open
+            page = list(behind[:size])
+            yield from map(stay_entry, page)
+            if len(page) < size:
+                return
+            size = min(size * 4, 4096)
+
+    def _known_systems(self) -> OrderedDict[Entry, None]:
+        if self._systems is None:
+            stays = self._open.filter(type=MessageType.SYSTEM).select_related("message")
+            self._systems = OrderedDict(
+                (stay_entry(stay, read_message(stay.message)), None) for stay in stays
+            )
+        return self._systems
+
+    def _place(self, entry: Entry, at_head: bool) -> None:
+        super()._place(entry, at_head)
+        if entry.type is MessageType.SYSTEM:
+            systems = self._known_systems()
+            systems[entry] = None
+            systems.move_to_end(entry, last=not at_head)
+
+    def _discard(self, entry: Entry) -> None:
+        super()._discard(entry)
+        if entry.type is MessageType.SYSTEM:
+            self._known_systems().pop(entry, None)
+
+    def _fill(self, entries: Iterable[Entry]) -> None:
+        super()._fill(entries)
+        if isinstance(entries, Sequence):
+            systems = (entry for entry in entries if entry.type is MessageType.SYSTEM)
+            self._systems = OrderedDict.fromkeys(systems)
+
+
+def stay_entry(stay: Stay, message: ChatMessage | None = None) -> StayEntry:
+    return StayEntry(
+        type=MessageType(stay.type),
+        has_calls=stay.has_calls,
+        tokens=stay.tokens,
+        message=message,
+        key=stay.n,
+        seq=stay.seq,
+        rank=stay.rank,
+    )
+
+
+def read_message(row: Message) -> ChatMessage:
+    """The message of a row. Raises CorruptRow, naming it, when the payload cannot be read."""
+    try:
+        message = message_from_json(row.payload)
+    except InvalidMessage as error:
+        raise CorruptRow(f"message #{row.seq} of {row.memory_id!r} cannot be read: {error}") from error
+    if message is None:
+        raise CorruptRow(f"message #{row.seq} of {row.memory_id!r} is null")
+    return message
+
+
+class Ledger:
+    """One conversation and the rows that its changes will add; every method records one step."""
+
+    def __init__(self, memory: Memory, actor: str = "", now: datetime | None = None) -> None:
+        self.memory = memory
+        self.window = StoredWindow(memory)
+        self._actor = actor
+        self._now = now or timezone.now()
+        self._messages: list[Message] = []
+        self._stays: list[Stay] = []
+        self._steps: list[Step] = []
+        self._newest: dict[object, Stay] = {}
+        self._ended: dict[tuple[int, Reason], list[int]] = defaultdict(list)
+        self._started_at = memory.steps
+
+    @property
+    def is_new(self) -> bool:
+        """Nothing has happened to the conversation yet."""
+        return self.memory.steps == 0
+
+    def keep(self, transition: Transition, said: Said | None = None) -> Outcome:
+        """Record a transition decided on `window`, under the policy that decided it."""
+        if transition.ignored:
+            return self._outcome(transition, None, None, ())
+        self.adopt(transition.policy_before)
+        if transition.change is Change.ADD:
+            return self._add(transition, said)
+        if transition.change is Change.SET:
+            return self.replace(transition)
+        return self._clear(transition)
+
+    def adopt(self, policy: Policy | None, note: str = "") -> Step | None:
+        """Put a policy in force: a step of its own, with a recount when the token family changes.
+
+        The window must have been counted by the new family. A conversation to which nothing has
+        happened takes its first policy silently.
+        """
+        if policy == self.memory.policy:
+            return None
+        recount = policy is not None and family_named(policy.estimator) != family_named(
+            self.memory.policy_estimator
+        )
+        self.memory.policy = policy
+        if self.is_new:
+            return None
+        before = Totals(self.memory.window_count, self.memory.window_tokens)
+        if recount:
+            self._reenter(self._next_step, list(self.window))
+        return self._record(Step.Kind.POLICY, before, total(self.window) if recount else before, note=note)
+
+    def label(self, labels: dict[str, str]) -> Step | None:
+        """Change the labels, as a step; the same labels again are none."""
+        if labels == self.memory.labels:
+            return None
+        self.memory.labels = labels
+        totals = self.window.totals
+        return self._record(Step.Kind.LABELS, totals, totals)
+
+    def replace(self, transition: Transition, by_client: bool = False) -> Outcome:
+        """Record a whole new list: what stayed keeps its stay, the rest comes, leaves or moves.
+
+        With `by_client` the caller decided alone (`update_messages`), and departures get the reason
+        that explains them; otherwise they were SET.
+        """
+        old = self.window.load_messages()
+        new = transition.arrivals
+        payloads = [message_to_json(entry.message) for entry in new]
+        alignment = align([message_to_json(entry.message) for entry in old], payloads)
+        if len(alignment.kept) == len(old) == len(new) and not transition.evictions:
+            return self._outcome(transition, None, None, ())
+        why = dict.fromkeys((old[i] for i in alignment.left(len(old))), Reason.SET)
+        if by_client:
+            why = reasons(old, new, alignment, self.memory.policy)
+        return self._replace(transition, old, payloads, alignment, why, by_client)
+
+    def flush(self) -> None:
+        """Write everything that was recorded. Must run inside the transaction that locked the row."""
+        for (step, reason), numbers in self._ended.items():
+            for start in range(0, len(numbers), BATCH):
+                Stay.objects.filter(
+                    memory=self.memory, n__in=numbers[start : start + BATCH]
+                ).update(left_step=step, reason=reason)
+        Message.objects.bulk_create(self._messages, batch_size=BATCH)
+        Stay.objects.bulk_create(self._stays, batch_size=BATCH)
+        Step.objects.bulk_create(self._steps, batch_size=BATCH)
+        self.memory.updated_at = self._now
+        self.memory.save(force_update=True)
+
+    # Recording
+
+    def _add(self, transition: Transition, said: Said | None) -> Outcome:
+        (arrival,) = transition.arrivals
+        step = self._next_step
+        row = self._say(arrival, said=said)
+        self._enter(step, arrival, row.seq, self._edge_rank(transition.at_head))
+        left = self._leave_all(step, transition.evictions)
+        self.window.apply(transition)
+        self.memory.policy = transition.policy
+        self._record(Step.Kind.ADD, transition.before, transition.after)
+        return self._outcome(transition, step, row.seq, left)
+
+    def _clear(self, transition: Transition) -> Outcome:
+        if not transition.evictions:
+            return self._outcome(transition, None, None, ())
+        step = self._next_step
+        left = self._leave_all(step, transition.evictions)
+        self.window.apply(transition)
+        self._record(Step.Kind.CLEAR, transition.before, transition.after)
+        return self._outcome(transition, step, None, left)
+
+    def _replace(
+        self,
+        transition: Transition,
+        old: Sequence[Entry],
+        payloads: Sequence[str],
+        alignment: Alignment,
+        why: dict[Entry, Reason],
+        by_client: bool,
+    ) -> Outcome:
+        step = self._next_step
+        gone = [(entry, self._seq(entry)) for entry in old]
+        moved = [old[i] for i in alignment.moved.values()]
+        left = self._leave_all(step, [Eviction(entry, reason) for entry, reason in why.items()])
+        self._leave_all(step, [Eviction(entry, Reason.MOVED) for entry in moved])
+        seqs = {j: gone[i][1] for j, i in alignment.moved.items()}
+        seqs |= self._arrive(transition.arrivals, payloads, alignment, by_client)
+        standing = [
+            old[alignment.kept[j]] if j in alignment.kept else entry
+            for j, entry in enumerate(transition.arrivals)
+        ]
+        self._enter_between(step, standing, seqs)
+        stands = dict(zip(transition.arrivals, standing, strict=True))
+        evictions = tuple(
+            replace(e, entry=stands[e.entry], because=stands.get(e.because) if e.because else None)
+            for e in transition.evictions
+        )
+        left += self._leave_all(step, evictions)
+        after = total(standing) if by_client else transition.after
+        self.window.apply(replace(transition, arrivals=tuple(standing), evictions=evictions, after=after))
+        said = [j for j in seqs if j not in alignment.moved]
+        self.memory.ordered_from = self.memory.stays
+        self.memory.oldest = 1
+        kind = Step.Kind.ADD if by_client and _is_an_add(said, left) else Step.Kind.SET
+        self._record(kind, transition.before, self.window.totals, by_client=by_client)
+        return self._outcome(transition, step, seqs[said[0]] if len(said) == 1 else None, left)
+
+    def _arrive(
+        self,
+        arrivals: Sequence[Entry],
+        payloads: Sequence[str],
+        alignment: Alignment,
+        by_client: bool,
+    ) -> dict[int, int]:
+        """Give every new position its message: one that returns, or one that is said now.
+
+        Before the last message that was there already, what nobody ever said is SYNTHETIC: a summary
+        or injected context, not part of the history.
+        """
+        there = {*alignment.kept, *alignment.moved}
+        news = [j for j in range(len(arrivals)) if j not in there]
+        last = max(there, default=-1)
+        first_ever = self.memory.messages == 0
+        inside = [j for j in news if j < last and arrivals[j].type is not MessageType.SYSTEM]
+        back = {} if first_ever else self._returning(inside if by_client else news, payloads)
+        last = last if by_client else max([last, *back])
+        seqs = {}
+        for j in news:
+            if j in back:
+                seqs[j] = back[j]
+                continue
+            said = first_ever or j > last or arrivals[j].type is MessageType.SYSTEM
+            origin = Message.Origin.SAID if said else Message.Origin.SYNTHETIC
+            seqs[j] = self._say(arrivals[j], origin=origin).seq
+        return seqs
+
+    def _returning(self, positions: Sequence[int], payloads: Sequence[str]) -> dict[int, int]:
+        """For positions whose message left earlier: its seq, the latest first, each used once."""
+        wanted = {payloads[j] for j in positions}
+        if not wanted:
+            return {}
+        present = {self._seq(entry) for entry in self.window}
+        away: dict[str, list[int]] = defaultdict(list)
+        rows = Message.objects.filter(memory=self.memory, payload__in=wanted).order_by("seq")
+        for payload, seq in rows.values_list("payload", "seq"):
+            if seq not in present:
+                away[payload].append(seq)
+        return {j: away[payloads[j]].pop() for j in reversed(positions) if away[payloads[j]]}
+
+    def _say(
+        self,
+        entry: Entry,
+        said: Said | None = None,
+        origin: str = Message.Origin.SAID,
+    ) -> Message:
+        assert entry.message is not None
+        self.memory.messages += 1
+        row = Message(
+            memory=self.memory,
+            seq=self.memory.messages,
+            type=entry.type,
+            text=text_of(entry.message),
+            payload=message_to_json(entry.message),
+            tokens=entry.tokens,
+            origin=origin,
+            said_at=(said.said_at if said else None) or self._now,
+            client_id=said.client_id if said else None,
+        )
+        check_storable(row)
+        self._messages.append(row)
+        if origin == Message.Origin.SAID:
+            self.memory.said_count += 1
+            self.memory.history_tokens += entry.tokens
+        return row
+
+    def _enter(self, step: int, entry: Entry, seq: int, rank: int) -> None:
+        self.memory.stays += 1
+        stay = Stay(
+            memory=self.memory,
+            n=self.memory.stays,
+            seq=seq,
+            entered_step=step,
+            rank=rank,
+            type=entry.type,
+            has_calls=entry.has_calls,
+            tokens=entry.tokens,
+        )
+        self._stays.append(stay)
+        self._newest[entry.key] = stay
+
+    def _enter_between(self, step: int, standing: Sequence[Entry], seqs: dict[int, int]) -> None:
+        """Enter new positions among kept ones: midpoints where ranks are free, else re-enter."""
+        ranks = place_ranks([None if j in seqs else self._rank(e) for j, e in enumerate(standing)])
+        for j, (entry, rank) in enumerate(zip(standing, ranks, strict=True)):
+            rank = rank if rank is not None else (self.memory.stays + 1) * RANK_SPACING
+            if j in seqs:
+                self._enter(step, entry, seqs[j], rank)
+            elif rank != self._rank(entry):
+                seq = self._seq(entry)
+                self._leave(step, entry, Reason.MOVED)
+                self._enter(step, entry, seq, rank)
+
+    def _reenter(self, step: int, entries: Sequence[Entry]) -> None:
+        """End every stay and begin another in its place, so that past steps keep their tokens."""
+        for entry in entries:
+            seq, rank = self._seq(entry), self._rank(entry)
+            self._leave(step, entry, Reason.MOVED)
+            self._enter(step, entry, seq, rank)
+
+    def _leave_all(self, step: int, evictions: Iterable[Eviction]) -> tuple[Left, ...]:
+        left = tuple(self._left(eviction) for eviction in evictions)
+        for eviction in evictions:
+            self._leave(step, eviction.entry, eviction.reason)
+        return left
+
+    def _leave(self, step: int, entry: Entry, reason: Reason) -> None:
+        stay = self._newest.get(entry.key)
+        if stay is None:
+            self._ended[step, reason].append(self._number(entry))
+        else:
+            stay.left_step, stay.reason = step, reason
+
+    def _left(self, eviction: Eviction) -> Left:
+        entry, because = eviction.entry, eviction.because
+        return Left(
+            seq=self._seq(entry),
+            type=entry.type,
+            tokens=entry.tokens,
+            reason=eviction.reason,
+            because_seq=self._seq(because) if because else None,
+        )
+
+    def _record(
+        self,
+        kind: str,
+        before: Totals,
+        after: Totals,
+        by_client: bool = False,
+        note: str = "",
+    ) -> Step:
+        memory = self.memory
+        memory.steps += 1
+        memory.window_count, memory.window_tokens = after
+        if after.count <= before.count or not before.count:
+            memory.oldest = self._oldest()
+        step = Step(
+            memory=memory,
+            n=memory.steps,
+            kind=kind,
+            at=self._now,
+            actor=self._actor,
+            by_client=by_client,
+            count_before=before.count,
+            tokens_before=before.tokens,
+            count_after=after.count,
+            tokens_after=after.tokens,
+            history_tokens=memory.history_tokens,
+            messages=memory.messages,
+            said_count=memory.said_count,
+            stays=memory.stays,
+            oldest=memory.oldest,
+            note=note,
+        )
+        step.policy = memory.policy
+        step.policy_estimator = memory.policy_estimator
+        self._steps.append(step)
+        return step
+
+    def _outcome(
+        self, transition: Transition, step: int | None, seq: int | None, left: tuple[Left, ...]
+    ) -> Outcome:
+        return Outcome(
+            transition.change,
+            step,
+            seq,
+            left,
+            transition.before,
+            self.window.totals,
+            self.memory.policy,
+        )
+
+    # Places
+
+    @property
+    def _next_step(self) -> int:
+        return self.memory.steps + 1
+
+    def _number(self, entry: Entry) -> int:
+        stay = self._newest.get(entry.key)
+        return stay.n if stay else _stored(entry).key  # type: ignore[return-value]
+
+    def _seq(self, entry: Entry) -> int:
+        stay = self._newest.get(entry.key)
+        return stay.seq if stay else _stored(entry).seq
+
+    def _rank(self, entry: Entry) -> int:
+        stay = self._newest.get(entry.key)
+        return stay.rank if stay else _stored(entry).rank
+
+    def _edge_rank(self, at_head: bool) -> int:
+        first = next(iter(self.window), None) if at_head else None
+        if first is None:
+            return (self.memory.stays + 1) * RANK_SPACING
+        return self._rank(first) - RANK_SPACING
+
+    def _oldest(self) -> int:
+        """The lowest number of an open stay behind a leading system message, or a bound below it.
+
+        Where stays were last set in an order of the client's own, numbers and ranks disagree up to
+        `ordered_from`, and the bound stays where it was.
+        """
+        entries = iter(self.window)
+        first = next(entries, None)
+        if first is not None and first.type is MessageType.SYSTEM:
+            first = next(entries, None)
+        if first is None:
+            return self.memory.stays + 1
+        number = self._number(first)
+        return number if number > self.memory.ordered_from else self.memory.oldest
+
+
+def _stored(entry: Entry) -> StayEntry:
+    assert isinstance(entry, StayEntry)
+    return entry
+
+
+def _is_an_add(said: Sequence[int], left: Sequence[Left]) -> bool:
+    return len(said) == 1 and all(each.reason is not Reason.SET for each in left)
+
+
+def place_ranks(ranks: Sequence[int | None]) -> list[int | None]:
+    """Fill the gaps (None) between ascending ranks: midpoints, evenly spaced; before the head, below it.
+
+    From the first gap that has no room on, and at the end, None asks for the next free rank.
+    """
+    placed: list[int | None] = list(ranks)
+    known = [j for j, rank in enumerate(ranks) if rank is not None]
+    previous = -1
+    for j in known:
+        gap = j - previous - 1
+        high = ranks[j]
+        assert high is not None
+        low = ranks[previous] if previous >= 0 else high - (gap + 1) * RANK_SPACING
+        assert low is not None
+        if high - low <= gap:
+            return placed[: previous + 1] + [None] * (len(ranks) - previous - 1)
+        for position in range(1, gap + 1):
+            placed[previous + position] = low + (high - low) * position // (gap + 1)
+        previous = j
+    return placed
+
+
+def check_storable(row: Message) -> None:
+    """Raises UnstorableText for NUL and lone surrogates, which PostgreSQL cannot hold."""
+    if "\x00" in row.text:
+        raise UnstorableText("the text holds a NUL character, which no database stores: remove it")
+    try:
+        row.payload.encode()
+        row.text.encode()
+    except UnicodeEncodeError as error:
+        raise UnstorableText(
+            f"the text holds a lone surrogate (U+{ord(error.object[error.start]):04X}), "
+            "which no database stores: send valid Unicode"
+        ) from error

@@ -1,0 +1,223 @@
+"""Four tables that keep a conversation, all keyed by (memory_id, n).
+
+History is append-only (`Message`). Memory is a set of stays (`Stay`): a message is in the window from
+`entered_step` to `left_step`. The ledger (`Step`) numbers every change. `Memory` carries the policy
+and the running totals. Only `ledger.py` writes these rows.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db import models
+from django.db.models import F, Q
+
+from chatmemory.core.messages import MessageType
+from chatmemory.core.policies import DEFAULT_ESTIMATOR, KINDS, Policy, TokenWindow
+from chatmemory.core.windows import Reason
+
+RANK_SPACING = 2**20
+
+
+class PolicyColumns(models.Model):
+    """A policy spread over columns; no kind means that the client decides the window."""
+
+    policy_kind = models.CharField(max_length=32, null=True, blank=True)
+    policy_limit = models.BigIntegerField(null=True, blank=True)
+    policy_estimator = models.CharField(max_length=255, default=DEFAULT_ESTIMATOR)
+    policy_overhead = models.IntegerField(default=0)
+    policy_keep_first = models.BooleanField(default=False)
+
+    class Meta:
+        abstract = True
+
+    @property
+    def policy(self) -> Policy | None:
+        if self.policy_kind is None or self.policy_limit is None:
+            return None
+        kind = KINDS[self.policy_kind]
+        overhead = {"fixed_overhead": self.policy_overhead} if kind is TokenWindow else {}
+        return kind.of(
+            self.policy_limit,
+            estimator=self.policy_estimator,
+            always_keep_system_message_first=self.policy_keep_first,
+            **overhead,
+        )
+
+    @policy.setter
+    def policy(self, policy: Policy | None) -> None:
+        for name, value in policy_columns(policy).items():
+            setattr(self, name, value)
+
+
+def policy_columns(policy: Policy | None) -> dict[str, Any]:
+    """The column values of a policy; without one the estimator stays as it is."""
+    if policy is None:
+        return {"policy_kind": None, "policy_limit": None, "policy_overhead": 0}
+    return {
+        "policy_kind": policy.kind,
+        "policy_limit": policy.limit,
+        "policy_estimator": policy.estimator,
+        "policy_overhead": policy.overhead,
+        "policy_keep_first": policy.always_keep_system_message_first,
+    }
+
+
+class Memory(PolicyColumns):
+    """A conversation. `id` is the caller's own."""
+
+    id = models.CharField(max_length=255, primary_key=True)
+    labels = models.JSONField(default=dict, blank=True)
+    created_at = models.DateTimeField()
+    updated_at = models.DateTimeField()
+
+    # Running totals: how many rows of each kind, what the window holds, what history weighs.
+    steps = models.BigIntegerField(default=0)
+    messages = models.BigIntegerField(default=0, help_text="seq of the newest message row")
+    stays = models.BigIntegerField(default=0, help_text="n of the newest stay")
+    said_count = models.BigIntegerField(default=0, help_text="messages in history")
+    history_tokens = models.BigIntegerField(default=0)
+    window_count = models.BigIntegerField(default=0)
+    window_tokens = models.BigIntegerField(default=0)
+
+    # Where to look for a past window; see Step.oldest and Ledger.
+    oldest = models.BigIntegerField(default=1)
+    ordered_from = models.BigIntegerField(default=0)
+
+    class Meta:
+        verbose_name_plural = "memories"
+        indexes = [
+            models.Index(F("updated_at").desc(), F("id").desc(), name="memory_by_activity"),
+            models.Index("created_at", "id", name="memory_by_creation"),
+        ]
+
+    def __str__(self) -> str:
+        return self.id
+
+    @property
+    def version(self) -> int:
+        """Changes with every step; what If-Match compares."""
+        return self.steps
+
+
+class Message(models.Model):
+    """One message, immutable once said. `payload` is the serializer's exact output."""
+
+    class Origin(models.TextChoices):
+        SAID = "SAID"
+        SYNTHETIC = "SYNTHETIC"
+
+    pk = models.CompositePrimaryKey("memory_id", "seq")
+    memory = models.ForeignKey(Memory, models.CASCADE, related_name="+", db_index=False)
+    seq = models.BigIntegerField()
+    type = models.CharField(max_length=24, choices=[(t.value, t.value) for t in MessageType])
+    text = models.TextField()
+    payload = models.TextField()
+    tokens = models.IntegerField()
+    origin = models.CharField(max_length=9, choices=Origin.choices, default=Origin.SAID)
+    said_at = models.DateTimeField()
+    client_id = models.CharField(max_length=255, null=True, blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                "memory", "client_id", condition=Q(client_id__isnull=False), name="client_id_once"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.memory_id} #{self.seq}"
+
+
+class Stay(models.Model):
+    """The time that a message spends in the window. What eviction asks is copied here."""
+
+    pk = models.CompositePrimaryKey("memory_id", "n")
+    memory = models.ForeignKey(Memory, models.CASCADE, related_name="+", db_index=False)
+    n = models.BigIntegerField()
+    seq = models.BigIntegerField()
+    entered_step = models.BigIntegerField()
+    left_step = models.BigIntegerField(null=True, blank=True)
+    reason = models.CharField(
+        max_length=8, null=True, blank=True, choices=[(r.value, r.value) for r in Reason]
+    )
+    rank = models.BigIntegerField()
+    type = models.CharField(max_length=24)
+    has_calls = models.BooleanField(default=False)
+    pinned = models.BooleanField(default=False)
+    tokens = models.IntegerField()
+
+    message = models.ForeignObject(
+        Message,
+        on_delete=models.DO_NOTHING,
+        from_fields=["memory", "seq"],
+        to_fields=["memory", "seq"],
+        related_name="stays",
+    )
+
+    class Meta:
+        indexes = [
+            models.Index("memory", "rank", condition=Q(left_step__isnull=True), name="stay_open"),
+            models.Index("memory", "left_step", name="stay_left"),
+            models.Index("memory", "seq", name="stay_of_message"),
+            models.Index(
+                "memory", "n", condition=Q(type="SYSTEM") | Q(pinned=True), name="stay_protected"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.memory_id} stay {self.n} of #{self.seq}"
+
+
+class Step(PolicyColumns):
+    """One numbered change of a conversation, gap-free from 1, with the arithmetic it was made by."""
+
+    class Kind(models.TextChoices):
+        ADD = "add"
+        SET = "set"
+        CLEAR = "clear"
+        POLICY = "policy"
+        LABELS = "labels"
+        PIN = "pin"
+        REPAIR = "repair"
+        REDACT = "redact"
+
+    pk = models.CompositePrimaryKey("memory_id", "n")
+    memory = models.ForeignKey(Memory, models.CASCADE, related_name="+", db_index=False)
+    n = models.BigIntegerField()
+    kind = models.CharField(max_length=8, choices=Kind.choices)
+    at = models.DateTimeField()
+    actor = models.CharField(max_length=255, blank=True)
+    by_client = models.BooleanField(
+        default=False, help_text="the caller handed over the whole window; no policy decided"
+    )
+    count_before = models.BigIntegerField()
+    tokens_before = models.BigIntegerField()
+    count_after = models.BigIntegerField()
+    tokens_after = models.BigIntegerField()
+    history_tokens = models.BigIntegerField(help_text="of all messages said so far")
+    messages = models.BigIntegerField(help_text="seq of the newest message row so far")
+    said_count = models.BigIntegerField(help_text="messages in history so far")
+    stays = models.BigIntegerField(help_text="n of the newest stay so far")
+    oldest = models.BigIntegerField(
+        help_text="no open stay has a lower n, a leading system message excepted"
+    )
+    note = models.CharField(max_length=255, blank=True)
+
+    class Meta:
+        indexes = [models.Index(F("at").desc(), name="step_by_time")]
+
+    def __str__(self) -> str:
+        return f"{self.memory_id} step {self.n}"
+
+
+class ApiToken(models.Model):
+    """A bearer token of the REST API. Only its digest is stored."""
+
+    name = models.CharField(max_length=100, unique=True)
+    digest = models.CharField(max_length=64, unique=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+    last_used_at = models.DateTimeField(null=True, blank=True)
+
+    def __str__(self) -> str:
+        return self.name

@@ -1,0 +1,449 @@
+"""Every read, as frozen rows: nothing here is lazy, and nothing writes.
+
+"At step n" means after that step; without a step, now. Step 0 is the empty conversation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+
+from django.db.models import Q, QuerySet
+
+from chatmemory.core.exceptions import MemoryNotFound, MessageNotFound, StepNotFound
+from chatmemory.core.messages import ChatMessage, MessageType
+from chatmemory.core.policies import Policy
+from chatmemory.core.windows import Reason, Totals, Window, overflow
+from chatmemory.ledger import read_message, stay_entry
+from chatmemory.models import Memory, Message, Stay, Step
+
+
+@dataclass(frozen=True)
+class MemoryRow:
+    """A conversation now. `load` is what its limit bounds; None where the client decides."""
+
+    id: str
+    policy: Policy | None
+    labels: dict[str, str]
+    created_at: datetime
+    updated_at: datetime
+    steps: int
+    messages: int
+    said_count: int
+    history_tokens: int
+    window: Totals
+
+    @property
+    def load(self) -> int | None:
+        return self.policy.load(*self.window) if self.policy else None
+
+    @property
+    def version(self) -> int:
+        return self.steps
+
+
+@dataclass(frozen=True)
+class StepRow:
+    """One change: the policy in force, and the window's totals on both sides of it."""
+
+    n: int
+    kind: str
+    at: datetime
+    actor: str
+    by_client: bool
+    policy: Policy | None
+    estimator: str
+    before: Totals
+    after: Totals
+    history_tokens: int
+    said_count: int
+    messages: int
+    stays: int
+    oldest: int
+    note: str
+
+
+@dataclass(frozen=True)
+class StayRow:
+    """One time in the window: from `entered_step` until `left_step` (None: still in)."""
+
+    n: int
+    seq: int
+    entered_step: int
+    left_step: int | None
+    reason: Reason | None
+    tokens: int
+
+    def covers(self, step: int) -> bool:
+        return self.entered_step <= step and (self.left_step is None or self.left_step > step)
+
+
+@dataclass(frozen=True)
+class MessageRow:
+    """A message with its life in the window. MOVED stays are part of one life, see `visits`."""
+
+    seq: int
+    type: MessageType
+    text: str
+    payload: str
+    message: ChatMessage
+    tokens: int
+    origin: str
+    said_at: datetime
+    client_id: str | None
+    stays: tuple[StayRow, ...] = ()
+
+    @property
+    def has_calls(self) -> bool:
+        return self.message.has_tool_execution_requests
+
+    def is_in_window(self, step: int) -> bool:
+        return any(stay.covers(step) for stay in self.stays)
+
+    def departure(self, step: int) -> StayRow | None:
+        """The last stay that ended by `step`, unless the message is in the window then."""
+        if self.is_in_window(step):
+            return None
+        ended = [s for s in self.stays if s.left_step is not None and s.left_step <= step]
+        return ended[-1] if ended else None
+
+    @cached_property
+    def visits(self) -> tuple[tuple[int, int | None, Reason | None], ...]:
+        """(entered, left, reason) of each unbroken time in the window."""
+        visits: list[tuple[int, int | None, Reason | None]] = []
+        entered: int | None = None
+        for stay in self.stays:
+            entered = stay.entered_step if entered is None else entered
+            if stay.reason is not Reason.MOVED:
+                visits.append((entered, stay.left_step, stay.reason))
+                entered = None
+        return tuple(visits)
+
+
+@dataclass(frozen=True)
+class WindowRow:
+    """A message in the window, counted by the family that was in force."""
+
+    seq: int
+    stay: int
+    entered_step: int
+    type: MessageType
+    tokens: int
+    text: str
+    payload: str
+    message: ChatMessage
+
+
+@dataclass(frozen=True)
+class WindowView:
+    """The window at a step as the model sees it. `beyond` is stored but over a lowered limit: it is
+    not shown to the model, and leaves at the next add."""
+
+    memory_id: str
+    step: int
+    policy: Policy | None
+    rows: tuple[WindowRow, ...]
+    beyond: tuple[WindowRow, ...]
+
+    @cached_property
+    def totals(self) -> Totals:
+        return Totals(len(self.rows), sum(row.tokens for row in self.rows))
+
+    @property
+    def load(self) -> int | None:
+        return self.policy.load(*self.totals) if self.policy else None
+
+    @property
+    def messages(self) -> list[ChatMessage]:
+        return [row.message for row in self.rows]
+
+
+@dataclass(frozen=True)
+class Departure:
+    """A message that left at a step. `because_seq` is the tool call it went with, or its successor."""
+
+    seq: int
+    type: MessageType
+    has_calls: bool
+    tokens: int
+    text: str
+    message: ChatMessage
+    reason: Reason
+    entered_step: int
+    because_seq: int | None
+
+
+@dataclass(frozen=True)
+class StepView:
+    """A step with what came in and what left, in the order in which it happened."""
+
+    step: StepRow
+    arrivals: tuple[MessageRow, ...]
+    departures: tuple[Departure, ...]
+    moved: int
+
+
+@dataclass(frozen=True)
+class Page:
+    """Messages of the history in order of seq; the flags tell whether more lie on either side."""
+
+    rows: tuple[MessageRow, ...]
+    has_earlier: bool
+    has_later: bool
+
+
+# Conversations
+
+
+def memory(memory_id: str) -> MemoryRow:
+    """Raises MemoryNotFound."""
+    return memory_row(_memory(memory_id))
+
+
+def memory_row(row: Memory) -> MemoryRow:
+    return MemoryRow(
+        id=row.pk,
+        policy=row.policy,
+        labels=row.labels,
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+        steps=row.steps,
+        messages=row.messages,
+        said_count=row.said_count,
+        history_tokens=row.history_tokens,
+        window=Totals(row.window_count, row.window_tokens),
+    )
+
+
+def _memory(memory_id: str) -> Memory:
+    row = Memory.objects.filter(pk=memory_id).first()
+    if row is None:
+        raise MemoryNotFound(f"no conversation has the id {memory_id!r}")
+    return row
+
+
+# The window
+
+
+def open_messages(memory_id: str) -> list[ChatMessage]:
+    """The open stays in order, untrimmed; [] for an unknown id (the store protocol's get)."""
+    stays = Stay.objects.filter(memory_id=memory_id, left_step=None).order_by("rank")
+    return [read_message(stay.message) for stay in stays.select_related("message")]
+
+
+def window(memory_id: str, at: int | None = None) -> WindowView:
+    """The window after step `at`. Raises MemoryNotFound, StepNotFound."""
+    row = _memory(memory_id)
+    if at is None:
+        return _view(memory_id, row.steps, row.policy, _open_stays(memory_id))
+    if at == 0:
+        return _view(memory_id, 0, row.policy, ())
+    step = _step(memory_id, at)
+    return _view(memory_id, at, step.policy, _stays_at(step))
+
+
+def _open_stays(memory_id: str) -> QuerySet[Stay]:
+    stays = Stay.objects.filter(memory_id=memory_id, left_step=None)
+    return stays.order_by("rank").select_related("message")
+
+
+def _stays_at(step: Step) -> QuerySet[Stay]:
+    """The stays open after a step: a range of numbers, and the protected ones below it."""
+    at, oldest = step.n, step.oldest
+    protected = Q(type=MessageType.SYSTEM) | Q(pinned=True)
+    stays = Stay.objects.filter(memory_id=step.memory_id, n__lte=step.stays, entered_step__lte=at)
+    stays = stays.filter(Q(left_step=None) | Q(left_step__gt=at))
+    return stays.filter(Q(n__gte=oldest) | protected).order_by("rank").select_related("message")
+
+
+def _view(
+    memory_id: str, step: int, policy: Policy | None, stays: Iterable[Stay]
+) -> WindowView:
+    stays = list(stays)
+    hidden: set[object] = set()
+    if policy:
+        entries = Window(map(stay_entry, stays))
+        hidden = {eviction.entry.key for eviction in overflow(entries, policy)}
+    rows = [(stay.n in hidden, _window_row(stay)) for stay in stays]
+    return WindowView(
+        memory_id,
+        step,
+        policy,
+        rows=tuple(row for is_hidden, row in rows if not is_hidden),
+        beyond=tuple(row for is_hidden, row in rows if is_hidden),
+    )
+
+
+def _window_row(stay: Stay) -> WindowRow:
+    return WindowRow(
+        seq=stay.seq,
+        stay=stay.n,
+        entered_step=stay.entered_step,
+        type=MessageType(stay.type),
+        tokens=stay.tokens,
+        text=stay.message.text,
+        payload=stay.message.payload,
+        message=read_message(stay.message),
+    )
+
+
+# The history
+
+
+def history(
+    memory_id: str,
+    *,
+    at: int | None = None,
+    before: int | None = None,
+    after: int | None = None,
+    around: int | None = None,
+    size: int = 50,
+) -> Page:
+    """What was said by step `at`, a page of it in order of seq.
+
+    The last `size` messages; or those `before` a seq, `after` a seq, or `around` one. Raises
+    MemoryNotFound, StepNotFound.
+    """
+    row = _memory(memory_id)
+    newest = row.messages if at is None else _step(memory_id, at).messages if at else 0
+    said = Message.objects.filter(
+        memory_id=memory_id, seq__lte=newest, origin=Message.Origin.SAID
+    )
+    if after is not None:
+        found = list(said.filter(seq__gt=after).order_by("seq")[:size])
+    else:
+        edge = before if before is not None else newest + 1
+        if around is not None:
+            ahead = said.filter(seq__gte=around).order_by("seq")[: size // 2 + 1]
+            edge = max([seq for (seq,) in ahead.values_list("seq")], default=newest) + 1
+        found = list(said.filter(seq__lt=edge).order_by("-seq")[:size])[::-1]
+    first, last = (found[0].seq, found[-1].seq) if found else (0, newest)
+    return Page(
+        rows=_with_stays(memory_id, found),
+        has_earlier=said.filter(seq__lt=first).exists(),
+        has_later=said.filter(seq__gt=last).exists() if found else False,
+    )
+
+
+def message(memory_id: str, seq: int) -> MessageRow:
+    """One message with its stays. Raises MemoryNotFound, MessageNotFound."""
+    row = Message.objects.filter(memory_id=memory_id, seq=seq).first()
+    if row is None:
+        _memory(memory_id)
+        raise MessageNotFound(f"{memory_id!r} has no message #{seq}")
+    return _with_stays(memory_id, [row])[0]
+
+
+def _with_stays(memory_id: str, rows: Sequence[Message]) -> tuple[MessageRow, ...]:
+    stays: dict[int, list[StayRow]] = {row.seq: [] for row in rows}
+    found = Stay.objects.filter(memory_id=memory_id, seq__in=list(stays)).order_by("n")
+    for stay in found if rows else ():
+        stays[stay.seq].append(_stay_row(stay))
+    return tuple(_message_row(row, stays[row.seq]) for row in rows)
+
+
+def _message_row(row: Message, stays: Iterable[StayRow] = ()) -> MessageRow:
+    return MessageRow(
+        seq=row.seq,
+        type=MessageType(row.type),
+        text=row.text,
+        payload=row.payload,
+        message=read_message(row),
+        tokens=row.tokens,
+        origin=row.origin,
+        said_at=row.said_at,
+        client_id=row.client_id,
+        stays=tuple(stays),
+    )
+
+
+def _stay_row(stay: Stay) -> StayRow:
+    return StayRow(
+        n=stay.n,
+        seq=stay.seq,
+        entered_step=stay.entered_step,
+        left_step=stay.left_step,
+        reason=Reason(stay.reason) if stay.reason else None,
+        tokens=stay.tokens,
+    )
+
+
+# The ledger
+
+
+def step(memory_id: str, n: int) -> StepView:
+    """A step with arrivals and departures. Raises MemoryNotFound, StepNotFound."""
+    row = _step(memory_id, n)
+    before = Step.objects.filter(memory_id=memory_id, n=n - 1).values_list("stays", flat=True)
+    entered = Stay.objects.filter(
+        memory_id=memory_id, n__gt=before.first() or 0, n__lte=row.stays
+    ).order_by("n")
+    left = Stay.objects.filter(memory_id=memory_id, left_step=n).order_by("rank")
+    moved = {stay.seq for stay in left.filter(reason=Reason.MOVED)}
+    arrived = [stay.message for stay in entered.select_related("message") if stay.seq not in moved]
+    departed = list(left.exclude(reason=Reason.MOVED).select_related("message"))
+    return StepView(
+        step=step_row(row),
+        arrivals=_with_stays(memory_id, arrived),
+        departures=tuple(_departures(departed, arrived)),
+        moved=len(moved),
+    )
+
+
+def steps(memory_id: str, *, after: int = 0, size: int = 50) -> list[StepRow]:
+    """Steps in order, beginning behind `after`. Raises MemoryNotFound."""
+    _memory(memory_id)
+    rows = Step.objects.filter(memory_id=memory_id, n__gt=after).order_by("n")[:size]
+    return [step_row(row) for row in rows]
+
+
+def step_row(row: Step) -> StepRow:
+    return StepRow(
+        n=row.n,
+        kind=row.kind,
+        at=row.at,
+        actor=row.actor,
+        by_client=row.by_client,
+        policy=row.policy,
+        estimator=row.policy_estimator,
+        before=Totals(row.count_before, row.tokens_before),
+        after=Totals(row.count_after, row.tokens_after),
+        history_tokens=row.history_tokens,
+        said_count=row.said_count,
+        messages=row.messages,
+        stays=row.stays,
+        oldest=row.oldest,
+        note=row.note,
+    )
+
+
+def _step(memory_id: str, n: int) -> Step:
+    row = Step.objects.filter(memory_id=memory_id, n=n).first()
+    if row is None:
+        known = _memory(memory_id).steps
+        raise StepNotFound(f"{memory_id!r} has steps 0 to {known}, and no step {n}")
+    return row
+
+
+def _departures(stays: Sequence[Stay], arrived: Sequence[Message]) -> Iterable[Departure]:
+    """By rank, which is the order of eviction; a result names the evicted call before it."""
+    call: int | None = None
+    system = next((row.seq for row in arrived if row.type == MessageType.SYSTEM), None)
+    for stay in stays:
+        reason = Reason(stay.reason)
+        if stay.has_calls:
+            call = stay.seq
+        because = {Reason.ORPHANED: call, Reason.REPLACED: system}.get(reason)
+        yield Departure(
+            seq=stay.seq,
+            type=MessageType(stay.type),
+            has_calls=stay.has_calls,
+            tokens=stay.tokens,
+            text=stay.message.text,
+            message=read_message(stay.message),
+            reason=reason,
+            entered_step=stay.entered_step,
+            because_seq=because,
+        )

@@ -1,0 +1,1 @@
+"""Places where a memory's messages live. Each module is one implementation of `ChatMemoryStore`."""

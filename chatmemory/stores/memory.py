@@ -1,0 +1,37 @@
+"""Stores that keep messages in this process and lose them with it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from chatmemory.core.messages import ChatMessage
+from chatmemory.core.slot import SingleSlotChatMemoryStore
+from chatmemory.core.store import ChatMemoryStore, Decide
+from chatmemory.core.windows import Transition
+
+__all__ = ["InMemoryChatMemoryStore", "SingleSlotChatMemoryStore"]
+
+
+class InMemoryChatMemoryStore(ChatMemoryStore):
+    """Any number of memories, one slot each; safe to share between threads."""
+
+    def __init__(self) -> None:
+        self._slots: dict[str, SingleSlotChatMemoryStore] = {}
+
+    def get_messages(self, memory_id: str) -> list[ChatMessage]:
+        slot = self._slots.get(memory_id)
+        return slot.get_messages(memory_id) if slot else []
+
+    def update_messages(self, memory_id: str, messages: Sequence[ChatMessage]) -> None:
+        self._slot(memory_id).update_messages(memory_id, messages)
+
+    def delete_messages(self, memory_id: str) -> None:
+        slot = self._slots.get(memory_id)
+        if slot:
+            slot.delete_messages(memory_id)
+
+    def transact(self, memory_id: str, decide: Decide) -> Transition:
+        return self._slot(memory_id).transact(memory_id, decide)
+
+    def _slot(self, memory_id: str) -> SingleSlotChatMemoryStore:
+        return self._slots.setdefault(memory_id, SingleSlotChatMemoryStore(memory_id))

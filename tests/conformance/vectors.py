@@ -1,0 +1,270 @@
+"""Replays the operation sequences that the real Java classes printed; see FORMAT.md."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import deque
+from collections.abc import Iterable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from chatmemory import (
+    ChatMemory,
+    ChatMemoryStore,
+    CustomMessage,
+    InMemoryChatMemoryStore,
+    MessageWindowChatMemory,
+    SystemMessage,
+    TextContent,
+    TokenWindowChatMemory,
+    ToolExecutionResultMessage,
+    UserMessage,
+    message_from_json,
+)
+from chatmemory.core.messages import AiMessage, ChatMessage
+from chatmemory.core.windows import Change
+
+FOLDER = Path(__file__).parent
+
+
+@cache
+def vectors() -> dict[str, Any]:
+    loaded: dict[str, Any] = json.loads((FOLDER / "vectors.json").read_text())
+    return loaded
+
+
+@cache
+def pool() -> list[ChatMessage]:
+    compact = {"ensure_ascii": False, "separators": (",", ":")}
+    return [message_from_json(json.dumps(line, **compact)) for line in vectors()["pool"]]
+
+
+def sequences() -> list[dict[str, Any]]:
+    """All but those that feed null, which Python refuses by type."""
+    return [each for each in vectors()["sequences"] if "null" not in each.get("tags", ())]
+
+
+class TableEstimator:
+    """FORMAT.md's deterministic estimator."""
+
+    def __init__(self, per_message: int, per_request: int, div: int, strict: bool) -> None:
+        self.per_message, self.per_request = per_message, per_request
+        self.div, self.strict = div, strict
+
+    def estimate_token_count_in_text(self, text: str | None) -> int:
+        return math.ceil(len(text) / self.div) if text else 0
+
+    def estimate_token_count_in_messages(self, messages: Iterable[ChatMessage]) -> int:
+        return self.per_request + sum(map(self.estimate_token_count_in_message, messages))
+
+    def estimate_token_count_in_message(self, message: ChatMessage) -> int:
+        text = self.estimate_token_count_in_text
+        cost = self.per_message
+        match message:
+            case SystemMessage():
+                return cost + text(message.text)
+            case UserMessage():
+                name = 0 if message.name is None else 1 + text(message.name)
+                return cost + name + sum(map(self._content, message.contents))
+            case AiMessage():
+                calls = message.tool_execution_requests
+                return cost + text(message.text) + sum(
+                    7 + text(call.name) + text(call.arguments) for call in calls
+                )
+            case ToolExecutionResultMessage():
+                return cost + sum(map(self._content, message.contents)) + text(message.tool_name)
+        assert isinstance(message, CustomMessage)
+        if self.strict:
+            raise ValueError("unsupported message")
+        return cost + 5
+
+    def _content(self, content: object) -> int:
+        if isinstance(content, TextContent):
+            return self.estimate_token_count_in_text(content.text)
+        if self.strict:
+            raise ValueError("unsupported content")
+        return 85
+
+
+class Limit:
+    """A limit provider whose answers the sequence scripts."""
+
+    def __init__(self, value: int | None) -> None:
+        self.value = value
+        self.queue: deque[int | None] = deque()
+
+    def __call__(self, memory_id: str) -> int | None:
+        return self.queue.popleft() if self.queue else self.value
+
+
+class RecordingStore(ChatMemoryStore):
+    """The three plain methods over any store; counts calls, records lists, fails on request."""
+
+    def __init__(self, inner: ChatMemoryStore) -> None:
+        self.inner = inner
+        self.fail_get = self.fail_update = False
+        self.start()
+
+    def start(self) -> None:
+        self.calls = [0, 0, 0]
+        self.updates: list[list[ChatMessage]] = []
+
+    def get_messages(self, memory_id: str) -> list[ChatMessage]:
+        self.calls[0] += 1
+        if self.fail_get:
+            self.fail_get = False
+            raise RuntimeError("store read failed")
+        return self.inner.get_messages(memory_id)
+
+    def update_messages(self, memory_id: str, messages: Sequence[ChatMessage]) -> None:
+        self.calls[1] += 1
+        self.updates.append(list(messages))
+        if self.fail_update:
+            self.fail_update = False
+            raise RuntimeError("store write failed")
+        self.inner.update_messages(memory_id, messages)
+
+    def delete_messages(self, memory_id: str) -> None:
+        self.calls[2] += 1
+        self.inner.delete_messages(memory_id)
+
+
+class FailingTransactStore(RecordingStore):
+    """The same over `transact`: a failing read or write leaves the store as it was."""
+
+    def transact(self, memory_id: str, decide: Any) -> Any:
+        def observed(window: Any) -> Any:
+            transition = decide(window)
+            if self.fail_get and transition.change is Change.ADD:
+                self.fail_get = False
+                raise RuntimeError("store read failed")
+            if self.fail_update and not transition.ignored:
+                self.fail_update = False
+                raise RuntimeError("store write failed")
+            return transition
+
+        return self.inner.transact(memory_id, observed)  # type: ignore[attr-defined]
+
+
+class Replay:
+    """One sequence against one store; `run` raises AssertionError at the first difference."""
+
+    def __init__(
+        self, sequence: dict[str, Any], store: RecordingStore, memory_id: str = "default"
+    ) -> None:
+        self.sequence, self.store, self.id = sequence, store, memory_id
+        self.messages = [pool()[i] for i in sequence["use"]]
+        config = sequence["cfg"]
+        self.limit = Limit(config["max"])
+        self.content = self.decode(config.get("init", ""))
+        if "init" in config:
+            store.inner.update_messages(memory_id, self.content)
+        self.memory = self.build(config)
+
+    def build(self, config: dict[str, Any]) -> ChatMemory:
+        limit: Any = self.limit if config["dynamic"] else config["max"]
+        options: dict[str, Any] = {"store": self.store}
+        if config["keep_first"] is not None:
+            options["always_keep_system_message_first"] = config["keep_first"]
+        if config["kind"] == "message":
+            return MessageWindowChatMemory(self.id, limit, **options)
+        return TokenWindowChatMemory(self.id, limit, TableEstimator(**config["est"]), **options)
+
+    def decode(self, items: str) -> list[ChatMessage]:
+        positions: list[int] = []
+        for item in items.split():
+            first, _, last = item.partition("-")
+            positions += range(int(first), int(last or first) + 1)
+        return [self.messages[position] for position in positions]
+
+    def run(self) -> int:
+        """Replays every operation; the number of those compared."""
+        compared = 0
+        for number, operation in enumerate(self.sequence["ops"]):
+            if operation["o"] == "set_var" and not operation["l"]:
+                continue  # Python's `set` takes one iterable: a call without messages has no twin
+            self.check(operation, f"{self.sequence['id']} operation {number} {operation}")
+            compared += 1
+        return compared
+
+    def check(self, operation: dict[str, Any], where: str) -> None:
+        self.store.start()
+        raised = self.perform(operation)
+        expected = operation["x"][1] if "x" in operation else None
+        assert raised == expected, where
+        lists = [self.decode(each) for each in operation.get("u", ())]
+        if not isinstance(self.store, FailingTransactStore):
+            assert self.store.calls == operation["c"][:3], where
+            assert self.store.updates == lists, where
+        if operation["o"] == "clear":
+            self.content = []
+        accepted = lists[:-1] if operation.get("rej") else lists
+        if accepted:
+            self.content = accepted[-1]
+        self.probe(operation, where)
+
+    def perform(self, operation: dict[str, Any]) -> str | None:
+        try:
+            self.call(operation)
+        except (ValueError, RuntimeError) as error:
+            return str(error)
+        return None
+
+    def call(self, operation: dict[str, Any]) -> None:
+        memory = self.memory
+        match operation["o"]:
+            case "add":
+                memory.add(self.messages[operation["i"]])
+            case "add_all":
+                memory.extend(iter(self.decode(operation["l"])))
+            case "add_var":
+                messages = self.decode(operation["l"])
+                if messages:
+                    memory.add(*messages)
+            case "set" | "set_var":
+                memory.set(self.decode(operation["l"]))
+            case "set_iter":
+                memory.set(iter(self.decode(operation["l"])))
+            case "clear":
+                memory.clear()
+            case "read":
+                memory.messages()
+            case "limit":
+                self.limit.value = operation["n"]
+            case "limit_queue":
+                self.limit.queue = deque(operation["q"])
+            case "ext":
+                self.content = self.decode(operation["l"])
+                self.store.inner.update_messages(self.id, self.content)
+            case "fail_get":
+                self.store.fail_get = True
+            case "fail_update":
+                self.store.fail_update = True
+            case unknown:
+                raise AssertionError(unknown)
+
+    def probe(self, operation: dict[str, Any], where: str) -> None:
+        """What a read gives now; it uses neither the queue nor the flags of the sequence."""
+        queue, self.limit.queue = self.limit.queue, deque()
+        flags = self.store.fail_get, self.store.fail_update
+        self.store.fail_get = self.store.fail_update = False
+        try:
+            if "mx" in operation:
+                assert self.perform({"o": "read"}) == operation["mx"][1], where
+            else:
+                seen = operation["m"]
+                expected = self.content if seen == "=" else self.decode(seen)
+                assert self.memory.messages() == expected, where
+        finally:
+            self.limit.queue = queue
+            self.store.fail_get, self.store.fail_update = flags
+
+
+def plain() -> RecordingStore:
+    return RecordingStore(InMemoryChatMemoryStore())
+
+
+def transactional() -> RecordingStore:
+    return FailingTransactStore(InMemoryChatMemoryStore())
