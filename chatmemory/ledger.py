@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from chatmemory.core.alignment import Alignment, align, reasons
 from chatmemory.core.codec import message_from_json, message_to_json
-from chatmemory.core.exceptions import CorruptRow, InvalidMessage, UnstorableText
+from chatmemory.core.exceptions import CorruptRow, InvalidMessage, InvalidValue, UnstorableText
 from chatmemory.core.messages import ChatMessage, MessageType, text_of
 from chatmemory.core.policies import Policy
 from chatmemory.core.tokens import family_named
@@ -95,6 +95,8 @@ class StoredWindow(Window):
         return iter(list(self._known_systems()))
 
     def count_with(self, family: str | None, count: Callable[[ChatMessage], int]) -> None:
+        if family is None:
+            raise InvalidValue("this store counts tokens: a store that wraps it needs its `estimator`")
         if family != self.counted_by:
             self._fill(list(self._with_messages()))
             super().count_with(family, count)
@@ -200,24 +202,28 @@ class Ledger:
             return self.replace(transition)
         return self._clear(transition)
 
-    def adopt(self, policy: Policy | None, note: str = "") -> Step | None:
+    def adopt(
+        self, policy: Policy | None, estimator: str | None = None, note: str = ""
+    ) -> Step | None:
         """Put a policy in force: a step of its own, with a recount when the token family changes.
 
-        The window must have been counted by the new family. A conversation to which nothing has
-        happened takes its first policy silently.
+        Without a policy the client decides, and `estimator` counts. The window must have been counted
+        by the new family. A conversation to which nothing has happened takes its policy silently.
         """
-        if policy == self.memory.policy:
+        memory = self.memory
+        estimator = policy.estimator if policy else estimator or memory.policy_estimator
+        if policy == memory.policy and estimator == memory.policy_estimator:
             return None
-        recount = policy is not None and family_named(policy.estimator) != family_named(
-            self.memory.policy_estimator
-        )
-        self.memory.policy = policy
+        recount = family_named(estimator) != family_named(memory.policy_estimator)
+        memory.policy = policy
+        memory.policy_estimator = estimator
         if self.is_new:
             return None
-        before = Totals(self.memory.window_count, self.memory.window_tokens)
+        before = Totals(memory.window_count, memory.window_tokens)
         if recount:
             self._reenter(self._next_step, list(self.window))
-        return self._record(Step.Kind.POLICY, before, total(self.window) if recount else before, note=note)
+        after = total(self.window) if recount else before
+        return self._record(Step.Kind.POLICY, before, after, note=note)
 
     def label(self, labels: dict[str, str]) -> Step | None:
         """Change the labels, as a step; the same labels again are none."""

@@ -15,6 +15,7 @@ from django.db.models import Q, QuerySet
 from chatmemory.core.exceptions import MemoryNotFound, MessageNotFound, StepNotFound
 from chatmemory.core.messages import ChatMessage, MessageType
 from chatmemory.core.policies import Policy
+from chatmemory.core.tokens import family_named, remember_tokens
 from chatmemory.core.windows import Reason, Totals, Window, overflow
 from chatmemory.ledger import read_message, stay_entry
 from chatmemory.models import Memory, Message, Stay, Step
@@ -228,9 +229,18 @@ def _memory(memory_id: str) -> Memory:
 
 
 def open_messages(memory_id: str) -> list[ChatMessage]:
-    """The open stays in order, untrimmed; [] for an unknown id (the store protocol's get)."""
-    stays = Stay.objects.filter(memory_id=memory_id, left_step=None).order_by("rank")
-    return [read_message(stay.message) for stay in stays.select_related("message")]
+    """The open stays in order, untrimmed; [] for an unknown id (the store protocol's get).
+
+    Each message remembers its stored token count, so that a reader need not count again.
+    """
+    named = Memory.objects.filter(pk=memory_id).values_list("policy_estimator", flat=True).first()
+    family = family_named(named) if named else ""
+    messages = []
+    for stay in _open_stays(memory_id):
+        message = read_message(stay.message)
+        remember_tokens(message, family, stay.tokens)
+        messages.append(message)
+    return messages
 
 
 def window(memory_id: str, at: int | None = None) -> WindowView:

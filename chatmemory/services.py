@@ -27,7 +27,7 @@ from chatmemory.core.codec import message_to_json
 from chatmemory.core.messages import ChatMessage
 from chatmemory.core.policies import Policy
 from chatmemory.core.store import Decide
-from chatmemory.core.tokens import count_tokens, estimator_for, family_named
+from chatmemory.core.tokens import count_tokens, estimator_for, family_named, is_known
 from chatmemory.core.windows import Entry, Transition, Window, admit, clear, refill, visible
 from chatmemory.ledger import Ledger, Outcome, Said
 from chatmemory.models import Memory, Message
@@ -159,6 +159,7 @@ def update_window(memory_id: str, messages: Sequence[ChatMessage], *, actor: str
     """
     _count_ahead(memory_id, messages)
     with _locked(memory_id, actor=actor, create=True) as ledger:
+        _ensure_countable(ledger)
         arrivals = _entries(ledger.memory, messages)
         return ledger.replace(refill(ledger.window, arrivals, None), by_client=True)
 
@@ -325,10 +326,22 @@ def _entries(memory: Memory, messages: Iterable[ChatMessage]) -> list[Entry]:
 
 def _count_ahead(memory_id: str, messages: Iterable[ChatMessage]) -> None:
     """Tokenise outside the lock. Should the policy change in between, `_entries` counts again."""
-    name = Memory.objects.filter(pk=check_id(memory_id)).values_list("policy_estimator", flat=True)
-    count = _counter(name.first() or configuration().ESTIMATOR)
+    names = Memory.objects.filter(pk=check_id(memory_id)).values_list("policy_estimator", flat=True)
+    name = names.first()
+    count = _counter(name if name and is_known(name) else configuration().ESTIMATOR)
     for message in messages:
         count(message)
+
+
+def _ensure_countable(ledger: Ledger) -> None:
+    """A list from the client is kept even where a custom estimator, and so the policy, is unknown.
+
+    The client decides from then on; a memory with that estimator puts its policy back in force.
+    """
+    name, ours = ledger.memory.policy_estimator, configuration().ESTIMATOR
+    if not is_known(name):
+        ledger.window.count_with(family_named(ours), _counter(ours))
+        ledger.adopt(None, estimator=ours, note=f"{name} cannot count here")
 
 
 def _recount(ledger: Ledger, policy: Policy) -> None:

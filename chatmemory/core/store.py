@@ -38,7 +38,8 @@ class TransactionalStore(Protocol):
     """A store that can hold still while a decision is made.
 
     `transact` locks the memory, hands its window to `decide`, keeps the outcome and returns it. If
-    `decide` raises, nothing is kept.
+    `decide` raises, nothing is kept. A store that shows tokens has an `estimator` too, by which
+    memories without one of their own count.
     """
 
     def transact(self, memory_id: str, decide: Decide) -> Transition: ...

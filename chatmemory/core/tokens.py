@@ -188,6 +188,15 @@ def estimator_for(name: str) -> TokenCountEstimator:
     return OpenAiTokenCountEstimator(name)
 
 
+def is_known(name: str) -> bool:
+    """Whether `estimator_for` finds an estimator of that name."""
+    try:
+        estimator_for(name)
+    except UnknownEstimator:
+        return False
+    return True
+
+
 def family_of(estimator: TokenCountEstimator) -> str:
     """What a policy calls the way an estimator counts: its `family`, else its class."""
     kind = type(estimator)

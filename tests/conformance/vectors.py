@@ -104,6 +104,7 @@ class RecordingStore(ChatMemoryStore):
 
     def __init__(self, inner: ChatMemoryStore) -> None:
         self.inner = inner
+        self.estimator = getattr(inner, "estimator", None)
         self.fail_get = self.fail_update = False
         self.start()
 

@@ -1,0 +1,288 @@
+"""Replays a conversation through the core and compares the outcome with what is stored.
+
+Every step that a policy decided is decided again: which stays end, why, in which order, with which
+totals. Steps that a client decided (`by_client`) are checked for consistency only. Rows are compared in
+the order of the ledger, so the first contradiction is the first row that went wrong.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from chatmemory.core.exceptions import CorruptRow
+from chatmemory.core.messages import MessageType, text_of
+from chatmemory.core.policies import Policy
+from chatmemory.core.tokens import count_tokens, estimator_for, is_known
+from chatmemory.core.windows import (
+    Reason,
+    Totals,
+    Transition,
+    Window,
+    admit,
+    clear,
+    refill,
+    total,
+)
+from chatmemory.ledger import StayEntry, read_message, stay_entry
+from chatmemory.models import Memory, Message, Stay, Step
+
+
+@dataclass(frozen=True)
+class Contradiction:
+    """A stored row that the replay contradicts."""
+
+    memory_id: str
+    row: str
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.memory_id!r}: {self.row}: {self.what}"
+
+
+class _Contradicted(Exception):
+    def __init__(self, row: object, what: str) -> None:
+        self.row, self.what = _name(row), what
+        super().__init__(what)
+
+
+def verify(memory_id: str) -> Contradiction | None:
+    """The first row of a conversation that its replay contradicts; None when all is well."""
+    memory = Memory.objects.get(pk=memory_id)
+    try:
+        _Replay(memory).run()
+    except _Contradicted as found:
+        return Contradiction(memory_id, found.row, found.what)
+    except CorruptRow as error:
+        return Contradiction(memory_id, "a message", str(error))
+    return None
+
+
+class _Replay:
+    def __init__(self, memory: Memory) -> None:
+        self.memory = memory
+        rows = {"memory": memory}
+        self.messages = list(Message.objects.filter(**rows).order_by("seq"))
+        self.stays = list(Stay.objects.filter(**rows).order_by("n"))
+        self.steps = list(Step.objects.filter(**rows).order_by("n"))
+        self.entered: dict[int, list[Stay]] = defaultdict(list)
+        self.left: dict[int, list[Stay]] = defaultdict(list)
+        self.window = Window()
+        self.newest_rank: int | None = None
+        self.said = Totals()
+        self.rows_so_far = (0, 0)
+
+    def run(self) -> None:
+        self.check_numbers()
+        self.check_messages()
+        self.check_stays()
+        policy = self.steps[0].policy if self.steps else None
+        for step in self.steps:
+            self.replay(step, policy)
+            policy = step.policy
+        self.check_memory(policy)
+
+    def check_numbers(self) -> None:
+        for name, rows, last in (
+            ("message", self.messages, self.memory.messages),
+            ("stay", self.stays, self.memory.stays),
+            ("step", self.steps, self.memory.steps),
+        ):
+            numbers = [_number(row) for row in rows]
+            missing = next((n for n, found in enumerate(numbers, 1) if n != found), len(rows) + 1)
+            if numbers != list(range(1, last + 1)):
+                raise _Contradicted(f"{name} {missing}", f"is missing, of {last} by the counter")
+
+    def check_messages(self) -> None:
+        for row in self.messages:
+            message = read_message(row)
+            _expect(row, "type", row.type, message.type.value)
+            _expect(row, "text", row.text, text_of(message))
+
+    def check_stays(self) -> None:
+        first: dict[int, Stay] = {}
+        for stay in self.stays:
+            if not 1 <= stay.seq <= len(self.messages):
+                raise _Contradicted(stay, f"is of message #{stay.seq}, which does not exist")
+            self.check_stay(stay, self.messages[stay.seq - 1])
+            first.setdefault(stay.seq, stay)
+            self.entered[stay.entered_step].append(stay)
+            if stay.left_step is not None:
+                self.left[stay.left_step].append(stay)
+        for row in self.messages:
+            if row.seq not in first:
+                raise _Contradicted(row, "never entered the window: it has no stay")
+            _expect(row, "tokens", row.tokens, first[row.seq].tokens)
+
+    def check_stay(self, stay: Stay, row: Message) -> None:
+        steps = len(self.steps)
+        if not 1 <= stay.entered_step <= (stay.left_step or steps) <= steps:
+            raise _Contradicted(stay, f"lasts from step {stay.entered_step} to {stay.left_step}")
+        if (stay.left_step is None) != (stay.reason is None):
+            raise _Contradicted(stay, f"left at {stay.left_step} for the reason {stay.reason}")
+        message = read_message(row)
+        _expect(stay, "type", stay.type, row.type)
+        _expect(stay, "has_calls", stay.has_calls, message.has_tool_execution_requests)
+        name = self.steps[stay.entered_step - 1].policy_estimator
+        if is_known(name):
+            _expect(stay, "tokens", stay.tokens, count_tokens(estimator_for(name), message))
+
+    # Steps
+
+    def replay(self, step: Step, policy_before: Policy | None) -> None:
+        _expect(step, "count before", step.count_before, self.window.totals.count)
+        _expect(step, "tokens before", step.tokens_before, self.window.totals.tokens)
+        self.expect_rows(step)
+        if step.by_client or step.kind not in (Step.Kind.ADD, Step.Kind.SET, Step.Kind.CLEAR):
+            self.follow(step)
+        elif step.kind == Step.Kind.ADD:
+            self.decide_add(step, policy_before)
+        elif step.kind == Step.Kind.SET:
+            self.decide_set(step)
+        else:
+            self.compare(step, clear(self.window, step.policy))
+        _expect(step, "count after", step.count_after, self.window.totals.count)
+        _expect(step, "tokens after", step.tokens_after, self.window.totals.tokens)
+        self.check_oldest(step)
+
+    def expect_rows(self, step: Step) -> None:
+        """The counters of rows and of history that the step recorded."""
+        messages, stays = self.rows_so_far
+        stays += len(self.entered[step.n])
+        new = [stay.seq for stay in self.entered[step.n] if stay.seq > messages]
+        for seq in new:
+            row = self.messages[seq - 1]
+            if row.origin == Message.Origin.SAID:
+                self.said = Totals(self.said.count + 1, self.said.tokens + row.tokens)
+        self.rows_so_far = messages + len(new), stays
+        _expect(step, "messages", step.messages, messages + len(new))
+        _expect(step, "stays", step.stays, stays)
+        _expect(step, "said_count", step.said_count, self.said.count)
+        _expect(step, "history_tokens", step.history_tokens, self.said.tokens)
+
+    def decide_add(self, step: Step, policy_before: Policy | None) -> None:
+        arrived = self.entered[step.n]
+        policy = step.policy
+        if len(arrived) != 1 or policy is None or policy_before is None:
+            raise _Contradicted(step, f"adds {len(arrived)} messages under {policy}")
+        arrival = self.entry(arrived[0])
+        transition = admit(self.window, arrival, policy_before, lambda: policy)
+        if transition.ignored:
+            raise _Contradicted(step, f"adds #{arrived[0].seq}, which the policy ignores")
+        self.check_rank(arrived[0], transition)
+        self.compare(step, transition)
+
+    def check_rank(self, stay: Stay, transition: Transition) -> None:
+        first = next(iter(self.window), None)
+        if transition.at_head and isinstance(first, StayEntry) and stay.rank >= first.rank:
+            raise _Contradicted(stay, f"rank {stay.rank} is not below the head's {first.rank}")
+        if not transition.at_head:
+            if self.newest_rank is not None and stay.rank <= self.newest_rank:
+                raise _Contradicted(stay, f"rank {stay.rank} is not above {self.newest_rank}")
+            self.newest_rank = stay.rank
+
+    def decide_set(self, step: Step) -> None:
+        """What stood after the list was set is trimmed again."""
+        trimmed = (Reason.CAPACITY, Reason.ORPHANED)
+        gone = {s.n for s in self.left[step.n] if s.reason not in trimmed}
+        for stay in self.left[step.n]:
+            if stay.reason not in (*trimmed, Reason.SET, Reason.MOVED):
+                raise _Contradicted(stay, f"was set aside for the reason {stay.reason}")
+        standing = self.standing(step, gone)
+        transition = refill(self.window, standing, step.policy)
+        others = {n: reason for n, reason in self.stored_departures(step).items() if n in gone}
+        self.compare(step, transition, others)
+        self.newest_rank = max((entry.rank for entry in standing), default=self.newest_rank)
+
+    def follow(self, step: Step) -> None:
+        """Take the stored changes as given, and check that they can have happened."""
+        open_stays = {entry.key for entry in self.window}
+        for stay in self.left[step.n]:
+            if stay.n not in open_stays and stay.entered_step != step.n:
+                raise _Contradicted(stay, f"left at step {step.n}, when it was not in the window")
+        standing = self.standing(step, {stay.n for stay in self.left[step.n]})
+        if step.kind in (Step.Kind.POLICY, Step.Kind.LABELS):
+            _expect(step, "count after", step.count_after, len(standing))
+        self.window = Window(standing)
+        self.newest_rank = max((entry.rank for entry in standing), default=self.newest_rank)
+
+    def standing(self, step: Step, gone: Iterable[int]) -> list[StayEntry]:
+        gone = set(gone)
+        entries = [entry for entry in self.window if isinstance(entry, StayEntry)]
+        entries += [self.entry(stay) for stay in self.entered[step.n]]
+        return sorted((e for e in entries if e.key not in gone), key=lambda entry: entry.rank)
+
+    def compare(
+        self, step: Step, transition: Transition, others: dict[int, Reason] | None = None
+    ) -> None:
+        """Hold the decided departures against the stored ones, then move the window along."""
+        decided = {e.entry.key: e.reason for e in transition.evictions} | (others or {})
+        stored = self.stored_departures(step)
+        for n in sorted({*map(_key, decided), *stored}):
+            expected, found = decided.get(n), stored.get(n)
+            if expected != found:
+                raise _Contradicted(
+                    self.stays[n - 1],
+                    f"at step {step.n} the replay says {expected or 'it stays'}, "
+                    f"stored is {found or 'it stays'}",
+                )
+        self.window.apply(transition)
+
+    def stored_departures(self, step: Step) -> dict[int, Reason]:
+        return {stay.n: Reason(stay.reason) for stay in self.left[step.n]}
+
+    def entry(self, stay: Stay) -> StayEntry:
+        return stay_entry(stay, read_message(self.messages[stay.seq - 1]))
+
+    def check_oldest(self, step: Step) -> None:
+        if step.oldest > step.stays + 1:
+            raise _Contradicted(step, f"oldest {step.oldest} lies beyond its stays")
+        if not self.left[step.n] and not step.kind == Step.Kind.SET:
+            return
+        for position, entry in enumerate(self.window):
+            if position == 0 and entry.type is MessageType.SYSTEM:
+                continue
+            if _key(entry.key) < step.oldest:
+                raise _Contradicted(step, f"oldest is {step.oldest}, but stay {entry.key} is open")
+            if step.kind == Step.Kind.ADD:
+                return
+
+    def check_memory(self, policy: Policy | None) -> None:
+        memory = self.memory
+        _expect(memory, "window_count", memory.window_count, self.window.totals.count)
+        _expect(memory, "window_tokens", memory.window_tokens, self.window.totals.tokens)
+        _expect(memory, "said_count", memory.said_count, self.said.count)
+        _expect(memory, "history_tokens", memory.history_tokens, self.said.tokens)
+        if self.steps:
+            _expect(memory, "policy", memory.policy, policy)
+            _expect(memory, "oldest", memory.oldest, self.steps[-1].oldest)
+        if total(self.window) != self.window.totals:
+            raise _Contradicted(memory, "the window's totals do not add up")
+
+
+def _expect(row: object, what: str, found: object, expected: object) -> None:
+    if found != expected:
+        raise _Contradicted(row, f"{what} is {found!r}, the replay says {expected!r}")
+
+
+def _name(row: object) -> str:
+    match row:
+        case Message():
+            return f"message #{row.seq}"
+        case Stay():
+            return f"stay {row.n} of message #{row.seq}"
+        case Step():
+            return f"step {row.n}"
+        case Memory():
+            return "the conversation's counters"
+    return str(row)
+
+
+def _number(row: Message | Stay | Step) -> int:
+    return row.seq if isinstance(row, Message) else row.n
+
+
+def _key(key: object) -> int:
+    assert isinstance(key, int)
+    return key

@@ -1,0 +1,12 @@
+from django.contrib import admin
+from django.urls import include, path
+
+urlpatterns = [
+    path("admin/", admin.site.urls),
+    path("api/", include("chatmemory.api.urls")),
+    path("", include("inspector.urls")),
+]
+
+handler403 = "inspector.views.errors.forbidden"
+handler404 = "inspector.views.errors.not_found"
+handler500 = "inspector.views.errors.server_error"
