@@ -28,7 +28,16 @@ from chatmemory.core.messages import ChatMessage
 from chatmemory.core.policies import Policy
 from chatmemory.core.store import Decide
 from chatmemory.core.tokens import count_tokens, estimator_for, family_named, is_known
-from chatmemory.core.windows import Entry, Transition, Window, admit, clear, refill, visible
+from chatmemory.core.windows import (
+    Entry,
+    Totals,
+    Transition,
+    admit,
+    clear,
+    refill,
+    total,
+    visible,
+)
 from chatmemory.ledger import Ledger, Outcome, Said
 from chatmemory.models import Memory, Message
 
@@ -41,10 +50,10 @@ Sayable = ChatMessage | Said
 
 @dataclass(frozen=True)
 class Simulation:
-    """What would happen: the outcomes, and the seqs and totals of the window that would remain."""
+    """What would happen: one outcome per message, and the totals of the window that would remain."""
 
     outcomes: tuple[Outcome, ...]
-    window: tuple[Entry, ...]
+    totals: Totals
     policy: Policy
 
 
@@ -202,7 +211,7 @@ def simulate(
         ledger.adopt(policy)
     in_force = _required(ledger.memory)
     outcomes = admit_all(ledger, [Said(message) for message in messages])
-    return Simulation(tuple(outcomes), tuple(visible(ledger.window, in_force)), in_force)
+    return Simulation(tuple(outcomes), total(visible(ledger.window, in_force)), in_force)
 
 
 def admit_all(ledger: Ledger, said: Iterable[Said]) -> list[Outcome]:

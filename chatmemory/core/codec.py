@@ -247,6 +247,16 @@ def decode_json(text: str) -> Any:
         raise InvalidMessage(f"not valid JSON: {error}") from error
 
 
+def load_json(text: str) -> Any:
+    """The one JSON value of a text, and nothing behind it. Raises InvalidMessage."""
+    try:
+        return _DECODER.decode(text)
+    except RecursionError as error:
+        raise InvalidMessage("the JSON is nested too deeply") from error
+    except ValueError as error:
+        raise InvalidMessage(f"not valid JSON: {error}") from error
+
+
 def _pairs(pairs: list[tuple[str, Any]]) -> _Object:
     found = _Object(pairs)
     found.type_twice = len(found) < len(pairs) and sum(name == "type" for name, _ in pairs) > 1

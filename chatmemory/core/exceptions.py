@@ -5,7 +5,8 @@ ChatMemoryError
 │   ├── InvalidMessage                      a message whose values or JSON the law refuses
 │   ├── UnsupportedMessage                  the estimator cannot count this message
 │   ├── UnknownEstimator                    no estimator goes by that name here
-│   └── UnstorableText                      NUL or a lone surrogate: no database can hold it
+│   ├── UnstorableText                      NUL or a lone surrogate: no database can hold it
+│   └── UnreadableTranscript                a transcript that breaks its format; names the message
 ├── MemoryNotFound (also a LookupError)     no conversation has this id
 ├── MessageNotFound (also a LookupError)    the conversation has no such message
 ├── StepNotFound (also a LookupError)       the conversation has no such step
@@ -71,3 +72,12 @@ class DuplicateClientId(ChatMemoryError):
 
 class CorruptRow(ChatMemoryError):
     """A stored row that cannot be read; the message names the row."""
+
+
+class UnreadableTranscript(InvalidValue):
+    """A transcript whose message at `index` (from 0) breaks its format; -1 for the whole."""
+
+    def __init__(self, index: int, why: str) -> None:
+        self.index = index
+        self.why = why
+        super().__init__(f"message {index + 1}: {why}" if index >= 0 else why)

@@ -162,6 +162,7 @@ SPECTACULAR_SETTINGS = {
     "DESCRIPTION": "Chat memory with LangChain4j's semantics, the whole history and a ledger.",
     "VERSION": "1",
     "SERVE_INCLUDE_SCHEMA": False,
+    "SCHEMA_PATH_PREFIX": "/api/v1",
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
 }

@@ -1,0 +1,56 @@
+# The two commands that matter: `make run` and `make test`.
+
+PYTHON ?= python3
+PORT ?= 8000
+VENV := .venv
+BIN := $(VENV)/bin
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PIP_ROOT_USER_ACTION := ignore
+
+.PHONY: run install test check format lock clean
+
+run: install
+	@$(BIN)/python manage.py migrate --verbosity 0
+	@$(BIN)/python manage.py load_demo
+	@$(BIN)/python manage.py serve --port $(PORT)
+
+install: $(VENV)/installed
+
+test: $(VENV)/installed-dev
+	$(BIN)/pytest -n auto --dist worksteal $(ARGS)
+
+check: $(VENV)/installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/djlint --quiet --check --lint templates
+	$(BIN)/python manage.py makemigrations --check --dry-run
+	$(BIN)/python manage.py check
+
+format: $(VENV)/installed-dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+	$(BIN)/djlint --quiet --reformat templates
+
+lock: $(VENV)/installed-dev
+	for name in requirements requirements-dev; do \
+	  $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url \
+	    --no-emit-find-links --no-header --python-version 3.11 $$name.in -o $$name.txt; \
+	done
+
+clean:
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "chatmemory needs Python 3.11 or newer: make run PYTHON=python3.11"; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || \
+	  { echo "Python's venv is missing. On Debian and Ubuntu: apt-get install python3-venv"; rm -rf $(VENV); exit 1; }
+
+$(VENV)/installed: requirements.txt | $(VENV)/bin/python
+	@$(BIN)/pip install --quiet --no-compile --require-hashes -r requirements.txt
+	@touch $@
+
+$(VENV)/installed-dev: requirements-dev.txt | $(VENV)/installed
+	@$(BIN)/pip install --quiet --no-compile --require-hashes -r requirements-dev.txt
+	@touch $@

@@ -1,0 +1,48 @@
+"""Memory ids in URLs: any id is one path segment.
+
+A-Z a-z 0-9 - _ stand for themselves, a dot too unless the id is "." or "..", and every other byte of the
+UTF-8 form is ~XX: `acme/7` is `acme~2F7`.
+"""
+
+from __future__ import annotations
+
+import re
+
+from django.urls import register_converter
+
+_BYTE = re.compile(r"~([0-9A-Fa-f]{2})|[A-Za-z0-9._-]")
+_PLAIN = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.")
+
+
+def address(memory_id: str) -> str:
+    """The path segment of an id."""
+    if memory_id in (".", ".."):
+        return memory_id.replace(".", "~2E")
+    return "".join(
+        character if character in _PLAIN else "".join(f"~{b:02X}" for b in character.encode())
+        for character in memory_id
+    )
+
+
+def memory_id_at(segment: str) -> str:
+    """The id of a path segment. Raises ValueError for what no id is written as."""
+    pieces = list(_BYTE.finditer(segment))
+    if sum(len(piece[0]) for piece in pieces) != len(segment):
+        raise ValueError(f"{segment!r} is no address of a memory id")
+    raw = (bytes.fromhex(piece[1]) if piece[1] else piece[0].encode() for piece in pieces)
+    return b"".join(raw).decode()
+
+
+class MemoryIdConverter:
+    """`<memory:memory_id>` in URL patterns; segments that name no id match nothing."""
+
+    regex = "[A-Za-z0-9._~-]+"
+
+    def to_python(self, value: str) -> str:
+        return memory_id_at(value)
+
+    def to_url(self, value: str) -> str:
+        return address(value)
+
+
+register_converter(MemoryIdConverter, "memory")

@@ -1,0 +1,92 @@
+"""Transcript files into conversations: each in one transaction, one step per message, once."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from chatmemory import services
+from chatmemory.core.codec import messages_to_json
+from chatmemory.core.exceptions import ChatMemoryError, MemoryExists
+from chatmemory.core.policies import Policy
+from chatmemory.formats import Loss, Reading, Refused, Transcript
+from chatmemory.models import Memory
+
+DIGEST_LABEL = "import_digest"
+
+
+@dataclass(frozen=True)
+class Imported:
+    """One conversation of a file: stored now, there already, or refused for a reason."""
+
+    memory_id: str
+    messages: int = 0
+    already: bool = False
+    refused: str = ""
+    losses: tuple[Loss, ...] = ()
+
+
+@dataclass
+class Report:
+    """What became of a file."""
+
+    format: str
+    results: list[Imported] = field(default_factory=list)
+    refused: list[Refused] = field(default_factory=list)
+
+    def add(self, result: Imported) -> None:
+        self.results.append(result)
+        if result.refused:
+            self.refused.append(Refused(result.memory_id, result.refused))
+
+    @property
+    def stored(self) -> list[Imported]:
+        return [result for result in self.results if result.messages]
+
+    @property
+    def already(self) -> int:
+        return sum(result.already for result in self.results)
+
+    @property
+    def lost(self) -> Counter[str]:
+        """How often each kind of thing was lost."""
+        return Counter(loss.what for result in self.stored for loss in result.losses)
+
+
+def import_all(
+    reading: Reading, policy: Policy, prefix: str = "", actor: str = ""
+) -> Iterator[Imported]:
+    """Import every transcript of a file, yielding as it goes. Ids are prefix + name.
+
+    A conversation that was imported before is left alone; one that exists with other content is
+    refused. A refusal stores nothing of that conversation, and the others go on.
+    """
+    names: Counter[str] = Counter()
+    for transcript in reading.transcripts:
+        name = transcript.name or ""
+        names[name] += 1
+        again = f"-{names[name]}" if names[name] > 1 else ""
+        yield _import(f"{prefix}{name}{again}", transcript, policy, actor)
+
+
+def _import(memory_id: str, transcript: Transcript, policy: Policy, actor: str) -> Imported:
+    digest = _digest(transcript)
+    try:
+        services.import_conversation(
+            memory_id, transcript.messages, policy, labels={DIGEST_LABEL: digest}, actor=actor
+        )
+    except MemoryExists as error:
+        labels = Memory.objects.values_list("labels", flat=True).get(pk=memory_id)
+        if labels.get(DIGEST_LABEL) == digest:
+            return Imported(memory_id, already=True)
+        return Imported(memory_id, refused=str(error))
+    except ChatMemoryError as error:
+        return Imported(memory_id, refused=str(error))
+    return Imported(memory_id, len(transcript.messages), losses=transcript.losses)
+
+
+def _digest(transcript: Transcript) -> str:
+    written = messages_to_json(transcript.messages)
+    return hashlib.sha256(written.encode("utf-8", "surrogatepass")).hexdigest()[:16]

@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from rich.console import Console
+from rich.progress import track
+
+from chatmemory.core.exceptions import InvalidValue
+from chatmemory.core.policies import Policy, policy_from_text
+from chatmemory.formats import FORMATS, Reading, read_transcripts
+from chatmemory.importing import Report, import_all
+
+SHOWN = 20
+
+
+class Command(BaseCommand):
+    help = "Import conversations from transcript files, one step per message. Running it again is safe."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("files", nargs="+", metavar="FILE", type=Path)
+        parser.add_argument("--format", default="auto", choices=["auto", *FORMATS])
+        parser.add_argument("--policy", default="message_window:20", help="or token_window:1000")
+        parser.add_argument("--prefix", help="of the new ids; default: the file's name and a dash")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        policy = self.policy(options["policy"])
+        reports = []
+        for file in options["files"]:
+            prefix = options["prefix"]
+            prefix = f"{file.name.partition('.')[0]}-" if prefix is None else prefix
+            reports.append(self.import_file(file, options["format"], policy, prefix))
+        if any(report.refused for report in reports):
+            raise CommandError("some conversations were refused; the others are stored")
+
+    def policy(self, text: str) -> Policy:
+        try:
+            return policy_from_text(text)
+        except InvalidValue as error:
+            raise CommandError(str(error)) from error
+
+    def import_file(self, file: Path, format: str, policy: Policy, prefix: str) -> Report:
+        reading = self.read(file, format)
+        report = Report(reading.format, refused=list(reading.refused))
+        results = import_all(reading, policy, prefix, actor="import_transcripts")
+        progress = track(
+            results,
+            description=file.name,
+            total=len(reading.transcripts),
+            console=Console(stderr=True),
+        )
+        for result in progress:
+            report.add(result)
+        self.summarise(file, report)
+        return report
+
+    def read(self, file: Path, format: str) -> Reading:
+        try:
+            return read_transcripts(file.read_bytes(), format)
+        except OSError as error:
+            raise CommandError(f"{file}: {error.strerror}") from error
+        except InvalidValue as error:
+            raise CommandError(f"{file}: {error}") from error
+
+    def summarise(self, file: Path, report: Report) -> None:
+        messages = sum(result.messages for result in report.stored)
+        self.stdout.write(
+            f"{file.name} ({report.format}): {len(report.stored):,} conversations with "
+            f"{messages:,} messages imported, {report.already:,} there already, "
+            f"{len(report.refused):,} refused"
+        )
+        for what, times in report.lost.most_common():
+            self.stdout.write(f"  lost {times:,} times: {what}")
+        for refused in report.refused[:SHOWN]:
+            self.stderr.write(f"  refused {refused.where}: {refused.why}")
+        if len(report.refused) > SHOWN:
+            self.stderr.write(f"  and {len(report.refused) - SHOWN:,} more")
