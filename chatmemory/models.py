@@ -15,6 +15,7 @@ from django.db.models import F, Q
 from chatmemory.core.messages import MessageType
 from chatmemory.core.policies import DEFAULT_ESTIMATOR, KINDS, Policy, TokenWindow
 from chatmemory.core.windows import Reason
+from chatmemory.querysets import MemoryQuerySet
 
 RANK_SPACING = 2**20
 
@@ -83,6 +84,8 @@ class Memory(PolicyColumns):
     # Where to look for a past window; see Step.oldest and Ledger.
     oldest = models.BigIntegerField(default=1)
     ordered_from = models.BigIntegerField(default=0)
+
+    objects = MemoryQuerySet.as_manager()
 
     class Meta:
         verbose_name_plural = "memories"

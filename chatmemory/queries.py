@@ -5,14 +5,23 @@
 
 from __future__ import annotations
 
+import base64
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
+from typing import Any
 
-from django.db.models import Q, QuerySet
+from django.db.models import Count, F, Q, QuerySet, Sum
+from django.db.models.functions import Left
 
-from chatmemory.core.exceptions import MemoryNotFound, MessageNotFound, StepNotFound
+from chatmemory.core.exceptions import (
+    InvalidValue,
+    MemoryNotFound,
+    MessageNotFound,
+    StepNotFound,
+)
 from chatmemory.core.messages import ChatMessage, MessageType
 from chatmemory.core.policies import Policy
 from chatmemory.core.tokens import family_named, remember_tokens
@@ -203,6 +212,11 @@ def memory(memory_id: str) -> MemoryRow:
     return memory_row(_memory(memory_id))
 
 
+def any_memory() -> bool:
+    """Whether there is any conversation."""
+    return Memory.objects.exists()
+
+
 def memory_row(row: Memory) -> MemoryRow:
     return MemoryRow(
         id=row.pk,
@@ -223,6 +237,235 @@ def _memory(memory_id: str) -> Memory:
     if row is None:
         raise MemoryNotFound(f"no conversation has the id {memory_id!r}")
     return row
+
+
+# The fleet
+
+
+@dataclass(frozen=True)
+class Overview:
+    """A page of conversations, and cursors to the pages beside it."""
+
+    rows: tuple[OverviewRow, ...]
+    total: int
+    newer: str | None
+    older: str | None
+
+
+@dataclass(frozen=True)
+class OverviewRow:
+    """A conversation with the newest thing said, and its window's load over the last steps."""
+
+    memory: MemoryRow
+    snippet: str
+    loads: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """Headline numbers since a moment."""
+
+    conversations: int
+    active: int
+    forgotten: int
+    forgotten_in: int
+    reach: int
+
+
+@dataclass(frozen=True)
+class FeedItem:
+    """A message that left memory, lately and anywhere."""
+
+    memory_id: str
+    at: datetime
+    step: int
+    seq: int
+    type: MessageType
+    has_calls: bool
+    text: str
+    reason: Reason
+
+
+SPARK_STEPS = 40
+ORDERINGS: dict[str, Any] = {
+    "activity": F("updated_at"),
+    "forgotten": F("said_count") - F("window_count"),
+    "said": F("said_count"),
+}
+
+
+def overview(
+    *,
+    search: str = "",
+    policy: str = "",
+    active_since: datetime | None = None,
+    ordering: str = "activity",
+    older_than: str = "",
+    newer_than: str = "",
+    size: int = 25,
+) -> Overview:
+    """A page of conversations, the highest of `ordering` first. Raises InvalidValue for a bad cursor."""
+    rows = Memory.objects.all()
+    rows = rows.containing(search) if search else rows
+    rows = rows.with_policy(policy) if policy else rows
+    rows = rows.filter(updated_at__gte=active_since) if active_since else rows
+    total = rows.count()
+    rows = rows.annotate(ordered_by=ORDERINGS[ordering])
+    upwards = bool(newer_than)
+    if older_than or newer_than:
+        value, pk = _read_cursor(older_than or newer_than)
+        side = "gt" if upwards else "lt"
+        beyond = Q(**{f"ordered_by__{side}": value}) | Q(ordered_by=value, **{f"pk__{side}": pk})
+        rows = rows.filter(beyond)
+    keys = ("ordered_by", "pk") if upwards else ("-ordered_by", "-pk")
+    found = list(rows.order_by(*keys)[: size + 1])
+    more, found = len(found) > size, found[:size]
+    if upwards:
+        found.reverse()
+    return Overview(
+        rows=_overview_rows(found),
+        total=total,
+        newer=_cursor(found[0]) if found and (more if upwards else older_than) else None,
+        older=_cursor(found[-1]) if found and (more or upwards) else None,
+    )
+
+
+def fleet(since: datetime) -> Fleet:
+    """Headline numbers: how many conversations, what was forgotten, how far memory reaches."""
+    active = Memory.objects.filter(updated_at__gte=since)
+    adds = Step.objects.filter(at__gte=since, kind=Step.Kind.ADD)
+    adds = adds.alias(left=F("count_before") + 1 - F("count_after")).filter(left__gt=0)
+    left = adds.aggregate(sum=Sum("left"), memories=Count("memory_id", distinct=True))
+    reaching = active.filter(window_count__gt=0).order_by("window_count")
+    middle = reaching.count() // 2
+    reach = reaching.values_list("window_count", flat=True)[middle : middle + 1]
+    return Fleet(
+        conversations=Memory.objects.count(),
+        active=active.count(),
+        forgotten=left["sum"] or 0,
+        forgotten_in=left["memories"],
+        reach=next(iter(reach), 0),
+    )
+
+
+def feed(size: int = 12) -> list[FeedItem]:
+    """What left memory last, the latest first."""
+    adds = Step.objects.filter(kind=Step.Kind.ADD, count_after__lte=F("count_before"))
+    steps = list(adds.order_by("-at", "memory_id", "-n")[:size])
+    if not steps:
+        return []
+    ended = Q()
+    for row in steps:
+        ended |= Q(memory_id=row.memory_id, left_step=row.n)
+    at = {(row.memory_id, row.n): row.at for row in steps}
+    stays = Stay.objects.filter(ended).exclude(reason=Reason.MOVED).select_related("message")
+    items = [
+        FeedItem(
+            memory_id=stay.memory_id,
+            at=at[stay.memory_id, stay.left_step],
+            step=stay.left_step,
+            seq=stay.seq,
+            type=MessageType(stay.type),
+            has_calls=stay.has_calls,
+            text=stay.message.text[:200],
+            reason=Reason(stay.reason),
+        )
+        for stay in stays[: size * 20]
+        if stay.left_step is not None
+    ]
+    return sorted(items, key=lambda item: (item.at, item.step, item.seq), reverse=True)[:size]
+
+
+def _overview_rows(rows: Sequence[Memory]) -> tuple[OverviewRow, ...]:
+    newest, recent = Q(), Q()
+    for row in rows:
+        newest |= Q(memory_id=row.pk, seq=row.messages)
+        recent |= Q(memory_id=row.pk, n__gt=row.steps - SPARK_STEPS)
+    snippets: dict[str, str] = {}
+    loads: dict[str, list[int]] = {row.pk: [] for row in rows}
+    if rows:
+        texts = Message.objects.filter(newest).annotate(start=Left("text", 200))
+        snippets = dict(texts.values_list("memory_id", "start"))
+        for step in Step.objects.filter(recent).order_by("n"):
+            policy = step.policy
+            after = Totals(step.count_after, step.tokens_after)
+            loads[step.memory_id].append(policy.load(*after) if policy else after.tokens)
+    return tuple(
+        OverviewRow(memory_row(row), snippets.get(row.pk, ""), tuple(loads[row.pk])) for row in rows
+    )
+
+
+def _cursor(row: Any) -> str:
+    value = row.ordered_by
+    value = value.isoformat() if isinstance(value, datetime) else value
+    return base64.urlsafe_b64encode(json.dumps([value, row.pk]).encode()).decode()
+
+
+def _read_cursor(text: str) -> tuple[Any, str]:
+    try:
+        value, pk = json.loads(base64.urlsafe_b64decode(text.encode()))
+        return (datetime.fromisoformat(value) if isinstance(value, str) else int(value)), str(pk)
+    except (ValueError, TypeError) as error:
+        raise InvalidValue("this page link is broken: start again from the first page") from error
+
+
+# The tape
+
+
+@dataclass(frozen=True)
+class TapeCell:
+    """One sampled step: the window's load and all tokens said by then, and the message it brought."""
+
+    step: int
+    load: int
+    history: int
+    seq: int | None
+    type: MessageType | None
+    has_calls: bool
+    tokens: int
+    left_step: int | None
+
+
+TAPE_SAMPLES = 400
+
+
+def tape(memory_id: str, steps: int, at: int) -> list[TapeCell]:
+    """Up to 400 steps: all of them, or the nearest 200 and a sample of the rest taken by key.
+
+    `load` and `history` count messages under a message window, tokens otherwise.
+    """
+    numbers = sample(steps, at)
+    rows = list(Step.objects.filter(memory_id=memory_id, n__in=numbers).order_by("n"))
+    newest = {row.stays: row.n for row in rows if row.kind == Step.Kind.ADD}
+    stays = Stay.objects.filter(memory_id=memory_id, n__in=list(newest))
+    brought = {stay.entered_step: stay for stay in stays if stay.entered_step == newest[stay.n]}
+    return [_tape_cell(row, brought.get(row.n)) for row in rows]
+
+
+def sample(steps: int, at: int) -> list[int]:
+    """The numbers of the sampled steps, ascending; `at` is among them."""
+    if steps <= TAPE_SAMPLES:
+        return list(range(1, steps + 1))
+    near = range(max(1, at - 100), min(steps, at + 100) + 1)
+    spread = TAPE_SAMPLES - len(near)
+    far = (1 + round(i * (steps - 1) / (spread - 1)) for i in range(spread))
+    return sorted({*near, *far})
+
+
+def _tape_cell(row: Step, stay: Stay | None) -> TapeCell:
+    policy = row.policy
+    in_messages = policy is not None and policy.unit == "msg"
+    after = Totals(row.count_after, row.tokens_after)
+    return TapeCell(
+        step=row.n,
+        load=policy.load(*after) if policy else after.tokens,
+        history=row.said_count if in_messages else row.history_tokens,
+        seq=stay.seq if stay else None,
+        type=MessageType(stay.type) if stay else None,
+        has_calls=bool(stay and stay.has_calls),
+        tokens=stay.tokens if stay else 0,
+        left_step=stay.left_step if stay else None,
+    )
 
 
 # The window

@@ -27,6 +27,13 @@ class SignInRequiredMiddleware(LoginRequiredMiddleware):
         return super().process_view(request, view_func, view_args, view_kwargs)
 
 
+def operator_named(username: str) -> AbstractUser:
+    """The operator of this machine, made on first use; it has no password."""
+    users = get_user_model().objects
+    user = users.filter(username=username).first()
+    return user or users.create_superuser(username)
+
+
 def sign_in_token(user: AbstractUser) -> str:
     """A token that signs this user in once, within 15 minutes: signing in changes `last_login`."""
     return signing.dumps([user.pk, _last_login(user)], salt=_SALT)

@@ -1,13 +1,10 @@
 from __future__ import annotations
 
 import django_filters
-from django.db.models import Exists, OuterRef, Q, QuerySet
-from django.db.models.fields.json import KeyTextTransform
 
 from chatmemory.core.policies import KINDS
-from chatmemory.models import Memory, Message
-
-CLIENT = "client"
+from chatmemory.models import Memory
+from chatmemory.querysets import CLIENT, MemoryQuerySet
 
 
 class MemoryFilter(django_filters.FilterSet):
@@ -25,15 +22,11 @@ class MemoryFilter(django_filters.FilterSet):
         model = Memory
         fields: tuple[str, ...] = ()
 
-    def by_words(self, queryset: QuerySet[Memory], name: str, value: str) -> QuerySet[Memory]:
-        said = Message.objects.filter(memory=OuterRef("pk"), text__icontains=value)
-        return queryset.filter(Q(id__icontains=value) | Exists(said))
+    def by_words(self, queryset: MemoryQuerySet, name: str, value: str) -> MemoryQuerySet:
+        return queryset.containing(value)
 
-    def by_policy(self, queryset: QuerySet[Memory], name: str, value: str) -> QuerySet[Memory]:
-        return queryset.filter(policy_kind=None if value == CLIENT else value)
+    def by_policy(self, queryset: MemoryQuerySet, name: str, value: str) -> MemoryQuerySet:
+        return queryset.with_policy(value)
 
-    def by_label(self, queryset: QuerySet[Memory], name: str, value: str) -> QuerySet[Memory]:
-        label, found, wanted = value.partition(":")
-        if not found:
-            return queryset.filter(labels__has_key=label)
-        return queryset.alias(label=KeyTextTransform(label, "labels")).filter(label=wanted)
+    def by_label(self, queryset: MemoryQuerySet, name: str, value: str) -> MemoryQuerySet:
+        return queryset.with_label(value)

@@ -1,0 +1,21 @@
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management.base import BaseCommand
+
+from chatmemory import queries
+from inspector import demo
+
+
+class Command(BaseCommand):
+    help = "Store the demo conversations in a database that is empty; --force adds them to any."
+
+    def add_arguments(self, parser: Any) -> None:
+        parser.add_argument("--force", action="store_true")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        if not options["force"] and queries.any_memory():
+            return
+        for memory_id in demo.load():
+            self.stdout.write(f"Demo conversation: {memory_id}")
