@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from chatmemory.core.messages import MessageType
 from chatmemory.core.policies import Policy
 from chatmemory.core.windows import Reason, Totals
-from chatmemory.queries import Departure, MessageRow, StepRow, StepView
+from chatmemory.queries import Departure, MessageRow, StepRow, StepView, WindowView
 
 MINUS = "−"
 
@@ -36,6 +36,11 @@ class ReceiptLine:
     kind: str
     sub: bool = False
     seq: int | None = None
+
+    @property
+    def css(self) -> str:
+        """How the inspector's stylesheet calls this kind of line."""
+        return {"over": "over", "minus": "minus", "fits": "rule ok"}.get(self.kind, "")
 
 
 @dataclass(frozen=True)
@@ -305,3 +310,50 @@ def policy_name(policy: Policy | None) -> str:
     if policy is None:
         return "Client decides"
     return {"message_window": "Message window", "token_window": "Token window"}[policy.kind]
+
+
+# Why one message is still in
+
+
+def why_in(window: WindowView, seq: int) -> Explanation:
+    """What keeps a message in memory, and how much room is left before it goes.
+
+    Raises LookupError if it is not in this window.
+    """
+    position = next((i for i, row in enumerate(window.rows) if row.seq == seq), None)
+    if position is None:
+        raise LookupError(f"#{seq} is not in memory at step {window.step}")
+    row, policy = window.rows[position], window.policy
+    question = f"Why is #{seq} still in memory?"
+    if policy is None or window.load is None:
+        return Explanation(question, "The client keeps it.", "It decides what memory holds.")
+    if position == 0 and row.type is MessageType.SYSTEM:
+        return Explanation(
+            question,
+            "It is the system message.",
+            "At the head of memory it stays, until another system message takes its place.",
+        )
+    room = room_before(window, position)
+    units = "tokens" if policy.unit == "tok" else "messages"
+    return Explanation(
+        question,
+        "There is room for it.",
+        f"It leaves when {room:,} more {units} arrive." if room else "It is the next to leave.",
+    )
+
+
+def room_before(window: WindowView, position: int) -> int:
+    """How much can be added before the message at this place leaves, in the policy's unit.
+
+    Everything older leaves first; a leading system message stays. A tool result leaves with its call.
+    """
+    policy = window.policy
+    assert policy is not None and window.load is not None
+    rows = list(window.rows)
+    while position and rows[position].type is MessageType.TOOL_EXECUTION_RESULT:
+        position -= 1
+        if rows[position].message.has_tool_execution_requests:
+            break
+    start = 1 if rows[0].type is MessageType.SYSTEM else 0
+    older = sum(policy.cost(row.tokens) for row in rows[start:position])
+    return policy.limit - window.load + older + 1

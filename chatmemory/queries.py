@@ -334,7 +334,7 @@ def fleet(since: datetime) -> Fleet:
     """Headline numbers: how many conversations, what was forgotten, how far memory reaches."""
     active = Memory.objects.filter(updated_at__gte=since)
     adds = Step.objects.filter(at__gte=since, kind=Step.Kind.ADD)
-    adds = adds.alias(left=F("count_before") + 1 - F("count_after")).filter(left__gt=0)
+    adds = adds.annotate(left=F("count_before") + 1 - F("count_after")).filter(left__gt=0)
     left = adds.aggregate(sum=Sum("left"), memories=Count("memory_id", distinct=True))
     reaching = active.filter(window_count__gt=0).order_by("window_count")
     middle = reaching.count() // 2

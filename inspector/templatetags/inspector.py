@@ -1,0 +1,78 @@
+"""Small pieces of markup that every template uses."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+
+from django import template
+from django.templatetags.static import static
+from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from chatmemory.core.messages import MessageType
+
+register = template.Library()
+
+_GLYPHS = {
+    MessageType.SYSTEM: "system",
+    MessageType.USER: "user",
+    MessageType.AI: "ai",
+    MessageType.TOOL_EXECUTION_RESULT: "result",
+    MessageType.CUSTOM: "system",
+}
+
+
+def glyph(type: MessageType, has_calls: bool = False) -> str:
+    """system, user, ai, call or result: names the colour and the shape of a message."""
+    return "call" if has_calls else _GLYPHS[type]
+
+
+@register.simple_tag
+def icon(name: str, css: str = "i") -> SafeString:
+    return format_html(
+        '<svg class="{}" aria-hidden="true"><use href="{}#i-{}"/></svg>',
+        css,
+        static("inspector/sprite.svg"),
+        name,
+    )
+
+
+@register.simple_tag
+def shape(name: str) -> SafeString:
+    """The glyph of a message, its second cue beside the colour."""
+    return format_html(
+        '<svg aria-hidden="true"><use href="{}#g-{}"/></svg>', static("inspector/sprite.svg"), name
+    )
+
+
+@register.simple_tag
+def mark(name: str, css: str = "") -> SafeString:
+    return format_html('<span class="mark r-{} {}">{}</span>', name, css, shape(name))
+
+
+@register.filter
+def thousands(number: int | None) -> str:
+    return "" if number is None else f"{number:,}"
+
+
+@register.filter
+def signed(number: int) -> str:
+    """+85, −24."""
+    return f"−{-number:,}" if number < 0 else f"+{number:,}"
+
+
+@register.filter
+def pretty_json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=2)
+
+
+@register.filter
+def ago(moment: datetime) -> str:
+    """now, 8 s ago, 2 min ago, 3 h ago, then the date."""
+    seconds = int((timezone.now() - moment).total_seconds())
+    for limit, unit, words in ((5, 1, "now"), (60, 1, "s"), (3600, 60, "min"), (86400, 3600, "h")):
+        if seconds < limit:
+            return words if words == "now" else f"{seconds // unit} {words} ago"
+    return f"{moment:%-d %b %Y}"

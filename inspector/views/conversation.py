@@ -1,0 +1,39 @@
+"""One conversation: history beside memory, at any step."""
+
+from __future__ import annotations
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.views.decorators.http import require_safe
+
+from chatmemory.core.exceptions import MemoryNotFound, MessageNotFound, StepNotFound
+from inspector.conversation import ConversationPage
+from inspector.htmx import render_page_or_fragment
+
+NUMBER_DIGITS = 18
+
+
+@require_safe
+def conversation(request: HttpRequest, memory_id: str) -> HttpResponse:
+    """`?at=` a step, `?msg=` a message; `?before=` and `?after=` page through the history."""
+    try:
+        page = ConversationPage(
+            memory_id,
+            at=_number(request, "at"),
+            msg=_number(request, "msg"),
+            before=_number(request, "before"),
+            after=_number(request, "after"),
+        )
+    except (MemoryNotFound, StepNotFound, MessageNotFound) as error:
+        raise Http404(str(error)) from error
+    return render_page_or_fragment(
+        request, "inspector/conversation.html", "inspector/_conversation.html", {"page": page}
+    )
+
+
+def _number(request: HttpRequest, name: str) -> int | None:
+    text = request.GET.get(name, "")
+    if not text:
+        return None
+    if not text.isascii() or not text.isdigit() or len(text) > NUMBER_DIGITS:
+        raise Http404(f"{name} must be a number")
+    return int(text)

@@ -1,0 +1,148 @@
+"""All conversations: what each remembers, what was forgotten lately."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.utils import timezone
+from django.utils.http import urlencode
+from django.views.decorators.http import require_POST, require_safe
+
+from chatmemory import explanations, queries
+from chatmemory.core.exceptions import InvalidValue
+from chatmemory.core.policies import KINDS
+from chatmemory.queries import FeedItem, OverviewRow
+from chatmemory.querysets import CLIENT
+from inspector import demo
+from inspector.conversation import short_reason
+from inspector.htmx import render_page_or_fragment
+from inspector.tape import spark
+from inspector.templatetags.inspector import glyph
+
+POLICIES = {"message_window": "Message window", "token_window": "Token window", CLIENT: "Client decides"}
+ORDERINGS = {"activity": "Last activity", "forgotten": "Most forgotten", "said": "Most said"}
+FILTERS = ("q", "policy", "active", "sort")
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of the table."""
+
+    row: OverviewRow
+
+    @property
+    def memory(self) -> queries.MemoryRow:
+        return self.row.memory
+
+    @property
+    def limit(self) -> int | None:
+        return self.memory.policy.limit if self.memory.policy else None
+
+    @property
+    def unit(self) -> str:
+        return self.memory.policy.unit if self.memory.policy else "tok"
+
+    @property
+    def load(self) -> int:
+        return self.memory.load if self.memory.load is not None else self.memory.window.tokens
+
+    @property
+    def fill(self) -> float:
+        return min(100.0, round(100 * self.load / self.limit, 1)) if self.limit else 0
+
+    @property
+    def policy_name(self) -> str:
+        return explanations.policy_name(self.memory.policy).removesuffix(" window")
+
+    @property
+    def forgotten(self) -> int:
+        return max(0, self.memory.said_count - self.memory.window.count)
+
+    @property
+    def spark(self) -> tuple[str, str, float | None]:
+        return spark(self.row.loads, self.limit)
+
+
+@dataclass(frozen=True)
+class Leaving:
+    """An entry of the feed."""
+
+    item: FeedItem
+
+    @property
+    def glyph(self) -> str:
+        return glyph(self.item.type, self.item.has_calls)
+
+    @property
+    def reason(self) -> str:
+        return short_reason(self.item.reason)
+
+
+@require_safe
+def overview(request: HttpRequest) -> HttpResponse:
+    context = _context(request)
+    return render_page_or_fragment(
+        request, "inspector/overview.html", "inspector/_conversations.html", context
+    )
+
+
+@require_POST
+def add_demo(request: HttpRequest) -> HttpResponse:
+    """The examples that an empty overview offers."""
+    demo.load()
+    return redirect("overview")
+
+
+def _context(request: HttpRequest) -> dict[str, Any]:
+    asked = {name: request.GET.get(name, "").strip() for name in FILTERS}
+    midnight = timezone.now().replace(hour=0, minute=0, second=0, microsecond=0)
+    policy = asked["policy"] if asked["policy"] in (*KINDS, CLIENT) else ""
+    sort = asked["sort"] if asked["sort"] in ORDERINGS else "activity"
+    find = {
+        "search": asked["q"],
+        "policy": policy,
+        "active_since": midnight if asked["active"] else None,
+        "ordering": sort,
+    }
+    try:
+        found = queries.overview(
+            **find,  # type: ignore[arg-type]
+            older_than=request.GET.get("older", ""),
+            newer_than=request.GET.get("newer", ""),
+        )
+    except InvalidValue:
+        found = queries.overview(**find)  # type: ignore[arg-type]
+    given = {name: value for name, value in asked.items() if value}
+    return {
+        "rows": [Row(row) for row in found.rows],
+        "found": found,
+        "asked": asked,
+        "filters": _filters(given, policy),
+        "is_filtered": bool(asked["q"] or policy or asked["active"]),
+        "orderings": [(key, label, key == sort) for key, label in ORDERINGS.items()],
+        "newer": _link({**given, "newer": found.newer}) if found.newer else None,
+        "older": _link({**given, "older": found.older}) if found.older else None,
+        "fleet": queries.fleet(midnight),
+        "feed": [Leaving(item) for item in queries.feed()],
+    }
+
+
+def _filters(given: dict[str, str], policy: str) -> list[dict[str, Any]]:
+    """Chips that are links: pressing one sets its filter, or takes it away."""
+    chips = [("active", "1", "Active today", bool(given.get("active")))]
+    chips += [("policy", kind, label, kind == policy) for kind, label in POLICIES.items()]
+    return [
+        {
+            "label": label,
+            "pressed": pressed,
+            "href": _link({**given, name: "" if pressed else value}),
+        }
+        for name, value, label, pressed in chips
+    ]
+
+
+def _link(values: dict[str, str | None]) -> str:
+    return "?" + urlencode({name: value for name, value in values.items() if value})

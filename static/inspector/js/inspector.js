@@ -1,0 +1,10 @@
+// What the pages gain with JavaScript: keys, theme without a reload, panes that open where they matter.
+import { bindKeys } from "./keys.js";
+import { bindTheme } from "./theme.js";
+import { settlePanes } from "./panes.js";
+
+document.documentElement.dataset.js = "";
+bindKeys();
+bindTheme();
+settlePanes(document);
+document.body.addEventListener("htmx:afterSettle", (event) => settlePanes(event.detail.elt));
