@@ -1,7 +1,7 @@
 """Memory ids in URLs: any id is one path segment.
 
-A-Z a-z 0-9 - _ stand for themselves, a dot too unless the id is "." or "..", and every other byte of the
-UTF-8 form is ~XX: `acme/7` is `acme~2F7`.
+A-Z a-z 0-9 - _ stand for themselves, a dot too unless the id is "." or "..", and every other byte
+of the UTF-8 form is ~XX: `acme/7` is `acme~2F7`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The project's CHATMEMORY settings: the only module that reads them.
 
-    CHATMEMORY = {"ESTIMATOR": "gpt-4o"}
+CHATMEMORY = {"ESTIMATOR": "gpt-4o"}
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ class Configuration:
 
 @cache
 def configuration() -> Configuration:
-    """The settings as given, defaults for the rest. Raises ImproperlyConfigured for unknown ones."""
+    """The settings as given, defaults for the rest. Raises ImproperlyConfigured for unknown
+    ones.
+    """
     given: dict[str, Any] = getattr(settings, "CHATMEMORY", {})
     unknown = set(given) - {field.name for field in fields(Configuration)}
     if unknown:

@@ -1,6 +1,7 @@
 """The ledger in words: what a step did, why a message left, with the sum that decided it.
 
-Words follow the inspector's copy rules: forgotten, left, in memory, said; cause first, then the sum.
+Words follow the inspector's copy rules: forgotten, left, in memory, said; cause first, then the
+sum.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ _ROLES = {
 class ReceiptLine:
     """One line of the sum. `amount` is a total, or signed when `kind` is plus or minus.
 
-    Kinds: total, plus, minus, over (more than the limit), fits. `sub` lines belong to the one above.
+    Kinds: total, plus, minus, over (more than the limit), fits. `sub` lines belong to the one
+    above.
     """
 
     label: str
@@ -145,7 +147,11 @@ class _Receipt:
         self.totals = Totals(self.totals.count - 1, self.totals.tokens - departure.tokens)
         orphaned = departure.reason is Reason.ORPHANED
         return ReceiptLine(
-            self.label(departure), -self.policy.cost(departure.tokens), "minus", orphaned, departure.seq
+            self.label(departure),
+            -self.policy.cost(departure.tokens),
+            "minus",
+            orphaned,
+            departure.seq,
         )
 
     def label(self, departure: Departure) -> str:
@@ -168,7 +174,9 @@ class _Receipt:
 
     @property
     def over_words(self) -> str:
-        return f"{self.over:,} over the limit" if self.policy.unit == "tok" else f"{self.over:,} over"
+        return (
+            f"{self.over:,} over the limit" if self.policy.unit == "tok" else f"{self.over:,} over"
+        )
 
 
 # Why one message left
@@ -195,8 +203,10 @@ def _cause(view: StepView, departure: Departure) -> tuple[str, str]:
         case Reason.ORPHANED:
             return (
                 "Its tool call left.",
-                f"#{seq} answers #{because}, which left at step {step.n}; a result stays only as "
-                "long as its call.",
+                (
+                    f"#{seq} answers #{because}, which left at step {step.n}; a result stays only "
+                    "as long as its call."
+                ),
             )
         case Reason.REPLACED:
             return (
@@ -217,7 +227,8 @@ def _no_room(view: StepView, arrived: int | None) -> str:
         step.before.tokens + sum(row.tokens for row in view.arrivals),
     )
     units = "tokens" if policy.unit == "tok" else "messages"
-    return f"When #{arrived} arrived, memory needed {policy.load(*needed):,} of {policy.limit:,} {units}."
+    needs = f"{policy.load(*needed):,} of {policy.limit:,} {units}"
+    return f"When #{arrived} arrived, memory needed {needs}."
 
 
 # What a step did
@@ -225,7 +236,9 @@ def _no_room(view: StepView, arrived: int | None) -> str:
 
 @dataclass(frozen=True)
 class Caption:
-    """A step in one sentence, in pieces: what happened, what came (+85), what left, who left why."""
+    """A step in one sentence, in pieces: what happened, what came (+85), what left, who left
+    why.
+    """
 
     event: str
     gain: str = ""
@@ -345,10 +358,12 @@ def why_in(window: WindowView, seq: int) -> Explanation:
 def room_before(window: WindowView, position: int) -> int:
     """How much can be added before the message at this place leaves, in the policy's unit.
 
-    Everything older leaves first; a leading system message stays. A tool result leaves with its call.
+    Everything older leaves first; a leading system message stays. A tool result leaves with its
+    call.
     """
     policy = window.policy
-    assert policy is not None and window.load is not None
+    assert policy is not None
+    assert window.load is not None
     rows = list(window.rows)
     while position and rows[position].type is MessageType.TOOL_EXECUTION_RESULT:
         position -= 1

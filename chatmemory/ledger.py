@@ -1,8 +1,8 @@
 """Turns transitions into rows: the only module that writes conversations.
 
 A `Ledger` is one conversation held open for change. Its `window` is what the core decides on; what
-was decided is recorded as messages, stays and steps, and `flush` writes them at once. Not flushing is
-how a simulation leaves no trace.
+was decided is recorded as messages, stays and steps, and `flush` writes them at once. Not flushing
+is how a simulation leaves no trace.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from datetime import datetime
 
 from django.utils import timezone
 
-from chatmemory.core.alignment import Alignment, align, reasons
+from chatmemory.core.alignment import Alignment, align, rearrange, reasons
 from chatmemory.core.codec import message_from_json, message_to_json
 from chatmemory.core.exceptions import CorruptRow, InvalidMessage, InvalidValue, UnstorableText
 from chatmemory.core.messages import ChatMessage, MessageType, text_of
@@ -96,7 +96,9 @@ class StoredWindow(Window):
 
     def count_with(self, family: str | None, count: Callable[[ChatMessage], int]) -> None:
         if family is None:
-            raise InvalidValue("this store counts tokens: a store that wraps it needs its `estimator`")
+            raise InvalidValue(
+                "this store counts tokens: a store that wraps it needs its `estimator`"
+            )
         if family != self.counted_by:
             self._fill(list(self._with_messages()))
             super().count_with(family, count)
@@ -165,7 +167,9 @@ def read_message(row: Message) -> ChatMessage:
     try:
         message = message_from_json(row.payload)
     except InvalidMessage as error:
-        raise CorruptRow(f"message #{row.seq} of {row.memory_id!r} cannot be read: {error}") from error
+        raise CorruptRow(
+            f"message #{row.seq} of {row.memory_id!r} cannot be read: {error}"
+        ) from error
     if message is None:
         raise CorruptRow(f"message #{row.seq} of {row.memory_id!r} is null")
     return message
@@ -207,8 +211,9 @@ class Ledger:
     ) -> Step | None:
         """Put a policy in force: a step of its own, with a recount when the token family changes.
 
-        Without a policy the client decides, and `estimator` counts. The window must have been counted
-        by the new family. A conversation to which nothing has happened takes its policy silently.
+        Without a policy the client decides, and `estimator` counts. The window must have been
+        counted by the new family. A conversation to which nothing has happened takes its policy
+        silently.
         """
         memory = self.memory
         estimator = policy.estimator if policy else estimator or memory.policy_estimator
@@ -242,7 +247,8 @@ class Ledger:
         old = self.window.load_messages()
         new = transition.arrivals
         payloads = [message_to_json(entry.message) for entry in new]
-        alignment = align([message_to_json(entry.message) for entry in old], payloads)
+        match = align if by_client else rearrange
+        alignment = match([message_to_json(entry.message) for entry in old], payloads)
         if len(alignment.kept) == len(old) == len(new) and not transition.evictions:
             return self._outcome(transition, None, None, ())
         why = dict.fromkeys((old[i] for i in alignment.left(len(old))), Reason.SET)
@@ -251,7 +257,9 @@ class Ledger:
         return self._replace(transition, old, payloads, alignment, why, by_client)
 
     def flush(self) -> None:
-        """Write everything that was recorded. Must run inside the transaction that locked the row."""
+        """Write everything that was recorded. Must run inside the transaction that locked the
+        row.
+        """
         for (step, reason), numbers in self._ended.items():
             for start in range(0, len(numbers), BATCH):
                 Stay.objects.filter(
@@ -313,7 +321,9 @@ class Ledger:
         )
         left += self._leave_all(step, evictions)
         after = total(standing) if by_client else transition.after
-        self.window.apply(replace(transition, arrivals=tuple(standing), evictions=evictions, after=after))
+        self.window.apply(
+            replace(transition, arrivals=tuple(standing), evictions=evictions, after=after)
+        )
         said = [j for j in seqs if j not in alignment.moved]
         self.memory.ordered_from = self.memory.stays
         self.memory.oldest = 1
@@ -330,8 +340,8 @@ class Ledger:
     ) -> dict[int, int]:
         """Give every new position its message: one that returns, or one that is said now.
 
-        Before the last message that was there already, what nobody ever said is SYNTHETIC: a summary
-        or injected context, not part of the history.
+        Before the last message that was there already, what nobody ever said is SYNTHETIC: a
+        summary or injected context, not part of the history.
         """
         there = {*alignment.kept, *alignment.moved}
         news = [j for j in range(len(arrivals)) if j not in there]
@@ -545,7 +555,8 @@ def _is_an_add(said: Sequence[int], left: Sequence[Left]) -> bool:
 
 
 def place_ranks(ranks: Sequence[int | None]) -> list[int | None]:
-    """Fill the gaps (None) between ascending ranks: midpoints, evenly spaced; before the head, below it.
+    """Fill the gaps (None) between ascending ranks: midpoints, evenly spaced; before the head,
+    below it.
 
     From the first gap that has no room on, and at the end, None asks for the next free rank.
     """

@@ -1,8 +1,8 @@
 """Four tables that keep a conversation, all keyed by (memory_id, n).
 
-History is append-only (`Message`). Memory is a set of stays (`Stay`): a message is in the window from
-`entered_step` to `left_step`. The ledger (`Step`) numbers every change. `Memory` carries the policy
-and the running totals. Only `ledger.py` writes these rows.
+History is append-only (`Message`). Memory is a set of stays (`Stay`): a message is in the window
+from `entered_step` to `left_step`. The ledger (`Step`) numbers every change. `Memory` carries the
+policy and the running totals. Only `ledger.py` writes these rows.
 """
 
 from __future__ import annotations
@@ -173,7 +173,9 @@ class Stay(models.Model):
 
 
 class Step(PolicyColumns):
-    """One numbered change of a conversation, gap-free from 1, with the arithmetic it was made by."""
+    """One numbered change of a conversation, gap-free from 1, with the arithmetic it was made
+    by.
+    """
 
     class Kind(models.TextChoices):
         ADD = "add"

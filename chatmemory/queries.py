@@ -172,7 +172,9 @@ class WindowView:
 
 @dataclass(frozen=True)
 class Departure:
-    """A message that left at a step. `because_seq` is the tool call it went with, or its successor."""
+    """A message that left at a step. `because_seq` is the tool call it went with, or its
+    successor.
+    """
 
     seq: int
     type: MessageType
@@ -233,7 +235,7 @@ def memory_row(row: Memory) -> MemoryRow:
 
 
 def _memory(memory_id: str) -> Memory:
-    row = Memory.objects.filter(pk=memory_id).first()
+    row: Memory | None = Memory.objects.filter(pk=memory_id).first()
     if row is None:
         raise MemoryNotFound(f"no conversation has the id {memory_id!r}")
     return row
@@ -304,7 +306,9 @@ def overview(
     newer_than: str = "",
     size: int = 25,
 ) -> Overview:
-    """A page of conversations, the highest of `ordering` first. Raises InvalidValue for a bad cursor."""
+    """A page of conversations, the highest of `ordering` first. Raises InvalidValue for a bad
+    cursor.
+    """
     rows = Memory.objects.all()
     rows = rows.containing(search) if search else rows
     rows = rows.with_policy(policy) if policy else rows
@@ -368,7 +372,7 @@ def feed(size: int = 12) -> list[FeedItem]:
             type=MessageType(stay.type),
             has_calls=stay.has_calls,
             text=stay.message.text[:200],
-            reason=Reason(stay.reason),
+            reason=Reason(str(stay.reason)),
         )
         for stay in stays[: size * 20]
         if stay.left_step is not None
@@ -414,7 +418,9 @@ def _read_cursor(text: str) -> tuple[Any, str]:
 
 @dataclass(frozen=True)
 class TapeCell:
-    """One sampled step: the window's load and all tokens said by then, and the message it brought."""
+    """One sampled step: the window's load and all tokens said by then, and the message it
+    brought.
+    """
 
     step: int
     load: int
@@ -511,9 +517,7 @@ def _stays_at(step: Step) -> QuerySet[Stay]:
     return stays.filter(Q(n__gte=oldest) | protected).order_by("rank").select_related("message")
 
 
-def _view(
-    memory_id: str, step: int, policy: Policy | None, stays: Iterable[Stay]
-) -> WindowView:
+def _view(memory_id: str, step: int, policy: Policy | None, stays: Iterable[Stay]) -> WindowView:
     stays = list(stays)
     hidden: set[object] = set()
     if policy:
@@ -561,9 +565,7 @@ def history(
     """
     row = _memory(memory_id)
     newest = row.messages if at is None else _step(memory_id, at).messages if at else 0
-    said = Message.objects.filter(
-        memory_id=memory_id, seq__lte=newest, origin=Message.Origin.SAID
-    )
+    said = Message.objects.filter(memory_id=memory_id, seq__lte=newest, origin=Message.Origin.SAID)
     if after is not None:
         found = list(said.filter(seq__gt=after).order_by("seq")[:size])
     else:
@@ -685,7 +687,7 @@ def _departures(stays: Sequence[Stay], arrived: Sequence[Message]) -> Iterable[D
     call: int | None = None
     system = next((row.seq for row in arrived if row.type == MessageType.SYSTEM), None)
     for stay in stays:
-        reason = Reason(stay.reason)
+        reason = Reason(str(stay.reason))
         if stay.has_calls:
             call = stay.seq
         because = {Reason.ORPHANED: call, Reason.REPLACED: system}.get(reason)

@@ -7,7 +7,7 @@ from typing import Self
 from django.apps import apps
 from django.db import models
 from django.db.models import Exists, OuterRef, Q
-from django.db.models.fields.json import KeyTextTransform
+from django.db.models.fields.json import KeyTransform
 
 CLIENT = "client"
 
@@ -28,4 +28,4 @@ class MemoryQuerySet(models.QuerySet):  # type: ignore[type-arg]
         name, found, value = label.partition(":")
         if not found:
             return self.filter(labels__has_key=name)
-        return self.alias(label=KeyTextTransform(name, "labels")).filter(label=value)
+        return self.alias(label=KeyTransform(name, "labels")).filter(label=value)

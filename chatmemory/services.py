@@ -1,7 +1,7 @@
 """Every write, one transaction each. What they return says what happened to the window.
 
-Locking: the conversation's row on PostgreSQL, the database's one writer on SQLite (BEGIN IMMEDIATE, by
-the connection's `transaction_mode`). Tokens are counted before the lock is taken.
+Locking: the conversation's row on PostgreSQL, the database's one writer on SQLite (BEGIN IMMEDIATE,
+by the connection's `transaction_mode`). Tokens are counted before the lock is taken.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from chatmemory.conf import configuration
+from chatmemory.core.codec import message_to_json
 from chatmemory.core.exceptions import (
     DuplicateClientId,
     InvalidValue,
@@ -23,7 +24,6 @@ from chatmemory.core.exceptions import (
     UnstorableText,
     VersionConflict,
 )
-from chatmemory.core.codec import message_to_json
 from chatmemory.core.messages import ChatMessage
 from chatmemory.core.policies import Policy
 from chatmemory.core.store import Decide
@@ -50,7 +50,9 @@ Sayable = ChatMessage | Said
 
 @dataclass(frozen=True)
 class Simulation:
-    """What would happen: one outcome per message, and the totals of the window that would remain."""
+    """What would happen: one outcome per message, and the totals of the window that would
+    remain.
+    """
 
     outcomes: tuple[Outcome, ...]
     totals: Totals
@@ -69,7 +71,7 @@ def create(
     memory.labels = check_labels(labels or {})
     with transaction.atomic():
         created = Memory.objects.bulk_create([memory], ignore_conflicts=True)
-        stored = Memory.objects.select_for_update().get(pk=memory_id)
+        stored: Memory = Memory.objects.select_for_update().get(pk=memory_id)
         if stored.created_at != created[0].created_at or stored.steps:
             raise MemoryExists(f"a conversation with the id {memory_id!r} exists already")
     return stored
@@ -300,7 +302,7 @@ def _unsaved(memory_id: str) -> Memory:
 
 
 def _get(memory_id: str) -> Memory:
-    memory = Memory.objects.filter(pk=check_id(memory_id)).first()
+    memory: Memory | None = Memory.objects.filter(pk=check_id(memory_id)).first()
     if memory is None:
         raise _not_found(memory_id)
     return memory

@@ -1,8 +1,8 @@
 """Replays a conversation through the core and compares the outcome with what is stored.
 
 Every step that a policy decided is decided again: which stays end, why, in which order, with which
-totals. Steps that a client decided (`by_client`) are checked for consistency only. Rows are compared in
-the order of the ledger, so the first contradiction is the first row that went wrong.
+totals. Steps that a client decided (`by_client`) are checked for consistency only. Rows are
+compared in the order of the ledger, so the first contradiction is the first row that went wrong.
 """
 
 from __future__ import annotations
@@ -230,7 +230,7 @@ class _Replay:
         self.window.apply(transition)
 
     def stored_departures(self, step: Step) -> dict[int, Reason]:
-        return {stay.n: Reason(stay.reason) for stay in self.left[step.n]}
+        return {stay.n: Reason(str(stay.reason)) for stay in self.left[step.n]}
 
     def entry(self, stay: Stay) -> StayEntry:
         return stay_entry(stay, read_message(self.messages[stay.seq - 1]))
@@ -238,7 +238,7 @@ class _Replay:
     def check_oldest(self, step: Step) -> None:
         if step.oldest > step.stays + 1:
             raise _Contradicted(step, f"oldest {step.oldest} lies beyond its stays")
-        if not self.left[step.n] and not step.kind == Step.Kind.SET:
+        if not self.left[step.n] and step.kind != Step.Kind.SET:
             return
         for position, entry in enumerate(self.window):
             if position == 0 and entry.type is MessageType.SYSTEM:

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.contrib.auth import get_user_model
 from django.contrib.auth.middleware import LoginRequiredMiddleware
-from django.contrib.auth.models import AbstractUser
+from django.contrib.auth.models import User
 from django.core import signing
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
@@ -27,19 +27,19 @@ class SignInRequiredMiddleware(LoginRequiredMiddleware):
         return super().process_view(request, view_func, view_args, view_kwargs)
 
 
-def operator_named(username: str) -> AbstractUser:
+def operator_named(username: str) -> User:
     """The operator of this machine, made on first use; it has no password."""
     users = get_user_model().objects
     user = users.filter(username=username).first()
     return user or users.create_superuser(username)
 
 
-def sign_in_token(user: AbstractUser) -> str:
+def sign_in_token(user: User) -> str:
     """A token that signs this user in once, within 15 minutes: signing in changes `last_login`."""
     return signing.dumps([user.pk, _last_login(user)], salt=_SALT)
 
 
-def user_of_token(token: str) -> AbstractUser | None:
+def user_of_token(token: str) -> User | None:
     """The user whose unused, fresh token this is."""
     try:
         key, last_login = signing.loads(token, salt=_SALT, max_age=LINK_SECONDS)
@@ -49,5 +49,5 @@ def user_of_token(token: str) -> AbstractUser | None:
     return user if user is not None and _last_login(user) == last_login else None
 
 
-def _last_login(user: AbstractUser) -> str:
+def _last_login(user: User) -> str:
     return user.last_login.isoformat() if user.last_login else ""

@@ -1,4 +1,6 @@
-"""What the conversation page shows at a step: rows ready for the templates, no logic left in them."""
+"""What the conversation page shows at a step: rows ready for the templates, no logic left in
+them.
+"""
 
 from __future__ import annotations
 
@@ -168,7 +170,9 @@ class ConversationPage:
     @property
     def caption(self) -> Caption:
         if self.view is None:
-            return Caption("Nothing has been said yet", detail="Step forward to see the first message.")
+            return Caption(
+                "Nothing has been said yet", detail="Step forward to see the first message."
+            )
         return explanations.caption(self.view)
 
     @property
@@ -184,7 +188,7 @@ class ConversationPage:
     @property
     def said(self) -> list[Said]:
         """The rows of the history pane; the horizon is where memory starts."""
-        rows = []
+        rows: list[Said] = []
         past_horizon = self.page.has_earlier and any(
             row.seq < self.page.rows[0].seq and row.type is not MessageType.SYSTEM
             for row in self.window.rows
@@ -325,8 +329,8 @@ class ConversationPage:
         return Explanation(
             f"Does #{row.seq} still count?",
             "It is over the lowered limit.",
-            "The model no longer sees it, and it leaves at the next add. A higher limit before that "
-            "brings it back.",
+            "The model no longer sees it, and it leaves at the next add. A higher limit before "
+            "that brings it back.",
         )
 
     def _life(self, row: MessageRow) -> Life:

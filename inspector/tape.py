@@ -164,5 +164,5 @@ def _steps(heights: Sequence[float]) -> str:
 
 def _round_up(number: int) -> int:
     """To one or two leading digits, so that the axis ends on a round number."""
-    scale = 10 ** max(0, len(str(number)) - 2)
+    scale: int = 10 ** max(0, len(str(number)) - 2)
     return -(-number // scale) * scale

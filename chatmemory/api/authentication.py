@@ -23,7 +23,7 @@ class TokenUser(AnonymousUser):
 
     def __init__(self, token: ApiToken) -> None:
         self.token = token
-        self.username = f"token:{token.name}"
+        self.username = f"token:{token.name}"  # type: ignore[assignment]
 
     @property
     def is_authenticated(self) -> bool:  # type: ignore[override]
@@ -43,7 +43,9 @@ class BearerTokenAuthentication(BaseAuthentication):
             return None
         token = ApiToken.objects.filter(digest=digest(secret.strip())).first()
         if token is None:
-            raise AuthenticationFailed("this bearer token is unknown: manage.py create_token makes one")
+            raise AuthenticationFailed(
+                "this bearer token is unknown: manage.py create_token makes one"
+            )
         _note_use(token)
         return TokenUser(token), token
 
@@ -62,7 +64,9 @@ class BearerTokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-unty
 
 
 def create_token(name: str) -> str:
-    """A new token's secret, which cannot be had again. Raises IntegrityError if the name is taken."""
+    """A new token's secret, which cannot be had again. Raises IntegrityError if the name is
+    taken.
+    """
     secret = f"cm_{secrets.token_urlsafe(32)}"
     ApiToken.objects.create(name=name, digest=digest(secret.encode()))
     return secret

@@ -67,7 +67,9 @@ def _of_drf(error: drf.APIException) -> Response:
         field, words = _first_fault(detail)
         response = _problem(422, "Invalid value", words, **({"field": field} if field else {}))
     else:
-        response = _problem(error.status_code, str(error.default_detail).rstrip("."), str(detail), **extra)
+        response = _problem(
+            error.status_code, str(error.default_detail).rstrip("."), str(detail), **extra
+        )
     if auth_header := getattr(error, "auth_header", None):
         response["WWW-Authenticate"] = auth_header
     if wait := getattr(error, "wait", None):

@@ -7,7 +7,7 @@ from chatmemory.models import Memory
 from chatmemory.querysets import CLIENT, MemoryQuerySet
 
 
-class MemoryFilter(django_filters.FilterSet):
+class MemoryFilter(django_filters.FilterSet):  # type: ignore[misc]
     """Which conversations: by words, policy, label and time of last activity."""
 
     search = django_filters.CharFilter(method="by_words", label="in the id or in what was said")

@@ -33,7 +33,9 @@ class MemoryPagination(CursorPagination):
         wanted = request.query_params.get("ordering", "-activity")
         descending, name = wanted.startswith("-"), wanted.removeprefix("-")
         if name not in ORDERINGS:
-            raise InvalidField("ordering", f"ordering is one of {', '.join(ORDERINGS)}, or -{name}…")
+            raise InvalidField(
+                "ordering", f"ordering is one of {', '.join(ORDERINGS)}, or -{name}…"
+            )
         columns = [ORDERINGS[name]] + (["id"] if name != "id" else [])
         return tuple(f"-{column}" if descending else column for column in columns)
 

@@ -21,6 +21,8 @@ class StrictJSONParser(BaseParser):
         try:
             return load_json(stream.read().decode())
         except UnicodeDecodeError as error:
-            raise ParseError(f"the body is not UTF-8: {error.reason} at byte {error.start}") from error
+            raise ParseError(
+                f"the body is not UTF-8: {error.reason} at byte {error.start}"
+            ) from error
         except InvalidMessage as error:
             raise ParseError(str(error)) from error

@@ -263,7 +263,7 @@ class StepsAnswer(serializers.Serializer[Any]):
 
 
 class ReceiptAnswer(serializers.Serializer[Any]):
-    label = serializers.CharField()
+    label = serializers.CharField()  # type: ignore[assignment]
     amount = serializers.IntegerField()
     kind = serializers.CharField()
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from drf_spectacular.utils import OpenApiParameter, OpenApiTypes, extend_schema
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -19,6 +20,7 @@ from chatmemory.api.pagination import MemoryPagination, number, page_size
 from chatmemory.conf import configuration
 from chatmemory.core.codec import message_to_dict
 from chatmemory.formats import FORMATS, Loss, render_messages
+from chatmemory.ledger import Outcome
 from chatmemory.models import Memory
 
 _AT = OpenApiParameter("at", OpenApiTypes.INT, description="a step; without it, now")
@@ -53,9 +55,7 @@ class Memories(GenericAPIView[Memory]):
     @extend_schema(request=shapes.BodyOfMemory, responses={201: shapes.MemoryAnswer, **_PROBLEM})
     def post(self, request: Request) -> Response:
         body = _read(shapes.BodyOfMemory, request)
-        row = services.create(
-            body["id"], body["policy"], body.get("labels"), actor=_actor(request)
-        )
+        row = services.create(body["id"], body["policy"], body.get("labels"), actor=_actor(request))
         response = _memory(queries.memory_row(row), status=201)
         response["Location"] = _url(request, "memory", body["id"])
         return response
@@ -96,7 +96,9 @@ class MemoryMessages(APIView):
     """The window."""
 
     @extend_schema(
-        operation_id="window", parameters=[_AT, _AS], responses={200: shapes.WindowAnswer, **_PROBLEM}
+        operation_id="window",
+        parameters=[_AT, _AS],
+        responses={200: shapes.WindowAnswer, **_PROBLEM},
     )
     def get(self, request: Request, memory_id: str) -> Response:
         """What the model sees, now or at a step."""
@@ -294,7 +296,7 @@ def _memory(row: queries.MemoryRow, status: int = 200) -> Response:
     return response
 
 
-def _transitions(memory_id: str, outcomes: list[services.Outcome], status: int) -> Response:
+def _transitions(memory_id: str, outcomes: list[Outcome], status: int) -> Response:
     """The version is the last step that the call made, or now where it made none."""
     version = max((each.step for each in outcomes if each.step), default=None)
     if version is None:

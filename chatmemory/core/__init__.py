@@ -1,1 +1,3 @@
-"""The core: pure Python, no Django, no I/O. Everything else builds on it and it imports nothing back."""
+"""The core: pure Python, no Django, no I/O. Everything else builds on it and it imports nothing
+back.
+"""

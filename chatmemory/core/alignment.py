@@ -1,7 +1,8 @@
-"""What a client meant when it handed over a whole list: which messages stayed, moved, came and left.
+"""What a client meant when it handed over a whole list: which messages stayed, moved, came and
+left.
 
-LangChain4j's `updateMessages` says only what the list is now. Comparing it with the list before gives
-back the changes, so that history stays complete and every departure keeps its reason.
+LangChain4j's `updateMessages` says only what the list is now. Comparing it with the list before
+gives back the changes, so that history stays complete and every departure keeps its reason.
 """
 
 from __future__ import annotations
@@ -45,6 +46,11 @@ def align(old: Sequence[str], new: Sequence[str]) -> Alignment:
             first = aside + shift
             slid = {aside + i: first + i for i in range(len(old) - first)}
             return Alignment({**{i: i for i in range(aside)}, **slid}, {})
+    return rearrange(old, new)
+
+
+def rearrange(old: Sequence[str], new: Sequence[str]) -> Alignment:
+    """Match two lists of payloads where the new one was meant as a whole: what is in both stays."""
     kept = {j: i for i, j in _common_subsequence(old, new)}
     return Alignment(kept, _moves(old, new, kept))
 
@@ -57,10 +63,10 @@ def reasons(
 ) -> dict[Entry, Reason]:
     """Why each entry of the old list that left did so.
 
-    With a policy: what the policy does when the new entries are added, if that gives just this list.
-    Without: entries that leave from the head while something is appended left for want of room, and
-    tool results behind a call went with it. A system message that another one supersedes was
-    replaced. Everything else was SET by the client.
+    With a policy: what the policy does when the new entries are added, if that gives just this
+    list. Without: entries that leave from the head while something is appended left for want of
+    room, and tool results behind a call went with it. A system message that another one supersedes
+    was replaced. Everything else was SET by the client.
     """
     left = [old[position] for position in alignment.left(len(old))]
     explained = _by_policy(old, new, alignment, policy) if policy else None

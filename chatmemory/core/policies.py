@@ -55,7 +55,7 @@ class Policy:
         }
 
     @classmethod
-    def of(cls, limit: int, **options: Any) -> Self:
+    def of(cls, limit: Any, **options: Any) -> Self:
         return cls(limit, **options)
 
 
@@ -146,9 +146,7 @@ def policy_from_text(text: str) -> Policy:
     name, _, limit = text.partition(":")
     kind = KINDS.get(name)
     if kind is None or not limit.isascii() or not limit.isdigit() or len(limit) > 18:
-        raise InvalidValue(
-            f"{text!r} is no policy: write message_window:20 or token_window:1000"
-        )
+        raise InvalidValue(f"{text!r} is no policy: write message_window:20 or token_window:1000")
     return known(kind.of(int(limit)))
 
 

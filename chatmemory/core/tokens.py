@@ -34,8 +34,8 @@ from chatmemory.core.messages import (
 class TokenCountEstimator(Protocol):
     """Counts tokens; equal messages must count the same, always.
 
-    An optional attribute `family` (str) names all estimators that count alike; numbers counted by one
-    of a family are reused by the others.
+    An optional attribute `family` (str) names all estimators that count alike; numbers counted by
+    one of a family are reused by the others.
     """
 
     def estimate_token_count_in_text(self, text: str) -> int: ...
@@ -61,9 +61,10 @@ _CL100K = re.compile(r"gpt-4(-|$)|gpt-3\.5|gpt-35|text-embedding-(3|ada-002)")
 class OpenAiTokenCountEstimator:
     """Counts with tiktoken as LangChain4j counts for `model_name`; encodings load offline.
 
-    With `strict`, messages that LangChain4j refuses to count raise UnsupportedMessage. Without, they
-    are estimated: pictures by OpenAI's tile rule (see `images`), other media like a picture of unknown
-    size, custom messages by their attributes, unreadable arguments of several calls by their text.
+    With `strict`, messages that LangChain4j refuses to count raise UnsupportedMessage. Without,
+    they are estimated: pictures by OpenAI's tile rule (see `images`), other media like a picture of
+    unknown size, custom messages by their attributes, unreadable arguments of several calls by
+    their text.
 
     Raises UnknownEstimator for a model whose encoding is unknown here.
     """
@@ -134,7 +135,13 @@ class OpenAiTokenCountEstimator:
             return tokens
         if len(calls) == 1:
             (call,) = calls
-            return tokens + ANY_CALLS + ONE_CALL + 2 * self._text(call.name) + self._text(call.arguments)
+            return (
+                tokens
+                + ANY_CALLS
+                + ONE_CALL
+                + 2 * self._text(call.name)
+                + self._text(call.arguments)
+            )
         return tokens + ANY_CALLS + SEVERAL_CALLS + sum(map(self._call, calls))
 
     def _call(self, call: ToolExecutionRequest) -> int:

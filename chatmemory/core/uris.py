@@ -1,4 +1,6 @@
-"""Which URLs LangChain4j accepts: what `java.net.URI.create` does (RFC 2396 and its "other" characters)."""
+"""Which URLs LangChain4j accepts: what `java.net.URI.create` does (RFC 2396 and its "other"
+characters).
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,9 @@ import re
 
 from chatmemory.core.exceptions import InvalidMessage
 
-_ILLEGAL = re.compile(r"[\x00-\x20\x7f-\xa0\"<>\\^`{|}\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]")
+_ILLEGAL = re.compile(
+    r"[\x00-\x20\x7f-\xa0\"<>\\^`{|}\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]"
+)
 _BROKEN_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _SHOWN = 200
 

@@ -50,7 +50,7 @@ class Change(StrEnum):
 class Totals(NamedTuple):
     """How much a window holds: messages, and the sum of their tokens (no overhead)."""
 
-    count: int = 0
+    count: int = 0  # type: ignore[assignment]  # the right word, though tuples have a method of it
     tokens: int = 0
 
 
@@ -86,8 +86,8 @@ class Eviction:
 class Transition:
     """What one change does to a window. `arrivals` is empty when an add was ignored.
 
-    `evictions` come in the order in which they happen and may name an arrival: a message larger than
-    the window leaves in the step that brought it. A SET's arrivals are the whole new list.
+    `evictions` come in the order in which they happen and may name an arrival: a message larger
+    than the window leaves in the step that brought it. A SET's arrivals are the whole new list.
     `policy_before` bounded the trim that precedes an append, `policy` the one after it.
     """
 
@@ -262,7 +262,9 @@ def fold(window: Window, arrivals: Iterable[Entry], policy: Policy) -> Iterator[
 
 
 def _trim(scan: _Scan, policy: Policy) -> list[Eviction]:
-    """Evict from the head until the load is within the limit or only a head system message stays."""
+    """Evict from the head until the load is within the limit or only a head system message
+    stays.
+    """
     evictions: list[Eviction] = []
     while policy.load(*scan.totals) > policy.limit:
         head = scan.peek(0)

@@ -1,8 +1,8 @@
 """Transcripts in the field's formats: pure readers and writers that say what they lost.
 
-    read_transcripts(text)            a whole file, its format detected or named
-    parse_messages(values, format)    one list of messages
-    render_messages(messages, format)
+read_transcripts(text)            a whole file, its format detected or named
+parse_messages(values, format)    one list of messages
+render_messages(messages, format)
 """
 
 from chatmemory.formats.base import Loss, Refused, Rendered, Transcript

@@ -29,8 +29,8 @@ class Reading:
 def read_transcripts(content: str | bytes, format: str = "auto") -> Reading:
     """Every conversation of a JSON or JSON Lines file.
 
-    Conversations without a name get their position, from 1. Raises UnreadableTranscript when the file is
-    no JSON or holds no conversation in this format (with "auto", in any).
+    Conversations without a name get their position, from 1. Raises UnreadableTranscript when the
+    file is no JSON or holds no conversation in this format (with "auto", in any).
     """
     value = _decode(content)
     known = FORMATS if format == "auto" else {format: format_named(format)}
@@ -65,7 +65,9 @@ def _decode(content: str | bytes) -> Any:
         try:
             content = content.decode("utf-8-sig")
         except UnicodeDecodeError as error:
-            raise UnreadableTranscript(-1, f"not UTF-8: {error.reason} at byte {error.start}") from error
+            raise UnreadableTranscript(
+                -1, f"not UTF-8: {error.reason} at byte {error.start}"
+            ) from error
     try:
         return load_json(content.removeprefix("\ufeff"))
     except InvalidMessage as error:

@@ -47,7 +47,11 @@ def find(value: Any) -> RawTranscript | None:
     if value.get("system"):
         turns.insert(0, {"from": "system", "value": value["system"]})
     tools = value.get("tools")
-    losses = (Loss("tools", "the definitions of the tools"),) if tools not in (None, "", "[]", []) else ()
+    losses = (
+        (Loss("tools", "the definitions of the tools"),)
+        if tools not in (None, "", "[]", [])
+        else ()
+    )
     name = value.get("id")
     return RawTranscript(None if name is None else str(name), turns, losses)
 
@@ -55,7 +59,7 @@ def find(value: Any) -> RawTranscript | None:
 def parse(turns: Sequence[Any]) -> Transcript:
     """Raises UnreadableTranscript, naming the message."""
     reader = _Reader()
-    messages = []
+    messages: list[ChatMessage] = []
     for index, turn in objects(turns):
         try:
             messages += reader.read(index, turn)

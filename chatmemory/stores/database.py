@@ -1,10 +1,11 @@
 """The store that keeps everything: Django models behind LangChain4j's ChatMemoryStore.
 
-    memory = MessageWindowChatMemory(id="order-7741", max_messages=20, store=DjangoChatMemoryStore())
+    store = DjangoChatMemoryStore()
+    memory = MessageWindowChatMemory(id="order-7741", max_messages=20, store=store)
 
-Memories of this library use `transact`: locked, with the policy and every reason recorded. Through the
-three plain methods any other client can use it too; history is then complete for all that reached the
-store, and concurrent writers are last-writer-wins.
+Memories of this library use `transact`: locked, with the policy and every reason recorded. Through
+the three plain methods any other client can use it too; history is then complete for all that
+reached the store, and concurrent writers are last-writer-wins.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Ready-made conversations, written for this project: what a first look at the inspector shows.
 
-A file holds an id, a policy, labels and a script: messages in the shape of OpenAI's chat completions, and
-changes of policy between them.
+A file holds an id, a policy, labels and a script: messages in the shape of OpenAI's chat
+completions, and changes of policy between them.
 """
 
 from __future__ import annotations

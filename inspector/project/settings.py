@@ -1,4 +1,5 @@
-"""Settings of the inspector's project. Everything that differs between places comes from the environment.
+"""Settings of the inspector's project. Everything that differs between places comes from the
+environment.
 
 DATABASE_URL            sqlite:///path or postgresql://user@host/name; default: a file under var/
 CHATMEMORY_SECRET_KEY   required in production; a local one is made once under var/
@@ -118,8 +119,8 @@ USE_TZ = True
 STATIC_URL = "/static/"
 STATIC_ROOT = VAR / "static"
 STATICFILES_DIRS = [ROOT / "static"]
-# Served from the source folders, so that a first start needs no collectstatic; a deployment that has
-# run it serves STATIC_ROOT.
+# Served from the source folders, so that a first start needs no collectstatic; a deployment that
+# has run it serves STATIC_ROOT.
 SERVESTATIC_USE_FINDERS = not STATIC_ROOT.exists()
 SERVESTATIC_AUTOREFRESH = DEBUG
 
@@ -162,6 +163,7 @@ SPECTACULAR_SETTINGS = {
     "DESCRIPTION": "Chat memory with LangChain4j's semantics, the whole history and a ledger.",
     "VERSION": "1",
     "SERVE_INCLUDE_SCHEMA": False,
+    "SERVE_PERMISSIONS": ["rest_framework.permissions.IsAuthenticated"],
     "SCHEMA_PATH_PREFIX": "/api/v1",
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",

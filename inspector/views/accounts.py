@@ -40,7 +40,9 @@ def theme(request: HttpRequest) -> HttpResponse:
     response = redirect(back)
     chosen = request.POST.get("theme", "")
     if chosen in THEMES:
-        response.set_cookie("theme", chosen, max_age=YEAR, samesite="Lax", secure=request.is_secure())
+        response.set_cookie(
+            "theme", chosen, max_age=YEAR, samesite="Lax", secure=request.is_secure()
+        )
     else:
         response.delete_cookie("theme", samesite="Lax")
     return response

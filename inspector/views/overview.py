@@ -22,7 +22,11 @@ from inspector.htmx import render_page_or_fragment
 from inspector.tape import spark
 from inspector.templatetags.inspector import glyph
 
-POLICIES = {"message_window": "Message window", "token_window": "Token window", CLIENT: "Client decides"}
+POLICIES = {
+    "message_window": "Message window",
+    "token_window": "Token window",
+    CLIENT: "Client decides",
+}
 ORDERINGS = {"activity": "Last activity", "forgotten": "Most forgotten", "said": "Most said"}
 FILTERS = ("q", "policy", "active", "sort")
 

@@ -70,8 +70,10 @@ class TableEstimator:
                 return cost + name + sum(map(self._content, message.contents))
             case AiMessage():
                 calls = message.tool_execution_requests
-                return cost + text(message.text) + sum(
-                    7 + text(call.name) + text(call.arguments) for call in calls
+                return (
+                    cost
+                    + text(message.text)
+                    + sum(7 + text(call.name) + text(call.arguments) for call in calls)
                 )
             case ToolExecutionResultMessage():
                 return cost + sum(map(self._content, message.contents)) + text(message.tool_name)

@@ -16,7 +16,7 @@ SHOWN = 20
 
 
 class Command(BaseCommand):
-    help = "Import conversations from transcript files, one step per message. Running it again is safe."
+    help = "Import transcript files, one step per message. Running it again is safe."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("files", nargs="+", metavar="FILE", type=Path)

@@ -51,5 +51,7 @@ class Command(BaseCommand):
         try:
             listener.bind((HOST, port))
         except OSError as error:
-            raise CommandError(f"port {port} cannot be used ({error.strerror}): try PORT=8001") from error
+            raise CommandError(
+                f"port {port} cannot be used ({error.strerror}): try PORT=8001"
+            ) from error
         return listener

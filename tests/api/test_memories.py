@@ -1,0 +1,169 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from chatmemory import UserMessage, queries, services
+from chatmemory.addresses import address, memory_id_at
+from chatmemory.core.policies import MessageWindow, TokenWindow
+
+URL = "/api/v1/memories/"
+WINDOW = {"kind": "message_window", "max_messages": 20}
+
+
+def test_it_creates(api):
+    response = api.post(URL, {"id": "a/b", "policy": WINDOW, "labels": {"team": "x"}})
+    assert response.status_code == 201
+    assert response["Location"].endswith("/api/v1/memories/a~2Fb/")
+    assert response.data["policy"]["estimator"] == "gpt-4o"
+    assert response.data["steps"] == 0
+
+
+def test_it_refuses_an_id_that_is_taken(api, memory_id):
+    response = api.post(URL, {"id": memory_id, "policy": WINDOW})
+    assert response.status_code == 409
+    assert memory_id in response.data["detail"]
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"policy": WINDOW}, "id"),
+        ({"id": "m"}, "policy"),
+        ({"id": "m", "policy": {"kind": "nothing"}}, "policy"),
+        ({"id": "m", "policy": {"kind": "token_window", "max_tokens": 0}}, "policy"),
+        ({"id": "m", "policy": {**WINDOW, "max_messages": True}}, "policy"),
+        ({"id": "m", "policy": {**WINDOW, "typo": 1}}, "policy"),
+        ({"id": "m", "policy": {**WINDOW, "max_messages": 10**30}}, "policy"),
+        ({"id": "m", "policy": WINDOW, "label": {}}, "label"),
+        ([], None),
+    ],
+)
+def test_bad_bodies_get_problem_details_and_change_nothing(api, body, field):
+    response = api.post(URL, body)
+    assert response.status_code == 422
+    assert response["Content-Type"] == "application/problem+json"
+    assert response.data["title"]
+    assert response.data["type"].startswith("urn:chatmemory:")
+    assert response.data.get("field") == field
+    assert not queries.any_memory()
+
+
+def test_a_bad_limit_is_refused_in_langchain4js_words(api):
+    body = {"id": "m", "policy": {"kind": "token_window", "max_tokens": -1}}
+    assert api.post(URL, body).data["detail"] == "maxTokens must be greater than zero, but is: -1"
+
+
+@pytest.mark.parametrize("raw", ["{", "[1,]", "NaN", '{"a":' * 100_000, "9" * 10_000, '"\\ud800"x'])
+def test_what_is_no_json_is_a_400(api, raw):
+    response = api.generic("POST", URL, raw, content_type="application/json")
+    assert response.status_code == 400
+    assert response["Content-Type"] == "application/problem+json"
+
+
+def test_invalid_utf_8_is_a_400(api):
+    response = api.generic("POST", URL, b'{"id":"\xff"}', content_type="application/json")
+    assert response.status_code == 400
+    assert "UTF-8" in response.data["detail"]
+
+
+def test_it_shows_one(api, memory_id):
+    response = api.get(f"{URL}{memory_id}/")
+    assert response.data["id"] == memory_id
+    assert response["ETag"] == '"0"'
+
+
+def test_it_says_not_found(api):
+    response = api.get(f"{URL}nobody/")
+    assert response.status_code == 404
+    assert "'nobody'" in response.data["detail"]
+
+
+def test_it_changes_policy_and_labels_as_steps(api, memory_id):
+    services.add(memory_id, [UserMessage("a")])
+    body = {"policy": {"kind": "token_window", "max_tokens": 99}, "labels": {"a": "b"}}
+    response = api.patch(f"{URL}{memory_id}/", body)
+    assert response.data["policy"]["max_tokens"] == 99
+    assert response.data["version"] == 3
+
+
+def test_it_changes_nothing_for_a_stale_version(api, memory_id):
+    response = api.patch(f"{URL}{memory_id}/", {"policy": WINDOW}, headers={"If-Match": '"7"'})
+    assert response.status_code == 412
+    assert queries.memory(memory_id).policy == MessageWindow(3)
+
+
+def test_it_deletes(api, memory_id):
+    assert api.delete(f"{URL}{memory_id}/").status_code == 204
+    assert api.delete(f"{URL}{memory_id}/").status_code == 404
+
+
+@pytest.fixture
+def three(db):
+    services.create("alpha", MessageWindow(3), {"team": "a"})
+    services.create("beta", TokenWindow(100), {"team": "b"})
+    services.update_window("gamma", [UserMessage("the parcel A-1182")])
+
+
+def ids(response) -> list[str]:
+    return [row["id"] for row in response.data["results"]]
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("", ["gamma", "beta", "alpha"]),
+        ("?ordering=id", ["alpha", "beta", "gamma"]),
+        ("?search=ALPH", ["alpha"]),
+        ("?search=a-1182", ["gamma"]),
+        ("?policy=token_window", ["beta"]),
+        ("?policy=client", ["gamma"]),
+        ("?label=team:b", ["beta"]),
+        ("?label=team&ordering=id", ["alpha", "beta"]),
+        ("?active_since=2001-01-01T00:00:00Z&ordering=-said", ["gamma", "beta", "alpha"]),
+    ],
+)
+def test_it_lists_by_what_people_look_for(api, three, query, expected):
+    assert ids(api.get(URL + query)) == expected
+
+
+@pytest.mark.parametrize("query", ["?ordering=shoe", "?policy=x", "?active_since=never"])
+def test_it_refuses_filters_that_make_no_sense(api, query):
+    response = api.get(URL + query)
+    assert response.status_code == 422
+    assert response.data["field"] in query
+
+
+def test_pages_follow_each_other(api, three):
+    first = api.get(f"{URL}?ordering=id&page_size=2")
+    second = api.get(first.data["next"])
+    assert ids(first) + ids(second) == ["alpha", "beta", "gamma"]
+    assert ids(api.get(second.data["previous"])) == ids(first)
+
+
+@settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    st.text(
+        st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1, max_size=40
+    )
+)
+def test_any_id_is_reachable(api, memory_id):
+    assert memory_id_at(address(memory_id)) == memory_id
+    created = api.post(URL, {"id": memory_id, "policy": WINDOW})
+    assert created.status_code in (201, 409)
+    assert api.get(f"{URL}{address(memory_id)}/").data["id"] == memory_id
+    assert api.get(f"/api/v1/store/{address(memory_id)}/").data == []
+
+
+@pytest.mark.parametrize("memory_id", [".", "..", "a/b", "a b", "ü", "~", "%2F", "?", "#", "a.b"])
+def test_awkward_ids_have_an_address(api, memory_id):
+    api.post(URL, {"id": memory_id, "policy": WINDOW})
+    assert api.get(f"{URL}{address(memory_id)}/").data["id"] == memory_id
+
+
+@pytest.mark.parametrize("segment", ["~", "~2", "~FF", "a~zz"])
+def test_segments_that_name_no_id_are_not_found(api, segment):
+    assert api.get(f"{URL}{segment}/").status_code == 404

@@ -1,0 +1,91 @@
+"""Imports flow one way: a module may import from its own layer and from those below."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+LAYERS = [
+    ["chatmemory.core"],
+    ["chatmemory.formats", "chatmemory.stores.memory"],
+    ["chatmemory.conf", "chatmemory.addresses", "chatmemory.querysets"],
+    ["chatmemory.models"],
+    ["chatmemory.ledger"],
+    ["chatmemory.services", "chatmemory.queries"],
+    ["chatmemory.explanations", "chatmemory.importing", "chatmemory.verification"],
+    ["chatmemory.stores.database"],
+    ["chatmemory.api"],
+    ["chatmemory.management"],
+    ["inspector"],
+]
+INSPECTOR_MAY = (
+    "chatmemory.core",
+    "chatmemory.formats",
+    "chatmemory.addresses",
+    "chatmemory.services",
+    "chatmemory.queries",
+    "chatmemory.querysets",
+    "chatmemory.explanations",
+)
+PURE = ("chatmemory.core", "chatmemory.formats", "chatmemory.stores.memory")
+
+
+def modules() -> dict[str, Path]:
+    found = {}
+    for folder in ("chatmemory", "inspector"):
+        for file in (ROOT / folder).rglob("*.py"):
+            if "migrations" not in file.parts:
+                name = ".".join(file.relative_to(ROOT).with_suffix("").parts)
+                found[name.removesuffix(".__init__")] = file
+    return found
+
+
+def imports(file: Path) -> set[str]:
+    found = set()
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found |= {f"{node.module}.{alias.name}" for alias in node.names} | {node.module}
+    return found
+
+
+def layer(name: str) -> int | None:
+    for number, members in enumerate(LAYERS):
+        if any(name == member or name.startswith(f"{member}.") for member in members):
+            return number
+    return None
+
+
+@pytest.mark.parametrize("name", sorted(modules()))
+def test_imports_flow_one_way(name):
+    own = layer(name)
+    if own is None:
+        assert name in ("chatmemory", "chatmemory.apps", "chatmemory.stores"), (
+            f"{name} has no layer"
+        )
+        return
+    above = {i for i in imports(modules()[name]) if (layer(i) or 0) > own}
+    assert not above, f"{name} imports from above: {sorted(above)}"
+
+
+@pytest.mark.parametrize("name", [n for n in sorted(modules()) if n.startswith(PURE)])
+def test_the_core_and_formats_know_no_django(name):
+    foreign = {i.partition(".")[0] for i in imports(modules()[name])}
+    assert not foreign & {"django", "rest_framework"}
+
+
+@pytest.mark.parametrize("name", [n for n in sorted(modules()) if n.startswith("inspector")])
+def test_the_inspector_talks_to_services_and_queries(name):
+    ours = {i for i in imports(modules()[name]) if i.startswith("chatmemory.")}
+    assert not {i for i in ours if not i.startswith(INSPECTOR_MAY)}
+
+
+def test_no_sliced_queryset_goes_into_pk_in():
+    """On SQLite the slice is dropped and every row is touched: read the keys first."""
+    for name, file in modules().items():
+        assert "pk__in" not in file.read_text(), name

@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from django.test import Client
+
+from chatmemory.core.policies import MessageWindow
+from chatmemory.services import create
+
+DATA = Path(__file__).parents[2] / "shared" / "data"
+
+
+@pytest.fixture
+def data_file():
+    """A file of real conversations, where the checkout has them beside it."""
+
+    def find(name: str) -> Path:
+        if not (DATA / name).exists():
+            pytest.skip(f"the real conversations of {name} are not beside this checkout")
+        return DATA / name
+
+    return find
+
+
+@pytest.fixture
+def operator(django_user_model):
+    return django_user_model.objects.create_superuser("operator")
+
+
+@pytest.fixture
+def operator_client(operator) -> Client:
+    client = Client()
+    client.force_login(operator)
+    return client
+
+
+@pytest.fixture
+def memory_id(db) -> str:
+    """An empty conversation under a window of three messages."""
+    create("order-7741", MessageWindow(3))
+    return "order-7741"
+
+
+def pytest_terminal_summary(terminalreporter) -> None:
+    """How many cases of the law were replayed, summed over all processes."""
+    counts: Counter[str] = Counter()
+    for report in terminalreporter.stats.get("passed", ()):
+        for name, value in report.user_properties:
+            if name.startswith("conformance: "):
+                counts[name] += value
+    for name, value in sorted(counts.items()):
+        terminalreporter.write_line(f"{name}: {value:,}")

@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import contextlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chatmemory import (
+    AiMessage,
+    InvalidMessage,
+    SystemMessage,
+    ToolExecutionRequest,
+    UserMessage,
+    message_from_json,
+    message_to_json,
+)
+from chatmemory.core.messages import text_of
+
+texts = st.text(max_size=50)
+values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | texts,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
+    max_leaves=10,
+)
+requests = st.builds(ToolExecutionRequest, texts | st.none(), texts | st.none(), texts | st.none())
+messages = st.one_of(
+    st.builds(UserMessage, texts, texts.filter(bool) | st.none(), st.dictionaries(texts, values)),
+    st.builds(
+        AiMessage,
+        texts | st.none(),
+        st.lists(requests, max_size=3),
+        texts | st.none(),
+        st.dictionaries(texts, values, max_size=3),
+    ),
+)
+
+
+@given(messages)
+def test_what_is_written_reads_back_equal(message):
+    assert message_from_json(message_to_json(message)) == message
+
+
+@given(st.text(max_size=60) | st.builds(lambda m: message_to_json(m)[:-3], messages))
+def test_any_text_is_a_message_or_an_invalid_message(text):
+    with contextlib.suppress(InvalidMessage):
+        message_to_json(message_from_json(text))
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        '{"type":"CUSTOM","attributes":' + '{"a":' * 10_000 + "1" + "}" * 10_001,
+        '{"type":"CUSTOM","attributes":{"n":' + "9" * 1_000_000 + "}}",
+        '{"type":"CUSTOM","attributes":{"n":1e400}}',
+        '{"type":"CUSTOM","attributes":{"n":NaN}}',
+    ],
+    ids=["deep", "long number", "infinite", "NaN"],
+)
+def test_hostile_json_is_refused(hostile):
+    with pytest.raises(InvalidMessage):
+        message_from_json(hostile)
+
+
+def test_errors_name_the_property():
+    with pytest.raises(InvalidMessage, match="'foo'"):
+        message_from_json('{"type":"USER","contents":[{"type":"TEXT","text":"x"}],"foo":1}')
+
+
+def test_numbers_are_written_as_java_writes_them():
+    written = message_to_json(
+        UserMessage("x", attributes={"a": 1e20, "b": 1.5, "c": 1e-5, "d": 1e7})
+    )
+    assert '"a":1.0E20,"b":1.5,"c":1.0E-5,"d":1.0E7' in written
+
+
+def test_the_text_of_a_tool_call_shows_the_call():
+    message = AiMessage("Let me look.", (ToolExecutionRequest("1", "find", '{"id":7}'),))
+    assert text_of(message) == 'Let me look.\nfind({"id":7})'
+
+
+def test_a_blank_system_message_is_refused():
+    with pytest.raises(ValueError, match="text cannot be null or blank"):
+        SystemMessage("  \n")

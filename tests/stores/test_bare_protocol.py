@@ -1,0 +1,113 @@
+"""A client that hands over whole lists still leaves a history with reasons."""
+
+from __future__ import annotations
+
+import pytest
+
+from chatmemory import (
+    AiMessage,
+    SystemMessage,
+    ToolExecutionRequest,
+    ToolExecutionResultMessage,
+    UserMessage,
+    queries,
+)
+from chatmemory.core.policies import MessageWindow
+from chatmemory.services import change, update_window
+
+pytestmark = pytest.mark.django_db
+
+SYSTEM = SystemMessage("Be brief.")
+CALL = AiMessage(None, (ToolExecutionRequest("1", "find", "{}"),))
+RESULT = ToolExecutionResultMessage("1", "find", "found")
+
+
+def users(words: str) -> list[UserMessage]:
+    return [UserMessage(word) for word in words]
+
+
+def left(step: int) -> list[tuple[int, str]]:
+    return [(each.seq, each.reason) for each in queries.step("bare", step).departures]
+
+
+def history() -> list[str]:
+    return [row.text for row in queries.history("bare").rows]
+
+
+def test_a_first_list_is_all_said():
+    update_window("bare", [SYSTEM, *users("ab")])
+    assert history() == ["Be brief.", "a", "b"]
+    assert queries.memory("bare").policy is None
+    assert queries.window("bare").load is None
+
+
+def test_an_appended_message_is_an_add():
+    update_window("bare", users("ab"))
+    update_window("bare", users("abc"))
+    assert queries.step("bare", 2).step.kind == "add"
+
+
+def test_what_slides_out_of_the_head_left_for_want_of_room():
+    update_window("bare", [SYSTEM, *users("abc")])
+    update_window("bare", [SYSTEM, *users("bcd")])
+    assert left(2) == [(2, "CAPACITY")]
+    assert history() == ["Be brief.", "a", "b", "c", "d"]
+
+
+def test_results_slide_out_with_their_call():
+    update_window("bare", [CALL, RESULT, RESULT, *users("a")])
+    update_window("bare", users("ab"))
+    assert left(2) == [(1, "CAPACITY"), (2, "ORPHANED"), (3, "ORPHANED")]
+
+
+def test_a_new_system_message_replaces():
+    update_window("bare", [SYSTEM, *users("a")])
+    update_window("bare", [*users("a"), SystemMessage("Be kind.")])
+    assert left(2) == [(1, "REPLACED")]
+
+
+def test_what_leaves_from_the_middle_was_set():
+    update_window("bare", users("abc"))
+    update_window("bare", users("ac"))
+    assert left(2) == [(2, "SET")]
+
+
+def test_an_equal_list_is_no_step():
+    update_window("bare", users("ab"))
+    assert update_window("bare", users("ab")).ignored
+    assert queries.memory("bare").steps == 1
+
+
+def test_injected_context_is_not_history():
+    update_window("bare", users("ab"))
+    update_window("bare", users("axb"))
+    assert history() == ["a", "b"]
+    assert [row.text for row in queries.window("bare").rows] == ["a", "x", "b"]
+
+
+def test_a_message_that_returns_before_the_end_has_a_second_stay():
+    update_window("bare", users("abc"))
+    update_window("bare", users("bc"))
+    update_window("bare", users("abc"))
+    assert history() == ["a", "b", "c"]
+    assert len(queries.message("bare", 1).stays) == 2
+
+
+def test_a_policy_explains_what_it_would_have_evicted():
+    update_window("bare", users("ab"))
+    change("bare", policy=MessageWindow(2))
+    update_window("bare", users("bc"))
+    assert left(3) == [(1, "CAPACITY")]
+
+
+def test_equal_messages_in_one_list_are_two_messages():
+    update_window("bare", users("aa"))
+    assert history() == ["a", "a"]
+
+
+def test_many_insertions_into_one_gap_keep_the_order():
+    words = ["start", "end"]
+    for number in range(30):
+        words.insert(1, str(number))
+        update_window("bare", [UserMessage(word) for word in words])
+        assert [row.text for row in queries.window("bare").rows] == words

@@ -1,0 +1,73 @@
+"""What every ChatMemoryStore promises."""
+
+from __future__ import annotations
+
+import pytest
+
+from chatmemory import (
+    InMemoryChatMemoryStore,
+    InvalidValue,
+    MessageWindowChatMemory,
+    SingleSlotChatMemoryStore,
+    SystemMessage,
+    UserMessage,
+)
+from chatmemory.stores.database import DjangoChatMemoryStore
+
+MESSAGES = [SystemMessage("Be brief."), UserMessage("one"), UserMessage("two")]
+
+
+@pytest.fixture(
+    params=[InMemoryChatMemoryStore, lambda: SingleSlotChatMemoryStore("m"), DjangoChatMemoryStore],
+    ids=["in memory", "single slot", "Django"],
+)
+def store(request, db):
+    return request.param()
+
+
+def test_an_unknown_memory_is_empty(store):
+    assert store.get_messages("m") == []
+
+
+def test_it_gives_back_what_it_was_given(store):
+    store.update_messages("m", MESSAGES)
+    assert store.get_messages("m") == MESSAGES
+
+
+def test_it_keeps_a_copy(store):
+    messages = list(MESSAGES)
+    store.update_messages("m", messages)
+    messages.clear()
+    store.get_messages("m").clear()
+    assert store.get_messages("m") == MESSAGES
+
+
+def test_an_empty_list_empties_it(store):
+    store.update_messages("m", MESSAGES)
+    store.update_messages("m", [])
+    assert store.get_messages("m") == []
+
+
+def test_deleting_empties_it_and_twice_is_no_error(store):
+    store.update_messages("m", MESSAGES)
+    store.delete_messages("m")
+    store.delete_messages("m")
+    assert store.get_messages("m") == []
+
+
+def test_a_transaction_that_raises_keeps_nothing(store):
+    memory = MessageWindowChatMemory("m", 2, store)
+    memory.add(UserMessage("one"))
+
+    def decide(window):
+        list(window)
+        raise RuntimeError("no")
+
+    with pytest.raises(RuntimeError, match="no"):
+        store.transact("m", decide)
+    assert store.get_messages("m") == [UserMessage("one")]
+
+
+def test_a_single_slot_serves_one_memory():
+    with pytest.raises(InvalidValue, match="'m', not 'other'"):
+        SingleSlotChatMemoryStore("m").get_messages("other")

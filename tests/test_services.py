@@ -1,0 +1,315 @@
+"""What the served path stores, refuses and leaves alone."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from chatmemory import (
+    AiMessage,
+    DuplicateClientId,
+    InvalidValue,
+    MemoryExists,
+    MemoryNotFound,
+    MessageWindowChatMemory,
+    PolicyRequired,
+    SystemMessage,
+    TokenWindowChatMemory,
+    ToolExecutionRequest,
+    ToolExecutionResultMessage,
+    UnknownEstimator,
+    UnstorableText,
+    UserMessage,
+    VersionConflict,
+    queries,
+    services,
+)
+from chatmemory.core.policies import MessageWindow, TokenWindow
+from chatmemory.ledger import Said
+from chatmemory.models import Memory, Message, Step
+from chatmemory.stores.database import DjangoChatMemoryStore
+from chatmemory.verification import verify
+
+pytestmark = pytest.mark.django_db
+
+
+def texts(memory_id: str, at: int | None = None) -> list[str]:
+    return [row.text for row in queries.window(memory_id, at).rows]
+
+
+def say(memory_id: str, *words: str) -> list:
+    return services.add(memory_id, [UserMessage(word) for word in words])
+
+
+def test_an_add_answers_what_left_and_why(memory_id):
+    outcomes = say(memory_id, "a", "b", "c", "d")
+    assert [outcome.step for outcome in outcomes] == [1, 2, 3, 4]
+    assert [(left.seq, left.reason) for left in outcomes[3].left] == [(1, "CAPACITY")]
+    assert outcomes[3].before.count == outcomes[3].after.count == 3
+
+
+def test_nothing_said_is_removed_by_eviction_or_clear(memory_id):
+    say(memory_id, "a", "b", "c", "d")
+    services.clear_messages(memory_id)
+    assert [row.text for row in queries.history(memory_id).rows] == ["a", "b", "c", "d"]
+    assert texts(memory_id) == []
+
+
+def test_clearing_an_empty_window_is_no_step(memory_id):
+    assert services.clear_messages(memory_id).ignored
+    assert queries.memory(memory_id).steps == 0
+
+
+def test_every_past_window_can_be_read(memory_id):
+    say(memory_id, "a", "b", "c", "d")
+    assert [texts(memory_id, at) for at in range(5)] == [
+        [],
+        ["a"],
+        ["a", "b"],
+        ["a", "b", "c"],
+        ["b", "c", "d"],
+    ]
+
+
+def test_an_equal_system_message_is_no_step(memory_id):
+    services.add(memory_id, [SystemMessage("Be brief."), SystemMessage("Be brief.")])
+    assert queries.memory(memory_id).steps == 1
+    assert queries.memory(memory_id).said_count == 1
+
+
+def test_a_lowered_limit_hides_at_once_and_evicts_at_the_next_add(memory_id):
+    say(memory_id, "a", "b", "c")
+    services.change(memory_id, policy=MessageWindow(1))
+    assert texts(memory_id) == ["c"]
+    assert [row.text for row in queries.window(memory_id).beyond] == ["a", "b"]
+    services.change(memory_id, policy=MessageWindow(3))
+    assert texts(memory_id) == ["a", "b", "c"]
+    services.change(memory_id, policy=MessageWindow(2))
+    say(memory_id, "d")
+    assert texts(memory_id) == ["c", "d"]
+    assert verify(memory_id) is None
+
+
+def test_a_change_of_token_family_recounts_in_its_own_step():
+    services.create("m", TokenWindow(1000, estimator="gpt-4o"))
+    services.add("m", [UserMessage("naïve café 漢字かな مرحبا Привет")])
+    before = queries.memory("m").window.tokens
+    services.change("m", policy=TokenWindow(1000, estimator="gpt-4"))
+    after = queries.memory("m").window.tokens
+    assert after > before
+    assert queries.window("m", 1).totals.tokens == before
+    assert queries.window("m", 2).totals.tokens == after
+    assert queries.step("m", 2).departures == ()
+    assert verify("m") is None
+
+
+def test_the_same_policy_again_is_no_step(memory_id):
+    say(memory_id, "a")
+    services.change(memory_id, policy=MessageWindow(3))
+    assert queries.memory(memory_id).steps == 1
+
+
+def test_labels_change_as_a_step(memory_id):
+    say(memory_id, "a")
+    services.change(memory_id, labels={"team": "support"})
+    assert queries.step(memory_id, 2).step.kind == "labels"
+    assert queries.memory(memory_id).labels == {"team": "support"}
+
+
+def test_setting_a_list_brings_back_what_left(memory_id):
+    say(memory_id, "a", "b", "c", "d")
+    services.set_messages(memory_id, [UserMessage("a"), UserMessage("d"), UserMessage("e")])
+    assert texts(memory_id) == ["a", "d", "e"]
+    assert [row.text for row in queries.history(memory_id).rows] == ["a", "b", "c", "d", "e"]
+    assert [stay.reason for stay in queries.message(memory_id, 1).stays] == ["CAPACITY", None]
+    assert verify(memory_id) is None
+
+
+def test_a_summary_set_before_what_is_kept_is_synthetic(memory_id):
+    say(memory_id, "a", "b", "c")
+    services.set_messages(memory_id, [UserMessage("summary of a and b"), UserMessage("c")])
+    assert texts(memory_id) == ["summary of a and b", "c"]
+    assert [row.text for row in queries.history(memory_id).rows] == ["a", "b", "c"]
+    assert verify(memory_id) is None
+
+
+def test_what_a_set_trims_is_in_history_all_the_same(memory_id):
+    services.set_messages(memory_id, [UserMessage(word) for word in "abcde"])
+    assert texts(memory_id) == ["c", "d", "e"]
+    assert len(queries.history(memory_id).rows) == 5
+    assert verify(memory_id) is None
+
+
+def test_reordering_is_readable_at_every_step(memory_id):
+    say(memory_id, "a", "b", "c")
+    services.set_messages(memory_id, [UserMessage(word) for word in "cba"])
+    assert texts(memory_id) == ["c", "b", "a"]
+    assert texts(memory_id, 3) == ["a", "b", "c"]
+    assert queries.memory(memory_id).said_count == 3
+    assert verify(memory_id) is None
+
+
+def test_a_simulation_saves_nothing(memory_id):
+    say(memory_id, "a", "b", "c")
+    simulation = services.simulate(memory_id, [UserMessage("d")], MessageWindow(2))
+    assert [left.seq for left in simulation.outcomes[0].left] == [1, 2]
+    assert simulation.totals.count == 2
+    assert queries.memory(memory_id).steps == 3
+    assert texts(memory_id) == ["a", "b", "c"]
+
+
+def test_all_messages_of_an_add_are_stored_or_none(memory_id):
+    with pytest.raises(UnstorableText, match="NUL"):
+        say(memory_id, "fine", "not\x00fine")
+    assert queries.memory(memory_id).steps == 0
+    assert not Message.objects.exists()
+
+
+def test_lone_surrogates_are_refused_with_their_code_point(memory_id):
+    with pytest.raises(UnstorableText, match=r"U\+D800"):
+        say(memory_id, "\ud800")
+
+
+def test_a_client_id_makes_a_retry_harmless(memory_id):
+    once = Said(UserMessage("a"), client_id="m-1")
+    assert len(services.add(memory_id, [once])) == 1
+    assert services.add(memory_id, [once]) == []
+    with pytest.raises(DuplicateClientId, match="m-1"):
+        services.add(memory_id, [Said(UserMessage("b"), client_id="m-1")])
+
+
+def test_a_stale_version_changes_nothing(memory_id):
+    say(memory_id, "a")
+    with pytest.raises(VersionConflict, match="at version 1, not 0"):
+        services.add(memory_id, [UserMessage("b")], expected_version=0)
+    assert texts(memory_id) == ["a"]
+
+
+def test_an_unknown_conversation_is_not_made_by_an_add(db):
+    with pytest.raises(MemoryNotFound, match="'nobody'"):
+        say("nobody", "a")
+    assert not Memory.objects.exists()
+
+
+def test_an_id_is_taken_once(memory_id):
+    with pytest.raises(MemoryExists):
+        services.create(memory_id, MessageWindow(3))
+
+
+@pytest.mark.parametrize("bad", ["", "x" * 256, "nul\x00", "\ud800"])
+def test_ids_that_no_database_holds_are_refused(bad):
+    with pytest.raises(InvalidValue):
+        services.create(bad, MessageWindow(3))
+
+
+def test_deleting_erases_everything(memory_id):
+    say(memory_id, "a", "b", "c", "d")
+    services.delete(memory_id)
+    assert not Message.objects.exists()
+    assert not Step.objects.exists()
+    with pytest.raises(MemoryNotFound):
+        services.delete(memory_id)
+
+
+def test_adding_to_a_window_of_the_clients_needs_a_policy():
+    services.update_window("bare", [UserMessage("a")])
+    for call in (services.add, services.simulate):
+        with pytest.raises(PolicyRequired, match="set a policy"):
+            call("bare", [UserMessage("b")])
+    services.change("bare", policy=MessageWindow(2))
+    say("bare", "b", "c")
+    assert texts("bare") == ["b", "c"]
+    assert verify("bare") is None
+
+
+def test_an_estimator_must_be_known(memory_id):
+    with pytest.raises(UnknownEstimator, match="claude-3"):
+        services.change(memory_id, policy=TokenWindow(10, estimator="claude-3"))
+
+
+def test_long_conversations_keep_their_totals():
+    services.create("long", TokenWindow(500))
+    services.add("long", [UserMessage(f"message number {n}, said at length") for n in range(300)])
+    row = queries.memory("long")
+    assert row.said_count == 300
+    assert row.load <= 500
+    assert verify("long") is None
+
+
+# The served path and the library give the same windows
+
+words = st.text(alphabet="abc ", min_size=1, max_size=12)
+incoming = st.one_of(
+    st.builds(UserMessage, words),
+    st.builds(SystemMessage, words.filter(lambda text: text.strip())),
+    st.builds(AiMessage, words),
+    st.builds(lambda: AiMessage(None, (ToolExecutionRequest("1", "find", "{}"),))),
+    st.builds(lambda: ToolExecutionResultMessage("1", "find", "found it")),
+)
+operations = st.lists(
+    st.one_of(
+        st.tuples(st.just("add"), st.lists(incoming, min_size=1, max_size=4)),
+        st.tuples(st.just("set"), st.lists(incoming, max_size=5)),
+        st.tuples(st.just("clear"), st.just([])),
+        st.tuples(st.just("limit"), st.integers(1, 60)),
+    ),
+    max_size=12,
+)
+
+
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(operations, st.booleans(), st.booleans())
+def test_the_served_path_gives_the_windows_of_the_library(db, script, in_tokens, keep_first):
+    Memory.objects.all().delete()
+    limit = [12]
+    kind = TokenWindow if in_tokens else MessageWindow
+
+    def policy():
+        return kind(limit[0], always_keep_system_message_first=keep_first)
+
+    def asked(_):
+        return limit[0]
+
+    memory = (
+        TokenWindowChatMemory("m", asked, always_keep_system_message_first=keep_first)
+        if in_tokens
+        else MessageWindowChatMemory("m", asked, always_keep_system_message_first=keep_first)
+    )
+    services.create("served", policy())
+    for name, value in script:
+        if name == "add":
+            memory.extend(value)
+            services.add("served", value)
+        elif name == "set":
+            memory.set(value)
+            services.set_messages("served", value)
+        elif name == "clear":
+            memory.clear()
+            services.clear_messages("served")
+        else:
+            limit[0] = value
+            services.change("served", policy=policy())
+        assert queries.window("served").messages == memory.messages()
+    assert verify("served") is None
+
+
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(st.lists(st.lists(st.builds(UserMessage, st.sampled_from("abcde")), max_size=6), max_size=8))
+def test_whole_lists_come_back_as_they_were_handed_over(db, lists):
+    """Through the bare protocol, and every past list can be read at its step."""
+    Memory.objects.all().delete()
+    store = DjangoChatMemoryStore()
+    seen = {}
+    for messages in lists:
+        store.update_messages("bare", messages)
+        assert store.get_messages("bare") == messages
+        seen[queries.memory("bare").steps] = messages
+    for step, messages in seen.items():
+        assert queries.window("bare", step).messages == messages
+    if lists:
+        assert verify("bare") is None
