@@ -635,10 +635,11 @@ def step(memory_id: str, n: int) -> StepView:
     entered = Stay.objects.filter(
         memory_id=memory_id, n__gt=before.first() or 0, n__lte=row.stays
     ).order_by("n")
-    left = Stay.objects.filter(memory_id=memory_id, left_step=n).order_by("rank")
-    moved = {stay.seq for stay in left.filter(reason=Reason.MOVED)}
+    ended = Stay.objects.filter(memory_id=memory_id, left_step=n).order_by("rank")
+    left = list(ended.select_related("message"))
+    moved = {stay.seq for stay in left if stay.reason == Reason.MOVED}
     arrived = [stay.message for stay in entered.select_related("message") if stay.seq not in moved]
-    departed = list(left.exclude(reason=Reason.MOVED).select_related("message"))
+    departed = [stay for stay in left if stay.reason != Reason.MOVED]
     return StepView(
         step=step_row(row),
         arrivals=_with_stays(memory_id, arrived),

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from chatmemory import explanations, queries
 from chatmemory.core.codec import message_to_dict
@@ -167,7 +168,7 @@ class ConversationPage:
     def forgotten_load(self) -> int:
         return max(0, self.history_load - self.load)
 
-    @property
+    @cached_property
     def caption(self) -> Caption:
         if self.view is None:
             return Caption(
@@ -185,7 +186,7 @@ class ConversationPage:
 
     # History
 
-    @property
+    @cached_property
     def said(self) -> list[Said]:
         """The rows of the history pane; the horizon is where memory starts."""
         rows: list[Said] = []
@@ -235,7 +236,7 @@ class ConversationPage:
     def messages(self) -> list[Ledger]:
         return [row for row in self.ledger if "led--sys" not in row.css]
 
-    @property
+    @cached_property
     def ledger(self) -> list[Ledger]:
         rows = self.window.rows
         ledger, past = [], self.policy.overhead if self.policy else 0
@@ -264,7 +265,7 @@ class ConversationPage:
     def bar_width(self) -> int:
         return self.limit or max(1, self.load)
 
-    @property
+    @cached_property
     def ghosts(self) -> Ghosts | None:
         departures = self.view.departures if self.view else ()
         if not departures:
@@ -295,7 +296,7 @@ class ConversationPage:
 
     # Why?
 
-    @property
+    @cached_property
     def why(self) -> Why | None:
         row = self.selected
         if row is None:
@@ -339,7 +340,7 @@ class ConversationPage:
         visits = row.visits or ((0, None, None),)
         return Life(end, spans, visits[0][0], visits[-1][1])
 
-    @property
+    @cached_property
     def step_receipt(self) -> tuple[explanations.ReceiptLine, ...]:
         return explanations.receipt(self.view) if self.view else ()
 

@@ -1,3 +1,4 @@
+from django.contrib.auth.decorators import login_required
 from django.urls import include, path
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 
@@ -23,5 +24,9 @@ _v1 = [
 
 urlpatterns = [
     path("v1/", include(_v1)),
-    path("docs/", SpectacularSwaggerSplitView.as_view(url_name="api:schema"), name="docs"),
+    path(
+        "docs/",
+        login_required(SpectacularSwaggerSplitView.as_view(url_name="api:schema")),
+        name="docs",
+    ),
 ]

@@ -1,0 +1,80 @@
+"""A real browser on a real server: a console error or a foreign request fails the test."""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import sync_playwright
+
+from inspector.access import operator_named, sign_in_token
+
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+@pytest.fixture(scope="session")
+def browser():
+    chromium = os.environ.get("CHROMIUM") or shutil.which("chromium")
+    if not chromium:
+        pytest.skip("no Chromium: browser tests need Debian's chromium or CHROMIUM=/path")
+    # Playwright runs an event loop in this thread; Django's ORM must not mind.
+    os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def open_page(browser, live_server, transactional_db):
+    """Opens signed-in pages: `open_page("/", javascript=False, color_scheme="dark", …)`."""
+    faults: list[str] = []
+    contexts = []
+
+    def watch(page) -> None:
+        page.on("console", lambda m: faults.append(m.text) if m.type == "error" else None)
+        page.on("pageerror", lambda error: faults.append(str(error)))
+        page.on(
+            "request",
+            lambda request: (
+                None
+                if request.url.startswith((live_server.url, "data:", "blob:"))
+                else faults.append(f"a request left the origin: {request.url}")
+            ),
+        )
+
+    def open_(path: str, *, javascript: bool = True, **options):
+        options.setdefault("viewport", {"width": 1440, "height": 900})
+        context = browser.new_context(java_script_enabled=javascript, **options)
+        contexts.append(context)
+        page = context.new_page()
+        watch(page)
+        page.goto(f"{live_server.url}/sign-in/{sign_in_token(operator_named('operator'))}/")
+        page.goto(live_server.url + path)
+        return page
+
+    yield open_
+    for context in contexts:
+        context.close()
+    assert not faults
+
+
+@pytest.fixture
+def violations():
+    """What axe finds wrong with a page, in words."""
+
+    def find(page) -> list[str]:
+        found = Axe().run(page).response["violations"]
+        return [f"{v['id']}: {node['html'][:200]}" for v in found for node in v["nodes"]]
+
+    return find

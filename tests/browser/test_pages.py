@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import expect
+
+from inspector import demo
+
+PHONE = {"viewport": {"width": 390, "height": 844}}
+FORGOTTEN = "/c/order-7741/?at=43&msg=25"
+PAGES = ["/", "/?q=nothing+at+all", "/c/order-7741/", FORGOTTEN, "/c/order-7741/?at=0"]
+
+
+@pytest.fixture(autouse=True)
+def _demo(transactional_db):
+    demo.load()
+
+
+def test_why_is_two_clicks_away(open_page):
+    page = open_page("/")
+    page.get_by_role("link", name="order-7741").first.click()
+    page.get_by_role("link", name="Why? #25").first.click()
+    expect(page.get_by_role("heading", name="Why did #25 leave?")).to_be_visible()
+    expect(page.get_by_text("When #43 arrived, memory needed")).to_be_visible()
+
+
+def test_stepping_swaps_the_page_and_the_address(open_page):
+    page = open_page("/c/order-7741/?at=42")
+    page.get_by_role("link", name="Step forward").click()
+    expect(page.get_by_role("status")).to_contain_text("4 messages left")
+    assert page.url.endswith("/c/order-7741/?at=43")
+    page.get_by_role("link", name="Step back").click()
+    expect(page.locator(".tape__step")).to_contain_text("Step 42")
+    page.go_back()
+    expect(page.locator(".tape__step")).to_contain_text("Step 43")
+
+
+def test_everything_works_without_javascript(open_page):
+    page = open_page("/", javascript=False)
+    page.get_by_role("searchbox").fill("A-1182")
+    page.get_by_role("button", name="Search").click()
+    expect(page.locator(".convs tbody tr")).to_have_count(1)
+    page.get_by_role("link", name="order-7741").first.click()
+    page.get_by_role("link", name="Step back").click()
+    expect(page.locator(".tape__step")).to_contain_text("Step 57")
+    page.get_by_role("button", name="Change theme").click()
+    assert page.locator("html").get_attribute("data-theme") == "dark"
+
+
+def test_searching_as_one_types(open_page):
+    page = open_page("/")
+    page.get_by_role("searchbox").press_sequentially("lisbon")
+    expect(page.locator(".convs tbody tr")).to_have_count(1)
+    expect(page.get_by_role("searchbox")).to_be_focused()
+    assert "q=lisbon" in page.url
+
+
+def test_the_keyboard_moves_through_steps_and_messages(open_page):
+    page = open_page("/c/order-7741/?at=43")
+    page.keyboard.press("ArrowLeft")
+    expect(page.locator(".tape__step")).to_contain_text("Step 42")
+    page.keyboard.press("ArrowRight")
+    expect(page.locator(".tape__step")).to_contain_text("Step 43")
+    page.keyboard.press("k")
+    expect(page.get_by_role("heading", name="Why is #43 still in memory?")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("heading", name="What happened at this step?")).to_be_visible()
+    page.keyboard.press("?")
+    expect(page.get_by_role("heading", name="Keyboard")).to_be_visible()
+    page.keyboard.press("Escape")
+    page.keyboard.press("g")
+    page.keyboard.press("l")
+    expect(page.locator(".tape__step")).to_contain_text("Step 58")
+
+
+def test_the_theme_follows_the_system_until_it_is_chosen(open_page):
+    page = open_page("/", color_scheme="dark")
+    surface = "getComputedStyle(document.body).getPropertyValue('--surface')"
+    assert page.evaluate(surface) == "#151A19"
+    with page.expect_response("**/theme/"):
+        page.get_by_role("button", name="Change theme").click()
+    assert page.evaluate(surface) == "#FFFFFF"
+    page.reload()
+    assert page.evaluate(surface) == "#FFFFFF"
+
+
+def test_a_phone_shows_one_pane_at_a_time(open_page):
+    page = open_page("/c/order-7741/?at=43", **PHONE)
+    expect(page.locator(".pane--memory")).to_be_visible()
+    expect(page.locator(".pane--history")).to_be_hidden()
+    page.get_by_text("History", exact=True).first.click()
+    expect(page.locator(".pane--history")).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("path", PAGES)
+def test_axe_finds_nothing(open_page, violations, path, scheme):
+    assert violations(open_page(path, color_scheme=scheme)) == []
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_axe_finds_nothing_on_a_phone(open_page, violations, path):
+    assert violations(open_page(path, **PHONE)) == []
+
+
+def test_the_api_page_needs_nothing_from_elsewhere(open_page):
+    page = open_page("/api/docs/")
+    expect(page.get_by_text("/api/v1/memories/", exact=False).first).to_be_visible()

@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+
+import pytest
+from django.core.management import call_command
+from django.test import Client
+from django.utils import timezone
+
+from inspector.access import operator_named, sign_in_token
+
+pytestmark = pytest.mark.django_db
+
+
+def link() -> str:
+    return f"/sign-in/{sign_in_token(operator_named('operator'))}/"
+
+
+def test_a_link_signs_in_once():
+    url = link()
+    client = Client()
+    assert client.get(url).headers["Location"] == "/"
+    assert client.get("/").status_code == 200
+    assert Client().get(url).status_code == 403
+
+
+def test_the_command_prints_a_link_that_works(capsys):
+    call_command("sign_in_link", port=8123)
+    url = capsys.readouterr().out.strip()
+    assert url.startswith("http://127.0.0.1:8123/")
+    assert Client().get(url.partition(":8123")[2]).status_code == 302
+
+
+def test_a_link_works_for_15_minutes(monkeypatch):
+    url = link()
+    later = (timezone.now() + timedelta(minutes=16)).timestamp()
+    monkeypatch.setattr("time.time", lambda: later)
+    assert Client().get(url).status_code == 403
+
+
+def test_a_link_works_on_this_machine_only():
+    assert Client(REMOTE_ADDR="192.0.2.7").get(link()).status_code == 403
+
+
+def test_a_forged_link_is_refused_with_a_way_on():
+    response = Client().get("/sign-in/forged/")
+    assert response.status_code == 403
+    assert b"manage.py sign_in_link" in response.content
+
+
+@pytest.mark.parametrize("path", ["/", "/c/order-7741/", "/api/docs/", "/admin/"])
+def test_signed_out_readers_get_the_sign_in_page_only(path):
+    response = Client().get(path)
+    assert response.status_code == 302
+    assert "/sign-in/" in response["Location"] or "/admin/login/" in response["Location"]
+
+
+def test_a_password_signs_in(django_user_model):
+    django_user_model.objects.create_user("ada", password="lovelace-1842")
+    form = {"username": "ada", "password": "wrong"}
+    assert b"correct username" in Client().post("/sign-in/", form).content
+    form["password"] = "lovelace-1842"
+    assert Client().post("/sign-in/", form).status_code == 302
+
+
+def test_signing_out_ends_the_session(operator_client):
+    assert operator_client.get("/sign-out/").status_code == 405
+    operator_client.post("/sign-out/")
+    assert operator_client.get("/").status_code == 302
+
+
+def test_the_theme_is_kept_in_a_cookie(operator_client):
+    response = operator_client.post("/theme/", {"theme": "dark", "next": "/c/x/"})
+    assert response["Location"] == "/c/x/"
+    assert b'data-theme="dark"' in operator_client.get("/").content
+    operator_client.post("/theme/", {"theme": ""})
+    assert b"data-theme=" not in operator_client.get("/").content
+
+
+@pytest.mark.parametrize("target", ["https://example.org/", "//example.org", "javascript:alert(1)"])
+def test_the_theme_form_redirects_nowhere_else(operator_client, target):
+    response = operator_client.post("/theme/", {"theme": "dark", "next": target})
+    assert response["Location"] == "/"
+
+
+@pytest.mark.parametrize(("path", "body"), [("/healthz", b"ok\n"), ("/readyz", b"ready\n")])
+def test_health_is_open_to_all(path, body):
+    assert Client().get(path).content == body
+
+
+def test_every_page_carries_the_security_headers(operator_client, memory_id):
+    for path in ("/", f"/c/{memory_id}/", "/c/nobody/", "/api/docs/", "/sign-in/"):
+        headers = operator_client.get(path).headers
+        policy = headers["Content-Security-Policy"]
+        assert "default-src 'self'" in policy
+        assert "unsafe" not in policy
+        assert "frame-ancestors 'none'" in policy
+        assert headers["X-Frame-Options"] == "DENY"
+        assert headers["X-Content-Type-Options"] == "nosniff"
+        assert headers["Referrer-Policy"] == "same-origin"
+        assert "camera=()" in headers["Permissions-Policy"]
+
+
+def test_no_page_holds_inline_script_style_or_handlers(operator_client, memory_id):
+    for path in ("/", f"/c/{memory_id}/", "/c/nobody/", "/api/docs/", "/sign-in/"):
+        html = operator_client.get(path).content.decode()
+        assert not re.search(r"<script(?![^>]*\bsrc=)", html), path
+        assert not re.search(r"<style|\sstyle=|\son[a-z]+=", html), path

@@ -1,0 +1,193 @@
+from __future__ import annotations
+
+import pytest
+
+from chatmemory import (
+    AiMessage,
+    SystemMessage,
+    ToolExecutionRequest,
+    ToolExecutionResultMessage,
+    UserMessage,
+    services,
+)
+from chatmemory.core.policies import MessageWindow, TokenWindow
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    "</script></title>",
+    "{{ 7|add:7 }}{% debug %}",
+    "\u202ereversed\u202c",
+    "control \x07\x1b[31m characters",
+    "x" * 100_000,
+    '"><img src=x onerror=alert(1)>',
+]
+
+
+@pytest.fixture
+def support(db) -> str:
+    services.create("support", MessageWindow(4))
+    services.add(
+        "support",
+        [
+            SystemMessage("Be brief."),
+            UserMessage("Where is order A-1182?"),
+            AiMessage(None, (ToolExecutionRequest("1", "find", '{"id":"A-1182"}'),)),
+            ToolExecutionResultMessage("1", "find", "in Dijon"),
+            AiMessage("It is in Dijon."),
+            UserMessage("Thank you."),
+        ],
+    )
+    return "support"
+
+
+def page(client, query: str = "") -> str:
+    response = client.get(f"/c/support/{query}")
+    assert response.status_code == 200
+    return response.content.decode()
+
+
+def test_it_shows_history_beside_memory(operator_client, support):
+    context = operator_client.get("/c/support/").context["page"]
+    assert [said.row.seq for said in context.said] == [1, 2, 3, 4, 5, 6]
+    assert [row.seq for row in context.ledger] == [1, 5, 6]
+    assert context.load == 3
+
+
+def test_evicted_messages_are_out_with_step_and_reason(operator_client, support):
+    context = operator_client.get("/c/support/?at=6").context["page"]
+    tags = {said.row.seq: said.tag for said in context.said}
+    assert tags[2] == "forgotten at step 5 · capacity"
+    assert tags[3] == "forgotten at step 6 · capacity"
+    assert tags[4] == "forgotten at step 6 · left with its call"
+    assert tags[6] == ""
+
+
+def test_memory_starts_at_the_horizon(operator_client, support):
+    said = operator_client.get("/c/support/").context["page"].said
+    assert [row.row.seq for row in said if row.is_horizon] == [5]
+
+
+def test_what_just_left_stands_as_ghosts(operator_client, support):
+    html = page(operator_client, "?at=6")
+    assert "Just left" in html
+    assert "with #3" in html
+
+
+def test_every_step_has_a_page(operator_client, support):
+    for step in range(7):
+        html = page(operator_client, f"?at={step}")
+        assert f"Step <b>{step}</b> of 6" in html
+
+
+def test_step_links_stop_at_both_ends(operator_client, support):
+    assert 'aria-label="Step back"' in page(operator_client, "?at=3")
+    first = operator_client.get("/c/support/?at=0").context["page"]
+    last = operator_client.get("/c/support/").context["page"]
+    assert (first.previous_step, last.next_step) == (None, None)
+
+
+def test_why_gives_cause_and_sum(operator_client, support):
+    html = page(operator_client, "?at=6&msg=2")
+    assert "Why did #2 leave?" in html
+    assert "There was no room." in html
+    assert "When #5 arrived, memory needed 5 of 4 messages" in html
+    assert "Needed, 1 over" in html
+
+
+def test_why_tells_what_keeps_a_message(operator_client, support):
+    html = page(operator_client, "?msg=5")
+    assert "Why is #5 still in memory?" in html
+    assert "It leaves when 2 more messages arrive." in html
+    assert "It is the system message." in page(operator_client, "?msg=1")
+
+
+def test_why_tells_that_a_message_is_not_said_yet(operator_client, support):
+    assert "It arrives at step 6." in page(operator_client, "?at=2&msg=6")
+
+
+def test_forecasts_come_true(operator_client, support):
+    """What the page says about the room left is what adding does."""
+    from chatmemory import explanations, queries
+
+    window = queries.window("support")
+    for position, row in enumerate(window.rows[1:], 1):
+        room = explanations.room_before(window, position)
+        filler = [UserMessage("filler")] * room
+        outcomes = services.simulate("support", filler).outcomes
+        leaves_at = [i for i, o in enumerate(outcomes, 1) if row.seq in [e.seq for e in o.left]]
+        assert leaves_at == [room]
+
+
+def test_a_lowered_limit_is_told(operator_client, support):
+    services.change("support", policy=MessageWindow(2))
+    html = page(operator_client)
+    assert "over the lowered limit" in html
+    assert "Does #5 still count?" in page(operator_client, "?msg=5")
+
+
+def test_hostile_text_shows_as_text(operator_client, db):
+    services.create("support", TokenWindow(10**6))
+    services.add("support", [UserMessage(text) for text in HOSTILE])
+    for query in ("", "?msg=1", "?msg=7", "?msg=3"):
+        html = page(operator_client, query)
+        assert "<script>alert" not in html
+        assert "<img src=x" not in html
+        assert "{{ 7|add:7 }}" in html
+
+
+@pytest.mark.parametrize(
+    "query", ["?at=99", "?msg=99", "?at=x", "?at=-1", "?msg=9999999999999999999"]
+)
+def test_steps_and_messages_that_are_none_are_not_found(operator_client, support, query):
+    response = operator_client.get(f"/c/support/{query}")
+    assert response.status_code == 404
+    assert b"Nothing here" in response.content
+
+
+def test_an_unknown_conversation_is_not_found(operator_client):
+    response = operator_client.get("/c/nobody/")
+    assert response.status_code == 404
+    assert b"nobody" in response.content
+    assert b'name="q"' in response.content
+
+
+def test_it_only_reads(operator_client, support):
+    assert operator_client.post("/c/support/").status_code == 405
+
+
+def test_any_id_has_a_page(operator_client, db):
+    for memory_id in ("..", "a/b?c#d", "ümläut ~ %2F", "<b>"):
+        services.create(memory_id, MessageWindow(3))
+        page = operator_client.get("/").content.decode()
+        assert "<b><b>" not in page
+    from chatmemory.addresses import address
+
+    assert operator_client.get(f"/c/{address('a/b?c#d')}/").status_code == 200
+
+
+def test_htmx_gets_the_fragment(operator_client, support):
+    response = operator_client.get("/c/support/?at=3", headers={"HX-Request": "true"})
+    assert response.content.strip().startswith(b'<main id="main"')
+    assert "HX-Request" in response["Vary"]
+
+
+def test_the_history_pages_both_ways(operator_client, db):
+    services.create("support", MessageWindow(10))
+    services.add("support", [UserMessage(f"said {n}") for n in range(200)])
+    last = operator_client.get("/c/support/").context["page"].page
+    assert (len(last.rows), last.has_earlier, last.has_later) == (60, True, False)
+    before = operator_client.get(f"/c/support/?before={last.rows[0].seq}").context["page"].page
+    assert before.rows[-1].seq == last.rows[0].seq - 1
+    around = operator_client.get("/c/support/?msg=7").context["page"]
+    assert any("is-sel" in said.css for said in around.said)
+
+
+@pytest.mark.parametrize("query", ["", "?at=600", "?at=600&msg=3", "?at=1400"])
+def test_it_takes_a_bounded_number_of_queries(
+    operator_client, db, django_assert_max_num_queries, query
+):
+    services.create("support", MessageWindow(50))
+    services.add("support", [UserMessage(f"said {n}") for n in range(1_500)])
+    with django_assert_max_num_queries(28):
+        html = page(operator_client, query)
+    assert html.count('<li class="cell') <= 400

@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+import pytest
+from django.core.management import call_command
+
+from chatmemory import UserMessage, queries, services
+from chatmemory.verification import verify
+
+pytestmark = pytest.mark.django_db
+
+
+def test_the_demo_is_loaded_once(capsys):
+    call_command("load_demo")
+    assert "order-7741" in capsys.readouterr().out
+    steps = queries.memory("order-7741").steps
+    call_command("load_demo")
+    assert queries.memory("order-7741").steps == steps
+
+
+def test_a_database_in_use_gets_no_demo():
+    services.update_window("mine", [UserMessage("a")])
+    call_command("load_demo")
+    assert queries.fleet(queries.memory("mine").created_at).conversations == 1
+    call_command("load_demo", force=True)
+    assert queries.memory("classroom").said_count == 17
+
+
+def test_the_support_bot_forgets_the_order_number_before_it_asks_again():
+    call_command("load_demo")
+    number = "A-1182"
+    assert number in queries.message("order-7741", 25).text
+    window = queries.window("order-7741", 43)
+    assert not [row for row in window.rows if number in row.text]
+    assert "order number, please" in queries.message("order-7741", 44).text
+
+
+def test_the_demo_is_as_its_replay():
+    call_command("load_demo")
+    for memory_id in ("order-7741", "classroom", "lisbon-guide"):
+        assert verify(memory_id) is None

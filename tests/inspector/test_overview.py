@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import pytest
+
+from chatmemory import UserMessage, services
+from chatmemory.core.policies import MessageWindow, TokenWindow
+
+
+def say(memory_id: str, *words: str) -> None:
+    services.add(memory_id, [UserMessage(word) for word in words])
+
+
+def test_an_empty_database_teaches_the_first_steps(operator_client):
+    page = operator_client.get("/").content.decode()
+    assert "No conversations yet" in page
+    assert "create_token" in page
+    assert "import_transcripts" in page
+
+
+def test_the_examples_are_one_button_away(operator_client):
+    assert operator_client.get("/demo/").status_code == 405
+    operator_client.post("/demo/", follow=True)
+    page = operator_client.post("/demo/", follow=True).content.decode()
+    assert "order-7741" in page
+    assert "lisbon-guide" in page
+
+
+def test_it_shows_fill_counts_and_what_left(operator_client, memory_id):
+    say(memory_id, "a", "b", "c", "the fourth")
+    page = operator_client.get("/").content.decode()
+    assert 'aria-valuenow="3"' in page
+    assert "the fourth" in page
+    assert "left the window" in page
+    assert f"/c/{memory_id}/?at=4&amp;msg=1" in page
+
+
+def test_a_client_that_decides_has_no_meter(operator_client, db):
+    services.update_window("bare", [UserMessage("a")])
+    page = operator_client.get("/").content.decode()
+    assert "Client decides" in page
+    assert 'role="meter"' not in page
+
+
+@pytest.mark.parametrize(
+    ("query", "shown", "hidden"),
+    [
+        ("?q=parcel", "alpha", "beta"),
+        ("?q=bet", "beta", "alpha"),
+        ("?policy=token_window", "beta", "alpha"),
+        ("?active=1&sort=said", "alpha", "nobody"),
+    ],
+)
+def test_it_filters(operator_client, db, query, shown, hidden):
+    services.create("alpha", MessageWindow(3))
+    services.create("beta", TokenWindow(100))
+    say("alpha", "where is my parcel?")
+    page = operator_client.get(f"/{query}").content.decode()
+    assert f"/c/{shown}/" in page
+    assert f'href="/c/{hidden}/"' not in page
+
+
+def test_nothing_found_offers_the_way_back(operator_client, memory_id):
+    page = operator_client.get("/?q=zzz").content.decode()
+    assert "No conversation matches" in page
+    assert "Clear filters" in page
+
+
+@pytest.mark.parametrize("sort", ["activity", "said", "forgotten"])
+def test_pages_are_stable_both_ways(operator_client, db, sort):
+    for number in range(60):
+        services.create(f"m{number:02}", MessageWindow(3))
+    url, seen = f"/?sort={sort}", []
+    while url:
+        context = operator_client.get(url).context
+        seen.append([row.memory.id for row in context["rows"]])
+        url = context["older"] and f"/{context['older']}"
+    everyone = [memory_id for page in seen for memory_id in page]
+    assert len(everyone) == len(set(everyone)) == 60
+    back = operator_client.get(f"/{context['newer']}").context
+    assert [row.memory.id for row in back["rows"]] == seen[-2]
+
+
+def test_a_broken_page_link_starts_over(operator_client, memory_id):
+    assert operator_client.get("/?older=broken").status_code == 200
+
+
+def test_htmx_gets_the_table_and_a_restore_the_page(operator_client, memory_id):
+    fragment = operator_client.get("/", headers={"HX-Request": "true"})
+    assert fragment.content.strip().startswith(b'<div class="over-main"')
+    assert "HX-Request" in fragment["Vary"]
+    restore = {"HX-Request": "true", "HX-History-Restore-Request": "true"}
+    assert b"<!DOCTYPE html>" in operator_client.get("/", headers=restore).content
+
+
+def test_it_takes_a_bounded_number_of_queries(operator_client, db, django_assert_max_num_queries):
+    for number in range(40):
+        services.create(f"m{number}", MessageWindow(2))
+        say(f"m{number}", "a", "b", "c")
+    with django_assert_max_num_queries(16):
+        operator_client.get("/")

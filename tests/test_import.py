@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from chatmemory import UserMessage, queries, services
+from chatmemory.models import Memory
+from chatmemory.verification import verify
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def chats(tmp_path):
+    file = tmp_path / "chats.json"
+    chat = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "hello"}]
+    file.write_text(json.dumps([{"id": "one", "messages": chat}, {"id": "two", "messages": chat}]))
+    return file
+
+
+def test_each_message_is_a_step(chats):
+    call_command("import_transcripts", chats, policy="message_window:1")
+    assert queries.memory("chats-one").steps == 2
+    assert [row.text for row in queries.window("chats-one", 1).rows] == ["hi"]
+    assert verify("chats-one") is None
+
+
+def test_running_it_again_changes_nothing(chats, capsys):
+    call_command("import_transcripts", chats)
+    call_command("import_transcripts", chats)
+    assert "0 conversations with 0 messages imported, 2 there already" in capsys.readouterr().out
+    assert queries.memory("chats-one").steps == 2
+
+
+def test_an_id_taken_by_something_else_is_refused_and_the_others_go_on(chats, capsys):
+    services.update_window("p-one", [UserMessage("mine")])
+    with pytest.raises(CommandError, match="refused"):
+        call_command("import_transcripts", chats, prefix="p-")
+    assert "p-one" in capsys.readouterr().err
+    assert queries.memory("p-two").said_count == 2
+    assert queries.memory("p-one").said_count == 1
+
+
+def test_a_conversation_that_cannot_be_stored_leaves_nothing(tmp_path):
+    file = tmp_path / "bad.json"
+    file.write_text('[{"role":"user","content":"fine"},{"role":"user","content":"nul \\u0000"}]')
+    with pytest.raises(CommandError, match="refused"):
+        call_command("import_transcripts", file)
+    assert not Memory.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"\xff", "UTF-8"),
+        (b"{", "JSON"),
+        (b"[]", "no conversation"),
+        (b'{"a":1}', "no conversation"),
+    ],
+)
+def test_an_unreadable_file_is_named(tmp_path, content, words):
+    file = tmp_path / "bad.json"
+    file.write_bytes(content)
+    with pytest.raises(CommandError, match=words):
+        call_command("import_transcripts", file)
+
+
+def test_a_bad_policy_says_how_to_write_one(chats):
+    with pytest.raises(CommandError, match="token_window:1000"):
+        call_command("import_transcripts", chats, policy="20")
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(CommandError, match=r"none\.json"):
+        call_command("import_transcripts", tmp_path / "none.json")
+
+
+def test_the_tau_bench_runs_import_and_verify(data_file, capsys):
+    file = data_file("tau_bench_airline.openai_chat.json")
+    call_command("import_transcripts", file, policy="token_window:1000")
+    assert "100 conversations with 2,526 messages imported" in capsys.readouterr().out
+    call_command("verify_memories")
+
+
+def test_the_glaive_conversations_import_and_say_what_is_lost(data_file, capsys):
+    file = data_file("glaive_toolcall.sharegpt.json")
+    call_command("import_transcripts", file, policy="message_window:4")
+    out = capsys.readouterr().out
+    assert "150 conversations with 926 messages imported" in out
+    assert "the definitions of the tools" in out
+    call_command("verify_memories")
