@@ -22,8 +22,9 @@ FLAGS = [
 ]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def browser():
+    """Open for these tests only: Playwright's event loop must not outlast them."""
     chromium = os.environ.get("CHROMIUM") or shutil.which("chromium")
     if not chromium:
         pytest.skip("no Chromium: browser tests need Debian's chromium or CHROMIUM=/path")
