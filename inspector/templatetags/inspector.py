@@ -12,6 +12,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from chatmemory.core.messages import MessageType
+from chatmemory.explanations import Caption
 
 register = template.Library()
 
@@ -50,6 +51,17 @@ def shape(name: str) -> SafeString:
 @register.simple_tag
 def mark(name: str, css: str = "") -> SafeString:
     return format_html('<span class="mark r-{} {}">{}</span>', name, css, shape(name))
+
+
+@register.simple_tag
+def caption_words(caption: Caption) -> SafeString:
+    """A step's sentence, gain and loss set off by colour."""
+    gain = format_html(' <span class="in">{}</span>', caption.gain) if caption.gain else ""
+    if not caption.loss:
+        return format_html("{}{}. {}", caption.event, gain, caption.detail)
+    detail = format_html(": {}", caption.detail) if caption.detail else "."
+    loss = format_html('<span class="out">{}</span>', caption.loss)
+    return format_html("{}{}. {}{}", caption.event, gain, loss, detail)
 
 
 @register.filter
