@@ -38,7 +38,7 @@ def read_transcripts(content: str | bytes, format: str = "auto") -> Reading:
         if _conversations(value, module):
             return _read(value, name, module)
     raise UnreadableTranscript(
-        -1, f"no conversation found: the file is in none of these formats: {', '.join(known)}"
+        -1, f"no conversation in the format {' or '.join(known)} found: the file is {_shape(value)}"
     )
 
 
@@ -71,18 +71,40 @@ def _decode(content: str | bytes) -> Any:
     try:
         return load_json(content.removeprefix("\ufeff"))
     except InvalidMessage as error:
-        lines = [line for line in content.splitlines() if line.strip()]
-        if len(lines) < 2 or not lines[0].rstrip().endswith(("}", "]")):
+        # Not splitlines: a JSON text may hold other line breaks (U+2028) as they are.
+        numbered = enumerate(content.removeprefix("\ufeff").split("\n"), 1)
+        lines = [(number, line) for number, line in numbered if line.strip()]
+        if len(lines) < 2 or not lines[0][1].rstrip().endswith(("}", "]")):
             raise UnreadableTranscript(-1, str(error)) from error
-        return _Lines(_decode_lines(lines))
+        return list(_decode_lines(lines))
 
 
-class _Lines(list[Any]):
-    """The values of a JSON Lines file."""
+def _shape(value: Any) -> str:
+    """What a file is, in words for an error."""
+    if isinstance(value, list) and value:
+        return f"a list that begins with {_kind(value[0])}"
+    return _kind(value)
 
 
-def _decode_lines(lines: Sequence[str]) -> Iterator[Any]:
-    for number, line in enumerate(lines, 1):
+def _kind(value: Any) -> str:
+    if isinstance(value, dict) and value:
+        return f"an object with {', '.join(repr(key[:20]) for key in list(value)[:5])}"
+    if isinstance(value, list):
+        return "a list" if value else "an empty list"
+    return next(words for kind, words in _KINDS if isinstance(value, kind))
+
+
+_KINDS = (
+    (dict, "an empty object"),
+    (str, "a string"),
+    (bool, "true or false"),
+    (int | float, "a number"),
+    (object, "null"),
+)
+
+
+def _decode_lines(lines: Sequence[tuple[int, str]]) -> Iterator[Any]:
+    for number, line in lines:
         try:
             yield load_json(line)
         except InvalidMessage as error:

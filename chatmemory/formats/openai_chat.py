@@ -5,7 +5,6 @@ Source of the shapes: OpenAI's API reference, chat completions, request messages
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -35,15 +34,38 @@ from chatmemory.formats.base import (
     RawTranscript,
     Rendered,
     Transcript,
+    arguments_text,
     is_list_of,
+    name_of,
     objects,
     text_or_none,
+    unread,
 )
 
 NAME = "openai_chat"
 
 _LISTS = ("messages", "traj")
+_NAMES = ("task_id", "trial", "id", "conversation_id")
 _DETAILS = {"low": DetailLevel.LOW, "high": DetailLevel.HIGH, "auto": DetailLevel.AUTO}
+_PDF = "data:application/pdf;base64,"
+
+# What is read of each message and of each part; anything else is a loss.
+_READ = {
+    "system": ("role", "content"),
+    "developer": ("role", "content"),
+    "user": ("role", "content", "name"),
+    "assistant": (
+        "role",
+        "content",
+        "tool_calls",
+        "function_call",
+        "refusal",
+        "audio",
+        "reasoning_content",
+    ),
+    "tool": ("role", "content", "tool_call_id", "name"),
+    "function": ("role", "content", "tool_call_id", "name"),
+}
 
 
 def find(value: Any) -> RawTranscript | None:
@@ -53,20 +75,21 @@ def find(value: Any) -> RawTranscript | None:
     if isinstance(value, dict):
         for key in _LISTS:
             if is_list_of(value.get(key), "role"):
-                return RawTranscript(_name(value), value[key])
+                losses = tuple(unread("conversation", value, (key, *_NAMES)))
+                return RawTranscript(_name(value), value[key], losses)
     return None
 
 
 def _name(value: dict[str, Any]) -> str | None:
-    if "task_id" in value:
-        return "-".join(str(value[key]) for key in ("task_id", "trial") if key in value)
-    name = value.get("id", value.get("conversation_id"))
-    return None if name is None else str(name)
+    task, trial = name_of(value, "task_id"), name_of(value, "trial")
+    if task is not None:
+        return task if trial is None else f"{task}-{trial}"
+    return name_of(value, "id", "conversation_id")
 
 
 def parse(turns: Sequence[Any]) -> Transcript:
     """Raises UnreadableTranscript, naming the message."""
-    reader = _Reader()
+    reader = _Reader(_ids(turns))
     messages = []
     for index, turn in objects(turns):
         try:
@@ -78,24 +101,35 @@ def parse(turns: Sequence[Any]) -> Transcript:
     return Transcript(None, tuple(messages), tuple(reader.losses))
 
 
+def _ids(turns: Sequence[Any]) -> frozenset[str]:
+    """The ids that calls have; only lists and objects are looked into, reading checks the rest."""
+    lists = (turn.get("tool_calls") for turn in turns if isinstance(turn, dict))
+    calls = (call for each in lists if isinstance(each, list) for call in each)
+    ids = (call.get("id") for call in calls if isinstance(call, dict))
+    return frozenset(id for id in ids if isinstance(id, str))
+
+
 class _Reader:
-    def __init__(self) -> None:
-        self.calls = Calls()
+    def __init__(self, taken: frozenset[str]) -> None:
+        self.calls = Calls(taken)
         self.losses: list[Loss] = []
 
     def read(self, index: int, turn: dict[str, Any]) -> ChatMessage | None:
         self.index = index
-        match turn.get("role"):
+        role = turn.get("role")
+        if not isinstance(role, str) or role not in _READ:
+            raise UnreadableTranscript(index, f"unknown role {role!r}: one of {', '.join(_READ)}")
+        self.losses += unread(f"message {index + 1}", turn, _READ[role])
+        match role:
             case "system" | "developer":
                 return self.system(turn)
             case "user":
+                self.calls.interrupted()
                 name = text_or_none(turn.get("name"), index, "name")
                 return UserMessage(self.contents(turn.get("content")) or "", name)
             case "assistant":
                 return self.assistant(turn)
-            case "tool" | "function":
-                return self.result(turn)
-        raise UnreadableTranscript(index, f"unknown role {turn.get('role')!r}")
+        return self.result(turn)
 
     def lose(self, what: str) -> None:
         self.losses.append(Loss(f"message {self.index + 1}", what))
@@ -110,9 +144,10 @@ class _Reader:
     def assistant(self, turn: dict[str, Any]) -> AiMessage:
         calls = list(self.requests(turn))
         text = self.text(turn.get("content"))
-        if turn.get("refusal"):
-            text = text or str(turn["refusal"])
-            self.lose("that the answer was a refusal")
+        refusal = text_or_none(turn.get("refusal"), self.index, "refusal")
+        if refusal:
+            self.lose("a refusal beside the text" if text else "that the answer was a refusal")
+            text = text or refusal
         if turn.get("audio"):
             self.lose("an audio answer")
         thinking = text_or_none(turn.get("reasoning_content"), self.index, "reasoning_content")
@@ -127,14 +162,15 @@ class _Reader:
             if not isinstance(function, dict):
                 raise UnreadableTranscript(self.index, "a tool call needs a function")
             yield self.request(text_or_none(call.get("id"), self.index, "id"), function)
-        if isinstance(turn.get("function_call"), dict):
-            yield self.request(None, turn["function_call"])
+        function = turn.get("function_call")
+        if function is not None and not isinstance(function, dict):
+            raise UnreadableTranscript(self.index, "function_call must be an object")
+        if function:
+            yield self.request(None, function)
 
     def request(self, id: str | None, function: dict[str, Any]) -> ToolExecutionRequest:
         name = text_or_none(function.get("name"), self.index, "name")
-        arguments = function.get("arguments")
-        if arguments is not None and not isinstance(arguments, str):
-            arguments = json.dumps(arguments, ensure_ascii=False)
+        arguments = arguments_text(function.get("arguments"))
         return ToolExecutionRequest(self.calls.opened(id, name), name, arguments)
 
     def result(self, turn: dict[str, Any]) -> ToolExecutionResultMessage:
@@ -151,6 +187,8 @@ class _Reader:
         texts = [part.text for part in parts if isinstance(part, TextContent)]
         if len(texts) < len(parts):
             self.lose("parts of the content that are no text")
+        if len(texts) > 1:
+            self.lose("how the text is divided into parts")
         return "\n".join(texts)
 
     def contents(self, content: Any) -> Any:
@@ -168,25 +206,48 @@ class _Reader:
             case "text":
                 return TextContent(text_or_none(part.get("text"), self.index, "text") or "")
             case "refusal":
-                return TextContent(str(part.get("refusal", "")))
+                self.lose("that the answer was a refusal")
+                return TextContent(text_or_none(part.get("refusal"), self.index, "refusal") or "")
             case "image_url":
                 return self.image(part.get("image_url"))
             case "input_audio":
-                audio = part.get("input_audio") or {}
-                return AudioContent(
-                    Audio(base64_data=audio.get("data"), mime_type=f"audio/{audio.get('format')}")
-                )
+                return self.audio(self.inner(part, "input_audio"))
             case "file":
-                data = str((part.get("file") or {}).get("file_data") or "")
-                if data.startswith("data:application/pdf;base64,"):
-                    return PdfFileContent(PdfFile(base64_data=data.partition(",")[2]))
+                return self.file(self.inner(part, "file"))
         self.lose(f"a part of type {part.get('type')!r}")
         return None
 
+    def inner(self, part: dict[str, Any], name: str) -> dict[str, Any]:
+        value = part.get(name)
+        if not isinstance(value, dict):
+            raise UnreadableTranscript(self.index, f"{name} must be an object")
+        return value
+
+    def audio(self, audio: dict[str, Any]) -> AudioContent:
+        data = text_or_none(audio.get("data"), self.index, "data")
+        kind = text_or_none(audio.get("format"), self.index, "format")
+        mime_type = f"audio/{kind}" if kind else None
+        return AudioContent(Audio(base64_data=data, mime_type=mime_type))
+
+    def file(self, file: dict[str, Any]) -> PdfFileContent | None:
+        data = text_or_none(file.get("file_data"), self.index, "file_data") or ""
+        if not data.startswith(_PDF):
+            self.lose("a file that is no inline PDF")
+            return None
+        if file.get("filename"):
+            self.lose("the name of a file")
+        return PdfFileContent(PdfFile(base64_data=data.removeprefix(_PDF)))
+
     def image(self, given: Any) -> ImageContent:
         image = given if isinstance(given, dict) else {"url": given}
-        url = str(image.get("url") or "")
-        detail = _DETAILS.get(str(image.get("detail")), DetailLevel.AUTO)
+        url = text_or_none(image.get("url"), self.index, "the url of an image")
+        if not url:
+            raise UnreadableTranscript(self.index, "an image needs a url")
+        asked = image.get("detail") or "auto"
+        detail = _DETAILS.get(asked) if isinstance(asked, str) else None
+        if detail is None:
+            self.lose(f"the detail level {asked!r}")
+            detail = DetailLevel.AUTO
         head, found, data = url.partition(";base64,")
         if url.startswith("data:") and found:
             return ImageContent(Image(base64_data=data, mime_type=head[5:]), detail)
@@ -194,13 +255,19 @@ class _Reader:
 
 
 def render(messages: Sequence[ChatMessage]) -> Rendered:
-    writer = _Writer()
+    writer = _Writer(_given_ids(messages))
     values = [value for i, m in enumerate(messages) if (value := writer.write(i, m)) is not None]
     return Rendered(values, tuple(writer.losses))
 
 
+def _given_ids(messages: Sequence[ChatMessage]) -> frozenset[str]:
+    calls = (c for m in messages if isinstance(m, AiMessage) for c in m.tool_execution_requests)
+    return frozenset(call.id for call in calls if call is not None and call.id)
+
+
 class _Writer:
-    def __init__(self) -> None:
+    def __init__(self, taken: frozenset[str]) -> None:
+        self.calls = Calls(taken)
         self.losses: list[Loss] = []
 
     def write(self, index: int, message: ChatMessage) -> dict[str, Any] | None:
@@ -211,6 +278,7 @@ class _Writer:
             case SystemMessage():
                 return {"role": "system", "content": message.text}
             case UserMessage():
+                self.calls.interrupted()
                 name = {"name": message.name} if message.name else {}
                 return {"role": "user", "content": self.contents(message.contents), **name}
             case AiMessage():
@@ -228,13 +296,19 @@ class _Writer:
         if message.thinking:
             self.lose("thinking")
         calls = [call for call in message.tool_execution_requests if call is not None]
+        if len(calls) < len(message.tool_execution_requests):
+            self.lose("an empty tool call")
         if calls:
             value["tool_calls"] = [self.call(call) for call in calls]
         return value
 
     def call(self, call: ToolExecutionRequest) -> dict[str, Any]:
         function = {"name": call.name or "", "arguments": call.arguments or ""}
-        return {"id": call.id or "", "type": "function", "function": function}
+        return {
+            "id": self.calls.opened(call.id, call.name),
+            "type": "function",
+            "function": function,
+        }
 
     def result(self, message: ToolExecutionResultMessage) -> dict[str, Any]:
         if message.is_error:
@@ -242,30 +316,44 @@ class _Writer:
         texts = [part.text for part in message.contents if isinstance(part, TextContent)]
         if len(texts) < len(message.contents):
             self.lose("contents of a result that are no text")
-        return {"role": "tool", "tool_call_id": message.id or "", "content": "\n".join(texts)}
+        if len(texts) > 1:
+            self.lose("how the text is divided into parts")
+        id, known = self.calls.answered(message.id)
+        said = message.tool_name if message.tool_name != known else None
+        name = {"name": said} if said else {}
+        return {"role": "tool", "tool_call_id": id or "", "content": "\n".join(texts), **name}
 
     def contents(self, contents: Sequence[Content | None]) -> Any:
         if len(contents) == 1 and isinstance(contents[0], TextContent):
             return contents[0].text
-        return [part for content in contents if (part := self.part(content)) is not None]
+        return [part for content in contents if (part := self.part(content)) is not None] or ""
 
     def part(self, content: Content | None) -> dict[str, Any] | None:
         match content:
             case TextContent():
                 return {"type": "text", "text": content.text}
-            case ImageContent():
-                detail = content.detail_level.value.lower()
-                url = _data_url(content.image) or content.image.url or ""
-                detail = detail if detail in _DETAILS else "high"
-                return {"type": "image_url", "image_url": {"url": url, "detail": detail}}
-            case AudioContent() if content.audio and content.audio.base64_data:
-                kind = (content.audio.mime_type or "audio/wav").partition("/")[2]
-                audio = {"data": content.audio.base64_data, "format": kind}
-                return {"type": "input_audio", "input_audio": audio}
+            case ImageContent() if content.image.base64_data or content.image.url:
+                return self.image(content)
+            case AudioContent(audio=Audio() as audio) if audio.base64_data or audio.binary_data:
+                kind = (audio.mime_type or "audio/wav").partition("/")[2]
+                data = audio.base64_data or audio.binary_data
+                return {"type": "input_audio", "input_audio": {"data": data, "format": kind}}
             case PdfFileContent() if content.pdf_file and content.pdf_file.base64_data:
                 return {"type": "file", "file": {"file_data": _data_url(content.pdf_file)}}
         self.lose("empty content" if content is None else f"{content.type.lower()} content")
         return None
+
+    def image(self, content: ImageContent) -> dict[str, Any]:
+        image, detail = content.image, content.detail_level.value.lower()
+        if detail not in _DETAILS:
+            self.lose(f"the detail level {detail!r}")
+            detail = "high"
+        if image.revised_prompt:
+            self.lose("the revised prompt of an image")
+        url = _data_url(image) or image.url
+        if image.url and url != image.url:
+            self.lose("the url of an image that is given inline too")
+        return {"type": "image_url", "image_url": {"url": url, "detail": detail}}
 
 
 def _data_url(media: Media) -> str | None:

@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from chatmemory.core.exceptions import UnreadableTranscript
+from chatmemory.formats import read_transcripts
+
+CHAT = [{"role": "user", "content": "hi"}]
+
+
+def test_a_line_separator_inside_a_text_ends_no_json_line():
+    line = json.dumps([{"role": "user", "content": "a\u2028b"}], ensure_ascii=False)
+    reading = read_transcripts(f"{line}\n{line}")
+    assert [len(transcript.messages) for transcript in reading.transcripts] == [1, 1]
+
+
+def test_a_broken_json_line_is_named_by_its_number_in_the_file():
+    with pytest.raises(UnreadableTranscript, match="line 3"):
+        read_transcripts(f"{json.dumps(CHAT)}\n\n{{broken}}\n")
+
+
+@pytest.mark.parametrize(
+    ("value", "shape"),
+    [
+        ([], "an empty list"),
+        ({}, "an empty object"),
+        ([None], "a list that begins with null"),
+        ([[]], "a list that begins with an empty list"),
+        ({"turns": []}, "an object with 'turns'"),
+        (5, "a number"),
+        (True, "true or false"),
+    ],
+)
+def test_a_file_that_fits_no_format_is_described(value, shape):
+    with pytest.raises(UnreadableTranscript, match=f"the file is {shape}$"):
+        read_transcripts(json.dumps(value))
+
+
+@pytest.mark.parametrize("levels", [500, 900, 1_500])
+def test_a_deeply_nested_list_is_refused(levels):
+    with pytest.raises(UnreadableTranscript):
+        read_transcripts("[" * levels + "]" * levels)
+
+
+def test_what_a_file_says_beside_the_messages_is_told():
+    reading = read_transcripts(json.dumps({"id": "a", "model": "m", "tools": [], "messages": CHAT}))
+    (transcript,) = reading.transcripts
+    assert [(loss.where, loss.what) for loss in transcript.losses] == [
+        ("conversation", "the property 'model'")
+    ]
+
+
+@pytest.mark.parametrize("name", [None, "", {"a": 1}, True])
+def test_an_id_that_is_no_name_gives_way_to_the_position(name):
+    reading = read_transcripts(json.dumps([{"id": name, "messages": CHAT}]))
+    assert reading.transcripts[0].name == "1"
+
+
+def test_openai_messages_with_a_type_are_not_taken_for_langchain4j():
+    reading = read_transcripts(json.dumps([{"type": "message", **CHAT[0]}]))
+    assert reading.format == "openai_chat"

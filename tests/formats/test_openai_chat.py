@@ -1,0 +1,201 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chatmemory import (
+    AiMessage,
+    AudioContent,
+    ImageContent,
+    PdfFileContent,
+    SystemMessage,
+    TextContent,
+    ToolExecutionRequest,
+    ToolExecutionResultMessage,
+    UserMessage,
+    VideoContent,
+)
+from chatmemory.core.exceptions import UnreadableTranscript
+from chatmemory.core.messages import Audio, DetailLevel, Image, PdfFile, Video
+from chatmemory.formats import parse_messages, render_messages
+
+words = st.text(max_size=20)
+images = st.builds(
+    ImageContent,
+    st.builds(Image, st.just("https://example.org/a.png")),
+    st.sampled_from([DetailLevel.LOW, DetailLevel.HIGH, DetailLevel.AUTO]),
+)
+sounds = st.just(AudioContent(Audio(base64_data="QQ==", mime_type="audio/wav")))
+files = st.just(PdfFileContent(PdfFile(base64_data="QQ==")))
+parts = st.lists(st.builds(TextContent, words) | images | sounds | files, min_size=1, max_size=3)
+exchanges = st.builds(
+    lambda ids, name, arguments, text: [
+        AiMessage(None, [ToolExecutionRequest(id, f"{name}-{id}", arguments) for id in ids]),
+        *[ToolExecutionResultMessage(id, f"{name}-{id}", text) for id in reversed(ids)],
+    ],
+    st.lists(words.filter(bool), min_size=1, max_size=3, unique=True),
+    words,
+    words,
+    words,
+)
+turns = st.one_of(
+    st.builds(lambda text: [SystemMessage(f"s{text}")], words),
+    st.builds(lambda contents, name: [UserMessage(contents, name)], parts, st.just("Ada")),
+    st.builds(lambda text: [AiMessage(text)], words),
+    exchanges,
+)
+
+
+def parse(*messages):
+    return parse_messages(list(messages), "openai_chat")
+
+
+def lost(*messages) -> list[str]:
+    return [loss.what for loss in parse(*messages).losses]
+
+
+def lost_in_writing(*messages) -> list[str]:
+    return [loss.what for loss in render_messages(messages, "openai_chat").losses]
+
+
+def calling(*functions, **properties):
+    return {"role": "assistant", "content": None, "tool_calls": list(functions), **properties}
+
+
+def call(name, **properties):
+    return {"function": {"name": name, "arguments": "{}"}, **properties}
+
+
+@given(st.lists(turns, max_size=4).map(lambda turns: [m for turn in turns for m in turn]))
+def test_what_both_sides_can_say_comes_back_as_it_was(messages):
+    rendered = render_messages(messages, "openai_chat")
+    back = parse(*rendered.value)
+    assert (list(back.messages), rendered.losses, back.losses) == (messages, (), ())
+
+
+def test_a_generated_id_is_none_that_another_call_has():
+    (message,) = parse(calling(call("find"), call("pay", id="call_1"))).messages
+    assert [each.id for each in message.tool_execution_requests] == ["call_2", "call_1"]
+
+
+def test_a_result_without_an_id_answers_no_call_from_before_the_user_spoke():
+    *_, result = parse(
+        calling(call("find")),
+        {"role": "user", "content": "never mind"},
+        calling(call("pay")),
+        {"role": "tool", "content": "paid"},
+    ).messages
+    assert (result.id, result.tool_name) == ("call_2", "pay")
+
+
+def test_a_result_with_an_id_finds_its_call_behind_the_user():
+    *_, result = parse(
+        calling(call("find", id="a")),
+        {"role": "user", "content": "hurry"},
+        {"role": "tool", "tool_call_id": "a", "content": "found"},
+    ).messages
+    assert result.tool_name == "find"
+
+
+def test_calls_without_ids_are_written_with_ids_that_their_results_name():
+    request = ToolExecutionRequest(None, "find", "{}")
+    calls, result = render_messages(
+        [AiMessage(None, (request,)), ToolExecutionResultMessage(None, "find", "found")],
+        "openai_chat",
+    ).value
+    assert calls["tool_calls"][0]["id"] == result["tool_call_id"] == "call_1"
+
+
+def test_a_result_without_its_call_keeps_the_name_of_its_tool():
+    message = ToolExecutionResultMessage("a", "find", "found")
+    rendered = render_messages([message], "openai_chat")
+    assert parse(*rendered.value).messages == (message,)
+
+
+@pytest.mark.parametrize(
+    ("message", "what"),
+    [
+        (
+            {"role": "user", "content": "x", "cache_control": {"a": 1}},
+            "the property 'cache_control'",
+        ),
+        ({"role": "assistant", "content": "x", "name": "Bob"}, "the property 'name'"),
+        ({"role": "assistant", "content": "x", "refusal": "no"}, "a refusal beside the text"),
+        ({"role": "assistant", "refusal": "no"}, "that the answer was a refusal"),
+        (
+            {"role": "assistant", "content": [{"type": "refusal", "refusal": "no"}]},
+            "that the answer was a refusal",
+        ),
+        (
+            {"role": "assistant", "content": [{"type": "text", "text": each} for each in "ab"]},
+            "how the text is divided into parts",
+        ),
+        (
+            {"role": "user", "content": [{"type": "file", "file": {"file_id": "f"}}]},
+            "a file that is no inline PDF",
+        ),
+        (
+            {
+                "role": "user",
+                "content": [{"type": "image_url", "image_url": {"url": "u", "detail": "x"}}],
+            },
+            "the detail level 'x'",
+        ),
+    ],
+)
+def test_what_is_not_read_is_told(message, what):
+    assert lost(message) == [what]
+
+
+def test_empty_properties_are_no_loss():
+    assert lost({"role": "assistant", "content": "x", "annotations": [], "name": None}) == []
+
+
+@pytest.mark.parametrize(
+    ("message", "what"),
+    [
+        (UserMessage([TextContent("x"), VideoContent(Video("u"))]), "video content"),
+        (UserMessage([TextContent("x"), None]), "empty content"),
+        (UserMessage([ImageContent(Image("u"), DetailLevel.MEDIUM)]), "the detail level 'medium'"),
+        (
+            UserMessage([ImageContent(Image("u", revised_prompt="p"))]),
+            "the revised prompt of an image",
+        ),
+        (AiMessage("x", (None,)), "an empty tool call"),
+        (
+            ToolExecutionResultMessage("a", None, [TextContent("x"), TextContent("y")]),
+            "how the text is divided into parts",
+        ),
+    ],
+)
+def test_what_cannot_be_written_is_told(message, what):
+    assert lost_in_writing(message) == [what]
+
+
+def _deep(levels: int) -> list:
+    value: list = []
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize(
+    ("message", "why"),
+    [
+        ({"role": "user", "content": [{"type": "input_audio", "input_audio": "x"}]}, "input_audio"),
+        (
+            {"role": "user", "content": [{"type": "input_audio", "input_audio": {"data": 5}}]},
+            "data must be a string",
+        ),
+        ({"role": "user", "content": [{"type": "file", "file": "x"}]}, "file must be an object"),
+        ({"role": "user", "content": [{"type": "image_url"}]}, "an image needs a url"),
+        ({"role": ["user"]}, "unknown role"),
+        ({"role": "assistant", "function_call": "auto"}, "function_call must be an object"),
+        (calling({"function": {"name": "f", "arguments": _deep(10_000)}}), "nested too deeply"),
+    ],
+)
+def test_a_malformed_message_is_refused_with_its_place(message, why):
+    with pytest.raises(UnreadableTranscript, match=why) as caught:
+        parse({"role": "user", "content": "x"}, message)
+    assert caught.value.index == 1

@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chatmemory import (
+    AiMessage,
+    ImageContent,
+    SystemMessage,
+    TextContent,
+    ToolExecutionRequest,
+    ToolExecutionResultMessage,
+    UserMessage,
+)
+from chatmemory.core.messages import Image
+from chatmemory.formats import parse_messages, render_messages
+
+words = st.text(max_size=20)
+values = st.dictionaries(words, words | st.integers() | st.lists(words, max_size=2), max_size=2)
+arguments = st.builds(lambda value: json.dumps(value, ensure_ascii=False), values)
+calls = st.lists(st.tuples(words, arguments), min_size=1, max_size=3)
+
+
+@st.composite
+def conversations(draw):
+    """What ShareGPT can say, with the ids that reading would make up."""
+    messages, made = [SystemMessage("Be brief.")], 0
+    for _ in range(draw(st.integers(0, 3))):
+        requests = []
+        for name, text in draw(calls):
+            made += 1
+            requests.append(ToolExecutionRequest(f"call_{made}", name, text))
+        said = draw(st.none() | words)
+        results = [ToolExecutionResultMessage(r.id, r.name, draw(words)) for r in requests]
+        messages += [
+            UserMessage(draw(words)),
+            AiMessage(said, tuple(requests)),
+            *results,
+            AiMessage(draw(words)),
+        ]
+    return messages
+
+
+def parse(*turns):
+    return parse_messages([{"from": who, "value": value} for who, value in turns], "sharegpt")
+
+
+def lost_in_writing(*messages) -> list[str]:
+    return [loss.what for loss in render_messages(messages, "sharegpt").losses]
+
+
+@given(conversations())
+def test_what_both_sides_can_say_comes_back_as_it_was(messages):
+    rendered = render_messages(messages, "sharegpt")
+    back = parse_messages(rendered.value, "sharegpt")
+    assert (list(back.messages), rendered.losses, back.losses) == (messages, (), ())
+
+
+@pytest.mark.parametrize("text", ["find(7)", '"seven"', "[7]", "7", "null", '{"id": 7'])
+def test_arguments_that_are_no_object_come_back_as_they_were(text):
+    message = AiMessage(None, (ToolExecutionRequest("call_1", "find", text),))
+    rendered = render_messages([message], "sharegpt")
+    assert parse_messages(rendered.value, "sharegpt").messages == (message,)
+
+
+def test_calls_in_a_row_and_the_words_before_them_are_one_message():
+    messages = parse(
+        ("gpt", "Let me look."),
+        ("function_call", '{"name": "find", "arguments": {}}'),
+        ("function_call", '{"name": "pay", "arguments": {}}'),
+        ("observation", "found"),
+        ("observation", "paid"),
+    ).messages
+    message, *results = messages
+    assert message.text == "Let me look."
+    assert [call.name for call in message.tool_execution_requests] == ["find", "pay"]
+    assert [result.tool_name for result in results] == ["find", "pay"]
+
+
+def test_an_observation_answers_no_call_from_before_the_user_spoke():
+    *_, result = parse(
+        ("function_call", '{"name": "find"}'),
+        ("human", "never mind"),
+        ("function_call", '{"name": "pay"}'),
+        ("observation", "paid"),
+    ).messages
+    assert result.tool_name == "pay"
+
+
+@pytest.mark.parametrize("value", ['{"find": 7}', '{"name": 7}', "[]", '"find"', "7"])
+def test_a_call_without_a_name_keeps_its_words(value):
+    parsed = parse(("function_call", value))
+    assert parsed.messages[0].tool_execution_requests[0].arguments == value
+    assert [loss.what for loss in parsed.losses] == ["the name of a malformed tool call"]
+
+
+def test_properties_that_are_not_read_are_told():
+    turn = {"from": "gpt", "value": "x", "weight": 0}
+    assert parse_messages([turn], "sharegpt").losses[0].what == "the property 'weight'"
+
+
+def test_media_stand_as_words_and_are_told():
+    message = UserMessage([TextContent("look"), ImageContent(Image("https://example.org/a.png"))])
+    assert lost_in_writing(message) == ["image content", "how the text is divided into parts"]
+
+
+def test_results_out_of_order_lose_their_call():
+    calls = AiMessage(None, [ToolExecutionRequest(id, id, "{}") for id in "ab"])
+    results = [ToolExecutionResultMessage(id, id, "x") for id in "ba"]
+    assert lost_in_writing(calls, *results) == ["which call the result answers"] * 2
+    assert lost_in_writing(calls, *reversed(results)) == []
