@@ -49,11 +49,15 @@ class Left:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one change did. `step` is None when it changed nothing; `seq` is the message added."""
+    """What one change did. `step` is None when it changed nothing.
+
+    `seq` and `tokens` are those of the message added, where it was one.
+    """
 
     change: str
     step: int | None
     seq: int | None
+    tokens: int
     left: tuple[Left, ...]
     before: Totals
     after: Totals
@@ -303,7 +307,7 @@ class Ledger:
         by_client: bool,
     ) -> Outcome:
         step = self._next_step
-        gone = [(entry, self._seq(entry)) for entry in old]
+        gone = [(entry, self.seq(entry)) for entry in old]
         moved = [old[i] for i in alignment.moved.values()]
         left = self._leave_all(step, [Eviction(entry, reason) for entry, reason in why.items()])
         self._leave_all(step, [Eviction(entry, Reason.MOVED) for entry in moved])
@@ -365,7 +369,7 @@ class Ledger:
         wanted = {payloads[j] for j in positions}
         if not wanted:
             return {}
-        present = {self._seq(entry) for entry in self.window}
+        present = {self.seq(entry) for entry in self.window}
         away: dict[str, list[int]] = defaultdict(list)
         rows = Message.objects.filter(memory=self.memory, payload__in=wanted).order_by("seq")
         for payload, seq in rows.values_list("payload", "seq"):
@@ -422,14 +426,14 @@ class Ledger:
             if j in seqs:
                 self._enter(step, entry, seqs[j], rank)
             elif rank != self._rank(entry):
-                seq = self._seq(entry)
+                seq = self.seq(entry)
                 self._leave(step, entry, Reason.MOVED)
                 self._enter(step, entry, seq, rank)
 
     def _reenter(self, step: int, entries: Sequence[Entry]) -> None:
         """End every stay and begin another in its place, so that past steps keep their tokens."""
         for entry in entries:
-            seq, rank = self._seq(entry), self._rank(entry)
+            seq, rank = self.seq(entry), self._rank(entry)
             self._leave(step, entry, Reason.MOVED)
             self._enter(step, entry, seq, rank)
 
@@ -449,11 +453,11 @@ class Ledger:
     def _left(self, eviction: Eviction) -> Left:
         entry, because = eviction.entry, eviction.because
         return Left(
-            seq=self._seq(entry),
+            seq=self.seq(entry),
             type=entry.type,
             tokens=entry.tokens,
             reason=eviction.reason,
-            because_seq=self._seq(because) if because else None,
+            because_seq=self.seq(because) if because else None,
         )
 
     def _record(
@@ -499,6 +503,7 @@ class Ledger:
             transition.change,
             step,
             seq,
+            transition.arrivals[0].tokens if len(transition.arrivals) == 1 else 0,
             left,
             transition.before,
             self.window.totals,
@@ -515,7 +520,8 @@ class Ledger:
         stay = self._newest.get(entry.key)
         return stay.n if stay else _stored(entry).key  # type: ignore[return-value]
 
-    def _seq(self, entry: Entry) -> int:
+    def seq(self, entry: Entry) -> int:
+        """The message of an entry of `window`."""
         stay = self._newest.get(entry.key)
         return stay.seq if stay else _stored(entry).seq
 

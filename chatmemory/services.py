@@ -38,7 +38,9 @@ from chatmemory.core.windows import (
     total,
     visible,
 )
-from chatmemory.ledger import Ledger, Outcome, Said
+from chatmemory.ledger import Ledger
+from chatmemory.ledger import Outcome as Outcome
+from chatmemory.ledger import Said as Said
 from chatmemory.models import Memory, Message
 
 ID_LENGTH = 255
@@ -50,12 +52,14 @@ Sayable = ChatMessage | Said
 
 @dataclass(frozen=True)
 class Simulation:
-    """What would happen: one outcome per message, and the totals of the window that would
-    remain.
+    """What would happen: one outcome per message, and the window that would remain.
+
+    `seqs` are its messages in order; those beyond the conversation's newest are the drafts.
     """
 
     outcomes: tuple[Outcome, ...]
     totals: Totals
+    seqs: tuple[int, ...]
     policy: Policy
 
 
@@ -94,6 +98,16 @@ def add(
     _count_ahead(memory_id, [each.message for each in said])
     with _locked(memory_id, actor=actor, expected_version=expected_version) as ledger:
         return admit_all(ledger, _not_yet_said(ledger.memory, said))
+
+
+def change_and_add(
+    memory_id: str, messages: Iterable[Sayable], *, policy: Policy | None, actor: str = ""
+) -> list[Outcome]:
+    """Change the policy, if one is given, and add, in one transaction. Raises as both do."""
+    with transaction.atomic():
+        if policy is not None:
+            change(memory_id, policy=policy, actor=actor)
+        return add(memory_id, messages, actor=actor)
 
 
 def set_messages(
@@ -213,7 +227,9 @@ def simulate(
         ledger.adopt(policy)
     in_force = _required(ledger.memory)
     outcomes = admit_all(ledger, [Said(message) for message in messages])
-    return Simulation(tuple(outcomes), total(visible(ledger.window, in_force)), in_force)
+    remaining = visible(ledger.window, in_force)
+    seqs = tuple(ledger.seq(entry) for entry in remaining)
+    return Simulation(tuple(outcomes), total(remaining), seqs, in_force)
 
 
 def admit_all(ledger: Ledger, said: Iterable[Said]) -> list[Outcome]:

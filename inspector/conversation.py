@@ -93,6 +93,8 @@ class ConversationPage:
     Raises MemoryNotFound, StepNotFound, MessageNotFound.
     """
 
+    is_simulation = False
+
     def __init__(
         self,
         memory_id: str,
@@ -222,10 +224,15 @@ class ConversationPage:
             return ""
         departure = row.departure(self.at)
         if departure is None or departure.reason is None:
-            return "would leave at the next add"
+            return "would leave" if self.is_simulation else "would leave at the next add"
         return f"forgotten at step {departure.left_step:,} · {short_reason(departure.reason)}"
 
     # Memory
+
+    @property
+    def is_draft(self) -> set[int]:
+        """The seqs that are not said yet but only tried."""
+        return set()
 
     @property
     def system(self) -> list[Ledger]:
@@ -246,6 +253,7 @@ class ConversationPage:
             css += [pairing(rows, i)]
             css += ["is-sel"] if row.seq == self.msg else []
             css += ["is-new"] if self.view and row.entered_step == self.at else []
+            css += ["is-draft"] if row.seq in self.is_draft else []
             ledger.append(
                 Ledger(
                     seq=row.seq,

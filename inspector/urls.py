@@ -2,11 +2,13 @@ from django.contrib.auth.views import LoginView, LogoutView
 from django.urls import path
 
 import chatmemory.addresses  # noqa: F401  (registers <memory:…>)
-from inspector.views import accounts, conversation, health, overview
+from inspector.views import accounts, conversation, health, overview, simulate
 
 urlpatterns = [
     path("", overview.overview, name="overview"),
     path("c/<memory:memory_id>/", conversation.conversation, name="conversation"),
+    path("c/<memory:memory_id>/simulate/", simulate.simulate, name="simulate"),
+    path("c/<memory:memory_id>/add/", simulate.add, name="add"),
     path("demo/", overview.add_demo, name="demo"),
     path("sign-in/", LoginView.as_view(template_name="inspector/sign_in.html"), name="sign-in"),
     path("sign-in/<str:token>/", accounts.sign_in_by_link, name="sign-in-by-link"),

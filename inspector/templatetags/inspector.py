@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import datetime
+from typing import Any
 
 from django import template
 from django.templatetags.static import static
@@ -62,6 +63,23 @@ def caption_words(caption: Caption) -> SafeString:
     detail = format_html(": {}", caption.detail) if caption.detail else "."
     loss = format_html('<span class="out">{}</span>', caption.loss)
     return format_html("{}{}. {}{}", caption.event, gain, loss, detail)
+
+
+@register.simple_tag
+def verdict_words(page: Any) -> SafeString:
+    """What a draft would do, in the composer: `Would evict 2 messages: #30 and #31.`"""
+    verdict = page.verdict
+    loss = format_html(" <b>{}</b>: ", verdict.loss) if verdict.loss else ". "
+    limit = f"{page.limit:,}" if page.limit else ""
+    return format_html(
+        '{}{}{}. <span class="sum">{} → {} / {}</span>',
+        verdict.event,
+        loss,
+        verdict.detail.rstrip("."),
+        f"{page.before:,}",
+        f"{page.load:,}",
+        limit,
+    )
 
 
 @register.filter

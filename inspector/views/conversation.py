@@ -7,6 +7,7 @@ from django.views.decorators.http import require_safe
 
 from chatmemory.core.exceptions import MemoryNotFound, MessageNotFound, StepNotFound
 from inspector.conversation import ConversationPage
+from inspector.forms import DraftForm
 from inspector.htmx import render_page_or_fragment
 
 NUMBER_DIGITS = 18
@@ -26,7 +27,10 @@ def conversation(request: HttpRequest, memory_id: str) -> HttpResponse:
     except (MemoryNotFound, StepNotFound, MessageNotFound) as error:
         raise Http404(str(error)) from error
     return render_page_or_fragment(
-        request, "inspector/conversation.html", "inspector/_conversation.html", {"page": page}
+        request,
+        "inspector/conversation.html",
+        "inspector/_conversation.html",
+        {"page": page, "form": DraftForm()},
     )
 
 

@@ -106,3 +106,28 @@ def test_axe_finds_nothing_on_a_phone(open_page, violations, path):
 def test_the_api_page_needs_nothing_from_elsewhere(open_page):
     page = open_page("/api/docs/")
     expect(page.get_by_text("/api/v1/memories/", exact=False).first).to_be_visible()
+
+
+def test_trying_before_adding(open_page, violations):
+    page = open_page("/c/order-7741/")
+    page.get_by_role("textbox", name="Message").fill("One more question about the parcel, please.")
+    page.get_by_role("button", name="Preview").click()
+    expect(page.get_by_text("Nothing here is saved")).to_be_visible()
+    expect(page.locator(".led.is-draft")).to_have_count(1)
+    assert violations(page) == []
+    page.get_by_role("link", name="Discard").click()
+    expect(page.locator(".led.is-draft")).to_have_count(0)
+    expect(page.locator(".tape__step")).to_contain_text("Step 58 of 58")
+    page.get_by_role("textbox", name="Message").fill("One more question about the parcel, please.")
+    page.get_by_role("button", name="Add").click()
+    expect(page.locator(".tape__step")).to_contain_text("Step 59 of 59")
+    assert page.url.endswith("/c/order-7741/")
+
+
+def test_trying_before_adding_without_javascript(open_page):
+    page = open_page("/c/order-7741/", javascript=False)
+    page.get_by_role("textbox", name="Message").fill("Hello?")
+    page.get_by_role("button", name="Preview").click()
+    expect(page.get_by_text("Nothing here is saved")).to_be_visible()
+    page.get_by_role("button", name="Add").click()
+    expect(page.locator(".tape__step")).to_contain_text("Step 59 of 59")
