@@ -372,3 +372,26 @@ def room_before(window: WindowView, position: int) -> int:
     start = 1 if rows[0].type is MessageType.SYSTEM else 0
     older = sum(policy.cost(row.tokens) for row in rows[start:position])
     return policy.limit - window.load + older + 1
+
+
+# Does it still remember?
+
+
+def remembers(phrase: str, rows: Sequence[MessageRow], total: int, step: int) -> Explanation:
+    """Whether a phrase is in memory at a step, and if not, since when and why.
+
+    `rows` are the latest messages that hold it, `total` how many there are.
+    """
+    question = f"Does it still remember “{phrase}”?"
+    times = "once" if total == 1 else f"{total:,} times"
+    inside = [row for row in rows if row.is_in_window(step)]
+    if not rows:
+        return Explanation(question, "It was never said.", "No message holds these words.")
+    if inside:
+        detail = f"Said {times}; {seqs([row.seq for row in inside])} "
+        return Explanation(
+            question, "Yes.", detail + ("is" if len(inside) == 1 else "are") + " in memory."
+        )
+    left = [stay.left_step for row in rows if (stay := row.departure(step)) and stay.left_step]
+    since = f" No message in memory has held it since step {max(left):,}." if left else ""
+    return Explanation(question, "No.", f"Said {times}, and all of it has left.{since}")

@@ -591,6 +591,25 @@ def message(memory_id: str, seq: int) -> MessageRow:
     return _with_stays(memory_id, [row])[0]
 
 
+def mentions(
+    memory_id: str, phrase: str, *, at: int | None = None, size: int = 50
+) -> tuple[tuple[MessageRow, ...], int]:
+    """The latest messages said by step `at` that hold a phrase, and how many do in all.
+
+    In order of seq; letter case aside. Raises MemoryNotFound, StepNotFound.
+    """
+    row = _memory(memory_id)
+    newest = row.messages if at is None else _step(memory_id, at).messages if at else 0
+    said = Message.objects.filter(
+        memory_id=memory_id,
+        seq__lte=newest,
+        origin=Message.Origin.SAID,
+        text__icontains=phrase,
+    )
+    found = list(said.order_by("-seq")[:size])[::-1]
+    return _with_stays(memory_id, found), len(found) if len(found) < size else said.count()
+
+
 def _with_stays(memory_id: str, rows: Sequence[Message]) -> tuple[MessageRow, ...]:
     stays: dict[int, list[StayRow]] = {row.seq: [] for row in rows}
     found = Stay.objects.filter(memory_id=memory_id, seq__in=list(stays)).order_by("n")

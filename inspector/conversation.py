@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from django.utils.http import urlencode
+
 from chatmemory import explanations, queries
 from chatmemory.core.codec import message_to_dict
 from chatmemory.core.messages import MessageType
@@ -72,6 +74,18 @@ class Life:
 
 
 @dataclass(frozen=True)
+class Mention:
+    """A place where a phrase was said; `step` is where it left, None while it is in."""
+
+    row: MessageRow
+    glyph: str
+    role: str
+    is_in: bool
+    tag: str
+    step: int | None
+
+
+@dataclass(frozen=True)
 class Why:
     """The panel's answer about one message."""
 
@@ -102,6 +116,7 @@ class ConversationPage:
         msg: int | None,
         before: int | None = None,
         after: int | None = None,
+        find: str = "",
     ) -> None:
         self.memory = queries.memory(memory_id)
         self.is_live = at is None
@@ -110,12 +125,19 @@ class ConversationPage:
         self.window = queries.window(memory_id, self.at if at is not None else None)
         self.msg = msg
         self.selected = queries.message(memory_id, msg) if msg else None
+        self.find = find
+        found: tuple[tuple[MessageRow, ...], int] = ((), 0)
+        self.found, self.found_count = (
+            queries.mentions(memory_id, find, at=self.at) if find else found
+        )
+        self.hits = {row.seq for row in self.found}
+        around = msg or (self.found[-1].seq if self.found else None)
         self.page = queries.history(
             memory_id,
             at=self.at,
             before=before,
             after=after,
-            around=msg if before is None and after is None else None,
+            around=around if before is None and after is None else None,
             size=HISTORY_SIZE,
         )
         self.in_window = {row.seq for row in self.window.rows}
@@ -127,6 +149,7 @@ class ConversationPage:
             in_window=self.in_window,
             unit=self.unit,
             selected=msg,
+            hits=self.hits,
         )
         here = next((cell for cell in samples if cell.step == self.at), None)
         self.history_load = here.history if here else 0
@@ -205,6 +228,7 @@ class ConversationPage:
             css = ["is-in" if is_in else "is-out", pairing(self.page.rows, i)]
             css += ["is-leaving"] if leaves_now else []
             css += ["is-sel"] if row.seq == self.msg else []
+            css += ["is-hit"] if row.seq in self.hits else []
             rows.append(
                 Said(
                     row=row,
@@ -324,6 +348,32 @@ class ConversationPage:
             openai=rendered.value[0] if rendered.value else None,
             lost=tuple(loss.what for loss in rendered.losses),
         )
+
+    @cached_property
+    def remembers(self) -> Explanation | None:
+        if not self.find:
+            return None
+        return explanations.remembers(self.find, self.found, self.found_count, self.at)
+
+    @property
+    def mentions(self) -> list[Mention]:
+        """Where the phrase was said, the latest first."""
+        return [
+            Mention(
+                row=row,
+                glyph=glyph(row.type, row.has_calls),
+                role=role(row.type, row.has_calls),
+                is_in=row.seq in self.in_window,
+                tag=self._tag(row, row.seq in self.in_window) or "in memory",
+                step=(row.departure(self.at) or row.stays[0]).left_step,
+            )
+            for row in reversed(self.found)
+        ]
+
+    @property
+    def keep(self) -> str:
+        """What links on the page carry along beside the step and the message."""
+        return "&" + urlencode({"find": self.find}) if self.find else ""
 
     def _explanation(self, row: MessageRow, step: int | None) -> Explanation:
         if step is not None:

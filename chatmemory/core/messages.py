@@ -134,6 +134,10 @@ class ChatMessage:
 
     type: ClassVar[MessageType]
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Copies and pickles leave out the tokens that `count_tokens` remembers."""
+        return {name: value for name, value in self.__dict__.items() if name != "_tokens"}
+
     @property
     def has_tool_execution_requests(self) -> bool:
         return False
@@ -158,7 +162,7 @@ class UserMessage(ChatMessage):
     type: ClassVar[MessageType] = MessageType.USER
     contents: tuple[Content | None, ...]
     name: str | None = None
-    attributes: Mapping[str, Any] = field(default_factory=dict)
+    attributes: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     def __init__(
         self,
@@ -185,7 +189,7 @@ class AiMessage(ChatMessage):
     text: str | None = None
     tool_execution_requests: tuple[ToolExecutionRequest | None, ...] = ()
     thinking: str | None = None
-    attributes: Mapping[str, Any] = field(default_factory=dict)
+    attributes: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         _set(
@@ -208,7 +212,7 @@ class ToolExecutionResultMessage(ChatMessage):
     tool_name: str | None
     contents: tuple[Content | None, ...]
     is_error: bool | None = None
-    attributes: Mapping[str, Any] = field(default_factory=dict)
+    attributes: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     def __init__(
         self,
@@ -228,7 +232,7 @@ class CustomMessage(ChatMessage):
     """A message of some provider's own kind; to a window it is like any other."""
 
     type: ClassVar[MessageType] = MessageType.CUSTOM
-    attributes: Mapping[str, Any] = field(default_factory=dict)
+    attributes: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         _set(self, attributes=dict(self.attributes or {}))

@@ -6,8 +6,8 @@ An estimator must be additive: a list costs what an empty list costs, plus the s
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from functools import cache
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import Any, Protocol, runtime_checkable
 
 from chatmemory.core.codec import decode_json, write_json
@@ -54,6 +54,10 @@ SEVERAL_CALLS = 15
 PER_CALL = 7
 PER_ARGUMENT = 2
 
+# tiktoken's regular expressions run out of stack at a million blanks in a row.
+LONGEST_BLANK = 100_000
+_BLANKS = re.compile(r"\s+")
+
 _O200K = re.compile(r"o|gpt-4o|gpt-4\.|gpt-5")
 _CL100K = re.compile(r"gpt-4(-|$)|gpt-3\.5|gpt-35|text-embedding-(3|ada-002)")
 
@@ -64,7 +68,8 @@ class OpenAiTokenCountEstimator:
     With `strict`, messages that LangChain4j refuses to count raise UnsupportedMessage. Without,
     they are estimated: pictures by OpenAI's tile rule (see `images`), other media like a picture of
     unknown size, custom messages by their attributes, unreadable arguments of several calls by
-    their text.
+    their text. Runs of more than LONGEST_BLANK blanks, on which tiktoken fails, are counted in
+    pieces: at most a few tokens more per cut.
 
     Raises UnknownEstimator for a model whose encoding is unknown here.
     """
@@ -84,7 +89,13 @@ class OpenAiTokenCountEstimator:
         return f"openai:{self._encoding}" + ("+2 per AI" if self._per_ai_message else "")
 
     def estimate_token_count_in_text(self, text: str) -> int:
-        return len(encoding(self._encoding).encode_ordinary(text)) if text else 0
+        if not text:
+            return 0
+        pieces = list(_pieces(text)) if len(text) > LONGEST_BLANK else [text]
+        if self.strict and len(pieces) > 1:
+            raise UnsupportedMessage(f"the text has a run of over {LONGEST_BLANK:,} blanks")
+        encode = encoding(self._encoding).encode_ordinary
+        return sum(len(encode(piece)) for piece in pieces)
 
     def estimate_token_count_in_messages(self, messages: Iterable[ChatMessage]) -> int:
         return self.overhead + sum(map(self.estimate_token_count_in_message, messages))
@@ -164,6 +175,16 @@ class OpenAiTokenCountEstimator:
         )
 
 
+def _pieces(text: str) -> Iterator[str]:
+    """The text, cut only within runs of more than LONGEST_BLANK blanks."""
+    start = 0
+    for run in _BLANKS.finditer(text):
+        for cut in range(run.start() + LONGEST_BLANK, run.end(), LONGEST_BLANK):
+            yield text[start:cut]
+            start = cut
+    yield text[start:]
+
+
 def _encoding_name(model_name: str) -> str:
     if _O200K.match(model_name):
         return "o200k_base"
@@ -189,7 +210,7 @@ def _java_text(value: Any) -> str:
 # By name, and once per message
 
 
-@cache
+@lru_cache(maxsize=256)  # names come from clients
 def estimator_for(name: str) -> TokenCountEstimator:
     """The estimator of an OpenAI model. Raises UnknownEstimator."""
     return OpenAiTokenCountEstimator(name)
@@ -215,12 +236,25 @@ def family_named(name: str) -> str:
     return name if name.startswith("custom:") else family_of(estimator_for(name))
 
 
+class _Itself:
+    """An estimator as a key: told apart by identity, and kept alive so that no other takes it."""
+
+    def __init__(self, estimator: TokenCountEstimator) -> None:
+        self.estimator = estimator
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Itself) and self.estimator is other.estimator
+
+    def __hash__(self) -> int:
+        return id(self.estimator)
+
+
 def count_tokens(estimator: TokenCountEstimator, message: ChatMessage) -> int:
     """The message's tokens, counted once ever per family and remembered on the message.
 
     Estimators without a `family` are told apart by identity. Errors are not remembered.
     """
-    key = getattr(estimator, "family", None) or estimator
+    key = getattr(estimator, "family", None) or _Itself(estimator)
     known: dict[object, int] = message.__dict__.setdefault("_tokens", {})
     if key not in known:
         known[key] = estimator.estimate_token_count_in_message(message)

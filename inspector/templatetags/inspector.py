@@ -11,11 +11,14 @@ from django.templatetags.static import static
 from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.text import Truncator
 
 from chatmemory.core.messages import MessageType
 from chatmemory.explanations import Caption
 
 register = template.Library()
+
+SHOWN = 400
 
 _GLYPHS = {
     MessageType.SYSTEM: "system",
@@ -91,6 +94,20 @@ def thousands(number: int | None) -> str:
 def signed(number: int) -> str:
     """+85, −24."""
     return f"−{-number:,}" if number < 0 else f"+{number:,}"
+
+
+@register.filter
+def shown(text: str, page: Any) -> SafeString:
+    """A text cut to what a row shows, with the searched phrase marked; a hit is never cut off."""
+    phrase = page.find
+    start = text.lower().find(phrase.lower()) if phrase else -1
+    if start < 0:
+        return format_html("{}", Truncator(text).chars(SHOWN))
+    begin = max(0, start - SHOWN // 2)
+    end = start + len(phrase)
+    head = ("…" if begin else "") + text[begin:start]
+    tail = Truncator(text[end:]).chars(SHOWN)
+    return format_html("{}<mark>{}</mark>{}", head, text[start:end], tail)
 
 
 @register.filter

@@ -11,11 +11,15 @@ from inspector.forms import DraftForm
 from inspector.htmx import render_page_or_fragment
 
 NUMBER_DIGITS = 18
+FIND_MAX = 200
 
 
 @require_safe
 def conversation(request: HttpRequest, memory_id: str) -> HttpResponse:
-    """`?at=` a step, `?msg=` a message; `?before=` and `?after=` page through the history."""
+    """`?at=` a step, `?msg=` a message; `?before=` and `?after=` page through the history.
+
+    `?find=` asks whether memory still holds a phrase.
+    """
     try:
         page = ConversationPage(
             memory_id,
@@ -23,6 +27,7 @@ def conversation(request: HttpRequest, memory_id: str) -> HttpResponse:
             msg=_number(request, "msg"),
             before=_number(request, "before"),
             after=_number(request, "after"),
+            find=request.GET.get("find", "").strip()[:FIND_MAX],
         )
     except (MemoryNotFound, StepNotFound, MessageNotFound) as error:
         raise Http404(str(error)) from error
