@@ -667,6 +667,16 @@ def step(memory_id: str, n: int) -> StepView:
     )
 
 
+def evictions_around(memory_id: str, at: int) -> tuple[int | None, int | None]:
+    """The nearest steps at which a message left, before `at` and after it."""
+    left = Stay.objects.filter(memory_id=memory_id).exclude(reason=Reason.MOVED)
+    before = (
+        left.filter(left_step__lt=at).order_by("-left_step").values_list("left_step", flat=True)
+    )
+    after = left.filter(left_step__gt=at).order_by("left_step").values_list("left_step", flat=True)
+    return before.first(), after.first()
+
+
 def steps(memory_id: str, *, after: int = 0, size: int = 50) -> list[StepRow]:
     """Steps in order, beginning behind `after`. Raises MemoryNotFound."""
     _memory(memory_id)

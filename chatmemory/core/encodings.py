@@ -35,10 +35,10 @@ def encoding(name: str) -> tiktoken.Encoding:
     """`cl100k_base` or `o200k_base`; UnknownEstimator for encodings that cannot be had offline."""
     ranks = _ranks(name)
     with _LOADING, ExitStack() as leaving:
-        folder = _folder()
         try:
+            folder = _folder()
             _unpack(name, ranks, folder)
-        except OSError:  # a home that is missing or read-only: the file is needed only now
+        except (OSError, RuntimeError):  # no home, or a read-only one: only this load needs it
             folder = Path(leaving.enter_context(tempfile.TemporaryDirectory()))
             _unpack(name, ranks, folder)
         leaving.enter_context(_tiktoken_reading_from(folder))
@@ -50,7 +50,7 @@ def _folder() -> Path:
     given = os.environ.get(_FOLDER_VARIABLE)
     if given:
         return Path(given)
-    caches = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(caches) / "chatmemory" / "encodings"
 
 

