@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from django.urls import reverse
 from django.utils.http import urlencode
 
 from chatmemory import explanations, queries
@@ -74,6 +75,17 @@ class Life:
 
 
 @dataclass(frozen=True)
+class Changes:
+    """The window at this step against the one at `step`, which held `load`."""
+
+    step: int
+    came: tuple[queries.WindowRow, ...]
+    gone: tuple[queries.WindowRow, ...]
+    stayed: int
+    load: int
+
+
+@dataclass(frozen=True)
 class Mention:
     """A place where a phrase was said; `step` is where it left, None while it is in."""
 
@@ -117,6 +129,7 @@ class ConversationPage:
         before: int | None = None,
         after: int | None = None,
         find: str = "",
+        other: int | None = None,
     ) -> None:
         self.memory = queries.memory(memory_id)
         self.is_live = at is None
@@ -126,6 +139,7 @@ class ConversationPage:
         self.msg = msg
         self.selected = queries.message(memory_id, msg) if msg else None
         self.find = find
+        self.other = other
         found: tuple[tuple[MessageRow, ...], int] = ((), 0)
         self.found, self.found_count = (
             queries.mentions(memory_id, find, at=self.at) if find else found
@@ -155,6 +169,11 @@ class ConversationPage:
         self.history_load = here.history if here else 0
 
     # The head of the page
+
+    @property
+    def url(self) -> str:
+        """The page at the live end; links on it add the step, the message and the search."""
+        return reverse("conversation", args=[self.memory.id])
 
     @property
     def policy(self) -> Policy | None:
@@ -208,6 +227,20 @@ class ConversationPage:
     @property
     def next_step(self) -> int | None:
         return self.at + 1 if self.at < self.memory.steps else None
+
+    @cached_property
+    def evictions(self) -> tuple[int | None, int | None]:
+        """The nearest steps at which something left, before and after this one."""
+        return queries.evictions_around(self.memory.id, self.at)
+
+    @property
+    def room(self) -> int | None:
+        """What is free under the limit, in the policy's unit."""
+        return None if self.limit is None else max(0, self.limit - self.load)
+
+    @property
+    def next_to_leave(self) -> Ledger | None:
+        return next(iter(self.messages), None) if self.is_live and self.policy else None
 
     # History
 
@@ -347,6 +380,21 @@ class ConversationPage:
             langchain4j=message_to_dict(row.message),
             openai=rendered.value[0] if rendered.value else None,
             lost=tuple(loss.what for loss in rendered.losses),
+        )
+
+    @cached_property
+    def changes(self) -> Changes | None:
+        """What came and left between this step and the one it is compared with."""
+        if self.other is None:
+            return None
+        then = queries.window(self.memory.id, self.other)
+        before, after = {row.seq: row for row in then.rows}, {r.seq: r for r in self.window.rows}
+        return Changes(
+            step=self.other,
+            came=tuple(row for seq, row in after.items() if seq not in before),
+            gone=tuple(row for seq, row in before.items() if seq not in after),
+            stayed=len(before.keys() & after.keys()),
+            load=then.load if then.load is not None else then.totals.tokens,
         )
 
     @cached_property

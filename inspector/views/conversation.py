@@ -18,7 +18,7 @@ FIND_MAX = 200
 def conversation(request: HttpRequest, memory_id: str) -> HttpResponse:
     """`?at=` a step, `?msg=` a message; `?before=` and `?after=` page through the history.
 
-    `?find=` asks whether memory still holds a phrase.
+    `?find=` asks whether memory still holds a phrase, `?with=` compares with another step.
     """
     try:
         page = ConversationPage(
@@ -27,6 +27,7 @@ def conversation(request: HttpRequest, memory_id: str) -> HttpResponse:
             msg=_number(request, "msg"),
             before=_number(request, "before"),
             after=_number(request, "after"),
+            other=_number(request, "with"),
             find=request.GET.get("find", "").strip()[:FIND_MAX],
         )
     except (MemoryNotFound, StepNotFound, MessageNotFound) as error:

@@ -131,3 +131,53 @@ def test_trying_before_adding_without_javascript(open_page):
     expect(page.get_by_text("Nothing here is saved")).to_be_visible()
     page.get_by_role("button", name="Add").click()
     expect(page.locator(".tape__step")).to_contain_text("Step 59 of 59")
+
+
+def test_playing_moves_on_until_something_is_pressed(open_page):
+    page = open_page("/c/classroom/?at=14")
+    page.get_by_label("Speed").select_option("4")
+    page.get_by_role("button", name="Play").click()
+    expect(page.locator(".tape__step")).to_contain_text("Step 17 of 17")
+    page.goto(page.url.replace("at=17", "at=2"))
+    page.keyboard.press("Space")
+    expect(page.get_by_role("button", name="Pause")).to_be_visible()
+    expect(page.locator(".tape__step")).to_contain_text("Step 3")
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("button", name="Play")).to_be_visible()
+
+
+def test_the_scrubber_goes_to_a_step(open_page):
+    page = open_page("/c/order-7741/")
+    page.get_by_role("slider", name="Step").focus()
+    page.keyboard.press("Home")
+    expect(page.locator(".tape__step")).to_contain_text("Step 1 of 58")
+    assert page.url.endswith("?at=1")
+    expect(page.get_by_role("slider", name="Step")).to_be_focused()
+
+
+def test_the_brackets_go_from_eviction_to_eviction(open_page):
+    page = open_page("/c/order-7741/?at=43")
+    page.keyboard.press("[")
+    expect(page.get_by_role("status")).to_contain_text("left")
+    expect(page.locator(".tape__step")).to_contain_text("Step 42")
+    page.keyboard.press("]")
+    expect(page.locator(".tape__step")).to_contain_text("Step 43")
+    page.keyboard.press("Shift+ArrowLeft")
+    expect(page.locator(".tape__step")).to_contain_text("Step 33")
+
+
+def test_two_steps_are_compared(open_page):
+    page = open_page("/c/order-7741/?at=43", javascript=False)
+    page.get_by_label("Compare with step").fill("30")
+    page.get_by_role("button", name="Compare").click()
+    expect(page.get_by_role("heading", name="Against step 30")).to_be_visible()
+    expect(page.locator("p", has_text="Came:")).to_contain_text("#43")
+
+
+def test_focus_stays_where_it_was(open_page):
+    page = open_page("/c/order-7741/?at=30")
+    forward = page.get_by_role("link", name="Step forward")
+    forward.focus()
+    page.keyboard.press("Enter")
+    expect(page.locator(".tape__step")).to_contain_text("Step 31")
+    expect(page.get_by_role("link", name="Step forward")).to_be_focused()

@@ -1,10 +1,12 @@
 // What the pages gain with JavaScript: keys, theme without a reload, panes that open where they matter.
 import { bindKeys } from "./keys.js";
+import { bindPlay } from "./play.js";
 import { bindTheme } from "./theme.js";
 import { settlePanes } from "./panes.js";
 
 document.documentElement.dataset.js = "";
 bindKeys();
+bindPlay();
 bindTheme();
 settlePanes(document);
 document.body.addEventListener("htmx:afterSettle", (event) => settlePanes(event.detail.elt));

@@ -1,3 +1,5 @@
+import { pause, play } from "./play.js";
+
 // The keyboard map; off while someone types.
 const typing = "input:not([type=radio]), textarea, select, [contenteditable]";
 let goes = false;
@@ -13,11 +15,24 @@ function move(direction) {
   next?.querySelector("a.hit").click();
 }
 
+// Ten steps at once: the step is part of the address.
+function jump(steps) {
+  const main = document.querySelector("[data-conversation]");
+  if (!main) return;
+  const { at, steps: last } = main.dataset;
+  const to = Math.min(Math.max(Number(at) + steps, 0), Number(last));
+  htmx.ajax("GET", `${main.dataset.url}?at=${to}`, { source: "#main", target: "#main", swap: "outerHTML" });
+}
+
 const actions = {
   j: () => move(1),
   k: () => move(-1),
-  ArrowLeft: () => press("back"),
-  ArrowRight: () => press("forward"),
+  ArrowLeft: (event) => (event.shiftKey ? jump(-10) : press("back")),
+  ArrowRight: (event) => (event.shiftKey ? jump(10) : press("forward")),
+  "[": () => press("previous-eviction"),
+  "]": () => press("next-eviction"),
+  " ": () => play(),
+  s: () => document.querySelector("[data-composer] textarea")?.focus(),
   Escape: () => press("clear"),
   h: () => document.querySelector("[data-pane=history]")?.focus(),
   m: () => document.querySelector("[data-pane=memory]")?.focus(),
@@ -30,8 +45,9 @@ export function bindKeys() {
     if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches(typing)) return;
     const action = goes ? { l: () => press("live"), o: () => location.assign("/") }[event.key] : actions[event.key];
     goes = !goes && event.key === "g";
-    if (!action) return;
+    if (!action || (event.key === " " && event.target.closest("a, button"))) return;
     event.preventDefault();
-    action();
+    if (event.key !== " ") pause();
+    action(event);
   });
 }

@@ -1,0 +1,53 @@
+// Moves the playhead by itself, and by dragging: every stop is a link that the page has anyway.
+const SECONDS_PER_STEP = 0.7;
+let timer = 0;
+let speed = 1;
+
+function step() {
+  const forward = document.querySelector('a[data-key="forward"]');
+  if (forward) forward.click();
+  else pause();
+}
+
+function show() {
+  const button = document.querySelector("[data-play]");
+  button?.setAttribute("aria-pressed", String(timer !== 0));
+  button?.setAttribute("aria-label", timer ? "Pause" : "Play");
+  const select = document.querySelector("[data-speed]");
+  if (select) select.value = String(speed);
+}
+
+export function pause() {
+  clearInterval(timer);
+  timer = 0;
+  show();
+}
+
+export function play() {
+  if (timer) return pause();
+  timer = setInterval(step, (SECONDS_PER_STEP * 1000) / speed);
+  show();
+}
+
+function scrub(range) {
+  const cell = document.querySelectorAll(".cells > li")[range.value - 1];
+  const link = cell?.querySelector("a").getAttribute("href");
+  if (link) htmx.ajax("GET", link.replace(/&msg=\d+/, ""), { source: "#main", target: "#main", swap: "outerHTML" });
+}
+
+export function bindPlay() {
+  document.addEventListener("click", (event) => {
+    if (event.target.closest("[data-play]")) play();
+    else if (event.isTrusted) pause();
+  });
+  document.addEventListener("change", (event) => {
+    if (event.target.matches("[data-scrub]")) scrub(event.target);
+    if (!event.target.matches("[data-speed]")) return;
+    speed = Number(event.target.value);
+    if (timer) {
+      pause();
+      play();
+    }
+  });
+  document.body.addEventListener("htmx:afterSettle", show);
+}
