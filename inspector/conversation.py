@@ -170,7 +170,7 @@ class ConversationPage:
 
     # The head of the page
 
-    @property
+    @cached_property
     def url(self) -> str:
         """The page at the live end; links on it add the step, the message and the search."""
         return reverse("conversation", args=[self.memory.id])
@@ -418,7 +418,7 @@ class ConversationPage:
             for row in reversed(self.found)
         ]
 
-    @property
+    @cached_property
     def keep(self) -> str:
         """What links on the page carry along beside the step and the message."""
         return "&" + urlencode({"find": self.find}) if self.find else ""

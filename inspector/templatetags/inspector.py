@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from datetime import datetime
+from functools import cache
 from typing import Any
 
 from django import template
 from django.templatetags.static import static
 from django.utils import timezone
 from django.utils.html import format_html
-from django.utils.safestring import SafeString
+from django.utils.safestring import SafeString, mark_safe
 from django.utils.text import Truncator
 
 from chatmemory.core.messages import MessageType
@@ -34,12 +35,17 @@ def glyph(type: MessageType, has_calls: bool = False) -> str:
     return "call" if has_calls else _GLYPHS[type]
 
 
+@cache
+def sprite() -> str:
+    return static("inspector/sprite.svg")
+
+
 @register.simple_tag
 def icon(name: str, css: str = "i") -> SafeString:
     return format_html(
         '<svg class="{}" aria-hidden="true"><use href="{}#i-{}"/></svg>',
         css,
-        static("inspector/sprite.svg"),
+        sprite(),
         name,
     )
 
@@ -47,14 +53,43 @@ def icon(name: str, css: str = "i") -> SafeString:
 @register.simple_tag
 def shape(name: str) -> SafeString:
     """The glyph of a message, its second cue beside the colour."""
-    return format_html(
-        '<svg aria-hidden="true"><use href="{}#g-{}"/></svg>', static("inspector/sprite.svg"), name
-    )
+    return format_html('<svg aria-hidden="true"><use href="{}#g-{}"/></svg>', sprite(), name)
 
 
 @register.simple_tag
 def mark(name: str, css: str = "") -> SafeString:
     return format_html('<span class="mark r-{} {}">{}</span>', name, css, shape(name))
+
+
+@register.simple_tag
+def tape_cells(page: Any) -> SafeString:
+    """The cells of the tape: hundreds of them, so written here rather than by template nodes."""
+    cells = []
+    for cell in page.tape.cells:
+        message = f"&msg={cell.seq}" if cell.seq else ""
+        href = f"{page.url}?at={cell.step}{message}{page.keep}"
+        kind = f"r-{cell.glyph}" if cell.glyph else "cell--tick"
+        playhead = (
+            format_html('<span class="playhead"><b>{}</b></span>', f"{cell.step:,}")
+            if cell.is_head
+            else ""
+        )
+        cells.append(
+            format_html(
+                '<li class="cell {} {}"><a href="{}" hx-get="{}"{} title="{}">'
+                '<span class="sr-only">{}</span>{}</a>{}</li>',
+                kind,
+                cell.css,
+                href,
+                href,
+                "" if cell.is_head else mark_safe(' tabindex="-1"'),
+                cell.words,
+                cell.words,
+                shape(cell.glyph) if cell.glyph else "",
+                playhead,
+            )
+        )
+    return mark_safe("".join(cells))  # noqa: S308  (each was escaped above)
 
 
 @register.simple_tag
