@@ -418,10 +418,18 @@ class ConversationPage:
             for row in reversed(self.found)
         ]
 
-    @cached_property
-    def keep(self) -> str:
-        """What links on the page carry along beside the step and the message."""
-        return "&" + urlencode({"find": self.find}) if self.find else ""
+    @property
+    def find_kept(self) -> str:
+        """What Clear leaves: the search while a message is chosen, then nothing."""
+        return self.find if self.msg else ""
+
+    def link(self, at: int, find: str | None = None, **chosen: int | None) -> str:
+        """This page at a step, with a message or a place in the history, the search kept."""
+        query: dict[str, str | int] = {"at": at, **{name: n for name, n in chosen.items() if n}}
+        phrase = self.find if find is None else find
+        if phrase:
+            query["find"] = phrase
+        return f"{self.url}?{urlencode(query)}"
 
     def _explanation(self, row: MessageRow, step: int | None) -> Explanation:
         if step is not None:

@@ -66,8 +66,7 @@ def tape_cells(page: Any) -> SafeString:
     """The cells of the tape: hundreds of them, so written here rather than by template nodes."""
     cells = []
     for cell in page.tape.cells:
-        message = f"&msg={cell.seq}" if cell.seq else ""
-        href = f"{page.url}?at={cell.step}{message}{page.keep}"
+        href = page.link(cell.step, msg=cell.seq)
         kind = f"r-{cell.glyph}" if cell.glyph else "cell--tick"
         playhead = (
             format_html('<span class="playhead"><b>{}</b></span>', f"{cell.step:,}")
@@ -90,6 +89,13 @@ def tape_cells(page: Any) -> SafeString:
             )
         )
     return mark_safe("".join(cells))  # noqa: S308  (each was escaped above)
+
+
+@register.simple_tag
+def to(page: Any, at: int | None = None, find: str | None = None, **chosen: int) -> SafeString:
+    """The attributes of a link on the page: a real address, and the same for HTMX."""
+    href = page.link(page.at if at is None else at, find, **chosen)
+    return format_html('href="{}" hx-get="{}"', href, href)
 
 
 @register.simple_tag

@@ -1,5 +1,6 @@
 // Moves the playhead by itself, and by dragging: every stop is a link that the page has anyway.
 const SECONDS_PER_STEP = 0.7;
+let playing = false;
 let timer = 0;
 let speed = 1;
 
@@ -9,23 +10,30 @@ function step() {
   else pause();
 }
 
+// The next step waits until this one is on the page: on a slow line playing slows down.
+function wait() {
+  clearTimeout(timer);
+  if (playing) timer = setTimeout(step, (SECONDS_PER_STEP * 1000) / speed);
+}
+
 function show() {
   const button = document.querySelector("[data-play]");
-  button?.setAttribute("aria-pressed", String(timer !== 0));
-  button?.setAttribute("aria-label", timer ? "Pause" : "Play");
+  button?.setAttribute("aria-pressed", String(playing));
+  button?.setAttribute("aria-label", playing ? "Pause" : "Play");
   const select = document.querySelector("[data-speed]");
   if (select) select.value = String(speed);
 }
 
 export function pause() {
-  clearInterval(timer);
-  timer = 0;
+  playing = false;
+  clearTimeout(timer);
   show();
 }
 
 export function play() {
-  if (timer) return pause();
-  timer = setInterval(step, (SECONDS_PER_STEP * 1000) / speed);
+  if (playing) return pause();
+  playing = true;
+  wait();
   show();
 }
 
@@ -44,10 +52,10 @@ export function bindPlay() {
     if (event.target.matches("[data-scrub]")) scrub(event.target);
     if (!event.target.matches("[data-speed]")) return;
     speed = Number(event.target.value);
-    if (timer) {
-      pause();
-      play();
-    }
+    wait();
   });
-  document.body.addEventListener("htmx:afterSettle", show);
+  document.body.addEventListener("htmx:afterSettle", () => {
+    show();
+    wait();
+  });
 }
