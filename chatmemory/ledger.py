@@ -260,9 +260,10 @@ class Ledger:
             why = reasons(old, new, alignment, self.memory.policy)
         return self._replace(transition, old, payloads, alignment, why, by_client)
 
-    def flush(self) -> None:
-        """Write everything that was recorded. Must run inside the transaction that locked the
-        row.
+    def flush(self) -> bool:
+        """Write everything that was recorded; whether there was any step.
+
+        Must run inside the transaction that locked the row.
         """
         for (step, reason), numbers in self._ended.items():
             for start in range(0, len(numbers), BATCH):
@@ -274,6 +275,7 @@ class Ledger:
         Step.objects.bulk_create(self._steps, batch_size=BATCH)
         self.memory.updated_at = self._now
         self.memory.save(force_update=True)
+        return bool(self._steps)
 
     # Recording
 

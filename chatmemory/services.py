@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 
-from django.db import transaction
+from django.db import connection, transaction
 from django.utils import timezone
 
 from chatmemory.conf import configuration
@@ -44,6 +45,7 @@ from chatmemory.ledger import Said as Said
 from chatmemory.models import Memory, Message
 
 ID_LENGTH = 255
+CHANNEL = "chatmemory"
 LIMIT_MAX = 2**63 - 1
 LABELS_MAX = 64
 
@@ -304,7 +306,17 @@ def _locked(
             )
         ledger = Ledger(memory, actor)
         yield ledger
-        ledger.flush()
+        if ledger.flush():
+            transaction.on_commit(partial(_announce, memory_id))
+
+
+def _announce(memory_id: str) -> None:
+    """Wake the followers (see `live`). After the commit: inside it, NOTIFY would serialise
+    commits.
+    """
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_notify(%s, %s)", [CHANNEL, memory_id])
 
 
 def _unsaved(memory_id: str) -> Memory:

@@ -7,6 +7,7 @@ from inspector.views import accounts, conversation, health, overview, simulate
 urlpatterns = [
     path("", overview.overview, name="overview"),
     path("c/<memory:memory_id>/", conversation.conversation, name="conversation"),
+    path("c/<memory:memory_id>/live/", conversation.live, name="live"),
     path("c/<memory:memory_id>/simulate/", simulate.simulate, name="simulate"),
     path("c/<memory:memory_id>/add/", simulate.add, name="add"),
     path("demo/", overview.add_demo, name="demo"),

@@ -9,6 +9,8 @@ from django.test import Client
 from chatmemory.core.policies import MessageWindow
 from chatmemory.services import create
 
+from .serving import serving
+
 DATA = Path(__file__).parents[2] / "shared" / "data"
 
 
@@ -22,6 +24,13 @@ def data_file():
         return DATA / name
 
     return find
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory):
+    """A real server process with a database of its own."""
+    with serving(tmp_path_factory.mktemp("served")) as server:
+        yield server
 
 
 @pytest.fixture

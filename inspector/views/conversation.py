@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.http import Http404, HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
+from chatmemory import queries
 from chatmemory.core.exceptions import MemoryNotFound, MessageNotFound, StepNotFound
 from inspector.conversation import ConversationPage
 from inspector.forms import DraftForm
@@ -12,6 +13,7 @@ from inspector.htmx import render_page_or_fragment
 
 NUMBER_DIGITS = 18
 FIND_MAX = 200
+POLL_MILLISECONDS = 5_000
 
 
 @require_safe
@@ -38,6 +40,17 @@ def conversation(request: HttpRequest, memory_id: str) -> HttpResponse:
         "inspector/_conversation.html",
         {"page": page, "form": DraftForm()},
     )
+
+
+@require_safe
+def live(request: HttpRequest, memory_id: str) -> HttpResponse:
+    """The stream's stand-in where no ASGI server runs: one event, and come back in a while."""
+    try:
+        step = queries.memory(memory_id).steps
+    except MemoryNotFound as error:
+        raise Http404(str(error)) from error
+    event = f"retry: {POLL_MILLISECONDS}\nevent: step\nid: {step}\ndata: {step}\n\n"
+    return HttpResponse(event, content_type="text/event-stream")
 
 
 def _number(request: HttpRequest, name: str) -> int | None:

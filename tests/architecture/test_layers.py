@@ -17,7 +17,7 @@ LAYERS = [
     ["chatmemory.ledger"],
     ["chatmemory.services", "chatmemory.queries"],
     ["chatmemory.explanations", "chatmemory.importing", "chatmemory.verification"],
-    ["chatmemory.stores.database"],
+    ["chatmemory.stores.database", "chatmemory.live"],
     ["chatmemory.api"],
     ["chatmemory.management"],
     ["inspector"],
@@ -30,6 +30,7 @@ INSPECTOR_MAY = (
     "chatmemory.queries",
     "chatmemory.querysets",
     "chatmemory.explanations",
+    "chatmemory.live",
 )
 PURE = ("chatmemory.core", "chatmemory.formats", "chatmemory.stores.memory")
 

@@ -1,5 +1,6 @@
 // What the pages gain with JavaScript: keys, theme without a reload, panes that open where they matter.
 import { bindKeys } from "./keys.js";
+import { bindLive } from "./live.js";
 import { bindPlay } from "./play.js";
 import { bindTheme } from "./theme.js";
 import { settlePanes } from "./panes.js";
@@ -7,6 +8,7 @@ import { settlePanes } from "./panes.js";
 document.documentElement.dataset.js = "";
 bindKeys();
 bindPlay();
+bindLive();
 bindTheme();
 settlePanes(document);
 document.body.addEventListener("htmx:afterSettle", (event) => settlePanes(event.detail.elt));

@@ -1,0 +1,131 @@
+"""Following the ledger: who watches a conversation learns its newest step soon after the commit.
+
+One follower per process serves any number of watchers. On SQLite it asks `PRAGMA data_version`,
+which changes with every commit of another connection; on PostgreSQL it LISTENs for what `services`
+NOTIFYs after its commits. Whatever woke it, it reads the steps of all watched conversations in one
+query, so a missed signal costs time and never an event: watchers compare step numbers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sqlite3
+from collections import defaultdict
+from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+
+import psycopg
+from django.db import connection
+from psycopg import sql
+
+from chatmemory.models import Memory
+from chatmemory.services import CHANNEL
+
+SQLITE_SECONDS = 0.25
+RETRY_SECONDS = 1.0
+
+logger = logging.getLogger(__name__)
+
+
+class Watcher:
+    """One reader of one conversation. Only the newest step counts, so nothing queues up."""
+
+    def __init__(self) -> None:
+        self.step = 0
+        self._news = asyncio.Event()
+
+    def tell(self, step: int) -> None:
+        if step > self.step:
+            self.step = step
+            self._news.set()
+
+    async def news(self) -> int:
+        """Wait for a step that was not told yet."""
+        await self._news.wait()
+        self._news.clear()
+        return self.step
+
+
+class Follower:
+    """Reads the database for all watchers of this process; sleeps while there are none."""
+
+    def __init__(self) -> None:
+        self._watchers: defaultdict[str, set[Watcher]] = defaultdict(set)
+        self._task: asyncio.Task[None] | None = None
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="follower")
+
+    @asynccontextmanager
+    async def watching(self, memory_id: str) -> AsyncIterator[Watcher]:
+        """A watcher that knows the newest step at once, and every later one."""
+        watcher = Watcher()
+        self._watchers[memory_id].add(watcher)
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._follow())
+        try:
+            await self._refresh([memory_id])
+            yield watcher
+        finally:
+            self._watchers[memory_id].discard(watcher)
+            if not self._watchers[memory_id]:
+                del self._watchers[memory_id]
+            if not self._watchers:
+                self._task.cancel()
+
+    async def _follow(self) -> None:
+        """Survives a database that goes away: logs it, and tries again."""
+        while True:
+            try:
+                async for _ in _changes():
+                    await self._refresh(list(self._watchers))
+            except Exception:
+                logger.exception("the ledger cannot be followed; trying again")
+                await asyncio.sleep(RETRY_SECONDS)
+
+    async def _refresh(self, memory_ids: list[str]) -> None:
+        loop = asyncio.get_running_loop()
+        steps = await loop.run_in_executor(self._thread, _steps, memory_ids)
+        for memory_id, step in steps.items():
+            for watcher in self._watchers.get(memory_id, ()):
+                watcher.tell(step)
+
+
+def _steps(memory_ids: list[str]) -> dict[str, int]:
+    connection.close_if_unusable_or_obsolete()
+    return dict(Memory.objects.filter(id__in=memory_ids).values_list("pk", "steps"))
+
+
+def _changes() -> AsyncIterator[None]:
+    return _postgresql() if connection.vendor == "postgresql" else _sqlite()
+
+
+async def _sqlite() -> AsyncIterator[None]:
+    database = sqlite3.connect(connection.settings_dict["NAME"])
+    try:
+        seen = None
+        while True:
+            (version,) = database.execute("PRAGMA data_version").fetchone()
+            if version != seen:
+                seen = version
+                yield
+            await asyncio.sleep(SQLITE_SECONDS)
+    finally:
+        database.close()
+
+
+async def _postgresql() -> AsyncIterator[None]:
+    given = connection.settings_dict
+    names = {
+        "dbname": "NAME",
+        "user": "USER",
+        "password": "PASSWORD",
+        "host": "HOST",
+        "port": "PORT",
+    }
+    parameters = {name: given[key] for name, key in names.items() if given.get(key)}
+    async with await psycopg.AsyncConnection.connect(autocommit=True, **parameters) as listening:
+        await listening.execute(sql.SQL("LISTEN {}").format(sql.Identifier(CHANNEL)))
+        yield
+        async for _ in listening.notifies():
+            yield

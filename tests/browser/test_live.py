@@ -1,0 +1,71 @@
+"""A page that moves as messages arrive, against a real server process."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import expect
+
+
+@pytest.fixture
+def reader(browser, served):
+    """Opens signed-in pages of the served site."""
+    contexts = []
+
+    def open_(path: str):
+        context = browser.new_context(viewport={"width": 1440, "height": 900})
+        contexts.append(context)
+        page = context.new_page()
+        page.goto(served.sign_in_link())
+        page.goto(served.url + path)
+        return page
+
+    yield open_
+    for context in contexts:
+        context.close()
+
+
+def test_two_readers_see_a_message_arrive(reader, served):
+    served.create("arrives")
+    served.say("arrives", "one", "two", "three")
+    pages = [reader("/c/arrives/"), reader("/c/arrives/")]
+    for page in pages:
+        expect(page.get_by_text("live", exact=True)).to_be_visible()
+    served.say("arrives", "the fourth")
+    for page in pages:
+        expect(page.locator(".tape__step")).to_contain_text("Step 4 of 4")
+        expect(page.locator(".ghosts")).to_contain_text("one")
+        expect(page.locator(".tape__say")).to_contain_text("1 message left")
+
+
+def test_a_reader_in_the_past_is_told_and_not_moved(reader, served):
+    served.create("past")
+    served.say("past", "one", "two")
+    page = reader("/c/past/?at=1")
+    served.say("past", "three")
+    expect(page.get_by_text("1 new step since you looked.")).to_be_visible()
+    expect(page.locator(".tape__step")).to_contain_text("Step 1 of 2")
+    page.get_by_role("link", name="Go to live").click()
+    expect(page.locator(".tape__step")).to_contain_text("Step 3 of 3")
+
+
+def test_who_is_writing_is_not_disturbed(reader, served):
+    served.create("writing")
+    served.say("writing", "one")
+    page = reader("/c/writing/")
+    page.get_by_role("textbox", name="Message").fill("half a thought")
+    served.say("writing", "two")
+    expect(page.get_by_text("1 new step since you looked.")).to_be_visible()
+    expect(page.get_by_role("textbox", name="Message")).to_have_value("half a thought")
+
+
+def test_a_lost_connection_is_shown_and_made_good(reader, served):
+    served.create("lost")
+    served.say("lost", "one")
+    page = reader("/c/lost/")
+    expect(page.get_by_text("live", exact=True)).to_be_visible()
+    served.stop()
+    expect(page.get_by_text("connection lost, trying again")).to_be_visible()
+    served.start()
+    served.say("lost", "two")
+    expect(page.locator(".tape__step")).to_contain_text("Step 2 of 2", timeout=15_000)
+    expect(page.get_by_text("live", exact=True)).to_be_visible()

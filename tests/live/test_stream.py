@@ -1,0 +1,119 @@
+"""The stream of a conversation, over real HTTP from a real server process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+import requests
+
+SECONDS = 10
+
+
+@contextmanager
+def following(served, memory_id: str, session=None, **headers: str) -> Iterator[Iterator[int]]:
+    """The step numbers that a stream tells, as they come."""
+    session = session or served.session()
+    url = f"{served.url}/c/{memory_id}/live/"
+    with session.get(url, stream=True, timeout=SECONDS, headers=headers) as response:
+        response.raise_for_status()
+        assert response.headers["Content-Type"] == "text/event-stream"
+        lines = response.iter_lines(chunk_size=1, decode_unicode=True)
+        yield (int(line.removeprefix("id: ")) for line in lines if line.startswith("id: "))
+
+
+def test_an_add_is_told(served):
+    served.create("told")
+    with following(served, "told") as steps:
+        served.say("told", "hello")
+        assert next(steps) == 1
+        served.say("told", "again")
+        assert next(steps) == 2
+
+
+def test_who_comes_late_hears_where_it_stands(served):
+    served.create("late")
+    served.say("late", "one", "two")
+    with following(served, "late") as steps:
+        assert next(steps) == 2
+
+
+def test_who_comes_back_hears_only_what_is_new(served):
+    served.create("back")
+    served.say("back", "one", "two")
+    with following(served, "back", **{"Last-Event-ID": "2"}) as steps:
+        served.say("back", "three")
+        assert next(steps) == 3
+
+
+def test_two_readers_hear_the_same(served):
+    served.create("both")
+    with following(served, "both") as one, following(served, "both") as other:
+        served.say("both", "hello")
+        assert (next(one), next(other)) == (1, 1)
+
+
+def test_a_conversation_hears_nothing_of_others(served):
+    served.create("mine")
+    served.create("theirs")
+    with following(served, "mine") as steps:
+        served.say("theirs", "a", "b", "c")
+        served.say("mine", "hello")
+        assert next(steps) == 1
+
+
+def test_what_another_process_writes_is_told(served):
+    served.create("elsewhere")
+    with following(served, "elsewhere") as steps:
+        served.manage(
+            "shell",
+            "-c",
+            "from chatmemory import UserMessage, services;"
+            "services.add('elsewhere', [UserMessage('from another process')])",
+        )
+        assert next(steps) == 1
+
+
+def test_a_restart_loses_nothing(served):
+    served.create("restart")
+    session = served.session()
+    with following(served, "restart", session) as steps:
+        served.say("restart", "one")
+        assert next(steps) == 1
+    served.stop()
+    served.manage(
+        "shell",
+        "-c",
+        "from chatmemory import UserMessage, services;"
+        "services.add('restart', [UserMessage('while it was down')])",
+    )
+    served.start()
+    with following(served, "restart", session, **{"Last-Event-ID": "1"}) as steps:
+        assert next(steps) == 2
+
+
+@pytest.mark.parametrize(("path", "status"), [("/c/nobody/live/", 404), ("/c/~zz/live/", 404)])
+def test_an_unknown_conversation_is_not_found(served, path, status):
+    assert served.session().get(served.url + path, timeout=SECONDS).status_code == status
+
+
+def test_signed_out_readers_hear_nothing(served):
+    served.create("secret")
+    url = f"{served.url}/c/secret/live/"
+    assert requests.get(url, timeout=SECONDS).status_code == 401
+    cookies = {"sessionid": "forged"}
+    assert requests.get(url, cookies=cookies, timeout=SECONDS).status_code == 401
+    assert served.session().post(url, timeout=SECONDS).status_code == 405
+
+
+def test_other_requests_are_served_beside_many_streams(served):
+    served.create("many")
+    session = served.session()
+    streams = [following(served, "many", session) for _ in range(40)]
+    opened = [stream.__enter__() for stream in streams]
+    assert requests.get(f"{served.url}/healthz", timeout=SECONDS).text == "ok\n"
+    served.say("many", "hello")
+    assert [next(steps) for steps in opened] == [1] * 40
+    for stream in streams:
+        stream.__exit__(None, None, None)
