@@ -4,6 +4,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from django.core.cache import cache
 from django.test import Client
 
 from chatmemory.core.policies import MessageWindow
@@ -12,6 +13,12 @@ from chatmemory.services import create
 from .serving import serving
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
+
+
+@pytest.fixture(autouse=True)
+def _fresh_cache():
+    """No test sees what another one counted."""
+    cache.clear()
 
 
 @pytest.fixture

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
+from django.core.cache import cache
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils import timezone
@@ -28,6 +30,7 @@ POLICIES = {
     CLIENT: "Client decides",
 }
 ORDERINGS = {"activity": "Last activity", "forgotten": "Most forgotten", "said": "Most said"}
+HEADLINE_SECONDS = 30
 FILTERS = ("q", "policy", "active", "sort")
 
 
@@ -129,9 +132,28 @@ def _context(request: HttpRequest) -> dict[str, Any]:
         "orderings": [(key, label, key == sort) for key, label in ORDERINGS.items()],
         "newer": _link({**given, "newer": found.newer}) if found.newer else None,
         "older": _link({**given, "older": found.older}) if found.older else None,
-        "fleet": queries.fleet(midnight),
+        "is_empty": not queries.any_memory(),
+        "headlines": _headlines(midnight),
         "feed": [Leaving(item) for item in queries.feed()],
     }
+
+
+@dataclass(frozen=True)
+class Headlines:
+    """The fleet's numbers, and when they were counted."""
+
+    at: datetime
+    fleet: queries.Fleet
+
+
+def _headlines(midnight: datetime) -> Headlines:
+    """Counted at most every half minute: they run over everything that happened today."""
+
+    def count() -> Headlines:
+        return Headlines(timezone.now(), queries.fleet(midnight))
+
+    found: Headlines = cache.get_or_set("headlines", count, HEADLINE_SECONDS)
+    return found
 
 
 def _filters(given: dict[str, str], policy: str) -> list[dict[str, Any]]:

@@ -34,6 +34,14 @@ def test_it_shows_fill_counts_and_what_left(operator_client, memory_id):
     assert f"/c/{memory_id}/?at=4&amp;msg=1" in page
 
 
+def test_headline_numbers_are_counted_at_most_every_half_minute(operator_client, memory_id):
+    first = operator_client.get("/").context["headlines"]
+    say(memory_id, *"abcdef")
+    again = operator_client.get("/")
+    assert again.context["headlines"] == first
+    assert f"{first.at:%H:%M:%S}" in again.content.decode()
+
+
 def test_a_client_that_decides_has_no_meter(operator_client, db):
     services.update_window("bare", [UserMessage("a")])
     page = operator_client.get("/").content.decode()
