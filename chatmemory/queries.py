@@ -582,6 +582,16 @@ def history(
     )
 
 
+def said(memory_id: str, at: int | None = None) -> list[ChatMessage]:
+    """All that was said by step `at`, in order. Raises MemoryNotFound, StepNotFound."""
+    row = _memory(memory_id)
+    newest = row.messages if at is None else _step(memory_id, at).messages if at else 0
+    rows = Message.objects.filter(
+        memory_id=memory_id, seq__lte=newest, origin=Message.Origin.SAID
+    ).order_by("seq")
+    return [read_message(row) for row in rows.iterator(2_000)]
+
+
 def message(memory_id: str, seq: int) -> MessageRow:
     """One message with its stays. Raises MemoryNotFound, MessageNotFound."""
     row = Message.objects.filter(memory_id=memory_id, seq=seq).first()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 from django import forms
 
@@ -17,8 +18,8 @@ from chatmemory.core.messages import (
     ToolExecutionResultMessage,
     UserMessage,
 )
-from chatmemory.core.policies import Policy
-from chatmemory.formats import read_transcripts
+from chatmemory.core.policies import Policy, policy_from_text
+from chatmemory.formats import FORMATS, read_transcripts
 
 ROLES = [
     ("user", "User"),
@@ -27,6 +28,7 @@ ROLES = [
     ("system", "System"),
     ("script", "Script"),
 ]
+IMPORT_BYTES = 16 * 2**20
 LINE = re.compile(r"\s*(user|ai|system|call|result)\s*:\s?(.*)", re.IGNORECASE)
 CALL = re.compile(r"\s*([\w.-]+)\s*\((.*)\)\s*", re.DOTALL)
 
@@ -69,6 +71,42 @@ class DraftForm(forms.Form):
     def problem(self) -> str:
         """The first thing that is wrong, in words."""
         return next((str(words) for errors in self.errors.values() for words in errors), "")
+
+
+class ExportForm(forms.Form):
+    """What to take out of a conversation, as which format, at which step (without one: now)."""
+
+    format = forms.ChoiceField(choices=[(name, name) for name in FORMATS])
+    what = forms.ChoiceField(choices=[("history", "Everything said"), ("window", "The window")])
+    at = forms.IntegerField(required=False, min_value=0, max_value=2**53)
+
+
+class ImportForm(forms.Form):
+    """A transcript file, and the policy under which to replay it."""
+
+    file = forms.FileField()
+    format = forms.ChoiceField(choices=[("auto", "Detect"), *((name, name) for name in FORMATS)])
+    kind = forms.ChoiceField(choices=[("message_window", "Messages"), ("token_window", "Tokens")])
+    limit = forms.IntegerField(min_value=1, max_value=2**53, initial=20)
+    begin = forms.CharField(required=False, max_length=100, strip=True)
+
+    def clean_file(self) -> Any:
+        file = self.cleaned_data["file"]
+        if file.size is None or file.size > IMPORT_BYTES:
+            raise forms.ValidationError(
+                f"The file is larger than {IMPORT_BYTES // 2**20} MB: use import_transcripts."
+            )
+        return file
+
+    @property
+    def policy(self) -> Policy:
+        return policy_from_text(f"{self.cleaned_data['kind']}:{self.cleaned_data['limit']}")
+
+    @property
+    def id_prefix(self) -> str:
+        """As the command has it: the file's name and a dash, unless another is given."""
+        name: str = self.cleaned_data["file"].name or "import"
+        return self.cleaned_data["begin"] or f"{name.partition('.')[0]}-"
 
 
 def read_draft(role: str, text: str) -> list[ChatMessage]:

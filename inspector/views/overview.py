@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
 from django.core.cache import cache
 from django.http import HttpRequest, HttpResponse
@@ -152,8 +152,7 @@ def _headlines(midnight: datetime) -> Headlines:
     def count() -> Headlines:
         return Headlines(timezone.now(), queries.fleet(midnight))
 
-    found: Headlines = cache.get_or_set("headlines", count, HEADLINE_SECONDS)
-    return found
+    return cast(Headlines, cache.get_or_set("headlines", count, HEADLINE_SECONDS))
 
 
 def _filters(given: dict[str, str], policy: str) -> list[dict[str, Any]]:

@@ -31,6 +31,7 @@ INSPECTOR_MAY = (
     "chatmemory.querysets",
     "chatmemory.explanations",
     "chatmemory.live",
+    "chatmemory.importing",
 )
 PURE = ("chatmemory.core", "chatmemory.formats", "chatmemory.stores.memory")
 

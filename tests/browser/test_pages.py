@@ -181,3 +181,25 @@ def test_focus_stays_where_it_was(open_page):
     page.keyboard.press("Enter")
     expect(page.locator(".tape__step")).to_contain_text("Step 31")
     expect(page.get_by_role("link", name="Step forward")).to_be_focused()
+
+
+def test_a_file_is_imported(open_page, violations, tmp_path):
+    file = tmp_path / "chats.json"
+    file.write_text('[{"role": "user", "content": "hello"}]')
+    page = open_page("/import/")
+    assert violations(page) == []
+    page.get_by_label("File").set_input_files(file)
+    page.get_by_role("button", name="Import").click()
+    expect(page.get_by_role("status")).to_contain_text("1 conversation imported")
+    assert violations(page) == []
+    page.get_by_role("link", name="chats-1").click()
+    expect(page.get_by_role("heading", name="chats-1")).to_be_visible()
+
+
+def test_a_conversation_is_exported(open_page, violations):
+    page = open_page("/c/order-7741/")
+    page.get_by_role("link", name="Export").click()
+    assert violations(page) == []
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Download").click()
+    assert download.value.suggested_filename == "order-7741-history.json"

@@ -1,0 +1,65 @@
+"""A conversation, or its window at a step, as a file in one of the transcript formats."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from urllib.parse import urlencode
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from chatmemory import queries
+from chatmemory.addresses import address
+from chatmemory.core.exceptions import MemoryNotFound, StepNotFound
+from chatmemory.core.messages import ChatMessage
+from chatmemory.formats import FORMATS, render_messages
+from inspector.forms import ExportForm
+
+
+@require_safe
+def export(request: HttpRequest, memory_id: str) -> HttpResponse:
+    """The choices, and what each would lose; with `?download=1` the file itself."""
+    form = ExportForm({"format": "langchain4j", "what": "history", **request.GET.dict()})
+    if not form.is_valid():
+        raise Http404("there is no such export")
+    format, what, at = (form.cleaned_data[name] for name in ("format", "what", "at"))
+    try:
+        read = queries.said if what == "history" else _window
+        rendered = render_messages(read(memory_id, at), format)
+        memory = queries.memory(memory_id)
+    except (MemoryNotFound, StepNotFound) as error:
+        raise Http404(str(error)) from error
+    if request.GET.get("download"):
+        return _file(rendered.value, memory_id, what, at)
+    context = {
+        "memory": memory,
+        "form": form,
+        "formats": FORMATS,
+        "chosen": form.cleaned_data,
+        "count": len(rendered.value),
+        "lost": Counter(loss.what for loss in rendered.losses).most_common(),
+        "download": "?" + urlencode(_query(form) | {"download": "1"}),
+    }
+    return render(request, "inspector/export.html", context)
+
+
+def _window(memory_id: str, at: int | None) -> list[ChatMessage]:
+    return queries.window(memory_id, at).messages
+
+
+def _query(form: ExportForm) -> dict[str, object]:
+    return {name: value for name, value in form.cleaned_data.items() if value is not None}
+
+
+def _file(value: object, memory_id: str, what: str, at: int | None) -> HttpResponse:
+    """An address holds only characters that a header and a file system take."""
+    step = f"-step-{at}" if at is not None else ""
+    name = f"{address(memory_id)[:150]}-{what}{step}.json"
+    response = HttpResponse(
+        json.dumps(value, ensure_ascii=False, indent=1) + "\n",
+        content_type="application/json; charset=utf-8",
+    )
+    response["Content-Disposition"] = f'attachment; filename="{name}"'
+    return response

@@ -1,0 +1,45 @@
+"""Transcript files through the browser: the same import, and the same report, as the command's."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_http_methods
+
+from chatmemory.core.exceptions import InvalidValue
+from chatmemory.formats import read_transcripts
+from chatmemory.importing import Report, import_all
+from inspector.forms import ImportForm
+
+SHOWN = 100
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def import_file(request: HttpRequest) -> HttpResponse:
+    """The form; after a POST the report, or the form with what is wrong."""
+    if request.method != "POST":
+        return _form(request, ImportForm())
+    form = ImportForm(request.POST, request.FILES)
+    if not form.is_valid():
+        problem = next(str(words) for errors in form.errors.values() for words in errors)
+        return _form(request, form, problem)
+    try:
+        report = _import(form, request.user.get_username())
+    except InvalidValue as error:
+        return _form(request, form, str(error))
+    context = {"report": report, "name": form.cleaned_data["file"].name, "shown": SHOWN}
+    return render(request, "inspector/imported.html", context)
+
+
+def _import(form: ImportForm, actor: str) -> Report:
+    content = form.cleaned_data["file"].read()
+    reading = read_transcripts(content, form.cleaned_data["format"])
+    report = Report(reading.format, refused=list(reading.refused))
+    for result in import_all(reading, form.policy, form.id_prefix, actor):
+        report.add(result)
+    return report
+
+
+def _form(request: HttpRequest, form: ImportForm, problem: str = "") -> HttpResponse:
+    context = {"form": form, "problem": problem}
+    return render(request, "inspector/import.html", context, status=422 if problem else 200)

@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+
+from chatmemory import queries
+from chatmemory.core.policies import TokenWindow
+from inspector import forms
+
+pytestmark = pytest.mark.django_db
+
+CHAT = [{"role": "user", "content": "hi"}, {"role": "robot"}]
+
+
+def post(client, content: bytes | str, name: str = "chats.json", **fields: str):
+    content = content if isinstance(content, bytes) else content.encode()
+    values = {"format": "auto", "kind": "message_window", "limit": "20", **fields}
+    return client.post("/import/", {**values, "file": SimpleUploadedFile(name, content)})
+
+
+def test_it_imports_and_reports_like_the_command(operator_client):
+    response = post(operator_client, json.dumps([CHAT[:1], CHAT]), kind="token_window", limit="99")
+    page = response.content.decode()
+    assert "1 conversation imported (openai_chat), 0 there already, 1 refused." in page
+    assert "robot" in page
+    assert queries.memory("chats-1").policy == TokenWindow(99)
+    assert queries.step("chats-1", 1).step.actor == "operator"
+
+
+def test_importing_again_is_safe(operator_client):
+    for _ in range(2):
+        response = post(operator_client, json.dumps(CHAT[:1]))
+    assert "1 there already" in response.content.decode()
+    assert queries.memory("chats-1").steps == 1
+
+
+def test_the_prefix_can_be_chosen(operator_client):
+    post(operator_client, json.dumps(CHAT[:1]), begin="team/")
+    assert queries.memory("team/1").said_count == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [(b"\xff", "UTF-8"), (b"{", "JSON"), (b"[" * 50_000, "JSON"), (b"{}", "no conversation")],
+)
+def test_an_unreadable_file_says_why(operator_client, content, words):
+    response = post(operator_client, content)
+    assert response.status_code == 422
+    assert words in response.content.decode()
+    assert not queries.any_memory()
+
+
+@pytest.mark.parametrize("fields", [{"limit": "0"}, {"kind": "x"}, {"format": "xml"}])
+def test_bad_fields_say_why(operator_client, fields):
+    assert post(operator_client, json.dumps(CHAT[:1]), **fields).status_code == 422
+    assert not queries.any_memory()
+
+
+def test_a_file_is_needed(operator_client):
+    assert operator_client.post("/import/", {}).status_code == 422
+
+
+def test_a_large_file_is_sent_to_the_command(operator_client, monkeypatch):
+    monkeypatch.setattr(forms, "IMPORT_BYTES", 10)
+    response = post(operator_client, json.dumps(CHAT[:1]))
+    assert response.status_code == 422
+    assert "import_transcripts" in response.content.decode()
+
+
+def test_names_lead_nowhere(operator_client):
+    post(operator_client, json.dumps(CHAT[:1]), name="../../etc/passwd.json")
+    assert queries.memory("passwd-1").said_count == 1
+
+
+def test_the_form_is_there(operator_client):
+    assert b'type="file"' in operator_client.get("/import/").content
