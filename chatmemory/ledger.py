@@ -192,12 +192,7 @@ class Ledger:
         self._steps: list[Step] = []
         self._newest: dict[object, Stay] = {}
         self._ended: dict[tuple[int, Reason], list[int]] = defaultdict(list)
-        self._started_at = memory.steps
-
-    @property
-    def is_new(self) -> bool:
-        """Nothing has happened to the conversation yet."""
-        return self.memory.steps == 0
+        self._is_changed = False
 
     def keep(self, transition: Transition, said: Said | None = None) -> Outcome:
         """Record a transition decided on `window`, under the policy that decided it."""
@@ -216,23 +211,30 @@ class Ledger:
         """Put a policy in force: a step of its own, with a recount when the token family changes.
 
         Without a policy the client decides, and `estimator` counts. The window must have been
-        counted by the new family. A conversation to which nothing has happened takes its policy
-        silently.
+        counted by the new family. A conversation to which nothing has happened takes its first
+        policy silently, as part of being made.
         """
         memory = self.memory
         estimator = policy.estimator if policy else estimator or memory.policy_estimator
         if policy == memory.policy and estimator == memory.policy_estimator:
             return None
         recount = family_named(estimator) != family_named(memory.policy_estimator)
+        is_first = memory.policy is None and memory.steps == 0
         memory.policy = policy
         memory.policy_estimator = estimator
-        if self.is_new:
+        self._is_changed = True
+        if is_first:
             return None
         before = Totals(memory.window_count, memory.window_tokens)
         if recount:
             self._reenter(self._next_step, list(self.window))
         after = total(self.window) if recount else before
         return self._record(Step.Kind.POLICY, before, after, note=note)
+
+    def again(self, seq: int) -> Outcome:
+        """A message that was said before and is sent once more: nothing changes."""
+        totals, policy = self.window.totals, self.memory.policy
+        return Outcome(Change.ADD, None, seq, 0, (), totals, totals, policy)
 
     def label(self, labels: dict[str, str]) -> Step | None:
         """Change the labels, as a step; the same labels again are none."""
@@ -261,10 +263,12 @@ class Ledger:
         return self._replace(transition, old, payloads, alignment, why, by_client)
 
     def flush(self) -> bool:
-        """Write everything that was recorded; whether there was any step.
+        """Write everything that was recorded; whether there was anything.
 
         Must run inside the transaction that locked the row.
         """
+        if not self._is_changed:
+            return False
         for (step, reason), numbers in self._ended.items():
             for start in range(0, len(numbers), BATCH):
                 Stay.objects.filter(
@@ -275,7 +279,7 @@ class Ledger:
         Step.objects.bulk_create(self._steps, batch_size=BATCH)
         self.memory.updated_at = self._now
         self.memory.save(force_update=True)
-        return bool(self._steps)
+        return True
 
     # Recording
 
@@ -471,6 +475,7 @@ class Ledger:
         note: str = "",
     ) -> Step:
         memory = self.memory
+        self._is_changed = True
         memory.steps += 1
         memory.window_count, memory.window_tokens = after
         if after.count <= before.count or not before.count:

@@ -92,14 +92,15 @@ def add(
 ) -> list[Outcome]:
     """Add messages one by one, each a step of its own; all are stored or none.
 
-    A message whose client id is known already, with the same content, is answered as ignored.
+    A message whose client id is known already, with the same content, is answered with its seq and
+    no step.
     Raises MemoryNotFound, PolicyRequired (the client decides this window), VersionConflict,
     DuplicateClientId, UnstorableText, UnknownEstimator.
     """
     said = [each if isinstance(each, Said) else Said(each) for each in messages]
     _count_ahead(memory_id, [each.message for each in said])
     with _locked(memory_id, actor=actor, expected_version=expected_version) as ledger:
-        return admit_all(ledger, _not_yet_said(ledger.memory, said))
+        return admit_all(ledger, said)
 
 
 def change_and_add(
@@ -234,13 +235,24 @@ def simulate(
     return Simulation(tuple(outcomes), total(remaining), seqs, in_force)
 
 
-def admit_all(ledger: Ledger, said: Iterable[Said]) -> list[Outcome]:
-    """Admit one message after the other under the conversation's policy."""
+def admit_all(ledger: Ledger, said: Sequence[Said]) -> list[Outcome]:
+    """Admit one message after the other under the conversation's policy.
+
+    Retries (client ids that the conversation knows, with the same content) change nothing.
+    """
     policy = _required(ledger.memory)
+    known = _known(ledger.memory, said)
     outcomes = []
     for each in said:
+        seq = _said_before(each, known)
+        if seq is not None:
+            outcomes.append(ledger.again(seq))
+            continue
         (arrival,) = _entries(ledger.memory, [each.message])
-        outcomes.append(ledger.keep(admit(ledger.window, arrival, policy), each))
+        outcome = ledger.keep(admit(ledger.window, arrival, policy), each)
+        outcomes.append(outcome)
+        if each.client_id is not None and outcome.seq is not None:
+            known[each.client_id] = outcome.seq, message_to_json(each.message)
     return outcomes
 
 
@@ -387,20 +399,20 @@ def _recount(ledger: Ledger, policy: Policy) -> None:
     ledger.window.count_with(family_named(policy.estimator), _counter(policy.estimator))
 
 
-def _not_yet_said(memory: Memory, said: Sequence[Said]) -> Iterator[Said]:
-    """Leave out retries: messages whose client id the conversation knows with the same content."""
+def _known(memory: Memory, said: Iterable[Said]) -> dict[str, tuple[int, str]]:
+    """Seq and payload of the messages whose client ids are sent now."""
     client_ids = [each.client_id for each in said if each.client_id is not None]
     if not client_ids:
-        yield from said
-        return
+        return {}
     rows = Message.objects.filter(memory=memory, client_id__in=client_ids)
-    known = dict(rows.values_list("client_id", "payload"))
-    for each in said:
-        payload = message_to_json(each.message)
-        if each.client_id is None:
-            yield each
-        elif each.client_id not in known:
-            known[each.client_id] = payload
-            yield each
-        elif known[each.client_id] != payload:
-            raise DuplicateClientId(f"client id {each.client_id!r} names another message already")
+    return {row.client_id: (row.seq, row.payload) for row in rows if row.client_id is not None}
+
+
+def _said_before(said: Said, known: Mapping[str, tuple[int, str]]) -> int | None:
+    """The seq of a retried message. Raises DuplicateClientId if the content is another."""
+    if said.client_id is None or said.client_id not in known:
+        return None
+    seq, payload = known[said.client_id]
+    if payload != message_to_json(said.message):
+        raise DuplicateClientId(f"client id {said.client_id!r} names another message already")
+    return seq

@@ -110,6 +110,21 @@ def test_the_same_policy_again_is_no_step(memory_id):
     assert queries.memory(memory_id).steps == 1
 
 
+def test_a_changed_policy_is_a_step_even_before_anything_was_said(memory_id):
+    services.change(memory_id, policy=MessageWindow(9))
+    assert queries.step(memory_id, 1).step.kind == "policy"
+    say(memory_id, "a")
+    assert verify(memory_id) is None
+
+
+def test_what_changes_nothing_is_no_activity(memory_id):
+    services.add(memory_id, [SystemMessage("Be brief.")])
+    before = queries.memory(memory_id).updated_at
+    services.add(memory_id, [SystemMessage("Be brief.")])
+    services.change(memory_id, policy=MessageWindow(3), labels={})
+    assert queries.memory(memory_id).updated_at == before
+
+
 def test_labels_change_as_a_step(memory_id):
     say(memory_id, "a")
     services.change(memory_id, labels={"team": "support"})
@@ -173,8 +188,11 @@ def test_lone_surrogates_are_refused_with_their_code_point(memory_id):
 
 def test_a_client_id_makes_a_retry_harmless(memory_id):
     once = Said(UserMessage("a"), client_id="m-1")
-    assert len(services.add(memory_id, [once])) == 1
-    assert services.add(memory_id, [once]) == []
+    first, same = services.add(memory_id, [once, once])
+    (again,) = services.add(memory_id, [once])
+    assert (first.seq, same.seq, again.seq) == (1, 1, 1)
+    assert (first.ignored, same.ignored, again.ignored) == (False, True, True)
+    assert queries.memory(memory_id).steps == 1
     with pytest.raises(DuplicateClientId, match="m-1"):
         services.add(memory_id, [Said(UserMessage("b"), client_id="m-1")])
 
