@@ -29,8 +29,10 @@ def memory_id_at(segment: str) -> str:
     pieces = list(_BYTE.finditer(segment))
     if sum(len(piece[0]) for piece in pieces) != len(segment):
         raise ValueError(f"{segment!r} is no address of a memory id")
-    raw = (bytes.fromhex(piece[1]) if piece[1] else piece[0].encode() for piece in pieces)
-    return b"".join(raw).decode()
+    raw = b"".join(bytes.fromhex(p[1]) if p[1] else p[0].encode() for p in pieces)
+    if b"\0" in raw:
+        raise ValueError("no memory id holds NUL")
+    return raw.decode()
 
 
 class MemoryIdConverter:

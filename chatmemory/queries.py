@@ -9,7 +9,7 @@ import base64
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
 
@@ -317,7 +317,7 @@ def overview(
     rows = rows.annotate(ordered_by=ORDERINGS[ordering])
     upwards = bool(newer_than)
     if older_than or newer_than:
-        value, pk = _read_cursor(older_than or newer_than)
+        value, pk = _read_cursor(older_than or newer_than, ordering)
         side = "gt" if upwards else "lt"
         beyond = Q(**{f"ordered_by__{side}": value}) | Q(ordered_by=value, **{f"pk__{side}": pk})
         rows = rows.filter(beyond)
@@ -405,12 +405,27 @@ def _cursor(row: Any) -> str:
     return base64.urlsafe_b64encode(json.dumps([value, row.pk]).encode()).decode()
 
 
-def _read_cursor(text: str) -> tuple[Any, str]:
+def _read_cursor(text: str, ordering: str) -> tuple[Any, str]:
+    """Where a page begins. Raises InvalidValue for what `_cursor` never wrote for this ordering."""
     try:
         value, pk = json.loads(base64.urlsafe_b64decode(text.encode()))
-        return (datetime.fromisoformat(value) if isinstance(value, str) else int(value)), str(pk)
-    except (ValueError, TypeError) as error:
+        if ordering == "activity":
+            return datetime.fromisoformat(value).astimezone(UTC), _text(pk)
+        return _count(value), _text(pk)
+    except (ValueError, TypeError, OverflowError, RecursionError) as error:
         raise InvalidValue("this page link is broken: start again from the first page") from error
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str) or "\0" in value or any("\ud800" <= c <= "\udfff" for c in value):
+        raise ValueError("not an id")
+    return value
+
+
+def _count(value: object) -> int:
+    if not isinstance(value, int) or abs(value) >= 2**63:
+        raise ValueError("not a number of messages")
+    return value
 
 
 # The tape

@@ -8,6 +8,13 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils.cache import patch_vary_headers
 
+SEARCH_MAX = 200
+
+
+def searchable(words: str) -> str:
+    """What a reader typed, without what no stored text holds, cut to what is worth searching."""
+    return words.replace("\0", "").encode(errors="ignore").decode().strip()[:SEARCH_MAX]
+
 
 def render_page_or_fragment(
     request: HttpRequest, page: str, fragment: str, context: dict[str, Any]

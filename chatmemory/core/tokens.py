@@ -58,6 +58,7 @@ PER_ARGUMENT = 2
 LONGEST_BLANK = 100_000
 _BLANKS = re.compile(r"\s+")
 
+_MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9.:_-]{0,99}")
 _O200K = re.compile(r"o|gpt-4o|gpt-4\.|gpt-5")
 _CL100K = re.compile(r"gpt-4(-|$)|gpt-3\.5|gpt-35|text-embedding-(3|ada-002)")
 
@@ -186,6 +187,8 @@ def _pieces(text: str) -> Iterator[str]:
 
 
 def _encoding_name(model_name: str) -> str:
+    if not _MODEL.fullmatch(model_name):
+        raise UnknownEstimator("a model name holds letters, digits and . : _ -, 100 at most")
     if _O200K.match(model_name):
         return "o200k_base"
     if _CL100K.match(model_name):

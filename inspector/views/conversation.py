@@ -9,10 +9,9 @@ from chatmemory import queries
 from chatmemory.core.exceptions import MemoryNotFound, MessageNotFound, StepNotFound
 from inspector.conversation import ConversationPage
 from inspector.forms import DraftForm
-from inspector.htmx import render_page_or_fragment
+from inspector.htmx import render_page_or_fragment, searchable
 
 NUMBER_DIGITS = 18
-FIND_MAX = 200
 POLL_MILLISECONDS = 5_000
 
 
@@ -30,7 +29,7 @@ def conversation(request: HttpRequest, memory_id: str) -> HttpResponse:
             before=_number(request, "before"),
             after=_number(request, "after"),
             other=_number(request, "with"),
-            find=request.GET.get("find", "").strip()[:FIND_MAX],
+            find=searchable(request.GET.get("find", "")),
         )
     except (MemoryNotFound, StepNotFound, MessageNotFound) as error:
         raise Http404(str(error)) from error

@@ -20,7 +20,7 @@ from chatmemory.queries import FeedItem, OverviewRow
 from chatmemory.querysets import CLIENT
 from inspector import demo
 from inspector.conversation import short_reason
-from inspector.htmx import render_page_or_fragment
+from inspector.htmx import render_page_or_fragment, searchable
 from inspector.tape import spark
 from inspector.templatetags.inspector import glyph
 
@@ -104,7 +104,7 @@ def add_demo(request: HttpRequest) -> HttpResponse:
 
 
 def _context(request: HttpRequest) -> dict[str, Any]:
-    asked = {name: request.GET.get(name, "").strip() for name in FILTERS}
+    asked = {name: searchable(request.GET.get(name, "")) for name in FILTERS}
     midnight = timezone.now().replace(hour=0, minute=0, second=0, microsecond=0)
     policy = asked["policy"] if asked["policy"] in (*KINDS, CLIENT) else ""
     sort = asked["sort"] if asked["sort"] in ORDERINGS else "activity"

@@ -1,0 +1,86 @@
+"""Addresses and searches that nobody types, on whichever database the suite runs."""
+
+from __future__ import annotations
+
+import base64
+import json
+
+import pytest
+
+from chatmemory import UserMessage, services
+
+PATHS = [
+    "/?q=%00",
+    "/?q=%ED%A0%80",
+    "/?q=%25_%5C",
+    "/?q=" + "x" * 5_000,
+    "/?sort=activity&older=",
+    "/c/~00/",
+    "/c/order-7741/?find=%00",
+    "/c/order-7741/?find=%25",
+    "/c/order-7741/?at=1&with=2",
+    "/c/order-7741/?before=0",
+    "/c/order-7741/?after=999999999999999999",
+    "/c/order-7741/?msg=0",
+    "/c/" + "x" * 3_000 + "/",
+    "/c/~FF~FE/",
+    "/api/v1/memories/?search=%00",
+    "/api/v1/memories/?label=%00",
+    "/api/v1/memories/?label=a__b:c",
+    "/api/v1/memories/?cursor=%00",
+    "/api/v1/memories/~00/",
+    "/api/v1/store/~00/",
+    "/api/v1/memories/order-7741/history/?around=999999999999999999",
+    "/api/v1/memories/order-7741/steps/999999999999999999/",
+    "/api/v1/memories/order-7741/messages/99999999999999999999999/",
+]
+
+
+def cursor(*value) -> str:
+    return base64.urlsafe_b64encode(json.dumps(value).encode()).decode()
+
+
+@pytest.fixture(autouse=True)
+def _said(memory_id):
+    services.add(memory_id, [UserMessage("100 % sure"), UserMessage("a_b")])
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_no_address_breaks_a_page(operator_client, path):
+    assert operator_client.get(path).status_code in (200, 400, 404, 422)
+
+
+@pytest.mark.parametrize("sort", ["activity", "said", "forgotten"])
+@pytest.mark.parametrize(
+    "older",
+    [
+        cursor(5, "x"),
+        cursor("2026-01-01T00:00:00+00:00", "x"),
+        cursor("2026-01-01", "x"),
+        cursor(2**80, "x"),
+        cursor(1, "\0"),
+        cursor(None, None),
+        cursor([[]], {}),
+        cursor(),
+        "%00",
+        "é",
+    ],
+)
+def test_no_page_link_breaks_the_overview(operator_client, sort, older):
+    assert operator_client.get("/", {"sort": sort, "older": older}).status_code == 200
+
+
+@pytest.mark.parametrize("estimator", ["gpt-4o\0", "gpt-4o" + "x" * 300, "o\ud800", "o\n"])
+def test_no_estimator_name_breaks_a_policy(operator_client, estimator):
+    body = {"policy": {"kind": "token_window", "max_tokens": 9, "estimator": estimator}}
+    response = operator_client.patch(
+        "/api/v1/memories/order-7741/", json.dumps(body), content_type="application/json"
+    )
+    assert response.status_code == 422
+
+
+def test_signs_that_databases_read_are_searched_as_they_are(operator_client):
+    found = operator_client.get("/c/order-7741/?find=%25").context["page"]
+    assert [mention.row.seq for mention in found.mentions] == [1]
+    found = operator_client.get("/c/order-7741/?find=_").context["page"]
+    assert [mention.row.seq for mention in found.mentions] == [2]
