@@ -4,7 +4,7 @@ them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -13,7 +13,12 @@ from django.utils.http import urlencode
 
 from chatmemory import explanations, queries
 from chatmemory.core.codec import message_to_dict
-from chatmemory.core.messages import MessageType
+from chatmemory.core.messages import (
+    ChatMessage,
+    ImageContent,
+    MessageType,
+    ToolExecutionResultMessage,
+)
 from chatmemory.core.policies import Policy
 from chatmemory.core.windows import Reason
 from chatmemory.explanations import Caption, Explanation, role
@@ -24,6 +29,7 @@ from inspector.templatetags.inspector import glyph
 
 HISTORY_SIZE = 60
 GHOSTS_MOST = 5
+INLINE_PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 
 
 @dataclass(frozen=True)
@@ -111,6 +117,25 @@ class Why:
     langchain4j: object
     openai: object
     lost: tuple[str, ...]
+
+    @property
+    def thinking(self) -> str:
+        return getattr(self.row.message, "thinking", None) or ""
+
+    @property
+    def attributes(self) -> Mapping[str, object]:
+        return getattr(self.row.message, "attributes", {})
+
+    @property
+    def pictures(self) -> list[str]:
+        """Pictures that came inline: others are not fetched, since no request leaves the site."""
+        contents = getattr(self.row.message, "contents", ())
+        images = [part.image for part in contents if isinstance(part, ImageContent)]
+        return [
+            f"data:{image.mime_type};base64,{image.base64_data}"
+            for image in images
+            if image.base64_data and image.mime_type in INLINE_PICTURES
+        ]
 
 
 class ConversationPage:
@@ -262,6 +287,7 @@ class ConversationPage:
             css += ["is-leaving"] if leaves_now else []
             css += ["is-sel"] if row.seq == self.msg else []
             css += ["is-hit"] if row.seq in self.hits else []
+            css += ["is-rel"] if row.seq in self.related else []
             rows.append(
                 Said(
                     row=row,
@@ -285,6 +311,21 @@ class ConversationPage:
         return f"forgotten at step {departure.left_step:,} · {short_reason(departure.reason)}"
 
     # Memory
+
+    @cached_property
+    def related(self) -> set[int]:
+        """With a tool call selected its results, with a result its call: seqs on this page."""
+        chosen = self.selected
+        if chosen is None:
+            return set()
+        asked, answered = _call_ids(chosen.message), _answered_id(chosen.message)
+        rows = {row.seq: row.message for row in self.page.rows}
+        rows |= {row.seq: row.message for row in self.window.rows}
+        return {
+            seq
+            for seq, message in rows.items()
+            if _answered_id(message) in asked or answered in _call_ids(message)
+        }
 
     @property
     def is_draft(self) -> set[int]:
@@ -311,6 +352,7 @@ class ConversationPage:
             css += ["is-sel"] if row.seq == self.msg else []
             css += ["is-new"] if self.view and row.entered_step == self.at else []
             css += ["is-draft"] if row.seq in self.is_draft else []
+            css += ["is-rel"] if row.seq in self.related else []
             ledger.append(
                 Ledger(
                     seq=row.seq,
@@ -457,6 +499,16 @@ class ConversationPage:
     @cached_property
     def step_receipt(self) -> tuple[explanations.ReceiptLine, ...]:
         return explanations.receipt(self.view) if self.view else ()
+
+
+def _call_ids(message: ChatMessage) -> set[str | None]:
+    calls = getattr(message, "tool_execution_requests", ())
+    return {call.id for call in calls if call is not None and call.id}
+
+
+def _answered_id(message: ChatMessage) -> str | None:
+    """The call that a tool result answers; no id answers nothing."""
+    return (message.id or "") if isinstance(message, ToolExecutionResultMessage) else ""
 
 
 def pairing(rows: Sequence[MessageRow] | Sequence[queries.WindowRow], i: int) -> str:

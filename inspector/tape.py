@@ -11,6 +11,7 @@ from inspector.templatetags.inspector import glyph
 
 TICK_EVERY = (10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000)
 TICKS_MOST = 14
+WORD_CELLS = 5
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ def draw(
     cells = _cells(samples, at, in_window, unit, selected, hits)
     return Tape(
         cells=cells,
-        ticks=tuple(_ticks(samples, at)),
+        ticks=tuple(_named(cells, list(_ticks(samples, at)))),
         columns=len(samples),
         playhead=sum(cell.step <= at for cell in samples),
         said_path=_area(said),
@@ -145,6 +146,29 @@ def _ticks(samples: Sequence[TapeCell], at: int) -> Iterable[tuple[str, str]]:
             yield f"{cell.step:,}", ""
         else:
             yield "", ""
+
+
+def _named(cells: Sequence[Cell], ticks: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Words in place of numbers: pinned, forgotten, window, not said yet; numbers keep clear."""
+    states = [cell.css.split()[0] for cell in cells]
+    head = next((i for i, cell in enumerate(cells) if cell.is_head), None)
+    words: dict[int, tuple[str, str]] = {}
+    if states and states[0] == "is-in" and cells[0].glyph == "system":
+        words[0] = "pinned", "start"
+    if head is not None and states[head] == "is-in" and head > WORD_CELLS:
+        words[head - 1] = "window", "win"
+    out = [i for i, state in enumerate(states) if state == "is-out" and cells[i].glyph]
+    if out and (head is None or head - out[-1] > WORD_CELLS) and out[-1] > WORD_CELLS:
+        words[out[-1]] = "forgotten", "lost"
+    if head is not None and len(cells) - head > 2 * WORD_CELLS:
+        words[head + 1] = "not said yet", "later"
+    for i, word in words.items():
+        for near in range(max(0, i - WORD_CELLS), min(len(ticks), i + WORD_CELLS + 1)):
+            ticks[near] = "", ""
+        ticks[i] = word
+    for i, word in words.items():
+        ticks[i] = word
+    return ticks
 
 
 def spark(loads: Sequence[int], limit: int | None) -> tuple[str, str, float | None]:

@@ -4,12 +4,14 @@ import pytest
 
 from chatmemory import (
     AiMessage,
+    ImageContent,
     SystemMessage,
     ToolExecutionRequest,
     ToolExecutionResultMessage,
     UserMessage,
     services,
 )
+from chatmemory.core.messages import Image
 from chatmemory.core.policies import MessageWindow, TokenWindow
 
 HOSTILE = [
@@ -191,3 +193,37 @@ def test_it_takes_a_bounded_number_of_queries(
     with django_assert_max_num_queries(28):
         html = page(operator_client, query)
     assert html.count('<li class="cell') <= 400
+
+
+def test_a_call_and_its_result_belong_together(operator_client, support):
+    page = operator_client.get("/c/support/?msg=3").context["page"]
+    assert page.related == {4}
+    assert operator_client.get("/c/support/?msg=4").context["page"].related == {3}
+    assert operator_client.get("/c/support/?msg=2").context["page"].related == set()
+
+
+def test_what_the_text_does_not_show_is_shown_beside_it(operator_client, db):
+    picture = Image(base64_data="QQ==", mime_type="image/png")
+    services.create("support", MessageWindow(4))
+    services.add(
+        "support",
+        [
+            AiMessage("hi", thinking="hm <b>", attributes={"model": "m-1"}),
+            UserMessage([ImageContent(picture), ImageContent("https://example.org/x.png")]),
+        ],
+    )
+    html = page(operator_client, "?msg=1")
+    assert "hm &lt;b&gt;" in html
+    assert "m-1" in html
+    html = page(operator_client, "?msg=2")
+    assert 'src="data:image/png;base64,QQ=="' in html
+    assert 'src="https://example.org' not in html
+
+
+def test_the_tape_is_labelled_in_words(operator_client, db):
+    services.create("support", MessageWindow(12))
+    services.add("support", [SystemMessage("Be brief.")])
+    services.add("support", [UserMessage(f"said {n}") for n in range(59)])
+    ticks = operator_client.get("/c/support/?at=40").context["page"].tape.ticks
+    named = {text: i for i, (text, _) in enumerate(ticks) if text and not text.isdigit()}
+    assert named == {"pinned": 0, "forgotten": 28, "window": 38, "not said yet": 40}

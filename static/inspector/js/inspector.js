@@ -1,4 +1,5 @@
 // What the pages gain with JavaScript: keys, theme without a reload, panes that open where they matter.
+import { bindCopy } from "./copy.js";
 import { bindKeys } from "./keys.js";
 import { bindLive } from "./live.js";
 import { bindPlay } from "./play.js";
@@ -7,6 +8,7 @@ import { bindUpload } from "./upload.js";
 import { settlePanes } from "./panes.js";
 
 document.documentElement.dataset.js = "";
+bindCopy();
 bindKeys();
 bindPlay();
 bindLive();
