@@ -132,6 +132,7 @@ def test_a_stop_ends_streams_properly(served):
     served.start()
 
 
+@pytest.mark.django_db(transaction=True)  # the stream may take a new connection
 def test_who_signs_out_meanwhile_hears_no_more(operator_client, monkeypatch):
     monkeypatch.setattr(stream, "ACCESS_SECONDS", 0)
     session = operator_client.cookies["sessionid"].value
