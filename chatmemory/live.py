@@ -3,7 +3,8 @@
 One follower per process serves any number of watchers. On SQLite it asks `PRAGMA data_version`,
 which changes with every commit of another connection; on PostgreSQL it LISTENs for what `services`
 NOTIFYs after its commits. Whatever woke it, it reads the steps of all watched conversations in one
-query, so a missed signal costs time and never an event: watchers compare step numbers.
+query, so a missed signal costs time and never an event: watchers compare step numbers. Where it
+cannot listen, it looks every second.
 """
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ import asyncio
 import logging
 import sqlite3
 from collections import defaultdict
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 
 import psycopg
 from django.db import connection
@@ -24,6 +25,7 @@ from chatmemory.models import Memory
 from chatmemory.services import CHANNEL
 
 SQLITE_SECONDS = 0.25
+COALESCE_SECONDS = 0.05
 RETRY_SECONDS = 1.0
 
 logger = logging.getLogger(__name__)
@@ -34,17 +36,18 @@ class Watcher:
 
     def __init__(self) -> None:
         self.step = 0
-        self._news = asyncio.Event()
+        self._moved = asyncio.Event()
 
     def tell(self, step: int) -> None:
         if step > self.step:
             self.step = step
-            self._news.set()
+            self._moved.set()
 
-    async def news(self) -> int:
-        """Wait for a step that was not told yet."""
-        await self._news.wait()
-        self._news.clear()
+    async def later_than(self, step: int) -> int:
+        """Wait until steps go on beyond `step`. Waiting in vain and asking again loses nothing."""
+        while self.step <= step:
+            self._moved.clear()
+            await self._moved.wait()
         return self.step
 
 
@@ -61,7 +64,7 @@ class Follower:
         """A watcher that knows the newest step at once, and every later one."""
         watcher = Watcher()
         self._watchers[memory_id].add(watcher)
-        if self._task is None or self._task.done():
+        if self._task is None:
             self._task = asyncio.create_task(self._follow())
         try:
             await self._refresh([memory_id])
@@ -70,18 +73,25 @@ class Follower:
             self._watchers[memory_id].discard(watcher)
             if not self._watchers[memory_id]:
                 del self._watchers[memory_id]
-            if not self._watchers:
+            if not self._watchers and self._task is not None:
                 self._task.cancel()
+                self._task = None  # it ends later; who comes meanwhile needs a new one
 
     async def _follow(self) -> None:
-        """Survives a database that goes away: logs it, and tries again."""
+        """Survives a database that goes away or cannot be listened to: asks it every second."""
+        is_failing = False
         while True:
             try:
-                async for _ in _changes():
-                    await self._refresh(list(self._watchers))
+                await self._refresh(list(self._watchers))
+                async with aclosing(_changes()) as changes:
+                    async for _ in changes:
+                        is_failing = False
+                        await self._refresh(list(self._watchers))
             except Exception:
-                logger.exception("the ledger cannot be followed; trying again")
-                await asyncio.sleep(RETRY_SECONDS)
+                if not is_failing:
+                    logger.exception("the ledger cannot be followed; asking every second")
+                is_failing = True
+            await asyncio.sleep(RETRY_SECONDS)
 
     async def _refresh(self, memory_ids: list[str]) -> None:
         loop = asyncio.get_running_loop()
@@ -96,11 +106,11 @@ def _steps(memory_ids: list[str]) -> dict[str, int]:
     return dict(Memory.objects.filter(id__in=memory_ids).values_list("pk", "steps"))
 
 
-def _changes() -> AsyncIterator[None]:
+def _changes() -> AsyncGenerator[None, None]:
     return _postgresql() if connection.vendor == "postgresql" else _sqlite()
 
 
-async def _sqlite() -> AsyncIterator[None]:
+async def _sqlite() -> AsyncGenerator[None, None]:
     database = sqlite3.connect(connection.settings_dict["NAME"])
     try:
         seen = None
@@ -114,18 +124,18 @@ async def _sqlite() -> AsyncIterator[None]:
         database.close()
 
 
-async def _postgresql() -> AsyncIterator[None]:
-    given = connection.settings_dict
-    names = {
-        "dbname": "NAME",
-        "user": "USER",
-        "password": "PASSWORD",
-        "host": "HOST",
-        "port": "PORT",
+async def _postgresql() -> AsyncGenerator[None, None]:
+    # Django's own parameters (TLS among them), less the one that is for its synchronous cursors
+    parameters = {
+        name: value
+        for name, value in connection.get_connection_params().items()
+        if name != "cursor_factory"
     }
-    parameters = {name: given[key] for name, key in names.items() if given.get(key)}
-    async with await psycopg.AsyncConnection.connect(autocommit=True, **parameters) as listening:
+    async with await psycopg.AsyncConnection.connect(**parameters, autocommit=True) as listening:
         await listening.execute(sql.SQL("LISTEN {}").format(sql.Identifier(CHANNEL)))
         yield
-        async for _ in listening.notifies():
+        while True:
+            async for _ in listening.notifies(stop_after=1):
+                pass
+            await asyncio.sleep(COALESCE_SECONDS)  # a burst of commits is one change
             yield

@@ -319,7 +319,8 @@ def _locked(
         ledger = Ledger(memory, actor)
         yield ledger
         if ledger.flush():
-            transaction.on_commit(partial(_announce, memory_id))
+            # The change is made: that nobody could be told of it is logged, not raised.
+            transaction.on_commit(partial(_announce, memory_id), robust=True)
 
 
 def _announce(memory_id: str) -> None:

@@ -201,6 +201,12 @@ class ConversationPage:
         return reverse("conversation", args=[self.memory.id])
 
     @property
+    def live_url(self) -> str:
+        """The page at the live end with what is chosen and searched on it."""
+        query = {name: value for name, value in (("msg", self.msg), ("find", self.find)) if value}
+        return f"{self.url}?{urlencode(query)}" if query else self.url
+
+    @property
     def policy(self) -> Policy | None:
         return self.window.policy
 

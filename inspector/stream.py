@@ -12,11 +12,12 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from http.cookies import CookieError, SimpleCookie
 from importlib import import_module
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.contrib.auth import get_user
+from django.db import close_old_connections
 from django.http import HttpRequest
 
 from chatmemory import queries
@@ -28,11 +29,14 @@ Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
+T = TypeVar("T")
+
 HEARTBEAT_SECONDS = 15
 ACCESS_SECONDS = 60
 RETRY = b"retry: 1000\n\n"
 _PATH = re.compile(r"/c/([A-Za-z0-9._~-]+)/live/")
 _follower = Follower()
+_open: set[asyncio.Task[None]] = set()
 
 
 def is_stream(scope: Scope) -> bool:
@@ -52,10 +56,19 @@ async def stream(scope: Scope, receive: Receive, send: Send) -> None:
     async with _follower.watching(memory_id) as watcher:
         await _start(send)
         gone = asyncio.create_task(_disconnected(receive))
+        _open.add(gone)
         try:
-            await _tell(scope, watcher, send, gone)
+            await tell(scope, watcher, send, gone)
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
         finally:
+            _open.discard(gone)
             gone.cancel()
+
+
+def end_streams() -> None:
+    """Called when the server stops: readers come back by themselves once it is up again."""
+    for gone in _open:
+        gone.cancel()
 
 
 async def _admission(scope: Scope) -> tuple[int, str]:
@@ -66,31 +79,31 @@ async def _admission(scope: Scope) -> tuple[int, str]:
     found = _PATH.fullmatch(scope["path"])
     try:
         memory_id = memory_id_at(found[1] if found else "")
-        await sync_to_async(queries.memory)(memory_id)
+        await _ask(queries.memory, memory_id)
     except (ValueError, MemoryNotFound):
         return 404, ""
     return 200, memory_id
 
 
-async def _tell(scope: Scope, watcher: Watcher, send: Send, gone: asyncio.Task[None]) -> None:
-    told = _last_event_id(scope)
-    quiet = 0
+async def tell(scope: Scope, watcher: Watcher, send: Send, gone: asyncio.Task[None]) -> None:
+    """Send steps and heartbeats until the reader is `gone`, or may no longer read."""
+    clock = asyncio.get_running_loop().time
+    told, asked = _last_event_id(scope), clock()
     while not gone.done():
-        news = asyncio.create_task(watcher.news())
+        news = asyncio.create_task(watcher.later_than(told))
         await asyncio.wait(
             {news, gone}, timeout=HEARTBEAT_SECONDS, return_when=asyncio.FIRST_COMPLETED
         )
-        if news.done() and news.result() > told:
-            told = news.result()
-            await _write(send, f"event: step\nid: {told}\ndata: {told}\n\n".encode())
-        elif not news.done():
-            quiet += HEARTBEAT_SECONDS
-            await _write(send, b": still here\n\n")
         news.cancel()
-        if quiet >= ACCESS_SECONDS:
-            quiet = 0
+        if clock() - asked >= ACCESS_SECONDS:
             if not await _is_signed_in(scope):
                 return
+            asked = clock()
+        if watcher.step > told:
+            told = watcher.step
+            await _write(send, f"event: step\nid: {told}\ndata: {told}\n\n".encode())
+        elif not gone.done():
+            await _write(send, b": still here\n\n")
 
 
 def _last_event_id(scope: Scope) -> int:
@@ -102,7 +115,17 @@ def _last_event_id(scope: Scope) -> int:
 
 
 async def _is_signed_in(scope: Scope) -> bool:
-    return bool(await sync_to_async(_user_is_active)(_session_key(scope)))
+    return await _ask(_user_is_active, _session_key(scope))
+
+
+async def _ask(question: Callable[[str], T], about: str) -> T:
+    """Asks the database, over a new connection should the last one have been lost."""
+
+    def ask() -> T:
+        close_old_connections()
+        return question(about)
+
+    return await sync_to_async(ask)()
 
 
 def _session_key(scope: Scope) -> str:

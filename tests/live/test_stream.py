@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
 import requests
+from asgiref.sync import async_to_sync, sync_to_async
+
+from chatmemory.live import Watcher
+from inspector import stream
 
 SECONDS = 10
 
@@ -111,9 +116,39 @@ def test_other_requests_are_served_beside_many_streams(served):
     served.create("many")
     session = served.session()
     streams = [following(served, "many", session) for _ in range(40)]
-    opened = [stream.__enter__() for stream in streams]
+    opened = [each.__enter__() for each in streams]
     assert requests.get(f"{served.url}/healthz", timeout=SECONDS).text == "ok\n"
     served.say("many", "hello")
     assert [next(steps) for steps in opened] == [1] * 40
-    for stream in streams:
-        stream.__exit__(None, None, None)
+    for each in streams:
+        each.__exit__(None, None, None)
+
+
+def test_a_stop_ends_streams_properly(served):
+    served.create("stopped")
+    with following(served, "stopped") as steps:
+        served.stop()
+        assert list(steps) == []  # a stream that is cut off would raise
+    served.start()
+
+
+@pytest.mark.django_db(transaction=True)  # the stream may take a new connection
+def test_who_signs_out_meanwhile_hears_no_more(operator_client, monkeypatch):
+    monkeypatch.setattr(stream, "ACCESS_SECONDS", 0)
+    session = operator_client.cookies["sessionid"].value
+    scope = {"headers": [(b"cookie", b"sessionid=" + session.encode())], "query_string": b""}
+    watcher, sent = Watcher(), []
+
+    async def send(message):
+        sent.append(message["body"])
+        await sync_to_async(operator_client.logout)()
+        watcher.tell(2)
+
+    async def listen():
+        watcher.tell(1)
+        gone = asyncio.create_task(asyncio.Event().wait())
+        await asyncio.wait_for(stream.tell(scope, watcher, send, gone), SECONDS)
+        gone.cancel()
+
+    async_to_sync(listen)()
+    assert sent == [b"event: step\nid: 1\ndata: 1\n\n"]

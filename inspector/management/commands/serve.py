@@ -7,12 +7,13 @@ import uvicorn
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from inspector.management.commands.sign_in_link import sign_in_link
+from inspector.stream import end_streams
 
 HOST = "127.0.0.1"
 
 
 class Server(uvicorn.Server):
-    """Says where it can be reached once it can be."""
+    """Says where it can be reached once it can be, and does not wait for streams when it stops."""
 
     announcement = ""
 
@@ -20,6 +21,10 @@ class Server(uvicorn.Server):
         await super().startup(sockets=sockets)
         if self.started:
             print(self.announcement, flush=True)  # noqa: T201
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        end_streams()
+        await super().shutdown(sockets=sockets)
 
 
 class Command(BaseCommand):

@@ -1,20 +1,29 @@
-// A page at the live end moves as messages arrive; a reader in the past is only told.
+// A page at the live end moves as messages arrive; who reads in the past, or is writing, is only told.
 // The server sends step numbers, so what was missed or doubled on the way does not matter.
+const REOPEN_SECONDS = 5;
+const FIELDS = "#main :is(textarea, select, input:not([type=radio], [type=range]))";
 let source = null;
 let newest = 0;
+let shown = 0;
 
 const main = () => document.querySelector("[data-conversation]");
-const isBusy = () => {
-  const text = document.querySelector("[data-composer] textarea");
-  return main().hasAttribute("data-simulation") || Boolean(text?.value.trim());
-};
+const badge = () => document.querySelector("[data-live-badge]");
 
-function show(state) {
-  const badge = document.querySelector("[data-live-badge]");
-  if (!badge) return;
-  badge.hidden = false;
-  badge.classList.toggle("is-lost", state === "lost");
-  badge.textContent = state === "lost" ? "connection lost, trying again" : "live";
+function isWriting() {
+  const form = document.querySelector("[data-composer]");
+  const limit = form?.elements.limit;
+  return (
+    Boolean(document.activeElement?.matches(FIELDS)) ||
+    Boolean(form?.elements.text.value.trim()) ||
+    limit?.value !== limit?.defaultValue
+  );
+}
+
+function show() {
+  const isLost = source.readyState !== EventSource.OPEN;
+  badge().hidden = false;
+  badge().classList.toggle("is-lost", isLost);
+  badge().textContent = isLost ? "connection lost, trying again" : "live";
 }
 
 function tell(count) {
@@ -23,29 +32,38 @@ function tell(count) {
   note.querySelector("b").textContent = `${count} new step${count === 1 ? "" : "s"}`;
 }
 
-// Bring the page to the newest step, or say how many steps it is behind.
+// Bring the page to the newest step, or say how many steps it is behind. A request under way comes
+// first: what it brings is looked at again.
 function catchUp() {
   const page = main();
-  if (!page) return;
-  const behind = newest - Number(page.dataset.steps);
-  if (page.dataset.live === "" && behind > 0 && !isBusy()) {
-    const jump = behind > 1 ? "1" : "";
-    htmx.ajax("GET", page.dataset.url, { target: "#main", swap: "outerHTML" }).then(() => {
-      if (jump) main()?.setAttribute("data-jump", "");
-    });
-  } else {
-    tell(Math.max(0, behind));
-  }
+  if (!page || page.querySelector(".htmx-request")) return;
+  const behind = Math.max(0, newest - Number(page.dataset.steps));
+  const follows = page.dataset.live === "" && !page.hasAttribute("data-simulation") && !isWriting();
+  tell(follows ? 0 : behind);
+  if (follows && behind) htmx.trigger(badge(), "catch-up");
 }
 
-function follow() {
+// One step moves; a jump over several is shown as it ends. Before the browser paints.
+function settle() {
   const page = main();
   if (!page) return;
-  newest = Math.max(newest, Number(page.dataset.steps));
-  if (source) return;
-  source = new EventSource(`${page.dataset.url}live/?after=${page.dataset.steps}`);
-  source.addEventListener("open", () => show("live"));
-  source.addEventListener("error", () => show("lost"));
+  const at = Number(page.dataset.at);
+  if (Math.abs(at - shown) > 1) page.setAttribute("data-jump", "");
+  shown = at;
+  show();
+}
+
+// The browser comes back by itself after a cut, but not after an answer that is no stream.
+function open() {
+  source = new EventSource(`${main().dataset.url}live/?after=${newest}`);
+  source.addEventListener("open", () => {
+    show();
+    catchUp();
+  });
+  source.addEventListener("error", () => {
+    show();
+    if (source.readyState === EventSource.CLOSED) setTimeout(open, REOPEN_SECONDS * 1000);
+  });
   source.addEventListener("step", (event) => {
     newest = Math.max(newest, Number(event.data));
     catchUp();
@@ -53,10 +71,12 @@ function follow() {
 }
 
 export function bindLive() {
-  follow();
-  document.body.addEventListener("htmx:afterSettle", () => {
-    if (!main()) return;
-    show(source?.readyState === EventSource.OPEN ? "live" : "lost");
-    catchUp();
-  });
+  if (!main()) return;
+  newest = Number(main().dataset.steps);
+  shown = Number(main().dataset.at);
+  open();
+  document.body.addEventListener("htmx:afterSwap", settle);
+  document.body.addEventListener("htmx:historyRestore", settle);
+  document.body.addEventListener("htmx:afterSettle", catchUp);
+  document.addEventListener("focusout", () => setTimeout(catchUp));
 }

@@ -1,0 +1,52 @@
+"""Watchers and the follower that tells them."""
+
+from __future__ import annotations
+
+import asyncio
+
+from chatmemory.live import Watcher
+
+ONE_LEAVES_ONE_COMES = """
+import asyncio
+from asgiref.sync import sync_to_async
+from chatmemory import UserMessage, services
+from chatmemory.live import Follower
+
+async def follow():
+    follower = Follower()
+    async with follower.watching("handover"):
+        await asyncio.sleep(0)
+    async with follower.watching("handover") as watcher:
+        await sync_to_async(services.add)("handover", [UserMessage("hello")])
+        return await asyncio.wait_for(watcher.later_than(0), 10)
+
+print(asyncio.run(follow()))
+"""
+
+
+def test_waiting_in_vain_loses_nothing():
+    async def watch():
+        watcher = Watcher()
+        waiting = asyncio.create_task(watcher.later_than(0))
+        await asyncio.sleep(0)
+        watcher.tell(1)
+        waiting.cancel()
+        await asyncio.wait({waiting})
+        return await asyncio.wait_for(watcher.later_than(0), 10)
+
+    assert asyncio.run(watch()) == 1
+
+
+def test_only_the_newest_step_is_told():
+    async def watch():
+        watcher = Watcher()
+        for step in (1, 3, 2):
+            watcher.tell(step)
+        return await watcher.later_than(0)
+
+    assert asyncio.run(watch()) == 3
+
+
+def test_who_comes_as_the_last_one_leaves_is_told(served):
+    served.create("handover")
+    assert served.manage("shell", "-c", ONE_LEAVES_ONE_COMES).split()[-1] == "1"
