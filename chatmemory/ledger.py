@@ -336,7 +336,7 @@ class Ledger:
         )
         said = [j for j in seqs if j not in alignment.moved]
         self.memory.ordered_from = self.memory.stays
-        self.memory.oldest = 1
+        self.memory.oldest = self._lowest()
         kind = Step.Kind.ADD if by_client and _is_an_add(said, left) else Step.Kind.SET
         self._record(kind, transition.before, self.window.totals, by_client=by_client)
         return self._outcome(transition, step, seqs[said[0]] if len(said) == 1 else None, left)
@@ -541,6 +541,13 @@ class Ledger:
         if first is None:
             return (self.memory.stays + 1) * RANK_SPACING
         return self._rank(first) - RANK_SPACING
+
+    def _lowest(self) -> int:
+        """The lowest number of an open stay behind a leading system message: O(window)."""
+        entries = list(self.window)
+        if entries and entries[0].type is MessageType.SYSTEM:
+            del entries[0]
+        return min(map(self._number, entries), default=self.memory.stays + 1)
 
     def _oldest(self) -> int:
         """The lowest number of an open stay behind a leading system message, or a bound below it.

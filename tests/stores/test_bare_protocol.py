@@ -105,6 +105,16 @@ def test_equal_messages_in_one_list_are_two_messages():
     assert history() == ["a", "a"]
 
 
+def test_past_windows_of_a_sliding_list_are_found_by_a_short_range():
+    for start in range(40):
+        update_window("bare", [SYSTEM, *(UserMessage(str(n)) for n in range(start, start + 3))])
+    last = queries.step("bare", 40).step
+    assert last.stays - last.oldest == 2
+    for step in (1, 20, 40):
+        texts = [row.text for row in queries.window("bare", step).rows]
+        assert texts == ["Be brief.", *(str(n) for n in range(step - 1, step + 2))]
+
+
 def test_many_insertions_into_one_gap_keep_the_order():
     words = ["start", "end"]
     for number in range(30):
