@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_ROOT_USER_ACTION := ignore
 
-.PHONY: run install test check format lock clean
+.PHONY: run install test fuzz load crash check format lock clean
 
 run: install
 	@$(BIN)/python manage.py migrate --verbosity 0
@@ -18,6 +18,17 @@ install: $(VENV)/installed
 
 test: $(VENV)/installed-dev
 	$(BIN)/pytest -n auto --dist worksteal $(ARGS)
+
+# Each search of tests/fuzz goes on for MINUTES; `make test` runs a few fixed examples of each.
+fuzz: MINUTES ?= 10
+fuzz: $(VENV)/installed-dev
+	FUZZ_SECONDS=$$(($(MINUTES) * 60)) $(BIN)/pytest tests/fuzz -s $(ARGS)
+
+load: $(VENV)/installed-dev
+	LOAD_ADDS=500 LOAD_CONVERSATIONS=50 $(BIN)/pytest tests/load/test_concurrency.py -v $(ARGS)
+
+crash: $(VENV)/installed-dev
+	CRASH_SERVER=50 CRASH_DATABASE=10 $(BIN)/pytest tests/load/test_crash.py -v $(ARGS)
 
 check: $(VENV)/installed-dev
 	$(BIN)/ruff check .

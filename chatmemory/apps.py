@@ -1,7 +1,25 @@
-from django.apps import AppConfig
+from __future__ import annotations
+
+from django.apps import AppConfig, apps
+from django.db import connections
+from django.db.models.signals import post_migrate
+
+from chatmemory.access import make_groups
 
 
 class ChatMemoryConfig(AppConfig):
     name = "chatmemory"
     verbose_name = "Chat memory"
     default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        post_migrate.connect(_keep_search, sender=self)
+        if apps.is_installed("django.contrib.auth"):
+            # After the last app whose permissions a role holds.
+            post_migrate.connect(make_groups, sender=apps.get_app_config("auth"))
+
+
+def _keep_search(using: str, **_: object) -> None:
+    from chatmemory import search
+
+    search.keep(connections[using])

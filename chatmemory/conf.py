@@ -18,10 +18,13 @@ from chatmemory.core.policies import DEFAULT_ESTIMATOR
 
 @dataclass(frozen=True)
 class Configuration:
-    """`ESTIMATOR` counts tokens where no policy names another; `PAGE_SIZE` rows make a page."""
+    """`ESTIMATOR` counts tokens where no policy names another; `PAGE_SIZE` rows make a page;
+    answers to requests with an Idempotency-Key are kept for `IDEMPOTENCY_HOURS`.
+    """
 
     ESTIMATOR: str = DEFAULT_ESTIMATOR
     PAGE_SIZE: int = 50
+    IDEMPOTENCY_HOURS: int = 24
 
 
 @cache
@@ -34,6 +37,14 @@ def configuration() -> Configuration:
     if unknown:
         raise ImproperlyConfigured(f"CHATMEMORY has no setting {', '.join(sorted(unknown))}")
     return Configuration(**given)
+
+
+def body_max() -> int | None:
+    """How many bytes a request may have (Django's own setting); None where the project sets no
+    bound.
+    """
+    most: int | None = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+    return most
 
 
 def _forget(*, setting: str, **kwargs: Any) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from chatmemory.core.messages import MessageType
 from chatmemory.core.policies import Policy
 from chatmemory.core.windows import Reason, Totals
-from chatmemory.queries import Departure, MessageRow, StepRow, StepView, WindowView
+from chatmemory.queries import Departure, MessageRow, StepRow, StepView, WindowPlace, WindowView
 
 MINUS = "−"
 
@@ -113,6 +113,7 @@ class _Receipt:
         replaced = (Reason.REPLACED, Reason.SET)
         self.replaced = [d for d in view.departures if d.reason in replaced]
         self.evicted = [d for d in view.departures if d.reason not in replaced]
+        self.oldest = next((d.seq for d in self.evicted), None)
 
     def lines(self) -> Iterable[ReceiptLine]:
         yield ReceiptLine("In memory before", self.load, "total")
@@ -161,7 +162,7 @@ class _Receipt:
         if departure.reason is Reason.ORPHANED:
             return f"#{departure.seq} its result"
         if departure.reason is Reason.CAPACITY:
-            return f"{name}, the oldest"
+            return f"{name}, {'the' if departure.seq == self.oldest else 'next'} oldest"
         return f"{name}, {reason_words(departure)}"
 
     @property
@@ -276,6 +277,8 @@ def _event(step: StepRow, arrivals: Sequence[MessageRow]) -> str:
         return "The labels changed"
     if step.kind == "clear":
         return "Memory was cleared"
+    if step.kind == "redact":
+        return f"Message {step.note} was redacted"
     if len(arrivals) == 1:
         (row,) = arrivals
         name = role(row.type, row.has_calls)
@@ -328,7 +331,7 @@ def policy_name(policy: Policy | None) -> str:
 # Why one message is still in
 
 
-def why_in(window: WindowView, seq: int) -> Explanation:
+def why_in(window: WindowView[WindowPlace], seq: int) -> Explanation:
     """What keeps a message in memory, and how much room is left before it goes.
 
     Raises LookupError if it is not in this window.
@@ -355,7 +358,7 @@ def why_in(window: WindowView, seq: int) -> Explanation:
     )
 
 
-def room_before(window: WindowView, position: int) -> int:
+def room_before(window: WindowView[WindowPlace], position: int) -> int:
     """How much can be added before the message at this place leaves, in the policy's unit.
 
     Everything older leaves first; a leading system message stays. A tool result leaves with its
@@ -367,7 +370,7 @@ def room_before(window: WindowView, position: int) -> int:
     rows = list(window.rows)
     while position and rows[position].type is MessageType.TOOL_EXECUTION_RESULT:
         position -= 1
-        if rows[position].message.has_tool_execution_requests:
+        if rows[position].has_calls:
             break
     start = 1 if rows[0].type is MessageType.SYSTEM else 0
     older = sum(policy.cost(row.tokens) for row in rows[start:position])
@@ -377,21 +380,39 @@ def room_before(window: WindowView, position: int) -> int:
 # Does it still remember?
 
 
-def remembers(phrase: str, rows: Sequence[MessageRow], total: int, step: int) -> Explanation:
+def remembers(
+    phrase: str,
+    rows: Sequence[MessageRow],
+    total: int,
+    step: int,
+    last: StepView | None = None,
+) -> Explanation:
     """Whether a phrase is in memory at a step, and if not, since when and why.
 
-    `rows` are the latest messages that hold it, `total` how many there are.
+    `rows` are the latest messages that hold it, `total` how many there are, `last` the step at
+    which the last of them left.
     """
     question = f"Does it still remember “{phrase}”?"
     times = "once" if total == 1 else f"{total:,} times"
-    inside = [row for row in rows if row.is_in_window(step)]
+    inside = [row.seq for row in rows if row.is_in_window(step)]
     if not rows:
         return Explanation(question, "It was never said.", "No message holds these words.")
     if inside:
-        detail = f"Said {times}; {seqs([row.seq for row in inside])} "
-        return Explanation(
-            question, "Yes.", detail + ("is" if len(inside) == 1 else "are") + " in memory."
-        )
-    left = [stay.left_step for row in rows if (stay := row.departure(step)) and stay.left_step]
-    since = f" No message in memory has held it since step {max(left):,}." if left else ""
-    return Explanation(question, "No.", f"Said {times}, and all of it has left.{since}")
+        are = "is" if len(inside) == 1 else "are"
+        return Explanation(question, "Yes.", f"Said {times}; {seqs(inside)} {are} in memory.")
+    detail = f"Said {times}, and all of it has left."
+    if last is None:
+        return Explanation(question, "No.", detail)
+    gone = [d.seq for d in last.departures if d.seq in {row.seq for row in rows}]
+    return Explanation(
+        question,
+        "No.",
+        f"{detail} The last of it, {seqs(gone)}, left at step {last.step.n:,}. "
+        f"{caption(last).words}",
+        receipt(last),
+    )
+
+
+def without(seqs_gone: Sequence[int], phrase: str) -> str:
+    """What a departure means for a phrase that was looked for."""
+    return f"Without {seqs(seqs_gone)}, nothing in memory mentions “{phrase}”."

@@ -11,6 +11,7 @@ from chatmemory import services
 from chatmemory.core.codec import messages_to_json
 from chatmemory.core.exceptions import ChatMemoryError, MemoryExists
 from chatmemory.core.policies import Policy
+from chatmemory.core.printable import printable
 from chatmemory.formats import Loss, Reading, Refused, Transcript
 from chatmemory.models import Memory
 
@@ -83,7 +84,7 @@ def _import(memory_id: str, transcript: Transcript, policy: Policy, actor: str) 
             return Imported(memory_id, already=True)
         return Imported(memory_id, refused=str(error))
     except ChatMemoryError as error:
-        return Imported(memory_id, refused=str(error))
+        return Imported(printable(memory_id), refused=str(error))
     return Imported(memory_id, len(transcript.messages), losses=transcript.losses)
 
 

@@ -7,16 +7,17 @@ is how a simulation leaves no trace.
 
 from __future__ import annotations
 
-from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from django.utils import timezone
 
+from chatmemory import flags
 from chatmemory.core.alignment import Alignment, align, rearrange, reasons
-from chatmemory.core.codec import message_from_json, message_to_json
-from chatmemory.core.exceptions import CorruptRow, InvalidMessage, InvalidValue, UnstorableText
+from chatmemory.core.codec import message_to_json
+from chatmemory.core.exceptions import UnstorableText
 from chatmemory.core.messages import ChatMessage, MessageType, text_of
 from chatmemory.core.policies import Policy
 from chatmemory.core.tokens import family_named
@@ -27,13 +28,15 @@ from chatmemory.core.windows import (
     Reason,
     Totals,
     Transition,
-    Window,
     total,
 )
 from chatmemory.models import RANK_SPACING, Memory, Message, Stay, Step
+from chatmemory.redaction import note_of, redacted
+from chatmemory.signals import Recorded
+from chatmemory.stored import StayEntry, StoredWindow, read_message, redaction_of, stays_at
 
-HEAD_PAGE = 32
 BATCH = 500
+_RUNNING = ("messages", "stays", "said_count", "history_tokens", "oldest")
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,7 @@ class Left:
 
     seq: int
     type: MessageType
+    has_calls: bool
     tokens: int
     reason: Reason
     because_seq: int | None = None
@@ -77,114 +81,17 @@ class Said:
     said_at: datetime | None = None
 
 
-@dataclass(frozen=True)
-class StayEntry(Entry):
-    """An entry that has a stored stay; its key is the stay's number."""
-
-    seq: int = field(default=0, compare=False)
-    rank: int = field(default=0, compare=False)
-
-
-class StoredWindow(Window):
-    """The open stays of a conversation by rank, read from the database in pages from the head."""
-
-    def __init__(self, memory: Memory) -> None:
-        self._open = Stay.objects.filter(memory=memory, left_step=None).order_by("rank")
-        self._systems: OrderedDict[Entry, None] | None = None
-        totals = Totals(memory.window_count, memory.window_tokens)
-        super().__init__(self._pages(), totals)
-        self.counted_by = family_named(memory.policy_estimator)
-
-    def systems(self) -> Iterator[Entry]:
-        return iter(list(self._known_systems()))
-
-    def count_with(self, family: str | None, count: Callable[[ChatMessage], int]) -> None:
-        if family is None:
-            raise InvalidValue(
-                "this store counts tokens: a store that wraps it needs its `estimator`"
-            )
-        if family != self.counted_by:
-            self._fill(list(self._with_messages()))
-            super().count_with(family, count)
-
-    def load_messages(self) -> list[Entry]:
-        """Every entry with its message, in window order."""
-        stored = {entry.key: entry for entry in self._with_messages()}
-        return [entry if entry.message else stored[entry.key] for entry in self]
-
-    def _with_messages(self) -> Iterator[Entry]:
-        for stay in self._open.select_related("message"):
-            yield stay_entry(stay, read_message(stay.message))
-
-    def _pages(self) -> Iterator[Entry]:
-        page: list[Stay] = []
-        size = HEAD_PAGE
-        while True:
-            behind = self._open.filter(rank__gt=page[-1].rank) if page else self._open
-            page = list(behind[:size])
-            yield from map(stay_entry, page)
-            if len(page) < size:
-                return
-            size = min(size * 4, 4096)
-
-    def _known_systems(self) -> OrderedDict[Entry, None]:
-        if self._systems is None:
-            stays = self._open.filter(type=MessageType.SYSTEM).select_related("message")
-            self._systems = OrderedDict(
-                (stay_entry(stay, read_message(stay.message)), None) for stay in stays
-            )
-        return self._systems
-
-    def _place(self, entry: Entry, at_head: bool) -> None:
-        super()._place(entry, at_head)
-        if entry.type is MessageType.SYSTEM:
-            systems = self._known_systems()
-            systems[entry] = None
-            systems.move_to_end(entry, last=not at_head)
-
-    def _discard(self, entry: Entry) -> None:
-        super()._discard(entry)
-        if entry.type is MessageType.SYSTEM:
-            self._known_systems().pop(entry, None)
-
-    def _fill(self, entries: Iterable[Entry]) -> None:
-        super()._fill(entries)
-        if isinstance(entries, Sequence):
-            systems = (entry for entry in entries if entry.type is MessageType.SYSTEM)
-            self._systems = OrderedDict.fromkeys(systems)
-
-
-def stay_entry(stay: Stay, message: ChatMessage | None = None) -> StayEntry:
-    return StayEntry(
-        type=MessageType(stay.type),
-        has_calls=stay.has_calls,
-        tokens=stay.tokens,
-        message=message,
-        key=stay.n,
-        seq=stay.seq,
-        rank=stay.rank,
-    )
-
-
-def read_message(row: Message) -> ChatMessage:
-    """The message of a row. Raises CorruptRow, naming it, when the payload cannot be read."""
-    try:
-        message = message_from_json(row.payload)
-    except InvalidMessage as error:
-        raise CorruptRow(
-            f"message #{row.seq} of {row.memory_id!r} cannot be read: {error}"
-        ) from error
-    if message is None:
-        raise CorruptRow(f"message #{row.seq} of {row.memory_id!r} is null")
-    return message
-
-
 class Ledger:
     """One conversation and the rows that its changes will add; every method records one step."""
 
-    def __init__(self, memory: Memory, actor: str = "", now: datetime | None = None) -> None:
+    def __init__(
+        self, memory: Memory, actor: str = "", now: datetime | None = None, at: Step | None = None
+    ) -> None:
         self.memory = memory
-        self.window = StoredWindow(memory)
+        self._is_past = at is not None
+        if at is not None:
+            self._go_back(at)
+        self.window = StoredWindow(memory, stays_at(at) if at is not None else None)
         self._actor = actor
         self._now = now or timezone.now()
         self._messages: list[Message] = []
@@ -244,6 +151,30 @@ class Ledger:
         totals = self.window.totals
         return self._record(Step.Kind.LABELS, totals, totals)
 
+    def redact(self, row: Message) -> Step | None:
+        """Take a message's words away, for good; a second time changes nothing.
+
+        The step says who did it, and when.
+        """
+        if redaction_of(row) is not None:
+            return None
+        shape = redacted(read_message(row), row.seq)
+        row.text, row.payload = text_of(shape), message_to_json(shape)
+        row.save(update_fields=["text", "payload"])
+        totals = self.window.totals
+        return self._record(Step.Kind.REDACT, totals, totals, note=note_of(row.seq))
+
+    def weighed(self, arrivals: Sequence[Entry]) -> list[Entry]:
+        """The entries of a whole new list; a tombstone keeps the weight that its words had."""
+        steps = Step.objects.filter(memory=self.memory, kind=Step.Kind.REDACT)
+        if not steps.exists():
+            return list(arrivals)
+        stood = {message_to_json(e.message): e.tokens for e in self.window.load_messages()}
+        return [
+            replace(entry, tokens=stood.get(message_to_json(entry.message), entry.tokens))
+            for entry in arrivals
+        ]
+
     def replace(self, transition: Transition, by_client: bool = False) -> Outcome:
         """Record a whole new list: what stayed keeps its stay, the rest comes, leaves or moves.
 
@@ -262,11 +193,28 @@ class Ledger:
             why = reasons(old, new, alignment, self.memory.policy)
         return self._replace(transition, old, payloads, alignment, why, by_client)
 
+    @property
+    def recorded(self) -> Recorded:
+        """What was done here so far."""
+        left = Counter(stay.reason for stay in self._stays if stay.left_step is not None)
+        left.update({reason: len(numbers) for (_, reason), numbers in self._ended.items()})
+        memory, policy = self.memory, self.memory.policy
+        load = policy.load(memory.window_count, memory.window_tokens) if policy else None
+        return Recorded(
+            memory_id=memory.pk,
+            actor=self._actor,
+            steps=tuple((step.n, str(step.kind)) for step in self._steps),
+            said=sum(row.origin == Message.Origin.SAID for row in self._messages),
+            left={str(reason): count for reason, count in left.items() if count},
+            fill=load / policy.limit if policy and load is not None else None,
+        )
+
     def flush(self) -> bool:
         """Write everything that was recorded; whether there was anything.
 
         Must run inside the transaction that locked the row.
         """
+        assert not self._is_past, "the past cannot be changed"
         if not self._is_changed:
             return False
         for (step, reason), numbers in self._ended.items():
@@ -281,6 +229,17 @@ class Ledger:
         self.memory.save(force_update=True)
         return True
 
+    # Going back
+
+    def _go_back(self, step: Step) -> None:
+        """Be the conversation as it was after a step: for trying, never to be flushed."""
+        memory = self.memory
+        memory.policy, memory.policy_estimator = step.policy, step.policy_estimator
+        memory.window_count, memory.window_tokens = step.count_after, step.tokens_after
+        for name in _RUNNING:
+            setattr(memory, name, getattr(step, name))
+        memory.steps = step.n
+
     # Recording
 
     def _add(self, transition: Transition, said: Said | None) -> Outcome:
@@ -289,6 +248,7 @@ class Ledger:
         row = self._say(arrival, said=said)
         self._enter(step, arrival, row.seq, self._edge_rank(transition.at_head))
         left = self._leave_all(step, transition.evictions)
+        self._flag(transition, row.seq, left)
         self.window.apply(transition)
         self.memory.policy = transition.policy
         self._record(Step.Kind.ADD, transition.before, transition.after)
@@ -299,9 +259,18 @@ class Ledger:
             return self._outcome(transition, None, None, ())
         step = self._next_step
         left = self._leave_all(step, transition.evictions)
+        flags.replaced(self.memory, ())
         self.window.apply(transition)
         self._record(Step.Kind.CLEAR, transition.before, transition.after)
         return self._outcome(transition, step, None, left)
+
+    def _flag(self, transition: Transition, seq: int, gone: Sequence[Left]) -> None:
+        seqs = {each.seq for each in gone}
+        flags.left(self.memory, seqs)
+        if seq in seqs:
+            self.memory.oversized_step = self._next_step
+        elif not transition.at_head:
+            flags.arrived(self.memory, transition.arrivals[0], seq)
 
     def _replace(
         self,
@@ -330,10 +299,12 @@ class Ledger:
             for e in transition.evictions
         )
         left += self._leave_all(step, evictions)
-        after = total(standing) if by_client else transition.after
+        trimmed = {eviction.entry for eviction in evictions}
+        after = total(entry for entry in standing if entry not in trimmed)
         self.window.apply(
             replace(transition, arrivals=tuple(standing), evictions=evictions, after=after)
         )
+        flags.replaced(self.memory, ((entry, self.seq(entry)) for entry in self.window))
         said = [j for j in seqs if j not in alignment.moved]
         self.memory.ordered_from = self.memory.stays
         self.memory.oldest = self._lowest()
@@ -373,6 +344,8 @@ class Ledger:
     def _returning(self, positions: Sequence[int], payloads: Sequence[str]) -> dict[int, int]:
         """For positions whose message left earlier: its seq, the latest first, each used once."""
         wanted = {payloads[j] for j in positions}
+        for payload in wanted:
+            _check_unicode(payload)
         if not wanted:
             return {}
         present = {self.seq(entry) for entry in self.window}
@@ -461,6 +434,7 @@ class Ledger:
         return Left(
             seq=self.seq(entry),
             type=entry.type,
+            has_calls=entry.has_calls,
             tokens=entry.tokens,
             reason=eviction.reason,
             because_seq=self.seq(because) if because else None,
@@ -601,9 +575,13 @@ def check_storable(row: Message) -> None:
     """Raises UnstorableText for NUL and lone surrogates, which PostgreSQL cannot hold."""
     if "\x00" in row.text:
         raise UnstorableText("the text holds a NUL character, which no database stores: remove it")
+    _check_unicode(row.payload)
+    _check_unicode(row.text)
+
+
+def _check_unicode(text: str) -> None:
     try:
-        row.payload.encode()
-        row.text.encode()
+        text.encode()
     except UnicodeEncodeError as error:
         raise UnstorableText(
             f"the text holds a lone surrogate (U+{ord(error.object[error.start]):04X}), "

@@ -15,24 +15,29 @@ import sqlite3
 from collections import defaultdict
 from collections.abc import AsyncGenerator, AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
 
 import psycopg
-from django.db import connection
+from django.db import DatabaseError, connection
 from psycopg import sql
 
 from chatmemory.models import Memory
+from chatmemory.queries import newest_eviction
 from chatmemory.services import CHANNEL
 
 SQLITE_SECONDS = 0.25
 COALESCE_SECONDS = 0.05
 RETRY_SECONDS = 1.0
 
+FLEET = ""  # no conversation's id: watched for what leaves memory anywhere, by its moment
+
 logger = logging.getLogger(__name__)
 
 
 class Watcher:
-    """One reader of one conversation. Only the newest step counts, so nothing queues up."""
+    """One reader of one conversation, or of the fleet. Only the newest step counts, so nothing
+    queues up.
+    """
 
     def __init__(self) -> None:
         self.step = 0
@@ -61,13 +66,17 @@ class Follower:
 
     @asynccontextmanager
     async def watching(self, memory_id: str) -> AsyncIterator[Watcher]:
-        """A watcher that knows the newest step at once, and every later one."""
+        """A watcher that knows the newest step at once, and every later one.
+
+        Of the FLEET it knows the moment of the newest eviction instead.
+        """
         watcher = Watcher()
         self._watchers[memory_id].add(watcher)
         if self._task is None:
             self._task = asyncio.create_task(self._follow())
         try:
-            await self._refresh([memory_id])
+            with suppress(DatabaseError):  # then the task tells it, once the database is back
+                await self._refresh([memory_id])
             yield watcher
         finally:
             self._watchers[memory_id].discard(watcher)
@@ -103,7 +112,10 @@ class Follower:
 
 def _steps(memory_ids: list[str]) -> dict[str, int]:
     connection.close_if_unusable_or_obsolete()
-    return dict(Memory.objects.filter(id__in=memory_ids).values_list("pk", "steps"))
+    steps = dict(Memory.objects.filter(id__in=memory_ids).values_list("pk", "steps"))
+    if FLEET in memory_ids:
+        steps[FLEET] = newest_eviction()
+    return steps
 
 
 def _changes() -> AsyncGenerator[None, None]:

@@ -11,13 +11,18 @@ from typing import Any
 
 from django.db import models
 from django.db.models import F, Q
+from django.utils import timezone
 
+from chatmemory.access import Role
 from chatmemory.core.messages import MessageType
 from chatmemory.core.policies import DEFAULT_ESTIMATOR, KINDS, Policy, TokenWindow
 from chatmemory.core.windows import Reason
 from chatmemory.querysets import MemoryQuerySet
 
 RANK_SPACING = 2**20
+_DANGLING = Q(dangling_call__isnull=False)
+_OVERSIZED = Q(oversized_step__isnull=False)
+_EVICTING = Q(count_after__lte=F("count_before"))
 
 
 class PolicyColumns(models.Model):
@@ -85,6 +90,18 @@ class Memory(PolicyColumns):
     oldest = models.BigIntegerField(default=1)
     ordered_from = models.BigIntegerField(default=0)
 
+    # What needs attention; see flags.
+    waiting_call = models.BigIntegerField(
+        null=True, help_text="seq of the tool call at the window's end that awaits results"
+    )
+    missing_results = models.IntegerField(default=0, help_text="how many of its results")
+    dangling_call = models.BigIntegerField(
+        null=True, help_text="seq of the newest call in the window that was left unanswered"
+    )
+    oversized_step = models.BigIntegerField(
+        null=True, help_text="the newest step whose message the window had no room for"
+    )
+
     objects = MemoryQuerySet.as_manager()
 
     class Meta:
@@ -92,6 +109,8 @@ class Memory(PolicyColumns):
         indexes = [
             models.Index(F("updated_at").desc(), F("id").desc(), name="memory_by_activity"),
             models.Index("created_at", "id", name="memory_by_creation"),
+            models.Index("dangling_call", condition=_DANGLING, name="memory_dangling"),
+            models.Index("oversized_step", condition=_OVERSIZED, name="memory_oversized"),
         ]
 
     def __str__(self) -> str:
@@ -104,7 +123,9 @@ class Memory(PolicyColumns):
 
 
 class Message(models.Model):
-    """One message, immutable once said. `payload` is the serializer's exact output."""
+    """One message, immutable once said (unless it is redacted, see `redaction`). `payload` is the
+    serializer's exact output.
+    """
 
     class Origin(models.TextChoices):
         SAID = "SAID"
@@ -210,7 +231,11 @@ class Step(PolicyColumns):
     note = models.CharField(max_length=255, blank=True)
 
     class Meta:
-        indexes = [models.Index(F("at").desc(), name="step_by_time")]
+        indexes = [
+            models.Index(
+                F("at").desc(), "memory", F("n").desc(), condition=_EVICTING, name="step_evicting"
+            )
+        ]
 
     def __str__(self) -> str:
         return f"{self.memory_id} step {self.n}"
@@ -221,8 +246,63 @@ class ApiToken(models.Model):
 
     name = models.CharField(max_length=100, unique=True)
     digest = models.CharField(max_length=64, unique=True)
+    role = models.CharField(max_length=8, choices=Role.choices, default=Role.OPERATOR)
+    prefix = models.CharField(
+        max_length=255, blank=True, help_text="it knows only ids that begin with this"
+    )
     created_at = models.DateTimeField(auto_now_add=True)
+    created_by = models.CharField(max_length=255, blank=True)
+    expires_at = models.DateTimeField(null=True, blank=True)
+    revoked_at = models.DateTimeField(null=True, blank=True)
     last_used_at = models.DateTimeField(null=True, blank=True)
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def is_valid(self) -> bool:
+        return self.revoked_at is None and not self.has_expired
+
+    @property
+    def has_expired(self) -> bool:
+        return self.expires_at is not None and self.expires_at <= timezone.now()
+
+
+class IdempotentAnswer(models.Model):
+    """What a request with an Idempotency-Key was answered, for when it is sent again."""
+
+    caller = models.CharField(max_length=40)
+    key = models.CharField(max_length=255)
+    request = models.CharField(max_length=64, help_text="digest of method, address and body")
+    created_at = models.DateTimeField(auto_now_add=True)
+    status = models.SmallIntegerField()
+    headers = models.JSONField()
+    body = models.TextField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint("caller", "key", name="idempotency_key_once")]
+        indexes = [models.Index("created_at", name="idempotency_key_by_age")]
+
+    def __str__(self) -> str:
+        return f"{self.key} of {self.caller}"
+
+
+class AuditEntry(models.Model):
+    """What was erased, by whom: kept apart from the conversations, which may be gone."""
+
+    class Action(models.TextChoices):
+        DELETE = "delete"
+        REDACT = "redact"
+
+    at = models.DateTimeField()
+    actor = models.CharField(max_length=255, blank=True)
+    action = models.CharField(max_length=8, choices=Action.choices)
+    memory_id = models.CharField(max_length=255)
+    detail = models.JSONField(default=dict, help_text="numbers only, no word of a message")
+
+    class Meta:
+        verbose_name_plural = "audit entries"
+        indexes = [models.Index("memory_id", "at", name="audit_of_memory")]
+
+    def __str__(self) -> str:
+        return f"{self.action} {self.memory_id}"

@@ -4,20 +4,33 @@ from __future__ import annotations
 
 from typing import Self
 
-from django.apps import apps
 from django.db import models
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import F, Q
 from django.db.models.fields.json import KeyTransform
+from django.db.models.functions import Left
+
+from chatmemory.search import saying
 
 CLIENT = "client"
+LATELY_STEPS = 40
 
 
 class MemoryQuerySet(models.QuerySet):  # type: ignore[type-arg]
+    OVERSIZED_LATELY = Q(oversized_step__gt=F("steps") - LATELY_STEPS)
+
     def containing(self, words: str) -> Self:
-        """Whose id or any message contains the words, letter case aside."""
-        message = apps.get_model("chatmemory", "Message")
-        said = message._default_manager.filter(memory=OuterRef("pk"), text__icontains=words)
-        return self.filter(Q(id__icontains=words) | Exists(said))
+        """Whose id or any message contains the words, letter case aside; see `search`."""
+        return self.filter(Q(id__icontains=words) | saying(words))
+
+    def beginning_with(self, prefix: str) -> Self:
+        """Whose id begins with this, to the letter: LIKE would take other cases on SQLite."""
+        if not prefix:
+            return self.all()
+        return self.alias(beginning=Left("id", len(prefix))).filter(beginning=prefix)
+
+    def flagged(self) -> Self:
+        """With a dangling tool call, or an oversized message lately."""
+        return self.filter(Q(dangling_call__isnull=False) | self.OVERSIZED_LATELY)
 
     def with_policy(self, kind: str) -> Self:
         """Of a policy kind; `client` for those whose client decides."""

@@ -6,26 +6,27 @@ by the connection's `transaction_mode`). Tokens are counted before the lock is t
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 
 from django.db import connection, transaction
 from django.utils import timezone
 
+from chatmemory.checks import ID_LENGTH, check_client_id, check_id, check_labels, check_policy
 from chatmemory.conf import configuration
 from chatmemory.core.codec import message_to_json
 from chatmemory.core.exceptions import (
     DuplicateClientId,
-    InvalidValue,
     MemoryExists,
     MemoryNotFound,
+    MessageNotFound,
     PolicyRequired,
-    UnstorableText,
+    StepNotFound,
     VersionConflict,
 )
-from chatmemory.core.messages import ChatMessage
+from chatmemory.core.messages import ChatMessage, MessageType
 from chatmemory.core.policies import Policy
 from chatmemory.core.store import Decide
 from chatmemory.core.tokens import count_tokens, estimator_for, family_named, is_known
@@ -36,33 +37,46 @@ from chatmemory.core.windows import (
     admit,
     clear,
     refill,
-    total,
     visible,
 )
 from chatmemory.ledger import Ledger
 from chatmemory.ledger import Outcome as Outcome
 from chatmemory.ledger import Said as Said
-from chatmemory.models import Memory, Message
+from chatmemory.models import AuditEntry, Memory, Message, Step
+from chatmemory.signals import Recorded, memory_changed
+from chatmemory.stored import nothing_yet, read_message, stays_at
 
-ID_LENGTH = 255
+audit_log = logging.getLogger("chatmemory.audit")
+
 CHANNEL = "chatmemory"
-LIMIT_MAX = 2**63 - 1
-LABELS_MAX = 64
 
 Sayable = ChatMessage | Said
 
 
 @dataclass(frozen=True)
-class Simulation:
-    """What would happen: one outcome per message, and the window that would remain.
+class Remaining:
+    """A message that would be in the window."""
 
-    `seqs` are its messages in order; those beyond the conversation's newest are the drafts.
+    seq: int
+    type: MessageType
+    has_calls: bool
+    tokens: int
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """What would happen: one outcome per message, and the window that would remain, in order.
+
+    Seqs beyond the newest message of the step it began from are those of the drafts.
     """
 
     outcomes: tuple[Outcome, ...]
-    totals: Totals
-    seqs: tuple[int, ...]
+    remaining: tuple[Remaining, ...]
     policy: Policy
+
+    @property
+    def totals(self) -> Totals:
+        return Totals(len(self.remaining), sum(each.tokens for each in self.remaining))
 
 
 def create(
@@ -124,7 +138,8 @@ def set_messages(
     _count_ahead(memory_id, messages)
     with _locked(memory_id, actor=actor, expected_version=expected_version) as ledger:
         policy = _required(ledger.memory)
-        return ledger.keep(refill(ledger.window, _entries(ledger.memory, messages), policy))
+        arrivals = ledger.weighed(_entries(ledger.memory, messages))
+        return ledger.keep(refill(ledger.window, arrivals, policy))
 
 
 def clear_messages(
@@ -159,14 +174,48 @@ def change(
         return ledger.memory
 
 
-def delete(memory_id: str) -> None:
-    """Erase a conversation with its whole history: explicit, separate, irreversible."""
+def label(memory_ids: Iterable[str], name: str, value: str, actor: str = "") -> None:
+    """Put a label on some conversations, beside those they have; on all or, in error, on none.
+
+    Raises MemoryNotFound, InvalidValue.
+    """
+    with transaction.atomic():
+        for memory_id in memory_ids:
+            with _locked(memory_id, actor=actor) as ledger:
+                ledger.label(check_labels({**ledger.memory.labels, name: value}))
+
+
+def delete(memory_id: str, *, actor: str = "", expected_version: int | None = None) -> None:
+    """Erase a conversation with its whole history: explicit, separate, irreversible.
+
+    An audit entry stays. Raises MemoryNotFound, VersionConflict.
+    """
     check_id(memory_id)
     with transaction.atomic():
-        Memory.objects.select_for_update().filter(pk=memory_id).first()
-        deleted, _ = Memory.objects.filter(pk=memory_id).delete()
-    if not deleted:
-        raise _not_found(memory_id)
+        memory = _lock(memory_id, expected_version)
+        detail = {"steps": memory.steps, "messages": memory.messages}
+        _audit(AuditEntry.Action.DELETE, memory_id, actor, detail)
+        memory.delete()
+        transaction.on_commit(forget_log, robust=True)
+
+
+def redact(
+    memory_id: str, seq: int, *, actor: str = "", expected_version: int | None = None
+) -> Step | None:
+    """Take a message's words away from history, window and search; its shape stays, as a tombstone
+    with who and when.
+
+    None where it was redacted before. Raises MemoryNotFound, MessageNotFound, VersionConflict.
+    """
+    with _locked(memory_id, actor=actor, expected_version=expected_version) as ledger:
+        row = Message.objects.filter(memory=ledger.memory, seq=seq).first()
+        if row is None:
+            raise MessageNotFound(f"{memory_id!r} has no message #{seq}")
+        step = ledger.redact(row)
+        if step is not None:
+            _audit(AuditEntry.Action.REDACT, memory_id, actor, {"seq": seq, "step": step.n})
+            transaction.on_commit(forget_log, robust=True)
+        return step
 
 
 def transact(memory_id: str, decide: Decide, *, actor: str = "") -> Transition:
@@ -180,24 +229,35 @@ def transact(memory_id: str, decide: Decide, *, actor: str = "") -> Transition:
     return transition
 
 
-def update_window(memory_id: str, messages: Sequence[ChatMessage], *, actor: str = "") -> Outcome:
+def update_window(
+    memory_id: str,
+    messages: Sequence[ChatMessage],
+    *,
+    actor: str = "",
+    expected_version: int | None = None,
+) -> Outcome:
     """The bare store protocol: the client hands over the whole list, nothing is trimmed.
 
-    An unknown id is created with no policy. Raises InvalidValue for a bad id, UnstorableText.
+    An unknown id is created with no policy. Raises InvalidValue for a bad id, UnstorableText,
+    VersionConflict.
     """
     _count_ahead(memory_id, messages)
-    with _locked(memory_id, actor=actor, create=True) as ledger:
+    with _locked(memory_id, actor=actor, create=True, expected_version=expected_version) as ledger:
         _ensure_countable(ledger)
         arrivals = _entries(ledger.memory, messages)
         return ledger.replace(refill(ledger.window, arrivals, None), by_client=True)
 
 
-def delete_window(memory_id: str, *, actor: str = "") -> None:
-    """The bare store protocol's delete: clears the window of a known id, else does nothing."""
+def delete_window(memory_id: str, *, actor: str = "", expected_version: int | None = None) -> None:
+    """The bare store protocol's delete: clears the window of a known id, else does nothing.
+
+    Raises VersionConflict, and MemoryNotFound where a version is expected of an unknown id.
+    """
     try:
-        clear_messages(memory_id, actor=actor)
+        clear_messages(memory_id, actor=actor, expected_version=expected_version)
     except MemoryNotFound:
-        return
+        if expected_version is not None:
+            raise
 
 
 def import_conversation(
@@ -218,21 +278,61 @@ def import_conversation(
 
 
 def simulate(
-    memory_id: str, messages: Iterable[ChatMessage], policy: Policy | None = None
+    memory_id: str,
+    messages: Iterable[ChatMessage],
+    policy: Policy | None = None,
+    at: int | None = None,
 ) -> Simulation:
-    """What adding would do, under this policy or another; nothing is saved.
+    """What adding would do, now or after step `at`, under this policy or another; nothing is saved.
 
-    Raises MemoryNotFound, PolicyRequired (neither the conversation nor the call has a policy).
+    Raises MemoryNotFound, StepNotFound, PolicyRequired (neither the step nor the call has a
+    policy).
     """
-    ledger = Ledger(_get(memory_id))
+    memory = _get(memory_id)
+    ledger = Ledger(memory, at=_step(memory, at) if at is not None else None)
     if policy is not None:
         _recount(ledger, check_policy(policy) or policy)
         ledger.adopt(policy)
     in_force = _required(ledger.memory)
     outcomes = admit_all(ledger, [Said(message) for message in messages])
-    remaining = visible(ledger.window, in_force)
-    seqs = tuple(ledger.seq(entry) for entry in remaining)
-    return Simulation(tuple(outcomes), total(remaining), seqs, in_force)
+    remaining = tuple(
+        Remaining(ledger.seq(entry), entry.type, entry.has_calls, entry.tokens)
+        for entry in visible(ledger.window, in_force)
+    )
+    return Simulation(tuple(outcomes), remaining, in_force)
+
+
+def branch(
+    memory_id: str,
+    new_id: str,
+    messages: Iterable[ChatMessage],
+    *,
+    at: int | None = None,
+    policy: Policy | None = None,
+    actor: str = "",
+) -> list[Outcome]:
+    """A new conversation with what was said by step `at` and that window, then `messages`.
+
+    The old one is left as it is; the new one carries its id and the step as a label. Raises what
+    `simulate` and `create` raise.
+    """
+    source = _get(memory_id)
+    step = _step(source, source.steps if at is None else at)
+    in_force = policy or step.policy or _required(source)
+    said = Message.objects.filter(
+        memory=source, seq__lte=step.messages, origin=Message.Origin.SAID
+    ).order_by("seq")
+    window = [read_message(stay.message) for stay in stays_at(step).select_related("message")]
+    with transaction.atomic():
+        import_conversation(
+            new_id,
+            [Said(read_message(row), said_at=row.said_at) for row in said],
+            step.policy or in_force,
+            labels={"from": f"{memory_id} step {step.n}"[:ID_LENGTH]},
+            actor=actor,
+        )
+        set_messages(new_id, window, actor=actor)
+        return change_and_add(new_id, messages, policy=in_force, actor=actor)
 
 
 def admit_all(ledger: Ledger, said: Sequence[Said]) -> list[Outcome]:
@@ -256,40 +356,27 @@ def admit_all(ledger: Ledger, said: Sequence[Said]) -> list[Outcome]:
     return outcomes
 
 
-# Checks
+# What is erased
 
 
-def check_id(memory_id: object) -> str:
-    """Any non-empty string up to 255 characters that a database can hold. Raises InvalidValue."""
-    if not isinstance(memory_id, str) or not 0 < len(memory_id) <= ID_LENGTH:
-        raise InvalidValue(f"a memory id is a string of 1 to {ID_LENGTH} characters")
-    check_text(memory_id, "a memory id")
-    return memory_id
+def _audit(action: str, memory_id: str, actor: str, detail: dict[str, int]) -> None:
+    now = timezone.now()
+    AuditEntry.objects.create(
+        at=now, actor=actor, action=action, memory_id=memory_id, detail=detail
+    )
+    words = f"{action} {memory_id!r} by {actor or 'nobody named'}"
+    extra = {"action": action, "memory_id": memory_id, "actor": actor, **detail}
+    transaction.on_commit(lambda: audit_log.info(words, extra=extra), robust=True)
 
 
-def check_text(text: str, what: str) -> None:
-    if "\x00" in text or any("\ud800" <= character <= "\udfff" for character in text):
-        raise UnstorableText(f"{what} cannot hold NUL or lone surrogates")
+def forget_log() -> None:
+    """SQLite's write-ahead log holds what was overwritten, until it is written back and emptied.
 
-
-def check_policy(policy: Policy | None) -> Policy | None:
-    if policy is not None:
-        if policy.limit > LIMIT_MAX:
-            raise InvalidValue(f"{policy.limit_name} must be at most {LIMIT_MAX}")
-        estimator_for(policy.estimator)
-    return policy
-
-
-def check_labels(labels: Mapping[str, str]) -> dict[str, str]:
-    if not isinstance(labels, Mapping) or len(labels) > LABELS_MAX:
-        raise InvalidValue(f"labels are an object of up to {LABELS_MAX} names and strings")
-    for name, value in labels.items():
-        if not isinstance(name, str) or not isinstance(value, str):
-            raise InvalidValue(f"label {name!r} must be a string, but is: {value!r}")
-        if not 0 < len(name) <= ID_LENGTH or len(value) > ID_LENGTH:
-            raise InvalidValue(f"label {name!r} is empty or longer than {ID_LENGTH} characters")
-        check_text(name + value, "a label")
-    return dict(labels)
+    While others read it cannot be; the next time may do better, see `manage.py compact`.
+    """
+    if connection.vendor == "sqlite" and not connection.in_atomic_block:
+        with connection.cursor() as cursor:
+            cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
 # Locking
@@ -308,19 +395,40 @@ def _locked(
     with transaction.atomic():
         if create:
             Memory.objects.bulk_create([_unsaved(memory_id)], ignore_conflicts=True)
-        memory = Memory.objects.select_for_update().filter(pk=memory_id).first()
-        if memory is None:
-            raise _not_found(memory_id)
-        if expected_version is not None and memory.version != expected_version:
-            raise VersionConflict(
-                f"{memory_id!r} is at version {memory.version}, not {expected_version}: "
-                "read it again and repeat the change"
-            )
-        ledger = Ledger(memory, actor)
+        ledger = Ledger(_lock(memory_id, expected_version), actor)
         yield ledger
         if ledger.flush():
+            done = ledger.recorded
+            transaction.on_commit(lambda: _tell(done), robust=True)
             # The change is made: that nobody could be told of it is logged, not raised.
-            transaction.on_commit(partial(_announce, memory_id), robust=True)
+            transaction.on_commit(lambda: _announce(memory_id), robust=True)
+
+
+def _lock(memory_id: str, expected_version: int | None) -> Memory:
+    """Until the transaction ends. Raises MemoryNotFound, VersionConflict."""
+    memory: Memory | None = Memory.objects.select_for_update().filter(pk=memory_id).first()
+    if memory is None:
+        raise _not_found(memory_id)
+    if expected_version is not None and memory.version != expected_version:
+        raise VersionConflict(memory_id, memory.version, expected_version)
+    return memory
+
+
+def _tell(done: Recorded) -> None:
+    """Who did what to which conversation, in the log and to who listens; no word of a message."""
+    if done.steps:
+        first, last = done.steps[0][0], done.steps[-1][0]
+        audit_log.info(
+            f"steps {first} to {last} of {done.memory_id!r} by {done.actor or 'nobody named'}",
+            extra={
+                "action": ",".join(sorted({kind for _, kind in done.steps})),
+                "memory_id": done.memory_id,
+                "actor": done.actor,
+                "first_step": first,
+                "last_step": last,
+            },
+        )
+    memory_changed.send_robust(Memory, recorded=done)
 
 
 def _announce(memory_id: str) -> None:
@@ -351,6 +459,16 @@ def _get(memory_id: str) -> Memory:
 
 def _not_found(memory_id: str) -> MemoryNotFound:
     return MemoryNotFound(f"no conversation has the id {memory_id!r}")
+
+
+def _step(memory: Memory, n: int) -> Step:
+    """A step of a conversation; 0 is before the first. Raises StepNotFound."""
+    if n == 0:
+        return nothing_yet(memory)
+    step: Step | None = Step.objects.filter(memory=memory, n=n).first()
+    if step is None:
+        raise StepNotFound(f"{memory.pk!r} has steps 0 to {memory.steps}, and no step {n}")
+    return step
 
 
 def _required(memory: Memory) -> Policy:
@@ -403,6 +521,8 @@ def _recount(ledger: Ledger, policy: Policy) -> None:
 def _known(memory: Memory, said: Iterable[Said]) -> dict[str, tuple[int, str]]:
     """Seq and payload of the messages whose client ids are sent now."""
     client_ids = [each.client_id for each in said if each.client_id is not None]
+    for client_id in client_ids:
+        check_client_id(client_id)
     if not client_ids:
         return {}
     rows = Message.objects.filter(memory=memory, client_id__in=client_ids)

@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from chatmemory import flags
 from chatmemory.core.exceptions import CorruptRow
 from chatmemory.core.messages import MessageType, text_of
 from chatmemory.core.policies import Policy
@@ -25,8 +26,9 @@ from chatmemory.core.windows import (
     refill,
     total,
 )
-from chatmemory.ledger import StayEntry, read_message, stay_entry
 from chatmemory.models import Memory, Message, Stay, Step
+from chatmemory.redaction import note_of
+from chatmemory.stored import StayEntry, read_message, stay_entry
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,8 @@ class _Replay:
         self.steps = list(Step.objects.filter(**rows).order_by("n"))
         self.entered: dict[int, list[Stay]] = defaultdict(list)
         self.left: dict[int, list[Stay]] = defaultdict(list)
+        notes = {s.note for s in self.steps if s.kind == Step.Kind.REDACT}
+        self.redacted = {row.seq for row in self.messages if note_of(row.seq) in notes}
         self.window = Window()
         self.newest_rank: int | None = None
         self.said = Totals()
@@ -125,7 +129,7 @@ class _Replay:
         _expect(stay, "type", stay.type, row.type)
         _expect(stay, "has_calls", stay.has_calls, message.has_tool_execution_requests)
         name = self.steps[stay.entered_step - 1].policy_estimator
-        if is_known(name):
+        if is_known(name) and row.seq not in self.redacted:
             _expect(stay, "tokens", stay.tokens, count_tokens(estimator_for(name), message))
 
     # Steps
@@ -257,8 +261,16 @@ class _Replay:
         if self.steps:
             _expect(memory, "policy", memory.policy, policy)
             _expect(memory, "oldest", memory.oldest, self.steps[-1].oldest)
+        self.check_flags()
         if total(self.window) != self.window.totals:
             raise _Contradicted(memory, "the window's totals do not add up")
+
+    def check_flags(self) -> None:
+        expected = Memory()
+        entries = (e for e in self.window if isinstance(e, StayEntry))
+        flags.replaced(expected, ((entry, entry.seq) for entry in entries))
+        for name in ("waiting_call", "missing_results", "dangling_call"):
+            _expect(self.memory, name, getattr(self.memory, name), getattr(expected, name))
 
 
 def _expect(row: object, what: str, found: object, expected: object) -> None:

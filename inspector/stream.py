@@ -1,14 +1,15 @@
-"""The live stream of a conversation, `/c/<id>/live/`: server-sent events, beside Django.
+"""The live streams, `/c/<id>/live/` and the fleet's `/live/`: server-sent events, beside Django.
 
 Django's ASGI handler would hold a thread for every open stream; this route holds none. Who may read
-is asked of Django's own session when the stream opens, and again every minute.
+is asked when the stream opens, and again every minute: of Django's own session, or of the API token
+that a program sends.
 """
 
 from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from http.cookies import CookieError, SimpleCookie
 from importlib import import_module
 from types import SimpleNamespace
@@ -17,13 +18,19 @@ from typing import Any, TypeVar, cast
 from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.contrib.auth import get_user
-from django.db import close_old_connections
+from django.db import DatabaseError, close_old_connections
 from django.http import HttpRequest
 
 from chatmemory import queries
+from chatmemory.access import READ
 from chatmemory.addresses import memory_id_at
+from chatmemory.api_tokens import TokenRefused, token_of
 from chatmemory.core.exceptions import MemoryNotFound
-from chatmemory.live import Follower, Watcher
+from chatmemory.live import FLEET, Follower, Watcher
+from chatmemory.outages import RETRY_SECONDS
+from inspector.logs import request_id
+from inspector.metrics import stream_open, stream_waiting
+from inspector.observing import log_request, request_name
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -34,7 +41,7 @@ T = TypeVar("T")
 HEARTBEAT_SECONDS = 15
 ACCESS_SECONDS = 60
 RETRY = b"retry: 1000\n\n"
-_PATH = re.compile(r"/c/([A-Za-z0-9._~-]+)/live/")
+_PATH = re.compile(r"/(?:c/([A-Za-z0-9._~-]+)/)?live/")
 _follower = Follower()
 _open: set[asyncio.Task[None]] = set()
 
@@ -47,18 +54,31 @@ async def stream(scope: Scope, receive: Receive, send: Send) -> None:
     """Sends `event: step`, `id: <newest step>` whenever steps were added, until the reader leaves.
 
     A reader who comes back with Last-Event-ID hears at once of what was missed. 401 without a
-    sign-in, 404 for an unknown conversation, 405 for anything but GET.
+    sign-in or a token, 403 for the fleet with a token for some ids, 404 for an unknown
+    conversation, 405 for anything but GET, 503 while the database cannot work.
     """
+    started = asyncio.get_running_loop().time()
+    offered = dict(scope["headers"]).get(b"x-request-id", b"").decode("latin-1")
+    request_id.set(request_name(offered))
     status, memory_id = await _admission(scope)
-    if status != 200:
-        await _refuse(send, status)
-        return
+    try:
+        if status == 200:
+            await _stream(scope, receive, send, memory_id)
+        else:
+            await _refuse(send, status)
+    finally:
+        seconds = asyncio.get_running_loop().time() - started
+        log_request(scope["method"], "live", status, seconds, actor="")
+
+
+async def _stream(scope: Scope, receive: Receive, send: Send, memory_id: str) -> None:
     async with _follower.watching(memory_id) as watcher:
-        await _start(send)
         gone = asyncio.create_task(_disconnected(receive))
         _open.add(gone)
         try:
-            await tell(scope, watcher, send, gone)
+            with stream_open():
+                await _start(send)
+                await tell(scope, memory_id, watcher, send, gone)
             await send({"type": "http.response.body", "body": b"", "more_body": False})
         finally:
             _open.discard(gone)
@@ -74,18 +94,22 @@ def end_streams() -> None:
 async def _admission(scope: Scope) -> tuple[int, str]:
     if scope["method"] != "GET":
         return 405, ""
-    if not await _is_signed_in(scope):
-        return 401, ""
     found = _PATH.fullmatch(scope["path"])
+    address = found[1] if found else None
     try:
-        memory_id = memory_id_at(found[1] if found else "")
-        await _ask(queries.memory, memory_id)
-    except (ValueError, MemoryNotFound):
+        memory_id = FLEET if address is None else memory_id_at(address)
+    except ValueError:
         return 404, ""
-    return 200, memory_id
+    try:
+        status = await _ask(_status, scope, memory_id)
+    except DatabaseError:
+        return 503, ""
+    return status, memory_id
 
 
-async def tell(scope: Scope, watcher: Watcher, send: Send, gone: asyncio.Task[None]) -> None:
+async def tell(
+    scope: Scope, memory_id: str, watcher: Watcher, send: Send, gone: asyncio.Task[None]
+) -> None:
     """Send steps and heartbeats until the reader is `gone`, or may no longer read."""
     clock = asyncio.get_running_loop().time
     told, asked = _last_event_id(scope), clock()
@@ -96,7 +120,7 @@ async def tell(scope: Scope, watcher: Watcher, send: Send, gone: asyncio.Task[No
         )
         news.cancel()
         if clock() - asked >= ACCESS_SECONDS:
-            if not await _is_signed_in(scope):
+            if not await _may_still_read(scope, memory_id):
                 return
             asked = clock()
         if watcher.step > told:
@@ -114,36 +138,65 @@ def _last_event_id(scope: Scope) -> int:
     return int(text)
 
 
-async def _is_signed_in(scope: Scope) -> bool:
-    return await _ask(_user_is_active, _session_key(scope))
+async def _may_still_read(scope: Scope, memory_id: str) -> bool:
+    """A database that cannot answer ends the stream: its reader comes back and asks again."""
+    try:
+        return await _ask(_status, scope, memory_id) == 200
+    except DatabaseError:
+        return False
 
 
-async def _ask(question: Callable[[str], T], about: str) -> T:
+async def _ask(question: Callable[[Scope, str], T], scope: Scope, memory_id: str) -> T:
     """Asks the database, over a new connection should the last one have been lost."""
 
     def ask() -> T:
         close_old_connections()
-        return question(about)
+        return question(scope, memory_id)
 
     return await sync_to_async(ask)()
 
 
-def _session_key(scope: Scope) -> str:
+def _status(scope: Scope, memory_id: str) -> int:
+    """200 for those who may follow this conversation, or the fleet; else what to answer."""
+    prefix = _readable_prefix(dict(scope["headers"]))
+    if prefix is None:
+        return 401
+    if memory_id == FLEET:
+        return 403 if prefix else 200
+    try:
+        queries.memory(memory_id)
+    except MemoryNotFound:
+        return 404
+    return 200 if memory_id.startswith(prefix) else 404
+
+
+def _readable_prefix(headers: Mapping[bytes, bytes]) -> str | None:
+    """What the ids begin with that this caller may read; empty for all, None for nobody."""
+    scheme, _, secret = headers.get(b"authorization", b"").partition(b" ")
+    if scheme.lower() == b"bearer":
+        try:
+            return str(token_of(secret.strip()).prefix)
+        except TokenRefused:
+            return None
+    return "" if _user_may_read(_session_key(headers)) else None
+
+
+def _session_key(headers: Mapping[bytes, bytes]) -> str:
     cookie: SimpleCookie = SimpleCookie()
     try:
-        cookie.load(dict(scope["headers"]).get(b"cookie", b"").decode("latin-1"))
+        cookie.load(headers.get(b"cookie", b"").decode("latin-1"))
     except CookieError:
         return ""
     session = cookie.get(settings.SESSION_COOKIE_NAME)
     return session.value if session else ""
 
 
-def _user_is_active(session_key: str) -> bool:
+def _user_may_read(session_key: str) -> bool:
     if not session_key:
         return False
     store = import_module(settings.SESSION_ENGINE).SessionStore(session_key)
     user = get_user(cast(HttpRequest, SimpleNamespace(session=store)))
-    return user.is_authenticated and user.is_active
+    return user.is_active and user.has_perm(READ)
 
 
 async def _disconnected(receive: Receive) -> None:
@@ -157,16 +210,24 @@ async def _start(send: Send) -> None:
         (b"cache-control", b"no-store"),
         (b"x-accel-buffering", b"no"),
         (b"x-content-type-options", b"nosniff"),
+        (b"x-request-id", request_id.get().encode()),
     ]
     await send({"type": "http.response.start", "status": 200, "headers": headers})
     await _write(send, RETRY)
 
 
 async def _write(send: Send, body: bytes) -> None:
-    await send({"type": "http.response.body", "body": body, "more_body": True})
+    with stream_waiting():
+        await send({"type": "http.response.body", "body": body, "more_body": True})
 
 
 async def _refuse(send: Send, status: int) -> None:
-    headers = [(b"content-type", b"text/plain"), (b"cache-control", b"no-store")]
+    headers = [
+        (b"content-type", b"text/plain"),
+        (b"cache-control", b"no-store"),
+        (b"x-request-id", request_id.get().encode()),
+    ]
+    if status == 503:
+        headers.append((b"retry-after", str(RETRY_SECONDS).encode()))
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": b""})

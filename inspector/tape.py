@@ -24,6 +24,24 @@ class Cell:
     css: str
     words: str
     is_head: bool
+    is_draft: bool
+
+
+@dataclass(frozen=True)
+class DraftColumn:
+    """A draft in the chart: its column, and the heights of what would be said and remembered."""
+
+    x: int
+    said_y: float
+    memory_y: float
+
+    @property
+    def said(self) -> float:
+        return round(100 - self.said_y, 2)
+
+    @property
+    def memory(self) -> float:
+        return round(100 - self.memory_y, 2)
 
 
 @dataclass(frozen=True)
@@ -39,6 +57,7 @@ class Tape:
     memory_path: str
     limit_y: float | None
     top: int
+    drafts: tuple[DraftColumn, ...] = ()
 
 
 def draw(
@@ -50,63 +69,92 @@ def draw(
     unit: str,
     selected: int | None = None,
     hits: Collection[int] = (),
+    drafts: Sequence[TapeCell] = (),
+    leaving: Collection[int] = (),
 ) -> Tape:
     """The tape with its playhead at step `at`; `in_window` are the seqs in memory then, `hits`
     those that were searched for.
+
+    `drafts` take the columns behind the playhead, and `leaving` would leave because of them.
     """
+    playhead = sum(cell.step <= at for cell in samples)
+    samples = [*samples[:playhead], *drafts, *samples[playhead + len(drafts) :]]
     top = _round_up(max([limit or 0, *(cell.history for cell in samples), 1]))
-    said = [100 - 100 * cell.history / top for cell in samples]
-    memory = [100 - 100 * cell.load / top for cell in samples]
-    cells = _cells(samples, at, in_window, unit, selected, hits)
+    said = [_height(cell.history, top) for cell in samples]
+    memory = [_height(cell.load, top) for cell in samples]
+    columns = range(playhead, playhead + len(drafts))
+    head = playhead + len(drafts) - 1
+    look = _Look(samples, at, head, columns, in_window, unit, selected, hits, leaving)
+    cells = tuple(look.cell(i) for i in range(len(samples)))
     return Tape(
         cells=cells,
-        ticks=tuple(_named(cells, list(_ticks(samples, at)))),
+        ticks=tuple(_named(cells, list(_ticks(samples, head)))),
         columns=len(samples),
-        playhead=sum(cell.step <= at for cell in samples),
+        playhead=playhead,
         said_path=_area(said),
         said_line=_line(said),
         memory_path=_area(memory),
-        limit_y=round(100 - 100 * limit / top, 2) if limit and limit <= top else None,
+        limit_y=_height(limit, top) if limit and limit <= top else None,
         top=top,
+        drafts=tuple(DraftColumn(i, said[i], memory[i]) for i in columns),
     )
 
 
-def _cells(
-    samples: Sequence[TapeCell],
-    at: int,
-    in_window: set[int],
-    unit: str,
-    selected: int | None,
-    hits: Collection[int],
-) -> tuple[Cell, ...]:
-    inside = [cell.seq in in_window and cell.step <= at for cell in samples]
-    cells = []
-    for i, cell in enumerate(samples):
-        states = [_state(cell, at, inside[i])]
-        if inside[i]:
-            states += ["is-first"] if i == 0 or not inside[i - 1] else []
-            states += ["is-last"] if i == len(samples) - 1 or not inside[i + 1] else []
-        states += ["is-leaving"] if cell.left_step == at else []
-        states += ["is-sel"] if selected is not None and cell.seq == selected else []
-        states += ["is-hit"] if cell.seq in hits else []
-        states += [_pairing(samples, i)]
-        cells.append(
-            Cell(
-                step=cell.step,
-                seq=cell.seq,
-                glyph=glyph(cell.type, cell.has_calls) if cell.type else "",
-                css=" ".join(filter(None, states)),
-                words=_words(cell, states[0], unit),
-                is_head=cell.step == at,
-            )
+@dataclass(frozen=True)
+class _Look:
+    """How the columns look; `head` is the playhead's, `drafts` those that are only tried."""
+
+    samples: Sequence[TapeCell]
+    at: int
+    head: int
+    drafts: range
+    in_window: set[int]
+    unit: str
+    selected: int | None
+    hits: Collection[int]
+    leaving: Collection[int]
+
+    def cell(self, i: int) -> Cell:
+        cell, state = self.samples[i], self.state(i)
+        states = [state]
+        if state == "is-in":
+            states += ["is-first"] if i == 0 or self.state(i - 1) != "is-in" else []
+            last = i == len(self.samples) - 1 or self.state(i + 1) != "is-in"
+            states += ["is-last"] if last else []
+        states += ["is-draft"] if i in self.drafts else []
+        states += ["is-leaving"] if cell.left_step == self.at or cell.seq in self.leaving else []
+        states += ["is-sel"] if self.selected is not None and cell.seq == self.selected else []
+        states += ["is-hit"] if cell.seq in self.hits else []
+        states += [_pairing(self.samples, i)]
+        return Cell(
+            step=cell.step,
+            seq=cell.seq,
+            glyph=glyph(cell.type, cell.has_calls) if cell.type else "",
+            css=" ".join(filter(None, states)),
+            words=self.words(i, state),
+            is_head=i == self.head,
+            is_draft=i in self.drafts,
         )
-    return tuple(cells)
 
+    def state(self, i: int) -> str:
+        cell = self.samples[i]
+        if i not in self.drafts and cell.step > self.at:
+            return "is-later"
+        return "is-in" if cell.seq in self.in_window else "is-out"
 
-def _state(cell: TapeCell, at: int, inside: bool) -> str:
-    if cell.step > at:
-        return "is-later"
-    return "is-in" if inside else "is-out"
+    def words(self, i: int, state: str) -> str:
+        cell = self.samples[i]
+        if cell.type is None:
+            return f"Step {cell.step:,}"
+        life = {
+            "is-in": "in memory",
+            "is-later": "not said yet",
+            "is-out": f"forgotten at step {cell.left_step:,}" if cell.left_step else "left",
+        }[state]
+        weight = f" · {cell.tokens:,} tok" if self.unit == "tok" else ""
+        name = "Draft," if i in self.drafts else f"#{cell.seq:,}"
+        life = "not said yet" if i in self.drafts else life
+        return f"{name} {role(cell.type, cell.has_calls)}{weight} · {life}"
 
 
 def _pairing(samples: Sequence[TapeCell], i: int) -> str:
@@ -121,23 +169,10 @@ def _pairing(samples: Sequence[TapeCell], i: int) -> str:
     return ""
 
 
-def _words(cell: TapeCell, state: str, unit: str) -> str:
-    if cell.type is None:
-        return f"Step {cell.step:,}"
-    life = {
-        "is-in": "in memory",
-        "is-later": "not said yet",
-        "is-out": f"forgotten at step {cell.left_step:,}" if cell.left_step else "left",
-    }[state]
-    weight = f" · {cell.tokens:,} tok" if unit == "tok" else ""
-    return f"#{cell.seq:,} {role(cell.type, cell.has_calls)}{weight} · {life}"
-
-
-def _ticks(samples: Sequence[TapeCell], at: int) -> Iterable[tuple[str, str]]:
+def _ticks(samples: Sequence[TapeCell], head: int) -> Iterable[tuple[str, str]]:
     """(text, css) per column; round numbers keep clear of the playhead."""
     last = samples[-1].step if samples else 0
     every = next((n for n in TICK_EVERY if last / n <= TICKS_MOST), TICK_EVERY[-1])
-    head = sum(cell.step <= at for cell in samples) - 1
     clear = max(2, len(samples) // 24)
     for i, cell in enumerate(samples):
         if i == len(samples) - 1:
@@ -160,7 +195,7 @@ def _named(cells: Sequence[Cell], ticks: list[tuple[str, str]]) -> list[tuple[st
     out = [i for i, state in enumerate(states) if state == "is-out" and cells[i].glyph]
     if out and (head is None or head - out[-1] > WORD_CELLS) and out[-1] > WORD_CELLS:
         words[out[-1]] = "forgotten", "lost"
-    if head is not None and len(cells) - head > 2 * WORD_CELLS:
+    if head is not None and len(cells) - head > 2 * WORD_CELLS and not cells[head].is_draft:
         words[head + 1] = "not said yet", "later"
     for i, word in words.items():
         for near in range(max(0, i - WORD_CELLS), min(len(ticks), i + WORD_CELLS + 1)):
@@ -181,6 +216,10 @@ def spark(loads: Sequence[int], limit: int | None) -> tuple[str, str, float | No
         return "", "", None
     line = f"M{start} {heights[0]:.1f}{points}"
     return f"M{start} 20{points}V20Z", line, round(20 - 20 * limit / top, 1) if limit else None
+
+
+def _height(number: int, top: int) -> float:
+    return round(100 - 100 * number / top, 2)
 
 
 def _area(heights: Sequence[float]) -> str:

@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 from django.core.cache import cache
 from django.test import Client
+from rest_framework.test import APIClient
 
+from chatmemory.api_tokens import create_token
 from chatmemory.core.policies import MessageWindow
 from chatmemory.services import create
 
@@ -49,6 +51,14 @@ def operator(django_user_model):
 def operator_client(operator) -> Client:
     client = Client()
     client.force_login(operator)
+    return client
+
+
+@pytest.fixture
+def api(db) -> APIClient:
+    """A client with an admin's bearer token."""
+    client = APIClient()
+    client.credentials(HTTP_AUTHORIZATION=f"Bearer {create_token('tests', role='admin')}")
     return client
 
 

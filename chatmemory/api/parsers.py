@@ -3,26 +3,47 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rest_framework.exceptions import ParseError
+from django.core.exceptions import RequestDataTooBig
+from rest_framework.exceptions import ParseError, UnsupportedMediaType
 from rest_framework.parsers import BaseParser
 
+from chatmemory.conf import body_max
 from chatmemory.core.codec import load_json
 from chatmemory.core.exceptions import InvalidMessage
 
 
 class StrictJSONParser(BaseParser):
-    """JSON as the message codec reads it: no NaN, bounded numbers and depth, `type` not twice."""
+    """JSON as the message codec reads it: no NaN, bounded numbers and depth, `type` not twice.
+
+    A body is at most DATA_UPLOAD_MAX_MEMORY_SIZE bytes, and never compressed: nothing here unpacks.
+    """
 
     media_type = "application/json"
 
     def parse(
         self, stream: Any, media_type: str | None = None, context: Mapping[str, Any] | None = None
     ) -> Any:
+        meta = context["request"].META if context and "request" in context else {}
+        if (encoding := meta.get("HTTP_CONTENT_ENCODING", "identity")) != "identity":
+            raise UnsupportedMediaType(encoding, f"send the body as it is, not as {encoding!r}")
         try:
-            return load_json(stream.read().decode())
+            return load_json(_read(stream, meta).decode())
         except UnicodeDecodeError as error:
             raise ParseError(
                 f"the body is not UTF-8: {error.reason} at byte {error.start}"
             ) from error
         except InvalidMessage as error:
             raise ParseError(str(error)) from error
+
+
+def _read(stream: Any, meta: Mapping[str, Any]) -> bytes:
+    """Raises RequestDataTooBig: before reading, where the length is declared."""
+    most = body_max()
+    if most is None:
+        return bytes(stream.read())
+    length = str(meta.get("CONTENT_LENGTH") or "")
+    declared = int(length[:18]) if length.isascii() and length.isdigit() else 0
+    content = b"" if declared > most else bytes(stream.read(most + 1))
+    if declared > most or len(content) > most:
+        raise RequestDataTooBig(f"the body is larger than {most:,} bytes")
+    return content

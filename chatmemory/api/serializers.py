@@ -7,43 +7,21 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from chatmemory import services
 from chatmemory.addresses import address
+from chatmemory.api import schemas
 from chatmemory.api.errors import InvalidField
+from chatmemory.checks import ID_LENGTH, check_policy
 from chatmemory.core.codec import message_to_dict
 from chatmemory.core.exceptions import InvalidMessage, InvalidValue, UnreadableTranscript
 from chatmemory.core.messages import ChatMessage
-from chatmemory.core.policies import KINDS, Policy, policy_from_dict
+from chatmemory.core.policies import Policy, policy_from_dict
 from chatmemory.formats import FORMATS, parse_messages
 from chatmemory.ledger import Said
 
 MESSAGES_MAX = 10_000
 
-_POLICY_SCHEMA = {
-    "type": "object",
-    "nullable": True,
-    "required": ["kind"],
-    "properties": {
-        "kind": {"type": "string", "enum": list(KINDS)},
-        "max_messages": {"type": "integer", "minimum": 1},
-        "max_tokens": {"type": "integer", "minimum": 1},
-        "estimator": {"type": "string", "default": "gpt-4o"},
-        "always_keep_system_message_first": {"type": "boolean", "default": False},
-    },
-    "example": {"kind": "message_window", "max_messages": 20},
-}
-_MESSAGE_SCHEMA = {
-    "type": "object",
-    "description": "A message as LangChain4j's ChatMessageSerializer writes it.",
-    "required": ["type"],
-    "properties": {"type": {"type": "string"}},
-    "additionalProperties": True,
-    "example": {"contents": [{"text": "Hello", "type": "TEXT"}], "type": "USER"},
-}
-MESSAGES_SCHEMA = {"type": "array", "items": _MESSAGE_SCHEMA}
 
-
-@extend_schema_field(_POLICY_SCHEMA)
+@extend_schema_field(schemas.POLICY)
 class PolicyField(serializers.Field):  # type: ignore[type-arg]
     """A policy; null where the client decides the window."""
 
@@ -52,14 +30,14 @@ class PolicyField(serializers.Field):  # type: ignore[type-arg]
 
     def to_internal_value(self, data: Any) -> Policy:
         try:
-            policy = services.check_policy(policy_from_dict(data))
+            policy = check_policy(policy_from_dict(data))
         except InvalidValue as error:
             raise InvalidField("policy", str(error)) from error
         assert policy is not None
         return policy
 
 
-@extend_schema_field(MESSAGES_SCHEMA)
+@extend_schema_field(schemas.SAID)
 class MessagesField(serializers.Field):  # type: ignore[type-arg]
     """Decoded JSON values, read by `BodyOfMessages.messages` once the format is known."""
 
@@ -70,7 +48,7 @@ class MessagesField(serializers.Field):  # type: ignore[type-arg]
         return value
 
 
-@extend_schema_field(_MESSAGE_SCHEMA)
+@extend_schema_field(schemas.MESSAGE)
 class MessageField(serializers.Field):  # type: ignore[type-arg]
     def to_representation(self, value: ChatMessage) -> dict[str, Any]:
         return message_to_dict(value) or {}
@@ -91,18 +69,23 @@ class StrictSerializer(serializers.Serializer[Any]):
         return super().to_internal_value(data)
 
 
+@extend_schema_field(schemas.LABELS)
+class LabelsField(serializers.DictField):
+    """Names and strings; `services` checks them."""
+
+
 # Bodies
 
 
 class BodyOfMemory(StrictSerializer):
-    id = serializers.CharField(max_length=services.ID_LENGTH, trim_whitespace=False)
+    id = serializers.CharField(max_length=ID_LENGTH, trim_whitespace=False)
     policy = PolicyField()
-    labels = serializers.DictField(required=False)
+    labels = LabelsField(required=False)
 
 
 class BodyOfChange(StrictSerializer):
     policy = PolicyField(required=False)
-    labels = serializers.DictField(required=False)
+    labels = LabelsField(required=False)
 
 
 class BodyOfMessages(StrictSerializer):
@@ -125,6 +108,9 @@ class BodyOfMessages(StrictSerializer):
 
 class BodyOfSimulation(BodyOfMessages):
     policy = PolicyField(required=False)
+    at = serializers.IntegerField(
+        required=False, min_value=0, max_value=2**53, help_text="a step to begin from; else now"
+    )
 
 
 def read_messages(values: Any, format: str, field: str = "messages") -> list[ChatMessage]:
@@ -152,7 +138,7 @@ class MemoryAnswer(serializers.Serializer[Any]):
     id = serializers.CharField()
     address = serializers.SerializerMethodField(help_text="the id as a segment of a URL")
     policy = PolicyField(allow_null=True)
-    labels = serializers.DictField()
+    labels = LabelsField()
     created_at = serializers.DateTimeField()
     updated_at = serializers.DateTimeField()
     version = serializers.IntegerField(help_text="what If-Match compares")
@@ -164,6 +150,12 @@ class MemoryAnswer(serializers.Serializer[Any]):
 
     def get_address(self, row: Any) -> str:
         return address(row.id)
+
+
+class MemoryPageAnswer(serializers.Serializer[Any]):
+    next = serializers.URLField(allow_null=True)
+    previous = serializers.URLField(allow_null=True)
+    results = MemoryAnswer(many=True)
 
 
 class StayAnswer(serializers.Serializer[Any]):
@@ -282,7 +274,14 @@ class WhyAnswer(serializers.Serializer[Any]):
     receipt = ReceiptAnswer(many=True)
 
 
+class RedactionAnswer(serializers.Serializer[Any]):
+    n = serializers.IntegerField(help_text="the step that took its words away")
+    at = serializers.DateTimeField()
+    actor = serializers.CharField()
+
+
 class MessageAnswer(HistoryMessage):
+    redacted = RedactionAnswer(allow_null=True)
     origin = serializers.CharField()
     in_memory = serializers.BooleanField()
     why = WhyAnswer(allow_null=True, help_text="why it left, when it is not in memory now")

@@ -2,47 +2,121 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 from rest_framework.generics import GenericAPIView
+from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.reverse import reverse
 from rest_framework.views import APIView
 
 from chatmemory import explanations, queries, services
+from chatmemory.access import ERASE, READ
+from chatmemory.api import schemas
 from chatmemory.api import serializers as shapes
-from chatmemory.api.errors import InvalidField
+from chatmemory.api.authentication import BearerTokenAuthentication
+from chatmemory.api.errors import InvalidField, problem_details
 from chatmemory.api.filters import MemoryFilter
-from chatmemory.api.pagination import MemoryPagination, number, page_size
+from chatmemory.api.idempotency import idempotent
+from chatmemory.api.pagination import (
+    ORDERINGS,
+    PAGE_MAX,
+    MemoryPagination,
+    number,
+    page_size,
+)
+from chatmemory.api.parsers import StrictJSONParser
+from chatmemory.api.permissions import HasRole, check_prefix, prefix_of
+from chatmemory.checks import check_id
 from chatmemory.conf import configuration
 from chatmemory.core.codec import message_to_dict
+from chatmemory.core.policies import KINDS
 from chatmemory.formats import FORMATS, Loss, render_messages
 from chatmemory.ledger import Outcome
 from chatmemory.models import Memory
+from chatmemory.querysets import CLIENT, MemoryQuerySet
 
 _AT = OpenApiParameter("at", OpenApiTypes.INT, description="a step; without it, now")
 _AS = OpenApiParameter("as", OpenApiTypes.STR, enum=list(FORMATS), default="langchain4j")
 _IF_MATCH = OpenApiParameter(
     "If-Match", OpenApiTypes.STR, OpenApiParameter.HEADER, description='a version: "12"'
 )
+_KEY = OpenApiParameter(
+    "Idempotency-Key",
+    OpenApiTypes.STR,
+    OpenApiParameter.HEADER,
+    description="sent again with the same request, it is answered as the first time",
+)
+_LIST = [
+    OpenApiParameter("search", OpenApiTypes.STR, description="in the id or in what was said"),
+    OpenApiParameter("policy", OpenApiTypes.STR, enum=[*KINDS, CLIENT]),
+    OpenApiParameter("label", OpenApiTypes.STR, description="name, or name:value"),
+    OpenApiParameter("active_since", OpenApiTypes.DATETIME),
+    OpenApiParameter("active_before", OpenApiTypes.DATETIME),
+    OpenApiParameter(
+        "ordering",
+        OpenApiTypes.STR,
+        enum=[sign + name for name in ORDERINGS for sign in ("", "-")],
+        default="-activity",
+    ),
+    OpenApiParameter("page_size", OpenApiTypes.INT, description=f"at most {PAGE_MAX}"),
+    OpenApiParameter("cursor", OpenApiTypes.STR, description="from `next` or `previous`"),
+]
 _SEQS = [
     OpenApiParameter(name, OpenApiTypes.INT) for name in ("at", "before", "after", "around", "size")
 ]
-_PROBLEM = {"4XX": shapes.ProblemAnswer}
+_PROBLEM: dict[Any, Any] = {
+    (status, "application/problem+json"): shapes.ProblemAnswer for status in ("4XX", 503)
+}
 
 
-class Memories(GenericAPIView[Memory]):
+class Guarded(APIView):
+    """What each view brings along, whatever REST framework's settings of the project say: nobody
+    gets in without a role, tokens are known, and errors are problem details.
+    """
+
+    authentication_classes = (BearerTokenAuthentication, *APIView.authentication_classes)
+    permission_classes = (HasRole,)
+
+    def get_exception_handler(self) -> Callable[[Exception, dict[str, Any]], Response | None]:
+        return problem_details
+
+
+class Schema(Guarded, SpectacularAPIView):
+    """OpenAPI."""
+
+
+class Docs(Guarded, SpectacularSwaggerSplitView):
+    """OpenAPI as pages."""
+
+
+class Resource(Guarded):
+    """JSON in and out, read strictly."""
+
+    parser_classes = (StrictJSONParser,)
+    renderer_classes = (JSONRenderer,)
+
+
+class Memories(Resource, GenericAPIView[Memory]):
     """Conversations."""
 
-    queryset = Memory.objects.all()
     serializer_class = shapes.MemoryAnswer
     pagination_class = MemoryPagination
     filterset_class = MemoryFilter
 
-    @extend_schema(operation_id="memories_list")
+    def get_queryset(self) -> MemoryQuerySet:
+        return Memory.objects.beginning_with(prefix_of(self.request))
+
+    @extend_schema(
+        operation_id="memories_list",
+        parameters=_LIST,
+        responses={200: shapes.MemoryPageAnswer, **_PROBLEM},
+    )
     def get(self, request: Request) -> Response:
         filters = MemoryFilter(request.query_params, queryset=self.get_queryset())
         if not filters.is_valid():
@@ -52,17 +126,25 @@ class Memories(GenericAPIView[Memory]):
         rows = [queries.memory_row(row) for row in page]
         return self.get_paginated_response(shapes.MemoryAnswer(rows, many=True).data)
 
-    @extend_schema(request=shapes.BodyOfMemory, responses={201: shapes.MemoryAnswer, **_PROBLEM})
+    @extend_schema(
+        request=shapes.BodyOfMemory,
+        parameters=[_KEY],
+        responses={201: shapes.MemoryAnswer, **_PROBLEM},
+    )
+    @idempotent
     def post(self, request: Request) -> Response:
         body = _read(shapes.BodyOfMemory, request)
+        check_prefix(request, body["id"])
         row = services.create(body["id"], body["policy"], body.get("labels"), actor=_actor(request))
         response = _memory(queries.memory_row(row), status=201)
         response["Location"] = _url(request, "memory", body["id"])
         return response
 
 
-class MemoryDetail(APIView):
+class MemoryDetail(Resource):
     """One conversation."""
+
+    needs = {"DELETE": ERASE}
 
     @extend_schema(responses={200: shapes.MemoryAnswer, **_PROBLEM})
     def get(self, request: Request, memory_id: str) -> Response:
@@ -70,9 +152,10 @@ class MemoryDetail(APIView):
 
     @extend_schema(
         request=shapes.BodyOfChange,
-        parameters=[_IF_MATCH],
+        parameters=[_IF_MATCH, _KEY],
         responses={200: shapes.MemoryAnswer, **_PROBLEM},
     )
+    @idempotent
     def patch(self, request: Request, memory_id: str) -> Response:
         """Change the policy or the labels, as a step."""
         body = _read(shapes.BodyOfChange, request)
@@ -85,14 +168,17 @@ class MemoryDetail(APIView):
         )
         return _memory(queries.memory_row(row))
 
-    @extend_schema(responses={204: None, **_PROBLEM})
+    @extend_schema(parameters=[_IF_MATCH, _KEY], responses={204: None, **_PROBLEM})
+    @idempotent
     def delete(self, request: Request, memory_id: str) -> Response:
         """Erase the conversation with its history. This cannot be undone."""
-        services.delete(memory_id)
+        services.delete(
+            memory_id, actor=_actor(request), expected_version=_expected_version(request)
+        )
         return Response(status=204)
 
 
-class MemoryMessages(APIView):
+class MemoryMessages(Resource):
     """The window."""
 
     @extend_schema(
@@ -120,9 +206,10 @@ class MemoryMessages(APIView):
 
     @extend_schema(
         request=shapes.BodyOfMessages,
-        parameters=[_IF_MATCH],
+        parameters=[_IF_MATCH, _KEY],
         responses={201: shapes.TransitionsAnswer, **_PROBLEM},
     )
+    @idempotent
     def post(self, request: Request, memory_id: str) -> Response:
         """Add messages, one step each; all are stored or none."""
         body = shapes.BodyOfMessages(data=request.data)
@@ -137,9 +224,10 @@ class MemoryMessages(APIView):
 
     @extend_schema(
         request=shapes.BodyOfMessages,
-        parameters=[_IF_MATCH],
+        parameters=[_IF_MATCH, _KEY],
         responses={200: shapes.TransitionsAnswer, **_PROBLEM},
     )
+    @idempotent
     def put(self, request: Request, memory_id: str) -> Response:
         """Replace the window; the policy trims what exceeds it."""
         body = shapes.BodyOfMessages(data=request.data)
@@ -152,7 +240,10 @@ class MemoryMessages(APIView):
         )
         return _transitions(memory_id, [outcome], 200)
 
-    @extend_schema(parameters=[_IF_MATCH], responses={200: shapes.TransitionsAnswer, **_PROBLEM})
+    @extend_schema(
+        parameters=[_IF_MATCH, _KEY], responses={200: shapes.TransitionsAnswer, **_PROBLEM}
+    )
+    @idempotent
     def delete(self, request: Request, memory_id: str) -> Response:
         """Empty the window; the history stays."""
         outcome = services.clear_messages(
@@ -161,7 +252,7 @@ class MemoryMessages(APIView):
         return _transitions(memory_id, [outcome], 200)
 
 
-class MemoryHistory(APIView):
+class MemoryHistory(Resource):
     @extend_schema(parameters=_SEQS, responses={200: shapes.HistoryAnswer, **_PROBLEM})
     def get(self, request: Request, memory_id: str) -> Response:
         """Everything said, by seq; `earlier` and `later` lead on both ways."""
@@ -183,7 +274,7 @@ class MemoryHistory(APIView):
         return Response({"messages": rows, "earlier": earlier, "later": later})
 
 
-class MemorySteps(APIView):
+class MemorySteps(Resource):
     @extend_schema(
         parameters=[OpenApiParameter(name, OpenApiTypes.INT) for name in ("after", "size")],
         responses={200: shapes.StepsAnswer, **_PROBLEM},
@@ -197,7 +288,7 @@ class MemorySteps(APIView):
         return Response({"steps": shapes.StepAnswer(rows[:size], many=True).data, "later": later})
 
 
-class MemoryStep(APIView):
+class MemoryStep(Resource):
     @extend_schema(operation_id="step", responses={200: shapes.StepDetailAnswer, **_PROBLEM})
     def get(self, request: Request, memory_id: str, n: int) -> Response:
         """One step: what arrived, what left and why, and the sum."""
@@ -213,23 +304,39 @@ class MemoryStep(APIView):
         )
 
 
-class MemoryMessage(APIView):
+class MemoryMessage(Resource):
     @extend_schema(operation_id="message", responses={200: shapes.MessageAnswer, **_PROBLEM})
     def get(self, request: Request, memory_id: str, seq: int) -> Response:
         """One message: what was said, its stays in memory, and why it left."""
-        row = queries.message(memory_id, seq)
-        in_memory = bool(row.stays) and row.stays[-1].left_step is None
-        return Response(
-            {
-                **shapes.HistoryMessage(row).data,
-                "origin": row.origin,
-                "in_memory": in_memory,
-                "why": None if in_memory else _why(memory_id, row),
-            }
+        return _message(memory_id, seq)
+
+
+class Redaction(Resource):
+    """A message without its words."""
+
+    needs = {"POST": ERASE}
+
+    @extend_schema(
+        operation_id="redact",
+        request=None,
+        parameters=[_IF_MATCH, _KEY],
+        responses={200: shapes.MessageAnswer, **_PROBLEM},
+    )
+    @idempotent
+    def post(self, request: Request, memory_id: str, seq: int) -> Response:
+        """Take its words away everywhere, for good; a tombstone stays. Twice is once."""
+        services.redact(
+            memory_id,
+            seq,
+            actor=_actor(request),
+            expected_version=_expected_version(request),
         )
+        return _message(memory_id, seq)
 
 
-class Simulate(APIView):
+class Simulate(Resource):
+    needs = {"POST": READ}
+
     @extend_schema(
         request=shapes.BodyOfSimulation, responses={200: shapes.SimulationAnswer, **_PROBLEM}
     )
@@ -241,6 +348,7 @@ class Simulate(APIView):
             memory_id,
             [each.message for each in body.said()],
             body.validated_data.get("policy"),
+            body.validated_data.get("at"),
         )
         return Response(
             {
@@ -253,34 +361,62 @@ class Simulate(APIView):
         )
 
 
-class Store(APIView):
+class Store(Resource):
     """The ChatMemoryStore protocol: a bare LangChain4j JSON array in and out."""
 
-    @extend_schema(operation_id="store_get", responses={200: shapes.MESSAGES_SCHEMA})
+    @extend_schema(operation_id="store_get", responses={200: schemas.MESSAGES, **_PROBLEM})
     def get(self, request: Request, memory_id: str) -> Response:
         """The open messages, untrimmed; [] for an unknown id."""
-        services.check_id(memory_id)
+        check_id(memory_id)
         return Response([message_to_dict(m) for m in queries.open_messages(memory_id)])
 
     @extend_schema(
         operation_id="store_update",
-        request={"application/json": shapes.MESSAGES_SCHEMA},
+        request={"application/json": schemas.MESSAGES},
+        parameters=[_IF_MATCH, _KEY],
         responses={204: None, **_PROBLEM},
     )
+    @idempotent
     def put(self, request: Request, memory_id: str) -> Response:
         """updateMessages: the client hands over the whole list."""
         messages = shapes.read_messages(request.data, "langchain4j", field="")
-        services.update_window(memory_id, messages, actor=_actor(request))
+        services.update_window(
+            memory_id,
+            messages,
+            actor=_actor(request),
+            expected_version=_expected_version(request),
+        )
         return Response(status=204)
 
-    @extend_schema(operation_id="store_delete", responses={204: None})
+    @extend_schema(
+        operation_id="store_delete",
+        parameters=[_IF_MATCH, _KEY],
+        responses={204: None, **_PROBLEM},
+    )
+    @idempotent
     def delete(self, request: Request, memory_id: str) -> Response:
         """deleteMessages: clears the window, keeps the history."""
-        services.delete_window(memory_id, actor=_actor(request))
+        services.delete_window(
+            memory_id, actor=_actor(request), expected_version=_expected_version(request)
+        )
         return Response(status=204)
 
 
 # What the views share
+
+
+def _message(memory_id: str, seq: int) -> Response:
+    row = queries.message(memory_id, seq)
+    in_memory = bool(row.stays) and row.stays[-1].left_step is None
+    return Response(
+        {
+            **shapes.HistoryMessage(row).data,
+            "redacted": shapes.RedactionAnswer(row.redacted).data if row.redacted else None,
+            "origin": row.origin,
+            "in_memory": in_memory,
+            "why": None if in_memory else _why(memory_id, row),
+        }
+    )
 
 
 def _read(shape: type[shapes.StrictSerializer], request: Request) -> dict[str, Any]:

@@ -37,6 +37,8 @@ from chatmemory.core.messages import (
     VideoContent,
 )
 
+DEPTH_MAX = 200
+
 T = TypeVar("T")
 M = TypeVar("M", bound=Media)
 
@@ -244,13 +246,31 @@ def decode_json(text: str) -> Any:
 
 
 def load_json(text: str) -> Any:
-    """The one JSON value of a text, and nothing behind it. Raises InvalidMessage."""
+    """The one JSON value of a text, and nothing behind it. Raises InvalidMessage.
+
+    Values deeper than `DEPTH_MAX` are refused: what is read here can be written, shown and read
+    again, however much of Python's stack is in use then.
+    """
     try:
-        return _DECODER.decode(text)
+        value = _DECODER.decode(text)
     except RecursionError as error:
         raise InvalidMessage("the JSON is nested too deeply") from error
     except ValueError as error:
         raise InvalidMessage(f"not valid JSON: {error}") from error
+    _check_depth(value)
+    return value
+
+
+def _check_depth(value: Any) -> None:
+    level = [value]
+    for _ in range(DEPTH_MAX + 1):
+        level = [each for each in level if isinstance(each, dict | list)]
+        if not level:
+            return
+        level = [
+            inner for each in level for inner in (each.values() if isinstance(each, dict) else each)
+        ]
+    raise InvalidMessage(f"the JSON is nested too deeply: at most {DEPTH_MAX} levels are read")
 
 
 def _pairs(pairs: list[tuple[str, Any]]) -> _Object:
@@ -284,8 +304,9 @@ def _typed(value: Any, known: Mapping[str, Any], what: str) -> tuple[str, dict[s
     kind = value.get("type")
     if kind is None:
         raise InvalidMessage(f"a {what} needs a type: one of {', '.join(known)}")
-    if kind not in known:
-        raise InvalidMessage(f"unknown {what} type {kind!r}: one of {', '.join(known)}")
+    if not isinstance(kind, str) or kind not in known:
+        shown = repr(kind) if isinstance(kind, str | int | float) else "that is no string"
+        raise InvalidMessage(f"unknown {what} type {shown}: one of {', '.join(known)}")
     return kind, {name: each for name, each in value.items() if name != "type"}
 
 

@@ -65,6 +65,13 @@ class PolicyRequired(ChatMemoryError):
 class VersionConflict(ChatMemoryError):
     """The conversation is no longer at the version that the caller saw."""
 
+    def __init__(self, memory_id: str, version: int, expected: int) -> None:
+        self.memory_id, self.version = memory_id, version
+        super().__init__(
+            f"{memory_id!r} is at version {version}, not {expected}: read it again and repeat the "
+            "change"
+        )
+
 
 class DuplicateClientId(ChatMemoryError):
     """The caller's message id already names another message of this conversation."""

@@ -9,6 +9,7 @@ from typing import Any, cast
 from chatmemory.core.codec import load_json
 from chatmemory.core.exceptions import InvalidMessage, InvalidValue, UnreadableTranscript
 from chatmemory.core.messages import ChatMessage
+from chatmemory.core.printable import printable
 from chatmemory.formats import langchain4j, openai_chat, sharegpt
 from chatmemory.formats.base import Format, Refused, Rendered, Transcript
 
@@ -125,7 +126,7 @@ def _read(value: Any, name: str, module: Format) -> Reading:
     refused: list[Refused] = []
     for number, each in enumerate(_conversations(value, module), 1):
         raw = module.find(each)
-        where = f"conversation {number}" + (f" ({raw.name})" if raw and raw.name else "")
+        where = f"conversation {number}" + (f" ({printable(raw.name)})" if raw and raw.name else "")
         if raw is None:
             refused.append(Refused(where, f"no conversation in the format {name}"))
             continue

@@ -5,12 +5,16 @@ from django.core.asgi import get_asgi_application
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "inspector.project.settings")
 _django = get_asgi_application()
 
+from inspector.bodies import BoundedBodies  # noqa: E402  (needs Django set up)
 from inspector.stream import Receive, Scope, Send, is_stream, stream  # noqa: E402  (needs Django set up)
 
 
-async def application(scope: Scope, receive: Receive, send: Send) -> None:
+async def _application(scope: Scope, receive: Receive, send: Send) -> None:
     """Live streams beside Django; everything else is Django's."""
     if is_stream(scope):
         await stream(scope, receive, send)
     else:
         await _django(scope, receive, send)  # type: ignore[arg-type]
+
+
+application = BoundedBodies(_application)

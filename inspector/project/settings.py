@@ -3,14 +3,24 @@ environment.
 
 DATABASE_URL            sqlite:///path or postgresql://user@host/name; default: a file under var/
 CHATMEMORY_SECRET_KEY   required in production; a local one is made once under var/
+CHATMEMORY_PRODUCTION   1 where others can reach it: HTTPS only, and no start without a secret and
+                        named hosts (see production.py)
+CHATMEMORY_PROXY        1 behind a proxy that sets X-Forwarded-Proto and X-Forwarded-For
+CHATMEMORY_HSTS_SECONDS how long browsers insist on HTTPS; default a year
+CHATMEMORY_API_RATE     requests per token or user, such as 100/second; default 1000/second
 CHATMEMORY_HOSTS        comma-separated host names this site answers to
 CHATMEMORY_ORIGINS      comma-separated https:// origins that may post forms (behind a proxy)
+CHATMEMORY_LOCK_SECONDS how long a write waits for others before it is answered 503; default 20
 CHATMEMORY_DEBUG        1 for Django's debug pages
+CHATMEMORY_LOG          json, or text (the default); see docs/operations.md
+CHATMEMORY_OTEL         1 to send traces, with the extra `otel`
+CHATMEMORY_METRICS_TOKEN  who shows it may read /metrics; without one only this machine may
 """
 
 from __future__ import annotations
 
 import os
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +28,13 @@ import dj_database_url
 from csp.constants import NONE, SELF
 from django.core.management.utils import get_random_secret_key
 
+from inspector.logs import logging_settings
+from inspector.project import environment, production
+
 ROOT = Path(__file__).resolve().parents[2]
 VAR = Path(os.environ.get("CHATMEMORY_VAR", ROOT / "var"))
 
-DEBUG = os.environ.get("CHATMEMORY_DEBUG") == "1"
+DEBUG = environment.flag(os.environ, "CHATMEMORY_DEBUG")
 ALLOWED_HOSTS = os.environ.get("CHATMEMORY_HOSTS", "localhost,127.0.0.1,[::1]").split(",")
 CSRF_TRUSTED_ORIGINS = [o for o in os.environ.get("CHATMEMORY_ORIGINS", "").split(",") if o]
 
@@ -36,6 +49,10 @@ def _local_secret() -> str:
             opened.write(get_random_secret_key())
     return file.read_text()
 
+
+PRODUCTION = environment.flag(os.environ, "CHATMEMORY_PRODUCTION")
+if PRODUCTION:
+    production.check(os.environ, DEBUG, ALLOWED_HOSTS)
 
 SECRET_KEY = os.environ.get("CHATMEMORY_SECRET_KEY") or _local_secret()
 
@@ -55,11 +72,13 @@ INSTALLED_APPS = [
     "drf_spectacular",
     "drf_spectacular_sidecar",
     "csp",
+    "axes",
 ]
 
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "servestatic.middleware.ServeStaticMiddleware",
+    "inspector.observing.ObservingMiddleware",
     "csp.middleware.CSPMiddleware",
     "inspector.headers.PermissionsPolicyMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -70,7 +89,22 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "axes.middleware.AxesMiddleware",
 ]
+
+# At most ten wrong passwords in a quarter of an hour from one address, for one account or for many;
+# signing in with an account of one's own in between forgives nothing.
+AUTHENTICATION_BACKENDS = [
+    "axes.backends.AxesStandaloneBackend",
+    "django.contrib.auth.backends.ModelBackend",
+]
+AXES_FAILURE_LIMIT = 10
+AXES_COOLOFF_TIME = timedelta(minutes=15)
+AXES_LOCKOUT_PARAMETERS = ["ip_address"]
+AXES_LOCKOUT_CALLABLE = "inspector.views.errors.too_many_sign_ins"
+AXES_DISABLE_ACCESS_LOG = True
+AXES_ENABLE_ADMIN = False
+AXES_VERBOSE = False
 
 ROOT_URLCONF = "inspector.project.urls"
 ASGI_APPLICATION = "inspector.project.asgi.application"
@@ -92,20 +126,30 @@ TEMPLATES = [
 ]
 
 
+PRAGMAS = (
+    "PRAGMA journal_mode = WAL",
+    "PRAGMA synchronous = FULL",
+    "PRAGMA secure_delete = ON",
+)
+LOCK_SECONDS = environment.seconds(os.environ, "CHATMEMORY_LOCK_SECONDS", 20)
+
+
 def _database() -> dict[str, Any]:
     url = os.environ.get("DATABASE_URL") or f"sqlite:///{VAR / 'chatmemory.sqlite3'}"
     database: dict[str, Any] = dict(dj_database_url.parse(url))
     if database["ENGINE"].endswith("sqlite3"):
         Path(database["NAME"]).parent.mkdir(parents=True, exist_ok=True)
-        # One writer at a time: take the lock at BEGIN, wait for it, and never lose a commit.
+        # One writer at a time: take the lock at BEGIN, wait for it, and never lose a commit. What
+        # is erased is overwritten.
         database["OPTIONS"] = {
             "transaction_mode": "IMMEDIATE",
-            "timeout": 20,
-            "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;",
+            "timeout": LOCK_SECONDS,
+            "init_command": "; ".join(PRAGMAS),
         }
     else:
         database["CONN_MAX_AGE"] = 60
         database["CONN_HEALTH_CHECKS"] = True
+        database.setdefault("OPTIONS", {})["options"] = f"-c lock_timeout={LOCK_SECONDS}s"
     return database
 
 
@@ -130,6 +174,10 @@ LOGOUT_REDIRECT_URL = "sign-in"
 SESSION_COOKIE_SAMESITE = "Lax"
 SESSION_COOKIE_HTTPONLY = True
 CSRF_COOKIE_HTTPONLY = True
+CSRF_FAILURE_VIEW = "inspector.views.errors.csrf_failure"
+
+if PRODUCTION:
+    globals().update(production.settings(os.environ))
 
 X_FRAME_OPTIONS = "DENY"
 SECURE_CONTENT_TYPE_NOSNIFF = True
@@ -148,14 +196,13 @@ CONTENT_SECURITY_POLICY = {
 
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": [
-        "chatmemory.api.authentication.BearerTokenAuthentication",
         "rest_framework.authentication.SessionAuthentication",
     ],
-    "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
-    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "DEFAULT_PARSER_CLASSES": ["chatmemory.api.parsers.StrictJSONParser"],
+    "DEFAULT_THROTTLE_CLASSES": ["chatmemory.api.throttling.PerCaller"],
+    "DEFAULT_THROTTLE_RATES": {
+        "caller": environment.rate(os.environ, "CHATMEMORY_API_RATE", "1000/second")
+    },
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
-    "EXCEPTION_HANDLER": "chatmemory.api.errors.problem_details",
     "TEST_REQUEST_DEFAULT_FORMAT": "json",
 }
 SPECTACULAR_SETTINGS = {
@@ -163,7 +210,6 @@ SPECTACULAR_SETTINGS = {
     "DESCRIPTION": "Chat memory with LangChain4j's semantics, the whole history and a ledger.",
     "VERSION": "1",
     "SERVE_INCLUDE_SCHEMA": False,
-    "SERVE_PERMISSIONS": ["rest_framework.permissions.IsAuthenticated"],
     "SCHEMA_PATH_PREFIX": "/api/v1",
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
@@ -171,10 +217,7 @@ SPECTACULAR_SETTINGS = {
 
 DATA_UPLOAD_MAX_MEMORY_SIZE = 16 * 1024 * 1024
 
-LOGGING = {
-    "version": 1,
-    "disable_existing_loggers": False,
-    "formatters": {"line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
-    "root": {"handlers": ["stderr"], "level": "WARNING"},
-}
+LOG = environment.choice(os.environ, "CHATMEMORY_LOG", "text", "json")
+LOGGING = logging_settings(LOG, tells_all=PRODUCTION or LOG == "json")
+METRICS_TOKEN = os.environ.get("CHATMEMORY_METRICS_TOKEN", "")
+OTEL = environment.flag(os.environ, "CHATMEMORY_OTEL")

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from datetime import datetime
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django import template
 from django.templatetags.static import static
 from django.utils import timezone
-from django.utils.html import format_html
+from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.text import Truncator
 
 from chatmemory.core.messages import MessageType
-from chatmemory.explanations import Caption
+from chatmemory.explanations import Caption, ReceiptLine
+
+if TYPE_CHECKING:
+    from inspector.tape import Cell
 
 register = template.Library()
 
 SHOWN = 400
+RECEIPT_HEAD, RECEIPT_TAIL = 40, 5
 
 _GLYPHS = {
     MessageType.SYSTEM: "system",
@@ -41,6 +46,7 @@ def sprite() -> str:
 
 
 @register.simple_tag
+@cache
 def icon(name: str, css: str = "i") -> SafeString:
     return format_html(
         '<svg class="{}" aria-hidden="true"><use href="{}#i-{}"/></svg>',
@@ -51,12 +57,14 @@ def icon(name: str, css: str = "i") -> SafeString:
 
 
 @register.simple_tag
+@cache
 def shape(name: str) -> SafeString:
     """The glyph of a message, its second cue beside the colour."""
     return format_html('<svg aria-hidden="true"><use href="{}#g-{}"/></svg>', sprite(), name)
 
 
 @register.simple_tag
+@cache
 def mark(name: str, css: str = "") -> SafeString:
     return format_html('<span class="mark r-{} {}">{}</span>', name, css, shape(name))
 
@@ -64,31 +72,59 @@ def mark(name: str, css: str = "") -> SafeString:
 @register.simple_tag
 def tape_cells(page: Any) -> SafeString:
     """The cells of the tape: hundreds of them, so written here rather than by template nodes."""
-    cells = []
-    for cell in page.tape.cells:
-        href = page.link(cell.step, msg=cell.seq)
-        kind = f"r-{cell.glyph}" if cell.glyph else "cell--tick"
-        playhead = (
-            format_html('<span class="playhead"><b>{}</b></span>', f"{cell.step:,}")
-            if cell.is_head
-            else ""
-        )
-        cells.append(
-            format_html(
-                '<li class="cell {} {}"><a href="{}" hx-get="{}"{} title="{}">'
-                '<span class="sr-only">{}</span>{}</a>{}</li>',
-                kind,
-                cell.css,
-                href,
-                href,
-                "" if cell.is_head else mark_safe(' tabindex="-1"'),
-                cell.words,
-                cell.words,
-                shape(cell.glyph) if cell.glyph else "",
-                playhead,
-            )
-        )
-    return mark_safe("".join(cells))  # noqa: S308  (each was escaped above)
+    url, find = escape(page.url), escape(page.find_query)
+    return mark_safe("".join(_cell(cell, url, find) for cell in page.tape.cells))  # noqa: S308
+
+
+def _cell(cell: Cell, url: str, find: str) -> str:
+    """Everything but the words is ours."""
+    words, drawn = escape(cell.words), shape(cell.glyph) if cell.glyph else ""
+    kind = f"r-{cell.glyph}" if cell.glyph else "cell--tick"
+    link = f'title="{words}"'
+    if not cell.is_draft:
+        chosen = f"&amp;msg={cell.seq}" if cell.seq else ""
+        href = f"{url}?at={cell.step}{chosen}{find}"
+        link += f' href="{href}" hx-get="{href}"'
+        link += "" if cell.is_head else ' tabindex="-1"'
+    playhead = ""
+    if cell.is_head:
+        css, name = (" is-sim", "draft") if cell.is_draft else ("", f"{cell.step:,}")
+        playhead = f'<span class="playhead{css}"><b>{name}</b></span>'
+    return (
+        f'<li class="cell {kind} {cell.css}"><a {link}><span class="sr-only">{words}</span>'
+        f"{drawn}</a>{playhead}</li>"
+    )
+
+
+@register.simple_tag
+def ledger_rows(page: Any, rows: list[Any]) -> SafeString:
+    """Rows of the memory pane, written here for the same reason as the cells."""
+    url, find = escape(page.url), escape(page.find_query)
+    return mark_safe("".join(_ledger_row(row, page, url, find) for row in rows))  # noqa: S308
+
+
+def _ledger_row(row: Any, page: Any, url: str, find: str) -> str:
+    """The fall is the cumulative bar in units of the limit: pale above, strong for this row."""
+    pin = icon("pin", "i i--s") if "led--sys" in row.css else ""
+    name = "draft" if row.is_draft else f"#{row.seq}"
+    href = f"{url}?at={page.at}&amp;msg={row.seq}{find}"
+    hit = (
+        ""
+        if row.is_draft
+        else (f'<a class="hit" href="{href}" hx-get="{href}" aria-label="Why? #{row.seq}"></a>')
+    )
+    mono = " mono" if row.is_code else ""
+    width = page.memory_pane.bar_width
+    return (
+        f'<li class="led r-{row.glyph} {row.css}" data-seq="{row.seq}">{mark(row.glyph)}'
+        f'<span class="led__no">{pin}{name}</span><span class="led__cell">'
+        f'<span class="led__text{mono}" dir="auto">{shown(row.text, page)}</span></span>'
+        f'<svg class="fall" viewBox="0 0 {width} 8" preserveAspectRatio="none" aria-hidden="true">'
+        f'<rect class="f-track" width="{width}" height="8"/>'
+        f'<rect class="f-past" width="{row.past}" height="8"/>'
+        f'<rect class="f-this" x="{row.past}" width="{row.this}" height="8"/></svg>'
+        f'<span class="led__tok">{row.amount:,}</span>{hit}</li>'
+    )
 
 
 @register.simple_tag
@@ -124,6 +160,18 @@ def verdict_words(page: Any) -> SafeString:
         f"{page.load:,}",
         limit,
     )
+
+
+@register.filter
+def shortened(lines: Sequence[ReceiptLine]) -> Sequence[ReceiptLine]:
+    """A sum that fits on a page: of a very long one the beginning and the end."""
+    left_out = len(lines) - RECEIPT_HEAD - RECEIPT_TAIL
+    if left_out <= 1:
+        return lines
+    more = lines[RECEIPT_HEAD : RECEIPT_HEAD + left_out]
+    amount = sum(line.amount for line in more if line.kind == "minus")
+    gap = ReceiptLine(f"… {left_out:,} more lines", amount, "minus")
+    return [*lines[:RECEIPT_HEAD], gap, *lines[-RECEIPT_TAIL:]]
 
 
 @register.filter

@@ -11,10 +11,9 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST
 
-from inspector.access import user_of_token
+from inspector.access import LOOPBACK, use_token
 from inspector.context import THEMES
 
-LOOPBACK = ("127.0.0.1", "::1")
 YEAR = 365 * 24 * 3600
 
 
@@ -23,10 +22,10 @@ YEAR = 365 * 24 * 3600
 @login_not_required
 def sign_in_by_link(request: HttpRequest, token: str) -> HttpResponse:
     """Signs in whoever started the server on this machine. A link works once, for 15 minutes."""
-    user = user_of_token(token) if request.META.get("REMOTE_ADDR") in LOOPBACK else None
+    user = use_token(token) if request.META.get("REMOTE_ADDR") in LOOPBACK else None
     if user is None:
         return render(request, "inspector/link_used.html", status=403)
-    login(request, user)
+    login(request, user, backend="django.contrib.auth.backends.ModelBackend")
     return redirect("overview")
 
 

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from django.http import Http404, HttpRequest, HttpResponse
-from django.views.decorators.http import require_safe
+import re
 
-from chatmemory import queries
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.views.decorators.http import require_POST, require_safe
+
+from chatmemory import queries, services
 from chatmemory.core.exceptions import MemoryNotFound, MessageNotFound, StepNotFound
 from inspector.conversation import ConversationPage
 from inspector.forms import DraftForm
 from inspector.htmx import render_page_or_fragment, searchable
 
 NUMBER_DIGITS = 18
+JUMP = re.compile(rf"#([0-9]{{1,{NUMBER_DIGITS}}})")
 POLL_MILLISECONDS = 5_000
 
 
@@ -19,17 +24,20 @@ POLL_MILLISECONDS = 5_000
 def conversation(request: HttpRequest, memory_id: str) -> HttpResponse:
     """`?at=` a step, `?msg=` a message; `?before=` and `?after=` page through the history.
 
-    `?find=` asks whether memory still holds a phrase, `?with=` compares with another step.
+    `?find=` asks whether memory still holds a phrase (`#26` goes to that message), `?with=`
+    compares with another step.
     """
+    find = searchable(request.GET.get("find", ""))
+    jump = JUMP.fullmatch(find)
     try:
         page = ConversationPage(
             memory_id,
             at=_number(request, "at"),
-            msg=_number(request, "msg"),
+            msg=int(jump[1]) if jump else _number(request, "msg"),
             before=_number(request, "before"),
             after=_number(request, "after"),
             other=_number(request, "with"),
-            find=searchable(request.GET.get("find", "")),
+            find="" if jump else find,
         )
     except (MemoryNotFound, StepNotFound, MessageNotFound) as error:
         raise Http404(str(error)) from error
@@ -41,6 +49,16 @@ def conversation(request: HttpRequest, memory_id: str) -> HttpResponse:
     )
 
 
+@require_POST
+def redact(request: HttpRequest, memory_id: str, seq: int) -> HttpResponse:
+    """Take a message's words away; then the message as it stands."""
+    try:
+        services.redact(memory_id, seq, actor=request.user.get_username())
+    except (MemoryNotFound, MessageNotFound) as error:
+        raise Http404(str(error)) from error
+    return redirect(f"{reverse('conversation', args=[memory_id])}?msg={seq}")
+
+
 @require_safe
 def live(request: HttpRequest, memory_id: str) -> HttpResponse:
     """The stream's stand-in where no ASGI server runs: one event, and come back in a while."""
@@ -48,6 +66,16 @@ def live(request: HttpRequest, memory_id: str) -> HttpResponse:
         step = queries.memory(memory_id).steps
     except MemoryNotFound as error:
         raise Http404(str(error)) from error
+    return _event(step)
+
+
+@require_safe
+def live_fleet(request: HttpRequest) -> HttpResponse:
+    """The same for what leaves memory anywhere."""
+    return _event(queries.newest_eviction())
+
+
+def _event(step: int) -> HttpResponse:
     event = f"retry: {POLL_MILLISECONDS}\nevent: step\nid: {step}\ndata: {step}\n\n"
     return HttpResponse(event, content_type="text/event-stream")
 

@@ -8,6 +8,7 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
 from chatmemory import queries
+from chatmemory.outages import outage
 
 
 @require_safe
@@ -19,8 +20,14 @@ def healthz(request: HttpRequest) -> HttpResponse:
 @require_safe
 @login_not_required
 def readyz(request: HttpRequest) -> HttpResponse:
+    """Whether it can be read. One that takes no writes serves its readers, and says so here."""
     try:
         queries.any_memory()
-    except DatabaseError:
-        return HttpResponse("the database does not answer\n", content_type="text/plain", status=503)
-    return HttpResponse("ready\n", content_type="text/plain")
+        is_writable = queries.is_writable()
+    except DatabaseError as error:
+        found = outage(error)
+        words = f"the database is {found.state}: {found.detail}" if found else str(error)
+        return HttpResponse(f"{words}\n", content_type="text/plain", status=503)
+    return HttpResponse(
+        "ready\n" if is_writable else "ready, read-only\n", content_type="text/plain"
+    )

@@ -9,7 +9,7 @@ from django.views.decorators.http import require_http_methods
 from chatmemory.core.exceptions import InvalidValue
 from chatmemory.formats import read_transcripts
 from chatmemory.importing import Report, import_all
-from inspector.forms import ImportForm
+from inspector.forms import ImportForm, first_problem
 
 SHOWN = 100
 
@@ -21,8 +21,7 @@ def import_file(request: HttpRequest) -> HttpResponse:
         return _form(request, ImportForm())
     form = ImportForm(request.POST, request.FILES)
     if not form.is_valid():
-        problem = next(str(words) for errors in form.errors.values() for words in errors)
-        return _form(request, form, problem)
+        return _form(request, form, first_problem(form))
     try:
         report = _import(form, request.user.get_username())
     except InvalidValue as error:

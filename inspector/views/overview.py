@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, cast
 
 from django.core.cache import cache
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect
+from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.utils.http import urlencode
 from django.views.decorators.http import require_POST, require_safe
@@ -19,7 +20,7 @@ from chatmemory.core.policies import KINDS
 from chatmemory.queries import FeedItem, OverviewRow
 from chatmemory.querysets import CLIENT
 from inspector import demo
-from inspector.conversation import short_reason
+from inspector.conversation.rows import short_reason
 from inspector.htmx import render_page_or_fragment, searchable
 from inspector.tape import spark
 from inspector.templatetags.inspector import glyph
@@ -29,9 +30,15 @@ POLICIES = {
     "token_window": "Token window",
     CLIENT: "Client decides",
 }
-ORDERINGS = {"activity": "Last activity", "forgotten": "Most forgotten", "said": "Most said"}
+ORDERINGS = {
+    "activity": "Last activity",
+    "forgotten": "Most forgotten",
+    "fill": "Window fill",
+    "said": "Most said",
+}
 HEADLINE_SECONDS = 30
-FILTERS = ("q", "policy", "active", "sort")
+BUSY = timedelta(minutes=1)
+FILTERS = ("q", "policy", "active", "flagged", "sort")
 
 
 @dataclass(frozen=True)
@@ -69,6 +76,10 @@ class Row:
         return max(0, self.memory.said_count - self.memory.window.count)
 
     @property
+    def is_busy(self) -> bool:
+        return timezone.now() - self.memory.updated_at < BUSY
+
+    @property
     def spark(self) -> tuple[str, str, float | None]:
         return spark(self.row.loads, self.limit)
 
@@ -78,6 +89,7 @@ class Leaving:
     """An entry of the feed."""
 
     item: FeedItem
+    is_new: bool
 
     @property
     def glyph(self) -> str:
@@ -85,7 +97,7 @@ class Leaving:
 
     @property
     def reason(self) -> str:
-        return short_reason(self.item.reason)
+        return "too big on its own" if self.item.is_oversized else short_reason(self.item.reason)
 
 
 @require_safe
@@ -94,6 +106,13 @@ def overview(request: HttpRequest) -> HttpResponse:
     return render_page_or_fragment(
         request, "inspector/overview.html", "inspector/_conversations.html", context
     )
+
+
+@require_safe
+def feed(request: HttpRequest) -> HttpResponse:
+    """What left memory last; `?seen=` marks what is newer than the reader's newest."""
+    seen = request.GET.get("seen", "")
+    return render(request, "inspector/_feed.html", _feed(int(seen) if seen.isdecimal() else None))
 
 
 @require_POST
@@ -112,6 +131,7 @@ def _context(request: HttpRequest) -> dict[str, Any]:
         "search": asked["q"],
         "policy": policy,
         "active_since": midnight if asked["active"] else None,
+        "flagged": bool(asked["flagged"]),
         "ordering": sort,
     }
     try:
@@ -128,13 +148,21 @@ def _context(request: HttpRequest) -> dict[str, Any]:
         "found": found,
         "asked": asked,
         "filters": _filters(given, policy),
-        "is_filtered": bool(asked["q"] or policy or asked["active"]),
+        "query": _link(given),
         "orderings": [(key, label, key == sort) for key, label in ORDERINGS.items()],
         "newer": _link({**given, "newer": found.newer}) if found.newer else None,
         "older": _link({**given, "older": found.older}) if found.older else None,
         "is_empty": not queries.any_memory(),
         "headlines": _headlines(midnight),
-        "feed": [Leaving(item) for item in queries.feed()],
+        **_feed(),
+    }
+
+
+def _feed(seen: int | None = None) -> dict[str, Any]:
+    items = queries.feed()
+    return {
+        "feed": [Leaving(item, is_new=seen is not None and item.moment > seen) for item in items],
+        "newest": max((item.moment for item in items), default=0),
     }
 
 
@@ -144,6 +172,10 @@ class Headlines:
 
     at: datetime
     fleet: queries.Fleet
+
+    @property
+    def attention(self) -> int:
+        return self.fleet.dangling + self.fleet.oversized
 
 
 def _headlines(midnight: datetime) -> Headlines:
@@ -159,6 +191,7 @@ def _filters(given: dict[str, str], policy: str) -> list[dict[str, Any]]:
     """Chips that are links: pressing one sets its filter, or takes it away."""
     chips = [("active", "1", "Active today", bool(given.get("active")))]
     chips += [("policy", kind, label, kind == policy) for kind, label in POLICIES.items()]
+    chips += [("flagged", "1", "Flagged", bool(given.get("flagged")))]
     return [
         {
             "label": label,
@@ -169,5 +202,5 @@ def _filters(given: dict[str, str], policy: str) -> list[dict[str, Any]]:
     ]
 
 
-def _link(values: dict[str, str | None]) -> str:
+def _link(values: Mapping[str, str | None]) -> str:
     return "?" + urlencode({name: value for name, value in values.items() if value})

@@ -9,43 +9,61 @@ from django.views.decorators.http import require_POST
 
 from chatmemory import queries, services
 from chatmemory.core.exceptions import ChatMemoryError, MemoryNotFound
-from inspector.conversation import ConversationPage
-from inspector.forms import DraftForm
+from chatmemory.core.messages import ChatMessage
+from inspector.conversation import ConversationPage, SimulatedPage
+from inspector.forms import DraftForm, first_problem
 from inspector.htmx import render_page_or_fragment
-from inspector.simulation import SimulatedPage
 
 
 @require_POST
 def simulate(request: HttpRequest, memory_id: str) -> HttpResponse:
-    """The page as it would be with the draft, or with another limit; nothing is saved."""
+    """The page as it would be with the drafts, or with another limit; nothing is saved."""
     form = _form(request, memory_id)
     if not form.is_valid():
-        return _refused(request, memory_id, form, form.problem)
+        return _refused(request, memory_id, form, first_problem(form))
     try:
-        policy = form.policy(queries.memory(memory_id).policy)
-        page = SimulatedPage(memory_id, form.messages, policy)
+        policy = form.policy(queries.outline(memory_id, form.step).policy)
+        page = SimulatedPage(memory_id, form.messages, policy, form.step)
     except ChatMemoryError as error:
         return _refused(request, memory_id, form, str(error))
-    return _render(request, page, form)
+    return _render(request, page, form.next())
 
 
 @require_POST
 def add(request: HttpRequest, memory_id: str) -> HttpResponse:
-    """Put the limit in force and say the draft, for real; then the live page."""
+    """Put the limit in force and say the drafts, for real; then the live page."""
     form = _form(request, memory_id)
     if not form.is_valid():
-        return _refused(request, memory_id, form, form.problem)
+        return _refused(request, memory_id, form, first_problem(form))
     actor = request.user.get_username()
     try:
         policy = form.policy(queries.memory(memory_id).policy)
         services.change_and_add(memory_id, form.messages, policy=policy, actor=actor)
     except ChatMemoryError as error:
         return _refused(request, memory_id, form, str(error))
-    if not request.htmx:  # type: ignore[attr-defined]
-        return redirect("conversation", memory_id)
-    response = _render(request, ConversationPage(memory_id, at=None, msg=None), DraftForm())
-    response["HX-Push-Url"] = reverse("conversation", args=[memory_id])
-    return response
+    return _go(request, memory_id)
+
+
+@require_POST
+def branch(request: HttpRequest, memory_id: str) -> HttpResponse:
+    """Save the simulation as a new conversation; the one it began from stays as it is."""
+    form = _form(request, memory_id)
+    if not form.is_valid():
+        return _refused(request, memory_id, form, first_problem(form))
+    new_id = form.cleaned_data["new_id"]
+    try:
+        policy = form.policy(queries.outline(memory_id, form.step).policy)
+        services.branch(
+            memory_id,
+            new_id,
+            form.messages,
+            at=form.step,
+            policy=policy,
+            actor=request.user.get_username(),
+        )
+    except ChatMemoryError as error:
+        return _refused(request, memory_id, form, str(error))
+    return _go(request, new_id)
 
 
 def _form(request: HttpRequest, memory_id: str) -> DraftForm:
@@ -56,12 +74,30 @@ def _form(request: HttpRequest, memory_id: str) -> DraftForm:
     return DraftForm(request.POST)
 
 
+def _go(request: HttpRequest, memory_id: str) -> HttpResponse:
+    """To the live end of a conversation."""
+    if not request.htmx:  # type: ignore[attr-defined]
+        return redirect("conversation", memory_id)
+    response = _render(request, ConversationPage(memory_id, at=None, msg=None), DraftForm())
+    response["HX-Push-Url"] = reverse("conversation", args=[memory_id])
+    return response
+
+
 def _refused(request: HttpRequest, memory_id: str, form: DraftForm, problem: str) -> HttpResponse:
-    """The page as it is, the text kept, and why in the composer's verdict line."""
-    page = ConversationPage(memory_id, at=None, msg=None)
-    response = _render(request, page, form, problem)
+    """The page with the drafts so far, the text kept, and why in the composer's verdict line."""
+    data = form.cleaned_data
+    response = _render(request, _page(memory_id, data.get("drafts"), data.get("at")), form, problem)
     response.status_code = 422
     return response
+
+
+def _page(memory_id: str, drafts: list[ChatMessage] | None, at: int | None) -> ConversationPage:
+    try:
+        if drafts:
+            return SimulatedPage(memory_id, drafts, None, at)
+        return ConversationPage(memory_id, at=at, msg=None)
+    except ChatMemoryError:
+        return ConversationPage(memory_id, at=None, msg=None)
 
 
 def _render(

@@ -77,11 +77,45 @@ def test_it_needs_a_policy(api, db):
 def test_it_checks_the_version(api, memory_id):
     body = {"messages": [user("a")]}
     headers = {"If-Match": '"3"'}
-    assert api.post(f"{URL}messages/", body, headers=headers).status_code == 412
+    answer = api.post(f"{URL}messages/", body, headers=headers)
+    assert answer.status_code == 412
+    version = queries.memory(memory_id).version
+    assert answer["ETag"] == f'"{version}"'
+    assert answer.data["current"]["version"] == version
+    assert answer.data["current"]["window"]["count"] == queries.memory(memory_id).window.count
     headers = {"If-Match": '"0"'}
     assert api.post(f"{URL}messages/", body, headers=headers).status_code == 201
     headers = {"If-Match": "three"}
     assert api.post(f"{URL}messages/", body, headers=headers).status_code == 422
+
+
+CHANGES = [
+    ("patch", URL, {"labels": {"a": "b"}}),
+    ("delete", URL, None),
+    ("post", f"{URL}messages/", {"messages": []}),
+    ("put", f"{URL}messages/", {"messages": []}),
+    ("delete", f"{URL}messages/", None),
+    ("post", f"{URL}messages/1/redact/", None),
+    ("put", "/api/v1/store/order-7741/", []),
+    ("delete", "/api/v1/store/order-7741/", None),
+]
+
+
+@pytest.mark.parametrize(("method", "url", "body"), CHANGES)
+def test_every_change_checks_the_version(api, memory_id, method, url, body):
+    add(api, "a")
+    answer = getattr(api, method)(url, body, headers={"If-Match": '"7"'})
+    assert answer.status_code == 412
+    assert answer.data["current"]["version"] == queries.memory(memory_id).version == 1
+    assert getattr(api, method)(url, body, headers={"If-Match": '"1"'}).status_code < 300
+
+
+def test_a_version_of_what_is_not_there(api):
+    url, headers = "/api/v1/store/nobody/", {"If-Match": '"7"'}
+    answer = api.put(url, [], headers=headers)
+    assert (answer.status_code, answer.data["current"]) == (412, None)
+    assert api.delete(url, headers=headers).status_code == 404
+    assert api.get("/api/v1/memories/nobody/").status_code == 404
 
 
 def test_client_ids_make_a_retry_harmless(api, memory_id):
@@ -174,6 +208,14 @@ def test_a_simulation_changes_nothing(api, memory_id):
     assert answer["window"] == {"count": 2, "tokens": 10}
     assert queries.memory(memory_id).steps == 3
     assert queries.memory(memory_id).policy == MessageWindow(3)
+
+
+def test_a_simulation_may_begin_at_any_step(api, memory_id):
+    api.post(f"{URL}messages/", {"messages": [user("a"), user("b")]})
+    body = {"messages": [user("x")], "at": 1}
+    assert api.post(f"{URL}simulate/", body).data["window"]["count"] == 2
+    assert api.post(f"{URL}simulate/", body | {"at": 0}).data["window"]["count"] == 1
+    assert api.post(f"{URL}simulate/", body | {"at": 3}).status_code == 404
 
 
 def test_the_store_protocol(api, db):

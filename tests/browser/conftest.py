@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
+import threading
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
+from django.core.signals import request_finished, request_started
 from playwright.sync_api import sync_playwright
 
 from inspector.access import operator_named, sign_in_token
@@ -37,7 +39,37 @@ def browser():
 
 
 @pytest.fixture
-def open_page(browser, live_server, transactional_db):
+def at_rest():
+    """Waits until the live server answers nothing any more: the database is emptied next."""
+    changed = threading.Condition()
+    running = 0
+
+    def count(by: int) -> None:
+        nonlocal running
+        with changed:
+            running += by
+            changed.notify_all()
+
+    def started(**_) -> None:
+        count(1)
+
+    def finished(**_) -> None:
+        count(-1)
+
+    request_started.connect(started)
+    request_finished.connect(finished)
+
+    def wait() -> None:
+        with changed:
+            assert changed.wait_for(lambda: running == 0, timeout=30)
+
+    yield wait
+    request_started.disconnect(started)
+    request_finished.disconnect(finished)
+
+
+@pytest.fixture
+def open_page(browser, live_server, transactional_db, at_rest):
     """Opens signed-in pages: `open_page("/", javascript=False, color_scheme="dark", …)`."""
     faults: list[str] = []
     contexts = []
@@ -67,6 +99,7 @@ def open_page(browser, live_server, transactional_db):
     yield open_
     for context in contexts:
         context.close()
+    at_rest()
     assert not faults
 
 

@@ -8,13 +8,21 @@ from playwright.sync_api import expect
 
 @pytest.fixture
 def reader(browser, served):
-    """Opens signed-in pages of the served site."""
+    """Opens signed-in pages of the served site; only a lost connection may show in the console."""
     contexts = []
+    faults: list[str] = []
+
+    def note(message) -> None:
+        is_cut = "net::ERR_" in message.text or "status of 503" in message.text
+        if message.type == "error" and not is_cut:
+            faults.append(message.text)
 
     def open_(path: str):
         context = browser.new_context(viewport={"width": 1440, "height": 900})
         contexts.append(context)
         page = context.new_page()
+        page.on("console", note)
+        page.on("pageerror", lambda error: faults.append(str(error)))
         page.goto(served.sign_in_link())
         page.goto(served.url + path)
         return page
@@ -22,6 +30,7 @@ def reader(browser, served):
     yield open_
     for context in contexts:
         context.close()
+    assert not faults
 
 
 def test_two_readers_see_a_message_arrive(reader, served):
@@ -35,6 +44,7 @@ def test_two_readers_see_a_message_arrive(reader, served):
         expect(page.locator(".tape__step")).to_contain_text("Step 4 of 4")
         expect(page.locator(".ghosts")).to_contain_text("one")
         expect(page.locator(".tape__say")).to_contain_text("1 message left")
+        expect(page.locator("[data-announce]")).to_contain_text("#4 arrived. 1 message left")
 
 
 def test_a_reader_in_the_past_is_told_and_not_moved(reader, served):
@@ -84,6 +94,58 @@ def test_one_step_moves_and_a_jump_does_not(reader, served):
     served.say("jump", "three", "four", "five")
     expect(page.locator(".tape__step")).to_contain_text("Step 5 of 5")
     expect(page.locator("#main")).to_have_attribute("data-jump", "")
+
+
+def test_who_reads_further_up_stays_there(reader, served):
+    served.create("reading", limit=200)
+    served.say("reading", *(f"message {n}" for n in range(80)))
+    page = reader("/c/reading/")
+    for pane in ("history", "memory"):
+        page.locator(f"[data-pane={pane}]").evaluate("pane => pane.scrollTop = 300")
+    row = page.locator("[data-pane=memory] [data-seq='20']")
+    row.get_by_role("link", name="Why? #20").focus()
+    before = row.bounding_box()["y"]
+    served.say("reading", "one more")
+    expect(page.locator(".tape__step")).to_contain_text("Step 81 of 81")
+    assert abs(row.bounding_box()["y"] - before) < 2
+    expect(row.get_by_role("link", name="Why? #20")).to_be_focused()
+
+
+def test_the_feed_shows_what_leaves_anywhere(reader, served):
+    served.create("feeding")
+    served.say("feeding", "anywhere", "two", "three")
+    page = reader("/")
+    feed = page.locator("[data-feed]")
+    expect(feed.get_by_text("live", exact=True)).to_be_visible()
+    expect(feed).not_to_contain_text("“anywhere”")
+    served.say("feeding", "four")
+    expect(feed.locator(".is-new")).to_contain_text("“anywhere”")
+    expect(page.get_by_role("status").filter(has_text="1 message left memory")).to_have_count(1)
+
+
+def test_a_paused_feed_waits(reader, served):
+    served.create("paused")
+    served.say("paused", "one", "waiting", "three", "four")
+    page = reader("/")
+    page.get_by_role("button", name="Pause the feed").click()
+    with page.expect_event("requestfinished", predicate=lambda r: "/feed/" in r.url) as asked:
+        served.say("paused", "five")
+        page.get_by_role("button", name="Go on with the feed").click()
+    assert asked.value.method == "GET"
+    expect(page.locator("[data-feed] .is-new")).to_contain_text("“waiting”")
+
+
+def test_the_feed_goes_on_after_a_restart(reader, served):
+    served.create("feedlost")
+    served.say("feedlost", "restarted", "two", "three")
+    page = reader("/")
+    feed = page.locator("[data-feed]")
+    expect(feed.get_by_text("live", exact=True)).to_be_visible()
+    served.stop()
+    expect(feed.get_by_text("connection lost, trying again")).to_be_visible()
+    served.start()
+    served.say("feedlost", "four")
+    expect(feed).to_contain_text("“restarted”", timeout=15_000)
 
 
 def test_a_search_at_the_live_end_is_kept(reader, served):

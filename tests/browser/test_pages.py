@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+
 import pytest
 from playwright.sync_api import expect
 
@@ -26,7 +28,7 @@ def test_why_is_two_clicks_away(open_page):
 def test_stepping_swaps_the_page_and_the_address(open_page):
     page = open_page("/c/order-7741/?at=42")
     page.get_by_role("link", name="Step forward").click()
-    expect(page.get_by_role("status")).to_contain_text("4 messages left")
+    expect(page.locator(".tape__say")).to_contain_text("4 messages left")
     assert page.url.endswith("/c/order-7741/?at=43")
     page.get_by_role("link", name="Step back").click()
     expect(page.locator(".tape__step")).to_contain_text("Step 42")
@@ -133,6 +135,90 @@ def test_trying_before_adding_without_javascript(open_page):
     expect(page.locator(".tape__step")).to_contain_text("Step 59 of 59")
 
 
+def test_a_simulation_from_the_past_is_saved_as_a_new_conversation(open_page, violations):
+    page = open_page("/c/order-7741/?at=42")
+    expect(page.get_by_role("button", name="Add", exact=True)).to_have_count(0)
+    page.get_by_role("textbox", name="Message").fill("Where is my parcel?")
+    page.get_by_role("button", name="Preview").click()
+    expect(page.locator(".cell.is-draft")).to_have_count(1)
+    page.get_by_role("textbox", name="Message").fill("And the saucers?")
+    page.get_by_role("button", name="Preview").click()
+    expect(page.locator(".tape__step")).to_contain_text("Step 42 + 2 simulated")
+    expect(page.locator(".led.is-draft")).to_have_count(2)
+    expect(page.locator(".said.is-draft")).to_have_count(2)
+    assert violations(page) == []
+    page.get_by_label("Id of the new conversation").fill("what/if")
+    page.get_by_role("button", name="Save as a new conversation").click()
+    expect(page.get_by_role("heading", name="what/if")).to_be_visible()
+    assert page.url.endswith("/c/what~2Fif/")
+    expect(page.locator(".pane--history")).to_contain_text("And the saucers?")
+
+
+def test_several_conversations_are_labelled_and_deleted(open_page, violations):
+    page = open_page("/?q=order")
+    expect(page.get_by_role("button", name="Delete…")).to_be_hidden()
+    page.get_by_role("checkbox", name="Choose order-7741").check()
+    assert violations(page) == []
+    page.get_by_label("Label, as name:value").fill("team:blue")
+    page.get_by_role("button", name="Label", exact=True).click()
+    assert page.url.endswith("/?q=order")
+    page.goto(page.url.replace("?q=order", ""))
+    page.get_by_role("checkbox", name="Choose all on this page").check()
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Export").click()
+    assert download.value.suggested_filename == "conversations.jsonl"
+    page.get_by_role("button", name="Delete…").click()
+    expect(page.get_by_role("heading", name="Delete 3 conversations?")).to_be_visible()
+    assert violations(page) == []
+    page.get_by_role("button", name="Delete").click()
+    expect(page.get_by_role("heading", name="No conversations yet")).to_be_visible()
+
+
+def test_several_conversations_are_deleted_without_javascript(open_page):
+    page = open_page("/", javascript=False)
+    page.get_by_role("checkbox", name="Choose classroom").check()
+    page.get_by_role("button", name="Delete…").click()
+    page.get_by_role("button", name="Delete").click()
+    expect(page.locator(".convs tbody tr")).to_have_count(2)
+
+
+def test_a_conversation_prints_whole_and_without_controls(open_page):
+    page = open_page(FORGOTTEN, color_scheme="dark")
+    with page.expect_response("**/theme/"):
+        page.get_by_role("button", name="Change theme").click()
+    page.reload()
+    page.emulate_media(media="print")
+    for gone in (".topbar", ".composer", ".tape__bar .joined", ".find", ".why .tabs"):
+        expect(page.locator(gone).first).to_be_hidden()
+    for pane in (".pane--history .pane__body", ".pane--memory .pane__body", ".why__body"):
+        clipped = "pane => pane.scrollHeight > pane.clientHeight + 1"
+        assert not page.locator(pane).evaluate(clipped)
+    expect(page.get_by_role("heading", name="Why did #25 leave?")).to_be_visible()
+
+
+def test_a_handout_is_light(open_page):
+    page = open_page("/", color_scheme="light")
+    with page.expect_response("**/theme/"):
+        page.get_by_role("button", name="Change theme").click()
+    surface = "getComputedStyle(document.body).getPropertyValue('--surface')"
+    assert page.evaluate(surface) == "#151A19"
+    page.emulate_media(media="print")
+    assert page.evaluate(surface) == "#FFFFFF"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_token_is_made_and_revoked(open_page, violations, scheme):
+    page = open_page("/tokens/", color_scheme=scheme)
+    page.get_by_label("Name").fill("shop")
+    page.get_by_role("button", name="Make a token").click()
+    expect(page.locator("main").get_by_role("status")).to_contain_text("cm_")
+    assert violations(page) == []
+    page.get_by_text("Revoke…").click()
+    page.get_by_role("button", name="Revoke shop").click()
+    expect(page.locator(".tokens")).to_contain_text("revoked")
+    assert violations(page) == []
+
+
 def test_playing_moves_on_until_something_is_pressed(open_page):
     page = open_page("/c/classroom/?at=14")
     page.get_by_label("Speed").select_option("4")
@@ -150,15 +236,30 @@ def test_the_scrubber_goes_to_a_step(open_page):
     page = open_page("/c/order-7741/")
     page.get_by_role("slider", name="Step").focus()
     page.keyboard.press("Home")
+    expect(page).to_have_url(re.compile(r"\?at=1$"))
     expect(page.locator(".tape__step")).to_contain_text("Step 1 of 58")
-    assert page.url.endswith("?at=1")
     expect(page.get_by_role("slider", name="Step")).to_be_focused()
+
+
+def test_the_playhead_goes_along_while_it_is_dragged(open_page):
+    page = open_page("/c/order-7741/")
+    box = page.get_by_role("slider", name="Step").bounding_box()
+    height = box["y"] + box["height"] / 2
+    page.mouse.move(box["x"] + box["width"] - 5, height)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] / 2, height, steps=5)
+    half = page.locator(".playhead b")
+    expect(half).to_have_text(re.compile("^(28|29|30)$"))
+    expect(page.locator(".tape__step")).to_contain_text(re.compile("Step (28|29|30) of 58"))
+    assert "?at=" not in page.url
+    page.mouse.up()
+    expect(page).to_have_url(re.compile(r"\?at=(28|29|30)$"))
 
 
 def test_the_brackets_go_from_eviction_to_eviction(open_page):
     page = open_page("/c/order-7741/?at=43")
     page.keyboard.press("[")
-    expect(page.get_by_role("status")).to_contain_text("left")
+    expect(page.locator(".tape__say")).to_contain_text("left")
     expect(page.locator(".tape__step")).to_contain_text("Step 42")
     page.keyboard.press("]")
     expect(page.locator(".tape__step")).to_contain_text("Step 43")
@@ -190,7 +291,7 @@ def test_a_file_is_imported(open_page, violations, tmp_path):
     assert violations(page) == []
     page.get_by_label("File").set_input_files(file)
     page.get_by_role("button", name="Import").click()
-    expect(page.get_by_role("status")).to_contain_text("1 conversation imported")
+    expect(page.locator("main").get_by_role("status")).to_contain_text("1 conversation imported")
     assert violations(page) == []
     page.get_by_role("link", name="chats-1").click()
     expect(page.get_by_role("heading", name="chats-1")).to_be_visible()
@@ -199,6 +300,7 @@ def test_a_file_is_imported(open_page, violations, tmp_path):
 def test_a_conversation_is_exported(open_page, violations):
     page = open_page("/c/order-7741/")
     page.get_by_role("link", name="Export").click()
+    expect(page.get_by_role("heading", name="Export order-7741")).to_be_visible()
     assert violations(page) == []
     with page.expect_download() as download:
         page.get_by_role("link", name="Download").click()

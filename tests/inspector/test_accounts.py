@@ -1,9 +1,10 @@
 from __future__ import annotations
 
-import re
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
+import requests
 from django.core.management import call_command
 from django.test import Client
 from django.utils import timezone
@@ -23,6 +24,27 @@ def test_a_link_signs_in_once():
     assert client.get(url).headers["Location"] == "/"
     assert client.get("/").status_code == 200
     assert Client().get(url).status_code == 403
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_many_who_come_with_a_link_at_once_one_gets_in(served):
+    url = served.sign_in_link()
+
+    def come(_) -> int:
+        return requests.get(url, allow_redirects=False, timeout=30).status_code
+
+    with ThreadPoolExecutor(8) as threads:
+        answers = sorted(threads.map(come, range(8)))
+    assert answers == [302, *[403] * 7]
+
+
+def test_a_form_without_its_token_is_refused_on_a_page_of_ours(operator_client):
+    client = Client(enforce_csrf_checks=True)
+    client.cookies = operator_client.cookies
+    response = client.post("/tokens/", {"name": "x"})
+    assert response.status_code == 403
+    assert "This form is out of date" in response.content.decode()
+    assert "style=" not in response.content.decode()
 
 
 def test_the_command_prints_a_link_that_works(capsys):
@@ -87,23 +109,3 @@ def test_the_theme_form_redirects_nowhere_else(operator_client, target):
 @pytest.mark.parametrize(("path", "body"), [("/healthz", b"ok\n"), ("/readyz", b"ready\n")])
 def test_health_is_open_to_all(path, body):
     assert Client().get(path).content == body
-
-
-def test_every_page_carries_the_security_headers(operator_client, memory_id):
-    for path in ("/", f"/c/{memory_id}/", "/c/nobody/", "/api/docs/", "/sign-in/"):
-        headers = operator_client.get(path).headers
-        policy = headers["Content-Security-Policy"]
-        assert "default-src 'self'" in policy
-        assert "unsafe" not in policy
-        assert "frame-ancestors 'none'" in policy
-        assert headers["X-Frame-Options"] == "DENY"
-        assert headers["X-Content-Type-Options"] == "nosniff"
-        assert headers["Referrer-Policy"] == "same-origin"
-        assert "camera=()" in headers["Permissions-Policy"]
-
-
-def test_no_page_holds_inline_script_style_or_handlers(operator_client, memory_id):
-    for path in ("/", f"/c/{memory_id}/", "/c/nobody/", "/api/docs/", "/sign-in/"):
-        html = operator_client.get(path).content.decode()
-        assert not re.search(r"<script(?![^>]*\bsrc=)", html), path
-        assert not re.search(r"<style|\sstyle=|\son[a-z]+=", html), path

@@ -50,14 +50,18 @@ def page(client, query: str = "") -> str:
 
 def test_it_shows_history_beside_memory(operator_client, support):
     context = operator_client.get("/c/support/").context["page"]
-    assert [said.row.seq for said in context.said] == [1, 2, 3, 4, 5, 6]
-    assert [row.seq for row in context.ledger] == [1, 5, 6]
+    assert [said.row.seq for said in context.history_pane.rows] == [1, 2, 3, 4, 5, 6]
+    assert [row.seq for row in [*context.memory_pane.system, *context.memory_pane.messages]] == [
+        1,
+        5,
+        6,
+    ]
     assert context.load == 3
 
 
 def test_evicted_messages_are_out_with_step_and_reason(operator_client, support):
     context = operator_client.get("/c/support/?at=6").context["page"]
-    tags = {said.row.seq: said.tag for said in context.said}
+    tags = {said.row.seq: said.tag for said in context.history_pane.rows}
     assert tags[2] == "forgotten at step 5 · capacity"
     assert tags[3] == "forgotten at step 6 · capacity"
     assert tags[4] == "forgotten at step 6 · left with its call"
@@ -65,7 +69,7 @@ def test_evicted_messages_are_out_with_step_and_reason(operator_client, support)
 
 
 def test_memory_starts_at_the_horizon(operator_client, support):
-    said = operator_client.get("/c/support/").context["page"].said
+    said = operator_client.get("/c/support/").context["page"].history_pane.rows
     assert [row.row.seq for row in said if row.is_horizon] == [5]
 
 
@@ -176,12 +180,14 @@ def test_htmx_gets_the_fragment(operator_client, support):
 def test_the_history_pages_both_ways(operator_client, db):
     services.create("support", MessageWindow(10))
     services.add("support", [UserMessage(f"said {n}") for n in range(200)])
-    last = operator_client.get("/c/support/").context["page"].page
+    last = operator_client.get("/c/support/").context["page"].transcript
     assert (len(last.rows), last.has_earlier, last.has_later) == (60, True, False)
-    before = operator_client.get(f"/c/support/?before={last.rows[0].seq}").context["page"].page
+    before = (
+        operator_client.get(f"/c/support/?before={last.rows[0].seq}").context["page"].transcript
+    )
     assert before.rows[-1].seq == last.rows[0].seq - 1
     around = operator_client.get("/c/support/?msg=7").context["page"]
-    assert any("is-sel" in said.css for said in around.said)
+    assert any("is-sel" in said.css for said in around.history_pane.rows)
 
 
 @pytest.mark.parametrize("query", ["", "?at=600", "?at=600&msg=3", "?at=1400"])
@@ -227,3 +233,75 @@ def test_the_tape_is_labelled_in_words(operator_client, db):
     ticks = operator_client.get("/c/support/?at=40").context["page"].tape.ticks
     named = {text: i for i, (text, _) in enumerate(ticks) if text and not text.isdigit()}
     assert named == {"pinned": 0, "forgotten": 28, "window": 38, "not said yet": 40}
+
+
+def test_a_long_window_is_shown_from_its_end(operator_client, db):
+    services.create("long", MessageWindow(1_000))
+    services.add("long", [SystemMessage("Be brief."), *(UserMessage(f"m{n}") for n in range(300))])
+    page = operator_client.get("/c/long/").context["page"]
+    assert [row.text for row in page.memory_pane.system] == ["Be brief."]
+    assert [row.text for row in page.memory_pane.messages] == [f"m{n}" for n in range(200, 300)]
+    assert (page.memory_pane.messages[0].past, page.memory_pane.messages[-1].past) == (201, 300)
+    assert page.memory_pane.earlier.count == 200
+    assert page.memory_pane.later is None
+
+
+def test_a_long_window_is_shown_around_the_chosen_message(operator_client, db):
+    services.create("long", MessageWindow(1_000))
+    services.add("long", [UserMessage(f"m{n}") for n in range(300)])
+    page = operator_client.get("/c/long/?msg=101").context["page"]
+    assert "m100" in [row.text for row in page.memory_pane.messages]
+    assert (
+        page.memory_pane.earlier.count
+        + len(page.memory_pane.messages)
+        + page.memory_pane.later.count
+        == 300
+    )
+    following = operator_client.get(f"/c/long/?msg={page.memory_pane.earlier.seq}").context["page"]
+    assert page.memory_pane.messages[0].seq - 1 in [
+        row.seq for row in following.memory_pane.messages
+    ]
+
+
+def test_it_says_whether_providers_would_accept_the_window(operator_client, support):
+    accepted = operator_client.get("/c/support/?at=4").context["page"].answers.verdicts
+    assert [verdict.accepts for verdict in accepted] == [True, True]
+    openai, anthropic = operator_client.get("/c/support/").context["page"].answers.verdicts
+    assert openai.accepts
+    assert anthropic.problem == "No. The first message after system is AI (#5); it must be User."
+    assert "is AI (#5); it must be User." in page(operator_client, "?at=6")
+
+
+def test_a_call_that_waits_is_told(operator_client, support):
+    assert "Tool call #3 waits for its results." in page(operator_client, "?at=3")
+
+
+def test_a_long_text_is_folded(operator_client, support):
+    services.add("support", [UserMessage("long " * 30_000)])
+    html = page(operator_client, "?msg=7")
+    assert "All 150,000 characters" in html
+    assert "50,000 more characters are in the" in html
+    assert "All 20 characters" not in page(operator_client, "?msg=2")
+
+
+def test_json_is_pretty(operator_client, support):
+    html = page(operator_client, "?msg=3")
+    assert "{\n  &quot;id&quot;: &quot;A-1182&quot;\n}" in html
+    assert "As JSON" not in page(operator_client, "?msg=4")
+
+
+def test_a_sum_of_very_many_lines_is_shortened(operator_client, db):
+    services.create("long", MessageWindow(100))
+    services.add("long", [UserMessage(f"m{n}") for n in range(100)])
+    services.change("long", policy=MessageWindow(1))
+    services.add("long", [UserMessage("the last")])
+    html = operator_client.get("/c/long/").content.decode()
+    assert "more lines" in html
+    assert html.count("<th scope") < 60
+
+
+def test_the_neighbours_of_the_choice_are_one_click_away(operator_client, support):
+    context = operator_client.get("/c/support/?msg=3").context["page"]
+    assert context.history_pane.around == (2, 4)
+    assert operator_client.get("/c/support/?msg=1").context["page"].history_pane.around == (None, 2)
+    assert operator_client.get("/c/support/?msg=6").context["page"].history_pane.around == (5, None)

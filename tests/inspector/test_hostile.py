@@ -81,6 +81,20 @@ def test_no_estimator_name_breaks_a_policy(operator_client, estimator):
 
 def test_signs_that_databases_read_are_searched_as_they_are(operator_client):
     found = operator_client.get("/c/order-7741/?find=%25").context["page"]
-    assert [mention.row.seq for mention in found.mentions] == [1]
+    assert [mention.row.seq for mention in found.answers.mentions] == [1]
     found = operator_client.get("/c/order-7741/?find=_").context["page"]
-    assert [mention.row.seq for mention in found.mentions] == [2]
+    assert [mention.row.seq for mention in found.answers.mentions] == [2]
+
+
+@pytest.mark.parametrize("path", ["/api/", "/api/v1/memories/~zz/", "/api/v1/no/", "/api/v1/%00"])
+def test_an_address_that_the_api_has_not_is_a_problem(operator_client, path):
+    response = operator_client.get(path)
+    assert (response.status_code, response["Content-Type"]) == (404, "application/problem+json")
+
+
+def test_what_cannot_be_read_is_a_page_or_a_problem(operator_client):
+    page = operator_client.get("/", headers={"host": "evil.example"})
+    assert page.status_code == 400
+    assert b"Not understood" in page.content
+    problem = operator_client.get("/api/v1/memories/", headers={"host": "evil.example"})
+    assert (problem.status_code, problem["Content-Type"]) == (400, "application/problem+json")

@@ -18,6 +18,7 @@ from inspector.forms import read_draft
 
 URL = "/c/order-7741/simulate/"
 ADD = "/c/order-7741/add/"
+BRANCH = "/c/order-7741/branch/"
 
 
 @pytest.fixture
@@ -33,8 +34,8 @@ def draft(client, url=URL, **values):
 def test_a_preview_shows_what_would_leave_and_saves_nothing(operator_client, full):
     page = draft(operator_client).context["page"]
     assert page.is_simulation
-    assert [row.text for row in page.window.rows] == ["b", "c", "d"]
-    assert [ghost.seq for ghost in page.ghosts.rows] == [1]
+    assert [row.text for row in page.memory_pane.messages] == ["b", "c", "d"]
+    assert [ghost.seq for ghost in page.memory_pane.ghosts.rows] == [1]
     assert page.verdict.words == "Would evict. 1 message: #1"
     assert queries.memory(full).steps == 3
 
@@ -50,7 +51,7 @@ def test_a_preview_is_unmistakable(operator_client, full):
 def test_the_preview_comes_true(operator_client, full):
     script = "user: one\ncall: find(7)\nresult: found\nai: two"
     page = draft(operator_client, role="script", text=script).context["page"]
-    foreseen = [row.text for row in page.window.rows]
+    foreseen = [row.text for row in page.memory_pane.messages]
     response = draft(operator_client, ADD, role="script", text=script)
     assert response["Location"] == "/c/order-7741/"
     assert [row.text for row in queries.window(full).rows] == foreseen
@@ -59,8 +60,8 @@ def test_the_preview_comes_true(operator_client, full):
 
 def test_moving_the_limit_shows_what_would_leave(operator_client, full):
     page = draft(operator_client, text="", limit="1").context["page"]
-    assert [row.text for row in page.window.rows] == ["c"]
-    assert [row.seq for row in page.hidden] == [1, 2]
+    assert [row.text for row in page.memory_pane.messages] == ["c"]
+    assert page.verdict.words == "Would evict. 2 messages: #1 and #2"
     assert queries.memory(full).policy == MessageWindow(3)
 
 
@@ -107,12 +108,95 @@ def test_where_the_client_decides_there_is_no_composer(operator_client, db):
     assert draft(operator_client).status_code == 422
 
 
-def test_in_the_past_there_is_no_composer(operator_client, full):
-    assert b"data-composer" in operator_client.get("/c/order-7741/").content
-    assert b"data-composer" not in operator_client.get("/c/order-7741/?at=2").content
+def test_drafts_gather_until_they_are_added(operator_client, full):
+    first = draft(operator_client, text="d")
+    drafts = first.context["form"]["drafts"].value()
+    page = draft(operator_client, text="e", role="ai", drafts=drafts).context["page"]
+    assert [row.text for row in page.memory_pane.messages] == ["c", "d", "e"]
+    assert page.caption.words.startswith("Your 2 drafts arrived.")
+    draft(operator_client, ADD, text="", drafts=drafts)
+    assert [row.text for row in queries.window(full).rows] == ["b", "c", "d"]
 
 
-@pytest.mark.parametrize("url", [URL, ADD])
+def test_a_refusal_keeps_the_drafts(operator_client, full):
+    drafts = draft(operator_client).context["form"]["drafts"].value()
+    response = draft(operator_client, role="script", text="hello", drafts=drafts)
+    assert response.status_code == 422
+    assert response.context["page"].is_simulation
+    assert response.context["form"]["drafts"].value() == drafts
+
+
+def test_drafts_that_no_page_sent_are_refused(operator_client, full):
+    response = draft(operator_client, drafts='[{"type": "ROBOT"}]')
+    assert response.status_code == 422
+    assert "These drafts cannot be read" in response.content.decode()
+
+
+def test_a_simulation_may_begin_in_the_past(operator_client, full):
+    page = draft(operator_client, text="x", at="1").context["page"]
+    assert [row.text for row in page.memory_pane.messages] == ["a", "x"]
+    assert [row.row.text for row in page.history_pane.rows] == ["a", "x"]
+    assert page.verdict.words == "Fits. Nothing would leave."
+    page = draft(operator_client, text="x", at="3").context["page"]
+    assert [row.text for row in page.memory_pane.messages] == ["b", "c", "x"]
+    empty = draft(operator_client, text="x", at="0").context["page"]
+    assert [row.text for row in empty.memory_pane.messages] == ["x"]
+
+
+def test_in_the_past_there_is_nothing_to_add_to(operator_client, full):
+    live = operator_client.get("/c/order-7741/").content
+    past = operator_client.get("/c/order-7741/?at=2").content
+    assert b"data-composer" in live
+    assert b"data-composer" in past
+    assert b"/add/" in live
+    assert b"/add/" not in past
+    assert b"badge-sim" in past
+    assert b"badge-sim" not in live
+
+
+def test_the_history_shows_what_would_be_forgotten(operator_client, full):
+    page = draft(operator_client).context["page"]
+    assert page.history_pane.rows[0].tag == "forgotten in the simulation · capacity"
+    assert page.history_pane.rows[0].leaves_now
+    assert "is-draft" in page.history_pane.rows[-1].css
+    (cell,) = [cell for cell in page.tape.cells if cell.is_draft]
+    assert cell.is_head
+
+
+def test_a_simulation_is_saved_as_a_new_conversation(operator_client, full):
+    services.set_messages(full, [UserMessage("c"), UserMessage("b")])
+    foreseen = [
+        row.text for row in draft(operator_client, at="4").context["page"].memory_pane.messages
+    ]
+    response = draft(operator_client, BRANCH, at="4", new_id="other/one")
+    assert response["Location"] == "/c/other~2Fone/"
+    assert [row.text for row in queries.window("other/one").rows] == foreseen == ["c", "b", "d"]
+    assert [row.text for row in queries.history("other/one").rows] == ["a", "b", "c", "d"]
+    assert queries.memory("other/one").labels == {"from": "order-7741 step 4"}
+    assert queries.memory(full).steps == 4
+
+
+def test_it_is_saved_under_the_limit_that_was_tried(operator_client, full):
+    draft(operator_client, BRANCH, new_id="two", limit="2")
+    assert queries.memory("two").policy == MessageWindow(2)
+    assert [row.text for row in queries.window("two").rows] == ["c", "d"]
+
+
+@pytest.mark.parametrize(("new_id", "words"), [("", "a memory id"), ("order-7741", "exists")])
+def test_a_bad_name_for_it_is_refused_and_nothing_is_made(operator_client, full, new_id, words):
+    response = draft(operator_client, BRANCH, new_id=new_id)
+    assert response.status_code == 422
+    assert words in response.content.decode()
+    assert queries.overview().total == 1
+
+
+def test_a_step_that_is_not_there_is_refused(operator_client, full):
+    response = draft(operator_client, at="9")
+    assert response.status_code == 422
+    assert "no step 9" in response.content.decode()
+
+
+@pytest.mark.parametrize("url", [URL, ADD, BRANCH])
 def test_only_posts_of_signed_in_readers_count(operator_client, full, url):
     assert operator_client.get(url).status_code == 405
     assert Client().post(url, {"role": "user", "text": "d"}).status_code == 302

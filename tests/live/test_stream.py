@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 
 import pytest
 import requests
 from asgiref.sync import async_to_sync, sync_to_async
 
-from chatmemory.live import Watcher
+from chatmemory.access import Role
+from chatmemory.api_tokens import create_token, revoke_token, tokens
+from chatmemory.live import FLEET, Watcher
 from inspector import stream
 
 SECONDS = 10
@@ -112,6 +115,43 @@ def test_signed_out_readers_hear_nothing(served):
     assert served.session().post(url, timeout=SECONDS).status_code == 405
 
 
+def with_token(served, *options: str) -> requests.Session:
+    secret = served.manage("create_token", " ".join(("for", *options)), *options).strip()
+    session = requests.Session()
+    session.headers["Authorization"] = f"Bearer {secret}"
+    return session
+
+
+@pytest.mark.parametrize("role", Role.values)
+def test_a_token_of_any_role_hears(served, role):
+    served.create(role)
+    served.say(role, "hello")
+    with following(served, role, with_token(served, "--role", role)) as steps:
+        assert next(steps) == 1
+
+
+def test_a_token_for_some_ids_hears_of_no_others(served):
+    acme = with_token(served, "--prefix", "acme/")
+    for memory_id in ("acme/1", "other"):
+        served.create(memory_id)
+        served.say(memory_id.replace("/", "~2F"), "hello")
+    with following(served, "acme~2F1", acme) as steps:
+        assert next(steps) == 1
+    asked = {
+        path: acme.get(served.url + path, timeout=SECONDS) for path in ("/c/other/live/", "/live/")
+    }
+    assert {path: answer.status_code for path, answer in asked.items()} == {
+        "/c/other/live/": 404,
+        "/live/": 403,
+    }
+
+
+def test_a_forged_token_hears_nothing_even_from_a_signed_in_browser(served):
+    session = served.session()
+    session.headers["Authorization"] = "Bearer cm_forged"
+    assert session.get(f"{served.url}/live/", timeout=SECONDS).status_code == 401
+
+
 def test_other_requests_are_served_beside_many_streams(served):
     served.create("many")
     session = served.session()
@@ -132,23 +172,37 @@ def test_a_stop_ends_streams_properly(served):
     served.start()
 
 
-@pytest.mark.django_db(transaction=True)  # the stream may take a new connection
-def test_who_signs_out_meanwhile_hears_no_more(operator_client, monkeypatch):
-    monkeypatch.setattr(stream, "ACCESS_SECONDS", 0)
-    session = operator_client.cookies["sessionid"].value
-    scope = {"headers": [(b"cookie", b"sessionid=" + session.encode())], "query_string": b""}
+def heard_until(scope, after_first) -> list[bytes]:
+    """What a stream whose access is asked before each word tells, if this happens meanwhile."""
     watcher, sent = Watcher(), []
 
     async def send(message):
         sent.append(message["body"])
-        await sync_to_async(operator_client.logout)()
+        await sync_to_async(after_first)()
         watcher.tell(2)
 
     async def listen():
         watcher.tell(1)
         gone = asyncio.create_task(asyncio.Event().wait())
-        await asyncio.wait_for(stream.tell(scope, watcher, send, gone), SECONDS)
+        await asyncio.wait_for(stream.tell(scope, FLEET, watcher, send, gone), SECONDS)
         gone.cancel()
 
     async_to_sync(listen)()
-    assert sent == [b"event: step\nid: 1\ndata: 1\n\n"]
+    return sent
+
+
+@pytest.mark.django_db(transaction=True)  # the stream may take a new connection
+def test_who_signs_out_meanwhile_hears_no_more(operator_client, monkeypatch):
+    monkeypatch.setattr(stream, "ACCESS_SECONDS", 0)
+    session = operator_client.cookies["sessionid"].value
+    scope = {"headers": [(b"cookie", b"sessionid=" + session.encode())], "query_string": b""}
+    assert heard_until(scope, operator_client.logout) == [b"event: step\nid: 1\ndata: 1\n\n"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_whose_token_is_revoked_meanwhile_hears_no_more(monkeypatch):
+    monkeypatch.setattr(stream, "ACCESS_SECONDS", 0)
+    secret = create_token("shop")
+    scope = {"headers": [(b"authorization", f"Bearer {secret}".encode())], "query_string": b""}
+    revoke = partial(revoke_token, tokens()[0].pk)
+    assert heard_until(scope, revoke) == [b"event: step\nid: 1\ndata: 1\n\n"]

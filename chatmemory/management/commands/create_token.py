@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import IntegrityError
+from django.utils import timezone
 
-from chatmemory.api.authentication import create_token
+from chatmemory.access import Role
+from chatmemory.api_tokens import create_token
 
 
 class Command(BaseCommand):
@@ -13,10 +16,19 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("name", help="what the token is for, such as the client's name")
+        parser.add_argument("--role", choices=Role.values, default=Role.OPERATOR)
+        parser.add_argument("--prefix", default="", help="it knows only ids that begin with this")
+        parser.add_argument("--days", type=int, help="how long it lets in; without it, for ever")
 
     def handle(self, *args: Any, **options: Any) -> None:
+        days = options["days"]
         try:
-            secret = create_token(options["name"])
+            secret = create_token(
+                options["name"],
+                role=options["role"],
+                prefix=options["prefix"],
+                expires_at=timezone.now() + timedelta(days=days) if days else None,
+            )
         except IntegrityError as error:
             raise CommandError(f"a token named {options['name']!r} exists already") from error
         self.stdout.write(secret)

@@ -4,7 +4,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from chatmemory import services
+from chatmemory.checks import check_id
 from chatmemory.models import Memory
 from chatmemory.verification import verify
 
@@ -19,7 +19,7 @@ class Command(BaseCommand):
         ids = options["ids"] or Memory.objects.order_by("id").values_list("pk", flat=True)
         verified, wrong = 0, []
         for memory_id in list(ids):
-            if not Memory.objects.filter(pk=services.check_id(memory_id)).exists():
+            if not Memory.objects.filter(pk=check_id(memory_id)).exists():
                 raise CommandError(f"no conversation has the id {memory_id!r}")
             found = verify(memory_id)
             verified += 1

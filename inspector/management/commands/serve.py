@@ -1,19 +1,21 @@
 from __future__ import annotations
 
 import socket
+from contextlib import suppress
 from typing import Any
 
 import uvicorn
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import connection
 
 from inspector.management.commands.sign_in_link import sign_in_link
-from inspector.stream import end_streams
+from inspector.project.server import Server
 
 HOST = "127.0.0.1"
 
 
-class Server(uvicorn.Server):
-    """Says where it can be reached once it can be, and does not wait for streams when it stops."""
+class AnnouncedServer(Server):
+    """Says where it can be reached once it can be."""
 
     announcement = ""
 
@@ -21,10 +23,6 @@ class Server(uvicorn.Server):
         await super().startup(sockets=sockets)
         if self.started:
             print(self.announcement, flush=True)  # noqa: T201
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        end_streams()
-        await super().shutdown(sockets=sockets)
 
 
 class Command(BaseCommand):
@@ -36,7 +34,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         port = options["port"]
         listener = self.listener(port)
-        server = Server(
+        server = AnnouncedServer(
             uvicorn.Config(
                 "inspector.project.asgi:application",
                 log_level="warning",
@@ -48,7 +46,9 @@ class Command(BaseCommand):
             f"\nMemory inspector: {sign_in_link('operator', port)}\n"
             "The link signs you in once; manage.py sign_in_link prints another. Ctrl-C stops.\n"
         )
-        server.run(sockets=[listener])
+        connection.close()  # each request opens its own
+        with suppress(KeyboardInterrupt):  # which uvicorn raises again once it has stopped
+            server.run(sockets=[listener])
 
     def listener(self, port: int) -> socket.socket:
         listener = socket.socket()

@@ -1,18 +1,23 @@
 // What the pages gain with JavaScript: keys, theme without a reload, panes that open where they matter.
+import { bindAnnounce } from "./announce.js";
+import { bindBulk } from "./bulk.js";
 import { bindCopy } from "./copy.js";
+import { bindFeed } from "./feed.js";
 import { bindKeys } from "./keys.js";
 import { bindLive } from "./live.js";
+import { bindPanes } from "./panes.js";
 import { bindPlay } from "./play.js";
 import { bindTheme } from "./theme.js";
 import { bindUpload } from "./upload.js";
-import { settlePanes } from "./panes.js";
 
 document.documentElement.dataset.js = "";
+bindAnnounce();
+bindBulk();
 bindCopy();
 bindKeys();
+bindPanes();
 bindPlay();
 bindLive();
+bindFeed();
 bindUpload();
 bindTheme();
-settlePanes(document);
-document.body.addEventListener("htmx:afterSettle", (event) => settlePanes(event.detail.elt));

@@ -1,10 +1,11 @@
 // A page at the live end moves as messages arrive; who reads in the past, or is writing, is only told.
 // The server sends step numbers, so what was missed or doubled on the way does not matter.
-const REOPEN_SECONDS = 5;
+import { follow, showLine } from "./stream.js";
+
 const FIELDS = "#main :is(textarea, select, input:not([type=radio], [type=range]))";
-let source = null;
 let newest = 0;
 let shown = 0;
+let isLost = true;
 
 const main = () => document.querySelector("[data-conversation]");
 const badge = () => document.querySelector("[data-live-badge]");
@@ -17,13 +18,6 @@ function isWriting() {
     Boolean(form?.elements.text.value.trim()) ||
     limit?.value !== limit?.defaultValue
   );
-}
-
-function show() {
-  const isLost = source.readyState !== EventSource.OPEN;
-  badge().hidden = false;
-  badge().classList.toggle("is-lost", isLost);
-  badge().textContent = isLost ? "connection lost, trying again" : "live";
 }
 
 function tell(count) {
@@ -50,31 +44,24 @@ function settle() {
   const at = Number(page.dataset.at);
   if (Math.abs(at - shown) > 1) page.setAttribute("data-jump", "");
   shown = at;
-  show();
-}
-
-// The browser comes back by itself after a cut, but not after an answer that is no stream.
-function open() {
-  source = new EventSource(`${main().dataset.url}live/?after=${newest}`);
-  source.addEventListener("open", () => {
-    show();
-    catchUp();
-  });
-  source.addEventListener("error", () => {
-    show();
-    if (source.readyState === EventSource.CLOSED) setTimeout(open, REOPEN_SECONDS * 1000);
-  });
-  source.addEventListener("step", (event) => {
-    newest = Math.max(newest, Number(event.data));
-    catchUp();
-  });
+  showLine(badge(), isLost);
 }
 
 export function bindLive() {
   if (!main()) return;
   newest = Number(main().dataset.steps);
   shown = Number(main().dataset.at);
-  open();
+  follow(`${main().dataset.url}live/`, {
+    newest: () => newest,
+    moved: (step) => {
+      newest = Math.max(newest, step);
+      catchUp();
+    },
+    shown: (lost) => {
+      isLost = lost;
+      showLine(badge(), lost);
+    },
+  });
   document.body.addEventListener("htmx:afterSwap", settle);
   document.body.addEventListener("htmx:historyRestore", settle);
   document.body.addEventListener("htmx:afterSettle", catchUp);

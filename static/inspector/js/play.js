@@ -37,16 +37,34 @@ export function play() {
   show();
 }
 
+const stop = (range) => document.querySelectorAll(".cells > li")[range.value - 1];
+const address = (cell) => cell?.querySelector("a").getAttribute("href")?.replace(/&msg=\d+/, "");
+
+// While it is dragged the playhead goes along; the page follows once it is let go.
+function drag(range) {
+  const cell = stop(range);
+  const head = document.querySelector(".cells .playhead");
+  if (!address(cell) || !head) return;
+  const step = Number(new URL(address(cell), location).searchParams.get("at"));
+  cell.append(head);
+  head.querySelector("b").textContent = step.toLocaleString("en");
+  document.querySelector("#past rect").setAttribute("width", range.value);
+  document.querySelector("#later rect").setAttribute("x", range.value);
+  document.querySelector(".tape__step b").textContent = step.toLocaleString("en");
+}
+
 function scrub(range) {
-  const cell = document.querySelectorAll(".cells > li")[range.value - 1];
-  const link = cell?.querySelector("a").getAttribute("href");
-  if (link) htmx.ajax("GET", link.replace(/&msg=\d+/, ""), { source: "#main", target: "#main", swap: "outerHTML" });
+  const link = address(stop(range));
+  if (link) htmx.ajax("GET", link, { source: "#main", target: "#main", swap: "outerHTML" });
 }
 
 export function bindPlay() {
   document.addEventListener("click", (event) => {
     if (event.target.closest("[data-play]")) play();
     else if (event.isTrusted) pause();
+  });
+  document.addEventListener("input", (event) => {
+    if (event.target.matches("[data-scrub]")) drag(event.target);
   });
   document.addEventListener("change", (event) => {
     if (event.target.matches("[data-scrub]")) scrub(event.target);

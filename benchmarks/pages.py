@@ -1,0 +1,110 @@
+"""Do pages slow down with the size of a conversation, its window or the fleet? Ratios of one run.
+
+    .venv/bin/python benchmarks/pages.py
+
+Writes to a SQLite database in a temporary folder; milliseconds stand beside the ratios to tell
+what they are ratios of.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+ROUNDS = 15
+SHORT, LONG = 100, 10_000
+FEW, MANY = 200, 10_000
+
+
+def fill() -> None:
+    from chatmemory import AiMessage, UserMessage, services
+    from chatmemory.core.policies import TokenWindow
+
+    def said(count: int) -> Iterator[UserMessage | AiMessage]:
+        for n in range(count):
+            kind = UserMessage if n % 2 == 0 else AiMessage
+            yield kind(
+                f"message {n}: " + "where is my parcel, and when will it come? " * (n % 4 + 1)
+            )
+
+    for name, limit, count in (
+        ("short", 4_000, SHORT),
+        ("long", 4_000, LONG),
+        ("wide", 128_000, LONG),
+    ):
+        services.import_conversation(name, list(said(count)), TokenWindow(limit))
+
+
+def fill_fleet(start: int, count: int) -> None:
+    from chatmemory import UserMessage, services
+    from chatmemory.core.policies import MessageWindow
+
+    for n in range(start, count):
+        said = [UserMessage(f"order {n}, line {line}") for line in range(5)]
+        services.import_conversation(f"conversation-{n}", said, MessageWindow(3))
+
+
+def cost(client: Any, urls: Iterator[str]) -> float:
+    """The median milliseconds of answering; the first is left out."""
+    times = []
+    for _ in range(ROUNDS + 1):
+        url = next(urls)
+        start = time.perf_counter()
+        response = client.get(url, headers={"HX-Request": "true"})
+        times.append(1000 * (time.perf_counter() - start))
+        assert response.status_code == 200, url
+    return median(times[1:])
+
+
+def show(what: str, small: float, large: float) -> None:
+    print(f"{what}: {large / small:.2f} times ({small:.0f} and {large:.0f} ms)")
+
+
+def steps(name: str, last: int) -> Iterator[str]:
+    return (f"/c/{name}/?at={at}" for at in range(last - ROUNDS - 5, last))
+
+
+def same(url: str) -> Iterator[str]:
+    while True:
+        yield url
+
+
+def main() -> None:
+    from django.contrib.auth import get_user_model
+    from django.test import Client
+
+    client = Client(headers={"host": "localhost"})
+    client.force_login(get_user_model().objects.create_superuser("bench"))
+    fill()
+    short = cost(client, steps("short", SHORT))
+    show("a step of 10,000 messages against 100", short, cost(client, steps("long", LONG)))
+    show(
+        "a step with 128,000 tokens in memory against 4,000",
+        short,
+        cost(client, steps("wide", LONG)),
+    )
+    fill_fleet(0, FEW)
+    before = {url: cost(client, same(url)) for url in ("/", "/?q=order+17", "/?sort=fill")}
+    fill_fleet(FEW, MANY)
+    for url, small in before.items():
+        show(f"{url} with 10,000 conversations against 200", small, cost(client, same(url)))
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["DATABASE_URL"] = f"sqlite:///{folder}/pages.sqlite3"
+        os.environ["DJANGO_SETTINGS_MODULE"] = "inspector.project.settings"
+        import django
+        from django.core.management import call_command
+
+        django.setup()
+        call_command("migrate", verbosity=0)
+        main()

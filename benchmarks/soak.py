@@ -1,0 +1,210 @@
+"""Does it stay well for a long time? Half of what it can do, with viewers, for so many minutes.
+
+    .venv/bin/python benchmarks/soak.py --minutes 20
+
+Starts the configuration of deploy/ on a new SQLite file (or a new database beside DATABASE_URL),
+measures how many adds a second it takes, then sends half of that while streams are open and pages
+are read. Prints what came of it; exit 1 if a request failed, a viewer missed or doubled a step, a
+replay contradicts the ledger, or memory grew.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import mean, quantiles
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import requests
+
+from tests.deployed import Deployed
+from tests.serving import serving
+
+CLIENTS, VIEWERS, READERS, CONVERSATIONS = 4, 20, 2, 20
+WARM_UP_SECONDS, SAMPLE_SECONDS, HEARD_SECONDS = 20, 5, 10
+GROWTH_MOST = 1.05
+WORDS = "where is my parcel, and when will it come? " * 4
+
+
+class Soak:
+    """Threads that add, watch and read until told to stop."""
+
+    def __init__(self, deployed: Deployed) -> None:
+        self.deployed, self.served = deployed, deployed.served
+        self.ids = [f"soak-{n}" for n in range(CONVERSATIONS)]
+        self.milliseconds: list[float] = []
+        self.faults: list[str] = []
+        self.heard = dict.fromkeys(range(VIEWERS), 0)
+        self.over, self.closed = threading.Event(), threading.Event()
+
+    @contextmanager
+    def running(self, *work: Callable[[], None]) -> Iterator[None]:
+        self.over.clear()
+        threads = [threading.Thread(target=each, daemon=True) for each in work]
+        for thread in threads:
+            thread.start()
+        yield
+        self.over.set()
+        for thread in threads:
+            thread.join(30)
+
+    def session(self) -> requests.Session:
+        session = requests.Session()
+        session.headers.update(self.served.api.headers)
+        return session
+
+    def add(self, number: int, rate: float | None = None) -> None:
+        """Without a rate as fast as it goes; with one at its own times, whatever the answers."""
+        session, due, n = self.session(), time.monotonic(), 0
+        while not self.over.is_set():
+            n += 1
+            if rate:
+                due += 1 / rate
+                self.over.wait(max(0.0, due - time.monotonic()))
+            memory_id = self.ids[(number + n * CLIENTS) % CONVERSATIONS]
+            body = {"messages": [{"role": "user", "content": WORDS}], "format": "openai_chat"}
+            self.ask(session, "POST", f"/api/v1/memories/{memory_id}/messages/", 201, json=body)
+
+    def ask(self, session: requests.Session, method: str, path: str, wanted: int, **body: Any):
+        started = time.perf_counter()
+        try:
+            answer = session.request(method, self.served.url + path, **body)
+        except requests.RequestException as error:
+            self.faults.append(repr(error))
+            return
+        self.milliseconds.append((time.perf_counter() - started) * 1000)
+        if answer.status_code != wanted:
+            self.faults.append(f"{answer.status_code} {answer.text[:200]}")
+
+    def view(self, number: int) -> None:
+        """A stream that is opened again when it ends, as browsers do."""
+        while not self.closed.is_set():
+            try:
+                self.follow(number)
+            except requests.RequestException as error:
+                if not self.closed.is_set():
+                    self.faults.append(f"viewer: {error!r}")
+
+    def follow(self, number: int) -> None:
+        for line in self.deployed.stream(self.ids[number], after=self.heard[number]):
+            if self.closed.is_set():
+                return
+            if line.startswith("data: "):
+                step = int(line.removeprefix("data: "))
+                if step <= self.heard[number]:
+                    self.faults.append(f"viewer {number} heard step {step} twice")
+                self.heard[number] = step
+
+    def read(self, number: int) -> None:
+        """A person who looks at a conversation and at the overview every second."""
+        session = self.session()
+        paths = (f"/api/v1/memories/{self.ids[number]}/history/", "/api/v1/memories/?search=parcel")
+        while not self.over.wait(1):
+            for path in paths:
+                self.ask(session, "GET", path, 200)
+
+    def missed(self) -> list[str]:
+        """Viewers whose last step is not the conversation's."""
+        return [
+            f"viewer {n} heard {heard}, there are {steps}"
+            for n, heard in self.heard.items()
+            if heard != (steps := self.steps(self.ids[n]))
+        ]
+
+    def steps(self, memory_id: str) -> int:
+        url = f"{self.served.url}/api/v1/memories/{memory_id}/"
+        return int(self.served.api.get(url).json()["steps"])
+
+    def megabytes(self) -> float:
+        """Resident, of all workers."""
+        pages = sum(
+            int(Path(f"/proc/{worker}/statm").read_text().split()[1])
+            for worker in self.deployed.workers()
+        )
+        return pages * 4096 / 2**20
+
+    def capacity(self) -> float:
+        """Adds a second, as many as CLIENTS get answered one after the other."""
+        with self.running(*(lambda n=n: self.add(n) for n in range(CLIENTS))):
+            time.sleep(WARM_UP_SECONDS / 2)
+            before = len(self.milliseconds)
+            time.sleep(WARM_UP_SECONDS)
+            done = len(self.milliseconds) - before
+        self.milliseconds.clear()
+        return done / WARM_UP_SECONDS
+
+    def soak(self, rate: float, minutes: float) -> list[float]:
+        """Megabytes, sampled all along."""
+        samples = []
+        work = [
+            *(lambda n=n: self.add(n, rate / CLIENTS) for n in range(CLIENTS)),
+            *(lambda n=n: self.read(n) for n in range(READERS)),
+        ]
+        with self.watched(), self.running(*work):
+            end = time.monotonic() + minutes * 60
+            while time.monotonic() < end:
+                time.sleep(SAMPLE_SECONDS)
+                samples.append(self.megabytes())
+        return samples
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """Viewers outlast the adds: they have some seconds to hear of the last one."""
+        for n in range(VIEWERS):
+            threading.Thread(target=self.view, args=(n,), daemon=True).start()
+        yield
+        end = time.monotonic() + HEARD_SECONDS
+        while self.missed() and time.monotonic() < end:
+            time.sleep(0.2)
+        self.closed.set()
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--minutes", type=float, default=20)
+    minutes = parser.parse_args().minutes
+    with tempfile.TemporaryDirectory() as folder, serving(Path(folder)) as served:
+        served.stop()
+        deployed = Deployed(served)
+        deployed.start()
+        try:
+            return report(Soak(deployed), minutes)
+        finally:
+            deployed.stop()
+
+
+def report(soak: Soak, minutes: float) -> int:
+    for memory_id in soak.ids:
+        soak.served.create(memory_id, limit=50)
+    capacity = soak.capacity()
+    print(f"capacity            {capacity:,.0f} adds a second", flush=True)
+    samples = soak.soak(capacity / 2, minutes)
+    missed = soak.missed()
+    percentiles = quantiles(soak.milliseconds, n=100)
+    fifth = len(samples) // 5
+    early, late = mean(samples[fifth : 2 * fifth]), mean(samples[-fifth:])
+    verified = soak.served.manage("verify_memories", *soak.ids).strip().splitlines()[-1]
+    print(f"half of it for      {minutes:g} minutes, with {VIEWERS} streams, {READERS} readers")
+    print(f"requests            {len(soak.milliseconds):,}")
+    print(f"failed              {len(soak.faults)} {soak.faults[:3] or ''}")
+    print(
+        f"milliseconds        {percentiles[49]:.0f} median, {percentiles[98]:.0f} 99th percentile"
+    )
+    print(f"missed by viewers   {len(missed)} {missed[:3] or ''}")
+    print(f"memory              {early:.0f} MB early, {late:.0f} MB late: {late / early:.3f} times")
+    print(f"replayed            {verified}")
+    is_well = not soak.faults and not missed and late / early <= GROWTH_MOST
+    print("well" if is_well else "NOT WELL")
+    return 0 if is_well else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

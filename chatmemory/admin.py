@@ -1,0 +1,41 @@
+"""The admin site: memories, tokens and the audit trail, to look at and not to change."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin
+from django.http import HttpRequest
+
+from chatmemory.models import ApiToken, AuditEntry, Memory
+
+
+class ReadOnly(admin.ModelAdmin):  # type: ignore[type-arg]
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+
+@admin.register(Memory)
+class MemoryAdmin(ReadOnly):
+    list_display = ("id", "policy_kind", "policy_limit", "said_count", "updated_at")
+    search_fields = ("id",)
+    ordering = ("-updated_at",)
+
+
+@admin.register(ApiToken)
+class ApiTokenAdmin(ReadOnly):
+    list_display = ("name", "role", "prefix", "created_at", "last_used_at", "expires_at")
+    exclude = ("digest",)
+
+
+@admin.register(AuditEntry)
+class AuditEntryAdmin(ReadOnly):
+    list_display = ("at", "action", "memory_id", "actor")
+    search_fields = ("memory_id", "actor")
+    ordering = ("-at",)

@@ -1,0 +1,162 @@
+"""Idempotency-Key: a request sent again is answered again and not carried out twice.
+
+By the IETF's draft (draft-ietf-httpapi-idempotency-key-header): the same key with another request
+is refused (422), and so is a request whose first sending is still under way (409). The answer is
+stored in the transaction of the change itself, so a crash leaves both or neither; what failed
+changed nothing, and may be sent again with the same key.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from functools import wraps
+from typing import Any
+
+from django.db import connection, transaction
+from django.utils import timezone
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.utils.encoders import JSONEncoder
+
+from chatmemory.conf import configuration
+from chatmemory.core.exceptions import ChatMemoryError
+from chatmemory.models import IdempotentAnswer
+
+KEY_MAX = 255
+FORGOTTEN_AT_ONCE = 100
+KEPT_HEADERS = ("Location", "ETag")
+
+Handler = Callable[..., Response]
+
+_under_way: set[tuple[str, str]] = set()
+_lock = threading.Lock()
+
+
+class InvalidKey(ChatMemoryError):
+    """The header holds no key."""
+
+
+class KeyInUse(ChatMemoryError):
+    """The first request with this key is still being carried out."""
+
+
+class KeyReused(ChatMemoryError):
+    """The key belongs to another request."""
+
+
+def idempotent(handler: Handler) -> Handler:
+    """For the handlers that change something: honours the header where it is sent."""
+
+    @wraps(handler)
+    def once(view: Any, request: Request, *args: Any, **kwargs: Any) -> Response:
+        header = request.headers.get("Idempotency-Key")
+        if header is None:
+            return handler(view, request, *args, **kwargs)
+        key, caller, asked = read_key(header), _caller(request), _fingerprint(request)
+        with _claimed(caller, key):
+            kept = _kept(caller, key)
+            if kept is not None:
+                return _again(kept, asked)
+            response = handler(view, request, *args, **kwargs)
+            _keep(caller, key, asked, response)
+            return response
+
+    once.is_idempotent = True  # type: ignore[attr-defined]
+    return once
+
+
+def read_key(header: str) -> str:
+    """A key, quoted as structured headers are or bare. Raises InvalidKey."""
+    text = header.strip()
+    key = text[1:-1] if len(text) > 1 and text[0] == text[-1] == '"' else text
+    if not 0 < len(key) <= KEY_MAX or not key.isascii() or not key.isprintable() or '"' in key:
+        raise InvalidKey(f"Idempotency-Key holds 1 to {KEY_MAX} printable ASCII characters")
+    return key
+
+
+@contextmanager
+def _claimed(caller: str, key: str) -> Iterator[None]:
+    """One transaction for the change and its answer. Raises KeyInUse while another has the key.
+
+    On SQLite another process waits for the transaction to end instead, and then finds the answer.
+    """
+    claim = (caller, key)
+    with _lock:
+        if claim in _under_way:
+            raise _in_use(key)
+        _under_way.add(claim)
+    try:
+        with transaction.atomic():
+            _lock_key(claim)
+            yield
+    finally:
+        with _lock:
+            _under_way.discard(claim)
+
+
+def _lock_key(claim: tuple[str, str]) -> None:
+    if connection.vendor != "postgresql":
+        return
+    number = hashlib.sha256("\n".join(claim).encode()).digest()[:8]
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT pg_try_advisory_xact_lock(%s)", [int.from_bytes(number, signed=True)]
+        )
+        if not cursor.fetchone()[0]:
+            raise _in_use(claim[1])
+
+
+def _in_use(key: str) -> KeyInUse:
+    return KeyInUse(f"the first request with the key {key!r} is still under way: try again later")
+
+
+def _kept(caller: str, key: str) -> IdempotentAnswer | None:
+    """The answer to an earlier request, unless that is too long ago; others as old go too."""
+    expired = IdempotentAnswer.objects.filter(created_at__lt=_earliest())
+    expired.filter(caller=caller, key=key).delete()
+    some = expired.select_for_update(skip_locked=True).values_list("id", flat=True)
+    IdempotentAnswer.objects.filter(id__in=list(some[:FORGOTTEN_AT_ONCE])).delete()
+    return IdempotentAnswer.objects.filter(caller=caller, key=key).first()
+
+
+def forget_expired() -> None:
+    """Delete the answers that nobody gets any more."""
+    IdempotentAnswer.objects.filter(created_at__lt=_earliest()).delete()
+
+
+def _earliest() -> datetime:
+    return timezone.now() - timedelta(hours=configuration().IDEMPOTENCY_HOURS)
+
+
+def _again(kept: IdempotentAnswer, asked: str) -> Response:
+    if kept.request != asked:
+        raise KeyReused(f"the key {kept.key!r} was sent with another request")
+    headers = {**kept.headers, "Idempotency-Replayed": "true"}
+    return Response(json.loads(kept.body), status=kept.status, headers=headers)
+
+
+def _keep(caller: str, key: str, asked: str, response: Response) -> None:
+    IdempotentAnswer.objects.create(
+        caller=caller,
+        key=key,
+        request=asked,
+        status=response.status_code,
+        headers={name: response[name] for name in KEPT_HEADERS if name in response},
+        body=json.dumps(response.data, cls=JSONEncoder),
+    )
+
+
+def _caller(request: Request) -> str:
+    """Keys of different callers have nothing to do with each other."""
+    return f"token {request.auth.pk}" if request.auth else f"user {request.user.pk}"
+
+
+def _fingerprint(request: Request) -> str:
+    digest = hashlib.sha256(f"{request.method} {request.get_full_path()}\n".encode())
+    digest.update(request._request.body)
+    return digest.hexdigest()

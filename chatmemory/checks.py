@@ -1,0 +1,61 @@
+"""What callers may hand over: ids, labels and policies that can be stored."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from chatmemory.core.exceptions import ChatMemoryError, InvalidValue, UnstorableText
+from chatmemory.core.policies import Policy
+from chatmemory.core.tokens import estimator_for
+
+ID_LENGTH = 255
+LIMIT_MAX = 2**63 - 1
+LABELS_MAX = 64
+
+
+def check_id(memory_id: object) -> str:
+    """Any non-empty string up to 255 characters that a database can hold. Raises InvalidValue."""
+    if not isinstance(memory_id, str) or not 0 < len(memory_id) <= ID_LENGTH:
+        raise InvalidValue(f"a memory id is a string of 1 to {ID_LENGTH} characters")
+    check_text(memory_id, "a memory id")
+    return memory_id
+
+
+def is_id(memory_id: object) -> bool:
+    """Whether a conversation can have this id."""
+    try:
+        check_id(memory_id)
+    except ChatMemoryError:
+        return False
+    return True
+
+
+def check_text(text: str, what: str) -> None:
+    if "\x00" in text or any("\ud800" <= character <= "\udfff" for character in text):
+        raise UnstorableText(f"{what} cannot hold NUL or lone surrogates")
+
+
+def check_policy(policy: Policy | None) -> Policy | None:
+    if policy is not None:
+        if policy.limit > LIMIT_MAX:
+            raise InvalidValue(f"{policy.limit_name} must be at most {LIMIT_MAX}")
+        estimator_for(policy.estimator)
+    return policy
+
+
+def check_labels(labels: Mapping[str, str]) -> dict[str, str]:
+    if not isinstance(labels, Mapping) or len(labels) > LABELS_MAX:
+        raise InvalidValue(f"labels are an object of up to {LABELS_MAX} names and strings")
+    for name, value in labels.items():
+        if not isinstance(name, str) or not isinstance(value, str):
+            raise InvalidValue(f"label {name!r} must be a string, but is: {value!r}")
+        if not 0 < len(name) <= ID_LENGTH or len(value) > ID_LENGTH:
+            raise InvalidValue(f"label {name!r} is empty or longer than {ID_LENGTH} characters")
+        check_text(name + value, "a label")
+    return dict(labels)
+
+
+def check_client_id(client_id: object) -> None:
+    if not isinstance(client_id, str) or not 0 < len(client_id) <= ID_LENGTH:
+        raise InvalidValue(f"a client id is a string of 1 to {ID_LENGTH} characters")
+    check_text(client_id, "a client id")

@@ -1,0 +1,79 @@
+"""Would a provider accept this list of messages? The rules that a trimmed window can break.
+
+OpenAI's chat completions: a tool message answers a call of the assistant message before it, and
+every call is answered before anything else is said. Anthropic's messages: the same for `tool_use`
+and `tool_result`, and the first message is the user's (system prompts stand apart).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from chatmemory.core.messages import MessageType
+
+_NAMES = {
+    MessageType.USER: "User",
+    MessageType.AI: "AI",
+    MessageType.TOOL_EXECUTION_RESULT: "a tool result",
+    MessageType.CUSTOM: "a custom message",
+}
+
+
+@dataclass(frozen=True)
+class Turn:
+    """What the rules look at: `calls` is how many tools an AI message asks for."""
+
+    seq: int
+    type: MessageType
+    calls: int = 0
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A provider's answer to a list; `problem` is empty where it accepts."""
+
+    provider: str
+    problem: str = ""
+
+    @property
+    def accepts(self) -> bool:
+        return not self.problem
+
+
+def verdicts(turns: Sequence[Turn]) -> tuple[Verdict, ...]:
+    """The first thing that each provider would refuse."""
+    pairing = [*_unpaired(turns)]
+    opening = [*_opening(turns)]
+    return (
+        Verdict("OpenAI", next(iter(pairing), "")),
+        Verdict("Anthropic", next(iter(opening + pairing), "")),
+    )
+
+
+def _unpaired(turns: Iterable[Turn]) -> Iterator[str]:
+    call, missing = 0, 0
+    is_empty = True
+    for turn in turns:
+        is_empty = False
+        if turn.type is MessageType.TOOL_EXECUTION_RESULT:
+            if not missing:
+                yield f"No. Tool result #{turn.seq} answers no call before it."
+            missing = max(0, missing - 1)
+            continue
+        if missing:
+            yield f"No. Tool call #{call} is not answered before #{turn.seq}."
+        call, missing = turn.seq, turn.calls
+    if missing:
+        yield f"Not yet. Tool call #{call} waits for its results."
+    if is_empty:
+        yield "No. There is nothing to send."
+
+
+def _opening(turns: Iterable[Turn]) -> Iterator[str]:
+    first = next((turn for turn in turns if turn.type is not MessageType.SYSTEM), None)
+    if first is None:
+        yield "No. There is no message beside the system’s."
+    elif first.type is not MessageType.USER:
+        name = "a tool call" if first.calls else _NAMES[first.type]
+        yield f"No. The first message after system is {name} (#{first.seq}); it must be User."

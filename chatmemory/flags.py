@@ -1,0 +1,43 @@
+"""What needs a person's attention, kept on the conversation's row as the ledger moves.
+
+A tool call is *dangling* when another message followed it before all of its results: providers
+refuse such a list. A message is *oversized* when the whole window has no room for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from chatmemory.core.messages import MessageType
+from chatmemory.core.windows import Entry
+from chatmemory.models import Memory
+
+
+def arrived(memory: Memory, entry: Entry, seq: int) -> None:
+    """A message came to the end of the window."""
+    if entry.type is MessageType.TOOL_EXECUTION_RESULT:
+        memory.missing_results = max(0, memory.missing_results - 1)
+        if not memory.missing_results:
+            memory.waiting_call = None
+        return
+    if memory.waiting_call is not None:
+        memory.dangling_call = memory.waiting_call
+    calls = getattr(entry.message, "tool_execution_requests", ()) if entry.has_calls else ()
+    memory.missing_results = len(calls)
+    memory.waiting_call = seq if calls else None
+
+
+def left(memory: Memory, seqs: Collection[int]) -> None:
+    """Some messages left the window."""
+    if memory.dangling_call in seqs:
+        memory.dangling_call = None
+    if memory.waiting_call in seqs:
+        memory.waiting_call, memory.missing_results = None, 0
+
+
+def replaced(memory: Memory, entries: Iterable[tuple[Entry, int]]) -> None:
+    """The window is another list now; entries with calls carry their messages."""
+    memory.waiting_call = memory.dangling_call = None
+    memory.missing_results = 0
+    for entry, seq in entries:
+        arrived(memory, entry, seq)

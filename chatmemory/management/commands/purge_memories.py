@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+import getpass
+import re
+from datetime import timedelta
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.utils import timezone
+
+from chatmemory import services
+from chatmemory.core.exceptions import MemoryNotFound, VersionConflict
+from chatmemory.models import Memory
+from chatmemory.querysets import MemoryQuerySet
+
+SHOWN = 20
+AGE = re.compile(r"(\d{1,5})d")
+
+
+class Command(BaseCommand):
+    help = "Delete conversations by age or label, each with an audit entry. Run --dry-run first."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--older-than", metavar="90d", help="days without a change")
+        parser.add_argument("--label", metavar="NAME[:VALUE]", help="that carry this label")
+        parser.add_argument("--dry-run", action="store_true", help="say what would go, and stop")
+        parser.add_argument("--yes", action="store_true", help="do not ask")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        found = self.chosen(options["older_than"], options["label"])
+        ids = list(found.order_by("pk").values_list("pk", flat=True))
+        more = f" and {len(ids) - SHOWN:,} more" if len(ids) > SHOWN else ""
+        self.stdout.write(f"{len(ids):,} conversations: {', '.join(ids[:SHOWN])}{more}")
+        if options["dry_run"] or not ids:
+            return
+        if not options["yes"] and input("Delete them? Type yes: ") != "yes":
+            raise CommandError("nothing was deleted")
+        deleted = sum(self.delete(memory_id, found) for memory_id in ids)
+        self.stdout.write(f"{deleted:,} deleted")
+
+    def chosen(self, older_than: str | None, label: str | None) -> MemoryQuerySet:
+        if not older_than and not label:
+            raise CommandError("say which: --older-than 90d, --label NAME:VALUE, or both")
+        found: MemoryQuerySet = Memory.objects.all()
+        if older_than:
+            age = AGE.fullmatch(older_than)
+            if age is None:
+                raise CommandError(f"--older-than is a number of days such as 90d: {older_than!r}")
+            found = found.filter(updated_at__lt=timezone.now() - timedelta(days=int(age[1])))
+        return found.with_label(label) if label else found
+
+    def delete(self, memory_id: str, found: MemoryQuerySet) -> bool:
+        """Each in a transaction of its own; one that moved on meanwhile is left."""
+        memory = found.filter(pk=memory_id).first()
+        if memory is None:
+            return False
+        actor = f"purge by {getpass.getuser()}"
+        try:
+            services.delete(memory_id, actor=actor, expected_version=memory.version)
+        except (MemoryNotFound, VersionConflict):
+            return False
+        return True

@@ -1,0 +1,106 @@
+"""Every read, as frozen rows: nothing here is lazy, and nothing writes.
+
+"At step n" means after that step; without a step, now. Step 0 is the empty conversation.
+"""
+
+from chatmemory.queries.changes import (
+    arrivals_at,
+    evictions_around,
+    step,
+    steps,
+)
+from chatmemory.queries.conversations import (
+    any_memory,
+    is_writable,
+    memories,
+    memory,
+)
+from chatmemory.queries.overviews import (
+    FeedItem,
+    Fleet,
+    Overview,
+    OverviewRow,
+    feed,
+    fleet,
+    newest_eviction,
+    overview,
+)
+from chatmemory.queries.rows import (
+    Departure,
+    MemoryRow,
+    MessageRow,
+    Page,
+    StayRow,
+    StepRow,
+    StepView,
+    WindowPlace,
+    WindowRow,
+    WindowView,
+    memory_row,
+    step_row,
+)
+from chatmemory.queries.timeline import (
+    TAPE_SAMPLES,
+    TapeCell,
+    sample,
+    tape,
+)
+from chatmemory.queries.transcript import (
+    history,
+    mentions,
+    message,
+    nearest,
+    said,
+)
+from chatmemory.queries.windows import (
+    beginnings,
+    calls_in,
+    open_messages,
+    outline,
+    window,
+)
+
+__all__ = [
+    "TAPE_SAMPLES",
+    "Departure",
+    "FeedItem",
+    "Fleet",
+    "MemoryRow",
+    "MessageRow",
+    "Overview",
+    "OverviewRow",
+    "Page",
+    "StayRow",
+    "StepRow",
+    "StepView",
+    "TapeCell",
+    "WindowPlace",
+    "WindowRow",
+    "WindowView",
+    "any_memory",
+    "arrivals_at",
+    "beginnings",
+    "calls_in",
+    "evictions_around",
+    "feed",
+    "fleet",
+    "history",
+    "is_writable",
+    "memories",
+    "memory",
+    "memory_row",
+    "mentions",
+    "message",
+    "nearest",
+    "newest_eviction",
+    "open_messages",
+    "outline",
+    "overview",
+    "said",
+    "sample",
+    "step",
+    "step_row",
+    "steps",
+    "tape",
+    "window",
+]

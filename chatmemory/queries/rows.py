@@ -1,0 +1,277 @@
+"""The rows that reads give, and how they are made of the stored ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from typing import Generic, TypeVar
+
+from chatmemory.core.messages import ChatMessage, MessageType
+from chatmemory.core.policies import Policy
+from chatmemory.core.windows import Reason, Totals
+from chatmemory.models import Memory, Message, Stay, Step
+from chatmemory.querysets import LATELY_STEPS
+from chatmemory.stored import read_message
+
+
+@dataclass(frozen=True)
+class MemoryRow:
+    """A conversation now. `load` is what its limit bounds; None where the client decides."""
+
+    id: str
+    policy: Policy | None
+    labels: dict[str, str]
+    created_at: datetime
+    updated_at: datetime
+    steps: int
+    messages: int
+    said_count: int
+    history_tokens: int
+    window: Totals
+    is_dangling: bool
+    is_oversized: bool
+
+    @property
+    def load(self) -> int | None:
+        return self.policy.load(*self.window) if self.policy else None
+
+    @property
+    def version(self) -> int:
+        return self.steps
+
+
+@dataclass(frozen=True)
+class StepRow:
+    """One change: the policy in force, and the window's totals on both sides of it."""
+
+    n: int
+    kind: str
+    at: datetime
+    actor: str
+    by_client: bool
+    policy: Policy | None
+    estimator: str
+    before: Totals
+    after: Totals
+    history_tokens: int
+    said_count: int
+    messages: int
+    stays: int
+    oldest: int
+    note: str
+
+
+@dataclass(frozen=True)
+class StayRow:
+    """One time in the window: from `entered_step` until `left_step` (None: still in)."""
+
+    n: int
+    seq: int
+    entered_step: int
+    left_step: int | None
+    reason: Reason | None
+    tokens: int
+
+    def covers(self, step: int) -> bool:
+        return self.entered_step <= step and (self.left_step is None or self.left_step > step)
+
+
+@dataclass(frozen=True)
+class MessageRow:
+    """A message with its life in the window. MOVED stays are part of one life, see `visits`."""
+
+    memory_id: str
+    seq: int
+    type: MessageType
+    has_calls: bool
+    text: str
+    payload: str
+    tokens: int
+    origin: str
+    said_at: datetime
+    client_id: str | None
+    stays: tuple[StayRow, ...] = ()
+    redacted: StepRow | None = None
+
+    @cached_property
+    def message(self) -> ChatMessage:
+        """Raises CorruptRow when the payload cannot be read."""
+        return read_message(self)
+
+    def is_in_window(self, step: int) -> bool:
+        return any(stay.covers(step) for stay in self.stays)
+
+    def departure(self, step: int) -> StayRow | None:
+        """The last stay that ended by `step`, unless the message is in the window then."""
+        if self.is_in_window(step):
+            return None
+        ended = [s for s in self.stays if s.left_step is not None and s.left_step <= step]
+        return ended[-1] if ended else None
+
+    @cached_property
+    def visits(self) -> tuple[tuple[int, int | None, Reason | None], ...]:
+        """(entered, left, reason) of each unbroken time in the window."""
+        visits: list[tuple[int, int | None, Reason | None]] = []
+        entered: int | None = None
+        for stay in self.stays:
+            entered = stay.entered_step if entered is None else entered
+            if stay.reason is not Reason.MOVED:
+                visits.append((entered, stay.left_step, stay.reason))
+                entered = None
+        return tuple(visits)
+
+
+@dataclass(frozen=True)
+class WindowPlace:
+    """A message's place in the window, counted by the family that was in force."""
+
+    seq: int
+    entered_step: int
+    type: MessageType
+    has_calls: bool
+    tokens: int
+
+
+@dataclass(frozen=True)
+class WindowRow(WindowPlace):
+    """A place in the window with the message that stands there."""
+
+    text: str
+    payload: str
+    message: ChatMessage
+
+
+Place = TypeVar("Place", bound=WindowPlace, covariant=True)
+
+
+@dataclass(frozen=True)
+class WindowView(Generic[Place]):
+    """The window at a step as the model sees it. `beyond` is stored but over a lowered limit: it is
+    not shown to the model, and leaves at the next add."""
+
+    memory_id: str
+    step: int
+    policy: Policy | None
+    rows: tuple[Place, ...]
+    beyond: tuple[Place, ...]
+
+    @cached_property
+    def totals(self) -> Totals:
+        return Totals(len(self.rows), sum(row.tokens for row in self.rows))
+
+    @property
+    def load(self) -> int | None:
+        return self.policy.load(*self.totals) if self.policy else None
+
+    @property
+    def messages(self: WindowView[WindowRow]) -> list[ChatMessage]:
+        return [row.message for row in self.rows]
+
+
+@dataclass(frozen=True)
+class Departure:
+    """A message that left at a step. `because_seq` is the tool call it went with, or its
+    successor.
+    """
+
+    seq: int
+    type: MessageType
+    has_calls: bool
+    tokens: int
+    text: str
+    reason: Reason
+    entered_step: int
+    because_seq: int | None
+
+
+@dataclass(frozen=True)
+class StepView:
+    """A step with what came in and what left, in the order in which it happened."""
+
+    step: StepRow
+    arrivals: tuple[MessageRow, ...]
+    departures: tuple[Departure, ...]
+    moved: int
+
+
+@dataclass(frozen=True)
+class Page:
+    """Messages of the history in order of seq; the flags tell whether more lie on either side."""
+
+    rows: tuple[MessageRow, ...]
+    has_earlier: bool
+    has_later: bool
+
+
+def memory_row(row: Memory) -> MemoryRow:
+    return MemoryRow(
+        id=row.pk,
+        policy=row.policy,
+        labels=row.labels,
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+        steps=row.steps,
+        messages=row.messages,
+        said_count=row.said_count,
+        history_tokens=row.history_tokens,
+        window=Totals(row.window_count, row.window_tokens),
+        is_dangling=row.dangling_call is not None,
+        is_oversized=(row.oversized_step or -LATELY_STEPS) > row.steps - LATELY_STEPS,
+    )
+
+
+def step_row(row: Step) -> StepRow:
+    return StepRow(
+        n=row.n,
+        kind=row.kind,
+        at=row.at,
+        actor=row.actor,
+        by_client=row.by_client,
+        policy=row.policy,
+        estimator=row.policy_estimator,
+        before=Totals(row.count_before, row.tokens_before),
+        after=Totals(row.count_after, row.tokens_after),
+        history_tokens=row.history_tokens,
+        said_count=row.said_count,
+        messages=row.messages,
+        stays=row.stays,
+        oldest=row.oldest,
+        note=row.note,
+    )
+
+
+def with_stays(memory_id: str, rows: Sequence[Message]) -> tuple[MessageRow, ...]:
+    stays: dict[int, list[Stay]] = {row.seq: [] for row in rows}
+    found = Stay.objects.filter(memory_id=memory_id, seq__in=list(stays)).order_by("n")
+    for stay in found if rows else ():
+        stays[stay.seq].append(stay)
+    return tuple(_message_row(row, stays[row.seq]) for row in rows)
+
+
+def _message_row(row: Message, stays: Sequence[Stay]) -> MessageRow:
+    return MessageRow(
+        memory_id=row.memory_id,
+        seq=row.seq,
+        type=MessageType(row.type),
+        has_calls=any(stay.has_calls for stay in stays),
+        text=row.text,
+        payload=row.payload,
+        tokens=row.tokens,
+        origin=row.origin,
+        said_at=row.said_at,
+        client_id=row.client_id,
+        stays=tuple(map(_stay_row, stays)),
+    )
+
+
+def _stay_row(stay: Stay) -> StayRow:
+    return StayRow(
+        n=stay.n,
+        seq=stay.seq,
+        entered_step=stay.entered_step,
+        left_step=stay.left_step,
+        reason=Reason(stay.reason) if stay.reason else None,
+        tokens=stay.tokens,
+    )

@@ -1,0 +1,45 @@
+"""What stands in place of a redacted message: its shape without its words.
+
+The type stays, and so do tool names and call ids, by which results find their call. The text names
+the message, so that no two redacted messages are equal (a memory ignores an equal system message).
+"""
+
+from __future__ import annotations
+
+from chatmemory.core.messages import (
+    AiMessage,
+    ChatMessage,
+    CustomMessage,
+    SystemMessage,
+    ToolExecutionRequest,
+    ToolExecutionResultMessage,
+    UserMessage,
+)
+
+
+def redacted(message: ChatMessage, seq: int) -> ChatMessage:
+    words = mark_of(seq)
+    match message:
+        case SystemMessage():
+            return SystemMessage(words)
+        case UserMessage():
+            return UserMessage(words)
+        case AiMessage():
+            return AiMessage(words, tuple(map(_without_arguments, message.tool_execution_requests)))
+        case ToolExecutionResultMessage():
+            return ToolExecutionResultMessage(message.id, message.tool_name, words)
+    return CustomMessage({"text": words})
+
+
+def mark_of(seq: int) -> str:
+    """What stands in place of the words."""
+    return f"[redacted #{seq}]"
+
+
+def note_of(seq: int) -> str:
+    """How the step that did it names the message."""
+    return f"#{seq}"
+
+
+def _without_arguments(request: ToolExecutionRequest | None) -> ToolExecutionRequest | None:
+    return ToolExecutionRequest(request.id, request.name, "{}") if request else None

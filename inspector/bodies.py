@@ -1,0 +1,96 @@
+"""How large a request may be, whatever serves it and whoever reads it.
+
+Django's ASGI handler spools a whole body to disk before any view or limit sees it. Here a body is
+refused by its declared length before a byte of it is read, and otherwise as soon as it has grown
+too large.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+from inspector.stream import Receive, Scope, Send
+
+Message = MutableMapping[str, Any]
+Application = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+BODY_MAX = 17 * 2**20  # a transcript of 16 MB and the rest of its form
+LINGER_SECONDS = 5.0
+_DETAIL = f"the body is larger than {BODY_MAX // 2**20} MB: send less at a time"
+
+
+class BoundedBodies:
+    """An ASGI application behind which no body is larger than `most` bytes: others are 413."""
+
+    def __init__(self, application: Application, most: int = BODY_MAX) -> None:
+        self._application = application
+        self._most = most
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._application(scope, receive, send)
+        elif _declared(scope) > self._most:
+            await _refuse(scope, receive, send)
+        else:
+            await self._counted(scope, receive, send)
+
+    async def _counted(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """To the application, a body without a length that grows too large is a lost reader."""
+        read, is_refused, is_answered = 0, False, False
+
+        async def receive_counted() -> Message:
+            nonlocal read, is_refused
+            if is_refused:
+                return {"type": "http.disconnect"}
+            message = await receive()
+            read += len(message.get("body", b""))
+            is_refused = read > self._most
+            return {"type": "http.disconnect"} if is_refused else message
+
+        async def send_unless_refused(message: Message) -> None:
+            nonlocal is_answered
+            if not is_refused or is_answered:
+                is_answered = True
+                await send(message)
+
+        await self._application(scope, receive_counted, send_unless_refused)
+        if is_refused and not is_answered:
+            await _refuse(scope, receive, send)
+
+
+def _declared(scope: Scope) -> int:
+    length = dict(scope["headers"]).get(b"content-length", b"")
+    return int(length[:18]) if length.isdigit() else 0
+
+
+async def _refuse(scope: Scope, receive: Receive, send: Send) -> None:
+    """Answer, then let go of what is still being sent: a client that is cut off while it writes
+    would never read the answer.
+    """
+    kind, body = _answer(scope["path"])
+    headers = [
+        (b"content-type", kind),
+        (b"content-length", str(len(body)).encode()),
+        (b"connection", b"close"),
+        (b"x-content-type-options", b"nosniff"),
+    ]
+    await send({"type": "http.response.start", "status": 413, "headers": headers})
+    await send({"type": "http.response.body", "body": body, "more_body": True})
+    try:
+        async with asyncio.timeout(LINGER_SECONDS):
+            while (await receive()).get("more_body"):
+                pass
+    except TimeoutError:
+        pass
+    await send({"type": "http.response.body", "body": b""})
+
+
+def _answer(path: str) -> tuple[bytes, bytes]:
+    if not path.startswith("/api/"):
+        return b"text/plain; charset=utf-8", f"Too large: {_DETAIL}.\n".encode()
+    title = "Body too large"
+    problem = {"type": "urn:chatmemory:body-too-large", "title": title, "status": 413}
+    return b"application/problem+json", json.dumps(problem | {"detail": _DETAIL}).encode()

@@ -1,0 +1,72 @@
+"""What Prometheus is told. Labels are names of ours and never ids, so that they stay few.
+
+Several processes share one folder, PROMETHEUS_MULTIPROC_DIR; each answers for all of them.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from prometheus_client import (
+    REGISTRY,
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    generate_latest,
+)
+from prometheus_client.multiprocess import MultiProcessCollector
+
+from chatmemory.signals import Recorded
+
+_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"})
+
+_said = Counter("chatmemory_messages_added", "Messages that were said")
+_left = Counter("chatmemory_messages_left", "Messages that left a window", ["reason"])
+_steps = Counter("chatmemory_steps", "Steps of all ledgers", ["kind"])
+_fill = Histogram(
+    "chatmemory_window_fill",
+    "How full a window is after a change; 1 is its limit",
+    buckets=(0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 1.0, 1.1, 2.0),
+)
+_requests = Histogram(
+    "chatmemory_request_seconds",
+    "From a request to its answer; streams do not count",
+    ["method", "route", "status"],
+    buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0),
+)
+_streams = Gauge("chatmemory_live_streams", "Open live streams", multiprocess_mode="livesum")
+_waiting = Gauge(
+    "chatmemory_live_streams_waiting",
+    "Live streams whose reader has not yet taken what it was sent",
+    multiprocess_mode="livesum",
+)
+
+stream_open = _streams.track_inprogress
+stream_waiting = _waiting.track_inprogress
+
+
+def request_answered(method: str, route: str, status: int, seconds: float) -> None:
+    method = method if method in _METHODS else "other"
+    _requests.labels(method, route, f"{status // 100}xx").observe(seconds)
+
+
+def memory_changed(recorded: Recorded, **_: Any) -> None:
+    """Receives `chatmemory.signals.memory_changed`."""
+    _said.inc(recorded.said)
+    for reason, count in recorded.left.items():
+        _left.labels(reason).inc(count)
+    for _n, kind in recorded.steps:
+        _steps.labels(kind).inc()
+    if recorded.fill is not None:
+        _fill.observe(recorded.fill)
+
+
+def exposition() -> bytes:
+    """Everything so far, in Prometheus' text format."""
+    if "PROMETHEUS_MULTIPROC_DIR" not in os.environ:
+        return generate_latest(REGISTRY)
+    registry = CollectorRegistry()
+    MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+    return generate_latest(registry)

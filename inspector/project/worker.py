@@ -1,0 +1,30 @@
+"""Gunicorn's worker, see deploy/gunicorn.conf.py; imported by gunicorn alone (extra `serve`)."""
+
+from __future__ import annotations
+
+import sys
+
+from gunicorn.arbiter import Arbiter
+from uvicorn_worker import UvicornWorker
+
+from inspector.project.server import Server
+
+GRACE_SECONDS = 25
+
+
+class Worker(UvicornWorker):  # type: ignore[misc]
+    """Requests under way have 25 seconds to end when it stops; live streams end at once."""
+
+    CONFIG_KWARGS = {
+        "lifespan": "off",
+        "server_header": False,
+        "timeout_graceful_shutdown": GRACE_SECONDS,
+    }
+
+    async def _serve(self) -> None:
+        self.config.app = self.wsgi
+        server = Server(config=self.config)
+        self._install_sigquit_handler()
+        await server.serve(sockets=self.sockets)
+        if not server.started:
+            sys.exit(Arbiter.WORKER_BOOT_ERROR)

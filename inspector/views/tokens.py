@@ -1,0 +1,48 @@
+"""API tokens: made here, shown once, revoked here."""
+
+from __future__ import annotations
+
+from django.db import IntegrityError, transaction
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_POST
+
+from chatmemory import api_tokens
+from inspector.forms import TokenForm, first_problem
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@never_cache
+def tokens(request: HttpRequest) -> HttpResponse:
+    """Every token, and the form for another; after a POST its secret, this once."""
+    if request.method != "POST":
+        return _page(request, TokenForm(request.user))
+    form = TokenForm(request.user, request.POST)
+    if not form.is_valid():
+        return _page(request, form, problem=first_problem(form))
+    try:
+        with transaction.atomic():
+            secret = api_tokens.create_token(**form.wanted, created_by=request.user.get_username())
+    except IntegrityError:
+        name = form.cleaned_data["name"]
+        return _page(request, form, problem=f"A token named “{name}” exists already.")
+    return _page(request, TokenForm(request.user), secret=secret)
+
+
+@require_POST
+def revoke(request: HttpRequest, key: int) -> HttpResponse:
+    api_tokens.revoke_token(key)
+    return redirect("tokens")
+
+
+def _page(
+    request: HttpRequest, form: TokenForm, problem: str = "", secret: str = ""
+) -> HttpResponse:
+    context = {
+        "tokens": api_tokens.tokens(),
+        "form": form,
+        "problem": problem,
+        "secret": secret,
+    }
+    return render(request, "inspector/tokens.html", context, status=422 if problem else 200)

@@ -1,0 +1,26 @@
+// Follows a stream of numbers that only grow: steps of a conversation, or moments of the fleet.
+// The browser comes back by itself after a cut, but not after an answer that is no stream.
+const REOPEN_SECONDS = 5;
+
+// `newest()` says what is known already, `moved(number)` hears of more, `shown(isLost)` of the line.
+export function follow(url, { newest, moved, shown }) {
+  const source = new EventSource(`${url}?after=${newest()}`);
+  source.addEventListener("open", () => {
+    shown(false);
+    moved(newest());
+  });
+  source.addEventListener("error", () => {
+    shown(true);
+    if (source.readyState !== EventSource.CLOSED) return;
+    setTimeout(() => follow(url, { newest, moved, shown }), REOPEN_SECONDS * 1000);
+  });
+  source.addEventListener("step", (event) => moved(Number(event.data)));
+}
+
+// A badge that says whether the line stands.
+export function showLine(badge, isLost) {
+  if (!badge) return;
+  badge.hidden = false;
+  badge.classList.toggle("is-lost", isLost);
+  badge.textContent = isLost ? "connection lost, trying again" : "live";
+}

@@ -1,0 +1,67 @@
+"""The API in a project of somebody else, which knows nothing of ours but the app and the urls."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PROJECT = """
+import django
+from django.conf import settings
+
+settings.configure(
+    SECRET_KEY="elsewhere",
+    ROOT_URLCONF=__name__,
+    ALLOWED_HOSTS=["testserver"],
+    USE_TZ=True,
+    DEFAULT_AUTO_FIELD="django.db.models.BigAutoField",
+    DATABASES={"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}},
+    INSTALLED_APPS=[
+        "django.contrib.auth",
+        "django.contrib.contenttypes",
+        "rest_framework",
+        "drf_spectacular",
+        "chatmemory",
+    ],
+    REST_FRAMEWORK={"DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema"},
+)
+django.setup()
+
+from django.core.management import call_command
+from django.urls import include, path
+from rest_framework.test import APIClient
+from chatmemory.api_tokens import create_token
+
+urlpatterns = [path("api/", include("chatmemory.api.urls"))]
+call_command("migrate", verbosity=0)
+anyone, viewer, operator = APIClient(), APIClient(), APIClient()
+viewer.credentials(HTTP_AUTHORIZATION=f"Bearer {create_token('viewer', 'viewer')}")
+operator.credentials(HTTP_AUTHORIZATION=f"Bearer {create_token('operator')}")
+
+here = "/api/v1/memories/"
+body = {"id": "m", "policy": {"kind": "message_window", "max_messages": 3}}
+for client in (anyone, viewer, operator):
+    answer = client.post(here, body, format="json")
+    print(answer.status_code, answer["Content-Type"])
+    print(client.get(here).status_code, client.get("/api/v1/schema/").status_code)
+print(operator.post(here, "<m/>", content_type="application/xml").status_code)
+print(operator.post(here, body, format="json").data["title"])
+"""
+
+
+def test_a_project_with_rest_frameworks_own_settings_is_not_open():
+    found = subprocess.run(
+        [sys.executable, "-c", PROJECT], capture_output=True, text=True, cwd=ROOT
+    )
+    assert found.stdout.splitlines() == [
+        "401 application/problem+json",
+        "401 401",
+        "403 application/problem+json",
+        "200 200",
+        "201 application/json",
+        "200 200",
+        "415",
+        "The conversation exists already",
+    ], found.stderr

@@ -1,0 +1,161 @@
+"""Bodies that nobody means well by: a clear problem, in little time, on every route with a body."""
+
+from __future__ import annotations
+
+import gzip
+import time
+
+import pytest
+from django.test import Client
+
+from chatmemory import UserMessage, queries, services
+from chatmemory.core.codec import DEPTH_MAX
+from chatmemory.core.policies import MessageWindow
+
+ROUTES = [
+    ("POST", "memories/"),
+    ("PATCH", "memories/order-7741/"),
+    ("POST", "memories/order-7741/messages/"),
+    ("PUT", "memories/order-7741/messages/"),
+    ("POST", "memories/order-7741/simulate/"),
+    ("PUT", "store/order-7741/"),
+]
+VALUES = {
+    "10,000 lists": "[" * 10_000 + "]" * 10_000,
+    "10,000 objects": '{"a":' * 10_000 + "1" + "}" * 10_000,
+    "900 lists": "[" * 900 + "]" * 900,
+    "300 objects": '{"a":' * 300 + "1" + "}" * 300,
+    "a million digits": "9" * 1_000_000,
+    "a million digits and a half": "9" * 1_000_000 + ".5",
+    "a vast exponent": "1e999999",
+    "not a number": "NaN",
+    "a lone surrogate": r'"\ud800"',
+    "a lone surrogate as a name": r'{"\ud800":1}',
+    "NUL": r'"a\u0000b"',
+}
+RAW = {
+    "bytes that are no UTF-8": b'{"id":"\xff\xfe"}',
+    "UTF-16": '{"id":"x"}'.encode("utf-16"),
+    "half a body": b'{"id":"x',
+}
+# Where a value may stand; `%s` takes it.
+PLACES = [
+    "%s",
+    '{"id":%s,"policy":{"kind":"message_window","max_messages":3}}',
+    '{"policy":%s}',
+    '{"policy":{"kind":%s,"max_messages":3}}',
+    '{"policy":{"kind":"message_window","max_messages":%s}}',
+    '{"policy":{"kind":"message_window","max_messages":3,"estimator":%s}}',
+    '{"labels":{"a":%s}}',
+    '{"messages":%s}',
+    '{"messages":[%s]}',
+    '{"messages":[{"type":%s}]}',
+    '{"messages":[{"type":"AI","text":%s}]}',
+    '{"messages":[{"type":"CUSTOM","attributes":{"a":%s}}]}',
+    '{"messages":[],"format":%s}',
+    '{"messages":[{"type":"AI","text":"x"}],"client_ids":[%s]}',
+    '{"format":"openai_chat","messages":[{"role":"assistant","tool_calls":%s}]}',
+    '{"format":"sharegpt","messages":[{"from":"function_call","value":%s}]}',
+    '[{"type":"USER","contents":%s}]',
+    '[{"type":"TOOL_EXECUTION_RESULT","text":%s}]',
+]
+SECONDS = 5
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def _conversation(memory_id):
+    services.add(memory_id, [UserMessage("hello")])
+
+
+def send(client: Client, method: str, path: str, body: bytes, **headers: str):
+    client.raise_request_exception = False
+    return client.generic(
+        method, f"/api/v1/{path}", body, content_type="application/json", headers=headers
+    )
+
+
+@pytest.mark.parametrize(("method", "path"), ROUTES)
+@pytest.mark.parametrize("value", VALUES)
+def test_hostile_values_are_problems_wherever_they_stand(operator_client, method, path, value):
+    for place in PLACES:
+        begin = time.monotonic()
+        response = send(operator_client, method, path, (place % VALUES[value]).encode())
+        assert time.monotonic() - begin < SECONDS, place
+        assert response.status_code in (200, 201, 204, 400, 422), place
+        if response.status_code >= 400:
+            assert response["Content-Type"] == "application/problem+json", place
+            assert response.json()["detail"], place
+        else:
+            assert value == "NUL", place  # JSON escapes it in a payload; text refuses it
+
+
+@pytest.mark.parametrize(("method", "path"), ROUTES)
+@pytest.mark.parametrize("body", RAW)
+def test_what_is_no_json_is_a_problem(operator_client, method, path, body):
+    response = send(operator_client, method, path, RAW[body])
+    assert (response.status_code, response["Content-Type"]) == (400, "application/problem+json")
+
+
+@pytest.mark.parametrize(("method", "path"), ROUTES)
+def test_no_body_is_an_empty_object(operator_client, method, path):
+    status = 200 if method == "PATCH" else 422  # a change of nothing is none
+    assert send(operator_client, method, path, b"").status_code == status
+
+
+@pytest.mark.parametrize(("method", "path"), ROUTES)
+def test_packed_bodies_are_refused_unopened(operator_client, method, path):
+    bomb = gzip.compress(b"[" * 10_000_000)
+    response = send(operator_client, method, path, bomb, content_encoding="gzip")
+    assert response.status_code == 415
+    assert "gzip" in response.json()["detail"]
+
+
+@pytest.mark.parametrize(("method", "path"), ROUTES)
+def test_bodies_that_are_too_large_are_refused(operator_client, settings, method, path):
+    settings.DATA_UPLOAD_MAX_MEMORY_SIZE = 99
+    response = send(operator_client, method, path, b" " * 100)
+    assert response.status_code == 413
+    assert "99 bytes" in response.json()["detail"]
+
+
+def test_the_deepest_value_that_is_read_can_be_kept_and_shown(operator_client):
+    services.create("deep", MessageWindow(3))
+    levels = DEPTH_MAX - 3  # the body, its list and the message are levels too
+    deep = '{"a":' * levels + "1" + "}" * levels
+    body = '{"messages":[{"type":"CUSTOM","attributes":%s}]}'
+    sent = send(operator_client, "POST", "memories/deep/messages/", (body % deep).encode())
+    assert sent.status_code == 201, sent.content
+    for path in ("/api/v1/memories/deep/messages/", "/c/deep/", "/c/deep/export/?download=1"):
+        assert operator_client.get(path).status_code == 200, path
+    too_deep = (body % f'{{"a":{deep}}}').encode()
+    assert send(operator_client, "POST", "memories/deep/messages/", too_deep).status_code == 400
+
+
+def test_a_message_that_returns_with_a_lone_surrogate_is_refused(operator_client):
+    body = rb'{"messages":[{"type":"AI","text":"\ud800"}]}'
+    response = send(operator_client, "PUT", "memories/order-7741/messages/", body)
+    assert response.status_code == 422
+    assert "surrogate" in response.json()["detail"]
+
+
+def test_ids_cannot_reach_into_headers(operator_client):
+    body = rb'{"id":"a\r\nSet-Cookie: b=c","policy":{"kind":"message_window","max_messages":3}}'
+    response = send(operator_client, "POST", "memories/", body)
+    assert response.status_code == 201
+    assert response["Location"].endswith("/memories/a~0D~0ASet-Cookie~3A~20b~3Dc/")
+    name = operator_client.get("/c/a~0D~0ASet-Cookie~3A~20b~3Dc/export/?download=1")[
+        "Content-Disposition"
+    ]
+    assert "\r" not in name
+    assert "\n" not in name
+
+
+def test_words_that_read_backwards_are_kept_as_they_are(operator_client):
+    backwards = "\u202egnp.exe"
+    services.add("order-7741", [UserMessage(backwards)])
+    assert queries.said("order-7741", None)[-1] == UserMessage(backwards)
+    services.create(backwards, MessageWindow(3))
+    name = operator_client.get("/c/~E2~80~AEgnp.exe/export/?download=1")["Content-Disposition"]
+    assert name == 'attachment; filename="~E2~80~AEgnp.exe-history.json"'

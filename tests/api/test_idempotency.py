@@ -1,0 +1,195 @@
+"""The rules of draft-ietf-httpapi-idempotency-key-header, and that no crash can split them."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+
+import pytest
+from django.db import IntegrityError, connection
+from django.urls import get_resolver
+from django.utils import timezone
+from rest_framework.test import APIClient
+
+from chatmemory import queries
+from chatmemory.api.idempotency import forget_expired, read_key
+from chatmemory.api_tokens import create_token
+from chatmemory.models import IdempotentAnswer
+
+URL = "/api/v1/memories/order-7741/messages/"
+KEY = '"8e03978e-40d5-43e8-bc93-6894a57f9324"'
+
+
+def said(*words: str) -> dict:
+    return {
+        "messages": [{"role": "user", "content": word} for word in words],
+        "format": "openai_chat",
+    }
+
+
+def send(api, body, key=KEY, url=URL, method="post"):
+    return getattr(api, method)(url, body, headers={"Idempotency-Key": key})
+
+
+def test_sent_again_it_is_answered_again_and_done_once(api, memory_id):
+    first = send(api, said("one"))
+    second = send(api, said("one"))
+    assert first.status_code == second.status_code == 201
+    assert second.json() == first.json()
+    assert second["ETag"] == first["ETag"] == '"1"'
+    assert second["Idempotency-Replayed"] == "true"
+    assert "Idempotency-Replayed" not in first
+    assert queries.memory(memory_id).messages == 1
+
+
+def test_without_a_key_each_request_counts(api, memory_id):
+    api.post(URL, said("one"))
+    api.post(URL, said("one"))
+    assert queries.memory(memory_id).messages == 2
+
+
+@pytest.mark.parametrize(
+    ("url", "body", "method"),
+    [
+        (URL, said("two"), "post"),
+        (URL, said("one"), "put"),
+        ("/api/v1/memories/", said("one"), "post"),
+        (URL + "?x=1", said("one"), "post"),
+    ],
+)
+def test_the_key_of_another_request_is_refused(api, memory_id, url, body, method):
+    send(api, said("one"))
+    answer = send(api, body, url=url, method=method)
+    assert answer.status_code == 422
+    assert answer.data["type"] == "urn:chatmemory:the-idempotency-key-belongs-to-another-request"
+    assert queries.memory(memory_id).messages == 1
+
+
+def test_callers_do_not_share_keys(api, memory_id):
+    other = APIClient()
+    other.credentials(HTTP_AUTHORIZATION=f"Bearer {create_token('other')}")
+    send(api, said("one"))
+    assert "Idempotency-Replayed" not in send(other, said("two"))
+    assert queries.memory(memory_id).messages == 2
+
+
+def test_a_signed_in_reader_may_send_keys_too(operator_client, memory_id):
+    for _ in range(2):
+        operator_client.post(
+            URL, said("one"), content_type="application/json", headers={"Idempotency-Key": "k"}
+        )
+    assert queries.memory(memory_id).messages == 1
+
+
+def test_what_failed_may_be_sent_again(api, memory_id):
+    url = "/api/v1/memories/later/messages/"
+    assert send(api, said("one"), url=url).status_code == 404
+    assert send(api, {"messages": 7}).status_code == 422
+    policy = {"kind": "message_window", "max_messages": 3}
+    api.post("/api/v1/memories/", {"id": "later", "policy": policy})
+    assert send(api, said("one"), url=url).status_code == 201
+
+
+def test_a_deletion_is_answered_again(api, memory_id):
+    url = "/api/v1/memories/order-7741/"
+    assert [send(api, None, url=url, method="delete").status_code for _ in range(2)] == [204, 204]
+    assert api.delete(url).status_code == 404
+
+
+def test_a_key_is_forgotten_after_a_day(api, memory_id):
+    send(api, said("one"))
+    IdempotentAnswer.objects.update(created_at=timezone.now() - timedelta(hours=25))
+    assert "Idempotency-Replayed" not in send(api, said("one"))
+    assert IdempotentAnswer.objects.count() == 1
+    assert queries.memory(memory_id).messages == 2
+
+
+@pytest.mark.parametrize("header", ['"a"', "a", ' "a" '])
+def test_keys_may_be_quoted(header):
+    assert read_key(header) == "a"
+
+
+@pytest.mark.parametrize("header", ["", '""', '"a', "ä", "a\x7f", "x" * 256, 'a"b'])
+def test_what_is_no_key_is_refused(api, memory_id, header):
+    answer = send(api, said("one"), key=header)
+    assert answer.status_code == 400
+    assert queries.memory(memory_id).messages == 0
+
+
+NEVER_STORED = {
+    "sqlite": (
+        (
+            "CREATE TEMP TRIGGER never BEFORE INSERT ON chatmemory_idempotentanswer "
+            "BEGIN SELECT RAISE(ABORT, 'never'); END"
+        ),
+        "DROP TRIGGER never",
+    ),
+    "postgresql": (
+        "ALTER TABLE chatmemory_idempotentanswer ADD CONSTRAINT never CHECK (status < 0)",
+        "ALTER TABLE chatmemory_idempotentanswer DROP CONSTRAINT never",
+    ),
+}
+
+
+def test_the_change_and_its_answer_are_one(api, memory_id):
+    """Where the answer cannot be stored, nothing is changed."""
+    forbid, allow = NEVER_STORED[connection.vendor]
+    with connection.cursor() as cursor:
+        cursor.execute(forbid)
+        with pytest.raises(IntegrityError):
+            send(api, said("one"))
+        assert queries.memory(memory_id).messages == 0
+        cursor.execute(allow)
+    assert send(api, said("one")).status_code == 201
+
+
+def test_many_at_once_are_done_once(served):
+    served.create("at-once")
+    url = f"{served.url}/api/v1/memories/at-once/messages/"
+
+    def post(_) -> tuple[int, str]:
+        answer = served.api.post(url, json=said("one"), headers={"Idempotency-Key": KEY})
+        return answer.status_code, answer.text
+
+    with ThreadPoolExecutor(8) as threads:
+        answers = list(threads.map(post, range(24)))
+    assert {status for status, _ in answers} <= {201, 409}
+    assert len({text for status, text in answers if status == 201}) == 1
+    assert served.api.get(f"{served.url}/api/v1/memories/at-once/").json()["steps"] == 1
+
+
+def test_every_change_honours_a_key():
+    """Handlers that change something, by walking the routes of the API."""
+    views = {
+        pattern.callback.cls
+        for resolver in get_resolver().url_patterns
+        if "api" in str(resolver.pattern)
+        for inner in resolver.url_patterns
+        for pattern in getattr(inner, "url_patterns", [])
+    }
+    found = {
+        f"{view.__name__}.{method}": hasattr(getattr(view, method), "is_idempotent")
+        for view in views
+        for method in ("post", "put", "patch", "delete")
+        if hasattr(view, method)
+    }
+    assert len(found) > 7
+    assert [name for name, honours in found.items() if not honours] == ["Simulate.post"]
+
+
+@pytest.mark.parametrize("forget", [False, True])
+def test_answers_are_forgotten_in_time(api, memory_id, forget):
+    """With the next request of anybody, or all at once; never one that may still be asked for."""
+    send(api, said("one"))
+    send(api, said("two"), key="newer")
+    long_ago = timezone.now() - timedelta(hours=25)
+    IdempotentAnswer.objects.exclude(key="newer").update(created_at=long_ago)
+    if forget:
+        forget_expired()
+    else:
+        other = APIClient()
+        other.credentials(HTTP_AUTHORIZATION=f"Bearer {create_token('other')}")
+        send(other, said("three"), key="other")
+    kept = set(IdempotentAnswer.objects.values_list("key", flat=True))
+    assert kept == ({"newer"} if forget else {"newer", "other"})
+    assert send(api, said("two"), key="newer")["Idempotency-Replayed"] == "true"

@@ -1,0 +1,76 @@
+"""The server as deploy/ configures it: gunicorn with two processes, in production settings."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import select
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import uuid4
+
+from .serving import ROOT, Served
+
+SECONDS = 30
+
+
+class Deployed:
+    """Two worker processes in production settings; a TLS proxy would say X-Forwarded-Proto."""
+
+    def __init__(self, served: Served) -> None:
+        self.served = served
+        folder = Path(served.environment["CHATMEMORY_VAR"])
+        notify = f"chatmemory-{uuid4().hex}"
+        self.notices = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.notices.settimeout(SECONDS)
+        self.notices.bind(f"\0{notify}")
+        served.environment |= {
+            "CHATMEMORY_PRODUCTION": "1",
+            "CHATMEMORY_PROXY": "1",
+            "CHATMEMORY_SECRET_KEY": secrets.token_urlsafe(48),
+            "CHATMEMORY_HOSTS": "127.0.0.1",
+            "CHATMEMORY_BIND": f"127.0.0.1:{served.port}",
+            "CHATMEMORY_METRICS_DIR": str(folder / "metrics"),
+            "NOTIFY_SOCKET": f"@{notify}",
+        }
+        served.api.headers["X-Forwarded-Proto"] = "https"
+        # A request on a connection that is just being closed is refused anywhere: see the docs.
+        served.api.headers["Connection"] = "close"
+
+    def start(self) -> None:
+        command = [sys.executable, "-m", "gunicorn", "--config", "deploy/gunicorn.conf.py"]
+        self.process = subprocess.Popen(command, env=self.served.environment, cwd=ROOT)
+        self.wait_for(b"READY=1")
+
+    def wait_for(self, notice: bytes) -> None:
+        """What systemd would be told."""
+        while notice not in self.notices.recv(1024):
+            pass
+
+    def reload(self) -> None:
+        """Returns when the last worker of the old version is gone."""
+        old = [os.pidfd_open(worker) for worker in self.workers()]
+        assert old
+        self.process.send_signal(signal.SIGHUP)
+        for worker in old:
+            assert select.select([worker], [], [], SECONDS)[0], "a worker does not end"
+            os.close(worker)
+
+    def workers(self) -> list[int]:
+        main = self.process.pid
+        return list(map(int, Path(f"/proc/{main}/task/{main}/children").read_text().split()))
+
+    def stop(self) -> int:
+        """Sooner than the 25 seconds that a request under way would get."""
+        self.process.terminate()
+        return self.process.wait(15)
+
+    def stream(self, memory_id: str, after: int = 0) -> Iterator[str]:
+        url = f"{self.served.url}/c/{memory_id}/live/?after={after}"
+        with self.served.api.get(url, stream=True, timeout=SECONDS) as answer:
+            answer.raise_for_status()
+            yield from answer.iter_lines(chunk_size=1, decode_unicode=True)

@@ -1,0 +1,39 @@
+"""How long to look for trouble.
+
+Normally a few examples, the same in each run. With FUZZ_SECONDS=600 (`make fuzz`) every search goes
+on for so long, elsewhere each time; what it finds becomes a test of its own beside the code.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+
+from hypothesis import HealthCheck, Phase, settings
+
+SECONDS = float(os.environ.get("FUZZ_SECONDS", "0"))
+ROUND = 500
+
+
+def settings_of(examples: int, **options: int) -> settings:
+    searching = SECONDS > 0
+    return settings(
+        max_examples=ROUND if searching else examples,
+        derandomize=not searching,
+        database=None,
+        deadline=None,
+        phases=[Phase.generate, Phase.target, Phase.shrink],
+        suppress_health_check=list(HealthCheck),
+        **options,
+    )
+
+
+def search(test: Callable[[], object]) -> int:
+    """Run a hypothesis test once, or round after round until the time is spent; how many rounds."""
+    end = time.monotonic() + SECONDS
+    rounds = 0
+    while not rounds or time.monotonic() < end:
+        test()
+        rounds += 1
+    return rounds

@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+from django.test import Client
+
+from chatmemory import UserMessage, queries, services
+from chatmemory.core.policies import MessageWindow
+from chatmemory.formats import read_transcripts
+
+URL = "/bulk/"
+NASTY = "acme/<b>7"
+
+
+@pytest.fixture
+def three(db) -> list[str]:
+    ids = ["one", "two", NASTY]
+    for memory_id in ids:
+        services.create(memory_id, MessageWindow(2), {"kept": "yes"})
+        services.add(memory_id, [UserMessage(word) for word in "abc"])
+    return ids
+
+
+def test_the_table_offers_a_box_for_each(operator_client, three):
+    html = operator_client.get("/").content.decode()
+    assert html.count('name="id"') == 3
+    assert 'value="acme/&lt;b&gt;7"' in html
+
+
+def test_chosen_conversations_are_exported_so_that_import_reads_them(operator_client, three):
+    response = operator_client.post(URL, {"action": "export", "id": ["two", NASTY, "two"]})
+    assert "conversations.jsonl" in response["Content-Disposition"]
+    reading = read_transcripts(response.getvalue())
+    assert [each.name for each in reading.transcripts] == ["two", NASTY]
+    assert reading.transcripts[0].messages == tuple(UserMessage(word) for word in "abc")
+
+
+def test_a_label_joins_those_that_are_there(operator_client, three):
+    form = {"action": "label", "id": three[:2], "label_as_text": "team: blue", "next": "?q=o"}
+    response = operator_client.post(URL, form)
+    assert response["Location"] == "/?q=o"
+    assert queries.memory("one").labels == {"kept": "yes", "team": "blue"}
+    assert queries.memory(NASTY).labels == {"kept": "yes"}
+    assert queries.step("one", 4).step.actor == "operator"
+
+
+def test_nothing_is_deleted_before_it_is_confirmed(operator_client, three):
+    form = {"action": "delete", "id": [NASTY, "one"]}
+    page = operator_client.post(URL, form).content.decode()
+    assert "Delete 2 conversations?" in page
+    assert "6 messages and the whole ledger" in page
+    assert "acme/&lt;b&gt;7" in page
+    assert queries.overview().total == 3
+    assert operator_client.post(URL, form | {"confirmed": "1"})["Location"] == "/"
+    assert [row.memory.id for row in queries.overview().rows] == ["two"]
+
+
+def test_one_that_is_gone_already_does_not_stop_the_rest(operator_client, three):
+    form = {"action": "delete", "confirmed": "1", "id": ["one", "gone", "nul\0"]}
+    assert operator_client.post(URL, form).status_code == 302
+    assert queries.overview().total == 2
+
+
+@pytest.mark.parametrize(
+    ("form", "words"),
+    [
+        ({"action": "delete"}, "Choose at least one"),
+        ({"action": "label", "id": "one", "label_as_text": " :x"}, "name:value"),
+        ({"action": "burn", "id": "one"}, "valid choice"),
+    ],
+)
+def test_what_cannot_be_done_is_said(operator_client, three, form, words):
+    response = operator_client.post(URL, form)
+    assert response.status_code == 422
+    assert words in response.content.decode()
+
+
+def test_it_leads_nowhere_else(operator_client, three):
+    form = {"action": "label", "id": "one", "label_as_text": "a:b", "next": "//evil.example"}
+    assert operator_client.post(URL, form)["Location"] == "/"
+
+
+def test_only_posts_of_signed_in_readers_count(operator_client, three):
+    form = {"action": "delete", "confirmed": "1", "id": "one"}
+    assert operator_client.get(URL).status_code == 405
+    assert Client().post(URL, form).status_code == 302
+    assert Client(enforce_csrf_checks=True).post(URL, form).status_code == 403
+    assert queries.overview().total == 3
+
+
+def test_an_export_is_one_line_per_conversation(operator_client, three):
+    body = operator_client.post(URL, {"action": "export", "id": three}).getvalue().decode()
+    assert [json.loads(line)["id"] for line in body.splitlines()] == three

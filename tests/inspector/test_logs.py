@@ -1,0 +1,97 @@
+"""Lines that a machine can read, that belong to a request, and that quote nobody."""
+
+from __future__ import annotations
+
+import json
+import logging
+
+import pytest
+
+from inspector.logs import JsonFormatter, TextFormatter, request_id
+
+SECRET = "my card is 4111-1111-QUOKKA"
+
+
+def formatted(formatter: logging.Formatter, **extra) -> str:
+    logger = logging.getLogger("tests")
+    try:
+        try:
+            raise KeyError(SECRET)
+        except KeyError as error:
+            raise ValueError(f"cannot store {SECRET!r}") from error
+    except ValueError as error:
+        info = (type(error), error, error.__traceback__)
+        record = logger.makeRecord("tests", 30, "f", 1, "it failed", (), info, extra=extra)
+    return formatter.format(record)
+
+
+def test_a_json_line_tells_an_error_by_type_and_place_and_not_by_its_words():
+    token = request_id.set("abc")
+    try:
+        line = json.loads(formatted(JsonFormatter(), memory_id="m", steps=3, odd=object()))
+    finally:
+        request_id.reset(token)
+    errors = line.pop("error")
+    assert line.pop("time").endswith("+00:00")
+    assert line == {
+        "level": "WARNING",
+        "logger": "tests",
+        "message": "it failed",
+        "request_id": "abc",
+        "memory_id": "m",
+        "steps": 3,
+    }
+    assert [error["type"] for error in errors] == ["builtins.ValueError", "builtins.KeyError"]
+    assert errors[0]["places"][0].endswith(" formatted")
+    assert "QUOKKA" not in str(errors)
+
+
+def test_a_line_for_people_quotes_nobody_either():
+    text = formatted(TextFormatter())
+    assert "WARNING tests: it failed" in text
+    assert "builtins.ValueError" in text
+    assert "QUOKKA" not in text
+
+
+@pytest.mark.parametrize("formatter", [JsonFormatter(), TextFormatter()])
+def test_one_line_is_one_line(formatter):
+    words = f"Task exception was never retrieved\nfuture: <Task exception=KeyError({SECRET!r})>"
+    line = formatter.format(logging.makeLogRecord({"msg": words, "levelname": "ERROR"}))
+    assert "never retrieved" in line
+    assert "QUOKKA" not in line
+    assert "\n" not in line
+
+
+@pytest.fixture
+def lines(served, monkeypatch):
+    """What a server logs while it answers."""
+    served.stop()
+    monkeypatch.setitem(served.environment, "CHATMEMORY_LOG", "json")
+    with served.logging() as read:
+        served.start()
+        yield read
+
+
+def test_a_server_logs_requests_and_changes_with_one_id(served, lines):
+    served.create("logged")
+    url = f"{served.url}/api/v1/memories/logged/messages/?as={SECRET}"
+    body = {"messages": [{"role": "user", "content": SECRET}], "format": "openai_chat"}
+    answer = served.api.post(url, json=body, headers={"X-Request-ID": "from-the-proxy.1"})
+    assert answer.headers["X-Request-ID"] == "from-the-proxy.1"
+    served.api.get(url, headers={"X-Request-ID": "two\tlines"})
+    text = lines()
+    assert "QUOKKA" not in text
+    told = [json.loads(line) for line in text.splitlines()]
+    mine = [line for line in told if line["request_id"] == "from-the-proxy.1"]
+    change, request = mine
+    assert (change["logger"], change["memory_id"], change["last_step"]) == (
+        "chatmemory.audit",
+        "logged",
+        1,
+    )
+    assert change["actor"] == request["actor"] == "token:tests"
+    assert (request["route"], request["method"], request["status"]) == ("api:messages", "POST", 201)
+    assert request["milliseconds"] > 0
+    others = [line["request_id"] for line in told if line["request_id"] != "from-the-proxy.1"]
+    assert others
+    assert "two\tlines" not in others

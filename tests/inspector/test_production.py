@@ -1,0 +1,110 @@
+"""A site that others can reach: it starts safe or not at all, and guessing is slow."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from django.core.cache import cache
+from django.test import Client
+from rest_framework.settings import api_settings
+
+ROOT = Path(__file__).parents[2]
+SAFE = {
+    "CHATMEMORY_PRODUCTION": "1",
+    "CHATMEMORY_SECRET_KEY": secrets.token_urlsafe(48),
+    "CHATMEMORY_HOSTS": "memory.example.org",
+}
+
+
+def manage(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    ours = ("CHATMEMORY_", "DJANGO_ALLOW_ASYNC_UNSAFE")  # the latter is the browser tests'
+    inherited = {k: v for k, v in os.environ.items() if not k.startswith(ours)}
+    return subprocess.run(
+        [sys.executable, str(ROOT / "manage.py"), *arguments],
+        env=inherited | environment,
+        capture_output=True,
+        text=True,
+    )
+
+
+def test_djangos_own_check_finds_nothing(tmp_path):
+    found = manage(
+        "check", "--deploy", "--fail-level", "WARNING", **SAFE, CHATMEMORY_VAR=str(tmp_path)
+    )
+    assert found.returncode == 0, found.stderr
+    assert "no issues (0 silenced)" in found.stdout
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"CHATMEMORY_SECRET_KEY": ""}, "CHATMEMORY_SECRET_KEY must be a secret"),
+        ({"CHATMEMORY_SECRET_KEY": "short"}, "CHATMEMORY_SECRET_KEY must be a secret"),
+        ({"CHATMEMORY_SECRET_KEY": "a" * 60}, "CHATMEMORY_SECRET_KEY must be a secret"),
+        (
+            {"CHATMEMORY_SECRET_KEY": "django-insecure-" + secrets.token_urlsafe(48)},
+            "is an example",
+        ),
+        ({"CHATMEMORY_DEBUG": "1"}, "unset it in production"),
+        ({"CHATMEMORY_HOSTS": ""}, "CHATMEMORY_HOSTS must name the hosts"),
+        ({"CHATMEMORY_HOSTS": "a.example,*"}, "without *"),
+        ({"CHATMEMORY_HOSTS": "*.example"}, "without *"),
+        ({"CHATMEMORY_PRODUCTION": "true"}, "CHATMEMORY_PRODUCTION is 1 or 0"),
+        ({"CHATMEMORY_DEBUG": "yes"}, "CHATMEMORY_DEBUG is 1 or 0"),
+        ({"CHATMEMORY_PROXY": "on"}, "CHATMEMORY_PROXY is 1 or 0"),
+        ({"CHATMEMORY_HSTS_SECONDS": "a year"}, "CHATMEMORY_HSTS_SECONDS is a number"),
+        ({"CHATMEMORY_LOCK_SECONDS": "-1"}, "CHATMEMORY_LOCK_SECONDS is a number"),
+        ({"CHATMEMORY_API_RATE": "many"}, "CHATMEMORY_API_RATE is a rate such as 100/second"),
+        ({"CHATMEMORY_API_RATE": "0/second"}, "CHATMEMORY_API_RATE is a rate"),
+    ],
+)
+def test_it_does_not_start_unsafe(tmp_path, change, words):
+    found = manage("check", **(SAFE | change), CHATMEMORY_VAR=str(tmp_path))
+    assert found.returncode != 0
+    assert words in found.stderr
+
+
+@pytest.fixture
+def account(django_user_model):
+    return django_user_model.objects.create_user("ada", password="correct horse")
+
+
+def sign_in(password: str, username: str = "ada", **options):
+    return Client(**options).post("/sign-in/", {"username": username, "password": password})
+
+
+def test_guessing_a_password_is_slow(account, settings):
+    assert sign_in("correct horse").status_code == 302
+    for _ in range(settings.AXES_FAILURE_LIMIT - 1):
+        assert sign_in("wrong").status_code == 200
+    assert sign_in("wrong").status_code == 429
+    locked = sign_in("correct horse")
+    assert locked.status_code == 429
+    assert locked["Retry-After"] == "900"
+    assert "Wait 15 minutes" in locked.content.decode()
+    elsewhere = sign_in("correct horse", REMOTE_ADDR="192.0.2.7")
+    assert elsewhere.status_code == 302
+
+
+def test_trying_one_password_on_many_accounts_is_as_slow(account, settings):
+    for n in range(settings.AXES_FAILURE_LIMIT - 1):
+        assert sign_in("wrong", username=f"user-{n}").status_code == 200
+    assert sign_in("correct horse").status_code == 302  # which forgives nothing
+    assert sign_in("wrong", username="one more").status_code == 429
+    assert sign_in("correct horse").status_code == 429
+
+
+def test_a_runaway_client_is_slowed_down_and_others_are_not(api, operator_client, monkeypatch):
+    monkeypatch.setitem(api_settings.DEFAULT_THROTTLE_RATES, "caller", "3/minute")
+    assert [api.get("/api/v1/memories/").status_code for _ in range(4)] == [200, 200, 200, 429]
+    answer = api.get("/api/v1/memories/")
+    assert 0 < int(answer["Retry-After"]) <= 60
+    assert answer["Content-Type"] == "application/problem+json"
+    assert operator_client.get("/api/v1/memories/").status_code == 200
+    cache.clear()
+    assert api.get("/api/v1/memories/").status_code == 200

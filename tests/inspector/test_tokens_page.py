@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.contrib.auth.models import Permission
+from django.utils import timezone
+from rest_framework.test import APIClient
+
+from chatmemory.models import ApiToken
+
+FORM = {"name": "shop", "role": "viewer", "beginning": "acme/", "days": "7"}
+
+
+def bearer(secret: str) -> APIClient:
+    client = APIClient()
+    client.credentials(HTTP_AUTHORIZATION=f"Bearer {secret}")
+    return client
+
+
+@pytest.fixture
+def secret(operator_client) -> str:
+    return operator_client.post("/tokens/", FORM).context["secret"]
+
+
+def test_a_secret_is_shown_once_and_not_kept(operator_client, secret):
+    token = ApiToken.objects.get()
+    assert (token.name, token.role, token.prefix) == ("shop", "viewer", "acme/")
+    assert token.created_by == "operator"
+    assert timedelta(days=6) < token.expires_at - timezone.now() < timedelta(days=8)
+    assert secret not in operator_client.get("/tokens/").content.decode()
+    assert secret not in str(ApiToken.objects.values())
+    assert bearer(secret).get("/api/v1/memories/").status_code == 200
+
+
+def test_the_page_is_not_kept_by_the_browser(operator_client, secret):
+    assert "no-store" in operator_client.post("/tokens/", FORM | {"name": "b"})["Cache-Control"]
+
+
+def test_a_revoked_token_lets_nobody_in_and_says_so(operator_client, secret):
+    assert operator_client.get("/tokens/1/revoke/").status_code == 405
+    key = ApiToken.objects.get().pk
+    operator_client.post(f"/tokens/{key}/revoke/")
+    answer = bearer(secret).get("/api/v1/memories/")
+    assert answer.status_code == 401
+    assert "was revoked: 'shop'" in answer.data["detail"]
+    assert "revoked" in operator_client.get("/tokens/").content.decode()
+
+
+def test_an_expired_token_lets_nobody_in_and_says_so(secret):
+    ApiToken.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
+    answer = bearer(secret).get("/api/v1/memories/")
+    assert answer.status_code == 401
+    assert "has expired" in answer.data["detail"]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"name": "shop"}, "exists already"),
+        ({"name": ""}, "required"),
+        ({"name": "b", "role": "god"}, "valid choice"),
+        ({"name": "b", "days": "0"}, "greater than or equal to 1"),
+    ],
+)
+def test_what_cannot_be_made_is_said(operator_client, secret, change, words):
+    response = operator_client.post("/tokens/", FORM | change)
+    assert response.status_code == 422
+    assert words in response.content.decode()
+    assert ApiToken.objects.count() == 1
+
+
+def test_hostile_names_show_as_text(operator_client):
+    form = FORM | {"name": "<script>x</script>", "beginning": '"><img>'}
+    html = operator_client.post("/tokens/", form).content.decode()
+    assert "<script>x" not in html
+    assert "<img>" not in html
+
+
+def test_nobody_gives_a_role_above_their_own(client, django_user_model):
+    helper = django_user_model.objects.create_user("helper")
+    for name in ("view_memory", "change_memory", "add_apitoken"):
+        helper.user_permissions.add(Permission.objects.get(codename=name))
+    client.force_login(helper)
+    assert 'value="admin"' not in client.get("/tokens/").content.decode()
+    assert client.post("/tokens/", FORM | {"role": "admin"}).status_code == 422
+    assert not ApiToken.objects.exists()
+    assert client.post("/tokens/", FORM | {"role": "operator"}).status_code == 200

@@ -1,0 +1,89 @@
+"""Clients that add messages without a pause, and what must be true of what they were told."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections import Counter
+from uuid import uuid4
+
+import requests
+
+from ..serving import Served
+
+CLIENTS = 4
+IDS = ("one", "two", "three")
+
+
+class Load:
+    """Clients that add messages until told to stop, sending again what was not answered."""
+
+    def __init__(self, served: Served) -> None:
+        self.served = served
+        self.acknowledged: list[tuple[str, str, int]] = []
+        self.faults: list[str] = []
+        self.sent_again = 0
+        self.up = threading.Event()
+        self.up.set()
+        self.grew = threading.Condition()
+        self.is_over = False
+        self.threads = [threading.Thread(target=self.write, args=(n,)) for n in range(CLIENTS)]
+
+    def __enter__(self) -> Load:
+        for thread in self.threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.is_over = True
+        self.up.set()
+        for thread in self.threads:
+            thread.join()
+
+    def write(self, number: int) -> None:
+        chance, session = random.Random(number), requests.Session()
+        session.headers.update(self.served.api.headers)
+        n = 0
+        while not self.is_over:
+            n += 1
+            self.say(session, chance.choice(IDS), f"client {number}, message {n}")
+
+    def say(self, session: requests.Session, memory_id: str, text: str) -> None:
+        """Until it is acknowledged, or it is over and nobody asks any more."""
+        url = f"{self.served.url}/api/v1/memories/{memory_id}/messages/"
+        headers = {"Idempotency-Key": uuid4().hex}
+        body = {"messages": [{"role": "user", "content": text}], "format": "openai_chat"}
+        while not self.is_over:
+            self.up.wait()
+            try:
+                answer = session.post(url, json=body, headers=headers, timeout=30)
+            except requests.RequestException:
+                self.sent_again += 1
+                continue
+            if answer.status_code == 201:
+                self.note(memory_id, text, answer.json()["transitions"][0]["seq"])
+                return
+            if answer.status_code not in (409, 503):
+                self.faults.append(f"{answer.status_code} {answer.text[:300]}")
+                return
+            self.sent_again += 1
+
+    def note(self, memory_id: str, text: str, seq: int) -> None:
+        with self.grew:
+            self.acknowledged.append((memory_id, text, seq))
+            self.grew.notify_all()
+
+    def wait_for(self, more: int) -> None:
+        """Until so many more were acknowledged."""
+        with self.grew:
+            target = len(self.acknowledged) + more
+            assert self.grew.wait_for(lambda: len(self.acknowledged) >= target, timeout=120)
+
+
+def check(served: Served, load: Load) -> None:
+    assert not load.faults, load.faults[:3]
+    stored = Counter((m, text) for m in IDS for _, text in served.history(m))
+    places = {(m, text, seq) for m in IDS for seq, text in served.history(m)}
+    assert set(load.acknowledged) <= places
+    assert max(stored.values()) == 1
+    assert len(stored) == len(load.acknowledged)

@@ -1,0 +1,85 @@
+"""A PostgreSQL of its own in a temporary folder, to be killed."""
+
+from __future__ import annotations
+
+import os
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+from pathlib import Path
+
+USER = "postgres"
+
+
+def binaries() -> Path | None:
+    """Where initdb lies, on Debian or on the PATH."""
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
+    on_path = shutil.which("initdb")
+    return found[-1].parent if found else Path(on_path).parent if on_path else None
+
+
+class Cluster:
+    """Run by the account `postgres` where we are root, which PostgreSQL refuses to be."""
+
+    def __init__(self, bin: Path) -> None:
+        # Not in pytest's folder, which is closed to other accounts.
+        self.bin, self.data = bin, Path(tempfile.mkdtemp(prefix="cluster-"))
+        if os.getuid() == 0:
+            shutil.chown(self.data, USER)
+        self.port = _free_port()
+        self.run("initdb", "--auth=trust", f"--username={USER}", "--pgdata", str(self.data))
+        self.url = f"postgresql://{USER}@127.0.0.1:{self.port}/postgres"
+
+    def start(self) -> None:
+        options = f"-p {self.port} -h 127.0.0.1 -c unix_socket_directories="
+        log = str(self.data / "log")
+        self.run("pg_ctl", "start", "-w", "-D", str(self.data), "-l", log, "-o", options)
+
+    def kill(self) -> None:
+        """SIGKILL for the postmaster and for each process it started; returns when all are gone."""
+        postmaster = int((self.data / "postmaster.pid").read_text().splitlines()[0])
+        children = subprocess.run(
+            ["pgrep", "-P", str(postmaster)], capture_output=True, text=True
+        ).stdout.split()
+        ends = [end for end in map(_end_of, (postmaster, *map(int, children))) if end is not None]
+        for end in ends:
+            signal.pidfd_send_signal(end, signal.SIGKILL)
+        for end in ends:
+            select.select([end], [], [])
+            os.close(end)
+        # Its number stays taken where nobody reaps orphans, and a start would wait for it.
+        (self.data / "postmaster.pid").unlink()
+
+    def pause(self) -> None:
+        """An orderly stop; `start` goes on."""
+        self.run("pg_ctl", "stop", "-w", "-m", "fast", "-D", str(self.data))
+
+    def stop(self) -> None:
+        self.pause()
+        shutil.rmtree(self.data)
+
+    def run(self, name: str, *arguments: str) -> None:
+        as_user = ["runuser", "-u", USER, "--"] if os.getuid() == 0 else []
+        subprocess.run(
+            [*as_user, str(self.bin / name), *arguments],
+            check=True,
+            stdout=subprocess.DEVNULL,
+            cwd=self.data,
+        )
+
+
+def _end_of(process: int) -> int | None:
+    """A file descriptor that becomes readable when the process ends; None if it has."""
+    try:
+        return os.pidfd_open(process)
+    except ProcessLookupError:
+        return None
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]

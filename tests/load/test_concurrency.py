@@ -1,0 +1,63 @@
+"""Eight processes write at once: what was acknowledged is in history exactly once, in order.
+
+Policy changes, clears and sets are strewn in. `make load` writes 500 messages each, to one
+conversation and to 50; the suite, a few.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+WRITERS = 8
+EACH = int(os.environ.get("LOAD_ADDS", "20"))
+MANY = int(os.environ.get("LOAD_CONVERSATIONS", "10"))
+WORKER = Path(__file__).with_name("worker.py")
+
+
+def write_at_once(served, ids: list[str], over_rest: bool) -> list[tuple[str, str, int]]:
+    """What all writers were told is stored: conversation, text, seq."""
+    address = [served.url, served.token] if over_rest else []
+    shared = [str(EACH), ",".join(ids), *address]
+    writers = [
+        subprocess.Popen(
+            [sys.executable, str(WORKER), str(number), *shared],
+            env=served.environment | {"PYTHONPATH": str(WORKER.parents[2])},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for number in range(WRITERS)
+    ]
+    acknowledged = []
+    for writer in writers:
+        out, err = writer.communicate()
+        assert writer.returncode == 0, err
+        acknowledged += [tuple(json.loads(line)) for line in out.splitlines()]
+    return acknowledged
+
+
+@pytest.mark.parametrize("over_rest", [True, False], ids=["rest", "in-process"])
+@pytest.mark.parametrize("conversations", [1, MANY])
+def test_nothing_is_lost_doubled_or_contradicted(served, over_rest, conversations):
+    ids = [
+        f"{'rest' if over_rest else 'local'}-{n}-of-{conversations}" for n in range(conversations)
+    ]
+    for memory_id in ids:
+        served.create(memory_id, limit=20)
+    acknowledged = write_at_once(served, ids, over_rest)
+    assert len(acknowledged) == WRITERS * EACH
+    stored = {(m, text, seq) for m in ids for seq, text in served.history(m)}
+    assert stored >= set(acknowledged)
+    counts = Counter((m, text) for m, text, _ in stored if not text.startswith("set by"))
+    assert counts == Counter((m, text) for m, text, _ in acknowledged)
+    for memory_id in ids:
+        seqs = [seq for seq, _ in served.history(memory_id)]
+        assert seqs == list(range(1, len(seqs) + 1))
+    assert f"{conversations} conversations verified" in served.manage("verify_memories", *ids)

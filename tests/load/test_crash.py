@@ -1,0 +1,81 @@
+"""The server, or its PostgreSQL, is killed under load: nothing acknowledged is missing, nothing is
+half written, and a client that sends again with its idempotency key gets the first answer.
+
+`make crash` kills the server 50 times and PostgreSQL 10 times; the suite, a few.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+
+import pytest
+
+from ..serving import serving
+from .clients import IDS, Load, check
+from .cluster import Cluster, binaries
+
+SERVER_KILLS = int(os.environ.get("CRASH_SERVER", "3"))
+DATABASE_KILLS = int(os.environ.get("CRASH_DATABASE", "2"))
+
+
+def test_a_killed_server(served):
+    for memory_id in IDS:
+        served.create(memory_id, limit=10)
+    chance = random.Random(7)
+    with Load(served) as load:
+        for _ in range(SERVER_KILLS):
+            load.wait_for(chance.randint(1, 40))
+            load.up.clear()
+            served.kill()
+            assert "verified: all as the replay says" in served.manage("verify_memories", *IDS)
+            served.start()
+            load.up.set()
+        load.wait_for(20)
+    assert load.sent_again
+    check(served, load)
+
+
+@pytest.fixture
+def cluster():
+    bin = binaries()
+    if bin is None:
+        pytest.skip("no initdb: this kills a PostgreSQL of its own")
+    cluster = Cluster(bin)
+    cluster.start()
+    yield cluster
+    cluster.stop()
+
+
+def test_a_killed_postgresql(cluster, tmp_path, monkeypatch):
+    monkeypatch.setenv("DATABASE_URL", cluster.url)
+    with serving(tmp_path) as served:
+        for memory_id in IDS:
+            served.create(memory_id, limit=10)
+        chance = random.Random(7)
+        with Load(served) as load:
+            for _ in range(DATABASE_KILLS):
+                load.wait_for(chance.randint(1, 40))
+                load.up.clear()
+                cluster.kill()
+                cluster.start()
+                assert "verified: all as the replay says" in served.manage("verify_memories", *IDS)
+                load.up.set()
+            load.wait_for(20)
+        check(served, load)
+
+
+def test_the_answer_before_the_crash_comes_again(served):
+    """Acknowledged or not, a message that is stored is not stored twice."""
+    served.create("again")
+    url = f"{served.url}/api/v1/memories/again/messages/"
+    body = {"messages": [{"role": "user", "content": "once"}], "format": "openai_chat"}
+    key = {"Idempotency-Key": "a"}
+    first = served.api.post(url, json=body, headers=key)
+    served.kill()
+    served.start()
+    second = served.api.post(url, json=body, headers=key)
+    assert json.loads(second.text) == json.loads(first.text)
+    assert second.headers["Idempotency-Replayed"] == "true"
+    assert served.history("again") == [(1, "once")]

@@ -1,0 +1,85 @@
+"""Gunicorn as deploy/ configures it: a new version takes over without a refused request, and what
+is open when it stops is ended properly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import requests
+
+from ..deployed import Deployed
+from ..serving import serving
+from .clients import IDS, Load, check
+
+
+@pytest.fixture
+def deployed(tmp_path):
+    with serving(tmp_path) as served:
+        served.stop()
+        deployed = Deployed(served)
+        deployed.start()
+        yield deployed
+        if deployed.process.poll() is None:
+            deployed.stop()
+        deployed.notices.close()
+
+
+def test_a_reload_under_load_refuses_nobody(deployed):
+    served = deployed.served
+    for memory_id in IDS:
+        served.create(memory_id, limit=10)
+    with Load(served) as load:
+        for _ in range(3):
+            load.wait_for(10)
+            deployed.reload()
+        load.wait_for(10)
+    assert load.sent_again == 0
+    check(served, load)
+    assert "verified: all as the replay says" in served.manage("verify_memories", *IDS)
+
+
+def test_streams_end_properly_and_go_on_with_the_new_version(deployed):
+    served = deployed.served
+    served.create("watched")
+    stream = deployed.stream("watched")
+    assert next(stream) == "retry: 1000"
+    served.say("watched", "one")
+    assert told(stream) == 1
+    deployed.reload()
+    assert not "".join(stream)  # ended, not cut off
+    served.say("watched", "two", "three")
+    assert told(deployed.stream("watched", after=1)) == 3
+
+
+def told(stream: Iterator[str]) -> int:
+    """The next step that a stream tells."""
+    data = next(line for line in stream if line.startswith("data: "))
+    return int(data.removeprefix("data: "))
+
+
+def test_it_stops_soon_with_streams_open(deployed):
+    deployed.served.create("watched")
+    stream = deployed.stream("watched")
+    assert next(stream) == "retry: 1000"
+    assert deployed.stop() == 0
+    assert not "".join(stream)
+
+
+def test_processes_share_their_metrics(deployed):
+    served = deployed.served
+    served.create("counted")
+    for n in range(20):
+        served.say("counted", str(n))
+    for _ in range(5):  # whoever answers
+        text = served.api.get(f"{served.url}/metrics").text
+        assert "chatmemory_messages_added_total 20.0" in text
+
+
+def test_a_proxy_of_this_machine_does_not_open_the_metrics(deployed):
+    headers = {"X-Forwarded-For": "127.0.0.1"}
+    answer = requests.get(
+        f"{deployed.served.url}/metrics", headers=headers | {"X-Forwarded-Proto": "https"}
+    )
+    assert answer.status_code == 401

@@ -1,0 +1,82 @@
+"""A change that is made stays made, whatever happens to those who would be told of it."""
+
+from __future__ import annotations
+
+import logging
+
+import psycopg
+import pytest
+from django.db import connection
+
+from chatmemory import UserMessage, queries, services
+from chatmemory.core.policies import MessageWindow
+from chatmemory.signals import memory_changed
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_line_cut_between_the_commit_and_the_announcement(caplog):
+    """Found by killing PostgreSQL under load: the caller was told of an error, not of the step."""
+    if connection.vendor != "postgresql":
+        pytest.skip("SQLite has no announcements")
+    services.create("m", MessageWindow(3))
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_backend_pid()")
+        (process,) = cursor.fetchone()
+    cut = CutAfterCommit(process)
+    with connection.execute_wrapper(cut):
+        (outcome,) = services.add("m", [UserMessage("hi")])
+    assert cut.is_cut
+    assert outcome.step == 1
+    assert "on_commit" in caplog.text
+    connection.close()
+    assert queries.memory("m").steps == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_receiver_that_fails(caplog):
+    heard = []
+
+    def fail(recorded, **_):
+        raise RuntimeError("not today")
+
+    def hear(recorded, **_):
+        heard.append(recorded)
+
+    memory_changed.connect(fail)
+    memory_changed.connect(hear)
+    try:
+        services.create("m", MessageWindow(1))
+        with caplog.at_level(logging.INFO, "chatmemory.audit"):
+            services.add("m", [UserMessage("a"), UserMessage("b")], actor="ada")
+        services.add("m", [])
+    finally:
+        memory_changed.disconnect(fail)
+        memory_changed.disconnect(hear)
+    assert queries.memory("m").steps == 2
+    assert "steps 1 to 2 of 'm' by ada" in caplog.text
+    (recorded,) = heard
+    assert (recorded.memory_id, recorded.actor, recorded.said) == ("m", "ada", 2)
+    assert (recorded.steps, recorded.left) == (((1, "add"), (2, "add")), {"CAPACITY": 1})
+    assert recorded.fill == 1.0
+
+
+class CutAfterCommit:
+    """Ends this connection's backend when the announcement is about to be sent."""
+
+    def __init__(self, process: int) -> None:
+        self.process, self.is_cut = process, False
+
+    def __call__(self, execute, sql, params, many, context):
+        if "pg_notify" in sql and not self.is_cut:
+            self.is_cut = True
+            with psycopg.connect(**self.address(), autocommit=True) as other:
+                other.execute("SELECT pg_terminate_backend(%s)", [self.process])
+        return execute(sql, params, many, context)
+
+    def address(self) -> dict:
+        names = ("host", "port", "user", "dbname")
+        return {
+            name: value
+            for name, value in connection.get_connection_params().items()
+            if name in names
+        }

@@ -1,0 +1,314 @@
+"""What is erased is gone, from every table and from the bytes of the files; who did it stays."""
+
+from __future__ import annotations
+
+import logging
+import subprocess
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import connection
+from django.utils import timezone
+
+from chatmemory import (
+    AiMessage,
+    SystemMessage,
+    ToolExecutionRequest,
+    ToolExecutionResultMessage,
+    UserMessage,
+    queries,
+    services,
+)
+from chatmemory.core.exceptions import MessageNotFound, VersionConflict
+from chatmemory.core.messages import CustomMessage
+from chatmemory.core.policies import MessageWindow, TokenWindow
+from chatmemory.models import AuditEntry, IdempotentAnswer, Memory, Message, Stay, Step
+from chatmemory.verification import verify
+
+LISTING = """from chatmemory.models import Message
+print(list(Message.objects.values_list("memory_id", "text", "seq")))"""
+SECRET = "my card is 4111-1111-QUOKKA"
+SAID = [
+    SystemMessage(SECRET),
+    UserMessage(SECRET),
+    AiMessage(SECRET, (ToolExecutionRequest("1", "pay", f'{{"card": "{SECRET}"}}'),), SECRET),
+    ToolExecutionResultMessage("1", "pay", SECRET),
+    CustomMessage({"card": SECRET}),
+    SystemMessage("Be brief."),
+]
+
+
+def everything() -> str:
+    """Every value of every row of a conversation."""
+    tables = (Memory, Message, Stay, Step, AuditEntry, IdempotentAnswer)
+    return str([list(table.objects.values()) for table in tables])
+
+
+@pytest.fixture
+def secrets(db) -> str:
+    services.create("m", TokenWindow(5_000))
+    services.add("m", SAID)
+    return "m"
+
+
+def test_a_redacted_message_keeps_its_shape_and_loses_its_words(secrets):
+    before = queries.memory("m")
+    for seq in range(1, 6):
+        services.redact("m", seq, actor="ada")
+    assert "QUOKKA" not in everything()
+    assert not Memory.objects.containing("QUOKKA").exists()
+    after = queries.memory("m")
+    assert (after.window, after.said_count) == (before.window, before.said_count)
+    assert after.history_tokens == before.history_tokens
+    call = queries.message("m", 3)
+    assert call.has_calls
+    assert call.message.tool_execution_requests[0] == ToolExecutionRequest("1", "pay", "{}")
+    assert queries.message("m", 2).text == "[redacted #2]"
+    assert verify("m") is None
+
+
+def test_a_tombstone_says_who_and_when(secrets):
+    step = services.redact("m", 2, actor="ada")
+    row = queries.message("m", 2)
+    assert (row.redacted.n, row.redacted.actor) == (step.n, "ada") == (7, "ada")
+    assert queries.message("m", 1).redacted is None
+    entry = AuditEntry.objects.get()
+    assert (entry.action, entry.memory_id, entry.actor) == ("redact", "m", "ada")
+    assert entry.detail == {"seq": 2, "step": 7}
+
+
+def test_a_text_that_only_looks_redacted_is_not(secrets):
+    services.add("m", [UserMessage("[redacted #7]")])
+    assert queries.message("m", 7).redacted is None
+    assert services.redact("m", 7) is not None
+
+
+def test_twice_is_once(secrets):
+    assert services.redact("m", 2) is not None
+    assert services.redact("m", 2) is None
+    assert queries.memory("m").steps == 7
+    assert AuditEntry.objects.count() == 1
+
+
+def test_the_conversation_goes_on(secrets):
+    services.redact("m", 1)
+    services.redact("m", 6)
+    services.add("m", [SystemMessage("Be kind."), UserMessage("hello")])
+    services.change("m", policy=MessageWindow(2))
+    services.add("m", [UserMessage("again")])
+    assert verify("m") is None
+
+
+def test_a_list_with_a_tombstone_in_it_still_adds_up(secrets):
+    services.redact("m", 2)
+    before = {row.seq: row.tokens for row in queries.window("m").rows}
+    services.set_messages("m", queries.window("m").messages[:4])
+    assert {row.seq: row.tokens for row in queries.window("m").rows}.items() <= before.items()
+    services.add("m", [UserMessage("hello")])
+    assert verify("m") is None
+
+
+def test_what_is_not_there_cannot_be_redacted(secrets):
+    with pytest.raises(MessageNotFound):
+        services.redact("m", 99)
+    with pytest.raises(VersionConflict):
+        services.redact("m", 1, expected_version=3)
+
+
+def test_over_rest(api, secrets):
+    url = "/api/v1/memories/m/messages/2/"
+    answer = api.post(f"{url}redact/", headers={"If-Match": '"6"'})
+    assert answer.status_code == 200
+    assert answer.data["text"] == "[redacted #2]"
+    assert answer.data["redacted"]["actor"] == "token:tests"
+    assert api.get(url).data == answer.data
+    assert api.post(f"{url}redact/", headers={"If-Match": '"6"'}).status_code == 412
+
+
+def test_on_the_page(operator_client, secrets):
+    page = operator_client.get("/c/m/?msg=2").content.decode()
+    assert "Redact #2" in page
+    answer = operator_client.post("/c/m/redact/2/")
+    assert answer["Location"] == "/c/m/?msg=2"
+    page = operator_client.get("/c/m/?msg=2").content.decode()
+    assert "[redacted #2]" in page
+    assert "by operator" in page
+    assert "Message #2 was redacted" in operator_client.get("/c/m/?at=7").content.decode()
+
+
+def test_a_deletion_leaves_an_audit_entry_and_nothing_else(secrets):
+    services.delete("m", actor="ada")
+    (entry,) = AuditEntry.objects.all()
+    assert (entry.action, entry.memory_id, entry.actor) == ("delete", "m", "ada")
+    assert entry.detail == {"steps": 6, "messages": 6}
+    assert "QUOKKA" not in everything()
+    assert not Message.objects.exists()
+
+
+def test_log_lines_name_who_and_what_and_no_words(
+    secrets, caplog, django_capture_on_commit_callbacks
+):
+    with (
+        caplog.at_level(logging.INFO, "chatmemory.audit"),
+        django_capture_on_commit_callbacks(execute=True),
+    ):
+        services.add("m", [UserMessage(SECRET)], actor="ada")
+        services.delete("m", actor="ada")
+    added, deleted = (record for record in caplog.records if record.name == "chatmemory.audit")
+    assert (added.actor, added.memory_id, added.first_step, added.last_step) == ("ada", "m", 7, 7)
+    assert added.action == "add"
+    assert deleted.action == "delete"
+    assert "QUOKKA" not in caplog.text
+
+
+# The bytes
+
+
+def bytes_of(served) -> bytes:
+    database = Path(served.environment["DATABASE_URL"].removeprefix("sqlite:///"))
+    return b"".join(file.read_bytes() for file in database.parent.glob(f"{database.name}*"))
+
+
+@pytest.mark.parametrize("how", ["redact", "delete"])
+def test_no_byte_is_left_in_sqlites_files(served, how):
+    if not served.environment["DATABASE_URL"].startswith("sqlite"):
+        pytest.skip("PostgreSQL keeps what VACUUM and its log still hold, see docs/operations.md")
+    secret = f"{how}-4111-1111-QUOKKA"
+    served.create(how)
+    served.say(how, f"my card is {secret}", f"{secret} " * 2_000)
+    assert secret.encode() in bytes_of(served)
+    url = f"{served.url}/api/v1/memories/{how}/"
+    admin = {
+        "Authorization": f"Bearer {served.manage('create_token', how, '--role', 'admin').strip()}"
+    }
+    if how == "delete":
+        served.api.delete(url, headers=admin).raise_for_status()
+    else:
+        for seq in (1, 2):
+            served.api.post(f"{url}messages/{seq}/redact/", headers=admin).raise_for_status()
+    assert "compacted" in served.manage("compact")
+    assert secret.encode() not in bytes_of(served)
+
+
+# Purging
+
+
+@pytest.fixture
+def old(db) -> None:
+    for memory_id, days, labels in [
+        ("new", 1, {}),
+        ("old", 100, {}),
+        ("old-test", 100, {"env": "test"}),
+        ("new-test", 1, {"env": "test"}),
+    ]:
+        services.create(memory_id, MessageWindow(3), labels)
+        services.add(memory_id, [UserMessage("hi")])
+        Memory.objects.filter(pk=memory_id).update(updated_at=timezone.now() - timedelta(days=days))
+
+
+def left() -> set[str]:
+    return set(Memory.objects.values_list("pk", flat=True))
+
+
+@pytest.mark.parametrize(
+    ("options", "goes"),
+    [
+        (["--older-than", "90d"], {"old", "old-test"}),
+        (["--label", "env:test"], {"old-test", "new-test"}),
+        (["--label", "env"], {"old-test", "new-test"}),
+        (["--older-than", "90d", "--label", "env:test"], {"old-test"}),
+        (["--older-than", "200d"], set()),
+    ],
+)
+def test_purging_by_age_and_label(old, capsys, options, goes):
+    everyone = left()
+    call_command("purge_memories", *options, "--dry-run")
+    assert left() == everyone
+    said = capsys.readouterr().out
+    assert all(memory_id in said for memory_id in goes)
+    call_command("purge_memories", *options, "--yes")
+    assert left() == everyone - goes
+    assert set(AuditEntry.objects.values_list("memory_id", flat=True)) == goes
+
+
+def test_a_dry_run_names_what_would_go(old, capsys):
+    call_command("purge_memories", "--label", "env:test", "--dry-run")
+    assert "2 conversations: new-test, old-test" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("options", [[], ["--older-than", "soon"], ["--older-than", "-1d"]])
+def test_purging_asks_what_is_meant(old, options):
+    with pytest.raises(CommandError, match="older-than"):
+        call_command("purge_memories", *options, "--yes")
+    assert len(left()) == 4
+
+
+# Copies
+
+
+def test_a_copy_made_while_others_write_is_whole(served, tmp_path):
+    if not served.environment["DATABASE_URL"].startswith("sqlite"):
+        pytest.skip("PostgreSQL has pg_dump")
+    from .load.test_crash import Load  # clients that write all the time
+
+    for memory_id in ("one", "two", "three"):
+        served.create(memory_id, limit=10)
+    copy = tmp_path / "copy.sqlite3"
+    with Load(served) as load:
+        load.wait_for(30)
+        known = set(load.acknowledged)
+        assert "bytes" in served.manage("backup", str(copy))
+        load.wait_for(5)
+    restored = served.environment | {"DATABASE_URL": f"sqlite:///{copy}"}
+    original, served.environment = served.environment, restored
+    try:
+        assert "verified: all as the replay says" in served.manage("verify_memories")
+        kept = served.manage("shell", "-v", "0", "-c", LISTING)
+    finally:
+        served.environment = original
+    assert all(str(each) in kept for each in known)
+    assert copy.stat().st_mode & 0o077 == 0
+
+
+def test_a_copy_replaces_nothing_unasked(db, tmp_path):
+    if connection.vendor != "sqlite":
+        with pytest.raises(CommandError, match="pg_dump"):
+            call_command("backup", str(tmp_path / "copy"))
+        return
+    target = tmp_path / "copy.sqlite3"
+    target.write_text("precious")
+    with pytest.raises(CommandError, match="exists already"):
+        call_command("backup", str(target))
+    assert target.read_text() == "precious"
+    with pytest.raises(CommandError, match="could not be written"):
+        call_command("backup", str(tmp_path / "nowhere" / "copy"))
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_a_copy_does_not_replace_the_database_itself(served):
+    if not served.environment["DATABASE_URL"].startswith("sqlite"):
+        pytest.skip("PostgreSQL is copied by pg_dump")
+    served.create("kept")
+    file = served.environment["DATABASE_URL"].removeprefix("sqlite:///")
+    with pytest.raises(subprocess.CalledProcessError) as refused:
+        served.manage("backup", file, "--force")
+    assert "is the database itself" in refused.value.stderr
+    served.say("kept", "still here")
+
+
+def test_a_message_is_redacted_where_its_estimator_is_unknown_here(secrets):
+    Memory.objects.update(policy_estimator="custom:somebody.Elses")
+    services.redact("m", 2, actor="ada")
+    assert "QUOKKA" not in queries.message("m", 2).text
+
+
+def test_purging_leaves_what_moves_on_while_it_asks(old, monkeypatch):
+    def answer(_: str) -> str:
+        services.add("old", [UserMessage("I am back")])
+        return "yes"
+
+    monkeypatch.setattr("builtins.input", answer)
+    call_command("purge_memories", "--older-than", "30d")
+    assert left() == {"new", "new-test", "old"}

@@ -1,0 +1,94 @@
+"""Dangling tool calls and oversized messages are known at once, however the window changes."""
+
+from __future__ import annotations
+
+import pytest
+
+from chatmemory import (
+    AiMessage,
+    SystemMessage,
+    ToolExecutionRequest,
+    ToolExecutionResultMessage,
+    UserMessage,
+    queries,
+    services,
+)
+from chatmemory.core.policies import MessageWindow, TokenWindow
+from chatmemory.models import Memory
+from chatmemory.verification import verify
+
+HI = UserMessage("hi")
+
+
+def call(*ids: str) -> AiMessage:
+    return AiMessage(None, tuple(ToolExecutionRequest(id, "find", "{}") for id in ids))
+
+
+def result(id: str) -> ToolExecutionResultMessage:
+    return ToolExecutionResultMessage(id, "find", "found")
+
+
+@pytest.fixture
+def conversation(db) -> str:
+    services.create("m", MessageWindow(6))
+    yield "m"
+    assert verify("m") is None
+
+
+@pytest.mark.parametrize(
+    ("messages", "is_dangling"),
+    [
+        ([HI, call("1")], False),
+        ([HI, call("1"), result("1"), HI], False),
+        ([HI, call("1"), HI], True),
+        ([HI, call("1", "2"), result("1"), HI], True),
+        ([HI, call("1", "2"), result("1"), result("2"), HI], False),
+        ([HI, call("1"), HI, call("2"), result("2")], True),
+        ([HI, call("1"), SystemMessage("s")], True),
+        ([result("1"), HI], False),
+    ],
+)
+def test_a_call_dangles_when_something_else_follows(conversation, messages, is_dangling):
+    services.add(conversation, messages)
+    assert queries.memory(conversation).is_dangling is is_dangling
+    services.set_messages(conversation, [HI])
+    assert not queries.memory(conversation).is_dangling
+    services.set_messages(conversation, messages)
+    assert queries.memory(conversation).is_dangling is is_dangling
+
+
+def test_it_dangles_no_longer_when_it_left(conversation):
+    services.add(conversation, [HI, call("1"), HI, HI, HI, HI])
+    assert queries.memory(conversation).is_dangling
+    services.add(conversation, [HI, HI])
+    assert not queries.memory(conversation).is_dangling
+
+
+def test_clearing_ends_it(conversation):
+    services.add(conversation, [call("1"), HI])
+    services.clear_messages(conversation)
+    assert not queries.memory(conversation).is_dangling
+
+
+def test_a_list_from_the_client_is_looked_at_too(db):
+    services.update_window("bare", [HI, call("1"), HI])
+    assert queries.memory("bare").is_dangling
+    services.update_window("bare", [HI, call("1"), result("1"), HI])
+    assert not queries.memory("bare").is_dangling
+
+
+def test_a_message_too_big_is_flagged_for_a_while(db):
+    services.create("m", TokenWindow(20))
+    services.add("m", [HI, UserMessage("much too long " * 20)])
+    assert queries.memory("m").is_oversized
+    assert [row.memory.id for row in queries.overview(flagged=True).rows] == ["m"]
+    services.add("m", [HI] * 40)
+    assert not queries.memory("m").is_oversized
+    assert queries.overview(flagged=True).total == 0
+
+
+def test_a_wrong_flag_is_found_out(conversation):
+    services.add(conversation, [call("1"), HI])
+    Memory.objects.update(dangling_call=None)
+    assert "dangling_call" in str(verify(conversation))
+    Memory.objects.update(dangling_call=1)

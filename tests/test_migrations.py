@@ -1,0 +1,65 @@
+"""A database of every earlier state, with conversations in it, comes up to date and adds up."""
+
+from __future__ import annotations
+
+import pytest
+from django.db import connection
+from django.db.migrations.executor import MigrationExecutor
+
+from chatmemory import (
+    AiMessage,
+    SystemMessage,
+    ToolExecutionRequest,
+    ToolExecutionResultMessage,
+    UserMessage,
+    queries,
+    services,
+)
+from chatmemory.core.policies import MessageWindow
+from chatmemory.models import Memory
+from chatmemory.verification import verify
+
+APP = "chatmemory"
+
+
+def migrate(name: str) -> None:
+    executor = MigrationExecutor(connection)
+    executor.migrate([(APP, name)])
+
+
+def states() -> list[str]:
+    graph = MigrationExecutor(connection).loader.graph
+    (newest,) = graph.leaf_nodes(APP)
+    return [name for app, name in graph.forwards_plan(newest) if app == APP]
+
+
+def say_everything() -> None:
+    call = AiMessage(None, (ToolExecutionRequest("1", "find", "{}"),))
+    result = ToolExecutionResultMessage("1", "find", "found")
+    services.create("answered", MessageWindow(4), {"env": "test"})
+    services.add("answered", [SystemMessage("Be brief."), UserMessage("hi"), call, result])
+    services.add("answered", [UserMessage("thanks"), AiMessage("welcome")])
+    services.create("dangling", MessageWindow(4))
+    services.add("dangling", [UserMessage("hi"), call, UserMessage("hello?")])
+    services.create("waiting", MessageWindow(4))
+    services.add("waiting", [UserMessage("hi"), call])
+    services.update_window("bare", [UserMessage("a needle"), UserMessage("b")])
+
+
+@pytest.mark.django_db(transaction=True)
+def test_every_earlier_state_comes_up_to_date():
+    """The rows go back with the schema, as they would have been then, and come forward again."""
+    newest = states()[-1]
+    say_everything()
+    for name in reversed(states()[:-1]):
+        try:
+            migrate(name)
+        finally:
+            migrate(newest)
+        assert all(verify(row.pk) is None for row in Memory.objects.all()), name
+        assert queries.memory("dangling").is_dangling
+        assert not queries.memory("waiting").is_dangling
+        assert Memory.objects.get(pk="waiting").waiting_call == 2
+        assert [row.pk for row in Memory.objects.containing("needle")] == ["bare"]
+    services.add("waiting", [UserMessage("still there?")])
+    assert queries.memory("waiting").is_dangling

@@ -1,0 +1,211 @@
+"""A database that cannot work now: clear answers, no half state, and no help needed to recover."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from contextlib import contextmanager
+
+import psycopg
+import pytest
+import requests
+from django.db import DatabaseError, connection
+from django.test import Client
+from rest_framework.test import APIClient
+
+from chatmemory import UserMessage, services
+from chatmemory.api_tokens import create_token
+from chatmemory.core.policies import MessageWindow
+from chatmemory.models import Message, Stay, Step
+from chatmemory.outages import outage
+from chatmemory.verification import verify
+from tests.load.cluster import Cluster, binaries
+from tests.serving import served_by
+
+pytestmark = pytest.mark.django_db(transaction=True)
+URL = "/api/v1/memories/m/messages/"
+LONG = {"messages": [{"type": "USER", "contents": [{"type": "TEXT", "text": "x" * 200_000}]}]}
+
+
+@pytest.fixture
+def api() -> APIClient:
+    services.create("m", MessageWindow(2))
+    services.add("m", [UserMessage(word) for word in "abc"])
+    client = APIClient()
+    client.credentials(HTTP_AUTHORIZATION=f"Bearer {create_token('tests')}")
+    assert client.get("/api/v1/memories/").status_code == 200  # its last use is noted now
+    return client
+
+
+@contextmanager
+def full():
+    """No page more than there are: what SQLite says when a disk is full."""
+    with connection.cursor() as cursor:
+        cursor.execute("PRAGMA page_count")
+        (pages,) = cursor.fetchone()
+        cursor.execute(f"PRAGMA max_page_count = {pages}")
+        yield
+        cursor.execute("PRAGMA max_page_count = 1073741823")
+
+
+@contextmanager
+def read_only():
+    on, off = ("ON", "OFF")
+    setting = "PRAGMA query_only = {}"
+    if connection.vendor == "postgresql":
+        setting = "SET default_transaction_read_only = {}"
+    with connection.cursor() as cursor:
+        cursor.execute(setting.format(on))
+        yield
+        cursor.execute(setting.format(off))
+
+
+def assert_untouched() -> None:
+    assert verify("m") is None
+    assert (Message.objects.count(), Stay.objects.count(), Step.objects.count()) == (3, 3, 3)
+
+
+def assert_refused(answer, state: str) -> None:
+    assert answer.status_code == 503
+    assert answer["Content-Type"] == "application/problem+json"
+    assert answer["Retry-After"] == "2"
+    assert answer.data["title"] == f"The database is {state}"
+
+
+def test_a_full_disk(api):
+    if connection.vendor != "sqlite":
+        pytest.skip("SQLite's way of being full")
+    with full():
+        assert_refused(api.post(URL, LONG), "full")
+        assert_untouched()
+        assert api.get(URL).status_code == 200
+    assert api.post(URL, LONG).status_code == 201
+
+
+def test_a_database_that_only_reads(api, operator_client):
+    with read_only():
+        assert_refused(api.post(URL, LONG), "read-only")
+        assert_untouched()
+        assert api.get(URL).status_code == 200
+        operator_client.raise_request_exception = False
+        page = operator_client.post("/c/m/add/", {"role": "user", "text": "hello"})
+        assert page.status_code == 503
+        assert page["Retry-After"] == "2"
+        assert "The database is read-only" in page.content.decode()
+        assert Client().get("/readyz").content == b"ready, read-only\n"
+    assert Client().get("/readyz").content == b"ready\n"
+    assert api.post(URL, LONG).status_code == 201
+
+
+def test_a_database_that_is_not_migrated(api):
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE chatmemory_memory RENAME TO elsewhere")
+        try:
+            assert_refused(api.get(URL), "not migrated")
+            ready = Client().get("/readyz")
+            assert ready.status_code == 503
+            assert b"not migrated" in ready.content
+            assert Client().get("/healthz").status_code == 200
+        finally:
+            cursor.execute("ALTER TABLE elsewhere RENAME TO chatmemory_memory")
+    assert api.get(URL).status_code == 200
+
+
+@contextmanager
+def locked(served):
+    """Another process holds what the writer needs."""
+    url = served.environment["DATABASE_URL"]
+    if url.startswith("sqlite"):
+        other = sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        yield
+        other.execute("ROLLBACK")
+        other.close()
+    else:
+        with psycopg.connect(url) as other:
+            other.execute("SELECT * FROM chatmemory_memory FOR UPDATE")
+            yield
+
+
+def test_a_writer_waits_and_then_is_told_to_come_back(served, monkeypatch):
+    served.stop()
+    monkeypatch.setitem(served.environment, "CHATMEMORY_LOCK_SECONDS", "1")
+    served.start()
+    served.create("busy")
+    served.say("busy", "one")
+    body = {"messages": [{"role": "user", "content": "two"}], "format": "openai_chat"}
+    url = f"{served.url}/api/v1/memories/busy/messages/"
+    with locked(served):
+        answer = served.api.post(url, json=body)
+        assert answer.status_code == 503
+        assert answer.headers["Retry-After"] == "2"
+        assert answer.json()["title"] == "The database is busy"
+        assert served.api.get(url).status_code == 200
+    assert served.api.post(url, json=body).status_code == 201
+
+
+TWO = {"messages": [{"role": "user", "content": "two"}], "format": "openai_chat"}
+# Root, but no longer above the permissions of files
+AS_OTHERS = ["setpriv", "--bounding-set", "-dac_override", "--inh-caps", "-dac_override"]
+
+
+def test_a_file_that_may_not_be_written(tmp_path):
+    file = tmp_path / "served.sqlite3"
+    with served_by(f"sqlite:///{file}", tmp_path) as served:
+        served.stop()
+        served.start(*(AS_OTHERS if os.geteuid() == 0 else []))
+        served.create("m")
+        served.say("m", "one")
+
+        def ask() -> tuple[int, int, str]:
+            write = served.api.post(f"{served.url}/api/v1/memories/m/messages/", json=TWO)
+            read = served.api.get(f"{served.url}/api/v1/memories/m/")
+            ready = served.api.get(f"{served.url}/readyz")
+            return write.status_code, read.status_code, ready.text
+
+        file.chmod(0o444)
+        assert ask() == (503, 200, "ready, read-only\n")
+        for each in tmp_path.glob("served.sqlite3*"):  # its log, made meanwhile, is as it was
+            each.chmod(0o644)
+        assert ask() == (201, 200, "ready\n")
+        assert served.history("m") == [(1, "one"), (2, "two")]
+
+
+@pytest.mark.parametrize("statement", ["SELEC 1", "SELECT nothing()"])
+def test_a_statement_that_is_wrong_is_our_fault_and_no_outage(statement):
+    with connection.cursor() as cursor, pytest.raises(DatabaseError) as raised:
+        cursor.execute(statement)
+    assert outage(raised.value) is None
+
+
+def test_a_database_that_is_stopped_and_comes_back(tmp_path):
+    cluster_of_its_own = binaries()
+    if cluster_of_its_own is None:
+        pytest.skip("no initdb: PostgreSQL is not installed here")
+    cluster = Cluster(cluster_of_its_own)
+    cluster.start()
+    try:
+        with served_by(cluster.url, tmp_path) as served:
+            served.create("m")
+            served.say("m", "one")
+            reader = served.session()
+            cluster.pause()
+            url = f"{served.url}/api/v1/memories/m/messages/"
+            answers = [
+                served.api.get(url),
+                served.api.post(url, json={"messages": []}),
+                reader.get(f"{served.url}/c/m/"),
+                reader.get(f"{served.url}/c/m/live/"),
+                reader.get(f"{served.url}/readyz"),
+            ]
+            assert [answer.status_code for answer in answers] == [503] * 5
+            assert [answer.headers.get("Retry-After") for answer in answers] == ["2"] * 5
+            assert answers[0].json()["title"] == "The database is down"
+            assert "The database is down" in answers[2].text
+            assert requests.get(f"{served.url}/healthz").status_code == 200
+            cluster.start()
+            assert requests.get(f"{served.url}/readyz").text == "ready\n"
+            served.say("m", "two")
+            assert served.history("m") == [(1, "one"), (2, "two")]
+    finally:
+        cluster.stop()

@@ -1,0 +1,257 @@
+"""Every route, method and role: a route that is not in the table fails."""
+
+from __future__ import annotations
+
+import pytest
+from django.contrib.auth.models import Group
+from django.db import transaction
+from django.test import Client
+from django.urls import URLPattern, get_resolver, reverse
+from rest_framework.test import APIClient
+
+from chatmemory import UserMessage, services
+from chatmemory.access import GROUPS, Role
+from chatmemory.api_tokens import create_token
+from chatmemory.core.policies import MessageWindow
+
+NOBODY, NONE = "nobody", "stranger"  # not signed in; signed in, without any role
+ROLES = [NOBODY, NONE, Role.VIEWER, Role.OPERATOR, Role.ADMIN]
+ONE = {"memory_id": "m"}
+
+# route: its arguments, and for each method the least role that gets in
+PAGES = {
+    "overview": ({}, {"get": Role.VIEWER}),
+    "feed": ({}, {"get": Role.VIEWER}),
+    "live-fleet": ({}, {"get": Role.VIEWER}),
+    "bulk": ({}, {"post": Role.VIEWER}),
+    "conversation": (ONE, {"get": Role.VIEWER}),
+    "redact": (ONE | {"seq": 1}, {"post": Role.ADMIN}),
+    "live": (ONE, {"get": Role.VIEWER}),
+    "simulate": (ONE, {"post": Role.VIEWER}),
+    "add": (ONE, {"post": Role.OPERATOR}),
+    "branch": (ONE, {"post": Role.OPERATOR}),
+    "export": (ONE, {"get": Role.VIEWER}),
+    "import": ({}, {"get": Role.OPERATOR, "post": Role.OPERATOR}),
+    "demo": ({}, {"post": Role.OPERATOR}),
+    "tokens": ({}, {"get": Role.ADMIN, "post": Role.ADMIN}),
+    "revoke-token": ({"key": 1}, {"post": Role.ADMIN}),
+    "sign-in": ({}, {"get": NOBODY, "post": NOBODY}),
+    "sign-in-by-link": ({"token": "x"}, {}),
+    "sign-out": ({}, {}),  # leads to the sign-in page, whoever asks
+    "theme": ({}, {"post": NOBODY}),
+    "healthz": ({}, {"get": NOBODY}),
+    "readyz": ({}, {"get": NOBODY}),
+    "metrics": ({}, {"get": NOBODY}),  # by address or token, see test_metrics
+    "api:docs": ({}, {"get": Role.VIEWER}),
+}
+API = {
+    "api:memories": ({}, {"get": Role.VIEWER, "post": Role.OPERATOR}),
+    "api:memory": (
+        ONE,
+        {"get": Role.VIEWER, "patch": Role.OPERATOR, "delete": Role.ADMIN},
+    ),
+    "api:messages": (
+        ONE,
+        {
+            "get": Role.VIEWER,
+            "post": Role.OPERATOR,
+            "put": Role.OPERATOR,
+            "delete": Role.OPERATOR,
+        },
+    ),
+    "api:message": (ONE | {"seq": 1}, {"get": Role.VIEWER}),
+    "api:redact": (ONE | {"seq": 1}, {"post": Role.ADMIN}),
+    "api:history": (ONE, {"get": Role.VIEWER}),
+    "api:steps": (ONE, {"get": Role.VIEWER}),
+    "api:step": (ONE | {"n": 1}, {"get": Role.VIEWER}),
+    "api:simulate": (ONE, {"post": Role.VIEWER}),
+    "api:store": (
+        ONE,
+        {"get": Role.VIEWER, "put": Role.OPERATOR, "delete": Role.OPERATOR},
+    ),
+    "api:schema": ({}, {"get": Role.VIEWER}),
+}
+BODIES = {"bulk": {"action": "export", "id": "m"}}
+METHODS = ("get", "post", "put", "patch", "delete")
+
+
+def cases(table):
+    return [
+        (route, method, arguments, least)
+        for route, (arguments, methods) in table.items()
+        for method, least in methods.items()
+    ]
+
+
+def routes(patterns, namespace="") -> set[str]:
+    found: set[str] = set()
+    for pattern in patterns:
+        if isinstance(pattern, URLPattern):
+            found.add(f"{namespace}{pattern.name}")
+        elif getattr(pattern, "namespace", None) != "admin":
+            inner = f"{pattern.namespace}:" if pattern.namespace else namespace
+            found |= routes(pattern.url_patterns, inner)
+    return found
+
+
+@pytest.fixture(autouse=True)
+def _conversation(db):
+    services.create("m", MessageWindow(3))
+    services.add("m", [UserMessage("hi")])
+
+
+@pytest.fixture
+def person(django_user_model):
+    """A signed-in browser of someone with a role."""
+
+    def sign_in(role: str, **options) -> Client:
+        client = Client(**options)
+        if role != NOBODY:
+            user = django_user_model.objects.create_user(f"a {role}")
+            if role != NONE:
+                user.groups.add(Group.objects.get(name=GROUPS[role]))
+            client.force_login(user)
+        return client
+
+    return sign_in
+
+
+def gets_in(response) -> bool:
+    is_turned_away = response.status_code in (401, 403) or "/sign-in/" in response.get(
+        "Location", ""
+    )
+    return not is_turned_away
+
+
+def test_every_route_is_in_the_table():
+    assert routes(get_resolver().url_patterns) == {*PAGES, *API}
+
+
+@pytest.mark.parametrize(("route", "method", "arguments", "least"), cases(PAGES))
+def test_pages_let_in_whom_they_should(person, route, method, arguments, least):
+    url = reverse(route, kwargs=arguments)
+    for role in ROLES:
+        client = person(role)
+        with transaction.atomic():
+            response = getattr(client, method)(url, BODIES.get(route))
+            transaction.set_rollback(True)
+        assert gets_in(response) is (ROLES.index(role) >= ROLES.index(least)), role
+
+
+@pytest.mark.parametrize(("route", "method", "arguments", "least"), cases(API))
+def test_the_api_lets_in_whom_it_should(person, route, method, arguments, least):
+    url = reverse(route, kwargs=arguments)
+    for role in ROLES:
+        browser = person(role)
+        program = APIClient()
+        if role in Role.values:
+            program.credentials(HTTP_AUTHORIZATION=f"Bearer {create_token(role, role)}")
+        for client in (browser, program) if role in (*Role.values, NOBODY) else (browser,):
+            with transaction.atomic():
+                response = getattr(client, method)(url, {}, content_type="application/json")
+                transaction.set_rollback(True)
+            assert gets_in(response) is (ROLES.index(role) >= ROLES.index(least)), role
+
+
+@pytest.mark.parametrize(
+    ("route", "arguments", "least"),
+    [
+        (route, arguments, methods["get"])
+        for route, (arguments, methods) in (PAGES | API).items()
+        if "get" in methods
+    ],
+)
+@pytest.mark.parametrize("method", ["head", "options"])
+def test_asking_about_a_page_needs_what_reading_it_needs(person, route, arguments, least, method):
+    url = reverse(route, kwargs=arguments)
+    for role in ROLES:
+        response = getattr(person(role), method)(url)
+        is_in = gets_in(response) and response.status_code != 405
+        assert not is_in or ROLES.index(role) >= ROLES.index(least), role
+
+
+@pytest.mark.parametrize("route", [*PAGES, *API])
+def test_no_other_method_does_anything_for_a_viewer(person, route):
+    arguments, methods = (PAGES | API)[route]
+    client = person(Role.VIEWER)
+    others = set(METHODS) - methods.keys() - ({"get", "post"} if not methods else set())
+    for method in others:
+        response = getattr(client, method)(reverse(route, kwargs=arguments))
+        assert response.status_code in (403, 405), method
+
+
+@pytest.mark.parametrize(
+    ("action", "least"),
+    [("export", Role.VIEWER), ("label", Role.OPERATOR), ("delete", Role.ADMIN)],
+)
+def test_several_at_once_need_what_one_needs(person, action, least):
+    form = {"action": action, "id": "m", "label_as_text": "a:b", "confirmed": "1"}
+    for role in ROLES:
+        client = person(role)
+        with transaction.atomic():
+            response = client.post("/bulk/", form)
+            transaction.set_rollback(True)
+        assert gets_in(response) is (ROLES.index(role) >= ROLES.index(least)), role
+
+
+def test_the_admin_site_is_for_staff(person):
+    response = person(Role.ADMIN).get("/admin/")
+    assert response.status_code == 302
+
+
+@pytest.mark.parametrize(
+    ("role", "offers"),
+    [
+        (Role.VIEWER, set()),
+        (Role.OPERATOR, {"/c/m/add/", "/import/", 'value="label"'}),
+        (
+            Role.ADMIN,
+            {"/c/m/add/", "/import/", "/tokens/", 'value="label"', 'value="delete"'},
+        ),
+    ],
+)
+def test_pages_offer_only_what_is_allowed(person, role, offers):
+    client = person(role)
+    html = client.get("/").content.decode() + client.get("/c/m/").content.decode()
+    every = {"/c/m/add/", "/import/", "/tokens/", 'value="label"', 'value="delete"'}
+    assert {each for each in every if each in html} == offers
+
+
+# Tokens for some ids only
+
+
+@pytest.fixture
+def acme(db) -> APIClient:
+    for memory_id in ("acme/1", "ACME/2", "other"):
+        services.create(memory_id, MessageWindow(3))
+        services.add(memory_id, [UserMessage("where is my parcel?")])
+    client = APIClient()
+    secret = create_token("acme", Role.ADMIN, prefix="acme/")
+    client.credentials(HTTP_AUTHORIZATION=f"Bearer {secret}")
+    return client
+
+
+@pytest.mark.parametrize(("route", "method", "arguments", "least"), cases(API))
+@pytest.mark.parametrize("stranger", ["other", "ACME/2", "acme"])
+def test_a_token_for_some_ids_knows_no_others(acme, route, method, arguments, least, stranger):
+    if "memory_id" not in arguments:
+        return
+    url = reverse(route, kwargs=arguments | {"memory_id": stranger})
+    assert getattr(acme, method)(url, {}).status_code == 404
+    assert Client().get(url).status_code == 401
+
+
+def test_it_knows_its_own(acme):
+    assert acme.get("/api/v1/memories/acme~2F1/").status_code == 200
+
+
+@pytest.mark.parametrize("query", ["", "?search=parcel", "?ordering=id", "?search=other"])
+def test_lists_and_searches_leave_the_others_out(acme, query):
+    found = acme.get(f"/api/v1/memories/{query}").data["results"]
+    assert {row["id"] for row in found} <= {"acme/1"}
+
+
+def test_it_makes_only_its_own(acme):
+    policy = {"kind": "message_window", "max_messages": 3}
+    assert acme.post("/api/v1/memories/", {"id": "mine", "policy": policy}).status_code == 403
+    assert acme.post("/api/v1/memories/", {"id": "acme/9", "policy": policy}).status_code == 201
