@@ -17,6 +17,7 @@ class Worker(UvicornWorker):  # type: ignore[misc]
 
     CONFIG_KWARGS = {
         "lifespan": "off",
+        "ws": "none",
         "server_header": False,
         "timeout_graceful_shutdown": GRACE_SECONDS,
     }

@@ -22,7 +22,7 @@ class Load:
         self.served = served
         self.acknowledged: list[tuple[str, str, int]] = []
         self.faults: list[str] = []
-        self.sent_again = 0
+        self.sent_again: list[str] = []
         self.up = threading.Event()
         self.up.set()
         self.grew = threading.Condition()
@@ -57,8 +57,8 @@ class Load:
             self.up.wait()
             try:
                 answer = session.post(url, json=body, headers=headers, timeout=30)
-            except requests.RequestException:
-                self.sent_again += 1
+            except requests.RequestException as error:
+                self.sent_again.append(repr(error))
                 continue
             if answer.status_code == 201:
                 self.note(memory_id, text, answer.json()["transitions"][0]["seq"])
@@ -66,7 +66,7 @@ class Load:
             if answer.status_code not in (409, 503):
                 self.faults.append(f"{answer.status_code} {answer.text[:300]}")
                 return
-            self.sent_again += 1
+            self.sent_again.append(f"{answer.status_code} {answer.text[:300]}")
 
     def note(self, memory_id: str, text: str, seq: int) -> None:
         with self.grew:

@@ -39,6 +39,7 @@ class Command(BaseCommand):
                 "inspector.project.asgi:application",
                 log_level="warning",
                 lifespan="off",
+                ws="none",
                 timeout_graceful_shutdown=2,
             )
         )
