@@ -72,8 +72,17 @@ def logging_settings(style: str, tells_all: bool) -> dict[str, Any]:
 
 
 def _first_line(record: logging.LogRecord) -> str:
-    """What follows is an error's words again, as asyncio adds them, or a line that poses as one."""
-    return record.getMessage().partition("\n")[0]
+    """What follows is an error's words again, as asyncio adds them, or a line that poses as one.
+    An error within the line is told by its type.
+    """
+    words, args = str(_without_errors(record.msg)), record.args
+    if isinstance(args, tuple):
+        args = tuple(map(_without_errors, args))
+    return (words % args if args else words).partition("\n")[0]
+
+
+def _without_errors(value: object) -> object:
+    return type(value).__qualname__ if isinstance(value, BaseException) else value
 
 
 def _added(record: logging.LogRecord) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import json
 import logging
 
 import pytest
+from django.dispatch import Signal
 
 from inspector.logs import JsonFormatter, TextFormatter, request_id
 
@@ -53,7 +54,41 @@ def test_a_line_for_people_quotes_nobody_either():
     assert "QUOKKA" not in text
 
 
-@pytest.mark.parametrize("formatter", [JsonFormatter(), TextFormatter()])
+FORMATTERS = pytest.mark.parametrize("formatter", [JsonFormatter(), TextFormatter()])
+
+
+@FORMATTERS
+def test_an_error_within_a_line_is_told_by_its_type(formatter):
+    def failing(**kwargs):
+        raise ValueError(SECRET)
+
+    signal = Signal()
+    signal.connect(failing)
+    lines: list[str] = []
+    handler = logging.Handler()
+    handler.emit = lambda record: lines.append(formatter.format(record))
+    django = logging.getLogger("django.dispatch")
+    django.addHandler(handler)
+    try:
+        signal.send_robust(None)
+    finally:
+        django.removeHandler(handler)
+    assert len(lines) == 1
+    assert "send_robust() (ValueError)" in lines[0]
+    assert "QUOKKA" not in lines[0]
+
+
+@FORMATTERS
+def test_named_arguments_and_bare_errors_have_their_line(formatter):
+    args = {"count": 1, "all": 2}
+    named = logging.makeLogRecord({"msg": "%(count)d of %(all)d", "args": args})
+    assert "1 of 2" in formatter.format(named)
+    bare = formatter.format(logging.makeLogRecord({"msg": ValueError(SECRET)}))
+    assert "ValueError" in bare
+    assert "QUOKKA" not in bare
+
+
+@FORMATTERS
 def test_one_line_is_one_line(formatter):
     words = f"Task exception was never retrieved\nfuture: <Task exception=KeyError({SECRET!r})>"
     line = formatter.format(logging.makeLogRecord({"msg": words, "levelname": "ERROR"}))
