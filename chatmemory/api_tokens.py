@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from datetime import datetime, timedelta
+from datetime import timedelta
 
+from django.core.exceptions import ValidationError
 from django.utils import timezone
 
+from chatmemory import audit
 from chatmemory.access import Role
 from chatmemory.core.exceptions import ChatMemoryError
 from chatmemory.models import ApiToken
 
+DAYS_AT_MOST = 3650
 _USE_NOTED_EVERY = timedelta(minutes=1)
 
 
@@ -23,21 +26,27 @@ def create_token(
     name: str,
     role: str = Role.OPERATOR,
     prefix: str = "",
-    expires_at: datetime | None = None,
+    days: int | None = None,
     created_by: str = "",
 ) -> str:
-    """A new token's secret, which cannot be had again. Raises IntegrityError if the name is
-    taken.
+    """A new token's secret, which cannot be had again. It lets in for `days`, or for ever.
+
+    Raises ValidationError, and IntegrityError if the name is taken.
     """
+    if days is not None and not 1 <= days <= DAYS_AT_MOST:
+        raise ValidationError(f"days are 1 to {DAYS_AT_MOST}, or left out for ever")
     secret = f"cm_{secrets.token_urlsafe(32)}"
-    ApiToken.objects.create(
+    token = ApiToken(
         name=name,
         digest=digest(secret.encode()),
         role=role,
         prefix=prefix,
-        expires_at=expires_at,
+        expires_at=timezone.now() + timedelta(days=days) if days else None,
         created_by=created_by,
     )
+    token.clean_fields()
+    token.save()
+    audit.tell(f"make token {name!r}", action="make_token", actor=created_by, token=name)
     return secret
 
 
@@ -59,9 +68,12 @@ def tokens() -> list[ApiToken]:
     return list(ApiToken.objects.order_by("-created_at", "-pk"))
 
 
-def revoke_token(key: int) -> None:
+def revoke_token(key: int, actor: str = "") -> None:
     """From now on nobody gets in with it; it stays in the list. Does nothing the second time."""
-    ApiToken.objects.filter(pk=key, revoked_at=None).update(revoked_at=timezone.now())
+    token = ApiToken.objects.filter(pk=key, revoked_at=None)
+    name = token.values_list("name", flat=True).first()
+    if name is not None and token.update(revoked_at=timezone.now()):
+        audit.tell(f"revoke token {name!r}", action="revoke_token", actor=actor, token=name)
 
 
 def digest(secret: bytes) -> str:

@@ -6,14 +6,15 @@ by the connection's `transaction_mode`). Tokens are counted before the lock is t
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 
 from django.db import connection, transaction
 from django.utils import timezone
 
+from chatmemory import audit
 from chatmemory.checks import ID_LENGTH, check_client_id, check_id, check_labels, check_policy
 from chatmemory.conf import configuration
 from chatmemory.core.codec import message_to_json
@@ -45,8 +46,6 @@ from chatmemory.ledger import Said as Said
 from chatmemory.models import AuditEntry, Memory, Message, Step
 from chatmemory.signals import Recorded, memory_changed
 from chatmemory.stored import nothing_yet, read_message, stays_at
-
-audit_log = logging.getLogger("chatmemory.audit")
 
 CHANNEL = "chatmemory"
 
@@ -94,6 +93,7 @@ def create(
         stored: Memory = Memory.objects.select_for_update().get(pk=memory_id)
         if stored.created_at != created[0].created_at or stored.steps:
             raise MemoryExists(f"a conversation with the id {memory_id!r} exists already")
+        audit.tell(f"create {memory_id!r}", action="create", actor=actor, memory_id=memory_id)
     return stored
 
 
@@ -194,7 +194,7 @@ def delete(memory_id: str, *, actor: str = "", expected_version: int | None = No
     with transaction.atomic():
         memory = _lock(memory_id, expected_version)
         detail = {"steps": memory.steps, "messages": memory.messages}
-        _audit(AuditEntry.Action.DELETE, memory_id, actor, detail)
+        _note_erasure(AuditEntry.Action.DELETE, memory_id, actor, detail)
         memory.delete()
         transaction.on_commit(forget_log, robust=True)
 
@@ -213,7 +213,7 @@ def redact(
             raise MessageNotFound(f"{memory_id!r} has no message #{seq}")
         step = ledger.redact(row)
         if step is not None:
-            _audit(AuditEntry.Action.REDACT, memory_id, actor, {"seq": seq, "step": step.n})
+            _note_erasure(AuditEntry.Action.REDACT, memory_id, actor, {"seq": seq, "step": step.n})
             transaction.on_commit(forget_log, robust=True)
         return step
 
@@ -356,17 +356,28 @@ def admit_all(ledger: Ledger, said: Sequence[Said]) -> list[Outcome]:
     return outcomes
 
 
-# What is erased
+# What is noted
 
 
-def _audit(action: str, memory_id: str, actor: str, detail: dict[str, int]) -> None:
-    now = timezone.now()
+def _note_steps(done: Recorded) -> None:
+    if done.steps:
+        first, last = done.steps[0][0], done.steps[-1][0]
+        audit.tell(
+            f"steps {first} to {last} of {done.memory_id!r}",
+            action=",".join(sorted({kind for _, kind in done.steps})),
+            actor=done.actor,
+            memory_id=done.memory_id,
+            first_step=first,
+            last_step=last,
+        )
+
+
+def _note_erasure(action: str, memory_id: str, actor: str, detail: dict[str, int]) -> None:
     AuditEntry.objects.create(
-        at=now, actor=actor, action=action, memory_id=memory_id, detail=detail
+        at=timezone.now(), actor=actor, action=action, memory_id=memory_id, detail=detail
     )
-    words = f"{action} {memory_id!r} by {actor or 'nobody named'}"
-    extra = {"action": action, "memory_id": memory_id, "actor": actor, **detail}
-    transaction.on_commit(lambda: audit_log.info(words, extra=extra), robust=True)
+    words = f"{action} {memory_id!r}"
+    audit.tell(words, action=action, actor=actor, memory_id=memory_id, **detail)
 
 
 def forget_log() -> None:
@@ -399,7 +410,9 @@ def _locked(
         yield ledger
         if ledger.flush():
             done = ledger.recorded
-            transaction.on_commit(lambda: _tell(done), robust=True)
+            _note_steps(done)
+            tell = partial(memory_changed.send_robust, Memory, recorded=done)
+            transaction.on_commit(tell, robust=True)
             # The change is made: that nobody could be told of it is logged, not raised.
             transaction.on_commit(lambda: _announce(memory_id), robust=True)
 
@@ -412,23 +425,6 @@ def _lock(memory_id: str, expected_version: int | None) -> Memory:
     if expected_version is not None and memory.version != expected_version:
         raise VersionConflict(memory_id, memory.version, expected_version)
     return memory
-
-
-def _tell(done: Recorded) -> None:
-    """Who did what to which conversation, in the log and to who listens; no word of a message."""
-    if done.steps:
-        first, last = done.steps[0][0], done.steps[-1][0]
-        audit_log.info(
-            f"steps {first} to {last} of {done.memory_id!r} by {done.actor or 'nobody named'}",
-            extra={
-                "action": ",".join(sorted({kind for _, kind in done.steps})),
-                "memory_id": done.memory_id,
-                "actor": done.actor,
-                "first_step": first,
-                "last_step": last,
-            },
-        )
-    memory_changed.send_robust(Memory, recorded=done)
 
 
 def _announce(memory_id: str) -> None:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import timedelta
 from typing import Any, cast
 
 from django import forms
-from django.utils import timezone
 
 from chatmemory.access import Role, roles_within
+from chatmemory.api_tokens import DAYS_AT_MOST
 from chatmemory.checks import ID_LENGTH, is_id
 from chatmemory.core.codec import messages_from_json, messages_to_json
 from chatmemory.core.exceptions import InvalidMessage, InvalidValue
@@ -139,7 +138,7 @@ class TokenForm(forms.Form):
     name = forms.CharField(max_length=100)
     role = forms.ChoiceField(choices=(), initial=Role.OPERATOR)
     beginning = forms.CharField(required=False, max_length=ID_LENGTH, strip=False)
-    days = forms.IntegerField(required=False, min_value=1, max_value=3650)
+    days = forms.IntegerField(required=False, min_value=1, max_value=DAYS_AT_MOST)
 
     def __init__(self, giver: Any, data: Any = None) -> None:
         super().__init__(data)
@@ -149,13 +148,11 @@ class TokenForm(forms.Form):
     @property
     def wanted(self) -> dict[str, Any]:
         data = self.cleaned_data
-        days = data["days"]
-        expires_at = timezone.now() + timedelta(days=days) if days else None
         return {
             "name": data["name"],
             "role": data["role"],
             "prefix": data["beginning"],
-            "expires_at": expires_at,
+            "days": data["days"],
         }
 
 

@@ -154,9 +154,13 @@ def test_log_lines_name_who_and_what_and_no_words(
         caplog.at_level(logging.INFO, "chatmemory.audit"),
         django_capture_on_commit_callbacks(execute=True),
     ):
+        services.create("empty", None, actor="ada")
         services.add("m", [UserMessage(SECRET)], actor="ada")
         services.delete("m", actor="ada")
-    added, deleted = (record for record in caplog.records if record.name == "chatmemory.audit")
+    created, added, deleted = (
+        record for record in caplog.records if record.name == "chatmemory.audit"
+    )
+    assert (created.action, created.memory_id, created.actor) == ("create", "empty", "ada")
     assert (added.actor, added.memory_id, added.first_step, added.last_step) == ("ada", "m", 7, 7)
     assert added.action == "add"
     assert deleted.action == "delete"

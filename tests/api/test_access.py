@@ -62,6 +62,22 @@ def test_a_token_is_printed_once_and_stored_hashed(capsys):
         call_command("create_token", "my-app")
 
 
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["name", "--days", "0"], "1 to 3650"),
+        (["name", "--days", "-1"], "1 to 3650"),
+        (["name", "--days", "9999999999"], "1 to 3650"),
+        (["n" * 101], "at most 100"),
+        (["name", "--prefix", "p" * 256], "at most 255"),
+    ],
+)
+def test_a_token_that_cannot_be_is_refused(arguments, words):
+    with pytest.raises(CommandError, match=words):
+        call_command("create_token", *arguments)
+    assert not ApiToken.objects.exists()
+
+
 def test_a_wrong_method_is_a_problem(api):
     response = api.put("/api/v1/memories/", {})
     assert response.status_code == 405

@@ -16,6 +16,7 @@ LAYERS = [
         "chatmemory.conf",
         "chatmemory.access",
         "chatmemory.addresses",
+        "chatmemory.audit",
         "chatmemory.checks",
         "chatmemory.outages",
         "chatmemory.search",

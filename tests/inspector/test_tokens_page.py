@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import logging
 from datetime import timedelta
 
 import pytest
@@ -86,3 +87,22 @@ def test_nobody_gives_a_role_above_their_own(client, django_user_model):
     assert client.post("/tokens/", FORM | {"role": "admin"}).status_code == 422
     assert not ApiToken.objects.exists()
     assert client.post("/tokens/", FORM | {"role": "operator"}).status_code == 200
+
+
+def test_who_made_and_revoked_a_token_is_logged(
+    operator_client, caplog, django_capture_on_commit_callbacks
+):
+    with (
+        caplog.at_level(logging.INFO, "chatmemory.audit"),
+        django_capture_on_commit_callbacks(execute=True),
+    ):
+        secret = operator_client.post("/tokens/", FORM).context["secret"]
+        address = f"/tokens/{ApiToken.objects.get().pk}/revoke/"
+        operator_client.post(address)
+        operator_client.post(address)
+    lines = [record for record in caplog.records if record.name == "chatmemory.audit"]
+    assert [(line.action, line.token, line.actor) for line in lines] == [
+        ("make_token", "shop", "operator"),
+        ("revoke_token", "shop", "operator"),
+    ]
+    assert secret not in caplog.text

@@ -1,11 +1,10 @@
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
 
+from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import IntegrityError
-from django.utils import timezone
 
 from chatmemory.access import Role
 from chatmemory.api_tokens import create_token
@@ -21,14 +20,16 @@ class Command(BaseCommand):
         parser.add_argument("--days", type=int, help="how long it lets in; without it, for ever")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        days = options["days"]
         try:
             secret = create_token(
                 options["name"],
                 role=options["role"],
                 prefix=options["prefix"],
-                expires_at=timezone.now() + timedelta(days=days) if days else None,
+                days=options["days"],
+                created_by="create_token",
             )
+        except ValidationError as error:
+            raise CommandError("; ".join(error.messages)) from error
         except IntegrityError as error:
             raise CommandError(f"a token named {options['name']!r} exists already") from error
         self.stdout.write(secret)

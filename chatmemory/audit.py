@@ -1,0 +1,16 @@
+"""Who did what: a line of the log `chatmemory.audit` for each, without a word of a message."""
+
+from __future__ import annotations
+
+import logging
+
+from django.db import transaction
+
+_log = logging.getLogger("chatmemory.audit")
+
+
+def tell(words: str, *, action: str, actor: str, **details: str | int) -> None:
+    """Once what was done is committed. `details` are added to the line, see `inspector.logs`."""
+    line = f"{words} by {actor or 'nobody named'}"
+    extra = {"action": action, "actor": actor, **details}
+    transaction.on_commit(lambda: _log.info(line, extra=extra), robust=True)
