@@ -31,6 +31,7 @@ class ConversationPage(Moment):
     ) -> None:
         super().__init__(memory_id, at, msg, before, after, find)
         self._other = other
+        self._pages_history = before is not None or after is not None
         self.samples = queries.tape(memory_id, self.memory.steps, self.at)
 
     @cached_property
@@ -56,6 +57,13 @@ class ConversationPage(Moment):
             selected=self.msg,
             hits=self.hits,
         )
+
+    @property
+    def pane(self) -> str:
+        """The one that a phone shows first: a place in the history, an answer, or memory."""
+        if self._pages_history:
+            return "history"
+        return "why" if self.msg or self.find else "memory"
 
     # The head of the page
 

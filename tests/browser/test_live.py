@@ -17,8 +17,8 @@ def reader(browser, served):
         if message.type == "error" and not is_cut:
             faults.append(message.text)
 
-    def open_(path: str):
-        context = browser.new_context(viewport={"width": 1440, "height": 900})
+    def open_(path: str, width: int = 1440):
+        context = browser.new_context(viewport={"width": width, "height": 900})
         contexts.append(context)
         page = context.new_page()
         page.on("console", note)
@@ -109,6 +109,33 @@ def test_who_reads_further_up_stays_there(reader, served):
     expect(page.locator(".tape__step")).to_contain_text("Step 81 of 81")
     assert abs(row.bounding_box()["y"] - before) < 2
     expect(row.get_by_role("link", name="Why? #20")).to_be_focused()
+
+
+def test_a_chosen_message_does_not_pull_the_reader_back(reader, served):
+    served.create("chosen", limit=200)
+    served.say("chosen", *(f"message {n}" for n in range(80)))
+    page = reader("/c/chosen/?msg=10")
+    page.locator("[data-pane=memory]").evaluate("pane => pane.scrollTop = pane.scrollHeight")
+    expect(page.locator("[data-pane=memory] [data-seq='80']")).to_be_in_viewport()
+    served.say("chosen", "one more")
+    expect(page.locator("[data-pane=memory] [data-seq='81']")).to_be_in_viewport()
+    expect(page.locator("[data-pane=memory] [data-seq='10']")).not_to_be_in_viewport()
+
+
+def test_a_phone_stays_on_the_pane_that_is_read_and_at_its_end(reader, served):
+    served.create("phone", limit=40)
+    served.say("phone", *(f"message {n}" for n in range(40)))
+    page = reader("/c/phone/", width=390)
+    page.get_by_text("History", exact=True).first.click()
+    expect(page.locator(".pane--history [data-seq='40']")).to_be_in_viewport()
+    page.evaluate("scrollTo(0, document.documentElement.scrollHeight)")
+    served.say("phone", "one more")
+    expect(page.locator(".pane--history [data-seq='41']")).to_be_in_viewport()
+    page.evaluate("scrollTo(0, 600)")
+    served.say("phone", "and another")
+    expect(page.locator(".pane--history [data-seq='42']")).to_be_attached()
+    expect(page.locator(".pane--history")).to_be_visible()
+    assert page.evaluate("scrollY") == 600
 
 
 def test_the_feed_shows_what_leaves_anywhere(reader, served):

@@ -92,6 +92,30 @@ def test_a_phone_shows_one_pane_at_a_time(open_page):
     page.get_by_text("History", exact=True).first.click()
     expect(page.locator(".pane--history")).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    page.get_by_label("Step forward").click()
+    expect(page.locator(".tape__step")).to_contain_text("Step 44")
+    expect(page.locator(".pane--history")).to_be_visible()
+
+
+def test_a_phone_opens_what_was_asked(open_page):
+    page = open_page("/c/order-7741/?at=43", **PHONE)
+    page.get_by_text("History", exact=True).first.click()
+    page.get_by_role("searchbox", name="Does it still remember…?").fill("A-1182")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("all of it has left")).to_be_visible()
+    page.get_by_text("History", exact=True).first.click()
+    expect(page.locator(".said.is-hit").last).to_be_in_viewport()
+    page.locator(".said.is-hit .hit").last.click()
+    expect(page.get_by_role("heading", name="Why did #28 leave?")).to_be_visible()
+
+
+@pytest.mark.parametrize(
+    ("query", "pane"), [("", "memory"), ("?msg=2", "why"), ("?find=parcel", "why"), ("?before=9", "history")]
+)
+def test_a_phone_without_javascript_opens_what_was_asked(open_page, query, pane):
+    page = open_page(f"/c/order-7741/{query}", javascript=False, **PHONE)
+    for name, each in (("history", ".pane--history"), ("memory", ".pane--memory"), ("why", ".why")):
+        expect(page.locator(each)).to_be_visible(visible=name == pane)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

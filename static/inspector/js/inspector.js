@@ -7,6 +7,7 @@ import { bindKeys } from "./keys.js";
 import { bindLive } from "./live.js";
 import { bindPanes } from "./panes.js";
 import { bindPlay } from "./play.js";
+import { bindTabs } from "./tabs.js";
 import { bindTheme } from "./theme.js";
 import { bindUpload } from "./upload.js";
 
@@ -16,6 +17,7 @@ bindBulk();
 bindCopy();
 bindKeys();
 bindPanes();
+bindTabs();
 bindPlay();
 bindLive();
 bindFeed();

@@ -11,18 +11,21 @@ export function settlePanes(root) {
   }
 }
 
-// Where a pane stands: the first message in view, unless it stands at its end.
+// Where a pane stands: at the end of its list, at the first message in view, or so many pixels down.
 function place(pane) {
+  const name = pane.dataset.pane;
   const box = pane.getBoundingClientRect();
-  if (pane.scrollHeight - pane.scrollTop - box.height <= END) return null;
-  const row = [...pane.querySelectorAll("[data-seq]")].find((each) => each.getBoundingClientRect().bottom > box.top);
-  return row ? { pane: pane.dataset.pane, seq: row.dataset.seq, top: row.getBoundingClientRect().top - box.top } : null;
+  const rows = [...pane.querySelectorAll("[data-seq]")];
+  if (rows.length && pane.scrollHeight - pane.scrollTop - box.height <= END) return { name, isAtEnd: true };
+  const row = rows.find((each) => each.getBoundingClientRect().bottom > box.top);
+  return { name, seq: row?.dataset.seq, top: row ? row.getBoundingClientRect().top - box.top : pane.scrollTop };
 }
 
-function restore({ pane, seq, top }) {
-  const there = document.querySelector(`[data-pane=${pane}]`);
-  const row = there?.querySelector(`[data-seq="${seq}"]`);
-  if (row) there.scrollTop += row.getBoundingClientRect().top - there.getBoundingClientRect().top - top;
+function restore({ name, isAtEnd, seq, top }) {
+  const pane = document.querySelector(`[data-pane=${name}]`);
+  const row = pane?.querySelector(`[data-seq="${seq}"]`);
+  if (row) pane.scrollTop += row.getBoundingClientRect().top - pane.getBoundingClientRect().top - top;
+  else if (pane) pane.scrollTop = isAtEnd ? pane.scrollHeight : seq ? 0 : top;
 }
 
 // The link that has the focus, as it can be found again after a swap.
@@ -35,18 +38,18 @@ function focused() {
 }
 
 export function bindPanes() {
-  let places = [];
+  let places = null;
   let focus = null;
   document.body.addEventListener("htmx:beforeSwap", (event) => {
     const isLive = event.detail.requestConfig?.elt?.matches?.("[data-live-badge]");
-    places = isLive ? [...document.querySelectorAll("[data-pane]")].map(place).filter(Boolean) : [];
+    places = isLive ? [...document.querySelectorAll("[data-pane]")].map(place) : null;
     focus = focused();
   });
   document.body.addEventListener("htmx:afterSettle", (event) => {
-    settlePanes(event.detail.elt);
-    places.forEach(restore);
+    if (places) places.forEach(restore);
+    else settlePanes(event.detail.elt);
     if (focus && document.activeElement === document.body) document.querySelector(focus)?.focus({ preventScroll: true });
-    places = [];
+    places = null;
     focus = null;
   });
   settlePanes(document);

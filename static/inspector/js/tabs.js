@@ -1,0 +1,42 @@
+// On a phone one pane shows at a time, and the page itself scrolls. The reader's pane and place stand
+// through every swap, until something else is asked; who stands at the end goes with it.
+import { settlePanes } from "./panes.js";
+
+const END = 8;
+
+const page = () => document.querySelector("[data-conversation]");
+const panes = () => document.querySelector(".panes");
+const isOnePane = () => panes()?.querySelector(".panes__tabs").offsetHeight > 0;
+
+function stand() {
+  const { scrollTop, scrollHeight, clientHeight } = document.documentElement;
+  const isAtEnd = scrollTop > 0 && scrollHeight - scrollTop - clientHeight <= END;
+  return { asked: page().dataset.asked, tab: page().querySelector("[name=pane]:checked").id, scrollTop, isAtEnd };
+}
+
+function restore({ asked, tab, scrollTop, isAtEnd }) {
+  if (asked !== page()?.dataset.asked) return showTop();
+  document.getElementById(tab).checked = true;
+  scrollTo(0, isAtEnd ? document.documentElement.scrollHeight : scrollTop);
+}
+
+function showTop() {
+  if (panes()?.getBoundingClientRect().top < 0) panes().scrollIntoView();
+}
+
+// The history opens where it was said last, the others at their beginning.
+function open(event) {
+  if (event.target.name !== "pane") return;
+  showTop();
+  if (event.target.id === "pane-h") panes().querySelector(".pane--history [data-seq]:last-child")?.scrollIntoView({ block: "nearest" });
+  settlePanes(panes());
+}
+
+export function bindTabs() {
+  let stood = null;
+  document.body.addEventListener("htmx:beforeSwap", () => {
+    stood = isOnePane() ? stand() : null;
+  });
+  document.body.addEventListener("htmx:afterSwap", () => stood && restore(stood));
+  document.addEventListener("change", open);
+}
