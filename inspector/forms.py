@@ -40,6 +40,10 @@ LINE = re.compile(r"\s*(user|ai|system|call|result)\s*:\s?(.*)", re.IGNORECASE)
 CALL = re.compile(r"\s*([\w.-]+)\s*\((.*)\)\s*", re.DOTALL)
 
 
+def _select(**attributes: str) -> forms.Select:
+    return forms.Select(attrs={"class": "select", **attributes})
+
+
 class DraftForm(forms.Form):
     """The next message, or a script of several, behind the `drafts` of a simulation under way.
 
@@ -136,7 +140,7 @@ class TokenForm(forms.Form):
     """A new API token; without days it lets in for ever. Nobody gives a role above their own."""
 
     name = forms.CharField(max_length=100)
-    role = forms.ChoiceField(choices=(), initial=Role.OPERATOR)
+    role = forms.ChoiceField(choices=(), initial=Role.OPERATOR, widget=_select())
     beginning = forms.CharField(required=False, max_length=ID_LENGTH, strip=False)
     days = forms.IntegerField(required=False, min_value=1, max_value=DAYS_AT_MOST)
 
@@ -159,8 +163,10 @@ class TokenForm(forms.Form):
 class ExportForm(forms.Form):
     """What to take out of a conversation, as which format, at which step (without one: now)."""
 
-    format = forms.ChoiceField(choices=[(name, name) for name in FORMATS])
-    what = forms.ChoiceField(choices=[("history", "Everything said"), ("window", "The window")])
+    format = forms.ChoiceField(choices=[(name, name) for name in FORMATS], widget=_select())
+    what = forms.ChoiceField(
+        choices=[("history", "Everything said"), ("window", "The window")], widget=_select()
+    )
     at = forms.IntegerField(required=False, min_value=0, max_value=2**53)
 
 
@@ -168,8 +174,13 @@ class ImportForm(forms.Form):
     """A transcript file, and the policy under which to replay it."""
 
     file = forms.FileField()
-    format = forms.ChoiceField(choices=[("auto", "Detect"), *((name, name) for name in FORMATS)])
-    kind = forms.ChoiceField(choices=[("message_window", "Messages"), ("token_window", "Tokens")])
+    format = forms.ChoiceField(
+        choices=[("auto", "Detect"), *((name, name) for name in FORMATS)], widget=_select()
+    )
+    kind = forms.ChoiceField(
+        choices=[("message_window", "messages"), ("token_window", "tokens")],
+        widget=_select(**{"aria-label": "Unit"}),
+    )
     limit = forms.IntegerField(min_value=1, max_value=2**53, initial=20)
     begin = forms.CharField(required=False, max_length=100, strip=True)
 

@@ -14,7 +14,7 @@ from chatmemory import queries
 from chatmemory.addresses import address
 from chatmemory.core.exceptions import MemoryNotFound, StepNotFound
 from chatmemory.core.messages import ChatMessage
-from chatmemory.formats import FORMATS, render_messages
+from chatmemory.formats import render_messages
 from inspector.forms import ExportForm
 
 
@@ -36,7 +36,6 @@ def export(request: HttpRequest, memory_id: str) -> HttpResponse:
     context = {
         "memory": memory,
         "form": form,
-        "formats": FORMATS,
         "chosen": form.cleaned_data,
         "count": len(rendered.value),
         "lost": Counter(loss.what for loss in rendered.losses).most_common(),

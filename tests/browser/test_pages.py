@@ -110,7 +110,8 @@ def test_a_phone_opens_what_was_asked(open_page):
 
 
 @pytest.mark.parametrize(
-    ("query", "pane"), [("", "memory"), ("?msg=2", "why"), ("?find=parcel", "why"), ("?before=9", "history")]
+    ("query", "pane"),
+    [("", "memory"), ("?msg=2", "why"), ("?find=parcel", "why"), ("?before=9", "history")],
 )
 def test_a_phone_without_javascript_opens_what_was_asked(open_page, query, pane):
     page = open_page(f"/c/order-7741/{query}", javascript=False, **PHONE)
