@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_ROOT_USER_ACTION := ignore
 
-.PHONY: run install test fuzz load crash check format lock clean
+.PHONY: run install test fuzz load crash check format screenshots lock clean
 
 run: install
 	@$(BIN)/python manage.py migrate --verbosity 0
@@ -42,6 +42,10 @@ format: $(VENV)/installed-dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 	$(BIN)/djlint --quiet --reformat templates
+
+# The pictures of docs/, anew.
+screenshots: $(VENV)/installed-dev
+	$(BIN)/python -m docs.images.take
 
 lock: $(VENV)/installed-dev
 	for name in requirements requirements-dev; do \

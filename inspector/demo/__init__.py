@@ -36,7 +36,7 @@ def load() -> list[str]:
 
 @transaction.atomic
 def _load(demo: dict[str, Any]) -> None:
-    services.create(demo["id"], policy_from_dict(demo["policy"]), demo["labels"])
+    services.create(demo["id"], policy_from_dict(demo["policy"]), demo["labels"], ACTOR)
     for policy, turns in _scenes(demo["script"]):
         if policy:
             services.change(demo["id"], policy=policy_from_dict(policy), actor=ACTOR)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import threading
 
 import pytest
@@ -13,27 +12,19 @@ from playwright.sync_api import sync_playwright
 
 from inspector.access import operator_named, sign_in_token
 
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
+from .chromium import chromium, launch
 
 
 @pytest.fixture(scope="package")
 def browser():
     """Open for these tests only: Playwright's event loop must not outlast them."""
-    chromium = os.environ.get("CHROMIUM") or shutil.which("chromium")
-    if not chromium:
+    path = chromium()
+    if not path:
         pytest.skip("no Chromium: browser tests need Debian's chromium or CHROMIUM=/path")
     # Playwright runs an event loop in this thread; Django's ORM must not mind.
     os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
+        browser = launch(playwright, path)
         yield browser
         browser.close()
 

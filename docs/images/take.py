@@ -1,0 +1,131 @@
+"""The pictures of docs/, taken anew from a real server: `make screenshots`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import cycle, islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from tests.browser.chromium import chromium, launch
+from tests.serving import Served, served_by
+
+FOLDER = Path(__file__).parent
+DESK = {"viewport": {"width": 1440, "height": 900}}
+PHONE = {"viewport": {"width": 390, "height": 844}, "device_scale_factor": 2}
+DARK = {"color_scheme": "dark"}
+LOST_ORDER = "/c/order-7741/?at=43"
+
+# Beside the demo conversations: the limit, and how many messages are said.
+FLEET = {
+    "support-5518": ({"kind": "message_window", "max_messages": 20}, 33),
+    "onboarding-114": ({"kind": "token_window", "max_tokens": 4000}, 40),
+    "returns-2093": ({"kind": "token_window", "max_tokens": 300}, 27),
+    "order-7698": ({"kind": "token_window", "max_tokens": 1000}, 14),
+    "warranty-0391": ({"kind": "message_window", "max_messages": 20}, 40),
+    "shipping-4027": ({"kind": "token_window", "max_tokens": 250}, 36),
+}
+LINES = [
+    "It still says device offline on the second hub.",
+    "Thank you. Let me look at that for you.",
+    "The zip broke after one wash, can I still send it back?",
+    "Of course. You have thirty days, and the label is in your mail.",
+    "I attached the photos of the handle.",
+    "That should not happen. A new one leaves tomorrow.",
+    "Great, which plan includes the audit log?",
+    "Team and above. Would you like to try it for two weeks?",
+    "Here is my address again.",
+    "Merci, c’est parfait.",
+]
+DRAFTS = [
+    "Here is your mail of Friday: the parcel is on its way, and should be here tomorrow, it says.",
+    "And can I still change the address?",
+]
+OVERSIZED = "Here is the full export of my account, line by line. " * 12
+
+
+def fill(served: Served) -> None:
+    served.manage("load_demo")
+    for (memory_id, (policy, count)), first in zip(FLEET.items(), cycle(range(len(LINES)))):
+        turns = islice(cycle(LINES), first, first + count)
+        say(served, memory_id, policy, [turn(n, text) for n, text in enumerate(turns)])
+    function = {"name": "track", "arguments": '{"parcels": 4}'}
+    call = {"id": "t1", "type": "function", "function": function}
+    unanswered = [{"role": "assistant", "tool_calls": [call]}, turn(0, "Any news of the parcels?")]
+    say(served, "shipping-4027", None, unanswered)
+    small = {"kind": "token_window", "max_tokens": 60}
+    say(served, "billing-8830", small, [turn(0, OVERSIZED)])
+
+
+def turn(n: int, text: str) -> dict[str, str]:
+    return {"role": "assistant" if n % 2 else "user", "content": text}
+
+
+def say(served: Served, memory_id: str, policy: object, messages: list[object]) -> None:
+    memories = f"{served.url}/api/v1/memories/"
+    if policy:
+        served.api.post(memories, json={"id": memory_id, "policy": policy}).raise_for_status()
+    body = {"messages": messages, "format": "openai_chat"}
+    served.api.post(f"{memories}{memory_id}/messages/", json=body).raise_for_status()
+
+
+def preview(page: Page) -> None:
+    for text in DRAFTS:
+        page.get_by_role("textbox", name="Message").fill(text)
+        with page.expect_response("**/simulate/"):
+            page.get_by_role("button", name="Preview").click()
+        page.locator(".led.is-draft").filter(has_text=text[:30]).wait_for()
+
+
+def make_token(page: Page) -> None:
+    page.get_by_label("Name").fill("support-bot")
+    page.get_by_label("Only ids that begin with").fill("acme/")
+    page.get_by_label("Days that it lets in").fill("90")
+    page.get_by_role("button", name="Make a token").click()
+    page.get_by_text("Copy it now").wait_for()
+
+
+def nothing(page: Page) -> None:
+    """The page as it opens."""
+
+
+PICTURES: list[tuple[str, str, dict[str, object], Callable[[Page], None]]] = [
+    ("overview-dark", "/", DESK | DARK, nothing),
+    ("conversation", f"{LOST_ORDER}&msg=25", DESK, nothing),
+    ("conversation-dark", "/c/order-7741/?msg=40", DESK | DARK, nothing),
+    ("remembers", f"{LOST_ORDER}&find=A-1182", DESK, nothing),
+    ("simulation", "/c/order-7741/?at=42", DESK, preview),
+    ("phone", f"{LOST_ORDER}&find=A-1182", PHONE, nothing),
+    ("import", "/import/", DESK, nothing),
+    ("tokens", "/tokens/", DESK, make_token),
+]
+
+
+def take(served: Served, browser: Browser) -> None:
+    for name, path, options, do in PICTURES:
+        context = browser.new_context(**options)
+        page = context.new_page()
+        page.goto(served.sign_in_link())
+        page.goto(served.url + path)
+        page.evaluate("document.fonts.ready")
+        do(page)
+        page.mouse.move(0, 0)
+        page.screenshot(path=FOLDER / f"{name}.png", animations="disabled")
+        context.close()
+
+
+def main() -> None:
+    path = chromium()
+    if not path:
+        raise SystemExit("no Chromium: apt-get install chromium, or name one in CHROMIUM")
+    with TemporaryDirectory() as folder, sync_playwright() as playwright:
+        database = f"sqlite:///{folder}/pictures.sqlite3"
+        with served_by(database, Path(folder)) as served, launch(playwright, path) as browser:
+            fill(served)
+            take(served, browser)
+
+
+if __name__ == "__main__":
+    main()

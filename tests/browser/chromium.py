@@ -1,0 +1,26 @@
+"""The browser that the tests drive: Debian's Chromium, or the one that CHROMIUM names."""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+from playwright.sync_api import Browser, Playwright
+
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+def chromium() -> str | None:
+    return os.environ.get("CHROMIUM") or shutil.which("chromium")
+
+
+def launch(playwright: Playwright, path: str) -> Browser:
+    return playwright.chromium.launch(executable_path=path, args=FLAGS)
