@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from http import HTTPStatus
 from typing import Any
 
 from django.core.exceptions import PermissionDenied, RequestDataTooBig
@@ -101,7 +102,7 @@ def _of_drf(error: drf.APIException) -> Response:
         field, words = _first_fault(detail)
         response = _problem(422, "Invalid value", words, **({"field": field} if field else {}))
     else:
-        title = str(error.default_detail).rstrip(".")
+        title = HTTPStatus(error.status_code).phrase.capitalize()
         response = _problem(error.status_code, title, str(detail))
     if auth_header := getattr(error, "auth_header", None):
         response["WWW-Authenticate"] = auth_header

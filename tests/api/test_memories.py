@@ -50,6 +50,25 @@ def test_bad_bodies_get_problem_details_and_change_nothing(api, body, field):
     assert not queries.any_memory()
 
 
+@pytest.mark.parametrize(
+    ("method", "request_", "type_"),
+    [
+        ("PUT", {}, "method-not-allowed"),
+        ("GET", {"HTTP_ACCEPT": "text/html"}, "not-acceptable"),
+        ("POST", {"data": "x", "content_type": "text/plain"}, "unsupported-media-type"),
+    ],
+)
+def test_a_problem_has_a_type_to_be_told_by(api, method, request_, type_):
+    response = api.generic(method, URL, **request_)
+    assert response.data["type"] == f"urn:chatmemory:{type_}"
+
+
+def test_a_post_without_its_last_slash_is_sent_on_as_it_is(api):
+    response = api.post(URL.rstrip("/"), {"id": "m", "policy": WINDOW}, follow=True)
+    assert response.redirect_chain == [(URL, 308)]
+    assert response.status_code == 201
+
+
 def test_a_bad_limit_is_refused_in_langchain4js_words(api):
     body = {"id": "m", "policy": {"kind": "token_window", "max_tokens": -1}}
     assert api.post(URL, body).data["detail"] == "maxTokens must be greater than zero, but is: -1"
