@@ -90,6 +90,7 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "axes.middleware.AxesMiddleware",
+    "inspector.missing.MissingMiddleware",
 ]
 
 # At most ten wrong passwords in a quarter of an hour from one address, for one account or for many;

@@ -10,7 +10,6 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from chatmemory import queries, services
-from chatmemory.core.exceptions import MemoryNotFound, MessageNotFound, StepNotFound
 from inspector.conversation import ConversationPage
 from inspector.forms import DraftForm
 from inspector.htmx import render_page_or_fragment, searchable
@@ -29,18 +28,15 @@ def conversation(request: HttpRequest, memory_id: str) -> HttpResponse:
     """
     find = searchable(request.GET.get("find", ""))
     jump = JUMP.fullmatch(find)
-    try:
-        page = ConversationPage(
-            memory_id,
-            at=_number(request, "at"),
-            msg=int(jump[1]) if jump else _number(request, "msg"),
-            before=_number(request, "before"),
-            after=_number(request, "after"),
-            other=_number(request, "with"),
-            find="" if jump else find,
-        )
-    except (MemoryNotFound, StepNotFound, MessageNotFound) as error:
-        raise Http404(str(error)) from error
+    page = ConversationPage(
+        memory_id,
+        at=_number(request, "at"),
+        msg=int(jump[1]) if jump else _number(request, "msg"),
+        before=_number(request, "before"),
+        after=_number(request, "after"),
+        other=_number(request, "with"),
+        find="" if jump else find,
+    )
     return render_page_or_fragment(
         request,
         "inspector/conversation.html",
@@ -52,21 +48,14 @@ def conversation(request: HttpRequest, memory_id: str) -> HttpResponse:
 @require_POST
 def redact(request: HttpRequest, memory_id: str, seq: int) -> HttpResponse:
     """Take a message's words away; then the message as it stands."""
-    try:
-        services.redact(memory_id, seq, actor=request.user.get_username())
-    except (MemoryNotFound, MessageNotFound) as error:
-        raise Http404(str(error)) from error
+    services.redact(memory_id, seq, actor=request.user.get_username())
     return redirect(f"{reverse('conversation', args=[memory_id])}?msg={seq}")
 
 
 @require_safe
 def live(request: HttpRequest, memory_id: str) -> HttpResponse:
     """The stream's stand-in where no ASGI server runs: one event, and come back in a while."""
-    try:
-        step = queries.memory(memory_id).steps
-    except MemoryNotFound as error:
-        raise Http404(str(error)) from error
-    return _event(step)
+    return _event(queries.memory(memory_id).steps)
 
 
 @require_safe

@@ -12,7 +12,6 @@ from django.views.decorators.http import require_safe
 
 from chatmemory import queries
 from chatmemory.addresses import address
-from chatmemory.core.exceptions import MemoryNotFound, StepNotFound
 from chatmemory.core.messages import ChatMessage
 from chatmemory.formats import render_messages
 from inspector.forms import ExportForm
@@ -25,16 +24,12 @@ def export(request: HttpRequest, memory_id: str) -> HttpResponse:
     if not form.is_valid():
         raise Http404("there is no such export")
     format, what, at = (form.cleaned_data[name] for name in ("format", "what", "at"))
-    try:
-        read = queries.said if what == "history" else _window
-        rendered = render_messages(read(memory_id, at), format)
-        memory = queries.memory(memory_id)
-    except (MemoryNotFound, StepNotFound) as error:
-        raise Http404(str(error)) from error
+    read = queries.said if what == "history" else _window
+    rendered = render_messages(read(memory_id, at), format)
     if request.GET.get("download"):
         return _file(rendered.value, memory_id, what, at)
     context = {
-        "memory": memory,
+        "memory": queries.memory(memory_id),
         "form": form,
         "chosen": form.cleaned_data,
         "count": len(rendered.value),

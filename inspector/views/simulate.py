@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST
 
 from chatmemory import queries, services
-from chatmemory.core.exceptions import ChatMemoryError, MemoryNotFound
+from chatmemory.core.exceptions import ChatMemoryError
 from chatmemory.core.messages import ChatMessage
 from inspector.conversation import ConversationPage, SimulatedPage
 from inspector.forms import DraftForm, first_problem
@@ -18,7 +18,7 @@ from inspector.htmx import render_page_or_fragment
 @require_POST
 def simulate(request: HttpRequest, memory_id: str) -> HttpResponse:
     """The page as it would be with the drafts, or with another limit; nothing is saved."""
-    form = _form(request, memory_id)
+    form = DraftForm(request.POST)
     if not form.is_valid():
         return _refused(request, memory_id, form, first_problem(form))
     try:
@@ -32,7 +32,7 @@ def simulate(request: HttpRequest, memory_id: str) -> HttpResponse:
 @require_POST
 def add(request: HttpRequest, memory_id: str) -> HttpResponse:
     """Put the limit in force and say the drafts, for real; then the live page."""
-    form = _form(request, memory_id)
+    form = DraftForm(request.POST)
     if not form.is_valid():
         return _refused(request, memory_id, form, first_problem(form))
     actor = request.user.get_username()
@@ -47,7 +47,7 @@ def add(request: HttpRequest, memory_id: str) -> HttpResponse:
 @require_POST
 def branch(request: HttpRequest, memory_id: str) -> HttpResponse:
     """Save the simulation as a new conversation; the one it began from stays as it is."""
-    form = _form(request, memory_id)
+    form = DraftForm(request.POST)
     if not form.is_valid():
         return _refused(request, memory_id, form, first_problem(form))
     new_id = form.cleaned_data["new_id"]
@@ -64,14 +64,6 @@ def branch(request: HttpRequest, memory_id: str) -> HttpResponse:
     except ChatMemoryError as error:
         return _refused(request, memory_id, form, str(error))
     return _go(request, new_id)
-
-
-def _form(request: HttpRequest, memory_id: str) -> DraftForm:
-    try:
-        queries.memory(memory_id)
-    except MemoryNotFound as error:
-        raise Http404(str(error)) from error
-    return DraftForm(request.POST)
 
 
 def _go(request: HttpRequest, memory_id: str) -> HttpResponse:

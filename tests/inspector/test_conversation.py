@@ -142,7 +142,8 @@ def test_hostile_text_shows_as_text(operator_client, db):
 
 
 @pytest.mark.parametrize(
-    "query", ["?at=99", "?msg=99", "?at=x", "?at=-1", "?msg=9999999999999999999"]
+    "query",
+    ["?at=99", "?msg=99", "?at=x", "?at=-1", "?msg=9999999999999999999", "?with=99", "?with=x"],
 )
 def test_steps_and_messages_that_are_none_are_not_found(operator_client, support, query):
     response = operator_client.get(f"/c/support/{query}")

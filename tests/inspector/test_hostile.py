@@ -19,6 +19,7 @@ PATHS = [
     "/c/order-7741/?find=%00",
     "/c/order-7741/?find=%25",
     "/c/order-7741/?at=1&with=2",
+    "/c/order-7741/?at=1&with=999",
     "/c/order-7741/?before=0",
     "/c/order-7741/?after=999999999999999999",
     "/c/order-7741/?msg=0",
