@@ -44,8 +44,10 @@ def check_policy(policy: Policy | None) -> Policy | None:
 
 
 def check_labels(labels: Mapping[str, str]) -> dict[str, str]:
-    if not isinstance(labels, Mapping) or len(labels) > LABELS_MAX:
-        raise InvalidValue(f"labels are an object of up to {LABELS_MAX} names and strings")
+    if not isinstance(labels, Mapping):
+        raise InvalidValue("labels are an object of names and strings")
+    if len(labels) > LABELS_MAX:
+        raise InvalidValue(f"a conversation has up to {LABELS_MAX} labels, not {len(labels)}")
     for name, value in labels.items():
         if not isinstance(name, str) or not isinstance(value, str):
             raise InvalidValue(f"label {name!r} must be a string, but is: {value!r}")

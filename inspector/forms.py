@@ -131,7 +131,7 @@ class BulkForm(forms.Form):
         data = super().clean() or {}
         if not self.ids:
             raise forms.ValidationError("Choose at least one conversation.")
-        if data.get("action") == "label" and not self.label[0]:
+        if not self.errors and data["action"] == "label" and not self.label[0]:
             raise forms.ValidationError("A label is written as name:value.")
         return data
 

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
-from django.http import HttpRequest, HttpResponseBase, StreamingHttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_POST
 
 from chatmemory import queries, services
 from chatmemory.access import ERASE, READ, WRITE
+from chatmemory.core.exceptions import InvalidValue, MemoryNotFound
 from chatmemory.formats import render_messages
 from inspector.forms import BulkForm, first_problem
 
@@ -25,9 +27,7 @@ def bulk(request: HttpRequest) -> HttpResponseBase:
     """What the overview's checkboxes name; nothing chosen goes back to where it was asked."""
     form = BulkForm(request.POST)
     if not form.is_valid():
-        return render(
-            request, "inspector/bulk_refused.html", {"problem": first_problem(form)}, status=422
-        )
+        return _refused(request, first_problem(form))
     if not request.user.has_perm(NEEDS[form.cleaned_data["action"]]):
         raise PermissionDenied
     chosen = queries.memories(form.ids)  # another reader may have deleted some meanwhile
@@ -42,8 +42,16 @@ def bulk(request: HttpRequest) -> HttpResponseBase:
             _delete([row.id for row in chosen], actor)
         case "label":
             name, value = form.label
-            services.label([row.id for row in chosen], name, value, actor)
+            try:
+                services.label([row.id for row in chosen], name, value, actor)
+            except InvalidValue as error:
+                return _refused(request, str(error))
     return redirect(reverse("overview") + form.back)
+
+
+def _refused(request: HttpRequest, problem: str) -> HttpResponse:
+    context = {"problem": problem}
+    return render(request, "inspector/bulk_refused.html", context, status=422)
 
 
 def _delete(memory_ids: Sequence[str], actor: str) -> None:
@@ -61,5 +69,6 @@ def _export(memory_ids: Sequence[str]) -> StreamingHttpResponse:
 
 def _lines(memory_ids: Sequence[str]) -> Iterator[str]:
     for memory_id in memory_ids:
-        messages = render_messages(queries.said(memory_id), "langchain4j").value
-        yield json.dumps({"id": memory_id, "messages": messages}, ensure_ascii=False) + "\n"
+        with suppress(MemoryNotFound):  # deleted while the others were written
+            messages = render_messages(queries.said(memory_id), "langchain4j").value
+            yield json.dumps({"id": memory_id, "messages": messages}, ensure_ascii=False) + "\n"

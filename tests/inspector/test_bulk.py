@@ -6,6 +6,7 @@ import pytest
 from django.test import Client
 
 from chatmemory import UserMessage, queries, services
+from chatmemory.checks import LABELS_MAX
 from chatmemory.core.policies import MessageWindow
 from chatmemory.formats import read_transcripts
 
@@ -67,6 +68,7 @@ def test_one_that_is_gone_already_does_not_stop_the_rest(operator_client, three)
     [
         ({"action": "delete"}, "Choose at least one"),
         ({"action": "label", "id": "one", "label_as_text": " :x"}, "name:value"),
+        ({"action": "label", "id": "one", "label_as_text": "a:\0"}, "Null characters"),
         ({"action": "burn", "id": "one"}, "valid choice"),
     ],
 )
@@ -74,6 +76,15 @@ def test_what_cannot_be_done_is_said(operator_client, three, form, words):
     response = operator_client.post(URL, form)
     assert response.status_code == 422
     assert words in response.content.decode()
+
+
+def test_one_label_too_many_is_refused_for_all(operator_client, three):
+    services.change("two", labels={f"label {n}": "" for n in range(LABELS_MAX)})
+    form = {"action": "label", "id": ["one", "two"], "label_as_text": "team:blue"}
+    response = operator_client.post(URL, form)
+    assert response.status_code == 422
+    assert f"up to {LABELS_MAX} labels" in response.content.decode()
+    assert "team" not in queries.memory("one").labels
 
 
 def test_it_leads_nowhere_else(operator_client, three):

@@ -1,0 +1,114 @@
+"""Whatever an address or a form holds: a page, a refusal, or a 404; and the ledger stays whole."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chatmemory.core.codec import messages_to_json
+from chatmemory.core.messages import AiMessage, UserMessage
+from chatmemory.formats import FORMATS
+from chatmemory.verification import verify
+from inspector import demo
+
+from .budget import search, settings_of
+
+KNOWN = ["order-7741", "classroom", "lisbon-guide"]
+
+odd = st.sampled_from(["", "x", "-1", "0", "9" * 18, "9" * 40, "1e3", "٣", "1.5", " 7 "])
+numbers = st.integers(0, 70).map(str) | odd
+words = st.one_of(
+    st.sampled_from(["A-1182", "#26", "#999", "%", "_", "\0", "'", '"', "\\", "(", "user: a"]),
+    st.text(max_size=20),
+)
+ids = st.sampled_from([*KNOWN, "nobody"])
+names = st.sampled_from(["activity", "said", "forgotten", "messages", "tokens", "flagged"]) | words
+formats = st.sampled_from([*FORMATS, "auto"]) | words
+drafts = st.one_of(
+    words,
+    st.lists(
+        st.builds(UserMessage, st.text(max_size=9)) | st.builds(AiMessage, words), max_size=3
+    ).map(messages_to_json),
+)
+turns = st.lists(
+    st.fixed_dictionaries({"role": st.sampled_from(["user", "system", "tool"]), "content": words}),
+    max_size=3,
+)
+files = st.one_of(turns.map(json.dumps), words).map(str.encode) | st.binary(max_size=30)
+
+
+def some(**fields: st.SearchStrategy[object]) -> st.SearchStrategy[dict[str, object]]:
+    """Any of the fields."""
+    return st.fixed_dictionaries({}, optional=fields)
+
+
+def to(path: str, method: str, **fields: st.SearchStrategy[object]):
+    return st.tuples(st.just(method), ids.map(path.format), some(**fields))
+
+
+composed = {
+    "role": st.sampled_from(["user", "ai", "result", "system", "script"]) | words,
+    "text": words,
+    "limit": numbers,
+    "drafts": drafts,
+    "at": numbers,
+    "new_id": ids | words,
+}
+moment = dict.fromkeys(["at", "msg", "before", "after", "with"], numbers)
+listed = dict.fromkeys(["sort", "active", "kind", "flagged", "older", "newer"], names)
+
+requests = st.one_of(
+    to("/", "get", q=words, **listed),
+    to("/feed/", "get", seen=numbers),
+    to("/c/{}/", "get", find=words, **moment),
+    to("/c/{}/export/", "get", format=formats, what=words, at=numbers, download=words),
+    to("/c/{}/simulate/", "post", **composed),
+    to("/c/{}/add/", "post", **composed),
+    to("/c/{}/branch/", "post", **composed),
+    to(
+        "/bulk/",
+        "post",
+        action=st.sampled_from(["export", "label", "delete"]) | words,
+        id=st.lists(ids | words, max_size=3),
+        label_as_text=words | st.just("a:b"),
+        next=words,
+    ),
+    to(
+        "/tokens/",
+        "post",
+        name=words,
+        role=st.sampled_from(["viewer", "operator", "admin"]) | words,
+        beginning=words,
+        days=numbers,
+    ),
+    to(
+        "/import/",
+        "post",
+        file=files.map(lambda content: SimpleUploadedFile("a.json", content)),
+        format=formats,
+        kind=st.sampled_from(["message_window", "token_window"]) | words,
+        limit=numbers,
+        begin=words,
+    ),
+)
+
+
+@pytest.mark.django_db
+def test_no_request_breaks_a_page(operator_client):
+    demo.load()
+
+    @settings_of(150)
+    @given(requests, st.booleans())
+    def ask(request, by_htmx):
+        method, path, fields = request
+        headers = {"hx-request": "true"} if by_htmx else {}
+        answer = getattr(operator_client, method)(path, fields, headers=headers)
+        assert answer.status_code in (200, 302, 400, 404, 422)
+        answer.close()
+
+    search(ask)
+    assert [memory_id for memory_id in KNOWN if verify(memory_id)] == []
