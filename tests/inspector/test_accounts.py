@@ -100,6 +100,11 @@ def test_the_theme_is_kept_in_a_cookie(operator_client):
     assert b"data-theme=" not in operator_client.get("/").content
 
 
+@pytest.mark.parametrize("target", ["x", "overview", "/\n", "?", "."])
+def test_the_theme_form_takes_any_other_address(target):
+    assert Client().post("/theme/", {"next": target}).status_code == 302
+
+
 @pytest.mark.parametrize("target", ["https://example.org/", "//example.org", "javascript:alert(1)"])
 def test_the_theme_form_redirects_nowhere_else(operator_client, target):
     response = operator_client.post("/theme/", {"theme": "dark", "next": target})
