@@ -34,7 +34,7 @@ def create_token(
     Raises ValidationError, and IntegrityError if the name is taken.
     """
     if days is not None and not 1 <= days <= DAYS_AT_MOST:
-        raise ValidationError(f"days are 1 to {DAYS_AT_MOST}, or left out for ever")
+        raise ValidationError({"days": f"1 to {DAYS_AT_MOST}, or left out for ever."})
     secret = f"cm_{secrets.token_urlsafe(32)}"
     token = ApiToken(
         name=name,

@@ -17,16 +17,21 @@ writes = permission_required(WRITE, raise_exception=True)
 erases = permission_required(ERASE, raise_exception=True)
 gives_tokens = permission_required(GIVE_TOKENS, raise_exception=True)
 
+OPERATOR = "operator"
 LOOPBACK = ("127.0.0.1", "::1")
 LINK_SECONDS = 15 * 60
 _SALT = "inspector.access.sign_in_link"
 
 
 def operator_named(username: str) -> User:
-    """The operator of this machine, made on first use; it has no password."""
+    """An account; the operator of this machine is made on first use, without a password.
+
+    Raises User.DoesNotExist for any other name that nobody has.
+    """
     users = get_user_model().objects
-    user = users.filter(username=username).first()
-    return user or users.create_superuser(username)
+    if username == OPERATOR and not users.filter(username=username).exists():
+        return users.create_superuser(username)
+    return users.get(username=username)
 
 
 def sign_in_token(user: User) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import subprocess
 from datetime import timedelta
+from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -316,3 +317,10 @@ def test_purging_leaves_what_moves_on_while_it_asks(old, monkeypatch):
     monkeypatch.setattr("builtins.input", answer)
     call_command("purge_memories", "--older-than", "30d")
     assert left() == {"new", "new-test", "old"}
+
+
+def test_a_purge_that_nobody_can_agree_to_deletes_nothing(secrets, monkeypatch):
+    monkeypatch.setattr("sys.stdin", StringIO())
+    with pytest.raises(CommandError, match="give --yes"):
+        call_command("purge_memories", "--older-than", "0d")
+    assert Memory.objects.exists()

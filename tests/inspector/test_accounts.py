@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 import requests
-from django.core.management import call_command
+from django.core.management import CommandError, call_command
 from django.test import Client
 from django.utils import timezone
 
@@ -52,6 +52,19 @@ def test_the_command_prints_a_link_that_works(capsys):
     url = capsys.readouterr().out.strip()
     assert url.startswith("http://127.0.0.1:8123/")
     assert Client().get(url.partition(":8123")[2]).status_code == 302
+
+
+def test_no_link_makes_an_account_by_a_slip(django_user_model):
+    with pytest.raises(CommandError, match="no account is named 'oparator'"):
+        call_command("sign_in_link", username="oparator")
+    assert not django_user_model.objects.exists()
+
+
+@pytest.mark.parametrize("port", ["0", "-1", "65536", "9" * 30, "80x"])
+@pytest.mark.parametrize("command", ["sign_in_link", "serve"])
+def test_no_port_breaks_a_command(command, port):
+    with pytest.raises(CommandError, match="a port is a number from 1 to 65535"):
+        call_command(command, "--port", port)
 
 
 def test_a_link_works_for_15_minutes(monkeypatch):

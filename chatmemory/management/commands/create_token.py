@@ -29,7 +29,8 @@ class Command(BaseCommand):
                 created_by="create_token",
             )
         except ValidationError as error:
-            raise CommandError("; ".join(error.messages)) from error
+            words = [f"{name}: {' '.join(said)}" for name, said in error.message_dict.items()]
+            raise CommandError("; ".join(words)) from error
         except IntegrityError as error:
             raise CommandError(f"a token named {options['name']!r} exists already") from error
         self.stdout.write(secret)

@@ -33,10 +33,16 @@ class Command(BaseCommand):
         self.stdout.write(f"{len(ids):,} conversations: {', '.join(ids[:SHOWN])}{more}")
         if options["dry_run"] or not ids:
             return
-        if not options["yes"] and input("Delete them? Type yes: ") != "yes":
-            raise CommandError("nothing was deleted")
+        if not options["yes"] and not self.is_agreed():
+            raise CommandError("nothing was deleted: type yes, or give --yes")
         deleted = sum(self.delete(memory_id, found) for memory_id in ids)
         self.stdout.write(f"{deleted:,} deleted")
+
+    def is_agreed(self) -> bool:
+        try:
+            return input("Delete them? Type yes: ") == "yes"
+        except EOFError:  # nobody is there to ask
+            return False
 
     def chosen(self, older_than: str | None, label: str | None) -> MemoryQuerySet:
         if not older_than and not label:

@@ -8,7 +8,8 @@ import uvicorn
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import connection
 
-from inspector.management.commands.sign_in_link import sign_in_link
+from inspector.access import OPERATOR
+from inspector.management.commands.sign_in_link import port_number, sign_in_link
 from inspector.project.server import Server
 
 HOST = "127.0.0.1"
@@ -29,7 +30,7 @@ class Command(BaseCommand):
     help = "Serve the inspector and the API on this machine, and print a link that signs in."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--port", type=int, default=8000)
+        parser.add_argument("--port", type=port_number, default=8000)
 
     def handle(self, *args: Any, **options: Any) -> None:
         port = options["port"]
@@ -44,7 +45,7 @@ class Command(BaseCommand):
             )
         )
         server.announcement = (
-            f"\nMemory inspector: {sign_in_link('operator', port)}\n"
+            f"\nMemory inspector: {sign_in_link(OPERATOR, port)}\n"
             "The link signs you in once; manage.py sign_in_link prints another. Ctrl-C stops.\n"
         )
         connection.close()  # each request opens its own
