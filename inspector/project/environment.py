@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from django.core.exceptions import ImproperlyConfigured
 
+DATABASE_URL = re.compile(r"(sqlite|postgres|postgresql)://.+")
 RATE = re.compile(r"[1-9]\d{0,8}/(second|minute|hour|day)")
 
 
@@ -39,4 +40,12 @@ def rate(environment: Mapping[str, str], name: str, default: str) -> str:
     value = environment.get(name) or default
     if not RATE.fullmatch(value):
         raise ImproperlyConfigured(f"{name} is a rate such as 100/second, but is: {value!r}")
+    return value
+
+
+def database_url(environment: Mapping[str, str], name: str, default: str) -> str:
+    """Where the database is. A password in it is not repeated."""
+    value = environment.get(name) or default
+    if not DATABASE_URL.fullmatch(value):
+        raise ImproperlyConfigured(f"{name} must begin with sqlite:/// or postgresql://")
     return value

@@ -136,7 +136,8 @@ LOCK_SECONDS = environment.seconds(os.environ, "CHATMEMORY_LOCK_SECONDS", 20)
 
 
 def _database() -> dict[str, Any]:
-    url = os.environ.get("DATABASE_URL") or f"sqlite:///{VAR / 'chatmemory.sqlite3'}"
+    file = f"sqlite:///{VAR / 'chatmemory.sqlite3'}"
+    url = environment.database_url(os.environ, "DATABASE_URL", default=file)
     database: dict[str, Any] = dict(dj_database_url.parse(url))
     if database["ENGINE"].endswith("sqlite3"):
         Path(database["NAME"]).parent.mkdir(parents=True, exist_ok=True)
@@ -150,7 +151,8 @@ def _database() -> dict[str, Any]:
     else:
         database["CONN_MAX_AGE"] = 60
         database["CONN_HEALTH_CHECKS"] = True
-        database.setdefault("OPTIONS", {})["options"] = f"-c lock_timeout={LOCK_SECONDS}s"
+        options = database.setdefault("OPTIONS", {})
+        options["options"] = f"{options.get('options', '')} -c lock_timeout={LOCK_SECONDS}s".strip()
     return database
 
 

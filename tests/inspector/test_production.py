@@ -59,6 +59,8 @@ def test_djangos_own_check_finds_nothing(tmp_path):
         ({"CHATMEMORY_PROXY": "on"}, "CHATMEMORY_PROXY is 1 or 0"),
         ({"CHATMEMORY_HSTS_SECONDS": "a year"}, "CHATMEMORY_HSTS_SECONDS is a number"),
         ({"CHATMEMORY_LOCK_SECONDS": "-1"}, "CHATMEMORY_LOCK_SECONDS is a number"),
+        ({"DATABASE_URL": "mysql://x/y"}, "DATABASE_URL must begin with sqlite"),
+        ({"DATABASE_URL": "var/db.sqlite3"}, "DATABASE_URL must begin with sqlite"),
         ({"CHATMEMORY_API_RATE": "many"}, "CHATMEMORY_API_RATE is a rate such as 100/second"),
         ({"CHATMEMORY_API_RATE": "0/second"}, "CHATMEMORY_API_RATE is a rate"),
     ],
