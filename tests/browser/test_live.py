@@ -5,6 +5,9 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
+# What a browser and htmx write to the console when a connection is cut or refused.
+CUT = ["net::ERR_", "status of 503", "Error Code 503", "htmx:sendError", "htmx:afterRequest"]
+
 
 @pytest.fixture
 def reader(browser, served):
@@ -13,7 +16,7 @@ def reader(browser, served):
     faults: list[str] = []
 
     def note(message) -> None:
-        is_cut = "net::ERR_" in message.text or "status of 503" in message.text
+        is_cut = any(words in message.text for words in CUT)
         if message.type == "error" and not is_cut:
             faults.append(message.text)
 
@@ -207,3 +210,59 @@ def test_a_lost_connection_is_shown_and_made_good(reader, served):
     served.say("lost", "two")
     expect(page.locator(".tape__step")).to_contain_text("Step 2 of 2", timeout=15_000)
     expect(page.get_by_text("live", exact=True)).to_be_visible()
+
+
+@pytest.mark.parametrize("status", [0, 503])
+def test_a_step_that_cannot_be_loaded_is_said_and_tried_again(reader, served, status):
+    name = f"fails-{status}"
+    served.create(name)
+    served.say(name, "one", "two", "three")
+    page = reader(f"/c/{name}/?at=3")
+    asked = f"**/c/{name}/?at=2*"
+    page.route(asked, lambda route: route.fulfill(status=status) if status else route.abort())
+    page.get_by_label("Step back").click()
+    note = page.get_by_role("alert")
+    expect(note).to_contain_text("Not loaded. The")
+    expect(page.locator(".tape__step")).to_contain_text("Step 3 of 3")
+    page.unroute(asked)
+    note.get_by_role("button", name="Try again").click()
+    expect(page.locator(".tape__step")).to_contain_text("Step 2 of 3")
+    expect(note).to_be_hidden()
+    assert page.url.endswith("?at=2")
+
+
+def test_what_takes_long_is_marked_busy_and_stays_readable(reader, served):
+    served.create("slow")
+    served.say("slow", "one", "two")
+    page = reader("/c/slow/?at=2")
+    held = []
+    page.route("**/c/slow/?at=1*", lambda route: held.append(route))
+    page.get_by_label("Step back").click()
+    expect(page.locator(".panes")).to_have_attribute("aria-busy", "true")
+    expect(page.locator(".pane--memory").get_by_text("two")).to_be_visible()
+    held[0].continue_()
+    expect(page.locator(".tape__step")).to_contain_text("Step 1 of 2")
+    expect(page.locator(".panes")).not_to_have_attribute("aria-busy", "true")
+
+
+def test_an_add_that_fails_keeps_the_text_and_offers_no_second_one(reader, served):
+    served.create("unsent")
+    served.say("unsent", "one")
+    page = reader("/c/unsent/")
+    page.route("**/add/", lambda route: route.abort())
+    page.get_by_role("textbox", name="Message").fill("two")
+    page.get_by_role("button", name="Add").click()
+    expect(page.get_by_role("alert")).to_contain_text("look before you send it again")
+    expect(page.get_by_role("button", name="Try again")).to_be_hidden()
+    expect(page.get_by_role("textbox", name="Message")).to_have_value("two")
+
+
+def test_who_is_signed_out_meanwhile_comes_back_to_the_page(reader, served):
+    served.create("expired")
+    served.say("expired", "one", "two")
+    page = reader("/c/expired/?at=2")
+    expect(page.get_by_text("live", exact=True)).to_be_visible()
+    page.context.clear_cookies()
+    page.get_by_label("Step back").click()
+    page.wait_for_url("**/sign-in/?next=/c/expired/%3Fat%3D2")
+    expect(page.get_by_role("button", name="Sign in")).to_be_visible()

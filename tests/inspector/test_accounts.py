@@ -84,6 +84,14 @@ def test_a_forged_link_is_refused_with_a_way_on():
     assert b"manage.py sign_in_link" in response.content
 
 
+def test_a_part_of_a_page_leads_to_the_sign_in_page_and_back():
+    headers = {"HX-Request": "true", "HX-Current-URL": "http://testserver/c/order-7741/?at=2"}
+    response = Client().get("/c/order-7741/?at=3", headers=headers)
+    assert response["HX-Redirect"] == "/sign-in/?next=/c/order-7741/%3Fat%3D2"
+    assert response.content == b""
+    assert "Location" not in response
+
+
 @pytest.mark.parametrize("path", ["/", "/c/order-7741/", "/api/docs/", "/admin/"])
 def test_signed_out_readers_get_the_sign_in_page_only(path):
     response = Client().get(path)

@@ -1,0 +1,42 @@
+// What cannot be loaded or done is said on a note; the page stays as it is. Live pages and the feed
+// catch up by themselves.
+import { pause } from "./play.js";
+
+const REASONS = {
+  0: "The server cannot be reached.",
+  403: "That is not yours to do, or this page is out of date: load it again.",
+  404: "It is not there any more.",
+  429: "Too much was asked at once.",
+  503: "The database cannot work right now.",
+};
+let again = null;
+
+const note = () => document.querySelector("[data-fault]");
+
+function words(status, isRead) {
+  const reason = REASONS[status] ?? "The server failed, and its log says how.";
+  if (isRead) return `Not loaded. ${reason} You still see what was here.`;
+  return status ? `Not done. ${reason}` : `${reason} What you sent may have arrived: look before you send it again.`;
+}
+
+function tell({ detail: { xhr, target, requestConfig, pathInfo } }) {
+  if (requestConfig.elt.matches("[data-live-badge]") || target.matches("[data-feed]")) return;
+  const isRead = requestConfig.verb === "get";
+  const button = note().querySelector("button");
+  again = { path: pathInfo.finalRequestPath, target };
+  pause();
+  note().querySelector("span").textContent = words(xhr.status, isRead);
+  button.hidden = !isRead;
+  note().hidden = false;
+}
+
+function retry() {
+  htmx.ajax("GET", again.path, { source: again.target, target: again.target, swap: "outerHTML" });
+}
+
+export function bindFaults() {
+  document.body.addEventListener("htmx:responseError", tell);
+  document.body.addEventListener("htmx:sendError", tell);
+  document.body.addEventListener("htmx:afterSwap", () => (note().hidden = true));
+  note().querySelector("button").addEventListener("click", retry);
+}
