@@ -231,6 +231,17 @@ def test_a_step_that_cannot_be_loaded_is_said_and_tried_again(reader, served, st
     assert page.url.endswith("?at=2")
 
 
+def test_a_live_page_that_could_not_move_moves_later(reader, served):
+    served.create("later")
+    served.say("later", "one")
+    page = reader("/c/later/")
+    expect(page.get_by_text("live", exact=True)).to_be_visible()
+    page.route("**/c/later/", lambda route: route.fulfill(status=503), times=1)
+    served.say("later", "two")
+    expect(page.locator(".tape__step")).to_contain_text("Step 2 of 2")
+    expect(page.get_by_role("alert")).to_be_hidden()
+
+
 def test_what_takes_long_is_marked_busy_and_stays_readable(reader, served):
     served.create("slow")
     served.say("slow", "one", "two")

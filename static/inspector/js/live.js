@@ -3,6 +3,7 @@
 import { follow, showLine } from "./stream.js";
 
 const FIELDS = "#main :is(textarea, select, input:not([type=radio], [type=range]))";
+const RETRY = 2000;
 let newest = 0;
 let shown = 0;
 let isLost = true;
@@ -47,6 +48,12 @@ function settle() {
   showLine(badge(), isLost);
 }
 
+// The stream stays while a server starts anew or its database waits: what failed is asked for again.
+function retry({ detail: { xhr, requestConfig } }) {
+  const mayPass = xhr.status === 0 || xhr.status >= 500;
+  if (mayPass && requestConfig.elt === badge()) setTimeout(catchUp, RETRY);
+}
+
 export function bindLive() {
   if (!main()) return;
   newest = Number(main().dataset.steps);
@@ -65,5 +72,7 @@ export function bindLive() {
   document.body.addEventListener("htmx:afterSwap", settle);
   document.body.addEventListener("htmx:historyRestore", settle);
   document.body.addEventListener("htmx:afterSettle", catchUp);
+  document.body.addEventListener("htmx:responseError", retry);
+  document.body.addEventListener("htmx:sendError", retry);
   document.addEventListener("focusout", () => setTimeout(catchUp));
 }
