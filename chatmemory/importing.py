@@ -51,9 +51,9 @@ class Report:
         return sum(result.already for result in self.results)
 
     @property
-    def lost(self) -> Counter[str]:
-        """How often each kind of thing was lost."""
-        return Counter(loss.what for result in self.stored for loss in result.losses)
+    def lost(self) -> list[tuple[str, int]]:
+        """What was lost and how often, the most frequent first."""
+        return Counter(loss.what for result in self.stored for loss in result.losses).most_common()
 
 
 def import_all(

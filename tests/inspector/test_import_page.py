@@ -29,6 +29,14 @@ def test_it_imports_and_reports_like_the_command(operator_client):
     assert queries.step("chats-1", 1).step.actor == "operator"
 
 
+def test_what_was_lost_is_said(operator_client):
+    chat = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "ho", "name": "x"}]
+    page = post(operator_client, json.dumps(chat)).content.decode()
+    assert "1 conversation imported" in page
+    assert "<h2>Lost</h2>" in page
+    assert "(1 time)" in page
+
+
 def test_importing_again_is_safe(operator_client):
     for _ in range(2):
         response = post(operator_client, json.dumps(CHAT[:1]))

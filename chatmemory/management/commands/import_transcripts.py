@@ -70,7 +70,7 @@ class Command(BaseCommand):
             f"{messages:,} messages imported, {report.already:,} there already, "
             f"{len(report.refused):,} refused"
         )
-        for what, times in report.lost.most_common():
+        for what, times in report.lost:
             self.stdout.write(f"  lost {times:,} times: {what}")
         for refused in report.refused[:SHOWN]:
             self.stderr.write(f"  refused {refused.where}: {refused.why}")
