@@ -14,6 +14,7 @@ from chatmemory.core.messages import AiMessage, UserMessage
 from chatmemory.formats import FORMATS
 from chatmemory.verification import verify
 from inspector import demo
+from inspector.views.overview import CLIENT, FILTERS, KINDS, ORDERINGS
 
 from .budget import search, settings_of
 
@@ -26,8 +27,9 @@ words = st.one_of(
     st.text(max_size=20),
 )
 ids = st.sampled_from([*KNOWN, "nobody"])
-names = st.sampled_from(["activity", "said", "forgotten", "messages", "tokens", "flagged"]) | words
+names = st.sampled_from([*ORDERINGS, *KINDS, CLIENT, "1"]) | words
 formats = st.sampled_from([*FORMATS, "auto"]) | words
+wholes = st.sampled_from(["history", "window"]) | words
 drafts = st.one_of(
     words,
     st.lists(
@@ -59,16 +61,16 @@ composed = {
     "new_id": ids | words,
 }
 moment = dict.fromkeys(["at", "msg", "before", "after", "with"], numbers)
-listed = dict.fromkeys(["sort", "active", "kind", "flagged", "older", "newer"], names)
+listed = dict.fromkeys([*FILTERS, "older", "newer"], names) | {"q": words}
 
 requests = st.one_of(
-    to("/", "get", q=words, **listed),
+    to("/", "get", **listed),
     to("/feed/", "get", seen=numbers),
     to("/c/{}/", "get", find=words, **moment),
     to("/sign-in/", "post", username=words, password=words, next=words),
     to("/theme/", "post", theme=words | st.just("dark"), next=words),
     to("/c/{}/redact/1/", "post"),
-    to("/c/{}/export/", "get", format=formats, what=words, at=numbers, download=words),
+    to("/c/{}/export/", "get", format=formats, what=wholes, at=numbers, download=words),
     to("/c/{}/simulate/", "post", **composed),
     to("/c/{}/add/", "post", **composed),
     to("/c/{}/branch/", "post", **composed),

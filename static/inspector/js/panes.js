@@ -1,6 +1,6 @@
 // A list starts at its end; the last hit of a search, then a selection, scroll into view. A page that
 // moves by itself leaves the reader where they were: same message, same height, same focus.
-const END = 8;
+export const END = 8;
 
 export function settlePanes(root) {
   const scope = root.closest?.("main") ?? document;

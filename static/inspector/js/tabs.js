@@ -1,8 +1,6 @@
 // On a phone one pane shows at a time, and the page itself scrolls. The reader's pane and place stand
 // through every swap, until something else is asked; who stands at the end goes with it.
-import { settlePanes } from "./panes.js";
-
-const END = 8;
+import { END, settlePanes } from "./panes.js";
 
 const page = () => document.querySelector("[data-conversation]");
 const panes = () => document.querySelector(".panes");
