@@ -10,6 +10,7 @@ from chatmemory.core.codec import (
     messages_from_json,
     messages_to_json,
 )
+from chatmemory.core.estimators import OpenAiTokenCountEstimator, TokenCountEstimator
 from chatmemory.core.exceptions import (
     ChatMemoryError,
     CorruptRow,
@@ -42,7 +43,6 @@ from chatmemory.core.messages import (
     VideoContent,
 )
 from chatmemory.core.store import ChatMemoryStore
-from chatmemory.core.tokens import OpenAiTokenCountEstimator, TokenCountEstimator
 from chatmemory.stores.memory import InMemoryChatMemoryStore, SingleSlotChatMemoryStore
 
 __all__ = [

@@ -4,7 +4,7 @@ from django.apps import AppConfig, apps
 from django.db import connections
 from django.db.models.signals import post_migrate
 
-from chatmemory.access import make_groups
+from chatmemory.access.roles import make_groups
 
 
 class ChatMemoryConfig(AppConfig):

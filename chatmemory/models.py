@@ -13,11 +13,11 @@ from django.db import models
 from django.db.models import F, Q
 from django.utils import timezone
 
-from chatmemory.access import Role
+from chatmemory.access.roles import Role
 from chatmemory.core.messages import MessageType
 from chatmemory.core.policies import DEFAULT_ESTIMATOR, KINDS, Policy, TokenWindow
-from chatmemory.core.windows import Reason
-from chatmemory.querysets import MemoryQuerySet
+from chatmemory.core.window import Reason
+from chatmemory.managers import MemoryQuerySet
 
 RANK_SPACING = 2**20
 _DANGLING = Q(dangling_call__isnull=False)

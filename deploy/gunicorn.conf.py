@@ -9,7 +9,7 @@ import os
 import shutil
 from pathlib import Path
 
-from inspector.logs import logging_settings
+from inspector.observability.logs import logging_settings
 
 wsgi_app = "inspector.project.asgi:application"
 worker_class = "inspector.project.worker.Worker"

@@ -10,7 +10,7 @@ from django.contrib.auth.models import User
 from django.core import signing
 from django.utils import timezone
 
-from chatmemory.access import ERASE, GIVE_TOKENS, READ, WRITE
+from chatmemory.access.roles import ERASE, GIVE_TOKENS, READ, WRITE
 
 reads = permission_required(READ, raise_exception=True)
 writes = permission_required(WRITE, raise_exception=True)

@@ -9,7 +9,7 @@ class InspectorConfig(AppConfig):
     verbose_name = "Memory inspector"
 
     def ready(self) -> None:
-        from inspector import metrics, tracing
+        from inspector.observability import metrics, tracing
 
         memory_changed.connect(metrics.memory_changed, dispatch_uid="inspector.metrics")
         if settings.OTEL:

@@ -9,9 +9,8 @@ from typing import Any, cast
 
 from django import forms
 
-from chatmemory.access import Role, roles_within
-from chatmemory.api_tokens import DAYS_AT_MOST
-from chatmemory.checks import ID_LENGTH, is_id
+from chatmemory.access.roles import Role, roles_within
+from chatmemory.access.tokens import DAYS_AT_MOST
 from chatmemory.core.codec import messages_from_json, messages_to_json
 from chatmemory.core.exceptions import InvalidMessage, InvalidValue
 from chatmemory.core.messages import (
@@ -25,6 +24,7 @@ from chatmemory.core.messages import (
 from chatmemory.core.policies import Policy, policy_from_text
 from chatmemory.core.printable import printable
 from chatmemory.formats import FORMATS, read_transcripts
+from chatmemory.services.validation import ID_LENGTH, is_id
 
 ROLES = [
     ("user", "User"),

@@ -1,7 +1,7 @@
 from django.contrib.auth.views import LoginView, LogoutView
 from django.urls import path
 
-import chatmemory.addresses  # noqa: F401  (registers <memory:…>)
+import chatmemory.converters  # noqa: F401  (registers <memory:…>)
 from inspector.access import erases, gives_tokens, reads, writes
 from inspector.views import (
     accounts,

@@ -8,7 +8,7 @@ from django.core.cache import cache
 from django.test import Client
 from rest_framework.test import APIClient
 
-from chatmemory.api_tokens import create_token
+from chatmemory.access.tokens import create_token
 from chatmemory.core.policies import MessageWindow
 from chatmemory.services import create
 

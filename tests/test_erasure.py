@@ -25,8 +25,8 @@ from chatmemory import (
 from chatmemory.core.exceptions import MessageNotFound, VersionConflict
 from chatmemory.core.messages import CustomMessage
 from chatmemory.core.policies import MessageWindow, TokenWindow
+from chatmemory.ledger.verification import verify
 from chatmemory.models import AuditEntry, IdempotentAnswer, Memory, Message, Stay, Step
-from chatmemory.verification import verify
 
 LISTING = """from chatmemory.models import Message
 print(list(Message.objects.values_list("memory_id", "text", "seq")))"""

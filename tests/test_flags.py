@@ -14,8 +14,8 @@ from chatmemory import (
     services,
 )
 from chatmemory.core.policies import MessageWindow, TokenWindow
+from chatmemory.ledger.verification import verify
 from chatmemory.models import Memory
-from chatmemory.verification import verify
 
 HI = UserMessage("hi")
 

@@ -6,8 +6,8 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from chatmemory import UserMessage, queries, services
+from chatmemory.ledger.verification import verify
 from chatmemory.models import Memory
-from chatmemory.verification import verify
 
 pytestmark = pytest.mark.django_db
 

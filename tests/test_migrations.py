@@ -16,8 +16,8 @@ from chatmemory import (
     services,
 )
 from chatmemory.core.policies import MessageWindow
+from chatmemory.ledger.verification import verify
 from chatmemory.models import Memory
-from chatmemory.verification import verify
 
 APP = "chatmemory"
 

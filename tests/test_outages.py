@@ -14,11 +14,11 @@ from django.test import Client
 from rest_framework.test import APIClient
 
 from chatmemory import UserMessage, services
-from chatmemory.api_tokens import create_token
+from chatmemory.access.tokens import create_token
 from chatmemory.core.policies import MessageWindow
+from chatmemory.ledger.verification import verify
 from chatmemory.models import Message, Stay, Step
-from chatmemory.outages import outage
-from chatmemory.verification import verify
+from chatmemory.services.database_errors import outage
 from tests.load.cluster import Cluster, binaries
 from tests.serving import served_by
 

@@ -10,8 +10,8 @@ from django.urls import URLPattern, get_resolver, reverse
 from rest_framework.test import APIClient
 
 from chatmemory import UserMessage, services
-from chatmemory.access import GROUPS, Role
-from chatmemory.api_tokens import create_token
+from chatmemory.access.roles import GROUPS, Role
+from chatmemory.access.tokens import create_token
 from chatmemory.core.policies import MessageWindow
 
 NOBODY, NONE = "nobody", "stranger"  # not signed in; signed in, without any role

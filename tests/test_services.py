@@ -26,10 +26,10 @@ from chatmemory import (
     services,
 )
 from chatmemory.core.policies import MessageWindow, TokenWindow
-from chatmemory.ledger import Said
+from chatmemory.ledger.recorder import Said
+from chatmemory.ledger.verification import verify
 from chatmemory.models import Memory, Message, Step
 from chatmemory.stores.database import DjangoChatMemoryStore
-from chatmemory.verification import verify
 
 pytestmark = pytest.mark.django_db
 

@@ -7,8 +7,8 @@ from django.core.management import CommandError, call_command
 
 from chatmemory import SystemMessage, UserMessage, services
 from chatmemory.core.policies import TokenWindow
+from chatmemory.ledger.verification import verify
 from chatmemory.models import Memory, Message, Stay, Step
-from chatmemory.verification import verify
 
 ALTERATIONS = {
     "a reason": (Stay, {"n": 3}, {"reason": "SET"}, "stay 3 of message #3"),

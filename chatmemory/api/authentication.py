@@ -8,8 +8,8 @@ from rest_framework.authentication import BaseAuthentication, get_authorization_
 from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.request import Request
 
-from chatmemory.access import GRANTS
-from chatmemory.api_tokens import TokenRefused, token_of
+from chatmemory.access.roles import GRANTS
+from chatmemory.access.tokens import TokenRefused, token_of
 from chatmemory.models import ApiToken
 
 

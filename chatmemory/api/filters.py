@@ -3,8 +3,8 @@ from __future__ import annotations
 import django_filters
 
 from chatmemory.core.policies import KINDS
+from chatmemory.managers import CLIENT, MemoryQuerySet
 from chatmemory.models import Memory
-from chatmemory.querysets import CLIENT, MemoryQuerySet
 
 
 class MemoryFilter(django_filters.FilterSet):  # type: ignore[misc]

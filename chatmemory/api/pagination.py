@@ -6,7 +6,7 @@ from django.db.models import QuerySet
 from rest_framework.pagination import CursorPagination
 from rest_framework.request import Request
 
-from chatmemory.api.errors import InvalidField
+from chatmemory.api.problems import InvalidField
 from chatmemory.models import Memory
 
 PAGE_MAX = 200

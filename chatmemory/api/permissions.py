@@ -8,7 +8,7 @@ from rest_framework.exceptions import PermissionDenied
 from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.request import Request
 
-from chatmemory.access import READ, WRITE
+from chatmemory.access.roles import READ, WRITE
 from chatmemory.core.exceptions import MemoryNotFound
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from chatmemory.checks import ID_LENGTH, LABELS_MAX, LIMIT_MAX
+from chatmemory.services.validation import ID_LENGTH, LABELS_MAX, LIMIT_MAX
 
 
 def _object(required: list[str], **properties: Any) -> dict[str, Any]:

@@ -7,16 +7,16 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from chatmemory.addresses import address
 from chatmemory.api import schemas
-from chatmemory.api.errors import InvalidField
-from chatmemory.checks import ID_LENGTH, check_policy
+from chatmemory.api.problems import InvalidField
+from chatmemory.converters import address
 from chatmemory.core.codec import message_to_dict
 from chatmemory.core.exceptions import InvalidMessage, InvalidValue, UnreadableTranscript
 from chatmemory.core.messages import ChatMessage
 from chatmemory.core.policies import Policy, policy_from_dict
 from chatmemory.formats import FORMATS, parse_messages
-from chatmemory.ledger import Said
+from chatmemory.ledger.recorder import Said
+from chatmemory.services.validation import ID_LENGTH, check_policy
 
 MESSAGES_MAX = 10_000
 

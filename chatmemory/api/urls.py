@@ -1,7 +1,7 @@
 from django.contrib.auth.decorators import login_required
 from django.urls import include, path
 
-import chatmemory.addresses  # noqa: F401  (registers <memory:…>)
+import chatmemory.converters  # noqa: F401  (registers <memory:…>)
 from chatmemory.api import views
 
 app_name = "api"

@@ -15,12 +15,11 @@ from rest_framework.response import Response
 from rest_framework.reverse import reverse
 from rest_framework.views import APIView
 
-from chatmemory import explanations, queries, services
-from chatmemory.access import ERASE, READ
+from chatmemory import explain, queries, services
+from chatmemory.access.roles import ERASE, READ
 from chatmemory.api import schemas
 from chatmemory.api import serializers as shapes
 from chatmemory.api.authentication import BearerTokenAuthentication
-from chatmemory.api.errors import InvalidField, problem_details
 from chatmemory.api.filters import MemoryFilter
 from chatmemory.api.idempotency import idempotent
 from chatmemory.api.pagination import (
@@ -32,14 +31,15 @@ from chatmemory.api.pagination import (
 )
 from chatmemory.api.parsers import StrictJSONParser
 from chatmemory.api.permissions import HasRole, check_prefix, prefix_of
-from chatmemory.checks import check_id
+from chatmemory.api.problems import InvalidField, problem_details
 from chatmemory.conf import configuration
 from chatmemory.core.codec import message_to_dict
 from chatmemory.core.policies import KINDS
 from chatmemory.formats import FORMATS, Loss, render_messages
-from chatmemory.ledger import Outcome
+from chatmemory.ledger.recorder import Outcome
+from chatmemory.managers import CLIENT, MemoryQuerySet
 from chatmemory.models import Memory
-from chatmemory.querysets import CLIENT, MemoryQuerySet
+from chatmemory.services.validation import check_id
 
 _AT = OpenApiParameter("at", OpenApiTypes.INT, description="a step; without it, now")
 _AS = OpenApiParameter("as", OpenApiTypes.STR, enum=list(FORMATS), default="langchain4j")
@@ -296,10 +296,10 @@ class MemoryStep(Resource):
         return Response(
             {
                 **shapes.StepAnswer(view.step).data,
-                "words": explanations.caption(view).words,
+                "words": explain.caption(view).words,
                 "arrived": [row.seq for row in view.arrivals],
                 "left": shapes.LeftAnswer(view.departures, many=True).data,
-                "receipt": shapes.ReceiptAnswer(explanations.receipt(view), many=True).data,
+                "receipt": shapes.ReceiptAnswer(explain.receipt(view), many=True).data,
             }
         )
 
@@ -447,7 +447,7 @@ def _why(memory_id: str, row: queries.MessageRow) -> dict[str, Any] | None:
     left = row.stays[-1].left_step if row.stays else None
     if left is None:
         return None
-    why = explanations.why_left(queries.step(memory_id, left), row.seq)
+    why = explain.why_left(queries.step(memory_id, left), row.seq)
     receipt = shapes.ReceiptAnswer(why.receipt, many=True).data
     return {"step": left, "question": why.question, "words": why.words, "receipt": receipt}
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from chatmemory.core.messages import MessageType
 from chatmemory.core.policies import Policy
-from chatmemory.core.windows import Entry, Reason, Window, fold
+from chatmemory.core.window import Entry, Reason, Window, fold
 
 
 @dataclass(frozen=True)

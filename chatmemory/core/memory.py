@@ -12,18 +12,18 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 
-from chatmemory.core.exceptions import InvalidValue
-from chatmemory.core.messages import ChatMessage
-from chatmemory.core.policies import DEFAULT_ESTIMATOR, MessageWindow, Policy, TokenWindow
-from chatmemory.core.slot import SingleSlotChatMemoryStore
-from chatmemory.core.store import ChatMemoryStore, Decide, TransactionalStore
-from chatmemory.core.tokens import (
+from chatmemory.core.estimators import (
     OpenAiTokenCountEstimator,
     TokenCountEstimator,
     count_tokens,
     family_of,
 )
-from chatmemory.core.windows import (
+from chatmemory.core.exceptions import InvalidValue
+from chatmemory.core.messages import ChatMessage
+from chatmemory.core.policies import DEFAULT_ESTIMATOR, MessageWindow, Policy, TokenWindow
+from chatmemory.core.single_slot import SingleSlotChatMemoryStore
+from chatmemory.core.store import ChatMemoryStore, Decide, TransactionalStore
+from chatmemory.core.window import (
     Entry,
     Transition,
     Window,

@@ -154,7 +154,7 @@ def known(policy: Policy) -> Policy:
     """The policy with the overhead of its estimator, which must be known by name here."""
     from dataclasses import replace
 
-    from chatmemory.core.tokens import estimator_for
+    from chatmemory.core.estimators import estimator_for
 
     estimator = estimator_for(policy.estimator)
     if isinstance(policy, TokenWindow):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol, runtime_checkable
 
 from chatmemory.core.messages import ChatMessage
-from chatmemory.core.windows import Transition, Window
+from chatmemory.core.window import Transition, Window
 
 Decide = Callable[[Window], Transition]
 

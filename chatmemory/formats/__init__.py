@@ -6,7 +6,7 @@ render_messages(messages, format)
 """
 
 from chatmemory.formats.base import Loss, Refused, Rendered, Transcript
-from chatmemory.formats.detect import (
+from chatmemory.formats.registry import (
     FORMATS,
     Reading,
     parse_messages,

@@ -1,8 +1,9 @@
 from django.db import migrations, models
 
-from chatmemory import flags, search
+from chatmemory import search
 from chatmemory.core.codec import message_from_json
-from chatmemory.core.windows import Entry
+from chatmemory.core.window import Entry
+from chatmemory.ledger import flags
 
 
 def flag(apps, schema_editor):

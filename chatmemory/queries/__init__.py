@@ -3,19 +3,20 @@
 "At step n" means after that step; without a step, now. Step 0 is the empty conversation.
 """
 
-from chatmemory.queries.changes import (
-    arrivals_at,
-    evictions_around,
-    step,
-    steps,
-)
 from chatmemory.queries.conversations import (
     any_memory,
     is_writable,
     memories,
     memory,
 )
-from chatmemory.queries.overviews import (
+from chatmemory.queries.history import (
+    history,
+    mentions,
+    message,
+    nearest,
+    said,
+)
+from chatmemory.queries.overview import (
     FeedItem,
     Fleet,
     Overview,
@@ -39,18 +40,17 @@ from chatmemory.queries.rows import (
     memory_row,
     step_row,
 )
+from chatmemory.queries.steps import (
+    arrivals_at,
+    evictions_around,
+    step,
+    steps,
+)
 from chatmemory.queries.timeline import (
     TAPE_SAMPLES,
     TapeCell,
     sample,
     tape,
-)
-from chatmemory.queries.transcript import (
-    history,
-    mentions,
-    message,
-    nearest,
-    said,
 )
 from chatmemory.queries.windows import (
     beginnings,

@@ -10,10 +10,10 @@ from typing import Generic, TypeVar
 
 from chatmemory.core.messages import ChatMessage, MessageType
 from chatmemory.core.policies import Policy
-from chatmemory.core.windows import Reason, Totals
+from chatmemory.core.window import Reason, Totals
+from chatmemory.ledger.stored_window import read_message
+from chatmemory.managers import LATELY_STEPS
 from chatmemory.models import Memory, Message, Stay, Step
-from chatmemory.querysets import LATELY_STEPS
-from chatmemory.stored import read_message
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from chatmemory.core.messages import MessageType
-from chatmemory.core.windows import Totals
+from chatmemory.core.window import Totals
 from chatmemory.models import Stay, Step
 
 

@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterable, Sequence
 from django.db.models import QuerySet
 from django.db.models.functions import Left
 
+from chatmemory.core.estimators import family_named, remember_tokens
 from chatmemory.core.messages import ChatMessage, MessageType
 from chatmemory.core.policies import Policy
-from chatmemory.core.tokens import family_named, remember_tokens
-from chatmemory.core.windows import Entry, Totals, Window, overflow
+from chatmemory.core.window import Entry, Totals, Window, overflow
+from chatmemory.ledger.stored_window import nothing_yet, open_stays, read_message, stays_at
 from chatmemory.models import Memory, Message, Stay
 from chatmemory.queries.conversations import stored_memory, stored_step
 from chatmemory.queries.rows import Place, WindowPlace, WindowRow, WindowView
-from chatmemory.stored import nothing_yet, open_stays, read_message, stays_at
 
 
 def open_messages(memory_id: str) -> list[ChatMessage]:

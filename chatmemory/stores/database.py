@@ -14,10 +14,10 @@ from collections.abc import Sequence
 
 from chatmemory import queries, services
 from chatmemory.conf import configuration
+from chatmemory.core.estimators import TokenCountEstimator, estimator_for
 from chatmemory.core.messages import ChatMessage
 from chatmemory.core.store import ChatMemoryStore, Decide
-from chatmemory.core.tokens import TokenCountEstimator, estimator_for
-from chatmemory.core.windows import Transition
+from chatmemory.core.window import Transition
 
 
 class DjangoChatMemoryStore(ChatMemoryStore):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from chatmemory.core.messages import ChatMessage
-from chatmemory.core.slot import SingleSlotChatMemoryStore
+from chatmemory.core.single_slot import SingleSlotChatMemoryStore
 from chatmemory.core.store import ChatMemoryStore, Decide
-from chatmemory.core.windows import Transition
+from chatmemory.core.window import Transition
 
 __all__ = ["InMemoryChatMemoryStore", "SingleSlotChatMemoryStore"]
 

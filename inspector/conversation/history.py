@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import cached_property
 
 from chatmemory.core.messages import MessageType
-from chatmemory.explanations import role
+from chatmemory.explain import role
 from chatmemory.queries import MessageRow
-from inspector.conversation.moment import Moment
 from inspector.conversation.rows import Said, css_of, pairing
+from inspector.conversation.state import Moment
 from inspector.templatetags.inspector import glyph
 
 

@@ -8,7 +8,6 @@ from functools import cached_property
 from chatmemory import queries
 from chatmemory.core.messages import MessageType
 from chatmemory.queries import Departure, WindowPlace
-from inspector.conversation.moment import Moment
 from inspector.conversation.rows import (
     Elsewhere,
     Ghosts,
@@ -18,6 +17,7 @@ from inspector.conversation.rows import (
     is_code,
     pairing,
 )
+from inspector.conversation.state import Moment
 from inspector.templatetags.inspector import SHOWN, glyph
 
 MEMORY_SIZE = 100

@@ -7,13 +7,13 @@ from functools import cached_property
 from django.urls import reverse
 from django.utils.http import urlencode
 
-from chatmemory import explanations, queries
-from chatmemory.explanations import Caption
-from inspector.conversation.answers import Answers
+from chatmemory import explain, queries
+from chatmemory.explain import Caption
 from inspector.conversation.history import HistoryPane
 from inspector.conversation.memory import MemoryPane
-from inspector.conversation.moment import Moment
-from inspector.tape import Tape, draw
+from inspector.conversation.panel import Answers
+from inspector.conversation.state import Moment
+from inspector.conversation.timeline import Tape, draw
 
 
 class ConversationPage(Moment):
@@ -69,7 +69,7 @@ class ConversationPage(Moment):
 
     @property
     def policy_name(self) -> str:
-        return explanations.policy_name(self.policy)
+        return explain.policy_name(self.policy)
 
     @property
     def fill(self) -> float:
@@ -99,7 +99,7 @@ class ConversationPage(Moment):
             return Caption(
                 "Nothing has been said yet", detail="Step forward to see the first message."
             )
-        return explanations.caption(self.view)
+        return explain.caption(self.view)
 
     @property
     def new_id(self) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from chatmemory.core.messages import MessageType
-from chatmemory.core.windows import Reason
+from chatmemory.core.window import Reason
 from chatmemory.queries import Departure, MessageRow, WindowPlace
 
 

@@ -8,11 +8,11 @@ from functools import cached_property
 
 from django.utils import timezone
 
-from chatmemory import explanations, queries, services
+from chatmemory import explain, queries, services
 from chatmemory.core.codec import message_to_json
 from chatmemory.core.messages import ChatMessage, text_of
 from chatmemory.core.policies import Policy
-from chatmemory.explanations import Caption, ReceiptLine
+from chatmemory.explain import Caption, ReceiptLine
 from chatmemory.queries import (
     Departure,
     MessageRow,
@@ -23,10 +23,10 @@ from chatmemory.queries import (
     WindowView,
 )
 from chatmemory.services import Outcome, Simulation
-from inspector.conversation.moment import NEXT_ADD
 from inspector.conversation.page import ConversationPage
 from inspector.conversation.rows import short_reason
-from inspector.tape import Tape, draw
+from inspector.conversation.state import NEXT_ADD
+from inspector.conversation.timeline import Tape, draw
 from inspector.templatetags.inspector import SHOWN
 
 
@@ -140,14 +140,11 @@ class SimulatedPage(ConversationPage):
             )
         drafts = len(self.drafts)
         event = "Your draft arrived" if drafts == 1 else f"Your {drafts:,} drafts arrived"
-        return replace(explanations.caption(self.view), event=event)
+        return replace(explain.caption(self.view), event=event)
 
     @property
     def previews(self) -> list[Preview]:
-        return [
-            Preview(explanations.caption(view).words, explanations.receipt(view))
-            for view in self._views
-        ]
+        return [Preview(explain.caption(view).words, explain.receipt(view)) for view in self._views]
 
     @property
     def draft_tokens(self) -> int:
@@ -160,7 +157,7 @@ class SimulatedPage(ConversationPage):
         if not seqs:
             return Caption("Fits", detail="Nothing would leave.")
         noun = f"{len(seqs):,} message{'s' if len(seqs) != 1 else ''}"
-        return Caption("Would evict", loss=noun, detail=explanations.seqs(seqs))
+        return Caption("Would evict", loss=noun, detail=explain.seqs(seqs))
 
     @property
     def said_count(self) -> int:

@@ -5,8 +5,8 @@ from django.core.asgi import get_asgi_application
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "inspector.project.settings")
 _django = get_asgi_application()
 
-from inspector.bodies import BoundedBodies  # noqa: E402  (needs Django set up)
-from inspector.stream import Receive, Scope, Send, is_stream, stream  # noqa: E402  (needs Django set up)
+from inspector.live.stream import Receive, Scope, Send, is_stream, stream  # noqa: E402  (needs Django set up)
+from inspector.middleware.body_limit import BoundedBodies  # noqa: E402  (needs Django set up)
 
 
 async def _application(scope: Scope, receive: Receive, send: Send) -> None:

@@ -28,7 +28,7 @@ import dj_database_url
 from csp.constants import NONE, SELF
 from django.core.management.utils import get_random_secret_key
 
-from inspector.logs import logging_settings
+from inspector.observability.logs import logging_settings
 from inspector.project import environment, production
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -78,11 +78,11 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "servestatic.middleware.ServeStaticMiddleware",
-    "inspector.observing.ObservingMiddleware",
+    "inspector.middleware.requests.ObservingMiddleware",
     "csp.middleware.CSPMiddleware",
-    "inspector.headers.PermissionsPolicyMiddleware",
+    "inspector.middleware.headers.PermissionsPolicyMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
-    "inspector.redirects.CommonMiddleware",
+    "inspector.middleware.append_slash.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "inspector.htmx.LoginRequiredMiddleware",
@@ -90,7 +90,7 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "axes.middleware.AxesMiddleware",
-    "inspector.missing.MissingMiddleware",
+    "inspector.middleware.not_found.MissingMiddleware",
 ]
 
 # At most ten wrong passwords in a quarter of an hour from one address, for one account or for many;
@@ -120,7 +120,7 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
-                "inspector.context.theme",
+                "inspector.context_processors.theme",
             ],
         },
     },

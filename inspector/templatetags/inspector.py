@@ -16,10 +16,10 @@ from django.utils.safestring import SafeString, mark_safe
 from django.utils.text import Truncator
 
 from chatmemory.core.messages import MessageType
-from chatmemory.explanations import Caption, ReceiptLine
+from chatmemory.explain import Caption, ReceiptLine
 
 if TYPE_CHECKING:
-    from inspector.tape import Cell
+    from inspector.conversation.timeline import Cell
 
 register = template.Library()
 

@@ -12,7 +12,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST
 
 from inspector.access import LOOPBACK, use_token
-from inspector.context import THEMES
+from inspector.context_processors import THEMES
 
 YEAR = 365 * 24 * 3600
 

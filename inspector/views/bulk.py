@@ -14,7 +14,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST
 
 from chatmemory import queries, services
-from chatmemory.access import ERASE, READ, WRITE
+from chatmemory.access.roles import ERASE, READ, WRITE
 from chatmemory.core.exceptions import InvalidValue, MemoryNotFound
 from chatmemory.formats import render_messages
 from inspector.forms import BulkForm, first_problem

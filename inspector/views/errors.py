@@ -13,7 +13,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.template.loader import render_to_string
 
-from chatmemory.outages import RETRY_SECONDS, Outage, outage
+from chatmemory.services.database_errors import RETRY_SECONDS, Outage, outage
 
 
 def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:

@@ -11,7 +11,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from chatmemory import queries
-from chatmemory.addresses import address
+from chatmemory.converters import address
 from chatmemory.core.messages import ChatMessage
 from chatmemory.formats import render_messages
 from inspector.forms import ExportForm

@@ -8,7 +8,7 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
 from chatmemory import queries
-from chatmemory.outages import outage
+from chatmemory.services.database_errors import outage
 
 
 @require_safe

@@ -8,7 +8,7 @@ from django.views.decorators.http import require_http_methods
 
 from chatmemory.core.exceptions import InvalidValue
 from chatmemory.formats import read_transcripts
-from chatmemory.importing import Report, import_all
+from chatmemory.services.imports import Report, import_all
 from inspector.forms import ImportForm, first_problem
 
 SHOWN = 100

@@ -10,7 +10,7 @@ from django.views.decorators.http import require_safe
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from inspector.access import LOOPBACK
-from inspector.metrics import exposition
+from inspector.observability.metrics import exposition
 
 _FORWARDED = ("X-Forwarded-For", "Forwarded", "X-Real-IP")
 

@@ -14,15 +14,15 @@ from django.utils import timezone
 from django.utils.http import urlencode
 from django.views.decorators.http import require_POST, require_safe
 
-from chatmemory import explanations, queries
+from chatmemory import explain, queries
 from chatmemory.core.exceptions import InvalidValue
 from chatmemory.core.policies import KINDS
+from chatmemory.managers import CLIENT
 from chatmemory.queries import FeedItem, OverviewRow
-from chatmemory.querysets import CLIENT
 from inspector import demo
 from inspector.conversation.rows import short_reason
+from inspector.conversation.timeline import spark
 from inspector.htmx import render_page_or_fragment, searchable
-from inspector.tape import spark
 from inspector.templatetags.inspector import glyph
 
 POLICIES = {
@@ -69,7 +69,7 @@ class Row:
 
     @property
     def policy_name(self) -> str:
-        return explanations.policy_name(self.memory.policy).removesuffix(" window")
+        return explain.policy_name(self.memory.policy).removesuffix(" window")
 
     @property
     def forgotten(self) -> int:

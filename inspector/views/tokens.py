@@ -8,7 +8,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
-from chatmemory import api_tokens
+from chatmemory.access import tokens as api_tokens
 from inspector.forms import TokenForm, first_problem
 
 

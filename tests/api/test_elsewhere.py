@@ -32,7 +32,7 @@ django.setup()
 from django.core.management import call_command
 from django.urls import include, path
 from rest_framework.test import APIClient
-from chatmemory.api_tokens import create_token
+from chatmemory.access.tokens import create_token
 
 urlpatterns = [path("api/", include("chatmemory.api.urls"))]
 call_command("migrate", verbosity=0)

@@ -12,8 +12,8 @@ from django.utils import timezone
 from rest_framework.test import APIClient
 
 from chatmemory import queries
+from chatmemory.access.tokens import create_token
 from chatmemory.api.idempotency import forget_expired, read_key
-from chatmemory.api_tokens import create_token
 from chatmemory.models import IdempotentAnswer
 
 URL = "/api/v1/memories/order-7741/messages/"

@@ -5,7 +5,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from chatmemory import UserMessage, queries, services
-from chatmemory.addresses import address, memory_id_at
+from chatmemory.converters import address, memory_id_at
 from chatmemory.core.policies import MessageWindow, TokenWindow
 
 URL = "/api/v1/memories/"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from django.db import transaction
 
+from chatmemory.ledger.verification import verify
 from chatmemory.models import Memory
 from chatmemory.stores.database import DjangoChatMemoryStore
 from chatmemory.stores.memory import InMemoryChatMemoryStore
-from chatmemory.verification import verify
 
 from .vectors import FailingTransactStore, RecordingStore, Replay, sequences, vectors
 

@@ -16,8 +16,8 @@ from chatmemory import (
     ToolExecutionResultMessage,
     UserMessage,
 )
+from chatmemory.core.estimators import remember_tokens
 from chatmemory.core.messages import Image, text_of
-from chatmemory.core.tokens import remember_tokens
 
 CALL = ToolExecutionRequest("1", "find", '{"id":7}')
 

@@ -19,9 +19,9 @@ from chatmemory import (
     UnsupportedMessage,
     UserMessage,
 )
-from chatmemory.core.encodings import encoding
+from chatmemory.core.estimators import LONGEST_BLANK, count_tokens, family_named, family_of
+from chatmemory.core.estimators.encodings import encoding
 from chatmemory.core.messages import DetailLevel, Image
-from chatmemory.core.tokens import LONGEST_BLANK, count_tokens, family_named, family_of
 
 
 class WordCounter:

@@ -11,7 +11,7 @@ from chatmemory import (
     UserMessage,
 )
 from chatmemory.core.policies import MessageWindow, TokenWindow
-from chatmemory.core.windows import (
+from chatmemory.core.window import (
     Entry,
     Reason,
     Totals,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from chatmemory.core.codec import messages_to_json
 from chatmemory.core.messages import AiMessage, UserMessage
 from chatmemory.formats import FORMATS
-from chatmemory.verification import verify
+from chatmemory.ledger.verification import verify
 from inspector import demo
 from inspector.views.overview import CLIENT, FILTERS, KINDS, ORDERINGS
 

@@ -22,11 +22,11 @@ from chatmemory import (
     queries,
     services,
 )
-from chatmemory.checks import check_policy
+from chatmemory.core.estimators import count_tokens, estimator_for
 from chatmemory.core.policies import MessageWindow, TokenWindow
-from chatmemory.core.tokens import count_tokens, estimator_for
+from chatmemory.ledger.verification import verify
+from chatmemory.services.validation import check_policy
 from chatmemory.stores.database import DjangoChatMemoryStore
-from chatmemory.verification import verify
 
 from .budget import search, settings_of
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import requests
 
-from inspector.bodies import BODY_MAX
+from inspector.middleware.body_limit import BODY_MAX
 
 MEGABYTE = 2**20
 VAST = 100 * MEGABYTE

@@ -6,9 +6,9 @@ import pytest
 from django.test import Client
 
 from chatmemory import UserMessage, queries, services
-from chatmemory.checks import LABELS_MAX
 from chatmemory.core.policies import MessageWindow
 from chatmemory.formats import read_transcripts
+from chatmemory.services.validation import LABELS_MAX
 
 URL = "/bulk/"
 NASTY = "acme/<b>7"

@@ -113,11 +113,11 @@ def test_why_tells_that_a_message_is_not_said_yet(operator_client, support):
 
 def test_forecasts_come_true(operator_client, support):
     """What the page says about the room left is what adding does."""
-    from chatmemory import explanations, queries
+    from chatmemory import explain, queries
 
     window = queries.window("support")
     for position, row in enumerate(window.rows[1:], 1):
-        room = explanations.room_before(window, position)
+        room = explain.room_before(window, position)
         filler = [UserMessage("filler")] * room
         outcomes = services.simulate("support", filler).outcomes
         leaves_at = [i for i, o in enumerate(outcomes, 1) if row.seq in [e.seq for e in o.left]]
@@ -167,7 +167,7 @@ def test_any_id_has_a_page(operator_client, db):
         services.create(memory_id, MessageWindow(3))
         page = operator_client.get("/").content.decode()
         assert "<b><b>" not in page
-    from chatmemory.addresses import address
+    from chatmemory.converters import address
 
     assert operator_client.get(f"/c/{address('a/b?c#d')}/").status_code == 200
 

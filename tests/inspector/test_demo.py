@@ -4,7 +4,7 @@ import pytest
 from django.core.management import call_command
 
 from chatmemory import UserMessage, queries, services
-from chatmemory.verification import verify
+from chatmemory.ledger.verification import verify
 
 pytestmark = pytest.mark.django_db
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from chatmemory import AiMessage, SystemMessage, UserMessage, queries, services
-from chatmemory.addresses import address
+from chatmemory.converters import address
 from chatmemory.core.policies import MessageWindow
 from chatmemory.formats import read_transcripts
 

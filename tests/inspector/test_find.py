@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from chatmemory import explanations, queries
+from chatmemory import explain, queries
 from inspector import demo
 
 
@@ -73,7 +73,7 @@ def test_hits_are_bounded_but_counted():
     rows, total = queries.mentions("order-7741", "e", size=5)
     assert len(rows) == 5
     assert total > 40
-    assert explanations.remembers("e", rows, total, 58).cause == "Yes."
+    assert explain.remembers("e", rows, total, 58).cause == "Yes."
 
 
 def test_a_number_goes_to_its_message(operator_client):

@@ -31,7 +31,7 @@ def test_changes_are_counted_once_they_are_made():
     services.create("m", MessageWindow(2))
     services.add("m", [SystemMessage("a"), UserMessage("b"), UserMessage("c"), SystemMessage("d")])
     services.clear_messages("m")
-    with pytest.raises(services.VersionConflict):
+    with pytest.raises(VersionConflict):
         services.add("m", [UserMessage("never")], expected_version=0)
     after = read()
     assert grown(before, after, "chatmemory_messages_added_total") == 4

@@ -10,7 +10,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 from chatmemory import services
 from chatmemory.core.policies import MessageWindow
-from inspector import tracing
+from inspector.observability import tracing
 
 pytestmark = pytest.mark.django_db(transaction=True)
 SECRET = "my card is 4111-1111-QUOKKA"

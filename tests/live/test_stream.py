@@ -11,10 +11,10 @@ import pytest
 import requests
 from asgiref.sync import async_to_sync, sync_to_async
 
-from chatmemory.access import Role
-from chatmemory.api_tokens import create_token, revoke_token, tokens
+from chatmemory.access.roles import Role
+from chatmemory.access.tokens import create_token, revoke_token, tokens
 from chatmemory.live import FLEET, Watcher
-from inspector import stream
+from inspector.live import stream
 
 SECONDS = 10
 

@@ -6,8 +6,8 @@ from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import IntegrityError
 
-from chatmemory.access import Role
-from chatmemory.api_tokens import create_token
+from chatmemory.access.roles import Role
+from chatmemory.access.tokens import create_token
 
 
 class Command(BaseCommand):

@@ -10,7 +10,7 @@ from rich.progress import track
 from chatmemory.core.exceptions import InvalidValue
 from chatmemory.core.policies import Policy, policy_from_text
 from chatmemory.formats import FORMATS, Reading, read_transcripts
-from chatmemory.importing import Report, import_all
+from chatmemory.services.imports import Report, import_all
 
 SHOWN = 20
 

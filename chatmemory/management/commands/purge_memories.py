@@ -10,8 +10,8 @@ from django.utils import timezone
 
 from chatmemory import services
 from chatmemory.core.exceptions import MemoryNotFound, VersionConflict
+from chatmemory.managers import MemoryQuerySet
 from chatmemory.models import Memory
-from chatmemory.querysets import MemoryQuerySet
 
 SHOWN = 20
 AGE = re.compile(r"(\d{1,5})d")

@@ -4,9 +4,9 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from chatmemory.checks import check_id
+from chatmemory.ledger.verification import verify
 from chatmemory.models import Memory
-from chatmemory.verification import verify
+from chatmemory.services.validation import check_id
 
 
 class Command(BaseCommand):

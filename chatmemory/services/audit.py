@@ -10,7 +10,7 @@ _log = logging.getLogger("chatmemory.audit")
 
 
 def tell(words: str, *, action: str, actor: str, **details: str | int) -> None:
-    """Once what was done is committed. `details` are added to the line, see `inspector.logs`."""
+    """Log once what was done is committed. `details` become fields of a JSON line."""
     line = f"{words} by {actor or 'nobody named'}"
     extra = {"action": action, "actor": actor, **details}
     transaction.on_commit(lambda: _log.info(line, extra=extra), robust=True)

@@ -11,12 +11,11 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from chatmemory import flags
+from chatmemory.core.estimators import count_tokens, estimator_for, is_known
 from chatmemory.core.exceptions import CorruptRow
 from chatmemory.core.messages import MessageType, text_of
 from chatmemory.core.policies import Policy
-from chatmemory.core.tokens import count_tokens, estimator_for, is_known
-from chatmemory.core.windows import (
+from chatmemory.core.window import (
     Reason,
     Totals,
     Transition,
@@ -26,9 +25,10 @@ from chatmemory.core.windows import (
     refill,
     total,
 )
+from chatmemory.ledger import flags
+from chatmemory.ledger.redaction import note_of
+from chatmemory.ledger.stored_window import StayEntry, read_message, stay_entry
 from chatmemory.models import Memory, Message, Stay, Step
-from chatmemory.redaction import note_of
-from chatmemory.stored import StayEntry, read_message, stay_entry
 
 
 @dataclass(frozen=True)

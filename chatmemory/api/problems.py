@@ -15,7 +15,7 @@ from chatmemory import queries
 from chatmemory.api.idempotency import InvalidKey, KeyInUse, KeyReused
 from chatmemory.core import exceptions as core
 from chatmemory.core.printable import printable
-from chatmemory.outages import RETRY_SECONDS, Outage, outage
+from chatmemory.services.database_errors import RETRY_SECONDS, Outage, outage
 
 _STATUS: list[tuple[type[core.ChatMemoryError], int, str]] = [
     (core.MemoryNotFound, 404, "Unknown conversation"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from chatmemory.core.messages import MessageType
-from chatmemory.core.windows import Entry
+from chatmemory.core.window import Entry
 from chatmemory.models import Memory
 
 

@@ -8,7 +8,7 @@ from threading import RLock
 from chatmemory.core.exceptions import InvalidValue
 from chatmemory.core.messages import ChatMessage
 from chatmemory.core.store import ChatMemoryStore, Decide
-from chatmemory.core.windows import Entry, Transition, Window
+from chatmemory.core.window import Entry, Transition, Window
 
 
 class SingleSlotChatMemoryStore(ChatMemoryStore):

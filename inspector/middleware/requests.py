@@ -11,9 +11,9 @@ from time import perf_counter
 from django.http import HttpRequest, HttpResponse
 from django.utils.functional import SimpleLazyObject
 
-from inspector import metrics
-from inspector.logs import request_id
-from inspector.tracing import request_span
+from inspector.observability import metrics
+from inspector.observability.logs import request_id
+from inspector.observability.tracing import request_span
 
 logger = logging.getLogger("inspector.requests")
 

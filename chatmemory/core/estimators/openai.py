@@ -11,9 +11,9 @@ from functools import lru_cache
 from typing import Any, Protocol, runtime_checkable
 
 from chatmemory.core.codec import decode_json, write_json
-from chatmemory.core.encodings import encoding
+from chatmemory.core.estimators.encodings import encoding
+from chatmemory.core.estimators.images import image_tokens
 from chatmemory.core.exceptions import InvalidMessage, UnknownEstimator, UnsupportedMessage
-from chatmemory.core.images import image_tokens
 from chatmemory.core.messages import (
     AiMessage,
     ChatMessage,

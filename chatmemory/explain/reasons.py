@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from chatmemory.core.messages import MessageType
 from chatmemory.core.policies import Policy
-from chatmemory.core.windows import Reason, Totals
+from chatmemory.core.window import Reason, Totals
 from chatmemory.queries import Departure, MessageRow, StepRow, StepView, WindowPlace, WindowView
 
 MINUS = "−"

@@ -14,14 +14,13 @@ from datetime import datetime
 
 from django.utils import timezone
 
-from chatmemory import flags
 from chatmemory.core.alignment import Alignment, align, rearrange, reasons
 from chatmemory.core.codec import message_to_json
+from chatmemory.core.estimators import family_named
 from chatmemory.core.exceptions import UnstorableText
 from chatmemory.core.messages import ChatMessage, MessageType, text_of
 from chatmemory.core.policies import Policy
-from chatmemory.core.tokens import family_named
-from chatmemory.core.windows import (
+from chatmemory.core.window import (
     Change,
     Entry,
     Eviction,
@@ -30,10 +29,17 @@ from chatmemory.core.windows import (
     Transition,
     total,
 )
+from chatmemory.ledger import flags
+from chatmemory.ledger.redaction import note_of, redacted
+from chatmemory.ledger.stored_window import (
+    StayEntry,
+    StoredWindow,
+    read_message,
+    redaction_of,
+    stays_at,
+)
 from chatmemory.models import RANK_SPACING, Memory, Message, Stay, Step
-from chatmemory.redaction import note_of, redacted
 from chatmemory.signals import Recorded
-from chatmemory.stored import StayEntry, StoredWindow, read_message, redaction_of, stays_at
 
 BATCH = 500
 _RUNNING = ("messages", "stays", "said_count", "history_tokens", "oldest")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from chatmemory.core.estimators import estimator_for
 from chatmemory.core.exceptions import ChatMemoryError, InvalidValue, UnstorableText
 from chatmemory.core.policies import Policy
-from chatmemory.core.tokens import estimator_for
 
 ID_LENGTH = 255
 LIMIT_MAX = 2**63 - 1

@@ -9,15 +9,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from chatmemory import explanations, queries
+from chatmemory import explain, queries
 from chatmemory.core.codec import load_json, message_to_dict
 from chatmemory.core.exceptions import InvalidMessage
 from chatmemory.core.lint import Turn, Verdict, verdicts
 from chatmemory.core.messages import AiMessage, ImageContent, MessageType
-from chatmemory.explanations import Explanation, ReceiptLine, role
+from chatmemory.explain import Explanation, ReceiptLine, role
 from chatmemory.formats import render_messages
 from chatmemory.queries import MessageRow
-from inspector.conversation.moment import Moment
+from inspector.conversation.state import Moment
 from inspector.templatetags.inspector import SHOWN, glyph
 
 UNFOLDED_MOST = 100_000
@@ -149,7 +149,7 @@ class Answers:
     @cached_property
     def receipt(self) -> tuple[ReceiptLine, ...]:
         """The arithmetic of the step."""
-        return explanations.receipt(self._moment.view) if self._moment.view else ()
+        return explain.receipt(self._moment.view) if self._moment.view else ()
 
     @cached_property
     def verdicts(self) -> tuple[Verdict, ...]:
@@ -185,9 +185,7 @@ class Answers:
         last = None
         if self._left_at and not moment.hits & moment.in_window:
             last = queries.step(moment.memory.id, max(self._left_at.values()))
-        return explanations.remembers(
-            moment.find, moment.found, moment.found_count, moment.at, last
-        )
+        return explain.remembers(moment.find, moment.found, moment.found_count, moment.at, last)
 
     @cached_property
     def mentions(self) -> list[Mention]:
@@ -222,7 +220,7 @@ class Answers:
         gone = [seq for seq, step in self._left_at.items() if step == why.step]
         if why.row.seq not in gone or why.step != max(self._left_at.values()):
             return ""
-        return explanations.without(gone, moment.find)
+        return explain.without(gone, moment.find)
 
     @cached_property
     def _left_at(self) -> dict[int, int]:
@@ -239,9 +237,9 @@ class Answers:
     def _explanation(self, row: MessageRow, step: int | None) -> Explanation:
         moment = self._moment
         if step is not None:
-            return explanations.why_left(queries.step(moment.memory.id, step), row.seq)
+            return explain.why_left(queries.step(moment.memory.id, step), row.seq)
         if row.seq in moment.in_window:
-            return explanations.why_in(moment.window, row.seq)
+            return explain.why_in(moment.window, row.seq)
         if row.stays and row.stays[0].entered_step > moment.at:
             entered = row.stays[0].entered_step
             return Explanation(

@@ -10,12 +10,12 @@ from typing import Protocol
 from django.db.models import Q, QuerySet
 
 from chatmemory.core.codec import message_from_json
+from chatmemory.core.estimators import family_named
 from chatmemory.core.exceptions import CorruptRow, InvalidMessage, InvalidValue
 from chatmemory.core.messages import ChatMessage, MessageType
-from chatmemory.core.tokens import family_named
-from chatmemory.core.windows import Entry, Totals, Window
+from chatmemory.core.window import Entry, Totals, Window
+from chatmemory.ledger.redaction import mark_of, note_of
 from chatmemory.models import Memory, Stay, Step
-from chatmemory.redaction import mark_of, note_of
 
 HEAD_PAGE = 32
 _COUNTERS = (

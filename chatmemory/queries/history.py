@@ -10,10 +10,10 @@ from chatmemory.core.exceptions import (
     MessageNotFound,
 )
 from chatmemory.core.messages import ChatMessage
+from chatmemory.ledger.stored_window import read_message, redaction_of
 from chatmemory.models import Message
 from chatmemory.queries.conversations import stored_memory, stored_step
 from chatmemory.queries.rows import MessageRow, Page, step_row, with_stays
-from chatmemory.stored import read_message, redaction_of
 
 NEAREST_WORDS = 5
 

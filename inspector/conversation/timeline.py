@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from chatmemory.explanations import role
+from chatmemory.explain import role
 from chatmemory.queries import TapeCell
 from inspector.templatetags.inspector import glyph
 

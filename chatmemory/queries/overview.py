@@ -17,10 +17,10 @@ from chatmemory.core.exceptions import (
 )
 from chatmemory.core.messages import MessageType
 from chatmemory.core.policies import MessageWindow, TokenWindow
-from chatmemory.core.windows import Reason, Totals
+from chatmemory.core.window import Reason, Totals
+from chatmemory.managers import MemoryQuerySet
 from chatmemory.models import Memory, Message, Stay, Step
 from chatmemory.queries.rows import MemoryRow, memory_row
-from chatmemory.querysets import MemoryQuerySet
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from chatmemory.core.messages import MessageType
-from chatmemory.core.windows import Reason
+from chatmemory.core.window import Reason
 from chatmemory.models import Message, Stay, Step
 from chatmemory.queries.conversations import stored_memory, stored_step
 from chatmemory.queries.rows import Departure, StepRow, StepView, step_row, with_stays

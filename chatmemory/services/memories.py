@@ -14,10 +14,9 @@ from functools import partial
 from django.db import connection, transaction
 from django.utils import timezone
 
-from chatmemory import audit
-from chatmemory.checks import ID_LENGTH, check_client_id, check_id, check_labels, check_policy
 from chatmemory.conf import configuration
 from chatmemory.core.codec import message_to_json
+from chatmemory.core.estimators import count_tokens, estimator_for, family_named, is_known
 from chatmemory.core.exceptions import (
     DuplicateClientId,
     MemoryExists,
@@ -30,8 +29,7 @@ from chatmemory.core.exceptions import (
 from chatmemory.core.messages import ChatMessage, MessageType
 from chatmemory.core.policies import Policy
 from chatmemory.core.store import Decide
-from chatmemory.core.tokens import count_tokens, estimator_for, family_named, is_known
-from chatmemory.core.windows import (
+from chatmemory.core.window import (
     Entry,
     Totals,
     Transition,
@@ -40,12 +38,20 @@ from chatmemory.core.windows import (
     refill,
     visible,
 )
-from chatmemory.ledger import Ledger
-from chatmemory.ledger import Outcome as Outcome
-from chatmemory.ledger import Said as Said
+from chatmemory.ledger.recorder import Ledger
+from chatmemory.ledger.recorder import Outcome as Outcome
+from chatmemory.ledger.recorder import Said as Said
+from chatmemory.ledger.stored_window import nothing_yet, read_message, stays_at
 from chatmemory.models import AuditEntry, Memory, Message, Step
+from chatmemory.services import audit
+from chatmemory.services.validation import (
+    ID_LENGTH,
+    check_client_id,
+    check_id,
+    check_labels,
+    check_policy,
+)
 from chatmemory.signals import Recorded, memory_changed
-from chatmemory.stored import nothing_yet, read_message, stays_at
 
 CHANNEL = "chatmemory"
 

@@ -22,15 +22,15 @@ from django.db import DatabaseError, close_old_connections
 from django.http import HttpRequest
 
 from chatmemory import queries
-from chatmemory.access import READ
-from chatmemory.addresses import memory_id_at
-from chatmemory.api_tokens import TokenRefused, token_of
+from chatmemory.access.roles import READ
+from chatmemory.access.tokens import TokenRefused, token_of
+from chatmemory.converters import memory_id_at
 from chatmemory.core.exceptions import MemoryNotFound
 from chatmemory.live import FLEET, Follower, Watcher
-from chatmemory.outages import RETRY_SECONDS
-from inspector.logs import request_id
-from inspector.metrics import stream_open, stream_waiting
-from inspector.observing import log_request, request_name
+from chatmemory.services.database_errors import RETRY_SECONDS
+from inspector.middleware.requests import log_request, request_name
+from inspector.observability.logs import request_id
+from inspector.observability.metrics import stream_open, stream_waiting
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]

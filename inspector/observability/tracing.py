@@ -79,13 +79,13 @@ def set_up(*processors: SpanProcessor) -> None:
     for processor in processors or (BatchSpanProcessor(OTLPSpanExporter()),):
         provider.add_span_processor(processor)
     _tracer = provider.get_tracer("chatmemory")
-    memory_changed.connect(_tell, dispatch_uid="inspector.tracing")
+    memory_changed.connect(_tell, dispatch_uid="inspector.observability.tracing")
 
 
 def shut_down() -> None:
     global _tracer
     _tracer = None
-    memory_changed.disconnect(dispatch_uid="inspector.tracing")
+    memory_changed.disconnect(dispatch_uid="inspector.observability.tracing")
 
 
 def _tell(recorded: Recorded, **_: Any) -> None:

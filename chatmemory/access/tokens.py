@@ -9,10 +9,10 @@ from datetime import timedelta
 from django.core.exceptions import ValidationError
 from django.utils import timezone
 
-from chatmemory import audit
-from chatmemory.access import Role
+from chatmemory.access.roles import Role
 from chatmemory.core.exceptions import ChatMemoryError
 from chatmemory.models import ApiToken
+from chatmemory.services import audit
 
 DAYS_AT_MOST = 3650
 _USE_NOTED_EVERY = timedelta(minutes=1)
