@@ -121,7 +121,7 @@ class Soak:
 
     def steps(self, memory_id: str) -> int:
         url = f"{self.served.url}/api/v1/memories/{memory_id}/"
-        return int(self.served.api.get(url).json()["steps"])
+        return int(self.served.api.get(url).json()["last_step"])
 
     def megabytes(self) -> float:
         """Resident, of all workers."""

@@ -29,7 +29,9 @@ SQLITE_SECONDS = 0.25
 COALESCE_SECONDS = 0.05
 RETRY_SECONDS = 1.0
 
-FLEET = ""  # no conversation's id: watched for what leaves memory anywhere, by its moment
+# Watches every conversation: tells the moment of the newest eviction. No id is empty.
+ALL_CONVERSATIONS = ""
+
 
 logger = logging.getLogger(__name__)
 
@@ -68,7 +70,7 @@ class Follower:
     async def watching(self, memory_id: str) -> AsyncIterator[Watcher]:
         """A watcher that knows the newest step at once, and every later one.
 
-        Of the FLEET it knows the moment of the newest eviction instead.
+        For ALL_CONVERSATIONS it knows the moment of the newest eviction instead.
         """
         watcher = Watcher()
         self._watchers[memory_id].add(watcher)
@@ -112,9 +114,9 @@ class Follower:
 
 def _steps(memory_ids: list[str]) -> dict[str, int]:
     connection.close_if_unusable_or_obsolete()
-    steps = dict(Memory.objects.filter(id__in=memory_ids).values_list("pk", "steps"))
-    if FLEET in memory_ids:
-        steps[FLEET] = newest_eviction()
+    steps = dict(Memory.objects.filter(id__in=memory_ids).values_list("pk", "last_step"))
+    if ALL_CONVERSATIONS in memory_ids:
+        steps[ALL_CONVERSATIONS] = newest_eviction()
     return steps
 
 

@@ -16,7 +16,7 @@ LATELY_STEPS = 40
 
 
 class MemoryQuerySet(models.QuerySet):  # type: ignore[type-arg]
-    OVERSIZED_LATELY = Q(oversized_step__gt=F("steps") - LATELY_STEPS)
+    OVERSIZED_LATELY = Q(oversized_step__gt=F("last_step") - LATELY_STEPS)
 
     def containing(self, words: str) -> Self:
         """Whose id or any message contains the words, letter case aside; see `search`."""

@@ -7,16 +7,14 @@ policy and the running totals. Only `ledger.py` writes these rows.
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.db import models
 from django.db.models import F, Q
 from django.utils import timezone
 
 from chatmemory.access.roles import Role
+from chatmemory.core.eviction import Reason
 from chatmemory.core.messages import MessageType
-from chatmemory.core.policies import DEFAULT_ESTIMATOR, KINDS, Policy, TokenWindow
-from chatmemory.core.window import Reason
+from chatmemory.core.policies import DEFAULT_ESTIMATOR, Policy, stored_policy
 from chatmemory.managers import MemoryQuerySet
 
 RANK_SPACING = 2**20
@@ -31,42 +29,28 @@ class PolicyColumns(models.Model):
     policy_kind = models.CharField(max_length=32, null=True, blank=True)
     policy_limit = models.BigIntegerField(null=True, blank=True)
     policy_estimator = models.CharField(max_length=255, default=DEFAULT_ESTIMATOR)
-    policy_overhead = models.IntegerField(default=0)
-    policy_keep_first = models.BooleanField(default=False)
+    policy_options = models.JSONField(default=dict, blank=True)
 
     class Meta:
         abstract = True
 
     @property
     def policy(self) -> Policy | None:
+        """None where the client decides; an UnavailablePolicy where its kind is not installed."""
         if self.policy_kind is None or self.policy_limit is None:
             return None
-        kind = KINDS[self.policy_kind]
-        overhead = {"fixed_overhead": self.policy_overhead} if kind is TokenWindow else {}
-        return kind.of(
-            self.policy_limit,
-            estimator=self.policy_estimator,
-            always_keep_system_message_first=self.policy_keep_first,
-            **overhead,
+        return stored_policy(
+            self.policy_kind, self.policy_limit, self.policy_estimator, self.policy_options
         )
 
     @policy.setter
     def policy(self, policy: Policy | None) -> None:
-        for name, value in policy_columns(policy).items():
-            setattr(self, name, value)
-
-
-def policy_columns(policy: Policy | None) -> dict[str, Any]:
-    """The column values of a policy; without one the estimator stays as it is."""
-    if policy is None:
-        return {"policy_kind": None, "policy_limit": None, "policy_overhead": 0}
-    return {
-        "policy_kind": policy.kind,
-        "policy_limit": policy.limit,
-        "policy_estimator": policy.estimator,
-        "policy_overhead": policy.overhead,
-        "policy_keep_first": policy.always_keep_system_message_first,
-    }
+        """Without a policy the estimator stays as it is."""
+        self.policy_kind = policy.kind if policy else None
+        self.policy_limit = policy.limit if policy else None
+        self.policy_options = policy.options if policy else {}
+        if policy:
+            self.policy_estimator = policy.estimator
 
 
 class Memory(PolicyColumns):
@@ -78,13 +62,16 @@ class Memory(PolicyColumns):
     updated_at = models.DateTimeField()
 
     # Running totals: how many rows of each kind, what the window holds, what history weighs.
-    steps = models.BigIntegerField(default=0)
-    messages = models.BigIntegerField(default=0, help_text="seq of the newest message row")
-    stays = models.BigIntegerField(default=0, help_text="n of the newest stay")
+    last_step = models.BigIntegerField(default=0)
+    last_seq = models.BigIntegerField(default=0, help_text="seq of the newest message row")
+    last_stay = models.BigIntegerField(default=0, help_text="n of the newest stay")
     said_count = models.BigIntegerField(default=0, help_text="messages in history")
     history_tokens = models.BigIntegerField(default=0)
     window_count = models.BigIntegerField(default=0)
     window_tokens = models.BigIntegerField(default=0)
+    window_load = models.BigIntegerField(
+        null=True, help_text="what the limit bounds; null where no policy can say"
+    )
 
     # Where to look for a past window; see Step.oldest and Ledger.
     oldest = models.BigIntegerField(default=1)
@@ -119,7 +106,7 @@ class Memory(PolicyColumns):
     @property
     def version(self) -> int:
         """Changes with every step; what If-Match compares."""
-        return self.steps
+        return self.last_step
 
 
 class Message(models.Model):
@@ -141,6 +128,9 @@ class Message(models.Model):
     origin = models.CharField(max_length=9, choices=Origin.choices, default=Origin.SAID)
     said_at = models.DateTimeField()
     client_id = models.CharField(max_length=255, null=True, blank=True)
+    redacted_step = models.BigIntegerField(
+        null=True, blank=True, help_text="the step that took its words away"
+    )
 
     class Meta:
         constraints = [
@@ -222,11 +212,14 @@ class Step(PolicyColumns):
     count_after = models.BigIntegerField()
     tokens_after = models.BigIntegerField()
     history_tokens = models.BigIntegerField(help_text="of all messages said so far")
-    messages = models.BigIntegerField(help_text="seq of the newest message row so far")
+    last_seq = models.BigIntegerField(help_text="seq of the newest message row so far")
     said_count = models.BigIntegerField(help_text="messages in history so far")
-    stays = models.BigIntegerField(help_text="n of the newest stay so far")
+    last_stay = models.BigIntegerField(help_text="n of the newest stay so far")
     oldest = models.BigIntegerField(
         help_text="no open stay has a lower n, a leading system message excepted"
+    )
+    seq = models.BigIntegerField(
+        null=True, blank=True, help_text="the message that a redaction is about"
     )
     note = models.CharField(max_length=255, blank=True)
 

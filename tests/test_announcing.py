@@ -29,7 +29,7 @@ def test_a_line_cut_between_the_commit_and_the_announcement(caplog):
     assert outcome.step == 1
     assert "on_commit" in caplog.text
     connection.close()
-    assert queries.memory("m").steps == 1
+    assert queries.memory("m").last_step == 1
 
 
 @pytest.mark.django_db(transaction=True)
@@ -52,7 +52,7 @@ def test_a_receiver_that_fails(caplog):
     finally:
         memory_changed.disconnect(fail)
         memory_changed.disconnect(hear)
-    assert queries.memory("m").steps == 2
+    assert queries.memory("m").last_step == 2
     assert "steps 1 to 2 of 'm' by ada" in caplog.text
     (recorded,) = heard
     assert (recorded.memory_id, recorded.actor, recorded.said) == ("m", "ada", 2)

@@ -89,7 +89,7 @@ def test_a_text_that_only_looks_redacted_is_not(secrets):
 def test_twice_is_once(secrets):
     assert services.redact("m", 2) is not None
     assert services.redact("m", 2) is None
-    assert queries.memory("m").steps == 7
+    assert queries.memory("m").last_step == 7
     assert AuditEntry.objects.count() == 1
 
 

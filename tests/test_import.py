@@ -22,7 +22,7 @@ def chats(tmp_path):
 
 def test_each_message_is_a_step(chats):
     call_command("import_transcripts", chats, policy="message_window:1")
-    assert queries.memory("chats-one").steps == 2
+    assert queries.memory("chats-one").last_step == 2
     assert [row.text for row in queries.window("chats-one", 1).rows] == ["hi"]
     assert verify("chats-one") is None
 
@@ -31,7 +31,7 @@ def test_running_it_again_changes_nothing(chats, capsys):
     call_command("import_transcripts", chats)
     call_command("import_transcripts", chats)
     assert "0 conversations with 0 messages imported, 2 there already" in capsys.readouterr().out
-    assert queries.memory("chats-one").steps == 2
+    assert queries.memory("chats-one").last_step == 2
 
 
 def test_an_id_taken_by_something_else_is_refused_and_the_others_go_on(chats, capsys):

@@ -22,7 +22,7 @@ ONE = {"memory_id": "m"}
 PAGES = {
     "overview": ({}, {"get": Role.VIEWER}),
     "feed": ({}, {"get": Role.VIEWER}),
-    "live-fleet": ({}, {"get": Role.VIEWER}),
+    "live-overview": ({}, {"get": Role.VIEWER}),
     "bulk": ({}, {"post": Role.VIEWER}),
     "conversation": (ONE, {"get": Role.VIEWER}),
     "redact": (ONE | {"seq": 1}, {"post": Role.ADMIN}),

@@ -26,7 +26,7 @@ from chatmemory import (
     services,
 )
 from chatmemory.core.policies import MessageWindow, TokenWindow
-from chatmemory.ledger.recorder import Said
+from chatmemory.ledger.recorder import NewMessage
 from chatmemory.ledger.verification import verify
 from chatmemory.models import Memory, Message, Step
 from chatmemory.stores.database import DjangoChatMemoryStore
@@ -58,7 +58,7 @@ def test_nothing_said_is_removed_by_eviction_or_clear(memory_id):
 
 def test_clearing_an_empty_window_is_no_step(memory_id):
     assert services.clear_messages(memory_id).ignored
-    assert queries.memory(memory_id).steps == 0
+    assert queries.memory(memory_id).last_step == 0
 
 
 def test_every_past_window_can_be_read(memory_id):
@@ -74,7 +74,7 @@ def test_every_past_window_can_be_read(memory_id):
 
 def test_an_equal_system_message_is_no_step(memory_id):
     services.add(memory_id, [SystemMessage("Be brief."), SystemMessage("Be brief.")])
-    assert queries.memory(memory_id).steps == 1
+    assert queries.memory(memory_id).last_step == 1
     assert queries.memory(memory_id).said_count == 1
 
 
@@ -107,7 +107,7 @@ def test_a_change_of_token_family_recounts_in_its_own_step():
 def test_the_same_policy_again_is_no_step(memory_id):
     say(memory_id, "a")
     services.change(memory_id, policy=MessageWindow(3))
-    assert queries.memory(memory_id).steps == 1
+    assert queries.memory(memory_id).last_step == 1
 
 
 def test_a_changed_policy_is_a_step_even_before_anything_was_said(memory_id):
@@ -170,14 +170,14 @@ def test_a_simulation_saves_nothing(memory_id):
     simulation = services.simulate(memory_id, [UserMessage("d")], MessageWindow(2))
     assert [left.seq for left in simulation.outcomes[0].left] == [1, 2]
     assert simulation.totals.count == 2
-    assert queries.memory(memory_id).steps == 3
+    assert queries.memory(memory_id).last_step == 3
     assert texts(memory_id) == ["a", "b", "c"]
 
 
 def test_all_messages_of_an_add_are_stored_or_none(memory_id):
     with pytest.raises(UnstorableText, match="NUL"):
         say(memory_id, "fine", "not\x00fine")
-    assert queries.memory(memory_id).steps == 0
+    assert queries.memory(memory_id).last_step == 0
     assert not Message.objects.exists()
 
 
@@ -187,14 +187,14 @@ def test_lone_surrogates_are_refused_with_their_code_point(memory_id):
 
 
 def test_a_client_id_makes_a_retry_harmless(memory_id):
-    once = Said(UserMessage("a"), client_id="m-1")
+    once = NewMessage(UserMessage("a"), client_id="m-1")
     first, same = services.add(memory_id, [once, once])
     (again,) = services.add(memory_id, [once])
     assert (first.seq, same.seq, again.seq) == (1, 1, 1)
     assert (first.ignored, same.ignored, again.ignored) == (False, True, True)
-    assert queries.memory(memory_id).steps == 1
+    assert queries.memory(memory_id).last_step == 1
     with pytest.raises(DuplicateClientId, match="m-1"):
-        services.add(memory_id, [Said(UserMessage("b"), client_id="m-1")])
+        services.add(memory_id, [NewMessage(UserMessage("b"), client_id="m-1")])
 
 
 def test_a_stale_version_changes_nothing(memory_id):
@@ -326,7 +326,7 @@ def test_whole_lists_come_back_as_they_were_handed_over(db, lists):
     for messages in lists:
         store.update_messages("bare", messages)
         assert store.get_messages("bare") == messages
-        seen[queries.memory("bare").steps] = messages
+        seen[queries.memory("bare").last_step] = messages
     for step, messages in seen.items():
         assert queries.window("bare", step).messages == messages
     if lists:

@@ -30,7 +30,7 @@ ALTERATIONS = {
     "a policy": (Step, {"n": 25}, {"policy_limit": 10}, "stay"),
     "a bound": (Step, {"n": 25}, {"oldest": 25}, "step 25"),
     "a counter": (Memory, {}, {"window_tokens": 1}, "the conversation's counters"),
-    "the number of steps": (Memory, {}, {"steps": 29}, "step 31"),
+    "the number of steps": (Memory, {}, {"last_step": 29}, "step 31"),
 }
 
 

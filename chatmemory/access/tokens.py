@@ -46,7 +46,7 @@ def create_token(
     )
     token.clean_fields()
     token.save()
-    audit.tell(f"make token {name!r}", action="make_token", actor=created_by, token=name)
+    audit.log(f"make token {name!r}", action="make_token", actor=created_by, token=name)
     return secret
 
 
@@ -73,7 +73,7 @@ def revoke_token(key: int, actor: str = "") -> None:
     token = ApiToken.objects.filter(pk=key, revoked_at=None)
     name = token.values_list("name", flat=True).first()
     if name is not None and token.update(revoked_at=timezone.now()):
-        audit.tell(f"revoke token {name!r}", action="revoke_token", actor=actor, token=name)
+        audit.log(f"revoke token {name!r}", action="revoke_token", actor=actor, token=name)
 
 
 def digest(secret: bytes) -> str:

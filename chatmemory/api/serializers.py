@@ -15,7 +15,7 @@ from chatmemory.core.exceptions import InvalidMessage, InvalidValue, UnreadableT
 from chatmemory.core.messages import ChatMessage
 from chatmemory.core.policies import Policy, policy_from_dict
 from chatmemory.formats import FORMATS, parse_messages
-from chatmemory.ledger.recorder import Said
+from chatmemory.ledger.recorder import NewMessage
 from chatmemory.services.validation import ID_LENGTH, check_policy
 
 MESSAGES_MAX = 10_000
@@ -97,13 +97,15 @@ class BodyOfMessages(StrictSerializer):
         child=serializers.CharField(max_length=255, allow_null=True), required=False
     )
 
-    def said(self) -> list[Said]:
+    def said(self) -> list[NewMessage]:
         """Raises InvalidField, naming the message."""
         messages = read_messages(self.validated_data["messages"], self.validated_data["format"])
         ids = self.validated_data.get("client_ids") or [None] * len(messages)
         if len(ids) != len(messages):
             raise InvalidField("client_ids", "there must be one client id, or null, per message")
-        return [Said(message, client_id) for message, client_id in zip(messages, ids, strict=True)]
+        return [
+            NewMessage(message, client_id) for message, client_id in zip(messages, ids, strict=True)
+        ]
 
 
 class BodyOfSimulation(BodyOfMessages):
@@ -142,7 +144,7 @@ class MemoryAnswer(serializers.Serializer[Any]):
     created_at = serializers.DateTimeField()
     updated_at = serializers.DateTimeField()
     version = serializers.IntegerField(help_text="what If-Match compares")
-    steps = serializers.IntegerField()
+    last_step = serializers.IntegerField()
     said_count = serializers.IntegerField(help_text="messages in history")
     history_tokens = serializers.IntegerField()
     window = TotalsAnswer()
@@ -192,7 +194,7 @@ class LeftAnswer(serializers.Serializer[Any]):
     )
 
 
-class OutcomeAnswer(serializers.Serializer[Any]):
+class ChangeAnswer(serializers.Serializer[Any]):
     """What one change did; an ignored one has no step."""
 
     change = serializers.CharField()
@@ -206,13 +208,13 @@ class OutcomeAnswer(serializers.Serializer[Any]):
 
 class TransitionsAnswer(serializers.Serializer[Any]):
     version = serializers.IntegerField()
-    transitions = OutcomeAnswer(many=True)
+    transitions = ChangeAnswer(many=True)
     lost = serializers.ListField(child=serializers.DictField(), required=False)
 
 
 class SimulationAnswer(serializers.Serializer[Any]):
     policy = PolicyField()
-    transitions = OutcomeAnswer(many=True)
+    transitions = ChangeAnswer(many=True)
     window = TotalsAnswer()
     limit = serializers.IntegerField()
     load = serializers.IntegerField()

@@ -36,7 +36,7 @@ from chatmemory.conf import configuration
 from chatmemory.core.codec import message_to_dict
 from chatmemory.core.policies import KINDS
 from chatmemory.formats import FORMATS, Loss, render_messages
-from chatmemory.ledger.recorder import Outcome
+from chatmemory.ledger.recorder import ChangeResult
 from chatmemory.managers import CLIENT, MemoryQuerySet
 from chatmemory.models import Memory
 from chatmemory.services.validation import check_id
@@ -353,7 +353,7 @@ class Simulate(Resource):
         return Response(
             {
                 "policy": simulation.policy.to_dict(),
-                "transitions": shapes.OutcomeAnswer(simulation.outcomes, many=True).data,
+                "transitions": shapes.ChangeAnswer(simulation.outcomes, many=True).data,
                 "window": shapes.TotalsAnswer(simulation.totals).data,
                 "limit": simulation.policy.limit,
                 "load": simulation.policy.load(*simulation.totals),
@@ -432,12 +432,12 @@ def _memory(row: queries.MemoryRow, status: int = 200) -> Response:
     return response
 
 
-def _transitions(memory_id: str, outcomes: list[Outcome], status: int) -> Response:
+def _transitions(memory_id: str, outcomes: list[ChangeResult], status: int) -> Response:
     """The version is the last step that the call made, or now where it made none."""
     version = max((each.step for each in outcomes if each.step), default=None)
     if version is None:
         version = queries.memory(memory_id).version
-    answer = {"version": version, "transitions": shapes.OutcomeAnswer(outcomes, many=True).data}
+    answer = {"version": version, "transitions": shapes.ChangeAnswer(outcomes, many=True).data}
     response = Response(answer, status=status)
     response["ETag"] = f'"{version}"'
     return response

@@ -12,9 +12,11 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from chatmemory.core.eviction import Reason
 from chatmemory.core.messages import MessageType
-from chatmemory.core.policies import Policy
-from chatmemory.core.window import Entry, Reason, Window, fold
+from chatmemory.core.policies import Policy, can_decide
+from chatmemory.core.transitions import fold
+from chatmemory.core.window import Entry, Window
 
 
 @dataclass(frozen=True)
@@ -69,11 +71,11 @@ def reasons(
     was replaced. Everything else was SET by the client.
     """
     left = [old[position] for position in alignment.left(len(old))]
-    explained = _by_policy(old, new, alignment, policy) if policy else None
+    explained = _by_policy(old, new, alignment, policy) if can_decide(policy) else None
     if explained is not None:
         return explained
     found = dict.fromkeys(left, Reason.SET)
-    if policy is None and _appends(alignment, len(new)):
+    if not can_decide(policy) and _appends(alignment, len(new)):
         found |= _head_run(old, set(left))
     arrived = (new[j] for j in range(len(new)) if j not in alignment.kept | alignment.moved)
     if any(entry.type is MessageType.SYSTEM for entry in arrived):

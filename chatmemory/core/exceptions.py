@@ -12,6 +12,7 @@ ChatMemoryError
 ├── StepNotFound (also a LookupError)       the conversation has no such step
 ├── MemoryExists                            a conversation with this id exists already
 ├── PolicyRequired                          the client decides the window: set a policy first
+├── PolicyUnavailable                       the policy's kind is not installed here
 ├── VersionConflict                         somebody changed the conversation in between
 ├── DuplicateClientId                       the client's message id already names another message
 └── CorruptRow                              a stored row that cannot be read; names the row
@@ -60,6 +61,10 @@ class MemoryExists(ChatMemoryError):
 
 class PolicyRequired(ChatMemoryError):
     """The conversation has no policy (its client decides the window), and this call needs one."""
+
+
+class PolicyUnavailable(ChatMemoryError):
+    """The conversation's policy is of a kind that is not installed here."""
 
 
 class VersionConflict(ChatMemoryError):

@@ -23,14 +23,8 @@ from chatmemory.core.messages import ChatMessage
 from chatmemory.core.policies import DEFAULT_ESTIMATOR, MessageWindow, Policy, TokenWindow
 from chatmemory.core.single_slot import SingleSlotChatMemoryStore
 from chatmemory.core.store import ChatMemoryStore, Decide, TransactionalStore
-from chatmemory.core.window import (
-    Entry,
-    Transition,
-    Window,
-    admit,
-    refill,
-    visible,
-)
+from chatmemory.core.transitions import Transition, admit, refill, visible
+from chatmemory.core.window import Entry, Window
 
 Limit = int | Callable[[str], int]
 
@@ -117,14 +111,12 @@ class ChatMemory(ABC):
         window = self._window(self._store.get_messages(self.id) if reads else ())
         transition = decide(window)
         if not transition.ignored:
-            window.apply(transition)
+            transition.apply_to(window)
             kept = [entry.message for entry in window if entry.message is not None]
             self._store.update_messages(self.id, kept)
 
     def _window(self, messages: Iterable[ChatMessage]) -> Window:
-        window = Window(map(self._entry, messages))
-        window.counted_by = self._family
-        return window
+        return Window(map(self._entry, messages), counted_by=self._family)
 
     def _entry(self, message: ChatMessage) -> Entry:
         if not isinstance(message, ChatMessage):

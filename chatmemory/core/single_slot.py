@@ -8,7 +8,8 @@ from threading import RLock
 from chatmemory.core.exceptions import InvalidValue
 from chatmemory.core.messages import ChatMessage
 from chatmemory.core.store import ChatMemoryStore, Decide
-from chatmemory.core.window import Entry, Transition, Window
+from chatmemory.core.transitions import Transition
+from chatmemory.core.window import Entry, Window
 
 
 class SingleSlotChatMemoryStore(ChatMemoryStore):
@@ -41,7 +42,7 @@ class SingleSlotChatMemoryStore(ChatMemoryStore):
         self._check(memory_id)
         with self._lock:
             transition = decide(self._window)
-            self._window.apply(transition)
+            transition.apply_to(self._window)
             return transition
 
     def _check(self, memory_id: str) -> None:

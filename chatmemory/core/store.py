@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import Protocol, runtime_checkable
 
 from chatmemory.core.messages import ChatMessage
-from chatmemory.core.window import Transition, Window
+from chatmemory.core.transitions import Transition
+from chatmemory.core.window import Window
 
 Decide = Callable[[Window], Transition]
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from chatmemory.core.eviction import Reason
 from chatmemory.core.messages import MessageType
 from chatmemory.core.policies import Policy
-from chatmemory.core.window import Reason, Totals
+from chatmemory.core.window import Totals
 from chatmemory.queries import Departure, MessageRow, StepRow, StepView, WindowPlace, WindowView
 
 MINUS = "−"
@@ -176,7 +177,9 @@ class _Receipt:
     @property
     def over_words(self) -> str:
         return (
-            f"{self.over:,} over the limit" if self.policy.unit == "tok" else f"{self.over:,} over"
+            f"{self.over:,} over the limit"
+            if self.policy.unit == "tokens"
+            else f"{self.over:,} over"
         )
 
 
@@ -227,7 +230,7 @@ def _no_room(view: StepView, arrived: int | None) -> str:
         step.before.count + len(view.arrivals),
         step.before.tokens + sum(row.tokens for row in view.arrivals),
     )
-    units = "tokens" if policy.unit == "tok" else "messages"
+    units = policy.unit
     needs = f"{policy.load(*needed):,} of {policy.limit:,} {units}"
     return f"When #{arrived} arrived, memory needed {needs}."
 
@@ -257,7 +260,7 @@ class Caption:
 def caption(view: StepView) -> Caption:
     """One plain sentence; a reader who reads only this understands the step."""
     step, policy = view.step, view.step.policy
-    in_tokens = policy is None or policy.unit == "tok"
+    in_tokens = policy is None or policy.unit == "tokens"
     gained = sum(row.tokens for row in view.arrivals)
     lost = sum(departure.tokens for departure in view.departures)
     count = len(view.departures)
@@ -278,7 +281,7 @@ def _event(step: StepRow, arrivals: Sequence[MessageRow]) -> str:
     if step.kind == "clear":
         return "Memory was cleared"
     if step.kind == "redact":
-        return f"Message {step.note} was redacted"
+        return f"Message #{step.seq} was redacted"
     if len(arrivals) == 1:
         (row,) = arrivals
         name = role(row.type, row.has_calls)
@@ -325,7 +328,7 @@ def policy_words(policy: Policy | None) -> str:
 def policy_name(policy: Policy | None) -> str:
     if policy is None:
         return "Client decides"
-    return {"message_window": "Message window", "token_window": "Token window"}[policy.kind]
+    return policy.label
 
 
 # Why one message is still in
@@ -350,7 +353,7 @@ def why_in(window: WindowView[WindowPlace], seq: int) -> Explanation:
             "At the head of memory it stays, until another system message takes its place.",
         )
     room = room_before(window, position)
-    units = "tokens" if policy.unit == "tok" else "messages"
+    units = policy.unit
     return Explanation(
         question,
         "There is room for it.",

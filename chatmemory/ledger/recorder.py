@@ -17,36 +17,29 @@ from django.utils import timezone
 from chatmemory.core.alignment import Alignment, align, rearrange, reasons
 from chatmemory.core.codec import message_to_json
 from chatmemory.core.estimators import family_named
+from chatmemory.core.eviction import Eviction, Reason
 from chatmemory.core.exceptions import UnstorableText
 from chatmemory.core.messages import ChatMessage, MessageType, text_of
-from chatmemory.core.policies import Policy
-from chatmemory.core.window import (
-    Change,
-    Entry,
-    Eviction,
-    Reason,
-    Totals,
-    Transition,
-    total,
-)
+from chatmemory.core.policies import Policy, load_of
+from chatmemory.core.transitions import Change, Transition
+from chatmemory.core.window import Entry, Totals, total
 from chatmemory.ledger import flags
-from chatmemory.ledger.redaction import note_of, redacted
+from chatmemory.ledger.redaction import redacted
 from chatmemory.ledger.stored_window import (
     StayEntry,
-    StoredWindow,
     read_message,
-    redaction_of,
     stays_at,
+    stored_window,
 )
 from chatmemory.models import RANK_SPACING, Memory, Message, Stay, Step
 from chatmemory.signals import Recorded
 
 BATCH = 500
-_RUNNING = ("messages", "stays", "said_count", "history_tokens", "oldest")
+_RUNNING = ("last_seq", "last_stay", "said_count", "history_tokens", "oldest")
 
 
 @dataclass(frozen=True)
-class Left:
+class EvictedMessage:
     """A message that left in a step; `because_seq` is its tool call, or what replaced it."""
 
     seq: int
@@ -58,7 +51,7 @@ class Left:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ChangeResult:
     """What one change did. `step` is None when it changed nothing.
 
     `seq` and `tokens` are those of the message added, where it was one.
@@ -68,7 +61,7 @@ class Outcome:
     step: int | None
     seq: int | None
     tokens: int
-    left: tuple[Left, ...]
+    left: tuple[EvictedMessage, ...]
     before: Totals
     after: Totals
     policy: Policy | None
@@ -79,7 +72,7 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Said:
+class NewMessage:
     """A message on its way in, with what its sender says of it."""
 
     message: ChatMessage
@@ -97,7 +90,7 @@ class Ledger:
         self._is_past = at is not None
         if at is not None:
             self._go_back(at)
-        self.window = StoredWindow(memory, stays_at(at) if at is not None else None)
+        self.window = stored_window(memory, stays_at(at) if at is not None else None)
         self._actor = actor
         self._now = now or timezone.now()
         self._messages: list[Message] = []
@@ -107,7 +100,7 @@ class Ledger:
         self._ended: dict[tuple[int, Reason], list[int]] = defaultdict(list)
         self._is_changed = False
 
-    def keep(self, transition: Transition, said: Said | None = None) -> Outcome:
+    def keep(self, transition: Transition, said: NewMessage | None = None) -> ChangeResult:
         """Record a transition decided on `window`, under the policy that decided it."""
         if transition.ignored:
             return self._outcome(transition, None, None, ())
@@ -132,9 +125,10 @@ class Ledger:
         if policy == memory.policy and estimator == memory.policy_estimator:
             return None
         recount = family_named(estimator) != family_named(memory.policy_estimator)
-        is_first = memory.policy is None and memory.steps == 0
+        is_first = memory.policy is None and memory.last_step == 0
         memory.policy = policy
         memory.policy_estimator = estimator
+        memory.window_load = load_of(policy, self.window.totals)
         self._is_changed = True
         if is_first:
             return None
@@ -144,10 +138,10 @@ class Ledger:
         after = total(self.window) if recount else before
         return self._record(Step.Kind.POLICY, before, after, note=note)
 
-    def again(self, seq: int) -> Outcome:
+    def again(self, seq: int) -> ChangeResult:
         """A message that was said before and is sent once more: nothing changes."""
         totals, policy = self.window.totals, self.memory.policy
-        return Outcome(Change.ADD, None, seq, 0, (), totals, totals, policy)
+        return ChangeResult(Change.ADD, None, seq, 0, (), totals, totals, policy)
 
     def label(self, labels: dict[str, str]) -> Step | None:
         """Change the labels, as a step; the same labels again are none."""
@@ -162,32 +156,33 @@ class Ledger:
 
         The step says who did it, and when.
         """
-        if redaction_of(row) is not None:
+        if row.redacted_step is not None:
             return None
         shape = redacted(read_message(row), row.seq)
         row.text, row.payload = text_of(shape), message_to_json(shape)
-        row.save(update_fields=["text", "payload"])
+        row.redacted_step = self._next_step
+        row.save(update_fields=["text", "payload", "redacted_step"])
         totals = self.window.totals
-        return self._record(Step.Kind.REDACT, totals, totals, note=note_of(row.seq))
+        return self._record(Step.Kind.REDACT, totals, totals, seq=row.seq)
 
     def weighed(self, arrivals: Sequence[Entry]) -> list[Entry]:
         """The entries of a whole new list; a tombstone keeps the weight that its words had."""
         steps = Step.objects.filter(memory=self.memory, kind=Step.Kind.REDACT)
         if not steps.exists():
             return list(arrivals)
-        stood = {message_to_json(e.message): e.tokens for e in self.window.load_messages()}
+        stood = {message_to_json(e.message): e.tokens for e in self.window.with_messages()}
         return [
             replace(entry, tokens=stood.get(message_to_json(entry.message), entry.tokens))
             for entry in arrivals
         ]
 
-    def replace(self, transition: Transition, by_client: bool = False) -> Outcome:
+    def replace(self, transition: Transition, by_client: bool = False) -> ChangeResult:
         """Record a whole new list: what stayed keeps its stay, the rest comes, leaves or moves.
 
         With `by_client` the caller decided alone (`update_messages`), and departures get the reason
         that explains them; otherwise they were SET.
         """
-        old = self.window.load_messages()
+        old = self.window.with_messages()
         new = transition.arrivals
         payloads = [message_to_json(entry.message) for entry in new]
         match = align if by_client else rearrange
@@ -244,33 +239,33 @@ class Ledger:
         memory.window_count, memory.window_tokens = step.count_after, step.tokens_after
         for name in _RUNNING:
             setattr(memory, name, getattr(step, name))
-        memory.steps = step.n
+        memory.last_step = step.n
 
     # Recording
 
-    def _add(self, transition: Transition, said: Said | None) -> Outcome:
+    def _add(self, transition: Transition, said: NewMessage | None) -> ChangeResult:
         (arrival,) = transition.arrivals
         step = self._next_step
         row = self._say(arrival, said=said)
         self._enter(step, arrival, row.seq, self._edge_rank(transition.at_head))
         left = self._leave_all(step, transition.evictions)
         self._flag(transition, row.seq, left)
-        self.window.apply(transition)
+        transition.apply_to(self.window)
         self.memory.policy = transition.policy
         self._record(Step.Kind.ADD, transition.before, transition.after)
         return self._outcome(transition, step, row.seq, left)
 
-    def _clear(self, transition: Transition) -> Outcome:
+    def _clear(self, transition: Transition) -> ChangeResult:
         if not transition.evictions:
             return self._outcome(transition, None, None, ())
         step = self._next_step
         left = self._leave_all(step, transition.evictions)
         flags.replaced(self.memory, ())
-        self.window.apply(transition)
+        transition.apply_to(self.window)
         self._record(Step.Kind.CLEAR, transition.before, transition.after)
         return self._outcome(transition, step, None, left)
 
-    def _flag(self, transition: Transition, seq: int, gone: Sequence[Left]) -> None:
+    def _flag(self, transition: Transition, seq: int, gone: Sequence[EvictedMessage]) -> None:
         seqs = {each.seq for each in gone}
         flags.left(self.memory, seqs)
         if seq in seqs:
@@ -286,7 +281,7 @@ class Ledger:
         alignment: Alignment,
         why: dict[Entry, Reason],
         by_client: bool,
-    ) -> Outcome:
+    ) -> ChangeResult:
         step = self._next_step
         gone = [(entry, self.seq(entry)) for entry in old]
         moved = [old[i] for i in alignment.moved.values()]
@@ -307,12 +302,12 @@ class Ledger:
         left += self._leave_all(step, evictions)
         trimmed = {eviction.entry for eviction in evictions}
         after = total(entry for entry in standing if entry not in trimmed)
-        self.window.apply(
-            replace(transition, arrivals=tuple(standing), evictions=evictions, after=after)
+        replace(transition, arrivals=tuple(standing), evictions=evictions, after=after).apply_to(
+            self.window
         )
         flags.replaced(self.memory, ((entry, self.seq(entry)) for entry in self.window))
         said = [j for j in seqs if j not in alignment.moved]
-        self.memory.ordered_from = self.memory.stays
+        self.memory.ordered_from = self.memory.last_stay
         self.memory.oldest = self._lowest()
         kind = Step.Kind.ADD if by_client and _is_an_add(said, left) else Step.Kind.SET
         self._record(kind, transition.before, self.window.totals, by_client=by_client)
@@ -333,7 +328,7 @@ class Ledger:
         there = {*alignment.kept, *alignment.moved}
         news = [j for j in range(len(arrivals)) if j not in there]
         last = max(there, default=-1)
-        first_ever = self.memory.messages == 0
+        first_ever = self.memory.last_seq == 0
         inside = [j for j in news if j < last and arrivals[j].type is not MessageType.SYSTEM]
         back = {} if first_ever else self._returning(inside if by_client else news, payloads)
         last = last if by_client else max([last, *back])
@@ -365,14 +360,14 @@ class Ledger:
     def _say(
         self,
         entry: Entry,
-        said: Said | None = None,
+        said: NewMessage | None = None,
         origin: str = Message.Origin.SAID,
     ) -> Message:
         assert entry.message is not None
-        self.memory.messages += 1
+        self.memory.last_seq += 1
         row = Message(
             memory=self.memory,
-            seq=self.memory.messages,
+            seq=self.memory.last_seq,
             type=entry.type,
             text=text_of(entry.message),
             payload=message_to_json(entry.message),
@@ -389,10 +384,10 @@ class Ledger:
         return row
 
     def _enter(self, step: int, entry: Entry, seq: int, rank: int) -> None:
-        self.memory.stays += 1
+        self.memory.last_stay += 1
         stay = Stay(
             memory=self.memory,
-            n=self.memory.stays,
+            n=self.memory.last_stay,
             seq=seq,
             entered_step=step,
             rank=rank,
@@ -407,7 +402,7 @@ class Ledger:
         """Enter new positions among kept ones: midpoints where ranks are free, else re-enter."""
         ranks = place_ranks([None if j in seqs else self._rank(e) for j, e in enumerate(standing)])
         for j, (entry, rank) in enumerate(zip(standing, ranks, strict=True)):
-            rank = rank if rank is not None else (self.memory.stays + 1) * RANK_SPACING
+            rank = rank if rank is not None else (self.memory.last_stay + 1) * RANK_SPACING
             if j in seqs:
                 self._enter(step, entry, seqs[j], rank)
             elif rank != self._rank(entry):
@@ -422,7 +417,7 @@ class Ledger:
             self._leave(step, entry, Reason.MOVED)
             self._enter(step, entry, seq, rank)
 
-    def _leave_all(self, step: int, evictions: Iterable[Eviction]) -> tuple[Left, ...]:
+    def _leave_all(self, step: int, evictions: Iterable[Eviction]) -> tuple[EvictedMessage, ...]:
         left = tuple(self._left(eviction) for eviction in evictions)
         for eviction in evictions:
             self._leave(step, eviction.entry, eviction.reason)
@@ -435,9 +430,9 @@ class Ledger:
         else:
             stay.left_step, stay.reason = step, reason
 
-    def _left(self, eviction: Eviction) -> Left:
+    def _left(self, eviction: Eviction) -> EvictedMessage:
         entry, because = eviction.entry, eviction.because
-        return Left(
+        return EvictedMessage(
             seq=self.seq(entry),
             type=entry.type,
             has_calls=entry.has_calls,
@@ -453,16 +448,18 @@ class Ledger:
         after: Totals,
         by_client: bool = False,
         note: str = "",
+        seq: int | None = None,
     ) -> Step:
         memory = self.memory
         self._is_changed = True
-        memory.steps += 1
+        memory.last_step += 1
         memory.window_count, memory.window_tokens = after
+        memory.window_load = load_of(memory.policy, after)
         if after.count <= before.count or not before.count:
             memory.oldest = self._oldest()
         step = Step(
             memory=memory,
-            n=memory.steps,
+            n=memory.last_step,
             kind=kind,
             at=self._now,
             actor=self._actor,
@@ -472,11 +469,12 @@ class Ledger:
             count_after=after.count,
             tokens_after=after.tokens,
             history_tokens=memory.history_tokens,
-            messages=memory.messages,
+            last_seq=memory.last_seq,
             said_count=memory.said_count,
-            stays=memory.stays,
+            last_stay=memory.last_stay,
             oldest=memory.oldest,
             note=note,
+            seq=seq,
         )
         step.policy = memory.policy
         step.policy_estimator = memory.policy_estimator
@@ -484,9 +482,13 @@ class Ledger:
         return step
 
     def _outcome(
-        self, transition: Transition, step: int | None, seq: int | None, left: tuple[Left, ...]
-    ) -> Outcome:
-        return Outcome(
+        self,
+        transition: Transition,
+        step: int | None,
+        seq: int | None,
+        left: tuple[EvictedMessage, ...],
+    ) -> ChangeResult:
+        return ChangeResult(
             transition.change,
             step,
             seq,
@@ -501,7 +503,7 @@ class Ledger:
 
     @property
     def _next_step(self) -> int:
-        return self.memory.steps + 1
+        return self.memory.last_step + 1
 
     def _number(self, entry: Entry) -> int:
         stay = self._newest.get(entry.key)
@@ -519,7 +521,7 @@ class Ledger:
     def _edge_rank(self, at_head: bool) -> int:
         first = next(iter(self.window), None) if at_head else None
         if first is None:
-            return (self.memory.stays + 1) * RANK_SPACING
+            return (self.memory.last_stay + 1) * RANK_SPACING
         return self._rank(first) - RANK_SPACING
 
     def _lowest(self) -> int:
@@ -527,7 +529,7 @@ class Ledger:
         entries = list(self.window)
         if entries and entries[0].type is MessageType.SYSTEM:
             del entries[0]
-        return min(map(self._number, entries), default=self.memory.stays + 1)
+        return min(map(self._number, entries), default=self.memory.last_stay + 1)
 
     def _oldest(self) -> int:
         """The lowest number of an open stay behind a leading system message, or a bound below it.
@@ -540,7 +542,7 @@ class Ledger:
         if first is not None and first.type is MessageType.SYSTEM:
             first = next(entries, None)
         if first is None:
-            return self.memory.stays + 1
+            return self.memory.last_stay + 1
         number = self._number(first)
         return number if number > self.memory.ordered_from else self.memory.oldest
 
@@ -550,7 +552,7 @@ def _stored(entry: Entry) -> StayEntry:
     return entry
 
 
-def _is_an_add(said: Sequence[int], left: Sequence[Left]) -> bool:
+def _is_an_add(said: Sequence[int], left: Sequence[EvictedMessage]) -> bool:
     return len(said) == 1 and all(each.reason is not Reason.SET for each in left)
 
 

@@ -36,10 +36,5 @@ def mark_of(seq: int) -> str:
     return f"[redacted #{seq}]"
 
 
-def note_of(seq: int) -> str:
-    """How the step that did it names the message."""
-    return f"#{seq}"
-
-
 def _without_arguments(request: ToolExecutionRequest | None) -> ToolExecutionRequest | None:
     return ToolExecutionRequest(request.id, request.name, "{}") if request else None

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -13,14 +12,14 @@ from chatmemory.core.codec import message_from_json
 from chatmemory.core.estimators import family_named
 from chatmemory.core.exceptions import CorruptRow, InvalidMessage, InvalidValue
 from chatmemory.core.messages import ChatMessage, MessageType
-from chatmemory.core.window import Entry, Totals, Window
-from chatmemory.ledger.redaction import mark_of, note_of
+from chatmemory.core.window import Entry, EntrySource, Totals, Window
 from chatmemory.models import Memory, Stay, Step
 
 HEAD_PAGE = 32
+PAGE_MAX = 4096
 _COUNTERS = (
-    "messages",
-    "stays",
+    "last_seq",
+    "last_stay",
     "said_count",
     "history_tokens",
     "oldest",
@@ -48,7 +47,8 @@ def stays_at(step: Step) -> QuerySet[Stay]:
     """The stays open after a step, by rank: a range of numbers, and the protected ones below it."""
     at, oldest = step.n, step.oldest
     protected = Q(type=MessageType.SYSTEM) | Q(pinned=True)
-    stays = Stay.objects.filter(memory_id=step.memory_id, n__lte=step.stays, entered_step__lte=at)
+    stays = Stay.objects.filter(memory_id=step.memory_id)
+    stays = stays.filter(n__lte=step.last_stay, entered_step__lte=at)
     stays = stays.filter(Q(left_step=None) | Q(left_step__gt=at))
     return stays.filter(Q(n__gte=oldest) | protected).order_by("rank")
 
@@ -61,75 +61,52 @@ def nothing_yet(memory: Memory) -> Step:
     return step
 
 
-class StoredWindow(Window):
-    """Stays of a conversation by rank, the open ones unless others are given, read in pages from
-    the head.
-    """
+class StoredStays(EntrySource):
+    """The stays of a window by rank, read from the database in pages from the head."""
 
-    def __init__(self, memory: Memory, stays: QuerySet[Stay] | None = None) -> None:
-        self._open = open_stays(memory.pk) if stays is None else stays
-        self._systems: OrderedDict[Entry, None] | None = None
-        totals = Totals(memory.window_count, memory.window_tokens)
-        super().__init__(self._pages(), totals)
-        self.counted_by = family_named(memory.policy_estimator)
+    def __init__(self, stays: QuerySet[Stay]) -> None:
+        self._stays = stays
+
+    def entries(self) -> Iterator[Entry]:
+        page: list[Stay] = []
+        size = HEAD_PAGE
+        while True:
+            behind = self._stays.filter(rank__gt=page[-1].rank) if page else self._stays
+            page = list(behind[:size])
+            yield from map(stay_entry, page)
+            if len(page) < size:
+                return
+            size = min(size * 4, PAGE_MAX)
 
     def systems(self) -> Iterator[Entry]:
-        return iter(list(self._known_systems()))
+        return self._with_messages(self._stays.filter(type=MessageType.SYSTEM))
+
+    def with_messages(self) -> Iterator[Entry]:
+        return self._with_messages(self._stays)
+
+    def _with_messages(self, stays: QuerySet[Stay]) -> Iterator[Entry]:
+        for stay in stays.select_related("message"):
+            yield stay_entry(stay, read_message(stay.message))
+
+
+class CountedWindow(Window):
+    """A stored window: its tokens are always counted by a family that can be named."""
 
     def count_with(self, family: str | None, count: Callable[[ChatMessage], int]) -> None:
         if family is None:
             raise InvalidValue(
                 "this store counts tokens: a store that wraps it needs its `estimator`"
             )
-        if family != self.counted_by:
-            self._fill(list(self._with_messages()))
-            super().count_with(family, count)
+        super().count_with(family, count)
 
-    def load_messages(self) -> list[Entry]:
-        """Every entry with its message, in window order."""
-        stored = {entry.key: entry for entry in self._with_messages()}
-        return [entry if entry.message else stored[entry.key] for entry in self]
 
-    def _with_messages(self) -> Iterator[Entry]:
-        for stay in self._open.select_related("message"):
-            yield stay_entry(stay, read_message(stay.message))
-
-    def _pages(self) -> Iterator[Entry]:
-        page: list[Stay] = []
-        size = HEAD_PAGE
-        while True:
-            behind = self._open.filter(rank__gt=page[-1].rank) if page else self._open
-            page = list(behind[:size])
-            yield from map(stay_entry, page)
-            if len(page) < size:
-                return
-            size = min(size * 4, 4096)
-
-    def _known_systems(self) -> OrderedDict[Entry, None]:
-        if self._systems is None:
-            stays = self._open.filter(type=MessageType.SYSTEM).select_related("message")
-            self._systems = OrderedDict(
-                (stay_entry(stay, read_message(stay.message)), None) for stay in stays
-            )
-        return self._systems
-
-    def _place(self, entry: Entry, at_head: bool) -> None:
-        super()._place(entry, at_head)
-        if entry.type is MessageType.SYSTEM:
-            systems = self._known_systems()
-            systems[entry] = None
-            systems.move_to_end(entry, last=not at_head)
-
-    def _discard(self, entry: Entry) -> None:
-        super()._discard(entry)
-        if entry.type is MessageType.SYSTEM:
-            self._known_systems().pop(entry, None)
-
-    def _fill(self, entries: Iterable[Entry]) -> None:
-        super()._fill(entries)
-        if isinstance(entries, Sequence):
-            systems = (entry for entry in entries if entry.type is MessageType.SYSTEM)
-            self._systems = OrderedDict.fromkeys(systems)
+def stored_window(memory: Memory, stays: QuerySet[Stay] | None = None) -> Window:
+    """The window of a conversation by its running totals; of the open stays unless others are
+    given.
+    """
+    source = StoredStays(open_stays(memory.pk) if stays is None else stays)
+    totals = Totals(memory.window_count, memory.window_tokens)
+    return CountedWindow(source, totals, family_named(memory.policy_estimator))
 
 
 def stay_entry(stay: Stay, message: ChatMessage | None = None) -> StayEntry:
@@ -142,15 +119,6 @@ def stay_entry(stay: Stay, message: ChatMessage | None = None) -> StayEntry:
         seq=stay.seq,
         rank=stay.rank,
     )
-
-
-def redaction_of(row: Stored) -> Step | None:
-    """The step that took a message's words away, if one did."""
-    if mark_of(row.seq) not in row.payload:
-        return None
-    steps = Step.objects.filter(memory_id=row.memory_id, kind=Step.Kind.REDACT)
-    found: Step | None = steps.filter(note=note_of(row.seq)).first()
-    return found
 
 
 class Stored(Protocol):

@@ -12,21 +12,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from chatmemory.core.estimators import count_tokens, estimator_for, is_known
+from chatmemory.core.eviction import Reason
 from chatmemory.core.exceptions import CorruptRow
 from chatmemory.core.messages import MessageType, text_of
 from chatmemory.core.policies import Policy
-from chatmemory.core.window import (
-    Reason,
-    Totals,
-    Transition,
-    Window,
-    admit,
-    clear,
-    refill,
-    total,
-)
+from chatmemory.core.transitions import Transition, admit, clear, refill
+from chatmemory.core.window import Totals, Window, total
 from chatmemory.ledger import flags
-from chatmemory.ledger.redaction import note_of
 from chatmemory.ledger.stored_window import StayEntry, read_message, stay_entry
 from chatmemory.models import Memory, Message, Stay, Step
 
@@ -70,8 +62,7 @@ class _Replay:
         self.steps = list(Step.objects.filter(**rows).order_by("n"))
         self.entered: dict[int, list[Stay]] = defaultdict(list)
         self.left: dict[int, list[Stay]] = defaultdict(list)
-        notes = {s.note for s in self.steps if s.kind == Step.Kind.REDACT}
-        self.redacted = {row.seq for row in self.messages if note_of(row.seq) in notes}
+        self.redacted = {row.seq for row in self.messages if row.redacted_step is not None}
         self.window = Window()
         self.newest_rank: int | None = None
         self.said = Totals()
@@ -89,9 +80,9 @@ class _Replay:
 
     def check_numbers(self) -> None:
         for name, rows, last in (
-            ("message", self.messages, self.memory.messages),
-            ("stay", self.stays, self.memory.stays),
-            ("step", self.steps, self.memory.steps),
+            ("message", self.messages, self.memory.last_seq),
+            ("stay", self.stays, self.memory.last_stay),
+            ("step", self.steps, self.memory.last_step),
         ):
             numbers = [_number(row) for row in rows]
             missing = next((n for n, found in enumerate(numbers, 1) if n != found), len(rows) + 1)
@@ -103,6 +94,15 @@ class _Replay:
             message = read_message(row)
             _expect(row, "type", row.type, message.type.value)
             _expect(row, "text", row.text, text_of(message))
+        self.check_redactions()
+
+    def check_redactions(self) -> None:
+        steps = {row.redacted_step: row.seq for row in self.messages if row.redacted_step}
+        for step in self.steps:
+            expected = steps.pop(step.n, None) if step.kind == Step.Kind.REDACT else None
+            _expect(step, "seq", step.seq, expected)
+        for n, seq in steps.items():
+            raise _Contradicted(self.messages[seq - 1], f"redacted at step {n}, which did not")
 
     def check_stays(self) -> None:
         first: dict[int, Stay] = {}
@@ -160,8 +160,8 @@ class _Replay:
             if row.origin == Message.Origin.SAID:
                 self.said = Totals(self.said.count + 1, self.said.tokens + row.tokens)
         self.rows_so_far = messages + len(new), stays
-        _expect(step, "messages", step.messages, messages + len(new))
-        _expect(step, "stays", step.stays, stays)
+        _expect(step, "last_seq", step.last_seq, messages + len(new))
+        _expect(step, "last_stay", step.last_stay, stays)
         _expect(step, "said_count", step.said_count, self.said.count)
         _expect(step, "history_tokens", step.history_tokens, self.said.tokens)
 
@@ -231,7 +231,7 @@ class _Replay:
                     f"at step {step.n} the replay says {expected or 'it stays'}, "
                     f"stored is {found or 'it stays'}",
                 )
-        self.window.apply(transition)
+        transition.apply_to(self.window)
 
     def stored_departures(self, step: Step) -> dict[int, Reason]:
         return {stay.n: Reason(str(stay.reason)) for stay in self.left[step.n]}
@@ -240,7 +240,7 @@ class _Replay:
         return stay_entry(stay, read_message(self.messages[stay.seq - 1]))
 
     def check_oldest(self, step: Step) -> None:
-        if step.oldest > step.stays + 1:
+        if step.oldest > step.last_stay + 1:
             raise _Contradicted(step, f"oldest {step.oldest} lies beyond its stays")
         if not self.left[step.n] and step.kind != Step.Kind.SET:
             return

@@ -58,6 +58,6 @@ def stored_memory(memory_id: str) -> Memory:
 def stored_step(memory_id: str, n: int) -> Step:
     row = Step.objects.filter(memory_id=memory_id, n=n).first()
     if row is None:
-        known = stored_memory(memory_id).steps
+        known = stored_memory(memory_id).last_step
         raise StepNotFound(f"{memory_id!r} has steps 0 to {known}, and no step {n}")
     return row

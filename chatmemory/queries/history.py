@@ -10,8 +10,8 @@ from chatmemory.core.exceptions import (
     MessageNotFound,
 )
 from chatmemory.core.messages import ChatMessage
-from chatmemory.ledger.stored_window import read_message, redaction_of
-from chatmemory.models import Message
+from chatmemory.ledger.stored_window import read_message
+from chatmemory.models import Message, Step
 from chatmemory.queries.conversations import stored_memory, stored_step
 from chatmemory.queries.rows import MessageRow, Page, step_row, with_stays
 
@@ -33,7 +33,7 @@ def history(
     MemoryNotFound, StepNotFound.
     """
     row = stored_memory(memory_id)
-    newest = row.messages if at is None else stored_step(memory_id, at).messages if at else 0
+    newest = row.last_seq if at is None else stored_step(memory_id, at).last_seq if at else 0
     said = Message.objects.filter(memory_id=memory_id, seq__lte=newest, origin=Message.Origin.SAID)
     if after is not None:
         found = list(said.filter(seq__gt=after).order_by("seq")[:size])
@@ -66,7 +66,9 @@ def message(memory_id: str, seq: int) -> MessageRow:
     if row is None:
         stored_memory(memory_id)
         raise MessageNotFound(f"{memory_id!r} has no message #{seq}")
-    by = redaction_of(row)
+    by = None
+    if row.redacted_step is not None:
+        by = Step.objects.filter(memory_id=memory_id, n=row.redacted_step).first()
     return replace(with_stays(memory_id, [row])[0], redacted=step_row(by) if by else None)
 
 
@@ -101,7 +103,7 @@ def _said_by(memory_id: str, at: int | None) -> QuerySet[Message]:
     """What was said by a step. Raises MemoryNotFound, StepNotFound."""
     newest = 0
     if at is None:
-        newest = stored_memory(memory_id).messages
+        newest = stored_memory(memory_id).last_seq
     elif at:
-        newest = stored_step(memory_id, at).messages
+        newest = stored_step(memory_id, at).last_seq
     return Message.objects.filter(memory_id=memory_id, seq__lte=newest, origin=Message.Origin.SAID)

@@ -9,15 +9,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from django.db.models import BigIntegerField, Case, Count, F, Q, QuerySet, Sum, When
-from django.db.models.functions import Left
+from django.db.models import Count, F, Q, QuerySet, Sum
+from django.db.models.functions import Coalesce, Left
 
+from chatmemory.core.eviction import Reason
 from chatmemory.core.exceptions import (
     InvalidValue,
 )
 from chatmemory.core.messages import MessageType
-from chatmemory.core.policies import MessageWindow, TokenWindow
-from chatmemory.core.window import Reason, Totals
+from chatmemory.core.window import Totals
 from chatmemory.managers import MemoryQuerySet
 from chatmemory.models import Memory, Message, Stay, Step
 from chatmemory.queries.rows import MemoryRow, memory_row
@@ -43,7 +43,7 @@ class OverviewRow:
 
 
 @dataclass(frozen=True)
-class Fleet:
+class OverviewStats:
     """Headline numbers since a moment."""
 
     conversations: int
@@ -76,19 +76,11 @@ class FeedItem:
 
 
 SPARK_STEPS = 40
-_PER_MILLE = {
-    MessageWindow.kind: F("window_count") * 1000 / F("policy_limit"),
-    TokenWindow.kind: (F("window_tokens") + F("policy_overhead")) * 1000 / F("policy_limit"),
-}
 ORDERINGS: dict[str, Any] = {
     "activity": F("updated_at"),
     "forgotten": F("said_count") - F("window_count"),
     "said": F("said_count"),
-    "fill": Case(
-        *(When(policy_kind=kind, then=fill) for kind, fill in _PER_MILLE.items()),
-        default=0,
-        output_field=BigIntegerField(),
-    ),
+    "fill": Coalesce(F("window_load") * 1000 / F("policy_limit"), 0),
 }
 
 
@@ -132,7 +124,7 @@ def overview(
     )
 
 
-def fleet(since: datetime) -> Fleet:
+def overview_stats(since: datetime) -> OverviewStats:
     """Headline numbers: how many conversations, what was forgotten, how far memory reaches."""
     active = Memory.objects.filter(updated_at__gte=since)
     adds = _evicting_adds().filter(at__gte=since)
@@ -141,7 +133,7 @@ def fleet(since: datetime) -> Fleet:
     reaching = active.filter(window_count__gt=0).order_by("window_count")
     middle = reaching.count() // 2
     reach = reaching.values_list("window_count", flat=True)[middle : middle + 1]
-    return Fleet(
+    return OverviewStats(
         conversations=Memory.objects.count(),
         active=active.count(),
         forgotten=left["sum"] or 0,
@@ -199,8 +191,8 @@ def _evicting_adds() -> QuerySet[Step]:
 def _overview_rows(rows: Sequence[Memory]) -> tuple[OverviewRow, ...]:
     newest, recent = Q(), Q()
     for row in rows:
-        newest |= Q(memory_id=row.pk, seq=row.messages)
-        recent |= Q(memory_id=row.pk, n__gt=row.steps - SPARK_STEPS)
+        newest |= Q(memory_id=row.pk, seq=row.last_seq)
+        recent |= Q(memory_id=row.pk, n__gt=row.last_step - SPARK_STEPS)
     snippets: dict[str, str] = {}
     loads: dict[str, list[int]] = {row.pk: [] for row in rows}
     if rows:

@@ -8,9 +8,10 @@ from datetime import datetime
 from functools import cached_property
 from typing import Generic, TypeVar
 
+from chatmemory.core.eviction import Reason
 from chatmemory.core.messages import ChatMessage, MessageType
 from chatmemory.core.policies import Policy
-from chatmemory.core.window import Reason, Totals
+from chatmemory.core.window import Totals
 from chatmemory.ledger.stored_window import read_message
 from chatmemory.managers import LATELY_STEPS
 from chatmemory.models import Memory, Message, Stay, Step
@@ -25,8 +26,8 @@ class MemoryRow:
     labels: dict[str, str]
     created_at: datetime
     updated_at: datetime
-    steps: int
-    messages: int
+    last_step: int
+    last_seq: int
     said_count: int
     history_tokens: int
     window: Totals
@@ -39,7 +40,7 @@ class MemoryRow:
 
     @property
     def version(self) -> int:
-        return self.steps
+        return self.last_step
 
 
 @dataclass(frozen=True)
@@ -57,10 +58,11 @@ class StepRow:
     after: Totals
     history_tokens: int
     said_count: int
-    messages: int
-    stays: int
+    last_seq: int
+    last_stay: int
     oldest: int
     note: str
+    seq: int | None = None
 
 
 @dataclass(frozen=True)
@@ -212,13 +214,13 @@ def memory_row(row: Memory) -> MemoryRow:
         labels=row.labels,
         created_at=row.created_at,
         updated_at=row.updated_at,
-        steps=row.steps,
-        messages=row.messages,
+        last_step=row.last_step,
+        last_seq=row.last_seq,
         said_count=row.said_count,
         history_tokens=row.history_tokens,
         window=Totals(row.window_count, row.window_tokens),
         is_dangling=row.dangling_call is not None,
-        is_oversized=(row.oversized_step or -LATELY_STEPS) > row.steps - LATELY_STEPS,
+        is_oversized=(row.oversized_step or -LATELY_STEPS) > row.last_step - LATELY_STEPS,
     )
 
 
@@ -235,10 +237,11 @@ def step_row(row: Step) -> StepRow:
         after=Totals(row.count_after, row.tokens_after),
         history_tokens=row.history_tokens,
         said_count=row.said_count,
-        messages=row.messages,
-        stays=row.stays,
+        last_seq=row.last_seq,
+        last_stay=row.last_stay,
         oldest=row.oldest,
         note=row.note,
+        seq=row.seq,
     )
 
 

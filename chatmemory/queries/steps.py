@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from chatmemory.core.eviction import Reason
 from chatmemory.core.messages import MessageType
-from chatmemory.core.window import Reason
 from chatmemory.models import Message, Stay, Step
 from chatmemory.queries.conversations import stored_memory, stored_step
 from chatmemory.queries.rows import Departure, StepRow, StepView, step_row, with_stays
@@ -14,9 +14,9 @@ from chatmemory.queries.rows import Departure, StepRow, StepView, step_row, with
 def step(memory_id: str, n: int) -> StepView:
     """A step with arrivals and departures. Raises MemoryNotFound, StepNotFound."""
     row = stored_step(memory_id, n)
-    before = Step.objects.filter(memory_id=memory_id, n=n - 1).values_list("stays", flat=True)
+    before = Step.objects.filter(memory_id=memory_id, n=n - 1).values_list("last_stay", flat=True)
     entered = Stay.objects.filter(
-        memory_id=memory_id, n__gt=before.first() or 0, n__lte=row.stays
+        memory_id=memory_id, n__gt=before.first() or 0, n__lte=row.last_stay
     ).order_by("n")
     ended = Stay.objects.filter(memory_id=memory_id, left_step=n).order_by("rank")
     left = list(ended.select_related("message"))
@@ -42,7 +42,7 @@ def arrivals_at(memory_id: str, steps: Iterable[int]) -> dict[int, int]:
     """The seq of the message that each of these adds brought."""
     numbers = Step.objects.filter(memory_id=memory_id, n__in=list(steps), kind=Step.Kind.ADD)
     stays = Stay.objects.filter(
-        memory_id=memory_id, n__in=list(numbers.values_list("stays", flat=True))
+        memory_id=memory_id, n__in=list(numbers.values_list("last_stay", flat=True))
     )
     return dict(stays.values_list("entered_step", "seq"))
 

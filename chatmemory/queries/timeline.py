@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from chatmemory.core.messages import MessageType
+from chatmemory.core.policies import Policy, can_decide, load_of
 from chatmemory.core.window import Totals
 from chatmemory.models import Stay, Step
 
@@ -35,7 +36,7 @@ def tape(memory_id: str, steps: int, at: int) -> list[TapeCell]:
     """
     numbers = sample(steps, at)
     rows = list(Step.objects.filter(memory_id=memory_id, n__in=numbers).order_by("n"))
-    newest = {row.stays: row.n for row in rows if row.kind == Step.Kind.ADD}
+    newest = {row.last_stay: row.n for row in rows if row.kind == Step.Kind.ADD}
     stays = Stay.objects.filter(memory_id=memory_id, n__in=list(newest))
     brought = {stay.entered_step: stay for stay in stays if stay.entered_step == newest[stay.n]}
     return [_tape_cell(row, brought.get(row.n)) for row in rows]
@@ -53,15 +54,20 @@ def sample(steps: int, at: int) -> list[int]:
 
 def _tape_cell(row: Step, stay: Stay | None) -> TapeCell:
     policy = row.policy
-    in_messages = policy is not None and policy.unit == "msg"
     after = Totals(row.count_after, row.tokens_after)
     return TapeCell(
         step=row.n,
-        load=policy.load(*after) if policy else after.tokens,
-        history=row.said_count if in_messages else row.history_tokens,
+        load=after.tokens if (load := load_of(policy, after)) is None else load,
+        history=_said_load(row, policy),
         seq=stay.seq if stay else None,
         type=MessageType(stay.type) if stay else None,
         has_calls=bool(stay and stay.has_calls),
         tokens=stay.tokens if stay else 0,
         left_step=stay.left_step if stay else None,
     )
+
+
+def _said_load(row: Step, policy: Policy | None) -> int:
+    """What all that was said by then weighs, in the policy's unit and without its overhead."""
+    said = Totals(row.said_count, row.history_tokens)
+    return max(0, policy.load(*said) - policy.overhead) if can_decide(policy) else said.tokens

@@ -10,7 +10,8 @@ from django.db.models.functions import Left
 from chatmemory.core.estimators import family_named, remember_tokens
 from chatmemory.core.messages import ChatMessage, MessageType
 from chatmemory.core.policies import Policy
-from chatmemory.core.window import Entry, Totals, Window, overflow
+from chatmemory.core.transitions import over_limit
+from chatmemory.core.window import Entry, Totals, Window
 from chatmemory.ledger.stored_window import nothing_yet, open_stays, read_message, stays_at
 from chatmemory.models import Memory, Message, Stay
 from chatmemory.queries.conversations import stored_memory, stored_step
@@ -65,12 +66,12 @@ def _view(
     if at == 0:
         return WindowView(memory_id, 0, nothing_yet(row).policy, (), ())
     if at is None:
-        at, policy, stays = row.steps, row.policy, open_stays(memory_id)
+        at, policy, stays = row.last_step, row.policy, open_stays(memory_id)
     else:
         step = stored_step(memory_id, at)
         policy, stays = step.policy, stays_at(step)
     places = read(stays)
-    hidden = _overflow(places, policy) if policy else set()
+    hidden = _over_limit(places, policy) if policy else set()
     return WindowView(
         memory_id,
         at,
@@ -80,7 +81,7 @@ def _view(
     )
 
 
-def _overflow(places: Sequence[WindowPlace], policy: Policy) -> set[int]:
+def _over_limit(places: Sequence[WindowPlace], policy: Policy) -> set[int]:
     """The positions that a lowered limit hides."""
     totals = Totals(len(places), sum(place.tokens for place in places))
     if policy.load(*totals) <= policy.limit:
@@ -88,7 +89,7 @@ def _overflow(places: Sequence[WindowPlace], policy: Policy) -> set[int]:
     entries = (
         Entry(place.type, place.has_calls, place.tokens, key=i) for i, place in enumerate(places)
     )
-    evictions = overflow(Window(entries, totals), policy)
+    evictions = over_limit(Window(entries, totals), policy)
     return {i for eviction in evictions if isinstance(i := eviction.entry.key, int)}
 
 

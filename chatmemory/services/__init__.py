@@ -1,6 +1,6 @@
 """Every write, one transaction each."""
 
-from chatmemory.ledger.recorder import Outcome, Said
+from chatmemory.ledger.recorder import ChangeResult, NewMessage
 from chatmemory.services.memories import (
     CHANNEL,
     Remaining,
@@ -26,9 +26,9 @@ from chatmemory.services.memories import (
 
 __all__ = [
     "CHANNEL",
-    "Outcome",
+    "ChangeResult",
+    "NewMessage",
     "Remaining",
-    "Said",
     "Sayable",
     "Simulation",
     "add",

@@ -9,7 +9,7 @@ from django.db import transaction
 _log = logging.getLogger("chatmemory.audit")
 
 
-def tell(words: str, *, action: str, actor: str, **details: str | int) -> None:
+def log(words: str, *, action: str, actor: str, **details: str | int) -> None:
     """Log once what was done is committed. `details` become fields of a JSON line."""
     line = f"{words} by {actor or 'nobody named'}"
     extra = {"action": action, "actor": actor, **details}

@@ -27,20 +27,13 @@ from chatmemory.core.exceptions import (
     VersionConflict,
 )
 from chatmemory.core.messages import ChatMessage, MessageType
-from chatmemory.core.policies import Policy
+from chatmemory.core.policies import Policy, load_of
 from chatmemory.core.store import Decide
-from chatmemory.core.window import (
-    Entry,
-    Totals,
-    Transition,
-    admit,
-    clear,
-    refill,
-    visible,
-)
+from chatmemory.core.transitions import Transition, admit, clear, refill, visible
+from chatmemory.core.window import Entry, Totals
+from chatmemory.ledger.recorder import ChangeResult as ChangeResult
 from chatmemory.ledger.recorder import Ledger
-from chatmemory.ledger.recorder import Outcome as Outcome
-from chatmemory.ledger.recorder import Said as Said
+from chatmemory.ledger.recorder import NewMessage as NewMessage
 from chatmemory.ledger.stored_window import nothing_yet, read_message, stays_at
 from chatmemory.models import AuditEntry, Memory, Message, Step
 from chatmemory.services import audit
@@ -55,7 +48,7 @@ from chatmemory.signals import Recorded, memory_changed
 
 CHANNEL = "chatmemory"
 
-Sayable = ChatMessage | Said
+Sayable = ChatMessage | NewMessage
 
 
 @dataclass(frozen=True)
@@ -75,7 +68,7 @@ class Simulation:
     Seqs beyond the newest message of the step it began from are those of the drafts.
     """
 
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[ChangeResult, ...]
     remaining: tuple[Remaining, ...]
     policy: Policy
 
@@ -93,13 +86,14 @@ def create(
     """A new, empty conversation; creating is no step. Raises MemoryExists, InvalidValue."""
     memory = _unsaved(check_id(memory_id))
     memory.policy = check_policy(policy)
+    memory.window_load = load_of(memory.policy, Totals())
     memory.labels = check_labels(labels or {})
     with transaction.atomic():
         created = Memory.objects.bulk_create([memory], ignore_conflicts=True)
         stored: Memory = Memory.objects.select_for_update().get(pk=memory_id)
-        if stored.created_at != created[0].created_at or stored.steps:
+        if stored.created_at != created[0].created_at or stored.last_step:
             raise MemoryExists(f"a conversation with the id {memory_id!r} exists already")
-        audit.tell(f"create {memory_id!r}", action="create", actor=actor, memory_id=memory_id)
+        audit.log(f"create {memory_id!r}", action="create", actor=actor, memory_id=memory_id)
     return stored
 
 
@@ -109,7 +103,7 @@ def add(
     *,
     actor: str = "",
     expected_version: int | None = None,
-) -> list[Outcome]:
+) -> list[ChangeResult]:
     """Add messages one by one, each a step of its own; all are stored or none.
 
     A message whose client id is known already, with the same content, is answered with its seq and
@@ -117,7 +111,7 @@ def add(
     Raises MemoryNotFound, PolicyRequired (the client decides this window), VersionConflict,
     DuplicateClientId, UnstorableText, UnknownEstimator.
     """
-    said = [each if isinstance(each, Said) else Said(each) for each in messages]
+    said = [each if isinstance(each, NewMessage) else NewMessage(each) for each in messages]
     _count_ahead(memory_id, [each.message for each in said])
     with _locked(memory_id, actor=actor, expected_version=expected_version) as ledger:
         return admit_all(ledger, said)
@@ -125,7 +119,7 @@ def add(
 
 def change_and_add(
     memory_id: str, messages: Iterable[Sayable], *, policy: Policy | None, actor: str = ""
-) -> list[Outcome]:
+) -> list[ChangeResult]:
     """Change the policy, if one is given, and add, in one transaction. Raises as both do."""
     with transaction.atomic():
         if policy is not None:
@@ -139,7 +133,7 @@ def set_messages(
     *,
     actor: str = "",
     expected_version: int | None = None,
-) -> Outcome:
+) -> ChangeResult:
     """Replace the window; the policy trims what exceeds it. Raises as `add` does."""
     _count_ahead(memory_id, messages)
     with _locked(memory_id, actor=actor, expected_version=expected_version) as ledger:
@@ -150,7 +144,7 @@ def set_messages(
 
 def clear_messages(
     memory_id: str, *, actor: str = "", expected_version: int | None = None
-) -> Outcome:
+) -> ChangeResult:
     """Empty the window; the history stays. Raises MemoryNotFound, VersionConflict."""
     with _locked(memory_id, actor=actor, expected_version=expected_version) as ledger:
         return ledger.keep(clear(ledger.window, ledger.memory.policy))
@@ -199,7 +193,7 @@ def delete(memory_id: str, *, actor: str = "", expected_version: int | None = No
     check_id(memory_id)
     with transaction.atomic():
         memory = _lock(memory_id, expected_version)
-        detail = {"steps": memory.steps, "messages": memory.messages}
+        detail = {"steps": memory.last_step, "messages": memory.last_seq}
         _note_erasure(AuditEntry.Action.DELETE, memory_id, actor, detail)
         memory.delete()
         transaction.on_commit(forget_log, robust=True)
@@ -241,7 +235,7 @@ def update_window(
     *,
     actor: str = "",
     expected_version: int | None = None,
-) -> Outcome:
+) -> ChangeResult:
     """The bare store protocol: the client hands over the whole list, nothing is trimmed.
 
     An unknown id is created with no policy. Raises InvalidValue for a bad id, UnstorableText,
@@ -273,7 +267,7 @@ def import_conversation(
     *,
     labels: Mapping[str, str] | None = None,
     actor: str = "",
-) -> list[Outcome]:
+) -> list[ChangeResult]:
     """Create a conversation and say everything in it, one step per message, in one transaction.
 
     Raises MemoryExists and whatever `create` and `add` raise; then nothing is stored.
@@ -300,7 +294,7 @@ def simulate(
         _recount(ledger, check_policy(policy) or policy)
         ledger.adopt(policy)
     in_force = _required(ledger.memory)
-    outcomes = admit_all(ledger, [Said(message) for message in messages])
+    outcomes = admit_all(ledger, [NewMessage(message) for message in messages])
     remaining = tuple(
         Remaining(ledger.seq(entry), entry.type, entry.has_calls, entry.tokens)
         for entry in visible(ledger.window, in_force)
@@ -316,23 +310,23 @@ def branch(
     at: int | None = None,
     policy: Policy | None = None,
     actor: str = "",
-) -> list[Outcome]:
+) -> list[ChangeResult]:
     """A new conversation with what was said by step `at` and that window, then `messages`.
 
     The old one is left as it is; the new one carries its id and the step as a label. Raises what
     `simulate` and `create` raise.
     """
     source = _get(memory_id)
-    step = _step(source, source.steps if at is None else at)
+    step = _step(source, source.last_step if at is None else at)
     in_force = policy or step.policy or _required(source)
     said = Message.objects.filter(
-        memory=source, seq__lte=step.messages, origin=Message.Origin.SAID
+        memory=source, seq__lte=step.last_seq, origin=Message.Origin.SAID
     ).order_by("seq")
     window = [read_message(stay.message) for stay in stays_at(step).select_related("message")]
     with transaction.atomic():
         import_conversation(
             new_id,
-            [Said(read_message(row), said_at=row.said_at) for row in said],
+            [NewMessage(read_message(row), said_at=row.said_at) for row in said],
             step.policy or in_force,
             labels={"from": f"{memory_id} step {step.n}"[:ID_LENGTH]},
             actor=actor,
@@ -341,7 +335,7 @@ def branch(
         return change_and_add(new_id, messages, policy=in_force, actor=actor)
 
 
-def admit_all(ledger: Ledger, said: Sequence[Said]) -> list[Outcome]:
+def admit_all(ledger: Ledger, said: Sequence[NewMessage]) -> list[ChangeResult]:
     """Admit one message after the other under the conversation's policy.
 
     Retries (client ids that the conversation knows, with the same content) change nothing.
@@ -368,7 +362,7 @@ def admit_all(ledger: Ledger, said: Sequence[Said]) -> list[Outcome]:
 def _note_steps(done: Recorded) -> None:
     if done.steps:
         first, last = done.steps[0][0], done.steps[-1][0]
-        audit.tell(
+        audit.log(
             f"steps {first} to {last} of {done.memory_id!r}",
             action=",".join(sorted({kind for _, kind in done.steps})),
             actor=done.actor,
@@ -383,7 +377,7 @@ def _note_erasure(action: str, memory_id: str, actor: str, detail: dict[str, int
         at=timezone.now(), actor=actor, action=action, memory_id=memory_id, detail=detail
     )
     words = f"{action} {memory_id!r}"
-    audit.tell(words, action=action, actor=actor, memory_id=memory_id, **detail)
+    audit.log(words, action=action, actor=actor, memory_id=memory_id, **detail)
 
 
 def forget_log() -> None:
@@ -469,7 +463,7 @@ def _step(memory: Memory, n: int) -> Step:
         return nothing_yet(memory)
     step: Step | None = Step.objects.filter(memory=memory, n=n).first()
     if step is None:
-        raise StepNotFound(f"{memory.pk!r} has steps 0 to {memory.steps}, and no step {n}")
+        raise StepNotFound(f"{memory.pk!r} has steps 0 to {memory.last_step}, and no step {n}")
     return step
 
 
@@ -520,7 +514,7 @@ def _recount(ledger: Ledger, policy: Policy) -> None:
     ledger.window.count_with(family_named(policy.estimator), _counter(policy.estimator))
 
 
-def _known(memory: Memory, said: Iterable[Said]) -> dict[str, tuple[int, str]]:
+def _known(memory: Memory, said: Iterable[NewMessage]) -> dict[str, tuple[int, str]]:
     """Seq and payload of the messages whose client ids are sent now."""
     client_ids = [each.client_id for each in said if each.client_id is not None]
     for client_id in client_ids:
@@ -531,7 +525,7 @@ def _known(memory: Memory, said: Iterable[Said]) -> dict[str, tuple[int, str]]:
     return {row.client_id: (row.seq, row.payload) for row in rows if row.client_id is not None}
 
 
-def _said_before(said: Said, known: Mapping[str, tuple[int, str]]) -> int | None:
+def _said_before(said: NewMessage, known: Mapping[str, tuple[int, str]]) -> int | None:
     """The seq of a retried message. Raises DuplicateClientId if the content is another."""
     if said.client_id is None or said.client_id not in known:
         return None

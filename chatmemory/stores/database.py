@@ -17,7 +17,7 @@ from chatmemory.conf import configuration
 from chatmemory.core.estimators import TokenCountEstimator, estimator_for
 from chatmemory.core.messages import ChatMessage
 from chatmemory.core.store import ChatMemoryStore, Decide
-from chatmemory.core.window import Transition
+from chatmemory.core.transitions import Transition
 
 
 class DjangoChatMemoryStore(ChatMemoryStore):

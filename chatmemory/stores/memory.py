@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from chatmemory.core.messages import ChatMessage
 from chatmemory.core.single_slot import SingleSlotChatMemoryStore
 from chatmemory.core.store import ChatMemoryStore, Decide
-from chatmemory.core.window import Transition
+from chatmemory.core.transitions import Transition
 
 __all__ = ["InMemoryChatMemoryStore", "SingleSlotChatMemoryStore"]
 

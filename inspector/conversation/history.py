@@ -7,7 +7,7 @@ from functools import cached_property
 from chatmemory.core.messages import MessageType
 from chatmemory.explain import role
 from chatmemory.queries import MessageRow
-from inspector.conversation.rows import Said, css_of, pairing
+from inspector.conversation.rows import HistoryRow, css_of, pairing
 from inspector.conversation.state import Moment
 from inspector.templatetags.inspector import glyph
 
@@ -33,9 +33,9 @@ class HistoryPane:
         return self._moment.transcript.rows[-1].seq
 
     @cached_property
-    def rows(self) -> list[Said]:
+    def rows(self) -> list[HistoryRow]:
         """What was said, then what is only tried; the horizon is where memory starts."""
-        rows: list[Said] = []
+        rows: list[HistoryRow] = []
         for i, row in enumerate(self._moment.transcript.rows):
             is_horizon = row.seq == self._horizon and bool(rows) and not rows[-1].is_in
             rows.append(self._row(row, pairing(self._moment.transcript.rows, i), is_horizon))
@@ -56,7 +56,7 @@ class HistoryPane:
         rows = (r.seq for r in self._moment.window.rows if r.type is not MessageType.SYSTEM)
         return min(rows, default=None)
 
-    def _row(self, row: MessageRow, css: str, is_horizon: bool = False) -> Said:
+    def _row(self, row: MessageRow, css: str, is_horizon: bool = False) -> HistoryRow:
         moment = self._moment
         is_in = row.seq in moment.in_window
         leaves_now = moment.leaves_now(row)
@@ -68,7 +68,7 @@ class HistoryPane:
             row.seq in moment.hits and "is-hit",
             row.seq in moment.related and "is-rel",
         )
-        return Said(
+        return HistoryRow(
             row=row,
             glyph=glyph(row.type, row.has_calls),
             role=role(row.type, row.has_calls),

@@ -32,7 +32,7 @@ class ConversationPage(Moment):
         super().__init__(memory_id, at, msg, before, after, find)
         self._other = other
         self._pages_history = before is not None or after is not None
-        self.samples = queries.tape(memory_id, self.memory.steps, self.at)
+        self.samples = queries.tape(memory_id, self.memory.last_step, self.at)
 
     @cached_property
     def history_pane(self) -> HistoryPane:
@@ -114,7 +114,7 @@ class ConversationPage(Moment):
 
     @property
     def next_step(self) -> int | None:
-        return self.at + 1 if self.at < self.memory.steps else None
+        return self.at + 1 if self.at < self.memory.last_step else None
 
     @cached_property
     def evictions(self) -> tuple[int | None, int | None]:

@@ -253,7 +253,7 @@ class Answers:
         )
 
     def _life(self, row: MessageRow) -> Life:
-        end = self._moment.memory.steps
+        end = self._moment.memory.last_step
         spans = tuple((entered - 1, (left or end + 1) - entered) for entered, left, _ in row.visits)
         visits = row.visits or ((0, None, None),)
         return Life(end, spans, visits[0][0], visits[-1][1])

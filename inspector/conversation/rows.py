@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from chatmemory.core.eviction import Reason
 from chatmemory.core.messages import MessageType
-from chatmemory.core.window import Reason
 from chatmemory.queries import Departure, MessageRow, WindowPlace
 
 
 @dataclass(frozen=True)
-class Said:
+class HistoryRow:
     """A row of the history pane."""
 
     row: MessageRow

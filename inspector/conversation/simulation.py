@@ -22,7 +22,7 @@ from chatmemory.queries import (
     WindowPlace,
     WindowView,
 )
-from chatmemory.services import Outcome, Simulation
+from chatmemory.services import ChangeResult, Simulation
 from inspector.conversation.page import ConversationPage
 from inspector.conversation.rows import short_reason
 from inspector.conversation.state import NEXT_ADD
@@ -174,7 +174,7 @@ def _foreseen(window: WindowView[WindowPlace], simulation: Simulation) -> Window
 
 
 def _drafts(
-    memory_id: str, messages: Sequence[ChatMessage], outcomes: Sequence[Outcome]
+    memory_id: str, messages: Sequence[ChatMessage], outcomes: Sequence[ChangeResult]
 ) -> list[MessageRow]:
     now = timezone.now()
     return [
@@ -195,7 +195,7 @@ def _drafts(
     ]
 
 
-def _view(outcome: Outcome, drafts: Sequence[MessageRow], texts: dict[int, str]) -> StepView:
+def _view(outcome: ChangeResult, drafts: Sequence[MessageRow], texts: dict[int, str]) -> StepView:
     """One simulated step, as if it stood in the ledger."""
     step = StepRow(
         n=outcome.step or 0,
@@ -209,8 +209,8 @@ def _view(outcome: Outcome, drafts: Sequence[MessageRow], texts: dict[int, str])
         after=outcome.after,
         history_tokens=0,
         said_count=0,
-        messages=0,
-        stays=0,
+        last_seq=0,
+        last_stay=0,
         oldest=0,
         note="",
     )

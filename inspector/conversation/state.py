@@ -33,7 +33,7 @@ class Moment:
     ) -> None:
         self.memory = queries.memory(memory_id)
         self.is_live = at is None
-        self.at = self.memory.steps if at is None else at
+        self.at = self.memory.last_step if at is None else at
         self.view: StepView | None = queries.step(memory_id, self.at) if self.at else None
         self.window: WindowView[WindowPlace] = queries.outline(memory_id, at)
         self.in_window = {row.seq for row in self.window.rows}
@@ -74,7 +74,7 @@ class Moment:
 
     @property
     def unit(self) -> str:
-        return self.policy.unit if self.policy else "tok"
+        return self.policy.short_unit if self.policy else "tok"
 
     @property
     def load(self) -> int:

@@ -26,7 +26,7 @@ from chatmemory.access.roles import READ
 from chatmemory.access.tokens import TokenRefused, token_of
 from chatmemory.converters import memory_id_at
 from chatmemory.core.exceptions import MemoryNotFound
-from chatmemory.live import FLEET, Follower, Watcher
+from chatmemory.live import ALL_CONVERSATIONS, Follower, Watcher
 from chatmemory.services.database_errors import RETRY_SECONDS
 from inspector.middleware.requests import log_request, request_name
 from inspector.observability.logs import request_id
@@ -97,7 +97,7 @@ async def _admission(scope: Scope) -> tuple[int, str]:
     found = _PATH.fullmatch(scope["path"])
     address = found[1] if found else None
     try:
-        memory_id = FLEET if address is None else memory_id_at(address)
+        memory_id = ALL_CONVERSATIONS if address is None else memory_id_at(address)
     except ValueError:
         return 404, ""
     try:
@@ -161,7 +161,7 @@ def _status(scope: Scope, memory_id: str) -> int:
     prefix = _readable_prefix(dict(scope["headers"]))
     if prefix is None:
         return 401
-    if memory_id == FLEET:
+    if memory_id == ALL_CONVERSATIONS:
         return 403 if prefix else 200
     try:
         queries.memory(memory_id)

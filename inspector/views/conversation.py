@@ -55,11 +55,11 @@ def redact(request: HttpRequest, memory_id: str, seq: int) -> HttpResponse:
 @require_safe
 def live(request: HttpRequest, memory_id: str) -> HttpResponse:
     """The stream's stand-in where no ASGI server runs: one event, and come back in a while."""
-    return _event(queries.memory(memory_id).steps)
+    return _event(queries.memory(memory_id).last_step)
 
 
 @require_safe
-def live_fleet(request: HttpRequest) -> HttpResponse:
+def live_overview(request: HttpRequest) -> HttpResponse:
     """The same for what leaves memory anywhere."""
     return _event(queries.newest_eviction())
 

@@ -25,11 +25,6 @@ from inspector.conversation.timeline import spark
 from inspector.htmx import render_page_or_fragment, searchable
 from inspector.templatetags.inspector import glyph
 
-POLICIES = {
-    "message_window": "Message window",
-    "token_window": "Token window",
-    CLIENT: "Client decides",
-}
 ORDERINGS = {
     "activity": "Last activity",
     "forgotten": "Most forgotten",
@@ -57,7 +52,7 @@ class Row:
 
     @property
     def unit(self) -> str:
-        return self.memory.policy.unit if self.memory.policy else "tok"
+        return self.memory.policy.short_unit if self.memory.policy else "tok"
 
     @property
     def load(self) -> int:
@@ -122,6 +117,11 @@ def add_demo(request: HttpRequest) -> HttpResponse:
     return redirect("overview")
 
 
+def policy_kinds() -> list[tuple[str, str]]:
+    """What the overview can be filtered by, with its label."""
+    return [*((name, kind.label) for name, kind in KINDS.items()), (CLIENT, "Client decides")]
+
+
 def _context(request: HttpRequest) -> dict[str, Any]:
     asked = {name: searchable(request.GET.get(name, "")) for name in FILTERS}
     midnight = timezone.now().replace(hour=0, minute=0, second=0, microsecond=0)
@@ -171,7 +171,7 @@ class Headlines:
     """The fleet's numbers, and when they were counted."""
 
     at: datetime
-    fleet: queries.Fleet
+    fleet: queries.OverviewStats
 
     @property
     def attention(self) -> int:
@@ -182,7 +182,7 @@ def _headlines(midnight: datetime) -> Headlines:
     """Counted at most every half minute: they run over everything that happened today."""
 
     def count() -> Headlines:
-        return Headlines(timezone.now(), queries.fleet(midnight))
+        return Headlines(timezone.now(), queries.overview_stats(midnight))
 
     return cast(Headlines, cache.get_or_set("headlines", count, HEADLINE_SECONDS))
 
@@ -190,7 +190,7 @@ def _headlines(midnight: datetime) -> Headlines:
 def _filters(given: dict[str, str], policy: str) -> list[dict[str, Any]]:
     """Chips that are links: pressing one sets its filter, or takes it away."""
     chips = [("active", "1", "Active today", bool(given.get("active")))]
-    chips += [("policy", kind, label, kind == policy) for kind, label in POLICIES.items()]
+    chips += [("policy", kind, label, kind == policy) for kind, label in policy_kinds()]
     chips += [("flagged", "1", "Flagged", bool(given.get("flagged")))]
     return [
         {

@@ -39,13 +39,13 @@ def test_sent_again_it_is_answered_again_and_done_once(api, memory_id):
     assert second["ETag"] == first["ETag"] == '"1"'
     assert second["Idempotency-Replayed"] == "true"
     assert "Idempotency-Replayed" not in first
-    assert queries.memory(memory_id).messages == 1
+    assert queries.memory(memory_id).last_seq == 1
 
 
 def test_without_a_key_each_request_counts(api, memory_id):
     api.post(URL, said("one"))
     api.post(URL, said("one"))
-    assert queries.memory(memory_id).messages == 2
+    assert queries.memory(memory_id).last_seq == 2
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_the_key_of_another_request_is_refused(api, memory_id, url, body, method
     answer = send(api, body, url=url, method=method)
     assert answer.status_code == 422
     assert answer.data["type"] == "urn:chatmemory:the-idempotency-key-belongs-to-another-request"
-    assert queries.memory(memory_id).messages == 1
+    assert queries.memory(memory_id).last_seq == 1
 
 
 def test_callers_do_not_share_keys(api, memory_id):
@@ -70,7 +70,7 @@ def test_callers_do_not_share_keys(api, memory_id):
     other.credentials(HTTP_AUTHORIZATION=f"Bearer {create_token('other')}")
     send(api, said("one"))
     assert "Idempotency-Replayed" not in send(other, said("two"))
-    assert queries.memory(memory_id).messages == 2
+    assert queries.memory(memory_id).last_seq == 2
 
 
 def test_a_signed_in_reader_may_send_keys_too(operator_client, memory_id):
@@ -78,7 +78,7 @@ def test_a_signed_in_reader_may_send_keys_too(operator_client, memory_id):
         operator_client.post(
             URL, said("one"), content_type="application/json", headers={"Idempotency-Key": "k"}
         )
-    assert queries.memory(memory_id).messages == 1
+    assert queries.memory(memory_id).last_seq == 1
 
 
 def test_what_failed_may_be_sent_again(api, memory_id):
@@ -101,7 +101,7 @@ def test_a_key_is_forgotten_after_a_day(api, memory_id):
     IdempotentAnswer.objects.update(created_at=timezone.now() - timedelta(hours=25))
     assert "Idempotency-Replayed" not in send(api, said("one"))
     assert IdempotentAnswer.objects.count() == 1
-    assert queries.memory(memory_id).messages == 2
+    assert queries.memory(memory_id).last_seq == 2
 
 
 @pytest.mark.parametrize("header", ['"a"', "a", ' "a" '])
@@ -113,7 +113,7 @@ def test_keys_may_be_quoted(header):
 def test_what_is_no_key_is_refused(api, memory_id, header):
     answer = send(api, said("one"), key=header)
     assert answer.status_code == 400
-    assert queries.memory(memory_id).messages == 0
+    assert queries.memory(memory_id).last_seq == 0
 
 
 NEVER_STORED = {
@@ -138,7 +138,7 @@ def test_the_change_and_its_answer_are_one(api, memory_id):
         cursor.execute(forbid)
         with pytest.raises(IntegrityError):
             send(api, said("one"))
-        assert queries.memory(memory_id).messages == 0
+        assert queries.memory(memory_id).last_seq == 0
         cursor.execute(allow)
     assert send(api, said("one")).status_code == 201
 
@@ -155,7 +155,7 @@ def test_many_at_once_are_done_once(served):
         answers = list(threads.map(post, range(24)))
     assert {status for status, _ in answers} <= {201, 409}
     assert len({text for status, text in answers if status == 201}) == 1
-    assert served.api.get(f"{served.url}/api/v1/memories/at-once/").json()["steps"] == 1
+    assert served.api.get(f"{served.url}/api/v1/memories/at-once/").json()["last_step"] == 1
 
 
 def test_every_change_honours_a_key():

@@ -17,7 +17,7 @@ def test_it_creates(api):
     assert response.status_code == 201
     assert response["Location"].endswith("/api/v1/memories/a~2Fb/")
     assert response.data["policy"]["estimator"] == "gpt-4o"
-    assert response.data["steps"] == 0
+    assert response.data["last_step"] == 0
 
 
 def test_it_refuses_an_id_that_is_taken(api, memory_id):

@@ -54,7 +54,7 @@ def test_it_names_the_message_at_fault_and_stores_none(api, memory_id, messages,
     response = api.post(f"{URL}messages/", {"messages": messages})
     assert response.status_code == 422
     assert response.data["field"] == field
-    assert queries.memory(memory_id).steps == 0
+    assert queries.memory(memory_id).last_step == 0
 
 
 @pytest.mark.parametrize("bad", ["nul \x00", "\ud800"])
@@ -65,7 +65,7 @@ def test_it_refuses_text_that_no_database_holds(api, memory_id, bad):
         "POST", f"{URL}messages/", raw % f'"{escaped}"', content_type="application/json"
     )
     assert response.status_code == 422
-    assert queries.memory(memory_id).steps == 0
+    assert queries.memory(memory_id).last_step == 0
 
 
 def test_it_needs_a_policy(api, db):
@@ -206,7 +206,7 @@ def test_a_simulation_changes_nothing(api, memory_id):
     answer = api.post(f"{URL}simulate/", body).data
     assert [left["seq"] for left in answer["transitions"][0]["left"]] == [1, 2]
     assert answer["window"] == {"count": 2, "tokens": 10}
-    assert queries.memory(memory_id).steps == 3
+    assert queries.memory(memory_id).last_step == 3
     assert queries.memory(memory_id).policy == MessageWindow(3)
 
 

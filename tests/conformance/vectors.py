@@ -24,7 +24,7 @@ from chatmemory import (
     message_from_json,
 )
 from chatmemory.core.messages import AiMessage, ChatMessage
-from chatmemory.core.window import Change
+from chatmemory.core.transitions import Change
 
 FOLDER = Path(__file__).parent
 

@@ -10,18 +10,10 @@ from chatmemory import (
     ToolExecutionResultMessage,
     UserMessage,
 )
+from chatmemory.core.eviction import Reason
 from chatmemory.core.policies import MessageWindow, TokenWindow
-from chatmemory.core.window import (
-    Entry,
-    Reason,
-    Totals,
-    Window,
-    admit,
-    fold,
-    overflow,
-    refill,
-    visible,
-)
+from chatmemory.core.transitions import admit, fold, over_limit, refill, visible
+from chatmemory.core.window import Entry, Totals, Window
 
 
 def user(tokens: int = 10) -> Entry:
@@ -79,7 +71,7 @@ def test_an_equal_system_message_is_ignored():
 def test_a_different_system_message_replaces_and_moves_to_the_end():
     window = Window([system("A"), user()])
     transition = admit(window, system("B"), MessageWindow(5))
-    window.apply(transition)
+    transition.apply_to(window)
     assert reasons(transition) == [Reason.REPLACED]
     assert [entry.type for entry in window] == ["USER", "SYSTEM"]
 
@@ -87,7 +79,7 @@ def test_a_different_system_message_replaces_and_moves_to_the_end():
 def test_keep_first_puts_a_system_message_at_the_head():
     window = Window([user()])
     policy = MessageWindow(5, always_keep_system_message_first=True)
-    window.apply(admit(window, system(), policy))
+    admit(window, system(), policy).apply_to(window)
     assert [entry.type for entry in window] == ["SYSTEM", "USER"]
 
 
@@ -100,8 +92,8 @@ def test_a_message_larger_than_the_window_leaves_at_once():
 
 def test_the_overhead_of_a_request_counts():
     window = Window([user(47)])
-    assert not overflow(window, TokenWindow(50, fixed_overhead=3))
-    assert overflow(window, TokenWindow(50, fixed_overhead=4))
+    assert not over_limit(window, TokenWindow(50, fixed_overhead=3))
+    assert over_limit(window, TokenWindow(50, fixed_overhead=4))
 
 
 def test_a_lowered_limit_hides_but_keeps():
@@ -133,7 +125,7 @@ def test_a_decision_reads_only_what_it_evicts():
             yield entry
 
     window = Window(entries(), Totals(1_000, 10_000))
-    window.apply(admit(window, user(), MessageWindow(1_000)))
+    admit(window, user(), MessageWindow(1_000)).apply_to(window)
     assert len(read) < 5
 
 

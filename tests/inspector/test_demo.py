@@ -12,15 +12,15 @@ pytestmark = pytest.mark.django_db
 def test_the_demo_is_loaded_once(capsys):
     call_command("load_demo")
     assert "order-7741" in capsys.readouterr().out
-    steps = queries.memory("order-7741").steps
+    steps = queries.memory("order-7741").last_step
     call_command("load_demo")
-    assert queries.memory("order-7741").steps == steps
+    assert queries.memory("order-7741").last_step == steps
 
 
 def test_a_database_in_use_gets_no_demo():
     services.update_window("mine", [UserMessage("a")])
     call_command("load_demo")
-    assert queries.fleet(queries.memory("mine").created_at).conversations == 1
+    assert queries.overview_stats(queries.memory("mine").created_at).conversations == 1
     call_command("load_demo", force=True)
     assert queries.memory("classroom").said_count == 17
 

@@ -68,5 +68,5 @@ def test_an_unknown_conversation_is_not_found(operator_client):
 
 def test_exporting_changes_nothing(operator_client, memory_id):
     download(operator_client)
-    assert queries.memory(memory_id).steps == 4
+    assert queries.memory(memory_id).last_step == 4
     assert operator_client.post(URL).status_code == 405

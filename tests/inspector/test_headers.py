@@ -13,7 +13,7 @@ from inspector.urls import urlpatterns
 PAGES = {
     "overview": "/",
     "feed": "/feed/",
-    "live-fleet": "/live/",
+    "live-overview": "/live/",
     "bulk": None,
     "conversation": "/c/m/?at=1&msg=1&find=hi",
     "live": "/c/m/live/",

@@ -53,7 +53,7 @@ def test_no_script_breaks_the_composer(operator_client, memory_id, path, draft):
     fields = {"role": "script", "text": DRAFTS[draft]}
     response = operator_client.post(f"/c/{memory_id}/{path}/", fields)
     assert response.status_code == 422
-    assert queries.memory(memory_id).steps == 0
+    assert queries.memory(memory_id).last_step == 0
 
 
 @pytest.mark.parametrize("path", ["simulate", "add"])

@@ -41,7 +41,7 @@ def test_importing_again_is_safe(operator_client):
     for _ in range(2):
         response = post(operator_client, json.dumps(CHAT[:1]))
     assert "1 there already" in response.content.decode()
-    assert queries.memory("chats-1").steps == 1
+    assert queries.memory("chats-1").last_step == 1
 
 
 def test_the_prefix_can_be_chosen(operator_client):

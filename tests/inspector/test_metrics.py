@@ -6,7 +6,7 @@ import pytest
 from django.test import Client
 from prometheus_client.parser import text_string_to_metric_families
 
-from chatmemory import SystemMessage, UserMessage, services
+from chatmemory import SystemMessage, UserMessage, VersionConflict, services
 from chatmemory.core.policies import MessageWindow
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -37,7 +37,7 @@ def test_a_preview_shows_what_would_leave_and_saves_nothing(operator_client, ful
     assert [row.text for row in page.memory_pane.messages] == ["b", "c", "d"]
     assert [ghost.seq for ghost in page.memory_pane.ghosts.rows] == [1]
     assert page.verdict.words == "Would evict. 1 message: #1"
-    assert queries.memory(full).steps == 3
+    assert queries.memory(full).last_step == 3
 
 
 def test_a_preview_is_unmistakable(operator_client, full):
@@ -90,7 +90,7 @@ def test_a_refused_draft_keeps_its_text_and_says_why(operator_client, full, valu
     response = draft(operator_client, ADD, **values)
     assert response.status_code == 422
     assert words in response.content.decode()
-    assert queries.memory(full).steps == 3
+    assert queries.memory(full).last_step == 3
 
 
 def test_text_that_cannot_be_stored_is_refused(operator_client, full):
@@ -99,7 +99,7 @@ def test_text_that_cannot_be_stored_is_refused(operator_client, full):
     )
     assert response.status_code == 422
     assert "NUL" in response.content.decode()
-    assert queries.memory(full).steps == 3
+    assert queries.memory(full).last_step == 3
 
 
 def test_where_the_client_decides_there_is_no_composer(operator_client, db):
@@ -173,7 +173,7 @@ def test_a_simulation_is_saved_as_a_new_conversation(operator_client, full):
     assert [row.text for row in queries.window("other/one").rows] == foreseen == ["c", "b", "d"]
     assert [row.text for row in queries.history("other/one").rows] == ["a", "b", "c", "d"]
     assert queries.memory("other/one").labels == {"from": "order-7741 step 4"}
-    assert queries.memory(full).steps == 4
+    assert queries.memory(full).last_step == 4
 
 
 def test_it_is_saved_under_the_limit_that_was_tried(operator_client, full):
@@ -201,7 +201,7 @@ def test_only_posts_of_signed_in_readers_count(operator_client, full, url):
     assert operator_client.get(url).status_code == 405
     assert Client().post(url, {"role": "user", "text": "d"}).status_code == 302
     assert Client(enforce_csrf_checks=True).post(url).status_code == 403
-    assert queries.memory(full).steps == 3
+    assert queries.memory(full).last_step == 3
 
 
 def test_an_unknown_conversation_is_not_found(operator_client):

@@ -13,7 +13,7 @@ from asgiref.sync import async_to_sync, sync_to_async
 
 from chatmemory.access.roles import Role
 from chatmemory.access.tokens import create_token, revoke_token, tokens
-from chatmemory.live import FLEET, Watcher
+from chatmemory.live import ALL_CONVERSATIONS, Watcher
 from inspector.live import stream
 
 SECONDS = 10
@@ -184,7 +184,7 @@ def heard_until(scope, after_first) -> list[bytes]:
     async def listen():
         watcher.tell(1)
         gone = asyncio.create_task(asyncio.Event().wait())
-        await asyncio.wait_for(stream.tell(scope, FLEET, watcher, send, gone), SECONDS)
+        await asyncio.wait_for(stream.tell(scope, ALL_CONVERSATIONS, watcher, send, gone), SECONDS)
         gone.cancel()
 
     async_to_sync(listen)()

@@ -75,7 +75,7 @@ def test_what_leaves_from_the_middle_was_set():
 def test_an_equal_list_is_no_step():
     update_window("bare", users("ab"))
     assert update_window("bare", users("ab")).ignored
-    assert queries.memory("bare").steps == 1
+    assert queries.memory("bare").last_step == 1
 
 
 def test_injected_context_is_not_history():
@@ -109,7 +109,7 @@ def test_past_windows_of_a_sliding_list_are_found_by_a_short_range():
     for start in range(40):
         update_window("bare", [SYSTEM, *(UserMessage(str(n)) for n in range(start, start + 3))])
     last = queries.step("bare", 40).step
-    assert last.stays - last.oldest == 2
+    assert last.last_stay - last.oldest == 2
     for step in (1, 20, 40):
         texts = [row.text for row in queries.window("bare", step).rows]
         assert texts == ["Be brief.", *(str(n) for n in range(step - 1, step + 2))]
