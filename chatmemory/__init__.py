@@ -5,12 +5,18 @@ conversations in `chatmemory.stores.database.DjangoChatMemoryStore`.
 """
 
 from chatmemory.core.codec import (
+    load_json,
     message_from_json,
+    message_to_dict,
     message_to_json,
     messages_from_json,
     messages_to_json,
 )
-from chatmemory.core.estimators import OpenAiTokenCountEstimator, TokenCountEstimator
+from chatmemory.core.estimators import (
+    OpenAiTokenCountEstimator,
+    TokenCountEstimator,
+)
+from chatmemory.core.eviction import Reason
 from chatmemory.core.exceptions import (
     ChatMemoryError,
     CorruptRow,
@@ -21,6 +27,7 @@ from chatmemory.core.exceptions import (
     MemoryNotFound,
     MessageNotFound,
     PolicyRequired,
+    PolicyUnavailable,
     StepNotFound,
     UnknownEstimator,
     UnreadableTranscript,
@@ -28,12 +35,19 @@ from chatmemory.core.exceptions import (
     UnsupportedMessage,
     VersionConflict,
 )
-from chatmemory.core.memory import ChatMemory, MessageWindowChatMemory, TokenWindowChatMemory
+from chatmemory.core.memory import (
+    ChatMemory,
+    MessageWindowChatMemory,
+    TokenWindowChatMemory,
+)
 from chatmemory.core.messages import (
     AiMessage,
     AudioContent,
+    ChatMessage,
+    Content,
     CustomMessage,
     ImageContent,
+    MessageType,
     PdfFileContent,
     SystemMessage,
     TextContent,
@@ -41,9 +55,21 @@ from chatmemory.core.messages import (
     ToolExecutionResultMessage,
     UserMessage,
     VideoContent,
+    text_of,
+)
+from chatmemory.core.policies import (
+    MessageWindow,
+    Policy,
+    TokenWindow,
+    policy_from_dict,
+    policy_from_text,
+    policy_kinds,
 )
 from chatmemory.core.store import ChatMemoryStore
-from chatmemory.stores.memory import InMemoryChatMemoryStore, SingleSlotChatMemoryStore
+from chatmemory.stores.memory import (
+    InMemoryChatMemoryStore,
+    SingleSlotChatMemoryStore,
+)
 
 __all__ = [
     "AiMessage",
@@ -51,6 +77,8 @@ __all__ = [
     "ChatMemory",
     "ChatMemoryError",
     "ChatMemoryStore",
+    "ChatMessage",
+    "Content",
     "CorruptRow",
     "CustomMessage",
     "DuplicateClientId",
@@ -61,15 +89,21 @@ __all__ = [
     "MemoryExists",
     "MemoryNotFound",
     "MessageNotFound",
+    "MessageType",
+    "MessageWindow",
     "MessageWindowChatMemory",
     "OpenAiTokenCountEstimator",
     "PdfFileContent",
+    "Policy",
     "PolicyRequired",
+    "PolicyUnavailable",
+    "Reason",
     "SingleSlotChatMemoryStore",
     "StepNotFound",
     "SystemMessage",
     "TextContent",
     "TokenCountEstimator",
+    "TokenWindow",
     "TokenWindowChatMemory",
     "ToolExecutionRequest",
     "ToolExecutionResultMessage",
@@ -80,8 +114,14 @@ __all__ = [
     "UserMessage",
     "VersionConflict",
     "VideoContent",
+    "load_json",
     "message_from_json",
+    "message_to_dict",
     "message_to_json",
     "messages_from_json",
     "messages_to_json",
+    "policy_from_dict",
+    "policy_from_text",
+    "policy_kinds",
+    "text_of",
 ]

@@ -45,7 +45,7 @@ def say(memory_id: str, *words: str) -> list:
 def test_an_add_answers_what_left_and_why(memory_id):
     outcomes = say(memory_id, "a", "b", "c", "d")
     assert [outcome.step for outcome in outcomes] == [1, 2, 3, 4]
-    assert [(left.seq, left.reason) for left in outcomes[3].left] == [(1, "CAPACITY")]
+    assert [(left.seq, left.reason) for left in outcomes[3].evicted] == [(1, "CAPACITY")]
     assert outcomes[3].before.count == outcomes[3].after.count == 3
 
 
@@ -82,7 +82,7 @@ def test_a_lowered_limit_hides_at_once_and_evicts_at_the_next_add(memory_id):
     say(memory_id, "a", "b", "c")
     services.change(memory_id, policy=MessageWindow(1))
     assert texts(memory_id) == ["c"]
-    assert [row.text for row in queries.window(memory_id).beyond] == ["a", "b"]
+    assert [row.text for row in queries.window(memory_id).over_limit] == ["a", "b"]
     services.change(memory_id, policy=MessageWindow(3))
     assert texts(memory_id) == ["a", "b", "c"]
     services.change(memory_id, policy=MessageWindow(2))
@@ -168,7 +168,7 @@ def test_reordering_is_readable_at_every_step(memory_id):
 def test_a_simulation_saves_nothing(memory_id):
     say(memory_id, "a", "b", "c")
     simulation = services.simulate(memory_id, [UserMessage("d")], MessageWindow(2))
-    assert [left.seq for left in simulation.outcomes[0].left] == [1, 2]
+    assert [left.seq for left in simulation.changes[0].evicted] == [1, 2]
     assert simulation.totals.count == 2
     assert queries.memory(memory_id).last_step == 3
     assert texts(memory_id) == ["a", "b", "c"]

@@ -197,11 +197,11 @@ class LeftAnswer(serializers.Serializer[Any]):
 class ChangeAnswer(serializers.Serializer[Any]):
     """What one change did; an ignored one has no step."""
 
-    change = serializers.CharField()
+    change = serializers.CharField(source="kind")
     ignored = serializers.BooleanField()
     step = serializers.IntegerField(allow_null=True)
     seq = serializers.IntegerField(allow_null=True, help_text="the message that was added")
-    left = LeftAnswer(many=True)
+    left = LeftAnswer(many=True, source="evicted")
     before = TotalsAnswer()
     after = TotalsAnswer()
 

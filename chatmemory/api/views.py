@@ -199,7 +199,7 @@ class MemoryMessages(Resource):
                 "totals": shapes.TotalsAnswer(view.totals).data,
                 "load": view.load,
                 "limit": view.policy.limit if view.policy else None,
-                "beyond": [row.seq for row in view.beyond],
+                "beyond": [row.seq for row in view.over_limit],
                 "lost": _lost(rendered.losses),
             }
         )
@@ -296,7 +296,7 @@ class MemoryStep(Resource):
         return Response(
             {
                 **shapes.StepAnswer(view.step).data,
-                "words": explain.caption(view).words,
+                "words": explain.caption(view).summary,
                 "arrived": [row.seq for row in view.arrivals],
                 "left": shapes.LeftAnswer(view.departures, many=True).data,
                 "receipt": shapes.ReceiptAnswer(explain.receipt(view), many=True).data,
@@ -353,7 +353,7 @@ class Simulate(Resource):
         return Response(
             {
                 "policy": simulation.policy.to_dict(),
-                "transitions": shapes.ChangeAnswer(simulation.outcomes, many=True).data,
+                "transitions": shapes.ChangeAnswer(simulation.changes, many=True).data,
                 "window": shapes.TotalsAnswer(simulation.totals).data,
                 "limit": simulation.policy.limit,
                 "load": simulation.policy.load(*simulation.totals),
@@ -449,7 +449,7 @@ def _why(memory_id: str, row: queries.MessageRow) -> dict[str, Any] | None:
         return None
     why = explain.why_left(queries.step(memory_id, left), row.seq)
     receipt = shapes.ReceiptAnswer(why.receipt, many=True).data
-    return {"step": left, "question": why.question, "words": why.words, "receipt": receipt}
+    return {"step": left, "question": why.question, "words": why.summary, "receipt": receipt}
 
 
 def _lost(losses: tuple[Loss, ...]) -> list[dict[str, str]]:

@@ -163,6 +163,11 @@ KINDS: Registry[type[Policy]] = Registry(
 )
 
 
+def policy_kinds() -> dict[str, type[Policy]]:
+    """Every kind that is installed, by name."""
+    return dict(KINDS)
+
+
 @dataclass(frozen=True)
 class UnavailablePolicy(Policy):
     """A stored policy whose kind, or one of whose options, this installation does not know.

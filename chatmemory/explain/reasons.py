@@ -56,7 +56,7 @@ class Explanation:
     receipt: tuple[ReceiptLine, ...] = ()
 
     @property
-    def words(self) -> str:
+    def summary(self) -> str:
         return f"{self.cause} {self.detail}".strip()
 
 
@@ -176,11 +176,8 @@ class _Receipt:
 
     @property
     def over_words(self) -> str:
-        return (
-            f"{self.over:,} over the limit"
-            if self.policy.unit == "tokens"
-            else f"{self.over:,} over"
-        )
+        limit = " the limit" if self.policy.unit == "tokens" else ""
+        return f"{self.over:,} over{limit}"
 
 
 # Why one message left
@@ -250,7 +247,7 @@ class Caption:
     detail: str = ""
 
     @property
-    def words(self) -> str:
+    def summary(self) -> str:
         event = " ".join(filter(None, [self.event, self.gain])) + "."
         if not self.loss:
             return " ".join(filter(None, [event, self.detail]))
@@ -411,7 +408,7 @@ def remembers(
         question,
         "No.",
         f"{detail} The last of it, {seqs(gone)}, left at step {last.step.n:,}. "
-        f"{caption(last).words}",
+        f"{caption(last).summary}",
         receipt(last),
     )
 

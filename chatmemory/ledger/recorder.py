@@ -57,11 +57,11 @@ class ChangeResult:
     `seq` and `tokens` are those of the message added, where it was one.
     """
 
-    change: str
+    kind: str
     step: int | None
     seq: int | None
     tokens: int
-    left: tuple[EvictedMessage, ...]
+    evicted: tuple[EvictedMessage, ...]
     before: Totals
     after: Totals
     policy: Policy | None

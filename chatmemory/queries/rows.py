@@ -150,14 +150,15 @@ Place = TypeVar("Place", bound=WindowPlace, covariant=True)
 
 @dataclass(frozen=True)
 class WindowView(Generic[Place]):
-    """The window at a step as the model sees it. `beyond` is stored but over a lowered limit: it is
-    not shown to the model, and leaves at the next add."""
+    """The window at a step as the model sees it. `over_limit` is stored, but over a lowered limit:
+    the model does not see it, and it leaves at the next add.
+    """
 
     memory_id: str
     step: int
     policy: Policy | None
     rows: tuple[Place, ...]
-    beyond: tuple[Place, ...]
+    over_limit: tuple[Place, ...]
 
     @cached_property
     def totals(self) -> Totals:

@@ -77,7 +77,7 @@ def _view(
         at,
         policy,
         rows=tuple(place for i, place in enumerate(places) if i not in hidden),
-        beyond=tuple(places[i] for i in sorted(hidden)),
+        over_limit=tuple(places[i] for i in sorted(hidden)),
     )
 
 

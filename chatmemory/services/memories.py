@@ -68,7 +68,7 @@ class Simulation:
     Seqs beyond the newest message of the step it began from are those of the drafts.
     """
 
-    outcomes: tuple[ChangeResult, ...]
+    changes: tuple[ChangeResult, ...]
     remaining: tuple[Remaining, ...]
     policy: Policy
 

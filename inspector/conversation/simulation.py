@@ -57,8 +57,8 @@ class SimulatedPage(ConversationPage):
         self._said_before = super().said_count
         simulation = services.simulate(memory_id, messages, policy, at)
         self.before = self.load
-        self._outcomes = simulation.outcomes
-        self._departed = {left.seq: left.reason for each in self._outcomes for left in each.left}
+        self._outcomes = simulation.changes
+        self._departed = {left.seq: left.reason for each in self._outcomes for left in each.evicted}
         window, self.window = self.window, _foreseen(self.window, simulation)
         self.drafts = _drafts(memory_id, messages, self._outcomes)
         self.in_window = {row.seq for row in self.window.rows}
@@ -144,7 +144,9 @@ class SimulatedPage(ConversationPage):
 
     @property
     def previews(self) -> list[Preview]:
-        return [Preview(explain.caption(view).words, explain.receipt(view)) for view in self._views]
+        return [
+            Preview(explain.caption(view).summary, explain.receipt(view)) for view in self._views
+        ]
 
     @property
     def draft_tokens(self) -> int:
@@ -165,12 +167,12 @@ class SimulatedPage(ConversationPage):
 
 
 def _foreseen(window: WindowView[WindowPlace], simulation: Simulation) -> WindowView[WindowPlace]:
-    entered = {row.seq: row.entered_step for row in (*window.rows, *window.beyond)}
+    entered = {row.seq: row.entered_step for row in (*window.rows, *window.over_limit)}
     places = (
         WindowPlace(each.seq, entered.get(each.seq, 0), each.type, each.has_calls, each.tokens)
         for each in simulation.remaining
     )
-    return replace(window, policy=simulation.policy, rows=tuple(places), beyond=())
+    return replace(window, policy=simulation.policy, rows=tuple(places), over_limit=())
 
 
 def _drafts(
@@ -199,7 +201,7 @@ def _view(outcome: ChangeResult, drafts: Sequence[MessageRow], texts: dict[int, 
     """One simulated step, as if it stood in the ledger."""
     step = StepRow(
         n=outcome.step or 0,
-        kind=outcome.change,
+        kind=outcome.kind,
         at=timezone.now(),
         actor="",
         by_client=False,
@@ -225,7 +227,7 @@ def _view(outcome: ChangeResult, drafts: Sequence[MessageRow], texts: dict[int, 
             entered_step=0,
             because_seq=left.because_seq,
         )
-        for left in outcome.left
+        for left in outcome.evicted
     )
     arrivals = tuple(draft for draft in drafts if draft.seq == outcome.seq)
     return StepView(step, arrivals, departures, 0)

@@ -119,8 +119,8 @@ def test_forecasts_come_true(operator_client, support):
     for position, row in enumerate(window.rows[1:], 1):
         room = explain.room_before(window, position)
         filler = [UserMessage("filler")] * room
-        outcomes = services.simulate("support", filler).outcomes
-        leaves_at = [i for i, o in enumerate(outcomes, 1) if row.seq in [e.seq for e in o.left]]
+        outcomes = services.simulate("support", filler).changes
+        leaves_at = [i for i, o in enumerate(outcomes, 1) if row.seq in [e.seq for e in o.evicted]]
         assert leaves_at == [room]
 
 

@@ -17,7 +17,7 @@ def find(client, query: str):
 
 def test_what_is_in_memory_is_remembered(operator_client):
     page = find(operator_client, "at=30&find=a-1182")
-    assert page.answers.remembers.words.startswith(
+    assert page.answers.remembers.summary.startswith(
         "Yes. Said 4 times; #25, #26, #27 and #28 are in memory."
     )
 
@@ -25,7 +25,7 @@ def test_what_is_in_memory_is_remembered(operator_client):
 def test_what_has_left_is_not_and_the_step_is_named(operator_client):
     page = find(operator_client, "at=43&find=A-1182")
     assert page.answers.remembers.question == "Does it still remember “A-1182”?"
-    assert page.answers.remembers.words == (
+    assert page.answers.remembers.summary == (
         "No. Said 4 times, and all of it has left. The last of it, #25, #26, #27 and #28, left at "
         "step 43. User message #43 arrived +57. 4 messages left −183: #25 and #26 were the oldest, "
         "results #27 and #28 left with #26."
@@ -53,8 +53,10 @@ def test_the_nearest_thing_said_is_offered(operator_client, phrase, near):
 
 
 def test_what_was_never_said_is_told(operator_client):
-    assert "It was never said." in find(operator_client, "find=zebra").answers.remembers.words
-    assert "It was never said." in find(operator_client, "at=3&find=A-1182").answers.remembers.words
+    assert "It was never said." in find(operator_client, "find=zebra").answers.remembers.summary
+    assert (
+        "It was never said." in find(operator_client, "at=3&find=A-1182").answers.remembers.summary
+    )
 
 
 def test_the_phrase_is_marked_and_the_link_can_be_shared(operator_client):

@@ -36,7 +36,7 @@ def test_a_preview_shows_what_would_leave_and_saves_nothing(operator_client, ful
     assert page.is_simulation
     assert [row.text for row in page.memory_pane.messages] == ["b", "c", "d"]
     assert [ghost.seq for ghost in page.memory_pane.ghosts.rows] == [1]
-    assert page.verdict.words == "Would evict. 1 message: #1"
+    assert page.verdict.summary == "Would evict. 1 message: #1"
     assert queries.memory(full).last_step == 3
 
 
@@ -61,7 +61,7 @@ def test_the_preview_comes_true(operator_client, full):
 def test_moving_the_limit_shows_what_would_leave(operator_client, full):
     page = draft(operator_client, text="", limit="1").context["page"]
     assert [row.text for row in page.memory_pane.messages] == ["c"]
-    assert page.verdict.words == "Would evict. 2 messages: #1 and #2"
+    assert page.verdict.summary == "Would evict. 2 messages: #1 and #2"
     assert queries.memory(full).policy == MessageWindow(3)
 
 
@@ -113,7 +113,7 @@ def test_drafts_gather_until_they_are_added(operator_client, full):
     drafts = first.context["form"]["drafts"].value()
     page = draft(operator_client, text="e", role="ai", drafts=drafts).context["page"]
     assert [row.text for row in page.memory_pane.messages] == ["c", "d", "e"]
-    assert page.caption.words.startswith("Your 2 drafts arrived.")
+    assert page.caption.summary.startswith("Your 2 drafts arrived.")
     draft(operator_client, ADD, text="", drafts=drafts)
     assert [row.text for row in queries.window(full).rows] == ["b", "c", "d"]
 
@@ -136,7 +136,7 @@ def test_a_simulation_may_begin_in_the_past(operator_client, full):
     page = draft(operator_client, text="x", at="1").context["page"]
     assert [row.text for row in page.memory_pane.messages] == ["a", "x"]
     assert [row.row.text for row in page.history_pane.rows] == ["a", "x"]
-    assert page.verdict.words == "Fits. Nothing would leave."
+    assert page.verdict.summary == "Fits. Nothing would leave."
     page = draft(operator_client, text="x", at="3").context["page"]
     assert [row.text for row in page.memory_pane.messages] == ["b", "c", "x"]
     empty = draft(operator_client, text="x", at="0").context["page"]
