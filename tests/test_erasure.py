@@ -73,7 +73,7 @@ def test_a_redacted_message_keeps_its_shape_and_loses_its_words(secrets):
 def test_a_tombstone_says_who_and_when(secrets):
     step = services.redact("m", 2, actor="ada")
     row = queries.message("m", 2)
-    assert (row.redacted.n, row.redacted.actor) == (step.n, "ada") == (7, "ada")
+    assert (row.redacted.n, row.redacted.actor) == (step.step, "ada") == (7, "ada")
     assert queries.message("m", 1).redacted is None
     entry = AuditEntry.objects.get()
     assert (entry.action, entry.memory_id, entry.actor) == ("redact", "m", "ada")

@@ -99,7 +99,7 @@ def test_one_line_is_one_line(formatter):
 
 @pytest.fixture
 def lines(served, monkeypatch):
-    """What a server logs while it answers."""
+    """What a server logs while it panel."""
     served.stop()
     monkeypatch.setitem(served.environment, "CHATMEMORY_LOG", "json")
     with served.logging() as read:
