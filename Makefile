@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_ROOT_USER_ACTION := ignore
 
-.PHONY: run install test fuzz load crash check format screenshots lock clean
+.PHONY: run install test test-postgresql conformance fuzz load crash check format screenshots lock clean
 
 run: install
 	@$(BIN)/python manage.py migrate --verbosity 0
@@ -16,8 +16,21 @@ run: install
 
 install: $(VENV)/installed
 
+# One process for each CPU; who has nothing left to do takes over tests of another. Each process has
+# a browser and a server that its tests share, so nothing is gained by keeping a module together.
+PYTEST := $(BIN)/pytest -n auto --dist worksteal
+
 test: $(VENV)/installed-dev
-	$(BIN)/pytest -n auto --dist worksteal $(ARGS)
+	$(PYTEST) $(ARGS)
+
+# DATABASE_URL=postgresql://… make test-postgresql: what asks the database. A browser, the searches
+# of tests/fuzz, load and crashes tell the same on both databases and run on SQLite.
+test-postgresql: $(VENV)/installed-dev
+	$(PYTEST) -m database --ignore tests/browser --ignore tests/fuzz --ignore tests/load $(ARGS)
+
+# Every sequence through every way into every store, where `make test` replays a sample of one way.
+conformance: $(VENV)/installed-dev
+	CONFORMANCE=all $(PYTEST) tests/conformance $(ARGS)
 
 # Each search of tests/fuzz goes on for MINUTES; `make test` runs a few fixed examples of each.
 fuzz: MINUTES ?= 10
@@ -25,7 +38,8 @@ fuzz: $(VENV)/installed-dev
 	FUZZ_SECONDS=$$(($(MINUTES) * 60)) $(BIN)/pytest tests/fuzz -s $(ARGS)
 
 load: $(VENV)/installed-dev
-	LOAD_ADDS=500 LOAD_CONVERSATIONS=50 $(BIN)/pytest tests/load/test_concurrency.py -v $(ARGS)
+	LOAD_WRITERS=8 LOAD_ADDS=500 LOAD_CONVERSATIONS=50 LOAD_RELOADS=10 \
+	  $(BIN)/pytest tests/load/test_concurrency.py tests/load/test_reload.py -v $(ARGS)
 
 crash: $(VENV)/installed-dev
 	CRASH_SERVER=50 CRASH_DATABASE=10 $(BIN)/pytest tests/load/test_crash.py -v $(ARGS)

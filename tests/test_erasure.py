@@ -253,6 +253,7 @@ def test_purging_asks_what_is_meant(old, options):
 # Copies
 
 
+@pytest.mark.own_server
 def test_a_copy_made_while_others_write_is_whole(served, tmp_path):
     if not served.environment["DATABASE_URL"].startswith("sqlite"):
         pytest.skip("PostgreSQL has pg_dump")

@@ -83,6 +83,7 @@ def test_what_another_process_writes_is_told(served):
         assert next(steps) == 1
 
 
+@pytest.mark.own_server
 def test_a_restart_loses_nothing(served):
     served.create("restart")
     session = served.session()
@@ -164,6 +165,7 @@ def test_other_requests_are_served_beside_many_streams(served):
         each.__exit__(None, None, None)
 
 
+@pytest.mark.own_server
 def test_a_stop_ends_streams_properly(served):
     served.create("stopped")
     with following(served, "stopped") as steps:
