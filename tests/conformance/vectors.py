@@ -27,7 +27,7 @@ from chatmemory.core.messages import AiMessage, ChatMessage
 from chatmemory.core.windows import Change
 
 FOLDER = Path(__file__).parent
-LEAST = 12  # sequences of each group in the sample, where the group has so many
+EVERY, LEAST = 8, 2  # of the sequences of a group, the sample has every eighth and two at least
 
 
 @cache
@@ -52,7 +52,7 @@ def sample() -> list[dict[str, Any]]:
     groups: dict[tuple[str, ...], list[dict[str, Any]]] = defaultdict(list)
     for each in sequences():
         groups[group_of(each)].append(each)
-    return [each for group in groups.values() for each in group[:: max(1, len(group) // LEAST)]]
+    return [each for group in groups.values() for each in group[:: min(EVERY, len(group) // LEAST)]]
 
 
 def group_of(sequence: dict[str, Any]) -> tuple[str, ...]:
