@@ -53,7 +53,7 @@ def data_file():
 @pytest.fixture
 def served(request):
     """A real server process, shared; a test with the mark `own_server` gets one of its own."""
-    is_alone = request.node.get_closest_marker("own_server")
+    is_alone = request.node.get_closest_marker("own_server") is not None
     return request.getfixturevalue("own_server" if is_alone else "shared_server")
 
 
@@ -66,8 +66,10 @@ def shared_server(template, tmp_path_factory):
 
 
 @pytest.fixture
-def own_server(template, tmp_path_factory):
-    with serving(tmp_path_factory.mktemp("own"), template) as server:
+def own_server(request, template, tmp_path_factory):
+    """One for this test alone, with the environment that the mark names."""
+    mark = request.node.get_closest_marker("own_server")
+    with serving(tmp_path_factory.mktemp("own"), template, **mark.kwargs) as server:
         yield server
 
 

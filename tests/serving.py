@@ -168,12 +168,13 @@ def _run(url: str, statement: str) -> None:
 
 
 @contextmanager
-def serving(folder: Path, template: Template) -> Iterator[Served]:
+def serving(folder: Path, template: Template, **environment: str) -> Iterator[Served]:
     """A server on a copy of the template."""
     with (
         database(folder, copy_of=template.url) as url,
         Served(url, folder, template.token) as served,
     ):
+        served.environment |= environment
         served.start()
         yield served
 

@@ -127,11 +127,8 @@ def locked(served):
             yield
 
 
-@pytest.mark.own_server
-def test_a_writer_waits_and_then_is_told_to_come_back(served, monkeypatch):
-    served.stop()
-    monkeypatch.setitem(served.environment, "CHATMEMORY_LOCK_SECONDS", "1")
-    served.start()
+@pytest.mark.own_server(CHATMEMORY_LOCK_SECONDS="1")
+def test_a_writer_waits_and_then_is_told_to_come_back(served):
     served.create("busy")
     served.say("busy", "one")
     body = {"messages": [{"role": "user", "content": "two"}], "format": "openai_chat"}
