@@ -18,6 +18,7 @@ from uuid import uuid4
 
 import psycopg
 import requests
+from requests.cookies import RequestsCookieJar
 
 ROOT = Path(__file__).parents[1]
 
@@ -39,7 +40,7 @@ class Served:
         self.url = f"http://127.0.0.1:{self.port}"
         self.process: subprocess.Popen[str] | None = None
         self.log: IO[str] | None = None
-        self.cookies: dict[str, str] = {}
+        self.cookies = RequestsCookieJar()
         self.token = token
         self.api = requests.Session()
         self.api.headers["Authorization"] = f"Bearer {token}"
@@ -99,7 +100,7 @@ class Served:
         session = requests.Session()
         if not self.cookies:
             session.get(self.announced_link).raise_for_status()
-            self.cookies = session.cookies.get_dict()
+            self.cookies = session.cookies.copy()
         session.cookies.update(self.cookies)
         return session
 
