@@ -16,16 +16,17 @@ run: install
 
 install: $(VENV)/installed
 
-# One process for each CPU; who has nothing left to do takes over tests of another. Each process has
-# a browser and a server that its tests share, so nothing is gained by keeping a module together.
+# One process for each CPU. A process that has no tests left takes some from another: each has a
+# server that all of its tests share, so a module need not stay in one process (loadfile).
 PYTEST := $(BIN)/pytest -n auto --dist worksteal
 
 test: $(VENV)/installed-dev
 	$(PYTEST) $(ARGS)
 
-# DATABASE_URL=postgresql://… make test-postgresql: what asks the database. A browser, the searches
-# of tests/fuzz, load and crashes tell the same on both databases and run on SQLite.
+# DATABASE_URL=postgresql://… make test-postgresql runs the tests that ask the database, but not those
+# of tests/browser, tests/fuzz and tests/load: CI runs them on SQLite alone.
 test-postgresql: $(VENV)/installed-dev
+	@case "$$DATABASE_URL" in postgres*) ;; *) echo "DATABASE_URL must name a PostgreSQL"; exit 1;; esac
 	$(PYTEST) -m database --ignore tests/browser --ignore tests/fuzz --ignore tests/load $(ARGS)
 
 # Every sequence through every way into every store, where `make test` replays a sample of one way.
