@@ -96,7 +96,7 @@ class Served:
         return re.search(r"http\S+", self.manage("sign_in_link", "--port", str(self.port)))[0]
 
     def session(self) -> requests.Session:
-        """The cookies of a browser that signed in, once, through the link that the server printed."""
+        """The cookies of a browser that signed in once, by the link that the server printed."""
         session = requests.Session()
         if not self.cookies:
             session.get(self.announced_link).raise_for_status()
