@@ -107,6 +107,7 @@ def lines(served, monkeypatch):
         yield read
 
 
+@pytest.mark.own_server
 def test_a_server_logs_requests_and_changes_with_one_id(served, lines):
     served.create("logged")
     url = f"{served.url}/api/v1/memories/logged/messages/?as={SECRET}"
