@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from chatmemory import explain
+from chatmemory.queries.history import mentions
 from inspector import demo
 
 
