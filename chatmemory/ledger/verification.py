@@ -15,7 +15,7 @@ from chatmemory.core.estimators import count_tokens, estimator_for, is_known
 from chatmemory.core.eviction import Reason
 from chatmemory.core.exceptions import CorruptRow
 from chatmemory.core.messages import MessageType, text_of
-from chatmemory.core.policies import Policy
+from chatmemory.core.policies import Policy, UnavailablePolicy
 from chatmemory.core.transitions import Transition, admit, clear, refill
 from chatmemory.core.window import Totals, Window, total
 from chatmemory.ledger import flags
@@ -138,7 +138,7 @@ class _Replay:
         _expect(step, "count before", step.count_before, self.window.totals.count)
         _expect(step, "tokens before", step.tokens_before, self.window.totals.tokens)
         self.expect_rows(step)
-        if step.by_client or step.kind not in (Step.Kind.ADD, Step.Kind.SET, Step.Kind.CLEAR):
+        if self.is_followed(step, policy_before):
             self.follow(step)
         elif step.kind == Step.Kind.ADD:
             self.decide_add(step, policy_before)
@@ -149,6 +149,14 @@ class _Replay:
         _expect(step, "count after", step.count_after, self.window.totals.count)
         _expect(step, "tokens after", step.tokens_after, self.window.totals.tokens)
         self.check_oldest(step)
+
+    def is_followed(self, step: Step, policy_before: Policy | None) -> bool:
+        """Whether nothing here can decide a step again: a client did, or an unknown policy."""
+        if step.by_client or step.kind not in (Step.Kind.ADD, Step.Kind.SET, Step.Kind.CLEAR):
+            return True
+        decides = step.kind != Step.Kind.CLEAR
+        policies = (policy_before, step.policy) if decides else ()
+        return any(isinstance(policy, UnavailablePolicy) for policy in policies)
 
     def expect_rows(self, step: Step) -> None:
         """The counters of rows and of history that the step recorded."""

@@ -1,0 +1,158 @@
+"""A kind of policy from outside is stored, shown, simulated, verified and explained; when its
+package is gone, the conversation can still be read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import KW_ONLY, dataclass
+from typing import ClassVar
+
+import pytest
+
+from chatmemory import (
+    AiMessage,
+    MessageWindow,
+    PolicyUnavailable,
+    SystemMessage,
+    ToolExecutionRequest,
+    ToolExecutionResultMessage,
+    UserMessage,
+    explain,
+    policy_from_dict,
+    policy_from_text,
+    queries,
+    services,
+)
+from chatmemory.core.eviction import Eviction, Head, Reason, results_behind
+from chatmemory.core.policies import KINDS, Policy
+from chatmemory.ledger.verification import verify
+from chatmemory.services import protocol
+
+
+@dataclass(frozen=True)
+class FrugalWindow(Policy):
+    """Counts characters' worth of tokens and a surcharge per message; keeps the first message."""
+
+    kind: ClassVar[str] = "frugal_window"
+    label: ClassVar[str] = "Frugal window"
+    unit: ClassVar[str] = "points"
+    short_unit: ClassVar[str] = "pts"
+    limit_name: ClassVar[str] = "max_points"
+
+    _: KW_ONLY
+    surcharge: int = 5
+
+    def load(self, count: int, tokens: int) -> int:
+        return tokens + count * self.surcharge
+
+    def cost(self, tokens: int) -> int:
+        return tokens + self.surcharge
+
+    def evict(self, head: Head) -> Iterator[Eviction]:
+        while self.is_exceeded_by(head.totals) and (victim := head.pop(1)):
+            yield Eviction(victim, Reason.CAPACITY)
+            if victim.has_calls:
+                yield from results_behind(head, 1, victim)
+
+
+POLICY = FrugalWindow(60, surcharge=7)
+CALL = AiMessage(None, (ToolExecutionRequest("1", "find", "{}"),))
+SAID = [
+    UserMessage("my order is A-1182"),
+    SystemMessage("Be brief."),
+    CALL,
+    ToolExecutionResultMessage("1", "find", "found"),
+    *(UserMessage(f"message {n}") for n in range(5)),
+]
+
+
+@pytest.fixture
+def installed():
+    KINDS.register(FrugalWindow.kind, FrugalWindow)
+    yield
+    if FrugalWindow.kind in KINDS:
+        KINDS.unregister(FrugalWindow.kind)
+
+
+@pytest.fixture
+def conversation(installed, db) -> str:
+    services.create("frugal", POLICY)
+    services.add("frugal", SAID)
+    return "frugal"
+
+
+@pytest.fixture
+def gone(conversation) -> str:
+    KINDS.unregister(FrugalWindow.kind)
+    return conversation
+
+
+def test_it_is_spelled_as_any_other(installed):
+    assert policy_from_text("frugal_window:60") == FrugalWindow(60)
+    assert policy_from_dict(POLICY.to_dict()) == POLICY
+    assert POLICY.options == {"surcharge": 7}
+
+
+def test_it_decides_and_is_verified(conversation):
+    window = queries.window(conversation)
+    assert window.policy == POLICY
+    assert window.messages[0] == SAID[0]
+    assert window.load <= 60
+    assert verify(conversation) is None
+    assert queries.memory(conversation).load == window.load
+
+
+def test_it_is_simulated_and_explained(conversation):
+    simulation = queries.simulate(conversation, [UserMessage("one more")])
+    (change,) = simulation.changes
+    assert change.evicted
+    services.add(conversation, [UserMessage("one more")])
+    step = queries.step(conversation, change.step)
+    assert (step.change.evicted, step.change.after) == (change.evicted, change.after)
+    why = explain.why_left(step.change, change.evicted[0].seq)
+    assert "60 points" in why.summary
+    assert why.receipt[-1].amount == queries.window(conversation).load
+
+
+def test_its_pages_show_its_name_and_unit(conversation, operator_client):
+    page = operator_client.get(f"/c/{conversation}/?at=9&msg=5").content.decode()
+    assert "Frugal window" in page
+    assert "pts" in page
+    overview = operator_client.get("/?policy=frugal_window&sort=fill").content.decode()
+    assert "Frugal" in overview
+
+
+def test_without_its_package_the_history_is_shown(gone, operator_client, api):
+    assert len(queries.history(gone).rows) == len(SAID)
+    assert queries.memory(gone).policy.kind == "frugal_window"
+    assert queries.memory(gone).load is None
+    for path in ("", "?at=4", "?at=9&msg=5", "?find=A-1182", "?with=2"):
+        assert operator_client.get(f"/c/{gone}/{path}").status_code == 200, path
+    assert operator_client.get("/?sort=fill").status_code == 200
+    for path in ("", "messages/", "history/", "steps/", "steps/9/", "messages/5/"):
+        assert api.get(f"/api/v1/memories/{gone}/{path}").status_code == 200, path
+
+
+def test_without_its_package_nothing_is_decided(gone, api):
+    for call in (services.add, services.set_messages, queries.simulate):
+        with pytest.raises(PolicyUnavailable, match="install the package"):
+            call(gone, [UserMessage("one more")])
+    url = f"/api/v1/memories/{gone}/"
+    message = {"messages": [{"role": "user", "content": "x"}], "format": "openai_chat"}
+    assert api.post(f"{url}messages/", message).status_code == 409
+    assert queries.memory(gone).last_step == len(SAID)
+    assert verify(gone) is None
+
+
+def test_without_its_package_another_policy_goes_on(gone):
+    services.change(gone, policy=MessageWindow(3))
+    services.add(gone, [UserMessage("one more")])
+    assert len(queries.window(gone).rows) == 3
+    assert verify(gone) is None
+
+
+def test_without_its_package_a_client_may_set_its_list(gone):
+    protocol.update_messages(gone, [UserMessage("mine")])
+    protocol.delete_messages(gone)
+    assert verify(gone) is None
