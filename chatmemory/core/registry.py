@@ -27,7 +27,7 @@ class Registry(Mapping[str, T]):
     ) -> None:
         self.group = group
         self._items: dict[str, T] = dict(builtin)
-        self._accepts = accepts or (lambda item: True)
+        self.accepts = accepts or (lambda item: True)
         self._has_loaded = False
         self._loading = RLock()
 
@@ -36,7 +36,7 @@ class Registry(Mapping[str, T]):
 
         Raises TypeError for an item of another type than the registry holds.
         """
-        if not self._accepts(item):
+        if not self.accepts(item):
             raise TypeError(f"{item!r} cannot be registered in {self.group}")
         self._items[name] = item
 

@@ -17,8 +17,8 @@ from chatmemory.core.exceptions import UnknownEstimator
 from chatmemory.core.messages import ChatMessage
 from chatmemory.core.registry import Registry
 
-# Names come from clients and are stored.
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9.:/_-]{0,99}")
+# The part behind the colon comes from clients and is stored.
+_PREFIXED = re.compile(r"[A-Za-z0-9][A-Za-z0-9.:/_-]{0,99}")
 
 
 # Makes an estimator of the whole name, or raises UnknownEstimator for one that it does not serve.
@@ -60,9 +60,11 @@ def estimator_for(name: str) -> TokenCountEstimator:
 
 
 def _factory(name: str) -> EstimatorFactory | None:
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
+    if not isinstance(name, str):
         return None
-    return ESTIMATORS.get(name) or ESTIMATORS.get(name.partition(":")[0])
+    if name in ESTIMATORS:
+        return ESTIMATORS[name]
+    return ESTIMATORS.get(name.partition(":")[0]) if _PREFIXED.fullmatch(name) else None
 
 
 # Bounded, because names come from clients. The factory is part of the key: when another one takes

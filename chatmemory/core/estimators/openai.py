@@ -171,7 +171,7 @@ def _encoding_name(model_name: str) -> str:
         return "cl100k_base"
     raise UnknownEstimator(
         f"Model {model_name!r} is unknown: name an OpenAI model such as gpt-4o, gpt-4.1, gpt-5, "
-        "o3-mini, gpt-4 or gpt-3.5-turbo"
+        "o3-mini, gpt-4 or gpt-3.5-turbo, or install the package that registers this estimator"
     )
 
 
