@@ -58,7 +58,7 @@ def configuration() -> Configuration:
 
 
 def body_max() -> int | None:
-    """Return how many bytes a request may have (Django's own setting); None is no bound."""
+    """Return the most bytes that a request may have (Django's own setting); None for any size."""
     most: int | None = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
     return most
 
@@ -71,7 +71,7 @@ def _forget(*, setting: str, **kwargs: Any) -> None:
 setting_changed.connect(_forget)
 
 
-# What a project adds
+# Policies, formats and estimators of the project
 
 
 class _Extension(NamedTuple):

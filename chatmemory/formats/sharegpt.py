@@ -64,7 +64,7 @@ def parse(turns: Sequence[Any]) -> Transcript:
 
 class _Reader(Reader):
     def add(self, message: ChatMessage) -> None:
-        """Add a message; calls join an AI message just before them."""
+        """Add a message; calls become part of an AI message just before them."""
         last = self.messages[-1] if self.messages else None
         calls = message.tool_execution_requests if isinstance(message, AiMessage) else ()
         if calls and isinstance(last, AiMessage):
@@ -73,7 +73,7 @@ class _Reader(Reader):
             super().add(message)
 
     def read(self, turn: Any) -> Iterator[ChatMessage]:
-        turn = object_in(turn, "a message is a JSON object")
+        turn = object_in(turn, "a message must be a JSON object")
         speaker, value = turn.get("from"), turn.get("value")
         if not isinstance(value, str):
             raise InvalidMessage("value must be a string")
@@ -100,8 +100,9 @@ class _Reader(Reader):
             yield ToolExecutionRequest(self.calls.opened(None, name), name, arguments)
 
     def decoded(self, value: str) -> list[dict[str, Any]]:
-        """Return the calls of a turn; text that is no call becomes the arguments of a nameless
-        one.
+        """Return the calls of a turn.
+
+        Text that cannot be read as calls becomes the arguments of one call without a name.
         """
         try:
             calls = load_json(value)
@@ -154,7 +155,7 @@ class _Writer(Writer):
             yield {"from": "function_call", "value": value}
 
     def lose_contents(self, contents: Sequence[Content | None]) -> None:
-        """Record what words in a text cannot hold of contents."""
+        """Record what is lost of contents when they are written as one text."""
         for content in contents:
             if not isinstance(content, TextContent):
                 self.lose("empty content" if content is None else f"{content.type.lower()} content")
@@ -176,7 +177,7 @@ class _Writer(Writer):
 def _call(call: ToolExecutionRequest) -> dict[str, Any]:
     """Return a call as JSON values.
 
-    Arguments that are no JSON object stay text, so that reading gives the same text back.
+    Arguments other than a JSON object stay text, so that reading returns the same text.
     """
     try:
         arguments = load_json(call.arguments or "{}")

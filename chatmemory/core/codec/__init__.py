@@ -1,9 +1,9 @@
 """Messages as JSON, byte for byte as LangChain4j's ChatMessageSerializer writes and reads them.
 
-Reading accepts and refuses what LangChain4j (Jackson) does: unknown properties are refused, scalars
-become strings where a string is due, text behind the first JSON value is ignored. Two things cannot
-be reproduced: Jackson writes a user message's attributes in hash order (here: as given), and a
-float is written in Java's notation from Python's digits.
+Reading accepts and refuses the same JSON as LangChain4j (Jackson): unknown properties are refused,
+scalars become strings where a string is expected, text behind the first JSON value is ignored.
+Writing differs in two things that cannot be reproduced. Jackson writes the attributes of a user
+message in hash order; here they keep their order. Floats have Java's notation but Python's digits.
 """
 
 from chatmemory.core.codec.json_text import DEPTH_MAX, decode_json, load_json, write_json

@@ -80,7 +80,7 @@ def decode_json(text: str) -> Any:
         raise InvalidMessage("expected JSON text")
     text = text.lstrip(" \t\r\n")
     if not text:
-        raise InvalidMessage("no JSON: the text is empty")
+        raise InvalidMessage("expected JSON, but the text is empty")
     try:
         return _DECODER.raw_decode(text)[0]
     except RecursionError as error:

@@ -77,7 +77,7 @@ def typed(value: Any, known: Mapping[str, T], what: str) -> tuple[T, dict[str, A
     Raises InvalidMessage for a type that is missing, unknown or given twice.
     """
     if not isinstance(value, dict):
-        raise InvalidMessage(f"a {what} is a JSON object with a type")
+        raise InvalidMessage(f"a {what} must be a JSON object with a type")
     if getattr(value, "type_twice", False):
         raise InvalidMessage(f"a {what} names its type twice")
     kind = value.get("type")

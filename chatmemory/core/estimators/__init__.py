@@ -1,4 +1,4 @@
-"""How many tokens a message costs: the port, OpenAI's estimator, and estimators by name."""
+"""Token counts of messages: the port, OpenAI's estimator, and estimators by name."""
 
 from chatmemory.core.estimators.counting import (
     TokenCountEstimator,

@@ -1,4 +1,4 @@
-"""How many tokens a picture costs, by OpenAI's published tile rule for gpt-4o and its kin.
+"""Token counts of pictures, by OpenAI's published tile rule for gpt-4o and its relatives.
 
 Low detail costs a base amount. Otherwise the picture is scaled to fit 2048 x 2048, then until its
 shorter side is at most 768, and every tile of 512 x 512 costs more.

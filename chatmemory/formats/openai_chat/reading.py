@@ -86,7 +86,7 @@ def _call_ids(turns: Sequence[Any]) -> frozenset[str]:
 
 class _Reader(Reader):
     def read(self, turn: Any) -> Iterator[ChatMessage]:
-        turn = object_in(turn, "a message is a JSON object")
+        turn = object_in(turn, "a message must be a JSON object")
         role = turn.get("role")
         if not isinstance(role, str) or role not in _READ:
             raise InvalidMessage(f"unknown role {role!r}: one of {', '.join(_READ)}")
@@ -140,7 +140,7 @@ class _Reader(Reader):
         parts = self.contents(content)
         texts = [part.text for part in parts if isinstance(part, TextContent)]
         if len(texts) < len(parts):
-            self.lose("parts of the content that are no text")
+            self.lose("parts of the content that are not text")
         if len(texts) > 1:
             self.lose("how the text is divided into parts")
         return "\n".join(texts)
@@ -173,7 +173,7 @@ class _Reader(Reader):
     def file(self, file: dict[str, Any]) -> PdfFileContent | None:
         data = text_in(file, "file_data") or ""
         if not data.startswith(_PDF):
-            self.lose("a file that is no inline PDF")
+            self.lose("a file that is not an inline PDF")
             return None
         if file.get("filename"):
             self.lose("the name of a file")

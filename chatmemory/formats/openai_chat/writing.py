@@ -68,7 +68,7 @@ class _Writer(Writer):
             self.lose("that the result is an error")
         texts = [part.text for part in message.contents if isinstance(part, TextContent)]
         if len(texts) < len(message.contents):
-            self.lose("contents of a result that are no text")
+            self.lose("contents of a result that are not text")
         if len(texts) > 1:
             self.lose("how the text is divided into parts")
         id, known = self.calls.answered(message.id)
