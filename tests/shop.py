@@ -56,7 +56,11 @@ class LineWriter(Writer):
 
 LINES = Format(
     "lines",
-    find=lambda value: RawTranscript(None, value["lines"]) if "lines" in value else None,
+    find=lambda value: (
+        RawTranscript(None, value["lines"])
+        if isinstance(value, dict) and "lines" in value
+        else None
+    ),
     parse=lambda turns: LineReader().read_all(turns),
     render=lambda messages: LineWriter().write_all(messages),
 )

@@ -47,10 +47,11 @@ class Rendered:
 class Format:
     """A way to write conversations as JSON.
 
-    - `find` returns the conversation that a decoded JSON value holds in this format, or None. It
-      decides about "auto", so it must refuse the values of other formats.
-    - `parse` returns the messages of the found turns. It raises UnreadableTranscript with the index
-      of the turn at fault.
+    - `find` returns the conversation that a JSON value, decoded and of any type, holds in this
+      format, or None. It decides about "auto", so it must return None for other formats.
+    - `parse` returns the messages of the found turns, which are not checked yet. It raises
+      UnreadableTranscript with the index of the turn at fault. A `Reader` does so for every
+      InvalidMessage.
     - `render` returns messages in this format.
 
     Register a format of your own in the entry point group "chatmemory.formats", in

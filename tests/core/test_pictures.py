@@ -101,6 +101,15 @@ def test_the_size_is_read_from_a_data_url(picture):
     assert image_tokens(Image(url=url), DetailLevel.HIGH) == OF_300_X_1200
 
 
+def test_the_size_is_read_from_wrapped_base64():
+    """A long picture is read in part; line breaks must not shift where that part ends."""
+    picture = png(300, 1200) + b"\0" * 400_000
+    for width in (75, 76, 77, 78):
+        text = base64.b64encode(picture).decode()
+        wrapped = "\n".join(text[at : at + width] for at in range(0, len(text), width))
+        assert image_tokens(Image(base64_data=wrapped), DetailLevel.HIGH) == OF_300_X_1200
+
+
 @a_picture
 def test_a_picture_cut_short_has_its_size_or_none(picture):
     costs = {tokens(picture[:length]) for length in range(len(picture))}

@@ -40,8 +40,9 @@ def _size(image: Image) -> tuple[int, int] | None:
     data = image.base64_data or _inline(image.url)
     if not data:
         return None
+    characters = "".join(data[:_HEADER_CHARACTERS].split())  # base64 may be wrapped in lines
     try:
-        header = base64.b64decode(data[: _HEADER_CHARACTERS // 4 * 4] + "==")
+        header = base64.b64decode(characters[: len(characters) // 4 * 4])
     except (binascii.Error, ValueError):
         return None
     if not header.startswith(_SIGNATURES):
