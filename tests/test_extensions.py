@@ -101,7 +101,7 @@ class TestAFormat:
         (tmp_path / "said.json").write_text(json.dumps({"lines": [{"said": "hello"}]}))
         call_command("import_transcripts", str(tmp_path / "said.json"), "--format", "lines")
         (memory,) = Memory.objects.all()
-        assert queries.open_messages(memory.pk) == [UserMessage("hello")]
+        assert DjangoChatMemoryStore().get_messages(memory.pk) == [UserMessage("hello")]
 
 
 @pytest.mark.usefixtures("extended")
@@ -153,7 +153,7 @@ class TestAnEstimator:
         services.create("m", MessageWindow(5, estimator="words"))
         services.add("m", [UserMessage("one two")])
         ESTIMATORS.unregister("words")
-        assert queries.open_messages("m") == [UserMessage("one two")]
+        assert DjangoChatMemoryStore().get_messages("m") == [UserMessage("one two")]
         assert [row.tokens for row in queries.window("m").rows] == [2]
         assert verify("m") is None
         assert operator_client.get("/c/m/").status_code == 200
