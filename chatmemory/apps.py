@@ -5,6 +5,7 @@ from django.db import connections
 from django.db.models.signals import post_migrate
 
 from chatmemory.access.roles import make_groups
+from chatmemory.conf import register_extensions
 
 
 class ChatMemoryConfig(AppConfig):
@@ -13,6 +14,7 @@ class ChatMemoryConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
+        register_extensions()
         post_migrate.connect(_keep_search, sender=self)
         if apps.is_installed("django.contrib.auth"):
             # After the last app whose permissions a role holds.

@@ -2,13 +2,26 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib import import_module
 
-import chatmemory
+import pytest
 
 
-def test_public_names_are_sorted_and_there():
-    assert chatmemory.__all__ == sorted(chatmemory.__all__)
-    assert all(hasattr(chatmemory, name) for name in chatmemory.__all__)
+@pytest.mark.parametrize(
+    "name",
+    [
+        "chatmemory",
+        "chatmemory.core.codec",
+        "chatmemory.core.estimators",
+        "chatmemory.formats",
+        "chatmemory.stores.memory",
+    ],
+)
+def test_public_names_are_sorted_and_there(name):
+    module = import_module(name)
+    assert module.__all__ == sorted(module.__all__)
+    assert all(hasattr(module, each) for each in module.__all__)
+    assert (module.__doc__ or "").strip()
 
 
 def test_the_library_works_without_django():
@@ -22,7 +35,8 @@ def test_the_library_works_without_django():
         "from chatmemory import *\n"
         "memory = TokenWindowChatMemory(max_tokens=100)\n"
         "memory.add(UserMessage('hello'))\n"
-        "import chatmemory.formats\n"
+        "from chatmemory.formats import *\n"
+        'assert read_transcripts(b\'[{"role": "user", "content": "hi"}]\').transcripts\n'
         "print(len(memory.messages()))\n"
     )
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)

@@ -1,4 +1,4 @@
-"""Would a provider accept this list of messages? The rules that a trimmed window can break.
+"""Check a list of messages by the rules of providers that a trimmed window can break.
 
 OpenAI's chat completions: a tool message answers a call of the assistant message before it, and
 every call is answered before anything else is said. Anthropic's messages: the same for `tool_use`
@@ -22,7 +22,7 @@ _NAMES = {
 
 @dataclass(frozen=True)
 class Turn:
-    """What the rules look at: `calls` is how many tools an AI message asks for."""
+    """The facts about one message that the rules need; `calls` is its number of tool calls."""
 
     seq: int
     type: MessageType
@@ -31,7 +31,7 @@ class Turn:
 
 @dataclass(frozen=True)
 class Verdict:
-    """A provider's answer to a list; `problem` is empty where it accepts."""
+    """One provider's answer to a list of messages; `problem` is empty if it accepts the list."""
 
     provider: str
     problem: str = ""
@@ -42,7 +42,7 @@ class Verdict:
 
 
 def verdicts(turns: Sequence[Turn]) -> tuple[Verdict, ...]:
-    """The first thing that each provider would refuse."""
+    """Return each provider's verdict, with the first problem that it would report."""
     pairing = [*_unpaired(turns)]
     opening = [*_opening(turns)]
     return (
@@ -52,6 +52,7 @@ def verdicts(turns: Sequence[Turn]) -> tuple[Verdict, ...]:
 
 
 def _unpaired(turns: Iterable[Turn]) -> Iterator[str]:
+    """Yield the problems of tool calls and their results, counted per call rather than by id."""
     call, missing = 0, 0
     is_empty = True
     for turn in turns:
@@ -71,6 +72,7 @@ def _unpaired(turns: Iterable[Turn]) -> Iterator[str]:
 
 
 def _opening(turns: Iterable[Turn]) -> Iterator[str]:
+    """Yield the problem of the first message, system messages aside."""
     first = next((turn for turn in turns if turn.type is not MessageType.SYSTEM), None)
     if first is None:
         yield "No. There is no message beside the system’s."

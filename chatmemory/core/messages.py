@@ -25,7 +25,7 @@ class MessageType(StrEnum):
 
 
 class DetailLevel(StrEnum):
-    """How closely a model should look at an image, in LangChain4j's order."""
+    """The closeness with which a model should look at an image, in LangChain4j's order."""
 
     LOW = "LOW"
     MEDIUM = "MEDIUM"
@@ -39,7 +39,7 @@ class DetailLevel(StrEnum):
 
 @dataclass(frozen=True)
 class Content:
-    """One piece of a user message or of a tool result."""
+    """One part of a user message or of a tool result."""
 
     type: ClassVar[str]
 
@@ -56,7 +56,7 @@ class TextContent(Content):
 
 @dataclass(frozen=True)
 class Media:
-    """Where a picture, sound, film or file lies: at a URL, or inline as base64 text."""
+    """A picture, sound, film or file, given by its URL or inline as base64 text."""
 
     url: str | None = None
     base64_data: str | None = None
@@ -74,7 +74,7 @@ class Image(Media):
 
 @dataclass(frozen=True)
 class Audio(Media):
-    """`binary_data` is base64 text too: LangChain4j writes its byte array so."""
+    """A sound. `binary_data` is base64 text too, as LangChain4j writes its byte array."""
 
     binary_data: str | None = None
 
@@ -130,12 +130,12 @@ class PdfFileContent(Content):
 
 @dataclass(frozen=True)
 class ChatMessage:
-    """Base of the five kinds; `type` names the kind in JSON and in the database."""
+    """Base of the five kinds; `type` is the kind's name in JSON and in the database."""
 
     type: ClassVar[MessageType]
 
     def __getstate__(self) -> dict[str, Any]:
-        """Copies and pickles leave out the tokens that `count_tokens` remembers."""
+        """Leave the tokens that `count_tokens` remembers out of copies and pickles."""
         return {name: value for name, value in self.__dict__.items() if name != "_tokens"}
 
     @property
@@ -155,8 +155,9 @@ class SystemMessage(ChatMessage):
 
 @dataclass(frozen=True, init=False)
 class UserMessage(ChatMessage):
-    """What the user said: a string, or contents (`None` items survive, as LangChain4j lets
-    them).
+    """A message of the user: a string, or contents.
+
+    Contents may hold None, which LangChain4j reads and writes as null.
     """
 
     type: ClassVar[MessageType] = MessageType.USER
@@ -176,7 +177,7 @@ class UserMessage(ChatMessage):
 
 @dataclass(frozen=True)
 class ToolExecutionRequest:
-    """A tool call; `arguments` is the JSON text exactly as the model wrote it."""
+    """A tool call of the model; `arguments` is the JSON text exactly as the model wrote it."""
 
     id: str | None = None
     name: str | None = None
@@ -205,7 +206,7 @@ class AiMessage(ChatMessage):
 
 @dataclass(frozen=True, init=False)
 class ToolExecutionResultMessage(ChatMessage):
-    """What a tool answered: a string, or contents; `id` names the request it answers."""
+    """The answer of a tool: a string, or contents; `id` is the id of the request it answers."""
 
     type: ClassVar[MessageType] = MessageType.TOOL_EXECUTION_RESULT
     id: str | None
@@ -229,7 +230,7 @@ class ToolExecutionResultMessage(ChatMessage):
 
 @dataclass(frozen=True)
 class CustomMessage(ChatMessage):
-    """A message of some provider's own kind; to a window it is like any other."""
+    """A message of a provider's own kind; windows treat it like any other."""
 
     type: ClassVar[MessageType] = MessageType.CUSTOM
     attributes: Mapping[str, Any] = field(default_factory=dict, hash=False)
@@ -239,6 +240,7 @@ class CustomMessage(ChatMessage):
 
 
 def _set(message: ChatMessage, **values: object) -> None:
+    """Set fields of a frozen message while it is being made."""
     for name, value in values.items():
         object.__setattr__(message, name, value)
 
@@ -254,14 +256,15 @@ def _contents(
     return contents
 
 
-# What people search and read
+# The text of a message
 
 
 def text_of(message: ChatMessage) -> str:
-    """The message as one text: what was said, then each tool call as `name(arguments)`.
+    """Return the text by which a message is searched and shown.
 
-    Media stand as `[image https://…]`, custom messages as their attributes. A database stores this
-    text beside the message, and a verifier compares them.
+    It is what was said, then each tool call as `name(arguments)`. Media become
+    `[image https://…]`, custom messages their attributes as JSON. Databases store this text beside
+    the message, and verifying a conversation compares the two.
     """
     match message:
         case SystemMessage():

@@ -1,8 +1,8 @@
-"""Words about hostile text must not fail where the text itself would."""
+"""Make any text safe to print, so that an error about a text can always be shown."""
 
 from __future__ import annotations
 
 
 def printable(text: str) -> str:
-    """The text with lone surrogates, which no encoding has, spelled out as `\\ud800`."""
+    """Return the text with lone surrogates, which cannot be encoded, written as `\\ud800`."""
     return text.encode("utf-8", "backslashreplace").decode()

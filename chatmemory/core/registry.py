@@ -1,11 +1,12 @@
-"""Things that packages and projects add by name: policy kinds, formats, estimators."""
+"""Items that packages and projects add by name: policy kinds, formats, estimators."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib.metadata import entry_points
-from typing import TypeVar
+from threading import RLock
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
@@ -13,23 +14,34 @@ logger = logging.getLogger(__name__)
 
 
 class Registry(Mapping[str, T]):
-    """Items by name: the built-in ones, those registered, and those of an entry point group.
+    """A mapping of built-in items, registered items and those of an entry point group.
 
-    Entry points are loaded when a name is not found among the others, or when all names are asked
-    for. An entry point that cannot be loaded is logged and left out, so that one broken package
-    does not stop the rest.
+    - Entry points are loaded when a name is not found among the others, or when all names are asked
+      for.
+    - An entry point that cannot be loaded, or whose item `accepts` refuses, is logged and left out,
+      so that one broken package does not stop the rest.
     """
 
-    def __init__(self, group: str, builtin: Mapping[str, T]) -> None:
+    def __init__(
+        self, group: str, builtin: Mapping[str, T], accepts: Callable[[Any], bool] | None = None
+    ) -> None:
         self.group = group
         self._items: dict[str, T] = dict(builtin)
+        self.accepts = accepts or (lambda item: True)
         self._has_loaded = False
+        self._loading = RLock()
 
     def register(self, name: str, item: T) -> None:
-        """Add an item, or replace the one of that name."""
+        """Add an item, or replace the one of that name.
+
+        Raises TypeError for an item of another type than the registry holds.
+        """
+        if not self.accepts(item):
+            raise TypeError(f"{item!r} cannot be registered in {self.group}")
         self._items[name] = item
 
     def unregister(self, name: str) -> None:
+        """Remove an item. Raises KeyError where there is none of that name."""
         del self._items[name]
 
     def __getitem__(self, name: str) -> T:
@@ -46,11 +58,17 @@ class Registry(Mapping[str, T]):
         return len(self._items)
 
     def _load(self) -> None:
-        if self._has_loaded:
-            return
-        self._has_loaded = True
-        for entry in entry_points(group=self.group):
-            try:
-                self._items.setdefault(entry.name, entry.load())
-            except Exception:
-                logger.exception("%s %r cannot be loaded: it is left out", self.group, entry.name)
+        with self._loading:
+            if self._has_loaded:
+                return
+            # Set first: a module that is loaded below may ask this registry for something.
+            self._has_loaded = True
+            for entry in entry_points(group=self.group):
+                if entry.name not in self._items:
+                    self._load_one(entry.name, entry.load)
+
+    def _load_one(self, name: str, load: Callable[[], T]) -> None:
+        try:
+            self.register(name, load())
+        except Exception:
+            logger.exception("%s %r cannot be loaded: it is left out", self.group, name)

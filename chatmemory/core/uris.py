@@ -1,5 +1,7 @@
-"""Which URLs LangChain4j accepts: those that `java.net.URI.create` does (RFC 2396, RFC 2732 and
-its "other" characters). Every check is one pass, so that a picture of megabytes may stand inline.
+"""Check URLs as LangChain4j does, by the rules of `java.net.URI.create`.
+
+The rules are RFC 2396 and RFC 2732 plus Java's "other" characters. Every check is one pass over the
+text, so that a data URL of several megabytes is checked quickly.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from chatmemory.core.exceptions import InvalidMessage
 
 _SHOWN = 200
 _BROKEN_ESCAPE = r"%(?![0-9A-Fa-f]{2})"
-# Controls, blanks of any script, and what RFC 2396 calls unwise.
+# Control characters, blanks of any script, and the "unwise" characters of RFC 2396.
 _NEVER = r"\x00-\x20\x7f-\xa0\"<>\\^`{|}\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 _NOT_IN = {
     "path": re.compile(rf"[{_NEVER}\[\]?#]|{_BROKEN_ESCAPE}"),
@@ -28,12 +30,12 @@ _BRACKETED_HOST = re.compile(r"\[([^%\]]*)(?:%[0-9A-Za-z_.~-]+)?\](?::([0-9]{0,9
 
 
 def check_uri(text: str) -> None:
-    """Raises InvalidMessage for what Java refuses, in its words for all but a broken authority.
+    """Raise InvalidMessage for a URL that Java refuses.
 
-    Indices count characters from 0.
+    The error has Java's words and its index (in characters, from 0), except for a broken authority.
     """
     found = _PARTS.fullmatch(text)
-    assert found is not None  # its last part takes whatever remains
+    assert found is not None  # the last part of the pattern matches any rest
     scheme, rest, fragment = found.groups()
     if scheme is not None:
         _check_scheme(text, scheme, rest)
@@ -55,7 +57,7 @@ def _check_scheme(text: str, scheme: str, rest: str) -> None:
 
 def _check_hierarchy(text: str, rest: str, start: int) -> None:
     found = _HIERARCHY.fullmatch(rest)
-    assert found is not None  # its last part takes whatever remains
+    assert found is not None  # the last part of the pattern matches any rest
     slashes, authority, path, query = found.groups()
     if authority:
         _check_authority(text, authority, start + found.start(2))
@@ -67,7 +69,10 @@ def _check_hierarchy(text: str, rest: str, start: int) -> None:
 
 
 def _check_authority(text: str, authority: str, start: int) -> None:
-    """`user@[IPv6]:port`, or any name: Java takes a name that is no host for a registry's."""
+    """Check `user@[IPv6]:port`, or any name.
+
+    Java accepts names that cannot be hosts, because RFC 2396 allows registry-based naming.
+    """
     user, at, host = authority.rpartition("@")
     if not host.startswith("["):
         _check(text, "authority", authority, start)

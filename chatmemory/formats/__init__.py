@@ -3,24 +3,26 @@
 read_transcripts(text)            a whole file, its format detected or named
 parse_messages(values, format)    one list of messages
 render_messages(messages, format)
+
+A format is one `Format` in `FORMATS`; `Reader` and `Writer` are bases for writing one.
 """
 
-from chatmemory.formats.base import Loss, Refused, Rendered, Transcript
-from chatmemory.formats.registry import (
-    FORMATS,
-    Reading,
-    parse_messages,
-    read_transcripts,
-    render_messages,
-)
+from chatmemory.formats.conversion import Reader, Writer
+from chatmemory.formats.files import Reading, Refused, read_transcripts
+from chatmemory.formats.format import Format, Loss, RawTranscript, Rendered, Transcript
+from chatmemory.formats.registry import FORMATS, parse_messages, render_messages
 
 __all__ = [
     "FORMATS",
+    "Format",
     "Loss",
+    "RawTranscript",
+    "Reader",
     "Reading",
     "Refused",
     "Rendered",
     "Transcript",
+    "Writer",
     "parse_messages",
     "read_transcripts",
     "render_messages",

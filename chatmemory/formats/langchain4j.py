@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from chatmemory.core.codec import message_from_dict, message_to_dict
-from chatmemory.core.exceptions import InvalidMessage, UnreadableTranscript
+from chatmemory.core.exceptions import InvalidMessage
 from chatmemory.core.messages import ChatMessage
-from chatmemory.formats.base import (
-    RawTranscript,
-    Rendered,
-    Transcript,
-    is_list_of,
-    name_of,
-    unread,
-)
-
-NAME = "langchain4j"
+from chatmemory.formats.conversion import Reader
+from chatmemory.formats.format import Format, RawTranscript, Rendered, Transcript
+from chatmemory.formats.json_values import is_list_of, name_of, unread
 
 
 def find(value: Any) -> RawTranscript | None:
-    """A list of messages, or an object with an `id` and such `messages`."""
+    """Return a list of messages, or an object with an `id` and such `messages`."""
     if _is_ours(value):
         return RawTranscript(None, value)
     if isinstance(value, dict) and _is_ours(value.get("messages")):
@@ -35,18 +28,20 @@ def _is_ours(value: Any) -> bool:
     return is_list_of(value, "type") and "role" not in value[0]
 
 
-def parse(turns: Sequence[Any]) -> Transcript:
-    messages = []
-    for index, turn in enumerate(turns):
-        try:
-            message = message_from_dict(turn)
-        except InvalidMessage as error:
-            raise UnreadableTranscript(index, str(error)) from error
+class _Reader(Reader):
+    def read(self, turn: Any) -> Iterator[ChatMessage]:
+        message = message_from_dict(turn)
         if message is None:
-            raise UnreadableTranscript(index, "a message cannot be null")
-        messages.append(message)
-    return Transcript(None, tuple(messages))
+            raise InvalidMessage("a message cannot be null")
+        yield message
+
+
+def parse(turns: Sequence[Any]) -> Transcript:
+    return _Reader().read_all(turns)
 
 
 def render(messages: Sequence[ChatMessage]) -> Rendered:
     return Rendered([message_to_dict(message) or {} for message in messages])
+
+
+FORMAT = Format("langchain4j", find, parse, render)

@@ -12,12 +12,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from chatmemory.core.codec import load_json
-from chatmemory.core.exceptions import InvalidMessage, UnreadableTranscript
+from chatmemory.core.exceptions import InvalidMessage
 from chatmemory.core.messages import (
     AiMessage,
     ChatMessage,
     Content,
-    CustomMessage,
     SystemMessage,
     TextContent,
     ToolExecutionRequest,
@@ -25,28 +24,26 @@ from chatmemory.core.messages import (
     UserMessage,
     text_of,
 )
-from chatmemory.formats.base import (
-    Calls,
-    Loss,
-    RawTranscript,
-    Rendered,
-    Transcript,
+from chatmemory.formats.conversion import Reader, Writer
+from chatmemory.formats.format import Format, Loss, RawTranscript, Rendered, Transcript
+from chatmemory.formats.json_values import (
     arguments_text,
     is_list_of,
     name_of,
-    objects,
+    object_in,
     unread,
 )
-
-NAME = "sharegpt"
 
 _HUMAN = ("human", "user")
 _AI = ("gpt", "assistant", "model", "chatgpt", "bing", "bard")
 _CALL = ("function_call", "tool_call")
 _RESULT = ("observation", "tool", "tool_response", "function_response")
 
+# Reading
+
 
 def find(value: Any) -> RawTranscript | None:
+    """Return a list of turns, or an object that holds one under `conversations`."""
     if is_list_of(value, "from", "value"):
         return RawTranscript(None, value)
     if not isinstance(value, dict) or not is_list_of(value.get("conversations"), "from"):
@@ -62,71 +59,58 @@ def find(value: Any) -> RawTranscript | None:
 
 
 def parse(turns: Sequence[Any]) -> Transcript:
-    """Raises UnreadableTranscript, naming the message."""
-    reader = _Reader()
-    messages: list[ChatMessage] = []
-    for index, turn in objects(turns):
-        try:
-            for message in reader.read(index, turn):
-                _append(messages, message)
-        except InvalidMessage as error:
-            raise UnreadableTranscript(index, str(error)) from error
-    return Transcript(None, tuple(messages), tuple(reader.losses))
+    return _Reader().read_all(turns)
 
 
-def _append(messages: list[ChatMessage], message: ChatMessage) -> None:
-    """Add a message; calls join an AI message just before them."""
-    last = messages[-1] if messages else None
-    calls = message.tool_execution_requests if isinstance(message, AiMessage) else ()
-    if calls and isinstance(last, AiMessage):
-        messages[-1] = AiMessage(last.text, last.tool_execution_requests + calls)
-    else:
-        messages.append(message)
+class _Reader(Reader):
+    def add(self, message: ChatMessage) -> None:
+        """Add a message; calls become part of an AI message just before them."""
+        last = self.messages[-1] if self.messages else None
+        calls = message.tool_execution_requests if isinstance(message, AiMessage) else ()
+        if calls and isinstance(last, AiMessage):
+            self.messages[-1] = AiMessage(last.text, last.tool_execution_requests + calls)
+        else:
+            super().add(message)
 
-
-class _Reader:
-    def __init__(self) -> None:
-        self.calls = Calls()
-        self.losses: list[Loss] = []
-
-    def read(self, index: int, turn: dict[str, Any]) -> Iterator[ChatMessage]:
-        who, value = turn.get("from"), turn.get("value")
+    def read(self, turn: Any) -> Iterator[ChatMessage]:
+        turn = object_in(turn, "a message must be a JSON object")
+        speaker, value = turn.get("from"), turn.get("value")
         if not isinstance(value, str):
-            raise UnreadableTranscript(index, "value must be a string")
-        self.losses += unread(f"message {index + 1}", turn, ("from", "value"))
-        if who == "system":
-            if all(character <= " " for character in value):
-                self.losses.append(Loss(f"message {index + 1}", "a blank system message"))
-            else:
-                yield SystemMessage(value)
-        elif who in _HUMAN:
+            raise InvalidMessage("value must be a string")
+        self.expect(turn, "from", "value")
+        if speaker == "system":
+            yield from self.system(value)
+        elif speaker in _HUMAN:
             self.calls.interrupted()
             yield UserMessage(value)
-        elif who in _AI:
+        elif speaker in _AI:
             yield AiMessage(value)
-        elif who in _CALL:
-            yield AiMessage(None, tuple(self.requests(index, value)))
-        elif who in _RESULT:
+        elif speaker in _CALL:
+            yield AiMessage(None, tuple(self.requests(value)))
+        elif speaker in _RESULT:
             id, name = self.calls.answered(None)
             yield ToolExecutionResultMessage(id, name, value)
         else:
-            raise UnreadableTranscript(index, f"unknown speaker {who!r}")
+            raise InvalidMessage(f"unknown speaker {speaker!r}")
 
-    def requests(self, index: int, value: str) -> Iterator[ToolExecutionRequest]:
-        for call in self.decoded(index, value):
+    def requests(self, value: str) -> Iterator[ToolExecutionRequest]:
+        for call in self.decoded(value):
             name, arguments = call.get("name"), arguments_text(call.get("arguments"))
-            self.losses += unread(f"message {index + 1}", call, ("name", "arguments"))
+            self.expect(call, "name", "arguments")
             yield ToolExecutionRequest(self.calls.opened(None, name), name, arguments)
 
-    def decoded(self, index: int, value: str) -> list[dict[str, Any]]:
-        """The calls of a turn; text that is no call becomes the arguments of a nameless one."""
+    def decoded(self, value: str) -> list[dict[str, Any]]:
+        """Return the calls of a turn.
+
+        Text that cannot be read as calls becomes the arguments of one call without a name.
+        """
         try:
             calls = load_json(value)
         except InvalidMessage:
             calls = None
         calls = calls if isinstance(calls, list) else [calls]
         if not calls or not all(map(_is_call, calls)):
-            self.losses.append(Loss(f"message {index + 1}", "the name of a malformed tool call"))
+            self.lose("the name of a malformed tool call")
             return [{"arguments": value}]
         return calls
 
@@ -135,39 +119,66 @@ def _is_call(value: Any) -> bool:
     return isinstance(value, dict) and isinstance(value.get("name"), str)
 
 
+# Writing
+
+
 def render(messages: Sequence[ChatMessage]) -> Rendered:
-    values: list[dict[str, Any]] = []
-    losses: list[Loss] = []
-    calls = Calls()
-    for index, message in enumerate(messages):
-        losses += [
-            Loss(f"message {index + 1}", what)
-            for what in (*_lost(message), *_lost_pairing(message, calls))
-        ]
-        values += _turns(message)
-    return Rendered(values, tuple(losses))
+    return _Writer().write_all(messages)
 
 
-def _turns(message: ChatMessage) -> Iterator[dict[str, Any]]:
-    match message:
-        case SystemMessage():
-            yield {"from": "system", "value": message.text}
-        case UserMessage():
-            yield {"from": "human", "value": text_of(message)}
-        case AiMessage():
-            calls = [call for call in message.tool_execution_requests if call is not None]
-            if message.text is not None or not calls:
-                yield {"from": "gpt", "value": message.text or ""}
-            if calls:
-                written = [_call(call) for call in calls]
-                value = json.dumps(written[0] if len(written) == 1 else written, ensure_ascii=False)
-                yield {"from": "function_call", "value": value}
-        case ToolExecutionResultMessage():
-            yield {"from": "observation", "value": text_of(message)}
+class _Writer(Writer):
+    def write(self, message: ChatMessage) -> Iterator[dict[str, Any]]:
+        match message:
+            case SystemMessage():
+                yield {"from": "system", "value": message.text}
+            case UserMessage():
+                self.calls.interrupted()
+                if message.name:
+                    self.lose("the name of the user")
+                self.lose_contents(message.contents)
+                yield {"from": "human", "value": text_of(message)}
+            case AiMessage():
+                yield from self.assistant(message)
+            case ToolExecutionResultMessage():
+                self.lose_result(message)
+                yield {"from": "observation", "value": text_of(message)}
+
+    def assistant(self, message: AiMessage) -> Iterator[dict[str, Any]]:
+        calls = self.requests(message)
+        if message.text is not None or not calls:
+            yield {"from": "gpt", "value": message.text or ""}
+        for call in calls:
+            self.calls.opened(call.id, call.name)
+        if calls:
+            written = [_call(call) for call in calls]
+            value = json.dumps(written[0] if len(written) == 1 else written, ensure_ascii=False)
+            yield {"from": "function_call", "value": value}
+
+    def lose_contents(self, contents: Sequence[Content | None]) -> None:
+        """Record what is lost of contents when they are written as one text."""
+        for content in contents:
+            if not isinstance(content, TextContent):
+                self.lose("empty content" if content is None else f"{content.type.lower()} content")
+        if len(contents) > 1:
+            self.lose("how the text is divided into parts")
+
+    def lose_result(self, message: ToolExecutionResultMessage) -> None:
+        if message.is_error:
+            self.lose("that the result is an error")
+        self.lose_contents(message.contents)
+        # Reading gives a result the oldest open call, whichever call it answers.
+        id, name = self.calls.answered(None)
+        if message.id is not None and message.id != id:
+            self.lose("which call the result answers")
+        elif message.tool_name not in (None, name):
+            self.lose("the name of the tool")
 
 
 def _call(call: ToolExecutionRequest) -> dict[str, Any]:
-    """Arguments that are no JSON object stay text, so that reading gives the same text back."""
+    """Return a call as JSON values.
+
+    Arguments other than a JSON object stay text, so that reading returns the same text.
+    """
     try:
         arguments = load_json(call.arguments or "{}")
         arguments_text(arguments)
@@ -179,48 +190,4 @@ def _call(call: ToolExecutionRequest) -> dict[str, Any]:
     }
 
 
-def _lost(message: ChatMessage) -> Iterator[str]:
-    if isinstance(message, CustomMessage):
-        yield f"a whole {message.type} message"
-    elif getattr(message, "attributes", None):
-        yield "attributes"
-    match message:
-        case UserMessage():
-            if message.name:
-                yield "the name of the user"
-            yield from _lost_contents(message.contents)
-        case AiMessage():
-            if message.thinking:
-                yield "thinking"
-            if None in message.tool_execution_requests:
-                yield "an empty tool call"
-        case ToolExecutionResultMessage():
-            if message.is_error:
-                yield "that the result is an error"
-            yield from _lost_contents(message.contents)
-
-
-def _lost_contents(contents: Sequence[Content | None]) -> Iterator[str]:
-    """Media stand as words in the text."""
-    for content in contents:
-        if not isinstance(content, TextContent):
-            yield "empty content" if content is None else f"{content.type.lower()} content"
-    if len(contents) > 1:
-        yield "how the text is divided into parts"
-
-
-def _lost_pairing(message: ChatMessage, calls: Calls) -> Iterator[str]:
-    """Reading gives a result the oldest open call: a loss where that is not the one it answers."""
-    match message:
-        case UserMessage():
-            calls.interrupted()
-        case AiMessage():
-            for call in message.tool_execution_requests:
-                if call is not None:
-                    calls.opened(call.id, call.name)
-        case ToolExecutionResultMessage():
-            id, name = calls.answered(None)
-            if message.id is not None and message.id != id:
-                yield "which call the result answers"
-            elif message.tool_name not in (None, name):
-                yield "the name of the tool"
+FORMAT = Format("sharegpt", find, parse, render)

@@ -1,1 +1,1 @@
-"""Places where a memory's messages live. Each module is one implementation of `ChatMemoryStore`."""
+"""The stores of messages: each module has implementations of `ChatMemoryStore`."""

@@ -1,11 +1,11 @@
-"""The store that keeps everything: Django models behind LangChain4j's ChatMemoryStore.
+"""The store with a whole history: Django models behind LangChain4j's ChatMemoryStore.
 
     store = DjangoChatMemoryStore()
     memory = MessageWindowChatMemory(id="order-7741", max_messages=20, store=store)
 
-Memories of this library use `transact`: locked, with the policy and every reason recorded. Through
-the three plain methods any other client can use it too; history is then complete for all that
-reached the store, and concurrent writers are last-writer-wins.
+Memories of this library use `transact`: it locks the conversation and records the policy and the
+reason of every eviction. Other clients can use the three plain methods. The history then holds all
+messages that reached the store, and the last of several concurrent writers wins.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ from chatmemory.services import protocol
 
 
 class DjangoChatMemoryStore(ChatMemoryStore):
-    """Keeps conversations in the project's database; `actor` is recorded with every step."""
+    """A store in the project's database; `actor` is recorded with every step."""
 
     def __init__(self, actor: str = "") -> None:
         self._actor = actor
 
     @property
     def estimator(self) -> TokenCountEstimator:
-        """Counts tokens for memories that have no estimator of their own."""
+        """The estimator for memories that have none of their own."""
         return estimator_for(configuration().ESTIMATOR)
 
     def get_messages(self, memory_id: str) -> list[ChatMessage]:
-        """The open stays in order, untrimmed; [] for an unknown id."""
+        """Return the messages in the window, untrimmed; [] for an unknown id."""
         return protocol.get_messages(memory_id)
 
     def update_messages(self, memory_id: str, messages: Sequence[ChatMessage]) -> None:
         protocol.update_messages(memory_id, list(messages), actor=self._actor)
 
     def delete_messages(self, memory_id: str) -> None:
-        """Clears the window; the history stays."""
+        """Clear the window; the history stays."""
         protocol.delete_messages(memory_id, actor=self._actor)
 
     def transact(self, memory_id: str, decide: Decide) -> Transition:

@@ -1,4 +1,4 @@
-"""Stores that keep messages in this process and lose them with it."""
+"""Stores that keep messages in this process, without a database."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["InMemoryChatMemoryStore", "SingleSlotChatMemoryStore"]
 
 
 class InMemoryChatMemoryStore(ChatMemoryStore):
-    """Any number of memories, one slot each; safe to share between threads."""
+    """A store for any number of memories; threads may share it."""
 
     def __init__(self) -> None:
         self._slots: dict[str, SingleSlotChatMemoryStore] = {}

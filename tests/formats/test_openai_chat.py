@@ -133,7 +133,7 @@ def test_a_result_without_its_call_keeps_the_name_of_its_tool():
         ),
         (
             {"role": "user", "content": [{"type": "file", "file": {"file_id": "f"}}]},
-            "a file that is no inline PDF",
+            "a file that is not an inline PDF",
         ),
         (
             {

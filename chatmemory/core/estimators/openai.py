@@ -1,14 +1,10 @@
-"""How many tokens a message costs. The numbers are LangChain4j's OpenAiTokenCountEstimator's.
-
-An estimator must be additive: a list costs what an empty list costs, plus the sum of its messages.
-"""
+"""The token counts of LangChain4j's OpenAiTokenCountEstimator."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from chatmemory.core.codec import decode_json, write_json
 from chatmemory.core.estimators.encodings import encoding
@@ -29,23 +25,7 @@ from chatmemory.core.messages import (
     UserMessage,
 )
 
-
-@runtime_checkable
-class TokenCountEstimator(Protocol):
-    """Counts tokens; equal messages must count the same, always.
-
-    An optional attribute `family` (str) names all estimators that count alike; numbers counted by
-    one of a family are reused by the others.
-    """
-
-    def estimate_token_count_in_text(self, text: str) -> int: ...
-
-    def estimate_token_count_in_message(self, message: ChatMessage) -> int: ...
-
-    def estimate_token_count_in_messages(self, messages: Iterable[ChatMessage]) -> int: ...
-
-
-# What a message costs beside its texts (LangChain4j's OpenAiTokenCountEstimator).
+# Tokens that a message costs beside its texts.
 PER_MESSAGE = 4
 PER_NAME = 1
 ANY_CALLS = 6
@@ -64,13 +44,15 @@ _CL100K = re.compile(r"gpt-4(-|$)|gpt-3\.5|gpt-35|text-embedding-(3|ada-002)")
 
 
 class OpenAiTokenCountEstimator:
-    """Counts with tiktoken as LangChain4j counts for `model_name`; encodings load offline.
+    """An estimator that counts with tiktoken as LangChain4j does for `model_name`.
 
-    With `strict`, messages that LangChain4j refuses to count raise UnsupportedMessage. Without,
-    they are estimated: pictures by OpenAI's tile rule (see `images`), other media like a picture of
-    unknown size, custom messages by their attributes, unreadable arguments of several calls by
-    their text. Runs of more than LONGEST_BLANK blanks, on which tiktoken fails, are counted in
-    pieces: at most a few tokens more per cut.
+    - `strict` raises UnsupportedMessage for messages that LangChain4j refuses to count. Otherwise
+      they are estimated: pictures by OpenAI's tile rule (see `images`), other media like a picture
+      of unknown size, custom messages by their attributes, unreadable arguments of several calls
+      by their text.
+    - Runs of more than LONGEST_BLANK blanks, on which tiktoken fails, are counted in pieces, which
+      costs at most a few tokens more per cut.
+    - Encodings load offline (see `encodings`).
 
     Raises UnknownEstimator for a model whose encoding is unknown here.
     """
@@ -86,7 +68,7 @@ class OpenAiTokenCountEstimator:
 
     @property
     def family(self) -> str:
-        """Estimators of one family count every message alike."""
+        """The name shared by all models for which messages cost the same."""
         return f"openai:{self._encoding}" + ("+2 per AI" if self._per_ai_message else "")
 
     def estimate_token_count_in_text(self, text: str) -> int:
@@ -146,14 +128,8 @@ class OpenAiTokenCountEstimator:
         if not calls:
             return tokens
         if len(calls) == 1:
-            (call,) = calls
-            return (
-                tokens
-                + ANY_CALLS
-                + ONE_CALL
-                + 2 * self._text(call.name)
-                + self._text(call.arguments)
-            )
+            name, arguments = self._text(calls[0].name), self._text(calls[0].arguments)
+            return tokens + ANY_CALLS + ONE_CALL + 2 * name + arguments
         return tokens + ANY_CALLS + SEVERAL_CALLS + sum(map(self._call, calls))
 
     def _call(self, call: ToolExecutionRequest) -> int:
@@ -177,7 +153,7 @@ class OpenAiTokenCountEstimator:
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """The text, cut only within runs of more than LONGEST_BLANK blanks."""
+    """Yield the text in pieces, cut only within runs of more than LONGEST_BLANK blanks."""
     start = 0
     for run in _BLANKS.finditer(text):
         for cut in range(run.start() + LONGEST_BLANK, run.end(), LONGEST_BLANK):
@@ -195,12 +171,12 @@ def _encoding_name(model_name: str) -> str:
         return "cl100k_base"
     raise UnknownEstimator(
         f"Model {model_name!r} is unknown: name an OpenAI model such as gpt-4o, gpt-4.1, gpt-5, "
-        "o3-mini, gpt-4 or gpt-3.5-turbo"
+        "o3-mini, gpt-4 or gpt-3.5-turbo, or install the package that registers this estimator"
     )
 
 
 def _java_text(value: Any) -> str:
-    """A JSON value as Java's `toString` prints it: maps as {a=1}, lists as [1, 2]."""
+    """Return a JSON value as Java's `toString` prints it: maps as {a=1}, lists as [1, 2]."""
     if isinstance(value, str):
         return value
     if isinstance(value, dict):
@@ -208,62 +184,3 @@ def _java_text(value: Any) -> str:
     if isinstance(value, list):
         return "[" + ", ".join(map(_java_text, value)) + "]"
     return write_json(value)
-
-
-# By name, and once per message
-
-
-@lru_cache(maxsize=256)  # names come from clients
-def estimator_for(name: str) -> TokenCountEstimator:
-    """The estimator of an OpenAI model. Raises UnknownEstimator."""
-    return OpenAiTokenCountEstimator(name)
-
-
-def is_known(name: str) -> bool:
-    """Whether `estimator_for` finds an estimator of that name."""
-    try:
-        estimator_for(name)
-    except UnknownEstimator:
-        return False
-    return True
-
-
-def family_of(estimator: TokenCountEstimator) -> str:
-    """What a policy calls the way an estimator counts: its `family`, else its class."""
-    kind = type(estimator)
-    return getattr(estimator, "family", None) or f"custom:{kind.__module__}.{kind.__qualname__}"
-
-
-def family_named(name: str) -> str:
-    """The family of the estimator of that name; a custom estimator's name is its family."""
-    return name if name.startswith("custom:") else family_of(estimator_for(name))
-
-
-class _Itself:
-    """An estimator as a key: told apart by identity, and kept alive so that no other takes it."""
-
-    def __init__(self, estimator: TokenCountEstimator) -> None:
-        self.estimator = estimator
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Itself) and self.estimator is other.estimator
-
-    def __hash__(self) -> int:
-        return id(self.estimator)
-
-
-def count_tokens(estimator: TokenCountEstimator, message: ChatMessage) -> int:
-    """The message's tokens, counted once ever per family and remembered on the message.
-
-    Estimators without a `family` are told apart by identity. Errors are not remembered.
-    """
-    key = getattr(estimator, "family", None) or _Itself(estimator)
-    known: dict[object, int] = message.__dict__.setdefault("_tokens", {})
-    if key not in known:
-        known[key] = estimator.estimate_token_count_in_message(message)
-    return known[key]
-
-
-def remember_tokens(message: ChatMessage, family: str, tokens: int) -> None:
-    """Tell a message what a family counts for it, as a database remembers."""
-    message.__dict__.setdefault("_tokens", {})[family] = tokens

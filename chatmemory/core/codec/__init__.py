@@ -1,0 +1,24 @@
+"""Messages as JSON, byte for byte as LangChain4j's ChatMessageSerializer writes and reads them.
+
+Reading accepts and refuses the same JSON as LangChain4j (Jackson): unknown properties are refused,
+scalars become strings where a string is expected, text behind the first JSON value is ignored.
+Writing differs in two things that cannot be reproduced. Jackson writes the attributes of a user
+message in hash order; here they keep their order. Floats have Java's notation but Python's digits.
+"""
+
+from chatmemory.core.codec.json_text import DEPTH_MAX, decode_json, load_json, write_json
+from chatmemory.core.codec.reading import message_from_dict, message_from_json, messages_from_json
+from chatmemory.core.codec.writing import message_to_dict, message_to_json, messages_to_json
+
+__all__ = [
+    "DEPTH_MAX",
+    "decode_json",
+    "load_json",
+    "message_from_dict",
+    "message_from_json",
+    "message_to_dict",
+    "message_to_json",
+    "messages_from_json",
+    "messages_to_json",
+    "write_json",
+]

@@ -1,0 +1,146 @@
+"""JSON text in Jackson's spelling, and read with Jackson's rules."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+from chatmemory.core.exceptions import InvalidMessage
+
+DEPTH_MAX = 200
+
+# An escaped backslash matches too, so that `\\u001f` within a text stays as it is.
+_LOWER_CASED = re.compile(r"\\u00[0-9a-f]{2}|\\\\")
+
+
+def write_json(value: Any) -> str:
+    """Return compact JSON in Jackson's spelling: `\\u001F` for controls, `1.0E20` for floats.
+
+    Raises InvalidMessage for a value that JSON cannot express.
+    """
+    try:
+        return _write(value)
+    except RecursionError as error:
+        raise InvalidMessage("the message is nested too deeply to be written") from error
+
+
+def _write(value: Any) -> str:
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "true" if value else "false"
+        case str():
+            return _write_text(value)
+        case int():
+            return _write_int(value)
+        case float():
+            return _write_float(value)
+        case Mapping():
+            pairs = (f"{_write_text(str(key))}:{_write(each)}" for key, each in value.items())
+            return "{" + ",".join(pairs) + "}"
+        case list() | tuple():
+            return "[" + ",".join(map(_write, value)) + "]"
+    raise InvalidMessage(f"a {type(value).__name__} cannot be written as JSON")
+
+
+def _write_text(text: str) -> str:
+    quoted: str = json.encoder.encode_basestring(text)
+    if "\\u00" not in quoted:
+        return quoted
+    return _LOWER_CASED.sub(lambda found: found[0][:2] + found[0][2:].upper(), quoted)
+
+
+def _write_int(number: int) -> str:
+    try:
+        return str(number)
+    except ValueError as error:
+        raise InvalidMessage("a number has too many digits") from error
+
+
+def _write_float(number: float) -> str:
+    """Return a float as Java's Double.toString does: plain from 0.001 up to 10,000,000."""
+    if number != number or number in (float("inf"), float("-inf")):
+        raise InvalidMessage("NaN and Infinity cannot be written as JSON")
+    if number == 0 or 1e-3 <= abs(number) < 1e7:
+        return repr(number)
+    digits, exponent = f"{Decimal(repr(number)).normalize():E}".split("E")
+    return f"{digits if '.' in digits else digits + '.0'}E{int(exponent)}"
+
+
+def decode_json(text: str) -> Any:
+    """Return the first JSON value of a text and ignore what follows it, as Jackson does.
+
+    Raises InvalidMessage.
+    """
+    if not isinstance(text, str):
+        raise InvalidMessage("expected JSON text")
+    text = text.lstrip(" \t\r\n")
+    if not text:
+        raise InvalidMessage("expected JSON, but the text is empty")
+    try:
+        return _DECODER.raw_decode(text)[0]
+    except RecursionError as error:
+        raise InvalidMessage("the JSON is nested too deeply") from error
+    except ValueError as error:
+        raise InvalidMessage(f"not valid JSON: {error}") from error
+
+
+def load_json(text: str) -> Any:
+    """Return the value of a text that holds one JSON value and nothing else.
+
+    Raises InvalidMessage, also for values deeper than `DEPTH_MAX` levels. Any value returned here
+    can be written, shown and read again, however much of Python's stack is in use then.
+    """
+    try:
+        value = _DECODER.decode(text)
+    except RecursionError as error:
+        raise InvalidMessage("the JSON is nested too deeply") from error
+    except ValueError as error:
+        raise InvalidMessage(f"not valid JSON: {error}") from error
+    _check_depth(value)
+    return value
+
+
+def _check_depth(value: Any) -> None:
+    """Go down level by level: a recursive check could exhaust the stack itself."""
+    level = [value]
+    for _ in range(DEPTH_MAX + 1):
+        level = [each for each in level if isinstance(each, dict | list)]
+        if not level:
+            return
+        level = [
+            inner for each in level for inner in (each.values() if isinstance(each, dict) else each)
+        ]
+    raise InvalidMessage(f"the JSON is nested too deeply: at most {DEPTH_MAX} levels are read")
+
+
+class JsonObject(dict[str, Any]):
+    """A decoded JSON object that remembers whether it had two properties named `type`."""
+
+    type_twice = False
+
+
+def _object(pairs: list[tuple[str, Any]]) -> JsonObject:
+    found = JsonObject(pairs)
+    found.type_twice = len(found) < len(pairs) and sum(name == "type" for name, _ in pairs) > 1
+    return found
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not valid JSON")
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if number in (float("inf"), float("-inf")):
+        raise ValueError(f"the number {digits[:40]} is too large")
+    return number
+
+
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_object, parse_constant=_refuse_constant, parse_float=_finite
+)

@@ -1,0 +1,89 @@
+"""The properties of one JSON object, read strictly as Jackson reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Self, TypeVar
+
+from chatmemory.core.codec.json_text import write_json
+from chatmemory.core.exceptions import InvalidMessage
+
+T = TypeVar("T")
+
+# The spellings of a boolean that Jackson accepts in a string.
+_FLAGS = {"true": True, "True": True, "TRUE": True, "": None, "null": None}
+_FLAGS |= {"false": False, "False": False, "FALSE": False}
+
+
+class Properties:
+    """A context manager that hands out the properties of a JSON object by name.
+
+    Raises InvalidMessage at the end of the block if a property has not been taken: LangChain4j
+    refuses unknown ones. `what` names the object in errors.
+    """
+
+    def __init__(self, values: Any, what: str) -> None:
+        if not isinstance(values, dict):
+            raise InvalidMessage(f"{what} must be a JSON object")
+        self._values = dict(values)
+        self._what = what
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, error: type[BaseException] | None, *details: object) -> None:
+        if error is None and self._values:
+            unknown = ", ".join(sorted(map(repr, self._values)))
+            raise InvalidMessage(f"{self._what} has no property {unknown}")
+
+    def take(self, name: str) -> Any:
+        """Return a property as it is; None where it is missing."""
+        return self._values.pop(name, None)
+
+    def text(self, name: str) -> str | None:
+        """Return a string; other scalars become their text, as in Jackson."""
+        value = self.take(name)
+        if value is None or isinstance(value, str):
+            return value
+        if isinstance(value, bool | int | float):
+            return write_json(value)
+        raise InvalidMessage(f"{name} must be a string")
+
+    def flag(self, name: str) -> bool | None:
+        value = self.take(name)
+        if isinstance(value, str):
+            value = _FLAGS.get(value.strip(), value)
+        if value is None or isinstance(value, int):
+            return None if value is None else bool(value)
+        raise InvalidMessage(f"{name} must be true or false")
+
+    def attributes(self) -> dict[str, Any]:
+        value = self.take("attributes")
+        if value is not None and not isinstance(value, dict):
+            raise InvalidMessage("attributes must be a JSON object")
+        return dict(value or {})
+
+    def items(self, name: str, read: Callable[[Any], T]) -> list[T | None] | None:
+        """Return the items of an array, each read; a null item stays None."""
+        value = self.take(name)
+        if value is not None and not isinstance(value, list):
+            raise InvalidMessage(f"{name} must be a JSON array")
+        return None if value is None else [None if v is None else read(v) for v in value]
+
+
+def typed(value: Any, known: Mapping[str, T], what: str) -> tuple[T, dict[str, Any]]:
+    """Return the item of `known` that an object's `type` names, and the other properties.
+
+    Raises InvalidMessage for a type that is missing, unknown or given twice.
+    """
+    if not isinstance(value, dict):
+        raise InvalidMessage(f"a {what} must be a JSON object with a type")
+    if getattr(value, "type_twice", False):
+        raise InvalidMessage(f"a {what} names its type twice")
+    kind = value.get("type")
+    if kind is None:
+        raise InvalidMessage(f"a {what} needs a type: one of {', '.join(known)}")
+    if not isinstance(kind, str) or kind not in known:
+        shown = repr(kind) if isinstance(kind, str | int | float) else "that is not a string"
+        raise InvalidMessage(f"unknown {what} type {shown}: one of {', '.join(known)}")
+    return known[kind], {name: each for name, each in value.items() if name != "type"}

@@ -1,0 +1,118 @@
+"""Messages written as JSON, with the properties in LangChain4j's order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from chatmemory.core.codec.json_text import write_json
+from chatmemory.core.exceptions import InvalidMessage
+from chatmemory.core.messages import (
+    AiMessage,
+    Audio,
+    AudioContent,
+    ChatMessage,
+    Content,
+    CustomMessage,
+    Image,
+    ImageContent,
+    Media,
+    PdfFileContent,
+    SystemMessage,
+    TextContent,
+    ToolExecutionRequest,
+    ToolExecutionResultMessage,
+    UserMessage,
+    VideoContent,
+)
+
+
+def message_to_json(message: ChatMessage | None) -> str:
+    """Return one message as JSON text; None gives `null`."""
+    return write_json(message_to_dict(message))
+
+
+def messages_to_json(messages: Iterable[ChatMessage | None]) -> str:
+    """Return messages as the text of a JSON array."""
+    return write_json([message_to_dict(message) for message in messages])
+
+
+def message_to_dict(message: ChatMessage | None) -> dict[str, Any] | None:
+    """Return one message as JSON values, the properties in LangChain4j's order."""
+    if message is None:
+        return None
+    return {**_fields(message), "type": message.type.value}
+
+
+def _fields(message: ChatMessage) -> dict[str, Any]:
+    match message:
+        case SystemMessage():
+            return {"text": message.text}
+        case UserMessage():
+            return _present(
+                name=message.name or None,
+                contents=_contents(message.contents),
+                attributes=dict(message.attributes) or None,
+            )
+        case AiMessage():
+            return _present(
+                text=message.text,
+                thinking=message.thinking,
+                toolExecutionRequests=[*map(_request, message.tool_execution_requests)],
+                attributes=dict(message.attributes),
+            )
+        case ToolExecutionResultMessage():
+            return _present(
+                id=message.id,
+                toolName=message.tool_name,
+                contents=_contents(message.contents),
+                isError=message.is_error,
+                attributes=dict(message.attributes),
+            )
+        case CustomMessage():
+            return {"attributes": dict(message.attributes)}
+    raise InvalidMessage(f"a {type(message).__name__} is not a chat message")
+
+
+def _present(**values: Any) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _request(request: ToolExecutionRequest | None) -> dict[str, Any] | None:
+    if request is None:
+        return None
+    return _present(id=request.id, name=request.name, arguments=request.arguments)
+
+
+def _contents(contents: Iterable[Content | None]) -> list[dict[str, Any] | None]:
+    return [None if content is None else _content(content) for content in contents]
+
+
+def _content(content: Content) -> dict[str, Any]:
+    values: dict[str, Any]
+    match content:
+        case TextContent():
+            values = {"text": content.text}
+        case ImageContent():
+            values = {"image": _media(content.image), "detailLevel": content.detail_level.value}
+        case AudioContent():
+            values = _present(audio=_media(content.audio))
+        case VideoContent():
+            values = _present(video=_media(content.video))
+        case PdfFileContent():
+            values = _present(pdfFile=_media(content.pdf_file))
+        case _:
+            raise InvalidMessage(f"a {type(content).__name__} is not a content")
+    return {**values, "type": content.type}
+
+
+def _media(media: Media | None) -> dict[str, Any] | None:
+    if media is None:
+        return None
+    return _present(
+        url=media.url,
+        binaryData=media.binary_data if isinstance(media, Audio) else None,
+        base64Data=media.base64_data,
+        mimeType=media.mime_type,
+        revisedPrompt=media.revised_prompt if isinstance(media, Image) else None,
+    )

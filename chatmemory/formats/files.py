@@ -1,0 +1,127 @@
+"""Whole files: which format it is, where its conversations are, and reading them one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from chatmemory.core.codec import load_json
+from chatmemory.core.exceptions import InvalidMessage, UnreadableTranscript
+from chatmemory.core.printable import printable
+from chatmemory.formats.format import Format, Transcript
+from chatmemory.formats.registry import FORMATS, format_named
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A conversation of a file that cannot be read, and why; the others are."""
+
+    where: str
+    why: str
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The conversations of a file in order, and beside them those that could not be read."""
+
+    format: str
+    transcripts: tuple[Transcript, ...]
+    refused: tuple[Refused, ...]
+
+
+def read_transcripts(content: str | bytes, format: str = "auto") -> Reading:
+    """Return every conversation of a JSON or JSON Lines file.
+
+    `format` is a format's name, or "auto" to take the first that finds a conversation.
+    Conversations without a name are named by their position, from 1. Raises UnreadableTranscript
+    when the file is not JSON or holds no conversation in the format.
+    """
+    value = _decode(content)
+    known = FORMATS if format == "auto" else {format: format_named(format)}
+    for name, each in known.items():
+        conversations = _conversations(value, each)
+        if conversations:
+            return _read(conversations, name, each)
+    raise UnreadableTranscript(
+        -1, f"no conversation in the format {' or '.join(known)} found: the file is {_shape(value)}"
+    )
+
+
+def _decode(content: str | bytes) -> Any:
+    if isinstance(content, bytes):
+        try:
+            content = content.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            raise UnreadableTranscript(
+                -1, f"not UTF-8: {error.reason} at byte {error.start}"
+            ) from error
+    try:
+        return load_json(content.removeprefix("\ufeff"))
+    except InvalidMessage as error:
+        # Not splitlines: a JSON text may hold other line breaks (U+2028) as they are.
+        numbered = enumerate(content.removeprefix("\ufeff").split("\n"), 1)
+        lines = [(number, line) for number, line in numbered if line.strip()]
+        if len(lines) < 2 or not lines[0][1].rstrip().endswith(("}", "]")):
+            raise UnreadableTranscript(-1, str(error)) from error
+        return list(_decode_lines(lines))
+
+
+def _decode_lines(lines: Sequence[tuple[int, str]]) -> Iterator[Any]:
+    for number, line in lines:
+        try:
+            yield load_json(line)
+        except InvalidMessage as error:
+            raise UnreadableTranscript(-1, f"line {number}: {error}") from error
+
+
+def _shape(value: Any) -> str:
+    """Return what a file is, in words for an error."""
+    if isinstance(value, list) and value:
+        return f"a list that begins with {_kind(value[0])}"
+    return _kind(value)
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, dict) and value:
+        return f"an object with {', '.join(repr(key[:20]) for key in list(value)[:5])}"
+    if isinstance(value, list):
+        return "a list" if value else "an empty list"
+    return next(words for kind, words in _KINDS if isinstance(value, kind))
+
+
+_KINDS = (
+    (dict, "an empty object"),
+    (str, "a string"),
+    (bool, "true or false"),
+    (int | float, "a number"),
+    (object, "null"),
+)
+
+
+def _conversations(value: Any, format: Format) -> list[Any]:
+    """Return the values that may be conversations: the whole, or each item of a list."""
+    if format.find(value):
+        return [value]
+    if isinstance(value, list) and any(format.find(each) for each in value):
+        return list(value)
+    return []
+
+
+def _read(conversations: Sequence[Any], name: str, format: Format) -> Reading:
+    transcripts: list[Transcript] = []
+    refused: list[Refused] = []
+    for number, value in enumerate(conversations, 1):
+        raw = format.find(value)
+        where = f"conversation {number}" + (f" ({printable(raw.name)})" if raw and raw.name else "")
+        if raw is None:
+            refused.append(Refused(where, f"no conversation in the format {name}"))
+            continue
+        try:
+            read = format.parse(raw.turns)
+        except UnreadableTranscript as error:
+            refused.append(Refused(where, str(error)))
+            continue
+        losses = raw.losses + read.losses
+        transcripts.append(replace(read, name=raw.name or str(number), losses=losses))
+    return Reading(name, tuple(transcripts), tuple(refused))

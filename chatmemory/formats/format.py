@@ -1,0 +1,64 @@
+"""The contract of a format, and the values that it takes and gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from chatmemory.core.messages import ChatMessage
+
+
+@dataclass(frozen=True)
+class Loss:
+    """Something that the other side cannot express, and where it was."""
+
+    where: str
+    what: str
+
+
+@dataclass(frozen=True)
+class RawTranscript:
+    """A conversation found in a file and not read yet; `name` is its id there, or None."""
+
+    name: str | None
+    turns: Sequence[Any]
+    losses: tuple[Loss, ...] = ()
+
+
+@dataclass(frozen=True)
+class Transcript:
+    """The messages of one conversation, and what could not be read of it."""
+
+    name: str | None
+    messages: tuple[ChatMessage, ...]
+    losses: tuple[Loss, ...] = ()
+
+
+@dataclass(frozen=True)
+class Rendered:
+    """Messages as a format's own JSON values, and what could not be written."""
+
+    value: list[dict[str, Any]]
+    losses: tuple[Loss, ...] = ()
+
+
+@dataclass(frozen=True)
+class Format:
+    """A way to write conversations as JSON.
+
+    - `find` returns the conversation that a JSON value, decoded and of any type, holds in this
+      format, or None. It decides about "auto", so it must return None for other formats.
+    - `parse` returns the messages of the found turns, which are not checked yet. It raises
+      UnreadableTranscript with the index of the turn at fault. A `Reader` does so for every
+      InvalidMessage.
+    - `render` returns messages in this format.
+
+    Register a format of your own in the entry point group "chatmemory.formats", in
+    CHATMEMORY["FORMATS"], or by `FORMATS.register`.
+    """
+
+    name: str
+    find: Callable[[Any], RawTranscript | None]
+    parse: Callable[[Sequence[Any]], Transcript]
+    render: Callable[[Sequence[ChatMessage]], Rendered]

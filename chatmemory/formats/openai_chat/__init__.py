@@ -1,0 +1,10 @@
+"""OpenAI chat completions: `{"role": …, "content": …}` messages.
+
+Source of the shapes: OpenAI's API reference, chat completions, request messages.
+"""
+
+from chatmemory.formats.format import Format
+from chatmemory.formats.openai_chat.reading import find, parse
+from chatmemory.formats.openai_chat.writing import render
+
+FORMAT = Format("openai_chat", find, parse, render)

@@ -1,0 +1,202 @@
+"""OpenAI's chat completions read as messages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from chatmemory.core.exceptions import InvalidMessage
+from chatmemory.core.messages import (
+    AiMessage,
+    Audio,
+    AudioContent,
+    ChatMessage,
+    Content,
+    DetailLevel,
+    Image,
+    ImageContent,
+    PdfFile,
+    PdfFileContent,
+    TextContent,
+    ToolExecutionRequest,
+    ToolExecutionResultMessage,
+    UserMessage,
+)
+from chatmemory.formats.conversion import Reader
+from chatmemory.formats.format import RawTranscript, Transcript
+from chatmemory.formats.json_values import (
+    arguments_text,
+    is_list_of,
+    name_of,
+    object_in,
+    text_in,
+    unread,
+)
+from chatmemory.formats.openai_chat.details import DETAILS
+
+_LISTS = ("messages", "traj")
+_NAMES = ("task_id", "trial", "id", "conversation_id")
+_PDF = "data:application/pdf;base64,"
+
+# The properties that are read beside `role` and `content`; any other is a loss.
+_ASSISTANT = ("tool_calls", "function_call", "refusal", "audio", "reasoning_content")
+_READ: dict[str, tuple[str, ...]] = {
+    "system": (),
+    "developer": (),
+    "user": ("name",),
+    "assistant": _ASSISTANT,
+    "tool": ("tool_call_id", "name"),
+    "function": ("tool_call_id", "name"),
+}
+
+
+def find(value: Any) -> RawTranscript | None:
+    """Return a list of messages, or an object that holds one under `messages`.
+
+    In the files of tau-bench it is under `traj`.
+    """
+    if is_list_of(value, "role"):
+        return RawTranscript(None, value)
+    if isinstance(value, dict):
+        for key in _LISTS:
+            if is_list_of(value.get(key), "role"):
+                losses = tuple(unread("conversation", value, (key, *_NAMES)))
+                return RawTranscript(_name(value), value[key], losses)
+    return None
+
+
+def _name(value: dict[str, Any]) -> str | None:
+    task, trial = name_of(value, "task_id"), name_of(value, "trial")
+    if task is not None:
+        return task if trial is None else f"{task}-{trial}"
+    return name_of(value, "id", "conversation_id")
+
+
+def parse(turns: Sequence[Any]) -> Transcript:
+    return _Reader(_call_ids(turns)).read_all(turns)
+
+
+def _call_ids(turns: Sequence[Any]) -> frozenset[str]:
+    """Return the ids of all calls, whatever else is in the turns: reading checks them later."""
+    lists = (turn.get("tool_calls") for turn in turns if isinstance(turn, dict))
+    calls = (call for each in lists if isinstance(each, list) for call in each)
+    ids = (call.get("id") for call in calls if isinstance(call, dict))
+    return frozenset(id for id in ids if isinstance(id, str))
+
+
+class _Reader(Reader):
+    def read(self, turn: Any) -> Iterator[ChatMessage]:
+        turn = object_in(turn, "a message must be a JSON object")
+        role = turn.get("role")
+        if not isinstance(role, str) or role not in _READ:
+            raise InvalidMessage(f"unknown role {role!r}: one of {', '.join(_READ)}")
+        self.expect(turn, "role", "content", *_READ[role])
+        match role:
+            case "system" | "developer":
+                yield from self.system(self.text(turn.get("content")))
+            case "user":
+                self.calls.interrupted()
+                name = text_in(turn, "name")
+                yield UserMessage(self.contents(turn.get("content")) or "", name)
+            case "assistant":
+                yield self.assistant(turn)
+            case _:
+                yield self.result(turn)
+
+    def assistant(self, turn: dict[str, Any]) -> AiMessage:
+        calls = tuple(self.requests(turn))
+        text, refusal = self.text(turn.get("content")), text_in(turn, "refusal")
+        if refusal:
+            self.lose("a refusal beside the text" if text else "that the answer was a refusal")
+            text = text or refusal
+        if turn.get("audio"):
+            self.lose("an audio answer")
+        return AiMessage(text, calls, text_in(turn, "reasoning_content"))
+
+    def requests(self, turn: dict[str, Any]) -> Iterator[ToolExecutionRequest]:
+        calls = turn.get("tool_calls") or []
+        if not isinstance(calls, list):
+            raise InvalidMessage("tool_calls must be a list")
+        for call in calls:
+            function = call.get("function") if isinstance(call, dict) else None
+            function = object_in(function, "a tool call needs a function")
+            yield self.request(text_in(call, "id"), function)
+        function = turn.get("function_call")
+        if function is not None and object_in(function, "function_call must be an object"):
+            yield self.request(None, function)
+
+    def request(self, id: str | None, function: dict[str, Any]) -> ToolExecutionRequest:
+        name, arguments = text_in(function, "name"), arguments_text(function.get("arguments"))
+        return ToolExecutionRequest(self.calls.opened(id, name), name, arguments)
+
+    def result(self, turn: dict[str, Any]) -> ToolExecutionResultMessage:
+        id, name = self.calls.answered(text_in(turn, "tool_call_id"), text_in(turn, "name"))
+        return ToolExecutionResultMessage(id, name, self.contents(turn.get("content")) or "")
+
+    def text(self, content: Any) -> str | None:
+        """Return a text, or the joined texts of content parts; other parts are losses."""
+        if content is None or isinstance(content, str):
+            return content
+        parts = self.contents(content)
+        texts = [part.text for part in parts if isinstance(part, TextContent)]
+        if len(texts) < len(parts):
+            self.lose("parts of the content that are not text")
+        if len(texts) > 1:
+            self.lose("how the text is divided into parts")
+        return "\n".join(texts)
+
+    def contents(self, content: Any) -> Any:
+        """Return a string as it is, and a list of parts as contents."""
+        if content is None or isinstance(content, str):
+            return content
+        if not isinstance(content, list):
+            raise InvalidMessage("content must be a string or a list of parts")
+        return [read for part in content if (read := self.part(part)) is not None]
+
+    def part(self, part: Any) -> Content | None:
+        part = object_in(part, "a part of the content must be an object")
+        match part.get("type"):
+            case "text":
+                return TextContent(text_in(part, "text") or "")
+            case "refusal":
+                self.lose("that the answer was a refusal")
+                return TextContent(text_in(part, "refusal") or "")
+            case "image_url":
+                return self.image(part.get("image_url"))
+            case "input_audio":
+                return _audio(object_in(part.get("input_audio"), "input_audio must be an object"))
+            case "file":
+                return self.file(object_in(part.get("file"), "file must be an object"))
+        self.lose(f"a part of type {part.get('type')!r}")
+        return None
+
+    def file(self, file: dict[str, Any]) -> PdfFileContent | None:
+        data = text_in(file, "file_data") or ""
+        if not data.startswith(_PDF):
+            self.lose("a file that is not an inline PDF")
+            return None
+        if file.get("filename"):
+            self.lose("the name of a file")
+        return PdfFileContent(PdfFile(base64_data=data.removeprefix(_PDF)))
+
+    def image(self, given: Any) -> ImageContent:
+        image = given if isinstance(given, dict) else {"url": given}
+        url = image.get("url")
+        if url is not None and not isinstance(url, str):
+            raise InvalidMessage("the url of an image must be a string")
+        if not url:
+            raise InvalidMessage("an image needs a url")
+        asked = image.get("detail") or "auto"
+        detail = DETAILS.get(asked) if isinstance(asked, str) else None
+        if detail is None:
+            self.lose(f"the detail level {asked!r}")
+            detail = DetailLevel.AUTO
+        head, found, data = url.partition(";base64,")
+        if url.startswith("data:") and found:
+            return ImageContent(Image(base64_data=data, mime_type=head[5:]), detail)
+        return ImageContent(Image(url=url), detail)
+
+
+def _audio(audio: dict[str, Any]) -> AudioContent:
+    data, kind = text_in(audio, "data"), text_in(audio, "format")
+    return AudioContent(Audio(base64_data=data, mime_type=f"audio/{kind}" if kind else None))

@@ -1,0 +1,159 @@
+"""Pictures cost by OpenAI's tile rule; their sizes are read from the first bytes of inline data."""
+
+from __future__ import annotations
+
+import base64
+import struct
+from time import monotonic
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chatmemory import ImageContent, OpenAiTokenCountEstimator, UserMessage
+from chatmemory.core.estimators.images import image_tokens
+from chatmemory.core.messages import DetailLevel, Image
+
+# What 300 x 1200 costs, scaled to 300 x 1200: one column of three tiles. An unknown size costs 765.
+OF_300_X_1200 = 85 + 3 * 170
+OF_UNKNOWN_SIZE = 765
+
+
+def png(width: int, height: int) -> bytes:
+    header = struct.pack(">II", width, height) + b"\x08\x06\0\0\0" + b"sum!"
+    return b"\x89PNG\r\n\x1a\n" + b"\0\0\0\rIHDR" + header
+
+
+def gif(width: int, height: int) -> bytes:
+    return b"GIF89a" + struct.pack("<HH", width, height) + b"\0\0\0"
+
+
+def jpeg(width: int, height: int, before: bytes = b"", frame: int = 0xC0) -> bytes:
+    start = struct.pack(">BBHBHHB", 0xFF, frame, 17, 8, height, width, 3)
+    return b"\xff\xd8" + before + start + b"\0" * 9
+
+
+def webp(kind: bytes, body: bytes) -> bytes:
+    return b"RIFF\0\0\0\0WEBP" + kind + struct.pack("<I", len(body)) + body
+
+
+def vp8(width: int, height: int) -> bytes:
+    return webp(b"VP8 ", b"\0\0\0\x9d\x01\x2a" + struct.pack("<HH", width, height))
+
+
+def vp8l(width: int, height: int) -> bytes:
+    return webp(b"VP8L", b"\x2f" + struct.pack("<I", width - 1 | height - 1 << 14) + b"\0" * 5)
+
+
+def vp8x(width: int, height: int) -> bytes:
+    sides = (width - 1).to_bytes(3, "little") + (height - 1).to_bytes(3, "little")
+    return webp(b"VP8X", b"\0" * 4 + sides)
+
+
+APP0 = b"\xff\xe0" + struct.pack(">H", 16) + b"JFIF\0" + b"\0" * 9
+TABLES = b"\xff\xc4" + struct.pack(">H", 2_000) + b"\0" * 1_998
+PICTURES = {
+    "png": png(300, 1200),
+    "gif": gif(300, 1200),
+    "jpeg": jpeg(300, 1200),
+    "jpeg, progressive": jpeg(300, 1200, frame=0xC2),
+    "jpeg behind segments": jpeg(300, 1200, APP0 + TABLES),
+    "jpeg behind fill bytes": jpeg(300, 1200, APP0 + b"\xff\xff\xff"),
+    "webp, lossy": vp8(300, 1200),
+    "webp, lossy, with hints for scaling": vp8(300 | 0x4000, 1200 | 0x8000),
+    "webp, lossless": vp8l(300, 1200),
+    "webp, extended": vp8x(300, 1200),
+}
+a_picture = pytest.mark.parametrize("picture", PICTURES.values(), ids=PICTURES.keys())
+
+
+def tokens(data: bytes) -> int:
+    image = Image(base64_data=base64.b64encode(data).decode())
+    return image_tokens(image, DetailLevel.HIGH)
+
+
+def test_a_picture_of_low_detail_costs_the_base():
+    image = Image(base64_data=base64.b64encode(png(4000, 4000)).decode())
+    assert image_tokens(image, DetailLevel.LOW) == 85
+
+
+def test_pictures_cost_by_tiles():
+    # OpenAI's published examples.
+    assert tokens(png(1024, 1024)) == 765
+    assert tokens(png(2048, 4096)) == 1105
+
+
+def test_a_picture_is_a_part_of_its_message():
+    image = Image(base64_data=base64.b64encode(png(2048, 4096)).decode())
+    message = UserMessage([ImageContent(image, DetailLevel.HIGH)])
+    estimator = OpenAiTokenCountEstimator("gpt-4o")
+    assert estimator.estimate_token_count_in_message(message) == 4 + 1105
+
+
+@a_picture
+def test_the_size_is_read(picture):
+    assert tokens(picture) == OF_300_X_1200
+
+
+@a_picture
+def test_the_size_is_read_from_a_data_url(picture):
+    url = "data:image/png;base64," + base64.b64encode(picture).decode()
+    assert image_tokens(Image(url=url), DetailLevel.HIGH) == OF_300_X_1200
+
+
+def test_the_size_is_read_from_wrapped_base64():
+    """A long picture is read in part; line breaks must not shift where that part ends."""
+    picture = png(300, 1200) + b"\0" * 400_000
+    for width in (75, 76, 77, 78):
+        text = base64.b64encode(picture).decode()
+        wrapped = "\n".join(text[at : at + width] for at in range(0, len(text), width))
+        assert image_tokens(Image(base64_data=wrapped), DetailLevel.HIGH) == OF_300_X_1200
+
+
+@a_picture
+def test_a_picture_cut_short_has_its_size_or_none(picture):
+    costs = {tokens(picture[:length]) for length in range(len(picture))}
+    assert costs <= {OF_300_X_1200, OF_UNKNOWN_SIZE}
+
+
+@pytest.mark.parametrize("make", [png, gif, jpeg, vp8])
+@pytest.mark.parametrize("sides", [(0, 1200), (300, 0), (0, 0)])
+def test_a_side_of_zero_is_no_size(make, sides):
+    assert tokens(make(*sides)) == OF_UNKNOWN_SIZE
+
+
+@pytest.mark.parametrize(
+    "image",
+    [Image(url="https://example.org/cat.png"), Image(base64_data="!!"), Image(base64_data="QQ=")],
+    ids=["a link", "no base64", "one byte"],
+)
+def test_a_picture_of_unknown_size_counts_as_a_square_of_1024(image):
+    assert image_tokens(image, DetailLevel.AUTO) == OF_UNKNOWN_SIZE
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"<svg width='" + b"9" * 400 + b"' height='5'>",
+        b"P5 " + b"9" * 200_000,
+        b"BM" + b"\xff" * 100,
+        b"\0\0\0\x18ftypavif" + b"\0" * 100,
+        b"II*\0" + b"\xff" * 1_000,
+        webp(b"ANIM", b"\0" * 30),
+        b"\xff\xd8" + b"\xff\xe0\0\2" * 70_000,
+        b"\xff\xd8" + b"\xff" * 280_000,
+        b"\xff\xd8" + b"\0" * 280_000,
+    ],
+    ids=["svg", "netpbm", "bmp", "avif", "tiff", "webp", "segments", "fill bytes", "zeros"],
+)
+def test_other_and_hostile_data_has_no_size_and_takes_no_time(data):
+    begun = monotonic()
+    assert tokens(data) == OF_UNKNOWN_SIZE
+    assert monotonic() - begun < 1
+
+
+@given(st.sampled_from([*PICTURES.values()]), st.binary(max_size=40), st.integers(0, 60))
+def test_any_bytes_have_a_cost(picture, noise, at):
+    for data in (noise, picture[:at] + noise + picture[at + len(noise) :]):
+        # Nothing costs more than 768 x 2048 pixels do.
+        assert 85 < tokens(data) <= 85 + 8 * 170

@@ -1,0 +1,66 @@
+"""What a made-up project adds to chatmemory: a policy, an estimator and a format."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from chatmemory import MessageWindow, UnknownEstimator, UserMessage
+from chatmemory.formats import Format, RawTranscript, Reader, Writer
+
+
+@dataclass(frozen=True)
+class HalfWindow(MessageWindow):
+    """Every message takes two places."""
+
+    kind: ClassVar[str] = "half_window"
+    label: ClassVar[str] = "Half window"
+
+    def load(self, count, tokens):
+        return 2 * count
+
+    def cost(self, tokens):
+        return 2
+
+
+class WordEstimator:
+    """A word costs one token, or as many as the name says: `words:3`."""
+
+    name = "words"
+
+    def __init__(self, name="words"):
+        per_word = name.partition(":")[2] or "1"
+        if not per_word.isdigit():
+            raise UnknownEstimator(f"{per_word!r} is no number of tokens per word")
+        self.per_word = int(per_word)
+
+    def estimate_token_count_in_text(self, text):
+        return self.per_word * len(text.split())
+
+    def estimate_token_count_in_message(self, message):
+        return self.estimate_token_count_in_text(message.contents[0].text)
+
+    def estimate_token_count_in_messages(self, messages):
+        return 1 + sum(map(self.estimate_token_count_in_message, messages))
+
+
+class LineReader(Reader):
+    def read(self, turn):
+        yield UserMessage(turn["said"])
+
+
+class LineWriter(Writer):
+    def write(self, message):
+        yield {"said": message.contents[0].text}
+
+
+LINES = Format(
+    "lines",
+    find=lambda value: (
+        RawTranscript(None, value["lines"])
+        if isinstance(value, dict) and "lines" in value
+        else None
+    ),
+    parse=lambda turns: LineReader().read_all(turns),
+    render=lambda messages: LineWriter().write_all(messages),
+)

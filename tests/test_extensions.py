@@ -1,0 +1,267 @@
+"""Policies, formats and estimators that a project or a package adds work like the built-in ones."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from django.apps import apps
+from django.core.exceptions import ImproperlyConfigured
+from django.core.management import call_command
+
+from chatmemory import (
+    MessageWindow,
+    TokenWindow,
+    TokenWindowChatMemory,
+    UnknownEstimator,
+    UserMessage,
+    policy_from_dict,
+    policy_from_text,
+    policy_kinds,
+    queries,
+    services,
+)
+from chatmemory.core.estimators import (
+    ESTIMATORS,
+    OpenAiTokenCountEstimator,
+    estimator_for,
+    family_named,
+    is_known,
+)
+from chatmemory.core.policies import KINDS
+from chatmemory.formats import (
+    FORMATS,
+    parse_messages,
+    read_transcripts,
+    render_messages,
+)
+from chatmemory.ledger.verification import verify
+from chatmemory.models import Memory
+from chatmemory.stores.database import DjangoChatMemoryStore
+
+from .shop import HalfWindow, WordEstimator
+
+SETTING = {
+    "POLICIES": ["tests.shop.HalfWindow"],
+    "FORMATS": ["tests.shop.LINES"],
+    "ESTIMATORS": ["tests.shop.WordEstimator"],
+}
+
+
+def start(settings, given) -> None:
+    """What Django does when it starts with this CHATMEMORY setting."""
+    settings.CHATMEMORY = given
+    apps.get_app_config("chatmemory").ready()
+
+
+@pytest.fixture
+def extended(settings):
+    start(settings, SETTING)
+    yield
+    for registry, name in ((KINDS, "half_window"), (FORMATS, "lines"), (ESTIMATORS, "words")):
+        if name in registry:
+            registry.unregister(name)
+
+
+# From a setting
+
+
+@pytest.mark.usefixtures("extended")
+class TestAPolicy:
+    def test_it_is_known_by_its_kind(self):
+        assert policy_kinds()["half_window"] is HalfWindow
+        assert policy_from_text("half_window:4") == HalfWindow(4)
+        assert policy_from_dict({"kind": "half_window", "max_messages": 4}) == HalfWindow(4)
+
+    def test_it_decides(self, db):
+        services.create("m", HalfWindow(4))
+        services.add("m", [UserMessage(word) for word in ("one", "two", "three")])
+        assert [row.seq for row in queries.window("m").rows] == [2, 3]
+        assert queries.memory("m").policy == HalfWindow(4)
+        assert verify("m") is None
+
+
+@pytest.mark.usefixtures("extended")
+class TestAFormat:
+    def test_it_is_written_and_read(self):
+        assert "lines" in list(FORMATS)
+        rendered = render_messages([UserMessage("hello")], "lines")
+        assert rendered.value == [{"said": "hello"}]
+        assert parse_messages(rendered.value, "lines").messages == (UserMessage("hello"),)
+
+    def test_it_is_recognised(self):
+        reading = read_transcripts(json.dumps({"lines": [{"said": "hello"}]}))
+        assert reading.format == "lines"
+        assert reading.transcripts[0].messages == (UserMessage("hello"),)
+
+    def test_it_is_imported(self, db, tmp_path):
+        (tmp_path / "said.json").write_text(json.dumps({"lines": [{"said": "hello"}]}))
+        call_command("import_transcripts", str(tmp_path / "said.json"), "--format", "lines")
+        (memory,) = Memory.objects.all()
+        assert DjangoChatMemoryStore().get_messages(memory.pk) == [UserMessage("hello")]
+
+
+@pytest.mark.usefixtures("extended")
+class TestAnEstimator:
+    def test_it_is_known_by_its_name_and_by_what_follows_a_colon(self):
+        assert estimator_for("words").estimate_token_count_in_text("a b c") == 3
+        assert estimator_for("words:2").estimate_token_count_in_text("a b c") == 6
+        assert is_known("words:2")
+        assert not is_known("words:many")
+        assert not is_known("words:\n")
+
+    def test_each_name_is_a_family(self):
+        assert family_named("words") == "words"
+        assert family_named("words:2") == "words:2"
+
+    def test_an_estimator_can_name_its_family(self):
+        ESTIMATORS.register("words", lambda name: OpenAiTokenCountEstimator("gpt-4o"))
+        assert family_named("words") == family_named("gpt-4o")
+
+    def test_another_factory_takes_the_name(self):
+        assert estimator_for("words").estimate_token_count_in_text("a") == 1
+        ESTIMATORS.register("words", lambda name: WordEstimator("words:7"))
+        assert estimator_for("words").estimate_token_count_in_text("a") == 7
+
+    def test_it_counts_and_is_stored(self, db):
+        policy = policy_from_dict({"kind": "token_window", "max_tokens": 5, "estimator": "words"})
+        assert policy == TokenWindow(5, estimator="words", fixed_overhead=1)
+        services.create("m", policy)
+        services.add("m", [UserMessage("one two"), UserMessage("three four"), UserMessage("five")])
+        assert [(row.seq, row.tokens) for row in queries.window("m").rows] == [(2, 2), (3, 1)]
+        assert queries.memory("m").policy == policy
+        assert verify("m") is None
+
+    def test_a_memory_stores_it_under_its_name(self, db):
+        memory = TokenWindowChatMemory("m", 5, estimator_for("words"), DjangoChatMemoryStore())
+        memory.add(UserMessage("one two"), UserMessage("three four"), UserMessage("five"))
+        assert memory.messages() == [UserMessage("three four"), UserMessage("five")]
+        assert queries.memory("m").policy.estimator == "words"
+        assert verify("m") is None
+
+    def test_a_change_of_estimator_counts_again(self, db):
+        services.create("m", TokenWindow(100, estimator="words"))
+        services.add("m", [UserMessage("one two")])
+        services.change("m", policy=MessageWindow(5, estimator="words:3"))
+        assert [row.tokens for row in queries.window("m").rows] == [6]
+        assert verify("m") is None
+
+    def test_a_conversation_is_still_read_when_it_is_gone(self, db, operator_client):
+        services.create("m", MessageWindow(5, estimator="words"))
+        services.add("m", [UserMessage("one two")])
+        ESTIMATORS.unregister("words")
+        assert DjangoChatMemoryStore().get_messages("m") == [UserMessage("one two")]
+        assert [row.tokens for row in queries.window("m").rows] == [2]
+        assert verify("m") is None
+        assert operator_client.get("/c/m/").status_code == 200
+        with pytest.raises(UnknownEstimator, match="'words' is unknown"):
+            services.add("m", [UserMessage("three")])
+        services.change("m", policy=MessageWindow(5))
+        services.add("m", [UserMessage("three")])
+        assert verify("m") is None
+
+
+@pytest.mark.parametrize("setting", SETTING)
+@pytest.mark.parametrize(
+    ("path", "why"),
+    [
+        ("nowhere.at.all", "cannot be imported"),
+        ("tests.shop.missing", "cannot be imported"),
+        ("undotted", "cannot be imported"),
+        (5, "cannot be imported"),
+        ("tests.shop.__name__", "is not an? "),
+        ("tests.shop.UserMessage", "is not an? "),
+    ],
+)
+def test_a_path_that_leads_nowhere_is_named(settings, setting, path, why):
+    with pytest.raises(ImproperlyConfigured, match=why) as refused:
+        start(settings, {setting: [path]})
+    assert setting in str(refused.value)
+    assert str(path) in str(refused.value)
+
+
+def test_a_setting_of_another_type_is_named(settings):
+    with pytest.raises(ImproperlyConfigured, match=r"FORMATS.* must be a list"):
+        start(settings, {"FORMATS": "shop.LINES"})
+
+
+def test_a_path_of_the_wrong_kind_is_named(settings):
+    with pytest.raises(ImproperlyConfigured, match=r"POLICIES.*LINES.*not a Policy class"):
+        start(settings, {"POLICIES": ["tests.shop.LINES"]})
+
+
+# In a process of its own
+
+
+def run(program: str, path: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONPATH": f"{path}{os.pathsep}.", **environment},
+        capture_output=True,
+        text=True,
+    )
+
+
+ENTRY_POINTS = """
+[chatmemory.policies]
+half_window = tests.shop:HalfWindow
+[chatmemory.formats]
+lines = tests.shop:LINES
+broken = tests.shop:missing
+wrong = tests.shop:WordEstimator
+[chatmemory.estimators]
+words = tests.shop:WordEstimator
+"""
+
+
+@pytest.fixture
+def package(tmp_path) -> str:
+    """An installed distribution, as far as importlib.metadata can see."""
+    metadata = tmp_path / "shop-1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: shop\nVersion: 1.0\n")
+    (metadata / "entry_points.txt").write_text(ENTRY_POINTS)
+    return str(tmp_path)
+
+
+def test_an_installed_package_adds_by_entry_points(package):
+    done = run(
+        "from chatmemory import UserMessage, policy_from_text\n"
+        "from chatmemory.core.estimators import estimator_for\n"
+        "from chatmemory.formats import FORMATS, render_messages\n"
+        "print(policy_from_text('half_window:4').label)\n"
+        "print(estimator_for('words:2').estimate_token_count_in_text('a b'))\n"
+        "print(render_messages([UserMessage('hello')], 'lines').value)\n"
+        "print(*FORMATS)\n",
+        package,
+    )
+    assert done.stdout.splitlines() == [
+        "Half window",
+        "4",
+        "[{'said': 'hello'}]",
+        "langchain4j openai_chat sharegpt lines",
+    ], done.stderr
+    assert "chatmemory.formats 'broken' cannot be loaded" in done.stderr
+    assert "chatmemory.formats 'wrong' cannot be loaded" in done.stderr
+
+
+def test_the_api_and_the_pages_offer_what_a_setting_adds(tmp_path):
+    (tmp_path / "shop_settings.py").write_text(
+        f"from inspector.project.settings import *\nCHATMEMORY = {SETTING!r}\n"
+    )
+    done = run(
+        "import django; django.setup()\n"
+        "from chatmemory.api.serializers import BodyOfMessages\n"
+        "from inspector.forms import ImportForm\n"
+        "print(*BodyOfMessages().fields['format'].choices)\n"
+        "print(*dict(ImportForm().fields['format'].choices))\n",
+        str(tmp_path),
+        DJANGO_SETTINGS_MODULE="shop_settings",
+    )
+    assert done.stdout.splitlines() == [
+        "langchain4j openai_chat sharegpt lines",
+        "auto langchain4j openai_chat sharegpt lines",
+    ], done.stderr
