@@ -22,7 +22,8 @@ from chatmemory.queries import FeedItem, OverviewRow
 from inspector import demo
 from inspector.conversation.rows import short_reason
 from inspector.conversation.timeline import spark
-from inspector.htmx import render_page_or_fragment, searchable
+from inspector.forms import searchable
+from inspector.htmx import render_page_or_fragment
 from inspector.templatetags.inspector import glyph
 
 ORDERINGS = {

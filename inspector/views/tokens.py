@@ -23,7 +23,7 @@ def tokens(request: HttpRequest) -> HttpResponse:
         return _page(request, form, problem=first_problem(form))
     try:
         with transaction.atomic():
-            secret = api_tokens.create_token(**form.wanted, created_by=request.user.get_username())
+            secret = api_tokens.create_token(**form.options, created_by=request.user.get_username())
     except IntegrityError:
         name = form.cleaned_data["name"]
         return _page(request, form, problem=f"A token named “{name}” exists already.")

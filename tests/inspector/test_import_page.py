@@ -7,7 +7,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 
 from chatmemory import queries
 from chatmemory.core.policies import TokenWindow
-from inspector import forms
+from inspector.forms import transfer
 
 pytestmark = pytest.mark.django_db
 
@@ -71,7 +71,7 @@ def test_a_file_is_needed(operator_client):
 
 
 def test_a_large_file_is_sent_to_the_command(operator_client, monkeypatch):
-    monkeypatch.setattr(forms, "IMPORT_BYTES", 10)
+    monkeypatch.setattr(transfer, "IMPORT_BYTES", 10)
     response = post(operator_client, json.dumps(CHAT[:1]))
     assert response.status_code == 422
     assert "import_transcripts" in response.content.decode()
