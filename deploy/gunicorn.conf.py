@@ -19,7 +19,7 @@ timeout = 60
 graceful_timeout = 30
 keepalive = 75
 
-logconfig_dict = logging_settings(os.environ.get("CHATMEMORY_LOG") or "text", tells_all=True)
+logconfig_dict = logging_settings(os.environ.get("CHATMEMORY_LOG") or "text", log_changes=True)
 logconfig_dict["loggers"]["gunicorn.error"] = {"level": "INFO", "handlers": ["stderr"]}
 
 _metrics = os.environ.get("CHATMEMORY_METRICS_DIR")

@@ -5,7 +5,9 @@ from django.core.asgi import get_asgi_application
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "inspector.project.settings")
 _django = get_asgi_application()
 
-from inspector.live.stream import Receive, Scope, Send, is_stream, stream  # noqa: E402  (needs Django set up)
+from inspector.asgi import Receive, Scope, Send  # noqa: E402  (needs Django set up)
+from inspector.live.routes import is_stream  # noqa: E402
+from inspector.live.stream import stream  # noqa: E402
 from inspector.middleware.body_limit import BoundedBodies  # noqa: E402  (needs Django set up)
 
 

@@ -14,9 +14,11 @@ class Server(uvicorn.Server):
     """Ends the live streams when it stops, instead of waiting for their readers to leave."""
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        from inspector.live.stream import end_streams  # gunicorn reads this before Django is set up
+        from inspector.live.stream import (
+            close_streams,  # gunicorn reads this before Django is set up
+        )
 
-        end_streams()
+        close_streams()
         for server in self.servers:
             server.close()
         await self.first_requests()

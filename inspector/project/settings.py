@@ -78,19 +78,19 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "servestatic.middleware.ServeStaticMiddleware",
-    "inspector.middleware.requests.ObservingMiddleware",
+    "inspector.middleware.observability.ObservabilityMiddleware",
     "csp.middleware.CSPMiddleware",
     "inspector.middleware.headers.PermissionsPolicyMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "inspector.middleware.append_slash.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
-    "inspector.htmx.LoginRequiredMiddleware",
+    "inspector.middleware.login_required.LoginRequiredMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "axes.middleware.AxesMiddleware",
-    "inspector.middleware.not_found.MissingMiddleware",
+    "inspector.middleware.not_found.NotFoundMiddleware",
 ]
 
 # At most ten wrong passwords in a quarter of an hour from one address, for one account or for many;
@@ -221,6 +221,6 @@ SPECTACULAR_SETTINGS = {
 DATA_UPLOAD_MAX_MEMORY_SIZE = 16 * 1024 * 1024
 
 LOG = environment.choice(os.environ, "CHATMEMORY_LOG", "text", "json")
-LOGGING = logging_settings(LOG, tells_all=PRODUCTION or LOG == "json")
+LOGGING = logging_settings(LOG, log_changes=PRODUCTION or LOG == "json")
 METRICS_TOKEN = os.environ.get("CHATMEMORY_METRICS_TOKEN", "")
 OTEL = environment.flag(os.environ, "CHATMEMORY_OTEL")

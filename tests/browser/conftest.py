@@ -10,7 +10,7 @@ from axe_playwright_python.sync_playwright import Axe
 from django.core.signals import request_finished, request_started
 from playwright.sync_api import sync_playwright
 
-from inspector.access import operator_named, sign_in_token
+from inspector.access.sign_in_links import get_account, make_token
 
 from .chromium import chromium, launch
 
@@ -83,7 +83,7 @@ def open_page(browser, live_server, transactional_db, at_rest):
         contexts.append(context)
         page = context.new_page()
         watch(page)
-        page.goto(f"{live_server.url}/sign-in/{sign_in_token(operator_named('operator'))}/")
+        page.goto(f"{live_server.url}/sign-in/{make_token(get_account('operator'))}/")
         page.goto(live_server.url + path)
         return page
 

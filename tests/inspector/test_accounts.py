@@ -9,13 +9,13 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 from django.utils import timezone
 
-from inspector.access import operator_named, sign_in_token
+from inspector.access.sign_in_links import get_account, make_token
 
 pytestmark = pytest.mark.django_db
 
 
 def link() -> str:
-    return f"/sign-in/{sign_in_token(operator_named('operator'))}/"
+    return f"/sign-in/{make_token(get_account('operator'))}/"
 
 
 def test_a_link_signs_in_once():

@@ -8,7 +8,8 @@ import logging
 import pytest
 from django.dispatch import Signal
 
-from inspector.observability.logs import JsonFormatter, TextFormatter, request_id
+from inspector.observability.logs import JsonFormatter, TextFormatter
+from inspector.observability.requests import request_id
 
 SECRET = "my card is 4111-1111-QUOKKA"
 

@@ -184,7 +184,9 @@ def heard_until(scope, after_first) -> list[bytes]:
     async def listen():
         watcher.tell(1)
         gone = asyncio.create_task(asyncio.Event().wait())
-        await asyncio.wait_for(stream.tell(scope, ALL_CONVERSATIONS, watcher, send, gone), SECONDS)
+        await asyncio.wait_for(
+            stream.send_steps(scope, ALL_CONVERSATIONS, watcher, send, gone), SECONDS
+        )
         gone.cancel()
 
     async_to_sync(listen)()
@@ -193,7 +195,7 @@ def heard_until(scope, after_first) -> list[bytes]:
 
 @pytest.mark.django_db(transaction=True)  # the stream may take a new connection
 def test_who_signs_out_meanwhile_hears_no_more(operator_client, monkeypatch):
-    monkeypatch.setattr(stream, "ACCESS_SECONDS", 0)
+    monkeypatch.setattr(stream, "AUTHORIZATION_SECONDS", 0)
     session = operator_client.cookies["sessionid"].value
     scope = {"headers": [(b"cookie", b"sessionid=" + session.encode())], "query_string": b""}
     assert heard_until(scope, operator_client.logout) == [b"event: step\nid: 1\ndata: 1\n\n"]
@@ -201,7 +203,7 @@ def test_who_signs_out_meanwhile_hears_no_more(operator_client, monkeypatch):
 
 @pytest.mark.django_db(transaction=True)
 def test_whose_token_is_revoked_meanwhile_hears_no_more(monkeypatch):
-    monkeypatch.setattr(stream, "ACCESS_SECONDS", 0)
+    monkeypatch.setattr(stream, "AUTHORIZATION_SECONDS", 0)
     secret = create_token("shop")
     scope = {"headers": [(b"authorization", f"Bearer {secret}".encode())], "query_string": b""}
     revoke = partial(revoke_token, tokens()[0].pk)

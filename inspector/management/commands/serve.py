@@ -8,7 +8,7 @@ import uvicorn
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import connection
 
-from inspector.access import OPERATOR
+from inspector.access.sign_in_links import OPERATOR
 from inspector.management.commands.sign_in_link import port_number, sign_in_link
 from inspector.project.server import Server
 

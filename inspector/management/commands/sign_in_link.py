@@ -6,7 +6,7 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from inspector.access import OPERATOR, operator_named, sign_in_token
+from inspector.access.sign_in_links import OPERATOR, get_account, make_token
 
 
 def port_number(text: str) -> int:
@@ -18,7 +18,7 @@ def port_number(text: str) -> int:
 
 def sign_in_link(username: str, port: int) -> str:
     """A URL that signs this account in once, on this machine, within 15 minutes."""
-    return f"http://127.0.0.1:{port}/sign-in/{sign_in_token(operator_named(username))}/"
+    return f"http://127.0.0.1:{port}/sign-in/{make_token(get_account(username))}/"
 
 
 class Command(BaseCommand):
