@@ -54,21 +54,44 @@ def test_djangos_own_check_finds_nothing(tmp_path):
         ({"CHATMEMORY_HOSTS": ""}, "CHATMEMORY_HOSTS must name the hosts"),
         ({"CHATMEMORY_HOSTS": "a.example,*"}, "without *"),
         ({"CHATMEMORY_HOSTS": "*.example"}, "without *"),
-        ({"CHATMEMORY_PRODUCTION": "true"}, "CHATMEMORY_PRODUCTION is 1 or 0"),
-        ({"CHATMEMORY_DEBUG": "yes"}, "CHATMEMORY_DEBUG is 1 or 0"),
-        ({"CHATMEMORY_PROXY": "on"}, "CHATMEMORY_PROXY is 1 or 0"),
-        ({"CHATMEMORY_HSTS_SECONDS": "a year"}, "CHATMEMORY_HSTS_SECONDS is a number"),
-        ({"CHATMEMORY_LOCK_SECONDS": "-1"}, "CHATMEMORY_LOCK_SECONDS is a number"),
-        ({"DATABASE_URL": "mysql://x/y"}, "DATABASE_URL must begin with sqlite"),
-        ({"DATABASE_URL": "var/db.sqlite3"}, "DATABASE_URL must begin with sqlite"),
-        ({"CHATMEMORY_API_RATE": "many"}, "CHATMEMORY_API_RATE is a rate such as 100/second"),
-        ({"CHATMEMORY_API_RATE": "0/second"}, "CHATMEMORY_API_RATE is a rate"),
     ],
 )
 def test_it_does_not_start_unsafe(tmp_path, change, words):
     found = manage("check", **(SAFE | change), CHATMEMORY_VAR=str(tmp_path))
     assert found.returncode != 0
     assert words in found.stderr
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "why"),
+    [
+        ("CHATMEMORY_PRODUCTION", "true", "must be 0 or 1"),
+        ("CHATMEMORY_PRODUCTION", "", "must be 0 or 1"),
+        ("CHATMEMORY_DEBUG", "yes", "must be 0 or 1"),
+        ("CHATMEMORY_PROXY", "on", "must be 0 or 1"),
+        ("CHATMEMORY_HSTS_SECONDS", "a year", "Not a valid integer"),
+        ("CHATMEMORY_LOCK_SECONDS", "-1", "Must be greater than or equal to 0"),
+        ("CHATMEMORY_LOG", "xml", "Must be one of: text, json"),
+        ("CHATMEMORY_API_RATE", "many", "must be a rate such as 100/second"),
+        ("CHATMEMORY_API_RATE", "0/second", "must be a rate"),
+        ("DATABASE_URL", "mysql://x/y", "must begin with sqlite"),
+        ("DATABASE_URL", "var/db.sqlite3", "must begin with sqlite"),
+        ("DATABASE_URL", "", "must begin with sqlite"),
+    ],
+)
+def test_a_value_that_cannot_be_used_is_named(tmp_path, variable, value, why):
+    found = manage("check", **(SAFE | {variable: value}), CHATMEMORY_VAR=str(tmp_path))
+    assert found.returncode != 0
+    assert f'"{variable}" invalid' in found.stderr
+    assert why in found.stderr
+
+
+@pytest.mark.parametrize("url", ["mysql://ada:QUOKKA@x/y", "postgresql://ada:QUOKKA/7@x/y"])
+def test_a_password_is_not_repeated(tmp_path, url):
+    found = manage("check", **SAFE, DATABASE_URL=url, CHATMEMORY_VAR=str(tmp_path))
+    assert found.returncode != 0
+    assert '"DATABASE_URL" invalid' in found.stderr
+    assert "QUOKKA" not in found.stderr
 
 
 @pytest.fixture
