@@ -1,3 +1,5 @@
+"""The ASGI application: live streams beside Django, and a limit to the size of any request."""
+
 import os
 
 from django.core.asgi import get_asgi_application
@@ -12,7 +14,6 @@ from inspector.middleware.body_limit import BoundedBodies  # noqa: E402  (needs 
 
 
 async def _application(scope: Scope, receive: Receive, send: Send) -> None:
-    """Live streams beside Django; everything else is Django's."""
     if is_stream(scope):
         await stream(scope, receive, send)
     else:

@@ -16,7 +16,7 @@ HOST = "127.0.0.1"
 
 
 class AnnouncedServer(Server):
-    """Says where it can be reached once it can be."""
+    """Prints its announcement as soon as it accepts requests."""
 
     announcement = ""
 
@@ -27,14 +27,14 @@ class AnnouncedServer(Server):
 
 
 class Command(BaseCommand):
-    help = "Serve the inspector and the API on this machine, and print a link that signs in."
+    help = "Serve the inspector and the API to this machine, and print a link that signs you in."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--port", type=port_number, default=8000)
+        parser.add_argument("--port", type=port_number, default=8000, help="Default: 8000.")
 
     def handle(self, *args: Any, **options: Any) -> None:
         port = options["port"]
-        listener = self.listener(port)
+        listener = self._listen(port)
         server = AnnouncedServer(
             uvicorn.Config(
                 "inspector.project.asgi:application",
@@ -46,19 +46,18 @@ class Command(BaseCommand):
         )
         server.announcement = (
             f"\nMemory inspector: {sign_in_link(OPERATOR, port)}\n"
-            "The link signs you in once; manage.py sign_in_link prints another. Ctrl-C stops.\n"
+            "The link works once. manage.py sign_in_link prints another. Ctrl-C stops the server.\n"
         )
-        connection.close()  # each request opens its own
-        with suppress(KeyboardInterrupt):  # which uvicorn raises again once it has stopped
+        connection.close()  # requests open their own
+        with suppress(KeyboardInterrupt):  # uvicorn raises it again after it has stopped
             server.run(sockets=[listener])
 
-    def listener(self, port: int) -> socket.socket:
+    def _listen(self, port: int) -> socket.socket:
         listener = socket.socket()
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listener.bind((HOST, port))
         except OSError as error:
-            raise CommandError(
-                f"port {port} cannot be used ({error.strerror}): try PORT=8001"
-            ) from error
+            message = f"port {port} cannot be used ({error.strerror}): choose another with --port"
+            raise CommandError(f"{message} (PORT=8001 make run)") from error
         return listener
