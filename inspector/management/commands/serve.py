@@ -16,14 +16,16 @@ HOST = "127.0.0.1"
 
 
 class AnnouncedServer(Server):
-    """Prints its announcement as soon as it accepts requests."""
+    """Prints an announcement as soon as it accepts requests."""
 
-    announcement = ""
+    def __init__(self, config: uvicorn.Config, announcement: str) -> None:
+        super().__init__(config)
+        self._announcement = announcement
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets=sockets)
         if self.started:
-            print(self.announcement, flush=True)  # noqa: T201
+            print(self._announcement, flush=True)  # noqa: T201
 
 
 class Command(BaseCommand):
@@ -34,30 +36,31 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         port = options["port"]
-        listener = self._listen(port)
-        server = AnnouncedServer(
-            uvicorn.Config(
-                "inspector.project.asgi:application",
-                log_level="warning",
-                lifespan="off",
-                ws="none",
-                timeout_graceful_shutdown=2,
-            )
+        listener = _listen(port)
+        config = uvicorn.Config(
+            "inspector.project.asgi:application",
+            log_level="warning",
+            lifespan="off",
+            ws="none",
+            timeout_graceful_shutdown=2,
         )
-        server.announcement = (
+        server = AnnouncedServer(
+            config,
             f"\nMemory inspector: {sign_in_link(OPERATOR, port)}\n"
-            "The link works once. manage.py sign_in_link prints another. Ctrl-C stops the server.\n"
+            "The link works once. manage.py sign_in_link prints another. Ctrl-C stops.\n",
         )
         connection.close()  # requests open their own
         with suppress(KeyboardInterrupt):  # uvicorn raises it again after it has stopped
             server.run(sockets=[listener])
 
-    def _listen(self, port: int) -> socket.socket:
-        listener = socket.socket()
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            listener.bind((HOST, port))
-        except OSError as error:
-            message = f"port {port} cannot be used ({error.strerror}): choose another with --port"
-            raise CommandError(f"{message} (PORT=8001 make run)") from error
-        return listener
+
+def _listen(port: int) -> socket.socket:
+    """Opens the port before the server starts. Raises CommandError if it cannot be opened."""
+    listener = socket.socket()
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((HOST, port))
+    except OSError as error:
+        message = f"port {port} cannot be used ({error.strerror}): choose another with --port"
+        raise CommandError(f"{message} (PORT=8001 make run)") from error
+    return listener
