@@ -19,6 +19,7 @@ bind = env.str("CHATMEMORY_BIND", "127.0.0.1:8000")
 timeout = 60
 graceful_timeout = 30
 keepalive = 75
+control_socket_disable = True  # systemd controls it; the socket would be in the home folder
 
 logconfig_dict = logging_settings(choice("CHATMEMORY_LOG", "text", "json"), log_changes=True)
 logconfig_dict["loggers"]["gunicorn.error"] = {"level": "INFO", "handlers": ["stderr"]}

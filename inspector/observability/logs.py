@@ -14,7 +14,13 @@ from typing import Any
 
 from inspector.observability.requests import request_id
 
-_RECORD_ATTRIBUTES = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+# The attributes of every record, and uvicorn's message with escape codes for a terminal.
+_NOT_EXTRA = frozenset(vars(logging.makeLogRecord({}))) | {
+    "message",
+    "asctime",
+    "taskName",
+    "color_message",
+}
 _PLAIN = (str, int, float, bool, type(None))
 
 
@@ -93,7 +99,7 @@ def _plain_extras(record: logging.LogRecord) -> dict[str, Any]:
     return {
         name: value
         for name, value in vars(record).items()
-        if name not in _RECORD_ATTRIBUTES and isinstance(value, _PLAIN)
+        if name not in _NOT_EXTRA and isinstance(value, _PLAIN)
     }
 
 
