@@ -15,7 +15,7 @@ from chatmemory.core.exceptions import InvalidMessage, InvalidValue, UnreadableT
 from chatmemory.core.messages import ChatMessage
 from chatmemory.core.policies import Policy, policy_from_dict
 from chatmemory.formats import FORMATS, parse_messages
-from chatmemory.ledger.recorder import NewMessage
+from chatmemory.services import NewMessage
 from chatmemory.services.validation import ID_LENGTH, check_policy
 
 MESSAGES_MAX = 10_000

@@ -36,9 +36,9 @@ from chatmemory.conf import configuration
 from chatmemory.core.codec import message_to_dict
 from chatmemory.core.policies import KINDS
 from chatmemory.formats import FORMATS, Loss, render_messages
-from chatmemory.ledger.recorder import ChangeResult
 from chatmemory.managers import CLIENT, MemoryQuerySet
 from chatmemory.models import Memory
+from chatmemory.services import ChangeResult, protocol
 from chatmemory.services.validation import check_id
 
 _AT = OpenApiParameter("at", OpenApiTypes.INT, description="a step; without it, now")
@@ -258,14 +258,8 @@ class MemoryHistory(Resource):
         """Everything said, by seq; `earlier` and `later` lead on both ways."""
         size = page_size(request, configuration().PAGE_SIZE)
         at = number(request, "at")
-        page = queries.history(
-            memory_id,
-            at=at,
-            before=number(request, "before"),
-            after=number(request, "after"),
-            around=number(request, "around"),
-            size=size,
-        )
+        before, after, around = (number(request, name) for name in ("before", "after", "around"))
+        page = queries.history(memory_id, queries.Part(before, after, around, size), at)
         keep = f"&size={size}" + (f"&at={at}" if at is not None else "")
         here = _url(request, "history", memory_id)
         earlier = f"{here}?before={page.rows[0].seq}{keep}" if page.has_earlier else None
@@ -292,14 +286,15 @@ class MemoryStep(Resource):
     @extend_schema(operation_id="step", responses={200: shapes.StepDetailAnswer, **_PROBLEM})
     def get(self, request: Request, memory_id: str, n: int) -> Response:
         """One step: what arrived, what left and why, and the sum."""
-        view = queries.step(memory_id, n)
+        detail = queries.step(memory_id, n)
+        change = detail.change
         return Response(
             {
-                **shapes.StepAnswer(view.step).data,
-                "words": explain.caption(view).summary,
-                "arrived": [row.seq for row in view.arrivals],
-                "left": shapes.LeftAnswer(view.departures, many=True).data,
-                "receipt": shapes.ReceiptAnswer(explain.receipt(view), many=True).data,
+                **shapes.StepAnswer(detail.row).data,
+                "words": explain.caption(change).summary,
+                "arrived": [each.seq for each in change.arrived],
+                "left": shapes.LeftAnswer(change.evicted, many=True).data,
+                "receipt": shapes.ReceiptAnswer(explain.receipt(change), many=True).data,
             }
         )
 
@@ -344,7 +339,7 @@ class Simulate(Resource):
         """What adding would do, under this policy or another; nothing is saved."""
         body = shapes.BodyOfSimulation(data=request.data)
         body.is_valid(raise_exception=True)
-        simulation = services.simulate(
+        simulation = queries.simulate(
             memory_id,
             [each.message for each in body.said()],
             body.validated_data.get("policy"),
@@ -368,7 +363,7 @@ class Store(Resource):
     def get(self, request: Request, memory_id: str) -> Response:
         """The open messages, untrimmed; [] for an unknown id."""
         check_id(memory_id)
-        return Response([message_to_dict(m) for m in queries.open_messages(memory_id)])
+        return Response([message_to_dict(m) for m in protocol.get_messages(memory_id)])
 
     @extend_schema(
         operation_id="store_update",
@@ -380,7 +375,7 @@ class Store(Resource):
     def put(self, request: Request, memory_id: str) -> Response:
         """updateMessages: the client hands over the whole list."""
         messages = shapes.read_messages(request.data, "langchain4j", field="")
-        services.update_window(
+        protocol.update_messages(
             memory_id,
             messages,
             actor=_actor(request),
@@ -396,7 +391,7 @@ class Store(Resource):
     @idempotent
     def delete(self, request: Request, memory_id: str) -> Response:
         """deleteMessages: clears the window, keeps the history."""
-        services.delete_window(
+        protocol.delete_messages(
             memory_id, actor=_actor(request), expected_version=_expected_version(request)
         )
         return Response(status=204)
@@ -447,7 +442,7 @@ def _why(memory_id: str, row: queries.MessageRow) -> dict[str, Any] | None:
     left = row.stays[-1].left_step if row.stays else None
     if left is None:
         return None
-    why = explain.why_left(queries.step(memory_id, left), row.seq)
+    why = explain.why_left(queries.step(memory_id, left).change, row.seq)
     receipt = shapes.ReceiptAnswer(why.receipt, many=True).data
     return {"step": left, "question": why.question, "words": why.summary, "receipt": receipt}
 

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from chatmemory import UserMessage, queries, services
 from chatmemory.converters import address, memory_id_at
 from chatmemory.core.policies import MessageWindow, TokenWindow
+from chatmemory.services import protocol
 
 URL = "/api/v1/memories/"
 WINDOW = {"kind": "message_window", "max_messages": 20}
@@ -122,7 +123,7 @@ def test_it_deletes(api, memory_id):
 def three(db):
     services.create("alpha", MessageWindow(3), {"team": "a"})
     services.create("beta", TokenWindow(100), {"team": "b"})
-    services.update_window("gamma", [UserMessage("the parcel A-1182")])
+    protocol.update_messages("gamma", [UserMessage("the parcel A-1182")])
 
 
 def ids(response) -> list[str]:

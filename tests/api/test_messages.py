@@ -4,6 +4,7 @@ import pytest
 
 from chatmemory import AiMessage, SystemMessage, UserMessage, queries, services
 from chatmemory.core.policies import MessageWindow
+from chatmemory.services import protocol
 
 URL = "/api/v1/memories/order-7741/"
 
@@ -69,7 +70,7 @@ def test_it_refuses_text_that_no_database_holds(api, memory_id, bad):
 
 
 def test_it_needs_a_policy(api, db):
-    services.update_window("order-7741", [UserMessage("a")])
+    protocol.update_messages("order-7741", [UserMessage("a")])
     assert add(api, "b").status_code == 409
     assert api.post(f"{URL}simulate/", {"messages": [user("b")]}).status_code == 409
 
@@ -225,7 +226,7 @@ def test_the_store_protocol(api, db):
     messages = [{"text": "Be brief.", "type": "SYSTEM"}, user("hello")]
     assert api.put(url, messages).status_code == 204
     assert api.get(url).data[0] == messages[0]
-    assert queries.open_messages("support") == [SystemMessage("Be brief."), UserMessage("hello")]
+    assert protocol.get_messages("support") == [SystemMessage("Be brief."), UserMessage("hello")]
     assert api.delete(url).status_code == 204
     assert api.get(url).data == []
     assert queries.memory("support").said_count == 2

@@ -100,7 +100,7 @@ def test_only_the_first_line_of_a_message_is_logged(formatter):
 
 @pytest.fixture
 def lines(served, monkeypatch):
-    """What a server logs while it answers."""
+    """What a server logs while it panel."""
     served.stop()
     monkeypatch.setitem(served.environment, "CHATMEMORY_LOG", "json")
     with served.logging() as read:
@@ -108,6 +108,7 @@ def lines(served, monkeypatch):
         yield read
 
 
+@pytest.mark.own_server
 def test_a_server_logs_requests_and_changes_with_one_id(served, lines):
     served.create("logged")
     url = f"{served.url}/api/v1/memories/logged/messages/?as={SECRET}"
