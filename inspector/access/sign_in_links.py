@@ -26,6 +26,14 @@ def get_account(username: str) -> User:
     return users.get(username=username)
 
 
+def sign_in_link(username: str, port: int) -> str:
+    """Returns the URL of a link for this account, on the server at this port.
+
+    Raises User.DoesNotExist like `get_account`.
+    """
+    return f"http://127.0.0.1:{port}/sign-in/{make_token(get_account(username))}/"
+
+
 def make_token(user: User) -> str:
     """Returns a token that signs this user in once, within 15 minutes.
 

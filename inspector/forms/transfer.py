@@ -13,14 +13,22 @@ from inspector.forms.fields import STEP_MAX, select
 IMPORT_BYTES = 16 * 2**20
 
 
-def _kinds() -> list[tuple[str, str]]:
+def _formats() -> list[tuple[str, str]]:
+    return [(name, name) for name in FORMATS]
+
+
+def _import_formats() -> list[tuple[str, str]]:
+    return [("auto", "Detect"), *_formats()]
+
+
+def _policy_kinds() -> list[tuple[str, str]]:
     return [(name, kind.unit) for name, kind in policy_kinds().items()]
 
 
 class ExportForm(forms.Form):
     """The part of a conversation to export, its format, and a step (empty: the newest)."""
 
-    format = forms.ChoiceField(choices=[(name, name) for name in FORMATS], widget=select())
+    format = forms.ChoiceField(choices=_formats, widget=select())
     what = forms.ChoiceField(
         choices=[("history", "Everything said"), ("window", "The window")], widget=select()
     )
@@ -31,10 +39,8 @@ class ImportForm(forms.Form):
     """A transcript file, and the policy of the conversations that are made from it."""
 
     file = forms.FileField()
-    format = forms.ChoiceField(
-        choices=[("auto", "Detect"), *((name, name) for name in FORMATS)], widget=select()
-    )
-    kind = forms.ChoiceField(choices=_kinds, widget=select(**{"aria-label": "Unit"}))
+    format = forms.ChoiceField(choices=_import_formats, widget=select())
+    kind = forms.ChoiceField(choices=_policy_kinds, widget=select(**{"aria-label": "Unit"}))
     limit = forms.IntegerField(min_value=1, max_value=STEP_MAX, initial=20)
     begin = forms.CharField(required=False, max_length=100, strip=True)
 

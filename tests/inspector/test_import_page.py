@@ -5,8 +5,9 @@ import json
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 
-from chatmemory import queries
+from chatmemory import policy_kinds, queries
 from chatmemory.core.policies import TokenWindow
+from chatmemory.formats import FORMATS
 from inspector.forms import transfer
 
 pytestmark = pytest.mark.django_db
@@ -84,3 +85,9 @@ def test_a_file_name_is_no_path(operator_client):
 
 def test_the_page_shows_the_form(operator_client):
     assert b'type="file"' in operator_client.get("/import/").content
+
+
+def test_the_form_offers_every_kind_of_policy_and_every_format():
+    fields = transfer.ImportForm().fields
+    assert list(dict(fields["kind"].choices)) == list(policy_kinds())
+    assert list(dict(fields["format"].choices)) == ["auto", *FORMATS]

@@ -8,8 +8,8 @@ import uvicorn
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import connection
 
-from inspector.access.sign_in_links import OPERATOR
-from inspector.management.commands.sign_in_link import port_number, sign_in_link
+from inspector.access.sign_in_links import OPERATOR, sign_in_link
+from inspector.management.arguments import port_number
 from inspector.project.server import Server
 
 HOST = "127.0.0.1"
