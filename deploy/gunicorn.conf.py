@@ -1,8 +1,8 @@
 """Several processes on one machine: `gunicorn --config deploy/gunicorn.conf.py`.
 
-WEB_CONCURRENCY         processes, 2 unless said; two per core serve most sites
-CHATMEMORY_BIND         address and port, or unix:/path; a proxy that ends TLS stands before it
-CHATMEMORY_METRICS_DIR  an empty folder where the processes share their metrics
+WEB_CONCURRENCY         number of processes; default 2, and 2 per core serve most sites
+CHATMEMORY_BIND         address and port, or unix:/path; default 127.0.0.1:8000, for a proxy
+CHATMEMORY_METRICS_DIR  a folder of its own in which the processes share their metrics
 """
 
 import os
@@ -10,31 +10,34 @@ import shutil
 from pathlib import Path
 
 from inspector.observability.logs import logging_settings
+from inspector.project.environment import choice, env, whole_number
 
 wsgi_app = "inspector.project.asgi:application"
 worker_class = "inspector.project.worker.Worker"
-workers = int(os.environ.get("WEB_CONCURRENCY", "2"))
-bind = os.environ.get("CHATMEMORY_BIND", "127.0.0.1:8000")
+workers = whole_number("WEB_CONCURRENCY", 2, minimum=1)
+bind = env.str("CHATMEMORY_BIND", "127.0.0.1:8000")
 timeout = 60
 graceful_timeout = 30
 keepalive = 75
+control_socket_disable = True  # systemd controls it; the socket would be in the home folder
 
-logconfig_dict = logging_settings(os.environ.get("CHATMEMORY_LOG") or "text", tells_all=True)
+logconfig_dict = logging_settings(choice("CHATMEMORY_LOG", "text", "json"), log_changes=True)
 logconfig_dict["loggers"]["gunicorn.error"] = {"level": "INFO", "handlers": ["stderr"]}
 
-_metrics = os.environ.get("CHATMEMORY_METRICS_DIR")
+_metrics = env.str("CHATMEMORY_METRICS_DIR", "")
 if _metrics:
     os.environ["PROMETHEUS_MULTIPROC_DIR"] = _metrics
 
 
 def on_starting(server):
-    """What processes of an earlier start left is of no use."""
+    """Removes the metrics of an earlier start."""
     if _metrics:
         shutil.rmtree(_metrics, ignore_errors=True)
         Path(_metrics).mkdir(parents=True)
 
 
 def child_exit(server, worker):
+    """Removes the gauges of a process that has ended."""
     if _metrics:
         from prometheus_client import multiprocess
 

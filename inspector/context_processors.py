@@ -1,4 +1,4 @@
-"""What every template may use."""
+"""Variables that every template has."""
 
 from django.http import HttpRequest
 
@@ -6,6 +6,6 @@ THEMES = ("light", "dark")
 
 
 def theme(request: HttpRequest) -> dict[str, str]:
-    """The reader's theme, from a cookie; empty follows the system."""
+    """Adds `theme`: the theme chosen in the cookie, or "" to follow the system's."""
     chosen = request.COOKIES.get("theme", "")
     return {"theme": chosen if chosen in THEMES else ""}

@@ -1,7 +1,7 @@
-"""Ready-made conversations, written for this project: what a first look at the inspector shows.
+"""Example conversations for a first look at the inspector.
 
-A file holds an id, a policy, labels and a script: messages in the shape of OpenAI's chat
-completions, and changes of policy between them.
+Each JSON file holds an id, a policy, labels and a script: messages in the format of OpenAI's chat
+completions, with changes of policy between them.
 """
 
 from __future__ import annotations
@@ -12,16 +12,14 @@ from typing import Any
 
 from django.db import transaction
 
-from chatmemory import services
-from chatmemory.core.exceptions import MemoryExists
-from chatmemory.core.policies import policy_from_dict
+from chatmemory import MemoryExists, policy_from_dict, services
 from chatmemory.formats import parse_messages
 
 ACTOR = "demo"
 
 
 def load() -> list[str]:
-    """Store the demo conversations that are not there yet; their ids."""
+    """Stores the example conversations that do not exist yet, and returns their ids."""
     stored = []
     for file in sorted(resources.files(__name__).iterdir(), key=lambda file: file.name):
         if file.name.endswith(".json"):
@@ -44,7 +42,7 @@ def _load(demo: dict[str, Any]) -> None:
 
 
 def _scenes(script: list[dict[str, Any]]) -> list[tuple[dict[str, Any] | None, list[Any]]]:
-    """The script cut at its changes of policy: (new policy, the messages that follow)."""
+    """Splits a script into pairs of a new policy (None at the start) and its messages."""
     scenes: list[tuple[dict[str, Any] | None, list[Any]]] = [(None, [])]
     for item in script:
         if "policy" in item:

@@ -1,4 +1,4 @@
-"""Addresses that want a last slash."""
+"""Redirects to the address with a trailing slash."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from django.http import HttpResponsePermanentRedirect
 from django.middleware import common
 
 
-class SentOn(HttpResponsePermanentRedirect):
-    """308: the same method and body again, at the other address."""
+class PermanentRedirectKeepingMethod(HttpResponsePermanentRedirect):
+    """308: the client repeats the request with the same method and body."""
 
     def __init__(self, redirect_to: str, **kwargs: Any) -> None:
         super().__init__(redirect_to, preserve_request=True, **kwargs)
 
 
 class CommonMiddleware(common.CommonMiddleware):
-    """Django's sends a request without its last slash on as a GET, and a POST is lost."""
+    """Like Django's, which answers 301 instead: clients then repeat a POST as a GET."""
 
-    response_redirect_class = SentOn
+    response_redirect_class = PermanentRedirectKeepingMethod

@@ -12,7 +12,7 @@ import json
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
-from inspector.live.stream import Receive, Scope, Send
+from inspector.asgi import Receive, Scope, Send
 
 Message = MutableMapping[str, Any]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]

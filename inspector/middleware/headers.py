@@ -10,7 +10,7 @@ _UNUSED_FEATURES = ("camera", "geolocation", "microphone", "payment", "usb")
 
 
 class PermissionsPolicyMiddleware:
-    """Switches off browser features that no page here uses."""
+    """Turns off browser features that no page uses."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self._get_response = get_response

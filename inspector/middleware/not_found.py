@@ -1,4 +1,4 @@
-"""What is not there is a 404, wherever on the way it turns out: a page asks while it renders."""
+"""Turns the library's "not found" errors into 404 pages."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ from collections.abc import Callable
 
 from django.http import HttpRequest, HttpResponse
 
-from chatmemory.core.exceptions import MemoryNotFound, MessageNotFound, StepNotFound
+from chatmemory import MemoryNotFound, MessageNotFound, StepNotFound
 from inspector.views.errors import not_found
 
 
-class MissingMiddleware:
-    """The views leave MemoryNotFound, StepNotFound and MessageNotFound to it."""
+class NotFoundMiddleware:
+    """Handles MemoryNotFound, MessageNotFound and StepNotFound for every view, so that no view has
+    to: a page may raise them as late as in its template.
+    """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self._get_response = get_response

@@ -1,7 +1,7 @@
-"""Log lines, as text or as JSON, each with the id of the request that it belongs to.
+"""Log lines as text or as JSON, each with the id of the request it belongs to.
 
-What people said never gets into them: an error is told by its type and its places in the code,
-since its words may quote a message; of an address only the path is told.
+No line quotes a message of a conversation (docs/adr/0009): an error is logged by its type and its
+positions in the code, because its text may quote one. docs/adr/0012 says why no library does this.
 """
 
 from __future__ import annotations
@@ -9,18 +9,25 @@ from __future__ import annotations
 import json
 import logging
 import traceback
-from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import Any
 
-request_id: ContextVar[str] = ContextVar("request_id", default="")
+from inspector.observability.requests import request_id
 
-_OF_LOGGING = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+# The attributes of every record, and uvicorn's message with escape codes for a terminal.
+_NOT_EXTRA = frozenset(vars(logging.makeLogRecord({}))) | {
+    "message",
+    "asctime",
+    "taskName",
+    "color_message",
+}
 _PLAIN = (str, int, float, bool, type(None))
 
 
 class JsonFormatter(logging.Formatter):
-    """One object per line: time, level, logger, message, request_id, error, and what was added."""
+    """Formats a record as one JSON object: time, level, logger, message, request_id, the plain
+    values of `extra=`, and the error with its causes.
+    """
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, Any] = {
@@ -30,32 +37,33 @@ class JsonFormatter(logging.Formatter):
             "message": _first_line(record),
             "request_id": request_id.get(),
         }
-        line |= _added(record)
+        line |= _plain_extras(record)
         if record.exc_info and record.exc_info[1]:
-            line["error"] = _errors(record.exc_info[1])
+            line["error"] = _error_chain(record.exc_info[1])
         return json.dumps(line, ensure_ascii=False)
 
 
 class TextFormatter(logging.Formatter):
-    """The same for people."""
+    """Formats a record as a line, followed by indented lines for the error and its causes."""
 
     def format(self, record: logging.LogRecord) -> str:
         time = datetime.fromtimestamp(record.created, UTC).strftime("%Y-%m-%d %H:%M:%S")
         id_ = request_id.get()
-        of_request = f" [{id_}]" if id_ else ""
-        lines = [f"{time} {record.levelname} {record.name}{of_request}: {_first_line(record)}"]
+        suffix = f" [{id_}]" if id_ else ""
+        lines = [f"{time} {record.levelname} {record.name}{suffix}: {_first_line(record)}"]
         if record.exc_info and record.exc_info[1]:
-            for error in _errors(record.exc_info[1]):
+            for error in _error_chain(record.exc_info[1]):
                 lines += [f"  {error['type']}", *(f"    {place}" for place in error["places"])]
         return "\n".join(lines)
 
 
-def logging_settings(style: str, tells_all: bool) -> dict[str, Any]:
-    """Django's LOGGING. `style` is json or text; with `tells_all` each request and each change has
-    a line, otherwise warnings and errors only.
+def logging_settings(style: str, log_changes: bool) -> dict[str, Any]:
+    """Returns Django's LOGGING for lines on stderr. `style` is "json" or "text".
+
+    Warnings and errors are always logged; with `log_changes`, each request and each change too.
     """
     formatters = {"json": JsonFormatter, "text": TextFormatter}
-    level = "INFO" if tells_all else "WARNING"
+    level = "INFO" if log_changes else "WARNING"
     return {
         "version": 1,
         "disable_existing_loggers": False,
@@ -65,37 +73,38 @@ def logging_settings(style: str, tells_all: bool) -> dict[str, Any]:
         "loggers": {
             "chatmemory.audit": {"level": level},
             "inspector.requests": {"level": level},
-            # A refused request has its line in inspector.requests.
+            # inspector.requests already has a line for each refused request.
             "django.request": {"level": "ERROR"},
         },
     }
 
 
 def _first_line(record: logging.LogRecord) -> str:
-    """What follows is an error's words again, as asyncio adds them, or a line that poses as one.
-    An error within the line is told by its type.
+    """Returns the first line of the message, with errors replaced by their types.
+
+    Further lines could quote an error, as asyncio's do, or imitate a log line.
     """
-    words, args = str(_without_errors(record.msg)), record.args
+    message, args = str(_without_errors(record.msg)), record.args
     if isinstance(args, tuple):
         args = tuple(map(_without_errors, args))
-    return (words % args if args else words).partition("\n")[0]
+    return (message % args if args else message).partition("\n")[0]
 
 
 def _without_errors(value: object) -> object:
     return type(value).__qualname__ if isinstance(value, BaseException) else value
 
 
-def _added(record: logging.LogRecord) -> dict[str, Any]:
-    """What `extra=` brought, as far as JSON knows it."""
+def _plain_extras(record: logging.LogRecord) -> dict[str, Any]:
+    """Returns what `extra=` added, without objects: their text may quote a message."""
     return {
         name: value
         for name, value in vars(record).items()
-        if name not in _OF_LOGGING and isinstance(value, _PLAIN)
+        if name not in _NOT_EXTRA and isinstance(value, _PLAIN)
     }
 
 
-def _errors(error: BaseException) -> list[dict[str, Any]]:
-    """The error and what caused it, outermost first."""
+def _error_chain(error: BaseException | None) -> list[dict[str, Any]]:
+    """Returns the type and the positions of an error and of its causes, outermost first."""
     chain: list[dict[str, Any]] = []
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
@@ -106,5 +115,5 @@ def _errors(error: BaseException) -> list[dict[str, Any]]:
             for frame in traceback.extract_tb(error.__traceback__)
         ]
         chain.append({"type": f"{kind.__module__}.{kind.__qualname__}", "places": places})
-        error = error.__cause__ or error.__context__  # type: ignore[assignment]
+        error = error.__cause__ or error.__context__
     return chain

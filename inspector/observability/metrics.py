@@ -1,6 +1,6 @@
-"""What Prometheus is told. Labels are names of ours and never ids, so that they stay few.
+"""The metrics for Prometheus. No label is an id, so that the number of series stays small.
 
-Several processes share one folder, PROMETHEUS_MULTIPROC_DIR; each answers for all of them.
+Several processes share the folder PROMETHEUS_MULTIPROC_DIR, and each of them answers for all.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ from chatmemory.services import ChangeResult
 
 _METHODS = frozenset({"GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"})
 
-_said = Counter("chatmemory_messages_added", "Messages that were said")
+_said = Counter("chatmemory_messages_added", "Messages added")
 _left = Counter("chatmemory_messages_left", "Messages that left a window", ["reason"])
-_steps = Counter("chatmemory_steps", "Steps of all ledgers", ["kind"])
+_steps = Counter("chatmemory_steps", "Steps recorded in the ledgers", ["kind"])
 _fill = Histogram(
     "chatmemory_window_fill",
-    "How full a window is after a change; 1 is its limit",
+    "Fill of a window after a change; 1 is its limit",
     buckets=(0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 1.0, 1.1, 2.0),
 )
 _requests = Histogram(
     "chatmemory_request_seconds",
-    "From a request to its answer; streams do not count",
+    "Time from a request to its response, without live streams",
     ["method", "route", "status"],
     buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0),
 )
 _streams = Gauge("chatmemory_live_streams", "Open live streams", multiprocess_mode="livesum")
 _waiting = Gauge(
     "chatmemory_live_streams_waiting",
-    "Live streams whose reader has not yet taken what it was sent",
+    "Live streams whose reader has not yet received what was sent",
     multiprocess_mode="livesum",
 )
 
@@ -48,6 +48,7 @@ stream_waiting = _waiting.track_inprogress
 
 
 def request_answered(method: str, route: str, status: int, seconds: float) -> None:
+    """Records a request. Unknown methods share one label, since clients can invent any number."""
     method = method if method in _METHODS else "other"
     _requests.labels(method, route, f"{status // 100}xx").observe(seconds)
 
@@ -64,7 +65,7 @@ def memory_changed(results: tuple[ChangeResult, ...], fill: float | None, **_: A
 
 
 def exposition() -> bytes:
-    """Everything so far, in Prometheus' text format."""
+    """Returns all metrics in Prometheus' text format."""
     if "PROMETHEUS_MULTIPROC_DIR" not in os.environ:
         return generate_latest(REGISTRY)
     registry = CollectorRegistry()

@@ -1,8 +1,8 @@
-"""OpenTelemetry, where the extra `otel` is installed and CHATMEMORY_OTEL=1 asks for it.
+"""OpenTelemetry, with the extra `otel` and CHATMEMORY_OTEL=1.
 
-A span is a request: its method, route and status, and what it changed in numbers. No query of an
-address and no word of a message is in it. Where spans go is said by OpenTelemetry's own variables,
-such as OTEL_EXPORTER_OTLP_ENDPOINT.
+Each request is a span with its method, route and status, and with an event for each change. Query
+strings, messages and the texts of errors are left out (docs/adr/0013). OpenTelemetry's own
+variables, such as OTEL_EXPORTER_OTLP_ENDPOINT, say where spans are sent.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _tracer: Tracer | None = None
 
 
 class Span:
-    """One request, of which nothing is told while nobody traces."""
+    """The span of a request; without tracing it does nothing."""
 
     def __init__(self, span: Any = None) -> None:
         self._span = span
@@ -48,23 +48,28 @@ class Span:
 
 @contextmanager
 def request_span(method: str, headers: Mapping[str, str]) -> Iterator[Span]:
-    """A part of the caller's trace, if the request brought one (`traceparent`)."""
+    """Opens a span in the caller's trace, which the `traceparent` header names, or in a new one."""
     if _tracer is None:
         yield Span()
         return
     from opentelemetry import propagate
     from opentelemetry.trace import SpanKind
 
-    brought = {name.lower(): value for name, value in headers.items()}
-    context = propagate.extract(brought)
-    with _tracer.start_as_current_span(method, context, kind=SpanKind.SERVER) as span:
+    context = propagate.extract({name.lower(): value for name, value in headers.items()})
+    with _tracer.start_as_current_span(
+        method,
+        context,
+        kind=SpanKind.SERVER,
+        record_exception=False,  # its text may quote a message
+        set_status_on_exception=False,
+    ) as span:
         yield Span(span)
 
 
 def set_up(*processors: SpanProcessor) -> None:
-    """Trace from now on; without processors spans go to the collector by OTLP over HTTP.
+    """Turns tracing on. Without processors, spans are sent to a collector by OTLP over HTTP.
 
-    Raises ImproperlyConfigured where OpenTelemetry is not installed.
+    Raises ImproperlyConfigured if OpenTelemetry is not installed.
     """
     global _tracer
     try:
@@ -74,22 +79,24 @@ def set_up(*processors: SpanProcessor) -> None:
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
     except ImportError as error:
         raise ImproperlyConfigured(
-            "CHATMEMORY_OTEL=1 needs the extra: pip install 'chatmemory[otel]'"
+            "CHATMEMORY_OTEL=1 needs the extra otel: pip install 'chatmemory[otel]'"
         ) from error
     provider = TracerProvider(resource=Resource.create({"service.name": "chatmemory"}))
     for processor in processors or (BatchSpanProcessor(OTLPSpanExporter()),):
         provider.add_span_processor(processor)
     _tracer = provider.get_tracer("chatmemory")
-    memory_changed.connect(_tell, dispatch_uid="inspector.observability.tracing")
+    memory_changed.connect(_add_event, dispatch_uid="inspector.observability.tracing")
 
 
 def shut_down() -> None:
+    """Turns tracing off."""
     global _tracer
     _tracer = None
     memory_changed.disconnect(dispatch_uid="inspector.observability.tracing")
 
 
-def _tell(memory_id: str, results: tuple[ChangeResult, ...], **_: Any) -> None:
+def _add_event(memory_id: str, results: tuple[ChangeResult, ...], **_: Any) -> None:
+    """Receives `chatmemory.signals.memory_changed`."""
     from opentelemetry import trace
 
     attributes: dict[str, str | int] = {

@@ -1,51 +1,46 @@
-"""Reading the environment: a value that is not understood stops the start, by its name."""
+"""Environment variables, read with environs (docs/adr/0011).
+
+A value that cannot be used stops the start with an error that names its variable. The error does
+not repeat the value, which may hold a password. An empty value counts as a value, not as unset.
+"""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
+from typing import Any
 
-from django.core.exceptions import ImproperlyConfigured
+from environs import Env, validate
 
-DATABASE_URL = re.compile(r"(sqlite|postgres|postgresql)://.+")
-RATE = re.compile(r"[1-9]\d{0,8}/(second|minute|hour|day)")
+env = Env()
 
-
-def flag(environment: Mapping[str, str], name: str) -> bool:
-    """1 is yes; 0, empty and unset are no; anything else might be meant as either."""
-    value = environment.get(name, "")
-    if value not in ("1", "0", ""):
-        raise ImproperlyConfigured(f"{name} is 1 or 0, but is: {value!r}")
-    return value == "1"
+_RATE = validate.Regexp(
+    r"[1-9]\d{0,8}/(second|minute|hour|day)\Z", error="must be a rate such as 100/second"
+)
+_DATABASE_URL = validate.Regexp(
+    r"(sqlite|postgres|postgresql)://.", error="must begin with sqlite:/// or postgresql://"
+)
 
 
-def choice(environment: Mapping[str, str], name: str, *values: str) -> str:
-    """One of these; the first where nothing is said."""
-    value = environment.get(name) or values[0]
-    if value not in values:
-        raise ImproperlyConfigured(f"{name} is {' or '.join(values)}, but is: {value!r}")
-    return value
+def flag(name: str) -> bool:
+    """Reads a variable that is 1 or 0, by default 0."""
+    return env.str(name, "0", validate=validate.OneOf(("0", "1"), error="must be 0 or 1")) == "1"
 
 
-def seconds(environment: Mapping[str, str], name: str, default: int) -> int:
-    """A whole number of seconds."""
-    value = environment.get(name) or str(default)
-    if not re.fullmatch(r"[0-9]{1,9}", value):
-        raise ImproperlyConfigured(f"{name} is a number of seconds, but is: {value!r}")
-    return int(value)
+def choice(name: str, *values: str) -> str:
+    """Reads a variable that is one of these values, by default the first."""
+    return env.str(name, values[0], validate=validate.OneOf(values))
 
 
-def rate(environment: Mapping[str, str], name: str, default: str) -> str:
-    """So many requests in a time, as REST framework reads it."""
-    value = environment.get(name) or default
-    if not RATE.fullmatch(value):
-        raise ImproperlyConfigured(f"{name} is a rate such as 100/second, but is: {value!r}")
-    return value
+def whole_number(name: str, default: int, minimum: int = 0) -> int:
+    """Reads a whole number."""
+    return env.int(name, default, validate=validate.Range(minimum, 10**9))
 
 
-def database_url(environment: Mapping[str, str], name: str, default: str) -> str:
-    """Where the database is. A password in it is not repeated."""
-    value = environment.get(name) or default
-    if not DATABASE_URL.fullmatch(value):
-        raise ImproperlyConfigured(f"{name} must begin with sqlite:/// or postgresql://")
-    return value
+def rate(name: str, default: str) -> str:
+    """Reads a number of requests per time, in REST framework's notation: 100/second."""
+    return env.str(name, default, validate=_RATE)
+
+
+def database(name: str, default: str) -> dict[str, Any]:
+    """Reads the URL of a SQLite or PostgreSQL database, as an entry of Django's DATABASES."""
+    env.str(name, default, validate=_DATABASE_URL)
+    return dict(env.dj_db_url(name, default))

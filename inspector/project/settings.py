@@ -1,20 +1,7 @@
-"""Settings of the inspector's project. Everything that differs between places comes from the
-environment.
+"""Django's settings for the inspector and the API.
 
-DATABASE_URL            sqlite:///path or postgresql://user@host/name; default: a file under var/
-CHATMEMORY_SECRET_KEY   required in production; a local one is made once under var/
-CHATMEMORY_PRODUCTION   1 where others can reach it: HTTPS only, and no start without a secret and
-                        named hosts (see production.py)
-CHATMEMORY_PROXY        1 behind a proxy that sets X-Forwarded-Proto and X-Forwarded-For
-CHATMEMORY_HSTS_SECONDS how long browsers insist on HTTPS; default a year
-CHATMEMORY_API_RATE     requests per token or user, such as 100/second; default 1000/second
-CHATMEMORY_HOSTS        comma-separated host names this site answers to
-CHATMEMORY_ORIGINS      comma-separated https:// origins that may post forms (behind a proxy)
-CHATMEMORY_LOCK_SECONDS how long a write waits for others before it is answered 503; default 20
-CHATMEMORY_DEBUG        1 for Django's debug pages
-CHATMEMORY_LOG          json, or text (the default); see docs/operations.md
-CHATMEMORY_OTEL         1 to send traces, with the extra `otel`
-CHATMEMORY_METRICS_TOKEN  who shows it may read /metrics; without one only this machine may
+Whatever differs between installations comes from environment variables. docs/operations.md lists
+them. The sections below go from what is installed to how it is watched.
 """
 
 from __future__ import annotations
@@ -24,37 +11,20 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import dj_database_url
 from csp.constants import NONE, SELF
 from django.core.management.utils import get_random_secret_key
 
 from inspector.observability.logs import logging_settings
-from inspector.project import environment, production
+from inspector.project import production
+from inspector.project.environment import choice, database, env, flag, rate, whole_number
 
 ROOT = Path(__file__).resolve().parents[2]
-VAR = Path(os.environ.get("CHATMEMORY_VAR", ROOT / "var"))
-
-DEBUG = environment.flag(os.environ, "CHATMEMORY_DEBUG")
-ALLOWED_HOSTS = os.environ.get("CHATMEMORY_HOSTS", "localhost,127.0.0.1,[::1]").split(",")
-CSRF_TRUSTED_ORIGINS = [o for o in os.environ.get("CHATMEMORY_ORIGINS", "").split(",") if o]
+VAR = env.path("CHATMEMORY_VAR", ROOT / "var")
+DEBUG = flag("CHATMEMORY_DEBUG")
+PRODUCTION = flag("CHATMEMORY_PRODUCTION")
 
 
-def _local_secret() -> str:
-    """A key made once for this checkout, readable by its owner only."""
-    file = VAR / "secret_key"
-    if not file.exists():
-        VAR.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(descriptor, "w") as opened:
-            opened.write(get_random_secret_key())
-    return file.read_text()
-
-
-PRODUCTION = environment.flag(os.environ, "CHATMEMORY_PRODUCTION")
-if PRODUCTION:
-    production.check(os.environ, DEBUG, ALLOWED_HOSTS)
-
-SECRET_KEY = os.environ.get("CHATMEMORY_SECRET_KEY") or _local_secret()
+# Applications and middleware
 
 INSTALLED_APPS = [
     "chatmemory",
@@ -78,27 +48,113 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "servestatic.middleware.ServeStaticMiddleware",
-    "inspector.middleware.requests.ObservingMiddleware",
+    "inspector.middleware.observability.ObservabilityMiddleware",
     "csp.middleware.CSPMiddleware",
     "inspector.middleware.headers.PermissionsPolicyMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "inspector.middleware.append_slash.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
-    "inspector.htmx.LoginRequiredMiddleware",
+    "inspector.middleware.login_required.LoginRequiredMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "axes.middleware.AxesMiddleware",
-    "inspector.middleware.not_found.MissingMiddleware",
+    "inspector.middleware.not_found.NotFoundMiddleware",
 ]
 
-# At most ten wrong passwords in a quarter of an hour from one address, for one account or for many;
-# signing in with an account of one's own in between forgives nothing.
+ROOT_URLCONF = "inspector.project.urls"
+ASGI_APPLICATION = "inspector.project.asgi.application"
+DATA_UPLOAD_MAX_MEMORY_SIZE = 16 * 1024 * 1024
+
+
+# Database
+
+PRAGMAS = (
+    "PRAGMA journal_mode = WAL",
+    "PRAGMA synchronous = FULL",  # a commit survives a power failure
+    "PRAGMA secure_delete = ON",  # erased bytes are overwritten
+)
+LOCK_SECONDS = whole_number("CHATMEMORY_LOCK_SECONDS", 20)
+
+
+def _database() -> dict[str, Any]:
+    settings = database("DATABASE_URL", f"sqlite:///{VAR / 'chatmemory.sqlite3'}")
+    if settings["ENGINE"].endswith("sqlite3"):
+        Path(settings["NAME"]).parent.mkdir(parents=True, exist_ok=True)
+        settings["OPTIONS"] = {
+            # SQLite has one writer at a time. A transaction that takes the lock at BEGIN waits for
+            # it; one that takes it later fails at once if another has written meanwhile.
+            "transaction_mode": "IMMEDIATE",
+            "timeout": LOCK_SECONDS,
+            "init_command": "; ".join(PRAGMAS),
+        }
+    else:
+        settings["CONN_MAX_AGE"] = 60
+        settings["CONN_HEALTH_CHECKS"] = True
+        options = settings.setdefault("OPTIONS", {})
+        options["options"] = f"{options.get('options', '')} -c lock_timeout={LOCK_SECONDS}s".strip()
+    return settings
+
+
+DATABASES = {"default": _database()}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+
+# Hosts, secret key and browser security
+
+ALLOWED_HOSTS = env.list("CHATMEMORY_HOSTS", ["localhost", "127.0.0.1", "[::1]"])
+CSRF_TRUSTED_ORIGINS: list[str] = env.list("CHATMEMORY_ORIGINS", [])
+if PRODUCTION:
+    production.check(DEBUG, ALLOWED_HOSTS)
+
+
+def _local_secret() -> str:
+    """Returns this installation's secret key, and makes it on the first start."""
+    file = VAR / "secret_key"
+    if not file.exists():
+        VAR.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "w") as opened:
+            opened.write(get_random_secret_key())
+    return file.read_text()
+
+
+SECRET_KEY = env.str("CHATMEMORY_SECRET_KEY", "") or _local_secret()
+
+SESSION_COOKIE_SAMESITE = "Lax"
+SESSION_COOKIE_HTTPONLY = True
+CSRF_COOKIE_HTTPONLY = True
+CSRF_FAILURE_VIEW = "inspector.views.errors.csrf_failure"
+X_FRAME_OPTIONS = "DENY"
+SECURE_CONTENT_TYPE_NOSNIFF = True
+SECURE_REFERRER_POLICY = "same-origin"
+SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
+CONTENT_SECURITY_POLICY = {
+    "DIRECTIVES": {
+        "default-src": [SELF],
+        "img-src": [SELF, "data:"],
+        "object-src": [NONE],
+        "base-uri": [NONE],
+        "frame-ancestors": [NONE],
+        "form-action": [SELF],
+    },
+}
+if PRODUCTION:
+    globals().update(production.settings())
+
+
+# Signing in
+
+LOGIN_URL = "sign-in"
+LOGIN_REDIRECT_URL = "overview"
+LOGOUT_REDIRECT_URL = "sign-in"
 AUTHENTICATION_BACKENDS = [
     "axes.backends.AxesStandaloneBackend",
     "django.contrib.auth.backends.ModelBackend",
 ]
+# Ten wrong passwords within 15 minutes lock an address out, whichever accounts they were for.
+# A successful sign-in in between does not reset the count.
 AXES_FAILURE_LIMIT = 10
 AXES_COOLOFF_TIME = timedelta(minutes=15)
 AXES_LOCKOUT_PARAMETERS = ["ip_address"]
@@ -107,8 +163,8 @@ AXES_DISABLE_ACCESS_LOG = True
 AXES_ENABLE_ADMIN = False
 AXES_VERBOSE = False
 
-ROOT_URLCONF = "inspector.project.urls"
-ASGI_APPLICATION = "inspector.project.asgi.application"
+
+# Pages and static files
 
 TEMPLATES = [
     {
@@ -125,86 +181,23 @@ TEMPLATES = [
         },
     },
 ]
-
-
-PRAGMAS = (
-    "PRAGMA journal_mode = WAL",
-    "PRAGMA synchronous = FULL",
-    "PRAGMA secure_delete = ON",
-)
-LOCK_SECONDS = environment.seconds(os.environ, "CHATMEMORY_LOCK_SECONDS", 20)
-
-
-def _database() -> dict[str, Any]:
-    file = f"sqlite:///{VAR / 'chatmemory.sqlite3'}"
-    url = environment.database_url(os.environ, "DATABASE_URL", default=file)
-    database: dict[str, Any] = dict(dj_database_url.parse(url))
-    if database["ENGINE"].endswith("sqlite3"):
-        Path(database["NAME"]).parent.mkdir(parents=True, exist_ok=True)
-        # One writer at a time: take the lock at BEGIN, wait for it, and never lose a commit. What
-        # is erased is overwritten.
-        database["OPTIONS"] = {
-            "transaction_mode": "IMMEDIATE",
-            "timeout": LOCK_SECONDS,
-            "init_command": "; ".join(PRAGMAS),
-        }
-    else:
-        database["CONN_MAX_AGE"] = 60
-        database["CONN_HEALTH_CHECKS"] = True
-        options = database.setdefault("OPTIONS", {})
-        options["options"] = f"{options.get('options', '')} -c lock_timeout={LOCK_SECONDS}s".strip()
-    return database
-
-
-DATABASES = {"default": _database()}
-DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
-
 LANGUAGE_CODE = "en"
 TIME_ZONE = "UTC"
 USE_TZ = True
-
 STATIC_URL = "/static/"
 STATIC_ROOT = VAR / "static"
 STATICFILES_DIRS = [ROOT / "static"]
-# Served from the source folders, so that a first start needs no collectstatic; a deployment that
-# has run it serves STATIC_ROOT.
+# Files are served from their source folders unless collectstatic has been run.
 SERVESTATIC_USE_FINDERS = not STATIC_ROOT.exists()
 SERVESTATIC_AUTOREFRESH = DEBUG
 
-LOGIN_URL = "sign-in"
-LOGIN_REDIRECT_URL = "overview"
-LOGOUT_REDIRECT_URL = "sign-in"
-SESSION_COOKIE_SAMESITE = "Lax"
-SESSION_COOKIE_HTTPONLY = True
-CSRF_COOKIE_HTTPONLY = True
-CSRF_FAILURE_VIEW = "inspector.views.errors.csrf_failure"
 
-if PRODUCTION:
-    globals().update(production.settings(os.environ))
-
-X_FRAME_OPTIONS = "DENY"
-SECURE_CONTENT_TYPE_NOSNIFF = True
-SECURE_REFERRER_POLICY = "same-origin"
-SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
-CONTENT_SECURITY_POLICY = {
-    "DIRECTIVES": {
-        "default-src": [SELF],
-        "img-src": [SELF, "data:"],
-        "object-src": [NONE],
-        "base-uri": [NONE],
-        "frame-ancestors": [NONE],
-        "form-action": [SELF],
-    },
-}
+# API
 
 REST_FRAMEWORK = {
-    "DEFAULT_AUTHENTICATION_CLASSES": [
-        "rest_framework.authentication.SessionAuthentication",
-    ],
+    "DEFAULT_AUTHENTICATION_CLASSES": ["rest_framework.authentication.SessionAuthentication"],
     "DEFAULT_THROTTLE_CLASSES": ["chatmemory.api.throttling.PerCaller"],
-    "DEFAULT_THROTTLE_RATES": {
-        "caller": environment.rate(os.environ, "CHATMEMORY_API_RATE", "1000/second")
-    },
+    "DEFAULT_THROTTLE_RATES": {"caller": rate("CHATMEMORY_API_RATE", "1000/second")},
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
     "TEST_REQUEST_DEFAULT_FORMAT": "json",
 }
@@ -218,9 +211,10 @@ SPECTACULAR_SETTINGS = {
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
 }
 
-DATA_UPLOAD_MAX_MEMORY_SIZE = 16 * 1024 * 1024
 
-LOG = environment.choice(os.environ, "CHATMEMORY_LOG", "text", "json")
-LOGGING = logging_settings(LOG, tells_all=PRODUCTION or LOG == "json")
-METRICS_TOKEN = os.environ.get("CHATMEMORY_METRICS_TOKEN", "")
-OTEL = environment.flag(os.environ, "CHATMEMORY_OTEL")
+# Logs, metrics and traces
+
+LOG = choice("CHATMEMORY_LOG", "text", "json")
+LOGGING = logging_settings(LOG, log_changes=PRODUCTION or LOG == "json")
+METRICS_TOKEN = env.str("CHATMEMORY_METRICS_TOKEN", "")
+OTEL = flag("CHATMEMORY_OTEL")

@@ -1,4 +1,4 @@
-"""Gunicorn's worker, see deploy/gunicorn.conf.py; imported by gunicorn alone (extra `serve`)."""
+"""The worker class of deploy/gunicorn.conf.py. It needs the extra `serve`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ GRACE_SECONDS = 25
 
 
 class Worker(UvicornWorker):  # type: ignore[misc]
-    """Requests under way have 25 seconds to end when it stops; live streams end at once."""
+    """When it stops, running requests have 25 seconds to finish; live streams end at once."""
 
     CONFIG_KWARGS = {
         "lifespan": "off",

@@ -1,4 +1,4 @@
-"""Signing in: by password, or by the link that a local start prints."""
+"""Signing in by link, and the theme."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST
 
-from inspector.access import LOOPBACK, use_token
+from inspector.access.local import is_local
+from inspector.access.sign_in_links import use_token
 from inspector.context_processors import THEMES
 
 YEAR = 365 * 24 * 3600
@@ -21,8 +22,8 @@ YEAR = 365 * 24 * 3600
 @never_cache
 @login_not_required
 def sign_in_by_link(request: HttpRequest, token: str) -> HttpResponse:
-    """Signs in whoever started the server on this machine. A link works once, for 15 minutes."""
-    user = use_token(token) if request.META.get("REMOTE_ADDR") in LOOPBACK else None
+    """Signs in the holder of an unused link, if the request comes from this machine."""
+    user = use_token(token) if is_local(request) else None
     if user is None:
         return render(request, "inspector/link_used.html", status=403)
     login(request, user, backend="django.contrib.auth.backends.ModelBackend")
@@ -32,7 +33,7 @@ def sign_in_by_link(request: HttpRequest, token: str) -> HttpResponse:
 @require_POST
 @login_not_required
 def theme(request: HttpRequest) -> HttpResponse:
-    """Keep the chosen theme in a cookie, and go back to where the reader was."""
+    """Stores the chosen theme in a cookie and returns to the page given as `next`."""
     back = request.POST.get("next", "")
     if not url_has_allowed_host_and_scheme(back, {request.get_host()}, request.is_secure()):
         back = reverse("overview")

@@ -1,4 +1,4 @@
-"""Several conversations at once: export, label, or delete after a confirmation."""
+"""Actions on several conversations: export, label, and delete after a confirmation."""
 
 from __future__ import annotations
 
@@ -13,24 +13,23 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_POST
 
-from chatmemory import queries, services
+from chatmemory import InvalidValue, MemoryNotFound, queries, services
 from chatmemory.access.roles import ERASE, READ, WRITE
-from chatmemory.core.exceptions import InvalidValue, MemoryNotFound
 from chatmemory.formats import render_messages
 from inspector.forms import BulkForm, first_problem
 
-NEEDS = {"export": READ, "label": WRITE, "delete": ERASE}
+REQUIRED = {"export": READ, "label": WRITE, "delete": ERASE}
 
 
 @require_POST
 def bulk(request: HttpRequest) -> HttpResponseBase:
-    """What the overview's checkboxes name; nothing chosen goes back to where it was asked."""
+    """Performs an action on the chosen conversations, then returns to the filtered overview."""
     form = BulkForm(request.POST)
     if not form.is_valid():
         return _refused(request, first_problem(form))
-    if not request.user.has_perm(NEEDS[form.cleaned_data["action"]]):
+    if not request.user.has_perm(REQUIRED[form.cleaned_data["action"]]):
         raise PermissionDenied
-    chosen = queries.memories(form.ids)  # another reader may have deleted some meanwhile
+    chosen = queries.memories(form.ids)  # without those deleted meanwhile
     actor = request.user.get_username()
     match form.cleaned_data["action"]:
         case "export":
@@ -61,7 +60,7 @@ def _delete(memory_ids: Sequence[str], actor: str) -> None:
 
 
 def _export(memory_ids: Sequence[str]) -> StreamingHttpResponse:
-    """JSON Lines that `import` reads: one conversation a line, in LangChain4j's shape."""
+    """Sends JSON Lines, one conversation each, in LangChain4j's format, which the import reads."""
     response = StreamingHttpResponse(_lines(memory_ids), content_type="application/jsonl")
     response["Content-Disposition"] = 'attachment; filename="conversations.jsonl"'
     return response
@@ -69,6 +68,6 @@ def _export(memory_ids: Sequence[str]) -> StreamingHttpResponse:
 
 def _lines(memory_ids: Sequence[str]) -> Iterator[str]:
     for memory_id in memory_ids:
-        with suppress(MemoryNotFound):  # deleted while the others were written
+        with suppress(MemoryNotFound):  # deleted while this response is sent
             messages = render_messages(queries.said(memory_id), "langchain4j").value
             yield json.dumps({"id": memory_id, "messages": messages}, ensure_ascii=False) + "\n"

@@ -11,8 +11,8 @@ from django.views.decorators.http import require_POST, require_safe
 
 from chatmemory import queries, services
 from inspector.conversation import ConversationPage
-from inspector.forms import DraftForm
-from inspector.htmx import render_page_or_fragment, searchable
+from inspector.forms import DraftForm, searchable
+from inspector.htmx import render_page_or_fragment
 
 NUMBER_DIGITS = 18
 JUMP = re.compile(rf"#([0-9]{{1,{NUMBER_DIGITS}}})")

@@ -1,4 +1,4 @@
-"""A conversation, or its window at a step, as a file in one of the transcript formats."""
+"""Exporting a conversation, or its window at a step, in one of the transcript formats."""
 
 from __future__ import annotations
 
@@ -10,19 +10,18 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from chatmemory import queries
+from chatmemory import ChatMessage, queries
 from chatmemory.converters import address
-from chatmemory.core.messages import ChatMessage
 from chatmemory.formats import render_messages
 from inspector.forms import ExportForm
 
 
 @require_safe
 def export(request: HttpRequest, memory_id: str) -> HttpResponse:
-    """The choices, and what each would lose; with `?download=1` the file itself."""
+    """Shows the form and what the chosen format would lose; with `?download=1`, sends the file."""
     form = ExportForm({"format": "langchain4j", "what": "history", **request.GET.dict()})
     if not form.is_valid():
-        raise Http404("there is no such export")
+        raise Http404("the format, the part or the step of this export does not exist")
     format, what, at = (form.cleaned_data[name] for name in ("format", "what", "at"))
     read = queries.said if what == "history" else _window
     rendered = render_messages(read(memory_id, at), format)
@@ -48,7 +47,7 @@ def _query(form: ExportForm) -> dict[str, object]:
 
 
 def _file(value: object, memory_id: str, what: str, at: int | None) -> HttpResponse:
-    """An address holds only characters that a header and a file system take."""
+    """Sends a file named after the address, which is safe in headers and in file systems."""
     step = f"-step-{at}" if at is not None else ""
     name = f"{address(memory_id)[:150]}-{what}{step}.json"
     response = HttpResponse(

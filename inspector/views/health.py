@@ -1,4 +1,4 @@
-"""For load balancers: is the process up, and can it reach its database?"""
+"""Health checks for load balancers."""
 
 from __future__ import annotations
 
@@ -14,20 +14,21 @@ from chatmemory.services.database_errors import outage
 @require_safe
 @login_not_required
 def healthz(request: HttpRequest) -> HttpResponse:
+    """Answers 200 while the process runs."""
     return HttpResponse("ok\n", content_type="text/plain")
 
 
 @require_safe
 @login_not_required
 def readyz(request: HttpRequest) -> HttpResponse:
-    """Whether it can be read. One that takes no writes serves its readers, and says so here."""
+    """Answers 200 if the database can be read, and says if it is read-only; else 503."""
     try:
         queries.any_memory()
         is_writable = queries.is_writable()
     except DatabaseError as error:
         found = outage(error)
-        words = f"the database is {found.state}: {found.detail}" if found else str(error)
-        return HttpResponse(f"{words}\n", content_type="text/plain", status=503)
+        reason = f"the database is {found.state}: {found.detail}" if found else str(error)
+        return HttpResponse(f"{reason}\n", content_type="text/plain", status=503)
     return HttpResponse(
         "ready\n" if is_writable else "ready, read-only\n", content_type="text/plain"
     )

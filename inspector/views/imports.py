@@ -1,4 +1,4 @@
-"""Transcript files through the browser: the same import, and the same report, as the command's."""
+"""Importing a transcript file, with the same result and report as manage.py import_transcripts."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_http_methods
 
-from chatmemory.core.exceptions import InvalidValue
+from chatmemory import InvalidValue
 from chatmemory.formats import read_transcripts
 from chatmemory.services.imports import Report, import_all
 from inspector.forms import ImportForm, first_problem
 
-SHOWN = 100
+MAX_LISTED = 100
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def import_file(request: HttpRequest) -> HttpResponse:
-    """The form; after a POST the report, or the form with what is wrong."""
+    """Shows the form; after a POST, the report, or the form with its error."""
     if request.method != "POST":
         return _form(request, ImportForm())
     form = ImportForm(request.POST, request.FILES)
@@ -26,7 +26,7 @@ def import_file(request: HttpRequest) -> HttpResponse:
         report = _import(form, request.user.get_username())
     except InvalidValue as error:
         return _form(request, form, str(error))
-    context = {"report": report, "name": form.cleaned_data["file"].name, "shown": SHOWN}
+    context = {"report": report, "name": form.cleaned_data["file"].name, "shown": MAX_LISTED}
     return render(request, "inspector/imported.html", context)
 
 

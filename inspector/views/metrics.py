@@ -1,4 +1,4 @@
-"""For Prometheus: to this machine, or to whoever has the token."""
+"""Metrics for Prometheus."""
 
 from __future__ import annotations
 
@@ -9,20 +9,19 @@ from django.utils.crypto import constant_time_compare
 from django.views.decorators.http import require_safe
 from prometheus_client import CONTENT_TYPE_LATEST
 
-from inspector.access import LOOPBACK
+from inspector.access.local import is_local
 from inspector.observability.metrics import exposition
-
-_FORWARDED = ("X-Forwarded-For", "Forwarded", "X-Real-IP")
 
 
 @require_safe
 @login_not_required
 def metrics(request: HttpRequest) -> HttpResponse:
-    """401 with a wrong token, or none from elsewhere. What a proxy of this machine passes on comes
-    from elsewhere.
+    """Answers requests with the token, or, if no token is configured, requests from this machine.
+
+    Any other request is answered 401.
     """
     if not _may_read(request):
-        response = HttpResponse("metrics need their token\n", "text/plain", status=401)
+        response = HttpResponse("This page needs the metrics token.\n", "text/plain", status=401)
         response["WWW-Authenticate"] = "Bearer"
         return response
     return HttpResponse(exposition(), content_type=CONTENT_TYPE_LATEST)
@@ -30,8 +29,6 @@ def metrics(request: HttpRequest) -> HttpResponse:
 
 def _may_read(request: HttpRequest) -> bool:
     token = settings.METRICS_TOKEN
-    if token:
-        offered = request.headers.get("Authorization", "")
-        return constant_time_compare(offered, f"Bearer {token}")
-    is_passed_on = any(name in request.headers for name in _FORWARDED)
-    return request.META.get("REMOTE_ADDR") in LOOPBACK and not is_passed_on
+    if not token:
+        return is_local(request)
+    return constant_time_compare(request.headers.get("Authorization", ""), f"Bearer {token}")

@@ -21,7 +21,8 @@ from chatmemory.managers import CLIENT
 from chatmemory.queries import FeedItem, OverviewRow
 from inspector import demo
 from inspector.conversation.glyphs import glyph
-from inspector.htmx import render_page_or_fragment, searchable
+from inspector.forms import searchable
+from inspector.htmx import render_page_or_fragment
 from inspector.sparkline import spark
 
 ORDERINGS = {

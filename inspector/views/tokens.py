@@ -1,4 +1,4 @@
-"""API tokens: made here, shown once, revoked here."""
+"""Making and revoking API tokens."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from inspector.forms import TokenForm, first_problem
 @require_http_methods(["GET", "HEAD", "POST"])
 @never_cache
 def tokens(request: HttpRequest) -> HttpResponse:
-    """Every token, and the form for another; after a POST its secret, this once."""
+    """Lists all tokens, with a form for a new one. After a POST it shows the secret, only once."""
     if request.method != "POST":
         return _page(request, TokenForm(request.user))
     form = TokenForm(request.user, request.POST)
@@ -23,7 +23,7 @@ def tokens(request: HttpRequest) -> HttpResponse:
         return _page(request, form, problem=first_problem(form))
     try:
         with transaction.atomic():
-            secret = api_tokens.create_token(**form.wanted, created_by=request.user.get_username())
+            secret = api_tokens.create_token(**form.options, created_by=request.user.get_username())
     except IntegrityError:
         name = form.cleaned_data["name"]
         return _page(request, form, problem=f"A token named “{name}” exists already.")

@@ -12,7 +12,7 @@ from django.core.signals import request_finished, request_started
 from django.test import Client
 from playwright.sync_api import sync_playwright
 
-from inspector.access import operator_named
+from inspector.access.sign_in_links import get_account
 
 from .chromium import chromium, launch
 
@@ -66,7 +66,7 @@ def at_rest():
 def signed_in() -> str:
     """The key of a new session of the operator's."""
     client = Client()
-    client.force_login(operator_named("operator"))
+    client.force_login(get_account("operator"))
     return client.cookies[COOKIE].value
 
 

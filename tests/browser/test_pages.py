@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from inspector import demo
-from inspector.access import operator_named, sign_in_token
+from inspector.access.sign_in_links import get_account, make_token
 
 PHONE = {"viewport": {"width": 390, "height": 844}}
 FORGOTTEN = "/c/order-7741/?at=43&msg=25"
@@ -21,7 +21,7 @@ def _demo(transactional_db):
 def test_a_link_signs_in(open_page, live_server):
     page = open_page("/")
     page.context.clear_cookies()
-    page.goto(f"{live_server.url}/sign-in/{sign_in_token(operator_named('operator'))}/")
+    page.goto(f"{live_server.url}/sign-in/{make_token(get_account('operator'))}/")
     expect(page.get_by_role("link", name="order-7741").first).to_be_visible()
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from chatmemory.core.codec import decode_json, load_json, message_from_json, message_to_json
 from chatmemory.core.exceptions import InvalidValue
 from chatmemory.formats import FORMATS, parse_messages, read_transcripts, render_messages
-from inspector.forms import read_draft
+from chatmemory.formats.script import read_draft
 
 from .budget import search, settings_of
 

@@ -23,7 +23,7 @@ def three(db) -> list[str]:
     return ids
 
 
-def test_the_table_offers_a_box_for_each(operator_client, three):
+def test_the_table_has_a_checkbox_for_each_conversation(operator_client, three):
     html = operator_client.get("/").content.decode()
     assert html.count('name="id"') == 3
     assert 'value="acme/&lt;b&gt;7"' in html
@@ -37,7 +37,7 @@ def test_chosen_conversations_are_exported_so_that_import_reads_them(operator_cl
     assert reading.transcripts[0].messages == tuple(UserMessage(word) for word in "abc")
 
 
-def test_a_label_joins_those_that_are_there(operator_client, three):
+def test_a_label_is_added_to_the_existing_ones(operator_client, three):
     form = {"action": "label", "id": three[:2], "label_as_text": "team: blue", "next": "?q=o"}
     response = operator_client.post(URL, form)
     assert response["Location"] == "/?q=o"
@@ -57,7 +57,7 @@ def test_nothing_is_deleted_before_it_is_confirmed(operator_client, three):
     assert [row.memory.id for row in queries.overview().rows] == ["two"]
 
 
-def test_one_that_is_gone_already_does_not_stop_the_rest(operator_client, three):
+def test_a_conversation_deleted_meanwhile_does_not_stop_the_rest(operator_client, three):
     form = {"action": "delete", "confirmed": "1", "id": ["one", "gone", "nul\0"]}
     assert operator_client.post(URL, form).status_code == 302
     assert queries.overview().total == 2
@@ -72,7 +72,7 @@ def test_one_that_is_gone_already_does_not_stop_the_rest(operator_client, three)
         ({"action": "burn", "id": "one"}, "valid choice"),
     ],
 )
-def test_what_cannot_be_done_is_said(operator_client, three, form, words):
+def test_an_impossible_action_is_explained(operator_client, three, form, words):
     response = operator_client.post(URL, form)
     assert response.status_code == 422
     assert words in response.content.decode()
@@ -87,7 +87,7 @@ def test_one_label_too_many_is_refused_for_all(operator_client, three):
     assert "team" not in queries.memory("one").labels
 
 
-def test_it_leads_nowhere_else(operator_client, three):
+def test_it_redirects_to_no_other_site(operator_client, three):
     form = {"action": "label", "id": "one", "label_as_text": "a:b", "next": "//evil.example"}
     assert operator_client.post(URL, form)["Location"] == "/"
 

@@ -35,7 +35,7 @@ def test_the_support_bot_forgets_the_order_number_before_it_asks_again():
     assert "order number, please" in queries.message("order-7741", 44).text
 
 
-def test_the_demo_is_as_its_replay():
+def test_the_demo_matches_its_replay():
     call_command("load_demo")
     for memory_id in ("order-7741", "classroom", "lisbon-guide"):
         assert verify(memory_id) is None

@@ -58,7 +58,7 @@ def test_file_names_are_harmless(operator_client, awkward):
 
 
 @pytest.mark.parametrize("query", ["?format=xml", "?what=all", "?at=99", "?at=-1", "?at=x"])
-def test_exports_that_are_none_are_not_found(operator_client, query):
+def test_an_impossible_export_is_not_found(operator_client, query):
     assert operator_client.get(URL + query).status_code == 404
 
 

@@ -1,4 +1,4 @@
-"""Every page, by walking the routes: a new one that is not in the table fails."""
+"""Security headers on every route; a new route has to be added to the table."""
 
 from __future__ import annotations
 

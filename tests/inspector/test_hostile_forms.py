@@ -1,4 +1,4 @@
-"""Forms filled in by somebody who means no good: a 4xx page, or the text kept as text."""
+"""Hostile form input is answered with a 4xx page or kept as text."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_no_name_in_a_file_breaks_the_report(operator_client, name):
 @pytest.mark.parametrize(
     "name", ["../../etc/passwd", r"..\..\boot.ini", "/etc/passwd", "a\r\nX: y.json", "\u202e"]
 )
-def test_the_name_of_a_file_is_only_a_name(operator_client, name):
+def test_a_file_name_is_never_a_path(operator_client, name):
     chat = [{"role": "user", "content": "x"}]
     response = _import(operator_client, json.dumps(chat).encode(), name)
     assert response.status_code in (200, 422)
@@ -92,7 +92,7 @@ def test_the_name_of_a_file_is_only_a_name(operator_client, name):
 
 
 @pytest.mark.parametrize("next", LEADS_AWAY)
-def test_no_form_leads_to_another_site(client, operator_client, django_user_model, next):
+def test_no_form_redirects_to_another_site(client, operator_client, django_user_model, next):
     user = django_user_model.objects.create_user("reader", password="a long password")
     signed_in = client.post(
         "/sign-in/", {"username": user.username, "password": "a long password", "next": next}

@@ -5,9 +5,10 @@ import json
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 
-from chatmemory import queries
+from chatmemory import policy_kinds, queries
 from chatmemory.core.policies import TokenWindow
-from inspector import forms
+from chatmemory.formats import FORMATS
+from inspector.forms import transfer
 
 pytestmark = pytest.mark.django_db
 
@@ -29,7 +30,7 @@ def test_it_imports_and_reports_like_the_command(operator_client):
     assert queries.step("chats-1", 1).row.actor == "operator"
 
 
-def test_what_was_lost_is_said(operator_client):
+def test_the_report_lists_what_was_lost(operator_client):
     chat = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "ho", "name": "x"}]
     page = post(operator_client, json.dumps(chat)).content.decode()
     assert "1 conversation imported" in page
@@ -71,16 +72,22 @@ def test_a_file_is_needed(operator_client):
 
 
 def test_a_large_file_is_sent_to_the_command(operator_client, monkeypatch):
-    monkeypatch.setattr(forms, "IMPORT_BYTES", 10)
+    monkeypatch.setattr(transfer, "IMPORT_BYTES", 10)
     response = post(operator_client, json.dumps(CHAT[:1]))
     assert response.status_code == 422
     assert "import_transcripts" in response.content.decode()
 
 
-def test_names_lead_nowhere(operator_client):
+def test_a_file_name_is_no_path(operator_client):
     post(operator_client, json.dumps(CHAT[:1]), name="../../etc/passwd.json")
     assert queries.memory("passwd-1").said_count == 1
 
 
-def test_the_form_is_there(operator_client):
+def test_the_page_shows_the_form(operator_client):
     assert b'type="file"' in operator_client.get("/import/").content
+
+
+def test_the_form_offers_every_kind_of_policy_and_every_format():
+    fields = transfer.ImportForm().fields
+    assert list(dict(fields["kind"].choices)) == list(policy_kinds())
+    assert list(dict(fields["format"].choices)) == ["auto", *FORMATS]

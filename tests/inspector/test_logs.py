@@ -1,4 +1,4 @@
-"""Lines that a machine can read, that belong to a request, and that quote nobody."""
+"""Log lines carry the id of their request and never quote a message."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import logging
 import pytest
 from django.dispatch import Signal
 
-from inspector.observability.logs import JsonFormatter, TextFormatter, request_id
+from inspector.observability.logs import JsonFormatter, TextFormatter
+from inspector.observability.requests import request_id
 
 SECRET = "my card is 4111-1111-QUOKKA"
 
@@ -26,7 +27,7 @@ def formatted(formatter: logging.Formatter, **extra) -> str:
     return formatter.format(record)
 
 
-def test_a_json_line_tells_an_error_by_type_and_place_and_not_by_its_words():
+def test_a_json_line_has_an_errors_type_and_places_and_not_its_text():
     token = request_id.set("abc")
     try:
         line = json.loads(formatted(JsonFormatter(), memory_id="m", steps=3, odd=object()))
@@ -47,7 +48,7 @@ def test_a_json_line_tells_an_error_by_type_and_place_and_not_by_its_words():
     assert "QUOKKA" not in str(errors)
 
 
-def test_a_line_for_people_quotes_nobody_either():
+def test_a_text_line_has_no_text_of_an_error_either():
     text = formatted(TextFormatter())
     assert "WARNING tests: it failed" in text
     assert "builtins.ValueError" in text
@@ -58,7 +59,7 @@ FORMATTERS = pytest.mark.parametrize("formatter", [JsonFormatter(), TextFormatte
 
 
 @FORMATTERS
-def test_an_error_within_a_line_is_told_by_its_type(formatter):
+def test_an_error_among_the_arguments_is_replaced_by_its_type(formatter):
     def failing(**kwargs):
         raise ValueError(SECRET)
 
@@ -79,7 +80,7 @@ def test_an_error_within_a_line_is_told_by_its_type(formatter):
 
 
 @FORMATTERS
-def test_named_arguments_and_bare_errors_have_their_line(formatter):
+def test_named_arguments_and_bare_errors_are_formatted(formatter):
     args = {"count": 1, "all": 2}
     named = logging.makeLogRecord({"msg": "%(count)d of %(all)d", "args": args})
     assert "1 of 2" in formatter.format(named)
@@ -89,7 +90,7 @@ def test_named_arguments_and_bare_errors_have_their_line(formatter):
 
 
 @FORMATTERS
-def test_one_line_is_one_line(formatter):
+def test_only_the_first_line_of_a_message_is_logged(formatter):
     words = f"Task exception was never retrieved\nfuture: <Task exception=KeyError({SECRET!r})>"
     line = formatter.format(logging.makeLogRecord({"msg": words, "levelname": "ERROR"}))
     assert "never retrieved" in line

@@ -1,4 +1,4 @@
-"""What Prometheus reads, and who may read it."""
+"""The metrics page and its permissions."""
 
 from __future__ import annotations
 
@@ -58,14 +58,14 @@ def test_requests_are_timed_by_route_and_never_by_id(operator_client):
     assert not any("some-id" in name for name in map(str, after))
 
 
-def test_only_this_machine_reads_them_without_a_token():
+def test_without_a_token_only_this_machine_may_read():
     assert Client().get("/metrics").status_code == 200
     assert Client(REMOTE_ADDR="192.0.2.7").get("/metrics").status_code == 401
     for name in ("X-Forwarded-For", "Forwarded", "X-Real-IP"):  # a proxy of this machine
         assert Client().get("/metrics", headers={name: "127.0.0.1"}).status_code == 401
 
 
-def test_with_a_token_everybody_needs_it(settings):
+def test_a_configured_token_is_required_of_every_request(settings):
     settings.METRICS_TOKEN = "hunter2"
     assert Client().get("/metrics").status_code == 401
     wrong = {"Authorization": "Bearer hunter3"}

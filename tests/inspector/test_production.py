@@ -1,4 +1,4 @@
-"""A site that others can reach: it starts safe or not at all, and guessing is slow."""
+"""Production settings: an unsafe configuration does not start, and sign-ins are rate-limited."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def manage(*arguments: str, **environment: str) -> subprocess.CompletedProcess[s
     )
 
 
-def test_djangos_own_check_finds_nothing(tmp_path):
+def test_djangos_deployment_check_reports_no_issues(tmp_path):
     found = manage(
         "check", "--deploy", "--fail-level", "WARNING", **SAFE, CHATMEMORY_VAR=str(tmp_path)
     )
@@ -54,21 +54,44 @@ def test_djangos_own_check_finds_nothing(tmp_path):
         ({"CHATMEMORY_HOSTS": ""}, "CHATMEMORY_HOSTS must name the hosts"),
         ({"CHATMEMORY_HOSTS": "a.example,*"}, "without *"),
         ({"CHATMEMORY_HOSTS": "*.example"}, "without *"),
-        ({"CHATMEMORY_PRODUCTION": "true"}, "CHATMEMORY_PRODUCTION is 1 or 0"),
-        ({"CHATMEMORY_DEBUG": "yes"}, "CHATMEMORY_DEBUG is 1 or 0"),
-        ({"CHATMEMORY_PROXY": "on"}, "CHATMEMORY_PROXY is 1 or 0"),
-        ({"CHATMEMORY_HSTS_SECONDS": "a year"}, "CHATMEMORY_HSTS_SECONDS is a number"),
-        ({"CHATMEMORY_LOCK_SECONDS": "-1"}, "CHATMEMORY_LOCK_SECONDS is a number"),
-        ({"DATABASE_URL": "mysql://x/y"}, "DATABASE_URL must begin with sqlite"),
-        ({"DATABASE_URL": "var/db.sqlite3"}, "DATABASE_URL must begin with sqlite"),
-        ({"CHATMEMORY_API_RATE": "many"}, "CHATMEMORY_API_RATE is a rate such as 100/second"),
-        ({"CHATMEMORY_API_RATE": "0/second"}, "CHATMEMORY_API_RATE is a rate"),
     ],
 )
-def test_it_does_not_start_unsafe(tmp_path, change, words):
+def test_an_unsafe_configuration_does_not_start(tmp_path, change, words):
     found = manage("check", **(SAFE | change), CHATMEMORY_VAR=str(tmp_path))
     assert found.returncode != 0
     assert words in found.stderr
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "why"),
+    [
+        ("CHATMEMORY_PRODUCTION", "true", "must be 0 or 1"),
+        ("CHATMEMORY_PRODUCTION", "", "must be 0 or 1"),
+        ("CHATMEMORY_DEBUG", "yes", "must be 0 or 1"),
+        ("CHATMEMORY_PROXY", "on", "must be 0 or 1"),
+        ("CHATMEMORY_HSTS_SECONDS", "a year", "Not a valid integer"),
+        ("CHATMEMORY_LOCK_SECONDS", "-1", "Must be greater than or equal to 0"),
+        ("CHATMEMORY_LOG", "xml", "Must be one of: text, json"),
+        ("CHATMEMORY_API_RATE", "many", "must be a rate such as 100/second"),
+        ("CHATMEMORY_API_RATE", "0/second", "must be a rate"),
+        ("DATABASE_URL", "mysql://x/y", "must begin with sqlite"),
+        ("DATABASE_URL", "var/db.sqlite3", "must begin with sqlite"),
+        ("DATABASE_URL", "", "must begin with sqlite"),
+    ],
+)
+def test_a_value_that_cannot_be_used_is_named(tmp_path, variable, value, why):
+    found = manage("check", **(SAFE | {variable: value}), CHATMEMORY_VAR=str(tmp_path))
+    assert found.returncode != 0
+    assert f'"{variable}" invalid' in found.stderr
+    assert why in found.stderr
+
+
+@pytest.mark.parametrize("url", ["mysql://ada:QUOKKA@x/y", "postgresql://ada:QUOKKA/7@x/y"])
+def test_a_password_is_not_repeated(tmp_path, url):
+    found = manage("check", **SAFE, DATABASE_URL=url, CHATMEMORY_VAR=str(tmp_path))
+    assert found.returncode != 0
+    assert '"DATABASE_URL" invalid' in found.stderr
+    assert "QUOKKA" not in found.stderr
 
 
 @pytest.fixture
@@ -80,7 +103,7 @@ def sign_in(password: str, username: str = "ada", **options):
     return Client(**options).post("/sign-in/", {"username": username, "password": password})
 
 
-def test_guessing_a_password_is_slow(account, settings):
+def test_ten_wrong_passwords_lock_an_address_out(account, settings):
     assert sign_in("correct horse").status_code == 302
     for _ in range(settings.AXES_FAILURE_LIMIT - 1):
         assert sign_in("wrong").status_code == 200
@@ -93,7 +116,7 @@ def test_guessing_a_password_is_slow(account, settings):
     assert elsewhere.status_code == 302
 
 
-def test_trying_one_password_on_many_accounts_is_as_slow(account, settings):
+def test_wrong_passwords_for_many_accounts_count_together(account, settings):
     for n in range(settings.AXES_FAILURE_LIMIT - 1):
         assert sign_in("wrong", username=f"user-{n}").status_code == 200
     assert sign_in("correct horse").status_code == 302  # which forgives nothing
@@ -101,7 +124,7 @@ def test_trying_one_password_on_many_accounts_is_as_slow(account, settings):
     assert sign_in("correct horse").status_code == 429
 
 
-def test_a_runaway_client_is_slowed_down_and_others_are_not(api, operator_client, monkeypatch):
+def test_a_client_over_its_rate_is_refused_and_others_are_not(api, operator_client, monkeypatch):
     monkeypatch.setitem(api_settings.DEFAULT_THROTTLE_RATES, "caller", "3/minute")
     assert [api.get("/api/v1/memories/").status_code for _ in range(4)] == [200, 200, 200, 429]
     answer = api.get("/api/v1/memories/")

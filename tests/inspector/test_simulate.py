@@ -4,18 +4,12 @@ import pytest
 from django.test import Client
 
 from chatmemory import (
-    AiMessage,
-    SystemMessage,
-    ToolExecutionRequest,
-    ToolExecutionResultMessage,
     UserMessage,
     queries,
     services,
 )
-from chatmemory.core.exceptions import InvalidValue
 from chatmemory.core.policies import MessageWindow
 from chatmemory.services import protocol
-from inspector.forms import read_draft
 
 URL = "/c/order-7741/simulate/"
 ADD = "/c/order-7741/add/"
@@ -215,26 +209,3 @@ def test_htmx_gets_the_live_page_after_an_add(operator_client, full):
     )
     assert response["HX-Push-Url"] == "/c/order-7741/"
     assert response.content.strip().startswith(b'<main id="main"')
-
-
-def test_scripts_are_read_line_by_line():
-    script = (
-        'system: Be brief.\nuser: first\n  second\ncall: find({"id": 7})\nresult: found\nAI: ok'
-    )
-    assert read_draft("script", script) == [
-        SystemMessage("Be brief."),
-        UserMessage("first\n  second"),
-        AiMessage(None, (ToolExecutionRequest(None, "find", '{"id": 7}'),)),
-        ToolExecutionResultMessage(None, "find", "found"),
-        AiMessage("ok"),
-    ]
-
-
-def test_scripts_may_be_transcripts():
-    assert read_draft("script", '[{"role":"user","content":"hi"}]') == [UserMessage("hi")]
-
-
-@pytest.mark.parametrize("bad", ["hello", "{", "[]"])
-def test_scripts_that_are_none_are_refused(bad):
-    with pytest.raises(InvalidValue):
-        read_draft("script", bad)

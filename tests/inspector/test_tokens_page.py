@@ -38,7 +38,7 @@ def test_the_page_is_not_kept_by_the_browser(operator_client, secret):
     assert "no-store" in operator_client.post("/tokens/", FORM | {"name": "b"})["Cache-Control"]
 
 
-def test_a_revoked_token_lets_nobody_in_and_says_so(operator_client, secret):
+def test_a_revoked_token_is_refused_with_the_reason(operator_client, secret):
     assert operator_client.get("/tokens/1/revoke/").status_code == 405
     key = ApiToken.objects.get().pk
     operator_client.post(f"/tokens/{key}/revoke/")
@@ -48,7 +48,7 @@ def test_a_revoked_token_lets_nobody_in_and_says_so(operator_client, secret):
     assert "revoked" in operator_client.get("/tokens/").content.decode()
 
 
-def test_an_expired_token_lets_nobody_in_and_says_so(secret):
+def test_an_expired_token_is_refused_with_the_reason(secret):
     ApiToken.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
     answer = bearer(secret).get("/api/v1/memories/")
     assert answer.status_code == 401
@@ -64,7 +64,7 @@ def test_an_expired_token_lets_nobody_in_and_says_so(secret):
         ({"name": "b", "days": "0"}, "greater than or equal to 1"),
     ],
 )
-def test_what_cannot_be_made_is_said(operator_client, secret, change, words):
+def test_an_impossible_token_is_explained(operator_client, secret, change, words):
     response = operator_client.post("/tokens/", FORM | change)
     assert response.status_code == 422
     assert words in response.content.decode()
@@ -78,7 +78,7 @@ def test_hostile_names_show_as_text(operator_client):
     assert "<img>" not in html
 
 
-def test_nobody_gives_a_role_above_their_own(client, django_user_model):
+def test_the_roles_on_offer_end_at_the_users_own(client, django_user_model):
     helper = django_user_model.objects.create_user("helper")
     for name in ("view_memory", "change_memory", "add_apitoken"):
         helper.user_permissions.add(Permission.objects.get(codename=name))
@@ -89,7 +89,7 @@ def test_nobody_gives_a_role_above_their_own(client, django_user_model):
     assert client.post("/tokens/", FORM | {"role": "operator"}).status_code == 200
 
 
-def test_who_made_and_revoked_a_token_is_logged(
+def test_making_and_revoking_a_token_is_logged(
     operator_client, caplog, django_capture_on_commit_callbacks
 ):
     with (

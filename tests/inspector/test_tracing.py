@@ -1,4 +1,4 @@
-"""Spans: what a request was and what it changed, in numbers."""
+"""Traces: a span for each request, with an event for each change."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
 
-from chatmemory import services
-from chatmemory.core.policies import MessageWindow
+from chatmemory import MessageWindow, services
 from inspector.observability import tracing
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -49,12 +48,19 @@ def test_a_request_is_a_span_of_its_callers_trace(spans, api):
     assert "QUOKKA" not in span.to_json()
 
 
-def test_only_our_own_failures_are_errors(spans):
+def test_a_404_is_no_error(spans):
     Client().get("/c/nobody/")
     assert [span.status.status_code for span in spans()] == [StatusCode.UNSET]
 
 
-def test_without_it_nothing_is_traced(api):
+def test_an_error_that_escapes_is_not_quoted(spans):
+    with pytest.raises(ValueError, match="QUOKKA"), tracing.request_span("GET", {}):
+        raise ValueError(SECRET)
+    (span,) = spans()
+    assert "QUOKKA" not in span.to_json()
+
+
+def test_without_set_up_nothing_is_traced(api):
     assert api.get("/api/v1/memories/").status_code == 200
     with tracing.request_span("GET", {}) as span:
         span.end("GET", "overview", 200)

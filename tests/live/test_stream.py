@@ -32,7 +32,7 @@ def following(served, memory_id: str, session=None, **headers: str) -> Iterator[
         yield (int(line.removeprefix("id: ")) for line in lines if line.startswith("id: "))
 
 
-def test_an_add_is_told(served):
+def test_a_reader_is_sent_each_step(served):
     served.create("told")
     with following(served, "told") as steps:
         served.say("told", "hello")
@@ -41,14 +41,14 @@ def test_an_add_is_told(served):
         assert next(steps) == 2
 
 
-def test_who_comes_late_hears_where_it_stands(served):
+def test_a_late_reader_is_sent_the_newest_step(served):
     served.create("late")
     served.say("late", "one", "two")
     with following(served, "late") as steps:
         assert next(steps) == 2
 
 
-def test_who_comes_back_hears_only_what_is_new(served):
+def test_a_reader_who_reconnects_is_sent_only_newer_steps(served):
     served.create("back")
     served.say("back", "one", "two")
     with following(served, "back", **{"Last-Event-ID": "2"}) as steps:
@@ -56,14 +56,14 @@ def test_who_comes_back_hears_only_what_is_new(served):
         assert next(steps) == 3
 
 
-def test_two_readers_hear_the_same(served):
+def test_two_readers_are_sent_the_same_step(served):
     served.create("both")
     with following(served, "both") as one, following(served, "both") as other:
         served.say("both", "hello")
         assert (next(one), next(other)) == (1, 1)
 
 
-def test_a_conversation_hears_nothing_of_others(served):
+def test_other_conversations_send_nothing_to_a_reader(served):
     served.create("mine")
     served.create("theirs")
     with following(served, "mine") as steps:
@@ -72,7 +72,7 @@ def test_a_conversation_hears_nothing_of_others(served):
         assert next(steps) == 1
 
 
-def test_what_another_process_writes_is_told(served):
+def test_a_step_made_by_another_process_is_sent(served):
     served.create("elsewhere")
     with following(served, "elsewhere") as steps:
         served.manage(
@@ -108,7 +108,7 @@ def test_an_unknown_conversation_is_not_found(served, path, status):
     assert served.session().get(served.url + path, timeout=SECONDS).status_code == status
 
 
-def test_signed_out_readers_hear_nothing(served):
+def test_signed_out_readers_are_refused(served):
     served.create("secret")
     url = f"{served.url}/c/secret/live/"
     assert requests.get(url, timeout=SECONDS).status_code == 401
@@ -130,14 +130,14 @@ def with_token(served, role: str, beginning: str = "") -> requests.Session:
 
 
 @pytest.mark.parametrize("role", Role.values)
-def test_a_token_of_any_role_hears(served, role):
+def test_a_token_of_any_role_may_read(served, role):
     served.create(role)
     served.say(role, "hello")
     with following(served, role, with_token(served, role)) as steps:
         assert next(steps) == 1
 
 
-def test_a_token_for_some_ids_hears_of_no_others(served):
+def test_a_token_with_a_prefix_reads_no_other_conversations(served):
     acme = with_token(served, Role.OPERATOR, "acme/")
     for memory_id in ("acme/1", "other"):
         served.create(memory_id)
@@ -153,7 +153,7 @@ def test_a_token_for_some_ids_hears_of_no_others(served):
     }
 
 
-def test_a_forged_token_hears_nothing_even_from_a_signed_in_browser(served):
+def test_a_forged_token_is_refused_even_with_a_valid_session(served):
     session = served.session()
     session.headers["Authorization"] = "Bearer cm_forged"
     assert session.get(f"{served.url}/live/", timeout=SECONDS).status_code == 401
@@ -180,7 +180,7 @@ def test_a_stop_ends_streams_properly(served):
     served.start()
 
 
-def heard_until(scope, after_first) -> list[bytes]:
+def sent_until(scope, after_first) -> list[bytes]:
     """What a stream whose access is asked before each word tells, if this happens meanwhile."""
     watcher, sent = Watcher(), []
 
@@ -192,7 +192,9 @@ def heard_until(scope, after_first) -> list[bytes]:
     async def listen():
         watcher.tell(1)
         gone = asyncio.create_task(asyncio.Event().wait())
-        await asyncio.wait_for(stream.tell(scope, ALL_CONVERSATIONS, watcher, send, gone), SECONDS)
+        await asyncio.wait_for(
+            stream.send_steps(scope, ALL_CONVERSATIONS, watcher, send, gone), SECONDS
+        )
         gone.cancel()
 
     async_to_sync(listen)()
@@ -200,17 +202,17 @@ def heard_until(scope, after_first) -> list[bytes]:
 
 
 @pytest.mark.django_db(transaction=True)  # the stream may take a new connection
-def test_who_signs_out_meanwhile_hears_no_more(operator_client, monkeypatch):
-    monkeypatch.setattr(stream, "ACCESS_SECONDS", 0)
+def test_signing_out_ends_an_open_stream(operator_client, monkeypatch):
+    monkeypatch.setattr(stream, "AUTHORIZATION_SECONDS", 0)
     session = operator_client.cookies["sessionid"].value
     scope = {"headers": [(b"cookie", b"sessionid=" + session.encode())], "query_string": b""}
-    assert heard_until(scope, operator_client.logout) == [b"event: step\nid: 1\ndata: 1\n\n"]
+    assert sent_until(scope, operator_client.logout) == [b"event: step\nid: 1\ndata: 1\n\n"]
 
 
 @pytest.mark.django_db(transaction=True)
-def test_whose_token_is_revoked_meanwhile_hears_no_more(monkeypatch):
-    monkeypatch.setattr(stream, "ACCESS_SECONDS", 0)
+def test_revoking_a_token_ends_an_open_stream(monkeypatch):
+    monkeypatch.setattr(stream, "AUTHORIZATION_SECONDS", 0)
     secret = create_token("shop")
     scope = {"headers": [(b"authorization", f"Bearer {secret}".encode())], "query_string": b""}
     revoke = partial(revoke_token, tokens()[0].pk)
-    assert heard_until(scope, revoke) == [b"event: step\nid: 1\ndata: 1\n\n"]
+    assert sent_until(scope, revoke) == [b"event: step\nid: 1\ndata: 1\n\n"]

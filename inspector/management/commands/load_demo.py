@@ -9,13 +9,15 @@ from inspector import demo
 
 
 class Command(BaseCommand):
-    help = "Store the demo conversations in a database that is empty; --force adds them to any."
+    help = "Store the example conversations if the database has no conversations yet."
 
     def add_arguments(self, parser: Any) -> None:
-        parser.add_argument("--force", action="store_true")
+        parser.add_argument(
+            "--force", action="store_true", help="Store them beside other conversations, too."
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         if not options["force"] and queries.any_memory():
             return
         for memory_id in demo.load():
-            self.stdout.write(f"Demo conversation: {memory_id}")
+            self.stdout.write(f"Stored the example conversation {memory_id}")

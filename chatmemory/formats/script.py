@@ -1,0 +1,101 @@
+"""Scripts: messages as people type them, a line such as `user: hello` for each.
+
+The roles are user, ai, system, call and result, in any case. A line without a role continues the
+message before it. `call: find({"id": 7})` is a tool call. A result names the tool of the oldest
+call since the last user message that has no result yet. A text that starts with a bracket is read
+as JSON in one of the transcript formats instead.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterator
+
+from chatmemory.core.exceptions import InvalidValue
+from chatmemory.core.messages import (
+    AiMessage,
+    ChatMessage,
+    SystemMessage,
+    ToolExecutionRequest,
+    ToolExecutionResultMessage,
+    UserMessage,
+)
+from chatmemory.core.printable import printable
+from chatmemory.formats.registry import read_transcripts
+
+_ROLE_LINE = re.compile(r"\s*(user|ai|system|call|result)\s*:\s?(.*)", re.IGNORECASE)
+_CALL = re.compile(r"\s*([\w.-]+)\s*\((.*)\)\s*", re.DOTALL)
+
+
+def read_draft(role: str, text: str) -> list[ChatMessage]:
+    """Reads one message of this role, or a whole script where the role is "script".
+
+    Raises InvalidValue for text that holds no such messages.
+    """
+    return read_script(text) if role == "script" else [_message(role, text)]
+
+
+def read_script(text: str) -> list[ChatMessage]:
+    """Reads the messages of a script, in order. Raises InvalidValue."""
+    if text.lstrip()[:1] in ("[", "{"):
+        return _messages_of_json(text)
+    return _with_tool_names([_message(role, said) for role, said in _turns(text)])
+
+
+def _messages_of_json(text: str) -> list[ChatMessage]:
+    reading = read_transcripts(text)
+    for refused in reading.refused:
+        raise InvalidValue(printable(f"{refused.where}: {refused.why}"))
+    return [message for transcript in reading.transcripts for message in transcript.messages]
+
+
+def _turns(text: str) -> Iterator[tuple[str, str]]:
+    """Splits a script into (role, text) pairs."""
+    role = ""
+    lines: list[str] = []
+    for line in text.splitlines():
+        found = _ROLE_LINE.fullmatch(line)
+        if found:
+            if role:
+                yield role, "\n".join(lines)
+            role, lines = found[1].lower(), [found[2]]
+        elif role:
+            lines.append(line)
+        elif line.strip():
+            raise InvalidValue("a script begins with user:, ai:, system:, call: or result:")
+    if role:
+        yield role, "\n".join(lines).rstrip("\n")
+
+
+def _message(role: str, text: str) -> ChatMessage:
+    match role:
+        case "system":
+            return SystemMessage(text)
+        case "ai":
+            return AiMessage(text)
+        case "result":
+            return ToolExecutionResultMessage(None, None, text)
+        case "call":
+            found = _CALL.fullmatch(text)
+            name, arguments = (found[1], found[2]) if found else (text.strip(), None)
+            return AiMessage(None, (ToolExecutionRequest(None, name, arguments),))
+    return UserMessage(text)
+
+
+def _with_tool_names(messages: list[ChatMessage]) -> list[ChatMessage]:
+    """Gives each result the tool name of its call; a surplus result repeats the last name."""
+    open_calls: deque[str | None] = deque()
+    name: str | None = None
+    named: list[ChatMessage] = []
+    for message in messages:
+        match message:
+            case AiMessage(tool_execution_requests=requests):
+                open_calls.extend(request.name for request in requests if request)
+            case ToolExecutionResultMessage():
+                name = open_calls.popleft() if open_calls else name
+                message = ToolExecutionResultMessage(None, name, message.contents)
+            case UserMessage():  # the calls before it stay without a result
+                open_calls.clear()
+        named.append(message)
+    return named

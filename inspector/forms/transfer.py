@@ -1,0 +1,64 @@
+"""The forms for exporting a conversation and for importing transcript files."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+
+from chatmemory import Policy, policy_from_text, policy_kinds
+from chatmemory.formats import FORMATS
+from inspector.forms.fields import STEP_MAX, select
+
+IMPORT_BYTES = 16 * 2**20
+
+
+def _formats() -> list[tuple[str, str]]:
+    return [(name, name) for name in FORMATS]
+
+
+def _import_formats() -> list[tuple[str, str]]:
+    return [("auto", "Detect"), *_formats()]
+
+
+def _policy_kinds() -> list[tuple[str, str]]:
+    return [(name, kind.unit) for name, kind in policy_kinds().items()]
+
+
+class ExportForm(forms.Form):
+    """The part of a conversation to export, its format, and a step (empty: the newest)."""
+
+    format = forms.ChoiceField(choices=_formats, widget=select())
+    what = forms.ChoiceField(
+        choices=[("history", "Everything said"), ("window", "The window")], widget=select()
+    )
+    at = forms.IntegerField(required=False, min_value=0, max_value=STEP_MAX)
+
+
+class ImportForm(forms.Form):
+    """A transcript file, and the policy of the conversations that are made from it."""
+
+    file = forms.FileField()
+    format = forms.ChoiceField(choices=_import_formats, widget=select())
+    kind = forms.ChoiceField(choices=_policy_kinds, widget=select(**{"aria-label": "Unit"}))
+    limit = forms.IntegerField(min_value=1, max_value=STEP_MAX, initial=20)
+    begin = forms.CharField(required=False, max_length=100, strip=True)
+
+    def clean_file(self) -> Any:
+        file = self.cleaned_data["file"]
+        if file.size is None or file.size > IMPORT_BYTES:
+            raise forms.ValidationError(
+                f"The file is larger than {IMPORT_BYTES // 2**20} MB. "
+                "Import it with manage.py import_transcripts."
+            )
+        return file
+
+    @property
+    def policy(self) -> Policy:
+        return policy_from_text(f"{self.cleaned_data['kind']}:{self.cleaned_data['limit']}")
+
+    @property
+    def id_prefix(self) -> str:
+        """The start of the new ids; by default the file's name and a dash, as in the command."""
+        name: str = self.cleaned_data["file"].name or "import"
+        return self.cleaned_data["begin"] or f"{name.partition('.')[0]}-"

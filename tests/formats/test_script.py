@@ -1,0 +1,92 @@
+"""Scripts: lines as people type them, or transcripts as they paste them."""
+
+from __future__ import annotations
+
+import pytest
+
+from chatmemory import (
+    AiMessage,
+    InvalidValue,
+    SystemMessage,
+    ToolExecutionRequest,
+    ToolExecutionResultMessage,
+    UserMessage,
+)
+from chatmemory.formats.script import read_draft, read_script
+
+
+def call(name: str, arguments: str | None = None) -> AiMessage:
+    return AiMessage(None, (ToolExecutionRequest(None, name, arguments),))
+
+
+def result(name: str | None, text: str) -> ToolExecutionResultMessage:
+    return ToolExecutionResultMessage(None, name, text)
+
+
+def test_each_line_is_a_message():
+    script = (
+        'system: Be brief.\nuser: first\n  second\ncall: find({"id": 7})\nresult: found\nAI: ok'
+    )
+    assert read_script(script) == [
+        SystemMessage("Be brief."),
+        UserMessage("first\n  second"),
+        call("find", '{"id": 7}'),
+        result("find", "found"),
+        AiMessage("ok"),
+    ]
+
+
+def test_results_answer_their_calls_in_order():
+    script = "call: find(1)\ncall: weigh(2)\nresult: a\nresult: b\nresult: c"
+    assert read_script(script)[2:] == [
+        result("find", "a"),
+        result("weigh", "b"),
+        result("weigh", "c"),
+    ]
+
+
+def test_a_call_before_a_user_message_has_no_later_result():
+    assert read_script("call: find(1)\nuser: no\ncall: weigh(2)\nresult: b")[3:] == [
+        result("weigh", "b")
+    ]
+
+
+def test_a_result_without_a_call_names_no_tool():
+    assert read_script("result: found") == [result(None, "found")]
+
+
+def test_a_call_may_have_no_arguments_and_a_body_of_several_lines():
+    assert read_script("call: now") == [call("now")]
+    assert read_script("call: find(\n1\n)") == [call("find", "\n1\n")]
+
+
+def test_blank_lines_before_the_first_role_and_after_the_last_message_are_left_out():
+    assert read_script("\n \nuser: hi\n\n") == [UserMessage("hi")]
+
+
+def test_a_line_may_hold_a_colon_of_its_own():
+    assert read_script("user: note: buy milk") == [UserMessage("note: buy milk")]
+
+
+def test_a_script_may_be_a_transcript():
+    assert read_script('[{"role":"user","content":"hi"}]') == [UserMessage("hi")]
+
+
+@pytest.mark.parametrize("bad", ["hello", "{", "[]", '[{"role":"user","content":1}]'])
+def test_other_text_is_refused(bad):
+    with pytest.raises(InvalidValue):
+        read_script(bad)
+
+
+@pytest.mark.parametrize(
+    ("role", "message"),
+    [
+        ("user", UserMessage("user: hi")),
+        ("ai", AiMessage("user: hi")),
+        ("system", SystemMessage("user: hi")),
+        ("result", result(None, "user: hi")),
+        ("script", UserMessage("hi")),
+    ],
+)
+def test_only_the_role_script_splits_a_draft(role, message):
+    assert read_draft(role, "user: hi") == [message]
