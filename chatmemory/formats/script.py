@@ -22,7 +22,7 @@ from chatmemory.core.messages import (
     UserMessage,
 )
 from chatmemory.core.printable import printable
-from chatmemory.formats.registry import read_transcripts
+from chatmemory.formats.files import read_transcripts
 
 _ROLE_LINE = re.compile(r"\s*(user|ai|system|call|result)\s*:\s?(.*)", re.IGNORECASE)
 _CALL = re.compile(r"\s*([\w.-]+)\s*\((.*)\)\s*", re.DOTALL)
