@@ -69,7 +69,7 @@ def assert_refused(answer, state: str) -> None:
     assert answer.status_code == 503
     assert answer["Content-Type"] == "application/problem+json"
     assert answer["Retry-After"] == "2"
-    assert answer.data["title"] == f"The database is {state}"
+    assert answer.data["title"] == f"Database {state}"
 
 
 def test_a_full_disk(api):
@@ -91,7 +91,7 @@ def test_a_database_that_only_reads(api, operator_client):
         page = operator_client.post("/c/m/add/", {"role": "user", "text": "hello"})
         assert page.status_code == 503
         assert page["Retry-After"] == "2"
-        assert "The database is read-only" in page.content.decode()
+        assert "Database read-only" in page.content.decode()
         assert Client().get("/readyz").content == b"ready, read-only\n"
     assert Client().get("/readyz").content == b"ready\n"
     assert api.post(URL, LONG).status_code == 201
@@ -139,7 +139,7 @@ def test_a_writer_waits_and_then_is_told_to_come_back(served, monkeypatch):
         answer = served.api.post(url, json=body)
         assert answer.status_code == 503
         assert answer.headers["Retry-After"] == "2"
-        assert answer.json()["title"] == "The database is busy"
+        assert answer.json()["title"] == "Database busy"
         assert served.api.get(url).status_code == 200
     assert served.api.post(url, json=body).status_code == 201
 
@@ -200,8 +200,8 @@ def test_a_database_that_is_stopped_and_comes_back(tmp_path):
             ]
             assert [answer.status_code for answer in answers] == [503] * 5
             assert [answer.headers.get("Retry-After") for answer in answers] == ["2"] * 5
-            assert answers[0].json()["title"] == "The database is down"
-            assert "The database is down" in answers[2].text
+            assert answers[0].json()["title"] == "Database down"
+            assert "Database down" in answers[2].text
             assert requests.get(f"{served.url}/healthz").status_code == 200
             cluster.start()
             assert requests.get(f"{served.url}/readyz").text == "ready\n"

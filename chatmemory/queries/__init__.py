@@ -9,6 +9,7 @@ from chatmemory.queries.conversations import (
     memories,
     memory,
 )
+from chatmemory.queries.cursors import CursorPage
 from chatmemory.queries.history import (
     history,
     mentions,
@@ -17,11 +18,14 @@ from chatmemory.queries.history import (
     said,
 )
 from chatmemory.queries.overview import (
+    ORDERINGS,
     FeedItem,
+    MemoryFilter,
     Overview,
     OverviewRow,
     OverviewStats,
     feed,
+    memory_page,
     newest_eviction,
     overview,
     overview_stats,
@@ -61,9 +65,12 @@ from chatmemory.queries.windows import (
 )
 
 __all__ = [
+    "ORDERINGS",
     "TAPE_SAMPLES",
+    "CursorPage",
     "Departure",
     "FeedItem",
+    "MemoryFilter",
     "MemoryRow",
     "MessageRow",
     "Overview",
@@ -87,6 +94,7 @@ __all__ = [
     "is_writable",
     "memories",
     "memory",
+    "memory_page",
     "memory_row",
     "mentions",
     "message",

@@ -127,21 +127,17 @@ def _context(request: HttpRequest) -> dict[str, Any]:
     midnight = timezone.now().replace(hour=0, minute=0, second=0, microsecond=0)
     policy = asked["policy"] if asked["policy"] in (*KINDS, CLIENT) else ""
     sort = asked["sort"] if asked["sort"] in ORDERINGS else "activity"
-    find = {
-        "search": asked["q"],
-        "policy": policy,
-        "active_since": midnight if asked["active"] else None,
-        "flagged": bool(asked["flagged"]),
-        "ordering": sort,
-    }
+    which = queries.MemoryFilter(
+        search=asked["q"],
+        policy=policy,
+        active_since=midnight if asked["active"] else None,
+        flagged=bool(asked["flagged"]),
+    )
+    cursor = request.GET.get("older") or request.GET.get("newer") or ""
     try:
-        found = queries.overview(
-            **find,  # type: ignore[arg-type]
-            older_than=request.GET.get("older", ""),
-            newer_than=request.GET.get("newer", ""),
-        )
+        found = queries.overview(which, ordering=f"-{sort}", cursor=cursor)
     except InvalidValue:
-        found = queries.overview(**find)  # type: ignore[arg-type]
+        found = queries.overview(which, ordering=f"-{sort}")
     given = {name: value for name, value in asked.items() if value}
     return {
         "rows": [Row(row) for row in found.rows],

@@ -16,13 +16,13 @@ def add(api, *words: str, **more):
     return api.post(f"{URL}messages/", {"messages": [user(word) for word in words], **more})
 
 
-def test_it_adds_and_answers_each_transition(api, memory_id):
+def test_it_adds_and_answers_each_change(api, memory_id):
     response = add(api, "a", "b", "c", "d")
     assert response.status_code == 201
     assert response.data["version"] == 4
-    last = response.data["transitions"][-1]
+    last = response.data["changes"][-1]
     assert last["seq"] == 4
-    assert last["left"] == [
+    assert last["evicted"] == [
         {"seq": 1, "type": "USER", "tokens": 5, "reason": "CAPACITY", "because_seq": None}
     ]
     assert last["after"] == {"count": 3, "tokens": 15}
@@ -31,7 +31,7 @@ def test_it_adds_and_answers_each_transition(api, memory_id):
 def test_it_says_what_was_ignored(api, memory_id):
     system = {"type": "SYSTEM", "text": "Be brief."}
     response = api.post(f"{URL}messages/", {"messages": [system, system]})
-    assert [each["ignored"] for each in response.data["transitions"]] == [False, True]
+    assert [each["ignored"] for each in response.data["changes"]] == [False, True]
 
 
 def test_it_reads_openai_messages(api, memory_id):
@@ -152,10 +152,10 @@ def test_it_writes_openai_messages_and_says_what_is_lost(api, memory_id):
 def test_it_sets_and_clears(api, memory_id):
     add(api, "a")
     response = api.put(f"{URL}messages/", {"messages": [user(word) for word in "wxyz"]})
-    assert response.data["transitions"][0]["after"]["count"] == 3
+    assert response.data["changes"][0]["after"]["count"] == 3
     response = api.delete(f"{URL}messages/")
-    assert [left["reason"] for left in response.data["transitions"][0]["left"]] == ["CLEARED"] * 3
-    assert api.delete(f"{URL}messages/").data["transitions"][0]["ignored"]
+    assert [left["reason"] for left in response.data["changes"][0]["evicted"]] == ["CLEARED"] * 3
+    assert api.delete(f"{URL}messages/").data["changes"][0]["ignored"]
     assert queries.memory(memory_id).said_count == 5
 
 
@@ -164,7 +164,7 @@ def test_a_message_tells_its_life(api, memory_id):
     gone = api.get(f"{URL}messages/1/").data
     assert gone["in_memory"] is False
     assert gone["stays"] == [{"entered_step": 1, "left_step": 4, "reason": "CAPACITY", "tokens": 5}]
-    assert gone["why"]["words"] == (
+    assert gone["why"]["summary"] == (
         "There was no room. When #4 arrived, memory needed 4 of 3 messages, "
         "and #1 was the oldest message that could leave."
     )
@@ -194,7 +194,7 @@ def test_the_ledger_lists_and_explains(api, memory_id):
     assert [step["n"] for step in page["steps"]] == [1, 2, 3]
     assert [step["n"] for step in api.get(page["later"]).data["steps"]] == [4]
     step = api.get(f"{URL}steps/4/").data
-    assert step["words"] == "User message #4 arrived. 1 message left: #1 was the oldest."
+    assert step["summary"] == "User message #4 arrived. 1 message left: #1 was the oldest."
     assert step["arrived"] == [4]
     assert step["actor"] == "token:tests"
     assert api.get(f"{URL}steps/5/").status_code == 404
@@ -204,7 +204,7 @@ def test_a_simulation_changes_nothing(api, memory_id):
     add(api, "a", "b", "c")
     body = {"messages": [user("d")], "policy": {"kind": "message_window", "max_messages": 2}}
     answer = api.post(f"{URL}simulate/", body).data
-    assert [left["seq"] for left in answer["transitions"][0]["left"]] == [1, 2]
+    assert [left["seq"] for left in answer["changes"][0]["evicted"]] == [1, 2]
     assert answer["window"] == {"count": 2, "tokens": 10}
     assert queries.memory(memory_id).last_step == 3
     assert queries.memory(memory_id).policy == MessageWindow(3)

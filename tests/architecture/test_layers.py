@@ -31,6 +31,7 @@ LAYERS = [
 ]
 INSPECTOR_MAY = (
     "chatmemory.access",
+    "chatmemory.api.problems",
     "chatmemory.converters",
     "chatmemory.core",
     "chatmemory.explain",

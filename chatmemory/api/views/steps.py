@@ -1,0 +1,46 @@
+"""The ledger: every change of a conversation."""
+
+from __future__ import annotations
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.utils.urls import replace_query_param
+
+from chatmemory import explain, queries
+from chatmemory.api import requests
+from chatmemory.api.operations import reads
+from chatmemory.api.responses import (
+    StepDetailSerializer,
+    StepsSerializer,
+    response,
+)
+from chatmemory.api.views.base import Resource
+
+
+class MemorySteps(Resource):
+    @reads(StepsSerializer, query=requests.StepsQuery)
+    def get(self, request: Request, memory_id: str) -> Response:
+        """List the steps in order; `later` is the next page."""
+        asked = requests.read(requests.StepsQuery, request.query_params)
+        size = asked["size"]
+        rows = queries.steps(memory_id, after=asked.get("after", 0), size=size + 1)
+        later = None
+        if len(rows) > size:
+            here = request.build_absolute_uri()
+            later = replace_query_param(here, "after", rows[size - 1].n)
+        return response(StepsSerializer, {"steps": rows[:size], "later": later})
+
+
+class MemoryStep(Resource):
+    @reads(StepDetailSerializer, name="step")
+    def get(self, request: Request, memory_id: str, n: int) -> Response:
+        """Show one step: what arrived, what was evicted and why, and the arithmetic."""
+        found = queries.step(memory_id, n)
+        answer = {
+            **vars(found.step),
+            "summary": explain.caption(found).summary,
+            "arrived": [row.seq for row in found.arrivals],
+            "evicted": found.departures,
+            "receipt": explain.receipt(found),
+        }
+        return response(StepDetailSerializer, answer)
