@@ -91,7 +91,7 @@ def test_a_database_that_only_reads(api, operator_client):
         page = operator_client.post("/c/m/add/", {"role": "user", "text": "hello"})
         assert page.status_code == 503
         assert page["Retry-After"] == "2"
-        assert "Database read-only" in page.content.decode()
+        assert "The database is read-only" in page.content.decode()
         assert Client().get("/readyz").content == b"ready, read-only\n"
     assert Client().get("/readyz").content == b"ready\n"
     assert api.post(URL, LONG).status_code == 201
@@ -201,7 +201,7 @@ def test_a_database_that_is_stopped_and_comes_back(tmp_path):
             assert [answer.status_code for answer in answers] == [503] * 5
             assert [answer.headers.get("Retry-After") for answer in answers] == ["2"] * 5
             assert answers[0].json()["title"] == "Database down"
-            assert "Database down" in answers[2].text
+            assert "The database is down" in answers[2].text
             assert requests.get(f"{served.url}/healthz").status_code == 200
             cluster.start()
             assert requests.get(f"{served.url}/readyz").text == "ready\n"

@@ -189,7 +189,6 @@ class MemoryListQuery(serializers.Serializer[Any]):
     policy = NameField(
         lambda: [*policy_kinds(), CLIENT],
         required=False,
-        allow_blank=True,
         help_text=f"A policy kind, or `{CLIENT}` for conversations whose client decides.",
     )
     label = _text(  # type: ignore[assignment]
@@ -197,8 +196,8 @@ class MemoryListQuery(serializers.Serializer[Any]):
     )
     active_since = _moment("The earliest last activity; UTC where no offset is given.")
     active_before = _moment("The end of the last activity, exclusive.")
-    ordering = serializers.ChoiceField(
-        [sign + name for name in ORDERINGS for sign in ("", "-")],
+    ordering = NameField(
+        lambda: [sign + name for name in ORDERINGS for sign in ("", "-")],
         default="-activity",
         help_text="The sort order, descending with a minus.",
     )

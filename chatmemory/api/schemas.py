@@ -55,7 +55,9 @@ def _kind_schema(kind: type[Policy]) -> dict[str, Any]:
         name: {"type": _TYPES[type], "default": defaults[name]} if type in _TYPES else {}
         for name, type in caller_options(kind).items()
     }
-    members = {"kind": {"type": "string", "enum": [kind.kind]}, kind.limit_name: _LIMIT, **options}
+    # In allOf, or drf-spectacular would make a component of each, named by a hash.
+    name = {"allOf": [{"type": "string", "enum": [kind.kind]}]}
+    members = {"kind": name, kind.limit_name: _LIMIT, **options}
     return _object([*members][:2], **members) | {"description": kind.label}
 
 

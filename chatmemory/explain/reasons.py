@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from chatmemory.core.eviction import Reason
 from chatmemory.core.messages import MessageType
-from chatmemory.core.policies import Policy
+from chatmemory.core.policies import Policy, can_decide
 from chatmemory.core.window import Totals
 from chatmemory.queries import Departure, MessageRow, StepRow, StepView, WindowPlace, WindowView
 
@@ -101,7 +101,7 @@ def seqs(numbers: Sequence[int]) -> str:
 def receipt(view: StepView) -> tuple[ReceiptLine, ...]:
     """The arithmetic of a step, line by line; empty where no policy decided it."""
     policy = view.step.policy
-    if policy is None or view.step.kind not in ("add", "set"):
+    if not can_decide(policy) or view.step.kind not in ("add", "set"):
         return ()
     return tuple(_Receipt(view, policy).lines())
 
@@ -221,7 +221,7 @@ def _cause(view: StepView, departure: Departure) -> tuple[str, str]:
 
 def _no_room(view: StepView, arrived: int | None) -> str:
     policy, step = view.step.policy, view.step
-    if policy is None or arrived is None:
+    if not can_decide(policy) or arrived is None:
         return f"It left the head of the list at step {step.n}."
     needed = Totals(
         step.before.count + len(view.arrivals),

@@ -200,7 +200,7 @@ class Ledger:
         left = Counter(stay.reason for stay in self._stays if stay.left_step is not None)
         left.update({reason: len(numbers) for (_, reason), numbers in self._ended.items()})
         memory, policy = self.memory, self.memory.policy
-        load = policy.load(memory.window_count, memory.window_tokens) if policy else None
+        load = load_of(policy, Totals(memory.window_count, memory.window_tokens))
         return Recorded(
             memory_id=memory.pk,
             actor=self._actor,

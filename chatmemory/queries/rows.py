@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 
 from chatmemory.core.eviction import Reason
 from chatmemory.core.messages import ChatMessage, MessageType
-from chatmemory.core.policies import Policy
+from chatmemory.core.policies import Policy, load_of
 from chatmemory.core.window import Totals
 from chatmemory.ledger.stored_window import read_message
 from chatmemory.managers import LATELY_STEPS
@@ -19,7 +19,7 @@ from chatmemory.models import Memory, Message, Stay, Step
 
 @dataclass(frozen=True)
 class MemoryRow:
-    """A conversation now. `load` is what its limit bounds; None where the client decides."""
+    """A conversation now. `load` is what its limit bounds; None where no policy can say."""
 
     id: str
     policy: Policy | None
@@ -36,7 +36,7 @@ class MemoryRow:
 
     @property
     def load(self) -> int | None:
-        return self.policy.load(*self.window) if self.policy else None
+        return load_of(self.policy, self.window)
 
     @property
     def version(self) -> int:
@@ -166,7 +166,7 @@ class WindowView(Generic[Place]):
 
     @property
     def load(self) -> int | None:
-        return self.policy.load(*self.totals) if self.policy else None
+        return load_of(self.policy, self.totals)
 
     @property
     def messages(self: WindowView[WindowRow]) -> list[ChatMessage]:

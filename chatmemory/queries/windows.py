@@ -9,7 +9,7 @@ from django.db.models.functions import Left
 
 from chatmemory.core.estimators import family_named, remember_tokens
 from chatmemory.core.messages import ChatMessage, MessageType
-from chatmemory.core.policies import Policy
+from chatmemory.core.policies import Policy, can_decide
 from chatmemory.core.transitions import over_limit
 from chatmemory.core.window import Entry, Totals, Window
 from chatmemory.ledger.stored_window import nothing_yet, open_stays, read_message, stays_at
@@ -71,7 +71,7 @@ def _view(
         step = stored_step(memory_id, at)
         policy, stays = step.policy, stays_at(step)
     places = read(stays)
-    hidden = _over_limit(places, policy) if policy else set()
+    hidden = _over_limit(places, policy) if can_decide(policy) else set()
     return WindowView(
         memory_id,
         at,
