@@ -1,4 +1,4 @@
-"""All conversations: pages of them, headline numbers, and what left memory lately."""
+"""All conversations: pages of them, headline numbers, and the latest evictions."""
 
 from __future__ import annotations
 
