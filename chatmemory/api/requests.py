@@ -80,7 +80,7 @@ class PageSizeField(serializers.IntegerField):
         return min(super().to_internal_value(data), PAGE_MAX)
 
 
-@extend_schema_field(schemas.MESSAGES_IN)
+@extend_schema_field(schemas.FORMATTED_MESSAGES)
 class MessagesField(serializers.Field):  # type: ignore[type-arg]
     """Decoded JSON, parsed by `MessagesRequest.validate` once the format is known."""
 

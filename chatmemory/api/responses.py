@@ -40,7 +40,7 @@ class MessageField(serializers.Field):  # type: ignore[type-arg]
         return message_to_dict(value) or {}
 
 
-@extend_schema_field(schemas.MESSAGES_IN)
+@extend_schema_field(schemas.FORMATTED_MESSAGES)
 class RenderedField(serializers.Field):  # type: ignore[type-arg]
     """Messages that are rendered already, in the format that was asked for."""
 

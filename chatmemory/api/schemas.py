@@ -141,19 +141,9 @@ MESSAGE: dict[str, Any] = {
     "example": {"contents": [{"text": "Hello", "type": "TEXT"}], "type": "USER"},
 }
 MESSAGES: dict[str, Any] = {"type": "array", "items": MESSAGE}
-MESSAGES_IN: dict[str, Any] = {
-    "description": "Messages in the format that `format` names, by default that of LangChain4j.",
+FORMATTED_MESSAGES: dict[str, Any] = {
+    "description": "Messages in the format that the request names, by default LangChain4j's.",
     "type": "array",
-    "items": {
-        "anyOf": [
-            MESSAGE,
-            {"type": "object", "required": ["role"], "properties": {"role": _TEXT}},
-            {
-                "type": "object",
-                "required": ["from", "value"],
-                "properties": {"from": _TEXT, "value": _TEXT},
-            },
-        ]
-    },
+    "items": {"anyOf": [MESSAGE, {"type": "object", "description": "In another format."}]},
     "example": [MESSAGE["example"]],
 }

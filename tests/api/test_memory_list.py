@@ -7,8 +7,10 @@ import json
 from itertools import chain
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
-from chatmemory import UserMessage, services
+from chatmemory import UserMessage, queries, services
 from chatmemory.core.policies import MessageWindow, TokenWindow
 
 URL = "/api/v1/memories/"
@@ -97,6 +99,18 @@ def test_a_page_is_not_moved_by_what_comes_before_it(api, three):
     services.create("aardvark", MessageWindow(3))
     services.delete("beta")
     assert ids(api.get(first["next"])) == ["gamma"]
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="reads SQLite's query plan")
+@pytest.mark.parametrize("ordering", ["-activity", "-created"])
+def test_a_later_page_is_a_range_of_an_index(three, ordering):
+    first = queries.memory_page(ordering=ordering, size=1)
+    with CaptureQueriesContext(connection) as captured:
+        queries.memory_page(ordering=ordering, size=1, cursor=first.next)
+    with connection.cursor() as cursor:
+        cursor.execute("EXPLAIN QUERY PLAN " + captured[0]["sql"])
+        (step,) = cursor.fetchall()
+    assert step[3].startswith("SEARCH chatmemory_memory USING INDEX memory_by_")
 
 
 def test_links_keep_the_filters(api, three):

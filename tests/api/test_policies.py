@@ -153,3 +153,9 @@ def test_the_problem_of_a_stale_version_shows_an_unavailable_policy(api, gone):
     assert response.status_code == 412
     assert response.data["current"]["policy"]["kind"] == "letters"
     assert response.data["current"]["load"] is None
+
+
+def test_the_overview_lists_an_unavailable_policy(operator_client, gone):
+    page = operator_client.get("/?sort=fill")
+    assert page.status_code == 200
+    assert "letters (unknown)" in page.content.decode()
