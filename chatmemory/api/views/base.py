@@ -9,6 +9,7 @@ from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.reverse import reverse
+from rest_framework.utils.urls import remove_query_param, replace_query_param
 from rest_framework.views import APIView
 
 from chatmemory.api.authentication import BearerTokenAuthentication
@@ -39,3 +40,15 @@ class Resource(Guarded):
 def url_of(request: Request, name: str, memory_id: str) -> str:
     """The absolute URL of a route of one conversation."""
     return reverse(f"api:{name}", kwargs={"memory_id": memory_id}, request=request)
+
+
+def with_query(request: Request, **parameters: object) -> str:
+    """The absolute URL of this request with other query parameters; None removes one."""
+    url = request.build_absolute_uri()
+    for name, value in parameters.items():
+        url = (
+            remove_query_param(url, name)
+            if value is None
+            else replace_query_param(url, name, value)
+        )
+    return str(url)

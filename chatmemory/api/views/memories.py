@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.utils.urls import replace_query_param
 
 from chatmemory import queries, services
 from chatmemory.access.roles import ERASE
@@ -13,7 +12,7 @@ from chatmemory.api.errors import InvalidField
 from chatmemory.api.operations import IDEMPOTENCY_KEY, changes, reads
 from chatmemory.api.permissions import check_prefix, prefix_of
 from chatmemory.api.responses import MemoryPageSerializer, MemorySerializer, response
-from chatmemory.api.views.base import Resource, url_of
+from chatmemory.api.views.base import Resource, url_of, with_query
 from chatmemory.core.exceptions import InvalidValue
 
 
@@ -30,8 +29,8 @@ class Memories(Resource):
         except InvalidValue as error:
             raise InvalidField("cursor", str(error)) from error
         answer = {
-            "next": _page_url(request, page.next),
-            "previous": _page_url(request, page.previous),
+            "next": with_query(request, cursor=page.next) if page.next else None,
+            "previous": with_query(request, cursor=page.previous) if page.previous else None,
             "results": page.rows,
         }
         return response(MemoryPageSerializer, answer)
@@ -76,10 +75,3 @@ class MemoryDetail(Resource):
         """Delete the conversation and its whole history. This cannot be undone."""
         services.delete(memory_id, **requests.changed_by(request))
         return Response(status=204)
-
-
-def _page_url(request: Request, cursor: str | None) -> str | None:
-    """This list with another cursor."""
-    if cursor is None:
-        return None
-    return str(replace_query_param(request.build_absolute_uri(), "cursor", cursor))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.utils.urls import replace_query_param
 
 from chatmemory import explain, queries
 from chatmemory.api import requests
@@ -14,7 +13,7 @@ from chatmemory.api.responses import (
     StepsSerializer,
     response,
 )
-from chatmemory.api.views.base import Resource
+from chatmemory.api.views.base import Resource, with_query
 
 
 class MemorySteps(Resource):
@@ -24,10 +23,7 @@ class MemorySteps(Resource):
         asked = requests.read(requests.StepsQuery, request.query_params)
         size = asked["size"]
         rows = queries.steps(memory_id, after=asked.get("after", 0), size=size + 1)
-        later = None
-        if len(rows) > size:
-            here = request.build_absolute_uri()
-            later = replace_query_param(here, "after", rows[size - 1].n)
+        later = with_query(request, after=rows[size - 1].n) if len(rows) > size else None
         return response(StepsSerializer, {"steps": rows[:size], "later": later})
 
 
