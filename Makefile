@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_ROOT_USER_ACTION := ignore
 
-.PHONY: run install test fuzz load crash check format screenshots lock clean
+.PHONY: run install test test-postgresql conformance fuzz load crash check format screenshots lock clean
 
 run: install
 	@$(BIN)/python manage.py migrate --verbosity 0
@@ -16,8 +16,22 @@ run: install
 
 install: $(VENV)/installed
 
+# One process for each CPU. A process that has no tests left takes some from another: each has a
+# server that all of its tests share, so a module need not stay in one process (loadfile).
+PYTEST := $(BIN)/pytest -n auto --dist worksteal
+
 test: $(VENV)/installed-dev
-	$(BIN)/pytest -n auto --dist worksteal $(ARGS)
+	$(PYTEST) $(ARGS)
+
+# DATABASE_URL=postgresql://… make test-postgresql runs the tests that ask the database, but not those
+# of tests/browser, tests/fuzz and tests/load: CI runs them on SQLite alone.
+test-postgresql: $(VENV)/installed-dev
+	@case "$$DATABASE_URL" in postgres*) ;; *) echo "DATABASE_URL must name a PostgreSQL"; exit 1;; esac
+	$(PYTEST) -m database --ignore tests/browser --ignore tests/fuzz --ignore tests/load $(ARGS)
+
+# Every sequence through every way into every store, where `make test` replays a sample of one way.
+conformance: $(VENV)/installed-dev
+	CONFORMANCE=all $(PYTEST) tests/conformance $(ARGS)
 
 # Each search of tests/fuzz goes on for MINUTES; `make test` runs a few fixed examples of each.
 fuzz: MINUTES ?= 10
@@ -25,7 +39,8 @@ fuzz: $(VENV)/installed-dev
 	FUZZ_SECONDS=$$(($(MINUTES) * 60)) $(BIN)/pytest tests/fuzz -s $(ARGS)
 
 load: $(VENV)/installed-dev
-	LOAD_ADDS=500 LOAD_CONVERSATIONS=50 $(BIN)/pytest tests/load/test_concurrency.py -v $(ARGS)
+	LOAD_WRITERS=8 LOAD_ADDS=500 LOAD_CONVERSATIONS=50 LOAD_RELOADS=10 \
+	  $(BIN)/pytest tests/load/test_concurrency.py tests/load/test_reload.py -v $(ARGS)
 
 crash: $(VENV)/installed-dev
 	CRASH_SERVER=50 CRASH_DATABASE=10 $(BIN)/pytest tests/load/test_crash.py -v $(ARGS)

@@ -62,7 +62,7 @@ class Soak:
         return session
 
     def add(self, number: int, rate: float | None = None) -> None:
-        """Without a rate as fast as it goes; with one at its own times, whatever the answers."""
+        """Without a rate as fast as it goes; with one at its own times, whatever the panel."""
         session, due, n = self.session(), time.monotonic(), 0
         while not self.over.is_set():
             n += 1

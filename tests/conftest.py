@@ -6,15 +6,30 @@ from pathlib import Path
 import pytest
 from django.core.cache import cache
 from django.test import Client
+from django.test.utils import override_settings
 from rest_framework.test import APIClient
 
 from chatmemory.access.tokens import create_token
 from chatmemory.core.policies import MessageWindow
 from chatmemory.services import create
 
-from .serving import serving
+from .serving import migrated, serving
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _quick_settings():
+    """Passwords are hashed fast, and a new test client does not list all static files.
+
+    Server processes have the settings of the site. They and the live server do serve static files.
+    """
+    with override_settings(
+        PASSWORD_HASHERS=["django.contrib.auth.hashers.MD5PasswordHasher"],
+        SERVESTATIC_USE_FINDERS=False,
+        SERVESTATIC_USE_STATIC_ROOT=False,
+    ):
+        yield
 
 
 @pytest.fixture(autouse=True)
@@ -35,11 +50,34 @@ def data_file():
     return find
 
 
-@pytest.fixture(scope="module")
-def served(tmp_path_factory):
-    """A real server process with a database of its own."""
-    with serving(tmp_path_factory.mktemp("served")) as server:
+@pytest.fixture
+def served(request):
+    """A real server process, shared; a test with the mark `own_server` gets one of its own."""
+    is_alone = request.node.get_closest_marker("own_server") is not None
+    return request.getfixturevalue("own_server" if is_alone else "shared_server")
+
+
+@pytest.fixture(scope="session")
+def shared_server(template, tmp_path_factory):
+    """One for all who talk about conversations of their own and leave it running."""
+    with serving(tmp_path_factory.mktemp("shared"), template) as server:
+        server.session()  # while the link that it printed is good
         yield server
+
+
+@pytest.fixture
+def own_server(request, template, tmp_path_factory):
+    """One for this test alone, with the environment that the mark names."""
+    mark = request.node.get_closest_marker("own_server")
+    with serving(tmp_path_factory.mktemp("own"), template, **mark.kwargs) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def template(tmp_path_factory):
+    """A migrated database, made once in each process that runs tests."""
+    with migrated(tmp_path_factory.mktemp("template")) as made:
+        yield made
 
 
 @pytest.fixture
@@ -67,6 +105,14 @@ def memory_id(db) -> str:
     """An empty conversation under a window of three messages."""
     create("order-7741", MessageWindow(3))
     return "order-7741"
+
+
+def pytest_collection_modifyitems(items) -> None:
+    """Marks the tests that ask the database: the others need not run on each kind of database."""
+    for item in items:
+        fixtures = {"db", "transactional_db", "served", "template"} & set(item.fixturenames)
+        if fixtures or item.get_closest_marker("django_db"):
+            item.add_marker("database")
 
 
 def pytest_terminal_summary(terminalreporter) -> None:

@@ -4,44 +4,56 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 from uuid import uuid4
 
 import psycopg
 import requests
+from requests.cookies import RequestsCookieJar
 
 ROOT = Path(__file__).parents[1]
 
 
-class Served:
-    """A server, its address, and a client of its API."""
+@dataclass(frozen=True)
+class Template:
+    """A migrated database, and the secret of an admin's token in it."""
 
-    def __init__(self, database_url: str, folder: Path) -> None:
-        self.environment = os.environ | {
-            "DATABASE_URL": database_url,
-            "CHATMEMORY_VAR": str(folder),
-        }
+    url: str
+    token: str
+
+
+class Served:
+    """A server, its address, and a client of its API; `token` is the secret of an admin's token."""
+
+    def __init__(self, database_url: str, folder: Path, token: str) -> None:
+        self.environment = _environment(database_url, folder)
         self.port = _free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.process: subprocess.Popen[str] | None = None
         self.log: IO[str] | None = None
-        self.manage("migrate", "--verbosity", "0")
+        self.cookies = RequestsCookieJar()
+        self.token = token
         self.api = requests.Session()
-        self.token = self.manage("create_token", "tests", "--role", "admin").strip()
-        self.api.headers["Authorization"] = f"Bearer {self.token}"
+        self.api.headers["Authorization"] = f"Bearer {token}"
+
+    def __enter__(self) -> Served:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+        self.api.close()
 
     def manage(self, *arguments: str) -> str:
-        command = [sys.executable, str(ROOT / "manage.py"), *arguments]
-        return subprocess.run(
-            command, env=self.environment, check=True, capture_output=True, text=True
-        ).stdout
+        return _manage(self.environment, *arguments)
 
     def start(self, *prefix: str) -> None:
         """Returns once the server said that it can be reached; `prefix` goes before its command."""
@@ -53,6 +65,7 @@ class Served:
         assert self.process.stdout
         for line in self.process.stdout:
             if "Memory inspector" in line:
+                self.announced_link = re.search(r"http\S+", line)[0]
                 return
         raise AssertionError("the server did not start")
 
@@ -83,9 +96,12 @@ class Served:
         return re.search(r"http\S+", self.manage("sign_in_link", "--port", str(self.port)))[0]
 
     def session(self) -> requests.Session:
-        """A signed-in browser's cookies."""
+        """The cookies of a browser that signed in once, by the link that the server printed."""
         session = requests.Session()
-        session.get(self.sign_in_link()).raise_for_status()
+        if not self.cookies:
+            session.get(self.announced_link).raise_for_status()
+            self.cookies = session.cookies.copy()
+        session.cookies.update(self.cookies)
         return session
 
     def create(self, memory_id: str, limit: int = 3) -> None:
@@ -114,18 +130,35 @@ class Served:
 
 
 @contextmanager
-def serving(folder: Path) -> Iterator[Served]:
-    """On SQLite in `folder`, or on a new database of the PostgreSQL that DATABASE_URL names."""
+def migrated(folder: Path) -> Iterator[Template]:
+    """A new database that servers get copies of."""
+    with database(folder) as url:
+        yield prepare(url, folder)
+
+
+def prepare(database_url: str, folder: Path) -> Template:
+    """Migrates the database and makes a token."""
+    environment = _environment(database_url, folder)
+    _manage(environment, "migrate", "--verbosity", "0")
+    token = _manage(environment, "create_token", "tests", "--role", "admin").strip()
+    return Template(database_url, token)
+
+
+@contextmanager
+def database(folder: Path, copy_of: str | None = None) -> Iterator[str]:
+    """The URL of a new database: SQLite in `folder`, or in the PostgreSQL of DATABASE_URL."""
     given = os.environ.get("DATABASE_URL", "")
     if not given.startswith("postgres"):
-        with served_by(f"sqlite:///{folder}/served.sqlite3", folder) as served:
-            yield served
+        file = folder / "served.sqlite3"
+        if copy_of:
+            shutil.copy(copy_of.removeprefix("sqlite:///"), file)
+        yield f"sqlite:///{file}"
         return
     name = f"served_{uuid4().hex[:12]}"
-    _run(given, f"CREATE DATABASE {name}")
+    origin = copy_of.rpartition("/")[2] if copy_of else "template1"
+    _run(given, f"CREATE DATABASE {name} TEMPLATE {origin}")
     try:
-        with served_by(f"{given.rpartition('/')[0]}/{name}", folder) as served:
-            yield served
+        yield f"{given.rpartition('/')[0]}/{name}"
     finally:
         _run(given, f"DROP DATABASE {name} WITH (FORCE)")
 
@@ -136,15 +169,35 @@ def _run(url: str, statement: str) -> None:
 
 
 @contextmanager
-def served_by(database_url: str, folder: Path) -> Iterator[Served]:
-    """On this very database."""
-    served = Served(database_url, folder)
-    served.start()
-    try:
+def serving(folder: Path, template: Template, **environment: str) -> Iterator[Served]:
+    """A server on a copy of the template."""
+    with (
+        database(folder, copy_of=template.url) as url,
+        Served(url, folder, template.token) as served,
+    ):
+        served.environment |= environment
+        served.start()
         yield served
-    finally:
-        served.stop()
-        served.api.close()
+
+
+@contextmanager
+def served_by(database_url: str, folder: Path) -> Iterator[Served]:
+    """A server on this very database, which is migrated first."""
+    with Served(database_url, folder, prepare(database_url, folder).token) as served:
+        served.start()
+        yield served
+
+
+def _environment(database_url: str, folder: Path) -> dict[str, str]:
+    return os.environ | {"DATABASE_URL": database_url, "CHATMEMORY_VAR": str(folder)}
+
+
+def _manage(environment: dict[str, str], *arguments: str) -> str:
+    """What a command prints."""
+    command = [sys.executable, str(ROOT / "manage.py"), *arguments]
+    return subprocess.run(
+        command, env=environment, check=True, capture_output=True, text=True
+    ).stdout
 
 
 def _free_port() -> int:

@@ -36,11 +36,11 @@ def test_a_line_cut_between_the_commit_and_the_announcement(caplog):
 def test_a_receiver_that_fails(caplog):
     heard = []
 
-    def fail(recorded, **_):
+    def fail(**_):
         raise RuntimeError("not today")
 
-    def hear(recorded, **_):
-        heard.append(recorded)
+    def hear(**sent):
+        heard.append(sent)
 
     memory_changed.connect(fail)
     memory_changed.connect(hear)
@@ -54,10 +54,17 @@ def test_a_receiver_that_fails(caplog):
         memory_changed.disconnect(hear)
     assert queries.memory("m").last_step == 2
     assert "steps 1 to 2 of 'm' by ada" in caplog.text
-    (recorded,) = heard
-    assert (recorded.memory_id, recorded.actor, recorded.said) == ("m", "ada", 2)
-    assert (recorded.steps, recorded.left) == (((1, "add"), (2, "add")), {"CAPACITY": 1})
-    assert recorded.fill == 1.0
+    (sent,) = heard
+    assert (sent["memory_id"], sent["actor"], sent["fill"]) == ("m", "ada", 1.0)
+    assert [(each.step, each.kind) for each in sent["results"]] == [(1, "add"), (2, "add")]
+    assert [[new.seq for new in each.arrived if new.was_said] for each in sent["results"]] == [
+        [1],
+        [2],
+    ]
+    assert [[left.reason for left in each.evicted] for each in sent["results"]] == [
+        [],
+        ["CAPACITY"],
+    ]
 
 
 class CutAfterCommit:

@@ -73,7 +73,7 @@ def test_a_redacted_message_keeps_its_shape_and_loses_its_words(secrets):
 def test_a_tombstone_says_who_and_when(secrets):
     step = services.redact("m", 2, actor="ada")
     row = queries.message("m", 2)
-    assert (row.redacted.n, row.redacted.actor) == (step.n, "ada") == (7, "ada")
+    assert (row.redacted.n, row.redacted.actor) == (step.step, "ada") == (7, "ada")
     assert queries.message("m", 1).redacted is None
     entry = AuditEntry.objects.get()
     assert (entry.action, entry.memory_id, entry.actor) == ("redact", "m", "ada")
@@ -185,14 +185,11 @@ def test_no_byte_is_left_in_sqlites_files(served, how):
     served.say(how, f"my card is {secret}", f"{secret} " * 2_000)
     assert secret.encode() in bytes_of(served)
     url = f"{served.url}/api/v1/memories/{how}/"
-    admin = {
-        "Authorization": f"Bearer {served.manage('create_token', how, '--role', 'admin').strip()}"
-    }
     if how == "delete":
-        served.api.delete(url, headers=admin).raise_for_status()
+        served.api.delete(url).raise_for_status()
     else:
         for seq in (1, 2):
-            served.api.post(f"{url}messages/{seq}/redact/", headers=admin).raise_for_status()
+            served.api.post(f"{url}messages/{seq}/redact/").raise_for_status()
     assert "compacted" in served.manage("compact")
     assert secret.encode() not in bytes_of(served)
 
@@ -253,6 +250,7 @@ def test_purging_asks_what_is_meant(old, options):
 # Copies
 
 
+@pytest.mark.own_server
 def test_a_copy_made_while_others_write_is_whole(served, tmp_path):
     if not served.environment["DATABASE_URL"].startswith("sqlite"):
         pytest.skip("PostgreSQL has pg_dump")

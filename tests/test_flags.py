@@ -16,6 +16,7 @@ from chatmemory import (
 from chatmemory.core.policies import MessageWindow, TokenWindow
 from chatmemory.ledger.verification import verify
 from chatmemory.models import Memory
+from chatmemory.services import protocol
 
 HI = UserMessage("hi")
 FLAGGED = queries.MemoryFilter(flagged=True)
@@ -72,9 +73,9 @@ def test_clearing_ends_it(conversation):
 
 
 def test_a_list_from_the_client_is_looked_at_too(db):
-    services.update_window("bare", [HI, call("1"), HI])
+    protocol.update_messages("bare", [HI, call("1"), HI])
     assert queries.memory("bare").is_dangling
-    services.update_window("bare", [HI, call("1"), result("1"), HI])
+    protocol.update_messages("bare", [HI, call("1"), result("1"), HI])
     assert not queries.memory("bare").is_dangling
 
 

@@ -5,9 +5,10 @@ import json
 import pytest
 from django.core.management import CommandError, call_command
 
-from chatmemory import UserMessage, queries, services
+from chatmemory import UserMessage, queries
 from chatmemory.ledger.verification import verify
 from chatmemory.models import Memory
+from chatmemory.services import protocol
 
 pytestmark = pytest.mark.django_db
 
@@ -35,7 +36,7 @@ def test_running_it_again_changes_nothing(chats, capsys):
 
 
 def test_an_id_taken_by_something_else_is_refused_and_the_others_go_on(chats, capsys):
-    services.update_window("p-one", [UserMessage("mine")])
+    protocol.update_messages("p-one", [UserMessage("mine")])
     with pytest.raises(CommandError, match="refused"):
         call_command("import_transcripts", chats, prefix="p-")
     assert "p-one" in capsys.readouterr().err

@@ -18,6 +18,7 @@ from chatmemory import (
 from chatmemory.core.policies import MessageWindow
 from chatmemory.ledger.verification import verify
 from chatmemory.models import Memory
+from chatmemory.services import protocol
 
 APP = "chatmemory"
 
@@ -43,7 +44,7 @@ def say_everything() -> None:
     services.add("dangling", [UserMessage("hi"), call, UserMessage("hello?")])
     services.create("waiting", MessageWindow(4))
     services.add("waiting", [UserMessage("hi"), call])
-    services.update_window("bare", [UserMessage("a needle"), UserMessage("b")])
+    protocol.update_messages("bare", [UserMessage("a needle"), UserMessage("b")])
 
 
 @pytest.mark.django_db(transaction=True)

@@ -20,7 +20,7 @@ from chatmemory.ledger.verification import verify
 from chatmemory.models import Message, Stay, Step
 from chatmemory.services.database_errors import outage
 from tests.load.cluster import Cluster, binaries
-from tests.serving import served_by
+from tests.serving import Served, database, served_by
 
 pytestmark = pytest.mark.django_db(transaction=True)
 URL = "/api/v1/memories/m/messages/"
@@ -127,10 +127,8 @@ def locked(served):
             yield
 
 
-def test_a_writer_waits_and_then_is_told_to_come_back(served, monkeypatch):
-    served.stop()
-    monkeypatch.setitem(served.environment, "CHATMEMORY_LOCK_SECONDS", "1")
-    served.start()
+@pytest.mark.own_server(CHATMEMORY_LOCK_SECONDS="1")
+def test_a_writer_waits_and_then_is_told_to_come_back(served):
     served.create("busy")
     served.say("busy", "one")
     body = {"messages": [{"role": "user", "content": "two"}], "format": "openai_chat"}
@@ -149,10 +147,14 @@ TWO = {"messages": [{"role": "user", "content": "two"}], "format": "openai_chat"
 AS_OTHERS = ["setpriv", "--bounding-set", "-dac_override", "--inh-caps", "-dac_override"]
 
 
-def test_a_file_that_may_not_be_written(tmp_path):
+def test_a_file_that_may_not_be_written(template, tmp_path):
+    if connection.vendor != "sqlite":
+        pytest.skip("PostgreSQL has files of its own")
     file = tmp_path / "served.sqlite3"
-    with served_by(f"sqlite:///{file}", tmp_path) as served:
-        served.stop()
+    with (
+        database(tmp_path, copy_of=template.url) as url,
+        Served(url, tmp_path, template.token) as served,
+    ):
         served.start(*(AS_OTHERS if os.geteuid() == 0 else []))
         served.create("m")
         served.say("m", "one")

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from http.cookies import SimpleCookie
+
 import pytest
+from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Group
+from django.core.management import call_command
 from django.db import transaction
 from django.test import Client
 from django.urls import URLPattern, get_resolver, reverse
@@ -94,26 +98,62 @@ def routes(patterns, namespace="") -> set[str]:
     return found
 
 
+@pytest.fixture(scope="module")
+def site(django_db_setup, django_db_blocker):
+    """Conversations, and someone with each role: made once, and emptied after the last test."""
+    with django_db_blocker.unblock():
+        for memory_id in ("m", "acme/1", "ACME/2", "other"):
+            services.create(memory_id, MessageWindow(3))
+            services.add(memory_id, [UserMessage("where is my parcel?")])
+        yield Site()
+        call_command("flush", interactive=False, verbosity=0)
+
+
+class Site:
+    """The cookies of a browser, and the secret of a token, by role."""
+
+    def __init__(self) -> None:
+        self.cookies = {role: self.sign_in(role) for role in ROLES if role != NOBODY}
+        self.secrets = {role: create_token(role, role) for role in Role.values}
+        self.acme = create_token("acme", Role.ADMIN, prefix="acme/")
+
+    def sign_in(self, role: str) -> SimpleCookie:
+        user = get_user_model().objects.create_user(f"a {role}")
+        if role != NONE:
+            user.groups.add(Group.objects.get(name=GROUPS[role]))
+        client = Client()
+        client.force_login(user)
+        return client.cookies
+
+
 @pytest.fixture(autouse=True)
-def _conversation(db):
-    services.create("m", MessageWindow(3))
-    services.add("m", [UserMessage("hi")])
+def _rolled_back(site, db):
+    """What a test changes is undone."""
 
 
 @pytest.fixture
-def person(django_user_model):
-    """A signed-in browser of someone with a role."""
+def person(site):
+    """A browser of someone with a role."""
 
-    def sign_in(role: str, **options) -> Client:
-        client = Client(**options)
-        if role != NOBODY:
-            user = django_user_model.objects.create_user(f"a {role}")
-            if role != NONE:
-                user.groups.add(Group.objects.get(name=GROUPS[role]))
-            client.force_login(user)
+    def signed_in(role: str) -> Client:
+        client = Client()
+        client.cookies.update(site.cookies.get(role, {}))
         return client
 
-    return sign_in
+    return signed_in
+
+
+@pytest.fixture
+def program(site):
+    """A client with a token of a role, or without one."""
+
+    def with_token(role: str) -> APIClient:
+        client = APIClient()
+        if role in site.secrets:
+            client.credentials(HTTP_AUTHORIZATION=f"Bearer {site.secrets[role]}")
+        return client
+
+    return with_token
 
 
 def gets_in(response) -> bool:
@@ -139,14 +179,11 @@ def test_pages_let_in_whom_they_should(person, route, method, arguments, least):
 
 
 @pytest.mark.parametrize(("route", "method", "arguments", "least"), cases(API))
-def test_the_api_lets_in_whom_it_should(person, route, method, arguments, least):
+def test_the_api_lets_in_whom_it_should(person, program, route, method, arguments, least):
     url = reverse(route, kwargs=arguments)
     for role in ROLES:
         browser = person(role)
-        program = APIClient()
-        if role in Role.values:
-            program.credentials(HTTP_AUTHORIZATION=f"Bearer {create_token(role, role)}")
-        for client in (browser, program) if role in (*Role.values, NOBODY) else (browser,):
+        for client in (browser,) if role == NONE else (browser, program(role)):
             with transaction.atomic():
                 response = getattr(client, method)(url, {}, content_type="application/json")
                 transaction.set_rollback(True)
@@ -221,13 +258,9 @@ def test_pages_offer_only_what_is_allowed(person, role, offers):
 
 
 @pytest.fixture
-def acme(db) -> APIClient:
-    for memory_id in ("acme/1", "ACME/2", "other"):
-        services.create(memory_id, MessageWindow(3))
-        services.add(memory_id, [UserMessage("where is my parcel?")])
+def acme(site) -> APIClient:
     client = APIClient()
-    secret = create_token("acme", Role.ADMIN, prefix="acme/")
-    client.credentials(HTTP_AUTHORIZATION=f"Bearer {secret}")
+    client.credentials(HTTP_AUTHORIZATION=f"Bearer {site.acme}")
     return client
 
 

@@ -26,9 +26,9 @@ from chatmemory import (
     services,
 )
 from chatmemory.core.policies import MessageWindow, TokenWindow
-from chatmemory.ledger.recorder import NewMessage
 from chatmemory.ledger.verification import verify
 from chatmemory.models import Memory, Message, Step
+from chatmemory.services import NewMessage, protocol
 from chatmemory.stores.database import DjangoChatMemoryStore
 
 pytestmark = pytest.mark.django_db
@@ -100,7 +100,7 @@ def test_a_change_of_token_family_recounts_in_its_own_step():
     assert after > before
     assert queries.window("m", 1).totals.tokens == before
     assert queries.window("m", 2).totals.tokens == after
-    assert queries.step("m", 2).departures == ()
+    assert queries.step("m", 2).change.evicted == ()
     assert verify("m") is None
 
 
@@ -112,7 +112,7 @@ def test_the_same_policy_again_is_no_step(memory_id):
 
 def test_a_changed_policy_is_a_step_even_before_anything_was_said(memory_id):
     services.change(memory_id, policy=MessageWindow(9))
-    assert queries.step(memory_id, 1).step.kind == "policy"
+    assert queries.step(memory_id, 1).row.kind == "policy"
     say(memory_id, "a")
     assert verify(memory_id) is None
 
@@ -128,7 +128,7 @@ def test_what_changes_nothing_is_no_activity(memory_id):
 def test_labels_change_as_a_step(memory_id):
     say(memory_id, "a")
     services.change(memory_id, labels={"team": "support"})
-    assert queries.step(memory_id, 2).step.kind == "labels"
+    assert queries.step(memory_id, 2).row.kind == "labels"
     assert queries.memory(memory_id).labels == {"team": "support"}
 
 
@@ -167,7 +167,7 @@ def test_reordering_is_readable_at_every_step(memory_id):
 
 def test_a_simulation_saves_nothing(memory_id):
     say(memory_id, "a", "b", "c")
-    simulation = services.simulate(memory_id, [UserMessage("d")], MessageWindow(2))
+    simulation = queries.simulate(memory_id, [UserMessage("d")], MessageWindow(2))
     assert [left.seq for left in simulation.changes[0].evicted] == [1, 2]
     assert simulation.totals.count == 2
     assert queries.memory(memory_id).last_step == 3
@@ -231,8 +231,8 @@ def test_deleting_erases_everything(memory_id):
 
 
 def test_adding_to_a_window_of_the_clients_needs_a_policy():
-    services.update_window("bare", [UserMessage("a")])
-    for call in (services.add, services.simulate):
+    protocol.update_messages("bare", [UserMessage("a")])
+    for call in (services.add, queries.simulate):
         with pytest.raises(PolicyRequired, match="set a policy"):
             call("bare", [UserMessage("b")])
     services.change("bare", policy=MessageWindow(2))

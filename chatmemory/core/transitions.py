@@ -30,6 +30,7 @@ class Change(StrEnum):
     ADD = "add"
     SET = "set"
     CLEAR = "clear"
+    KEEP = "keep"
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class Transition:
 
     def apply_to(self, window: Window) -> None:
         """Move `window` along; the transition must have been decided on this window."""
-        if self.ignored:
+        if self.ignored or self.change is Change.KEEP:
             return
         if self.change is Change.ADD:
             window.place(self.arrivals[0], self.at_head)
@@ -126,6 +127,11 @@ def clear(window: Window, policy: Policy | None) -> Transition:
     """Decide that everything leaves."""
     evictions = tuple(Eviction(entry, Reason.CLEARED) for entry in window)
     return Transition(Change.CLEAR, window.totals, Totals(), policy, policy, evictions=evictions)
+
+
+def keep(window: Window, policy: Policy | None) -> Transition:
+    """Decide that the window stays as it is."""
+    return Transition(Change.KEEP, window.totals, window.totals, policy, policy)
 
 
 def over_limit(window: Window, policy: Policy | None) -> list[Eviction]:

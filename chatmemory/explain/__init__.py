@@ -1,22 +1,24 @@
-"""The ledger in words."""
+"""The ledger in words: captions, receipts and reasons. Nothing here knows how it is shown."""
 
+from chatmemory.explain.arithmetic import ReceiptLine, receipt
+from chatmemory.explain.captions import Caption, caption
 from chatmemory.explain.reasons import (
-    Caption,
     Explanation,
-    ReceiptLine,
-    amount,
-    caption,
-    policy_name,
-    policy_words,
-    reason_words,
-    receipt,
     remembers,
-    role,
     room_before,
-    seqs,
     why_in,
     why_left,
     without,
+)
+from chatmemory.explain.wording import (
+    amount,
+    counted,
+    policy_name,
+    policy_words,
+    reason_of,
+    role,
+    seqs,
+    short_reason,
 )
 
 __all__ = [
@@ -25,14 +27,16 @@ __all__ = [
     "ReceiptLine",
     "amount",
     "caption",
+    "counted",
     "policy_name",
     "policy_words",
-    "reason_words",
+    "reason_of",
     "receipt",
     "remembers",
     "role",
     "room_before",
     "seqs",
+    "short_reason",
     "why_in",
     "why_left",
     "without",

@@ -10,11 +10,13 @@ from collections.abc import Collection, Iterable
 
 from chatmemory.core.messages import MessageType
 from chatmemory.core.window import Entry
+from chatmemory.ledger.entries import stay_entries
 from chatmemory.models import Memory
 
 
-def arrived(memory: Memory, entry: Entry, seq: int) -> None:
-    """A message came to the end of the window."""
+def arrived(memory: Memory, entry: Entry) -> None:
+    """Take note of a message at the end of the window; one with calls carries its message."""
+    (entry,) = stay_entries([entry])
     if entry.type is MessageType.TOOL_EXECUTION_RESULT:
         memory.missing_results = max(0, memory.missing_results - 1)
         if not memory.missing_results:
@@ -24,20 +26,20 @@ def arrived(memory: Memory, entry: Entry, seq: int) -> None:
         memory.dangling_call = memory.waiting_call
     calls = getattr(entry.message, "tool_execution_requests", ()) if entry.has_calls else ()
     memory.missing_results = len(calls)
-    memory.waiting_call = seq if calls else None
+    memory.waiting_call = entry.seq if calls else None
 
 
 def left(memory: Memory, seqs: Collection[int]) -> None:
-    """Some messages left the window."""
+    """Take note of messages that left the window."""
     if memory.dangling_call in seqs:
         memory.dangling_call = None
     if memory.waiting_call in seqs:
         memory.waiting_call, memory.missing_results = None, 0
 
 
-def replaced(memory: Memory, entries: Iterable[tuple[Entry, int]]) -> None:
-    """The window is another list now; entries with calls carry their messages."""
+def replaced(memory: Memory, entries: Iterable[Entry]) -> None:
+    """Take note of a whole new window; entries with calls carry their messages."""
     memory.waiting_call = memory.dangling_call = None
     memory.missing_results = 0
-    for entry, seq in entries:
-        arrived(memory, entry, seq)
+    for entry in entries:
+        arrived(memory, entry)

@@ -19,7 +19,7 @@ from chatmemory.core.policies import Policy
 from chatmemory.core.transitions import Transition, admit, clear, refill
 from chatmemory.core.window import Totals, Window, total
 from chatmemory.ledger import flags
-from chatmemory.ledger.stored_window import StayEntry, read_message, stay_entry
+from chatmemory.ledger.entries import StayEntry, read_message, stay_entries, stay_entry
 from chatmemory.models import Memory, Message, Stay, Step
 
 
@@ -267,8 +267,8 @@ class _Replay:
 
     def check_flags(self) -> None:
         expected = Memory()
-        entries = (e for e in self.window if isinstance(e, StayEntry))
-        flags.replaced(expected, ((entry, entry.seq) for entry in entries))
+        entries = stay_entries(self.window)
+        flags.replaced(expected, entries)
         for name in ("waiting_call", "missing_results", "dangling_call"):
             _expect(self.memory, name, getattr(self.memory, name), getattr(expected, name))
 

@@ -2,8 +2,8 @@ from django.db import migrations, models
 
 from chatmemory import search
 from chatmemory.core.codec import message_from_json
-from chatmemory.core.window import Entry
 from chatmemory.ledger import flags
+from chatmemory.ledger.entries import stay_entry
 
 
 def flag(apps, schema_editor):
@@ -19,8 +19,8 @@ def flag(apps, schema_editor):
                 "seq", "payload"
             )
         )
-        entries = [(Entry.of(message_from_json(payloads[stay.seq])), stay.seq) for stay in standing]
-        flags.replaced(memory, entries)
+        messages_of = {stay.n: message_from_json(payloads[stay.seq]) for stay in standing}
+        flags.replaced(memory, [stay_entry(stay, messages_of[stay.n]) for stay in standing])
         memory.save()
 
 

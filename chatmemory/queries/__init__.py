@@ -3,20 +3,17 @@
 "At step n" means after that step; without a step, now. Step 0 is the empty conversation.
 """
 
-from chatmemory.queries.conversations import (
-    any_memory,
-    is_writable,
-    memories,
-    memory,
+from chatmemory.core.lint import Verdict
+from chatmemory.queries.conversation_state import (
+    ConversationQuery,
+    ConversationState,
+    Mentions,
+    conversation_state,
+    simulated_state,
 )
+from chatmemory.queries.conversations import any_memory, is_writable, memories, memory
 from chatmemory.queries.cursors import CursorPage
-from chatmemory.queries.history import (
-    history,
-    mentions,
-    message,
-    nearest,
-    said,
-)
+from chatmemory.queries.history import Part, history, message, said
 from chatmemory.queries.overview import (
     ORDERINGS,
     FeedItem,
@@ -31,64 +28,49 @@ from chatmemory.queries.overview import (
     overview_stats,
 )
 from chatmemory.queries.rows import (
-    Departure,
     MemoryRow,
     MessageRow,
     Page,
     StayRow,
+    StepDetail,
     StepRow,
-    StepView,
     WindowPlace,
     WindowRow,
     WindowView,
     memory_row,
     step_row,
 )
-from chatmemory.queries.steps import (
-    arrivals_at,
-    evictions_around,
-    step,
-    steps,
-)
-from chatmemory.queries.timeline import (
-    TAPE_SAMPLES,
-    TapeCell,
-    sample,
-    tape,
-)
-from chatmemory.queries.windows import (
-    beginnings,
-    calls_in,
-    open_messages,
-    outline,
-    window,
-)
+from chatmemory.queries.simulation import Simulation, simulate
+from chatmemory.queries.step_samples import StepSample, sample_numbers, step_samples
+from chatmemory.queries.steps import step, steps
+from chatmemory.queries.windows import outline, window
 
 __all__ = [
     "ORDERINGS",
-    "TAPE_SAMPLES",
+    "ConversationQuery",
+    "ConversationState",
     "CursorPage",
-    "Departure",
     "FeedItem",
     "MemoryFilter",
     "MemoryRow",
+    "Mentions",
     "MessageRow",
     "Overview",
     "OverviewRow",
     "OverviewStats",
     "Page",
+    "Part",
+    "Simulation",
     "StayRow",
+    "StepDetail",
     "StepRow",
-    "StepView",
-    "TapeCell",
+    "StepSample",
+    "Verdict",
     "WindowPlace",
     "WindowRow",
     "WindowView",
     "any_memory",
-    "arrivals_at",
-    "beginnings",
-    "calls_in",
-    "evictions_around",
+    "conversation_state",
     "feed",
     "history",
     "is_writable",
@@ -96,19 +78,18 @@ __all__ = [
     "memory",
     "memory_page",
     "memory_row",
-    "mentions",
     "message",
-    "nearest",
     "newest_eviction",
-    "open_messages",
     "outline",
     "overview",
     "overview_stats",
     "said",
-    "sample",
+    "sample_numbers",
+    "simulate",
+    "simulated_state",
     "step",
     "step_row",
+    "step_samples",
     "steps",
-    "tape",
     "window",
 ]

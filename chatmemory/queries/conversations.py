@@ -8,17 +8,14 @@ from pathlib import Path
 
 from django.db import connection
 
-from chatmemory.core.exceptions import (
-    MemoryNotFound,
-    StepNotFound,
-)
-from chatmemory.models import Memory, Step
+from chatmemory.ledger.lookup import find_memory
+from chatmemory.models import Memory
 from chatmemory.queries.rows import MemoryRow, memory_row
 
 
 def memory(memory_id: str) -> MemoryRow:
     """Raises MemoryNotFound."""
-    return memory_row(stored_memory(memory_id))
+    return memory_row(find_memory(memory_id))
 
 
 def memories(memory_ids: Sequence[str]) -> list[MemoryRow]:
@@ -46,18 +43,3 @@ def is_writable() -> bool:
 def _may_write(file: Path) -> bool:
     """The file and, for the write-ahead log beside it, its folder."""
     return all(os.access(each, os.W_OK, effective_ids=True) for each in (file, file.parent))
-
-
-def stored_memory(memory_id: str) -> Memory:
-    row: Memory | None = Memory.objects.filter(pk=memory_id).first()
-    if row is None:
-        raise MemoryNotFound(f"no conversation has the id {memory_id!r}")
-    return row
-
-
-def stored_step(memory_id: str, n: int) -> Step:
-    row = Step.objects.filter(memory_id=memory_id, n=n).first()
-    if row is None:
-        known = stored_memory(memory_id).last_step
-        raise StepNotFound(f"{memory_id!r} has steps 0 to {known}, and no step {n}")
-    return row

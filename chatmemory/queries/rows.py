@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from typing import Generic, TypeVar
@@ -12,14 +12,15 @@ from chatmemory.core.eviction import Reason
 from chatmemory.core.messages import ChatMessage, MessageType
 from chatmemory.core.policies import Policy, load_of
 from chatmemory.core.window import Totals
-from chatmemory.ledger.stored_window import read_message
+from chatmemory.ledger.changes import ChangeResult
+from chatmemory.ledger.entries import read_message
 from chatmemory.managers import LATELY_STEPS
 from chatmemory.models import Memory, Message, Stay, Step
 
 
 @dataclass(frozen=True)
 class MemoryRow:
-    """A conversation now. `load` is what its limit bounds; None where no policy can say."""
+    """A conversation now. `load` is what its limit bounds; None where the client decides."""
 
     id: str
     policy: Policy | None
@@ -127,22 +128,25 @@ class MessageRow:
 
 @dataclass(frozen=True)
 class WindowPlace:
-    """A message's place in the window, counted by the family that was in force."""
+    """A message's place in the window, counted by the family that was in force.
+
+    `entered_step` is 0 where the place is only simulated.
+    """
 
     seq: int
-    entered_step: int
     type: MessageType
     has_calls: bool
     tokens: int
+    entered_step: int = 0
 
 
 @dataclass(frozen=True)
 class WindowRow(WindowPlace):
     """A place in the window with the message that stands there."""
 
-    text: str
-    payload: str
-    message: ChatMessage
+    text: str = ""
+    payload: str = ""
+    message: ChatMessage = field(kw_only=True)
 
 
 Place = TypeVar("Place", bound=WindowPlace, covariant=True)
@@ -169,34 +173,22 @@ class WindowView(Generic[Place]):
         return load_of(self.policy, self.totals)
 
     @property
+    def leading_system(self) -> Place | None:
+        """The system message at the head, which stays until another takes its place."""
+        first = self.rows[0] if self.rows else None
+        return first if first and first.type is MessageType.SYSTEM else None
+
+    @property
     def messages(self: WindowView[WindowRow]) -> list[ChatMessage]:
         return [row.message for row in self.rows]
 
 
 @dataclass(frozen=True)
-class Departure:
-    """A message that left at a step. `because_seq` is the tool call it went with, or its
-    successor.
-    """
+class StepDetail:
+    """A stored step: its row, and what it did."""
 
-    seq: int
-    type: MessageType
-    has_calls: bool
-    tokens: int
-    text: str
-    reason: Reason
-    entered_step: int
-    because_seq: int | None
-
-
-@dataclass(frozen=True)
-class StepView:
-    """A step with what came in and what left, in the order in which it happened."""
-
-    step: StepRow
-    arrivals: tuple[MessageRow, ...]
-    departures: tuple[Departure, ...]
-    moved: int
+    row: StepRow
+    change: ChangeResult
 
 
 @dataclass(frozen=True)

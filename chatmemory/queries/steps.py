@@ -2,38 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from chatmemory.core.eviction import Reason
+from chatmemory.core.exceptions import StepNotFound
 from chatmemory.core.messages import MessageType
+from chatmemory.ledger.changes import ArrivedMessage, ChangeResult, EvictedMessage
+from chatmemory.ledger.lookup import find_memory, find_step
 from chatmemory.models import Message, Stay, Step
-from chatmemory.queries.conversations import stored_memory, stored_step
-from chatmemory.queries.rows import Departure, StepRow, StepView, step_row, with_stays
+from chatmemory.queries.rows import StepDetail, StepRow, step_row
 
 
-def step(memory_id: str, n: int) -> StepView:
-    """A step with arrivals and departures. Raises MemoryNotFound, StepNotFound."""
-    row = stored_step(memory_id, n)
-    before = Step.objects.filter(memory_id=memory_id, n=n - 1).values_list("last_stay", flat=True)
-    entered = Stay.objects.filter(
-        memory_id=memory_id, n__gt=before.first() or 0, n__lte=row.last_stay
-    ).order_by("n")
-    ended = Stay.objects.filter(memory_id=memory_id, left_step=n).order_by("rank")
-    left = list(ended.select_related("message"))
+def step(memory_id: str, n: int) -> StepDetail:
+    """A step with what it did. Raises MemoryNotFound, and StepNotFound also for step 0."""
+    memory = find_memory(memory_id)
+    if n == 0:
+        raise StepNotFound(f"{memory_id!r} has steps 1 to {memory.last_step}, and no step 0")
+    return step_detail(find_step(memory, n))
+
+
+def step_detail(row: Step) -> StepDetail:
+    """A step whose row has been read already, with what it did."""
+    steps = Step.objects.filter(memory_id=row.memory_id, n=row.n - 1)
+    last_seq, last_stay = steps.values_list("last_seq", "last_stay").first() or (0, 0)
+    stays = Stay.objects.filter(memory_id=row.memory_id)
+    left = list(stays.filter(left_step=row.n).order_by("rank"))
     moved = {stay.seq for stay in left if stay.reason == Reason.MOVED}
-    arrived = [stay.message for stay in entered.select_related("message") if stay.seq not in moved]
+    entered = stays.filter(n__gt=last_stay, n__lte=row.last_stay).order_by("n")
+    came = [stay for stay in entered if stay.seq not in moved]
+    synthetic = _synthetic(row, came)
+    arrived = [_arrived(stay, last_seq, synthetic) for stay in came]
     departed = [stay for stay in left if stay.reason != Reason.MOVED]
-    return StepView(
-        step=step_row(row),
-        arrivals=with_stays(memory_id, arrived),
-        departures=tuple(_departures(departed, arrived)),
-        moved=len(moved),
+    found = step_row(row)
+    return StepDetail(
+        found,
+        ChangeResult(
+            kind=found.kind,
+            step=row.n,
+            policy=found.policy,
+            before=found.before,
+            after=found.after,
+            seq=arrived[0].seq if len(arrived) == 1 else row.seq,
+            arrived=tuple(arrived),
+            evicted=tuple(_evicted(departed, arrived)),
+        ),
     )
 
 
 def steps(memory_id: str, *, after: int = 0, size: int = 50) -> list[StepRow]:
     """Steps in order, beginning behind `after`. Raises MemoryNotFound."""
-    stored_memory(memory_id)
+    find_memory(memory_id)
     rows = Step.objects.filter(memory_id=memory_id, n__gt=after).order_by("n")[:size]
     return [step_row(row) for row in rows]
 
@@ -50,29 +68,45 @@ def arrivals_at(memory_id: str, steps: Iterable[int]) -> dict[int, int]:
 def evictions_around(memory_id: str, at: int) -> tuple[int | None, int | None]:
     """The nearest steps at which a message left, before `at` and after it."""
     left = Stay.objects.filter(memory_id=memory_id).exclude(reason=Reason.MOVED)
-    before = (
-        left.filter(left_step__lt=at).order_by("-left_step").values_list("left_step", flat=True)
+    before = left.filter(left_step__lt=at).order_by("-left_step")
+    after = left.filter(left_step__gt=at).order_by("left_step")
+    steps = [each.values_list("left_step", flat=True).first() for each in (before, after)]
+    return steps[0], steps[1]
+
+
+def _synthetic(row: Step, stays: Sequence[Stay]) -> set[int]:
+    """Those of the messages that nobody said; only a whole list can bring some."""
+    if row.kind == Step.Kind.ADD and not row.by_client:
+        return set()
+    messages = Message.objects.filter(memory_id=row.memory_id, origin=Message.Origin.SYNTHETIC)
+    found = messages.filter(seq__in=[stay.seq for stay in stays])
+    return set(found.values_list("seq", flat=True))
+
+
+def _arrived(stay: Stay, last_seq: int, synthetic: set[int]) -> ArrivedMessage:
+    return ArrivedMessage(
+        seq=stay.seq,
+        type=MessageType(stay.type),
+        has_calls=stay.has_calls,
+        tokens=stay.tokens,
+        origin=Message.Origin.SYNTHETIC if stay.seq in synthetic else Message.Origin.SAID,
+        is_new=stay.seq > last_seq,
     )
-    after = left.filter(left_step__gt=at).order_by("left_step").values_list("left_step", flat=True)
-    return before.first(), after.first()
 
 
-def _departures(stays: Sequence[Stay], arrived: Sequence[Message]) -> Iterable[Departure]:
+def _evicted(stays: Sequence[Stay], arrived: Sequence[ArrivedMessage]) -> Iterator[EvictedMessage]:
     """By rank, which is the order of eviction; a result names the evicted call before it."""
     call: int | None = None
-    system = next((row.seq for row in arrived if row.type == MessageType.SYSTEM), None)
+    system = next((each.seq for each in arrived if each.type is MessageType.SYSTEM), None)
     for stay in stays:
         reason = Reason(str(stay.reason))
         if stay.has_calls:
             call = stay.seq
-        because = {Reason.ORPHANED: call, Reason.REPLACED: system}.get(reason)
-        yield Departure(
+        yield EvictedMessage(
             seq=stay.seq,
             type=MessageType(stay.type),
             has_calls=stay.has_calls,
             tokens=stay.tokens,
-            text=stay.message.text,
             reason=reason,
-            entered_step=stay.entered_step,
-            because_seq=because,
+            because_seq={Reason.ORPHANED: call, Reason.REPLACED: system}.get(reason),
         )

@@ -7,30 +7,15 @@ from collections.abc import Callable, Iterable, Sequence
 from django.db.models import QuerySet
 from django.db.models.functions import Left
 
-from chatmemory.core.estimators import family_named, remember_tokens
-from chatmemory.core.messages import ChatMessage, MessageType
+from chatmemory.core.messages import MessageType
 from chatmemory.core.policies import Policy, can_decide
 from chatmemory.core.transitions import over_limit
 from chatmemory.core.window import Entry, Totals, Window
-from chatmemory.ledger.stored_window import nothing_yet, open_stays, read_message, stays_at
-from chatmemory.models import Memory, Message, Stay
-from chatmemory.queries.conversations import stored_memory, stored_step
+from chatmemory.ledger.entries import read_message
+from chatmemory.ledger.lookup import find_memory, find_step
+from chatmemory.ledger.stored_window import open_stays, stays_at
+from chatmemory.models import Message, Stay
 from chatmemory.queries.rows import Place, WindowPlace, WindowRow, WindowView
-
-
-def open_messages(memory_id: str) -> list[ChatMessage]:
-    """The open stays in order, untrimmed; [] for an unknown id (the store protocol's get).
-
-    Each message remembers its stored token count, so that a reader need not count again.
-    """
-    named = Memory.objects.filter(pk=memory_id).values_list("policy_estimator", flat=True).first()
-    family = family_named(named) if named else ""
-    messages = []
-    for stay in open_stays(memory_id).select_related("message"):
-        message = read_message(stay.message)
-        remember_tokens(message, family, stay.tokens)
-        messages.append(message)
-    return messages
 
 
 def window(memory_id: str, at: int | None = None) -> WindowView[WindowRow]:
@@ -43,7 +28,7 @@ def outline(memory_id: str, at: int | None = None) -> WindowView[WindowPlace]:
 
     Raises MemoryNotFound, StepNotFound.
     """
-    return _view(memory_id, at, _without_messages)
+    return _view(memory_id, at, places)
 
 
 def beginnings(memory_id: str, seqs: Iterable[int], size: int) -> dict[int, str]:
@@ -62,29 +47,33 @@ def calls_in(memory_id: str, places: Iterable[WindowPlace]) -> dict[int, int]:
 def _view(
     memory_id: str, at: int | None, read: Callable[[QuerySet[Stay]], list[Place]]
 ) -> WindowView[Place]:
-    row = stored_memory(memory_id)
-    if at == 0:
-        return WindowView(memory_id, 0, nothing_yet(row).policy, (), ())
+    memory = find_memory(memory_id)
     if at is None:
-        at, policy, stays = row.last_step, row.policy, open_stays(memory_id)
+        at, policy, stays = memory.last_step, memory.policy, open_stays(memory_id)
     else:
-        step = stored_step(memory_id, at)
+        step = find_step(memory, at)
         policy, stays = step.policy, stays_at(step)
-    places = read(stays)
-    hidden = _over_limit(places, policy) if can_decide(policy) else set()
+    return view_of(memory_id, at, policy, read(stays))
+
+
+def view_of(
+    memory_id: str, step: int, policy: Policy | None, rows: Sequence[Place]
+) -> WindowView[Place]:
+    """A window as a read gives it: what a lowered limit hides stands apart."""
+    hidden = _over_limit(rows, policy)
     return WindowView(
         memory_id,
-        at,
+        step,
         policy,
-        rows=tuple(place for i, place in enumerate(places) if i not in hidden),
-        over_limit=tuple(places[i] for i in sorted(hidden)),
+        rows=tuple(place for i, place in enumerate(rows) if i not in hidden),
+        over_limit=tuple(rows[i] for i in sorted(hidden)),
     )
 
 
-def _over_limit(places: Sequence[WindowPlace], policy: Policy) -> set[int]:
-    """The positions that a lowered limit hides."""
+def _over_limit(places: Sequence[WindowPlace], policy: Policy | None) -> set[int]:
+    """The positions that a lowered limit hides; none where no policy can say."""
     totals = Totals(len(places), sum(place.tokens for place in places))
-    if policy.load(*totals) <= policy.limit:
+    if not can_decide(policy) or not policy.is_exceeded_by(totals):
         return set()
     entries = (
         Entry(place.type, place.has_calls, place.tokens, key=i) for i, place in enumerate(places)
@@ -97,11 +86,12 @@ def _with_messages(stays: QuerySet[Stay]) -> list[WindowRow]:
     return [_window_row(stay) for stay in stays.select_related("message")]
 
 
-def _without_messages(stays: QuerySet[Stay]) -> list[WindowPlace]:
-    columns = stays.values_list("seq", "entered_step", "type", "has_calls", "tokens")
+def places(stays: QuerySet[Stay]) -> list[WindowPlace]:
+    """Where stays stand, without the texts of their messages."""
+    columns = stays.values_list("seq", "type", "has_calls", "tokens", "entered_step")
     return [
-        WindowPlace(seq, entered, MessageType(type), has_calls, tokens)
-        for seq, entered, type, has_calls, tokens in columns
+        WindowPlace(seq, MessageType(type), has_calls, tokens, entered)
+        for seq, type, has_calls, tokens, entered in columns
     ]
 
 

@@ -1,36 +1,23 @@
-"""Every write, one transaction each."""
+"""Every write, one transaction each; what they return says what happened to the window.
 
-from chatmemory.ledger.recorder import ChangeResult, NewMessage
-from chatmemory.services.memories import (
-    CHANNEL,
-    Remaining,
-    Sayable,
-    Simulation,
-    add,
-    branch,
-    change,
-    change_and_add,
-    clear_messages,
-    create,
-    delete,
-    delete_window,
-    forget_log,
-    import_conversation,
-    label,
-    redact,
-    set_messages,
-    simulate,
-    transact,
-    update_window,
-)
+The bare store protocol is in `services.protocol`.
+"""
+
+from chatmemory.ledger.changes import ArrivedMessage, ChangeResult, EvictedMessage, NewMessage
+from chatmemory.services.erasure import delete, redact, truncate_log
+from chatmemory.services.imports import Imported, Report, import_all, import_conversation
+from chatmemory.services.locking import CHANNEL
+from chatmemory.services.memories import branch, change, create, label
+from chatmemory.services.messages import add, change_and_add, clear_messages, set_messages
 
 __all__ = [
     "CHANNEL",
+    "ArrivedMessage",
     "ChangeResult",
+    "EvictedMessage",
+    "Imported",
     "NewMessage",
-    "Remaining",
-    "Sayable",
-    "Simulation",
+    "Report",
     "add",
     "branch",
     "change",
@@ -38,13 +25,10 @@ __all__ = [
     "clear_messages",
     "create",
     "delete",
-    "delete_window",
-    "forget_log",
+    "import_all",
     "import_conversation",
     "label",
     "redact",
     "set_messages",
-    "simulate",
-    "transact",
-    "update_window",
+    "truncate_log",
 ]

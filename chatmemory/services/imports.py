@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from chatmemory import services
+from django.db import transaction
+
 from chatmemory.core.codec import messages_to_json
 from chatmemory.core.exceptions import ChatMemoryError, MemoryExists
+from chatmemory.core.messages import ChatMessage
 from chatmemory.core.policies import Policy
 from chatmemory.core.printable import printable
 from chatmemory.formats import Loss, Reading, Refused, Transcript
+from chatmemory.ledger.changes import ChangeResult, NewMessage
 from chatmemory.models import Memory
+from chatmemory.services.memories import create
+from chatmemory.services.messages import add
 
 DIGEST_LABEL = "import_digest"
 
@@ -56,6 +61,24 @@ class Report:
         return Counter(loss.what for result in self.stored for loss in result.losses).most_common()
 
 
+def import_conversation(
+    memory_id: str,
+    messages: Sequence[ChatMessage | NewMessage],
+    policy: Policy,
+    *,
+    labels: Mapping[str, str] | None = None,
+    actor: str = "",
+) -> list[ChangeResult]:
+    """Create a conversation and add everything that was said in it, in one transaction.
+
+    Each message is a step. Raises MemoryExists and whatever `create` and `add` raise; then nothing
+    is stored.
+    """
+    with transaction.atomic():
+        create(memory_id, policy, labels, actor)
+        return add(memory_id, messages, actor=actor)
+
+
 def import_all(
     reading: Reading, policy: Policy, prefix: str = "", actor: str = ""
 ) -> Iterator[Imported]:
@@ -75,7 +98,7 @@ def import_all(
 def _import(memory_id: str, transcript: Transcript, policy: Policy, actor: str) -> Imported:
     digest = _digest(transcript)
     try:
-        services.import_conversation(
+        import_conversation(
             memory_id, transcript.messages, policy, labels={DIGEST_LABEL: digest}, actor=actor
         )
     except MemoryExists as error:

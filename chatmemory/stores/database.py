@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from chatmemory import queries, services
 from chatmemory.conf import configuration
 from chatmemory.core.estimators import TokenCountEstimator, estimator_for
 from chatmemory.core.messages import ChatMessage
 from chatmemory.core.store import ChatMemoryStore, Decide
 from chatmemory.core.transitions import Transition
+from chatmemory.services import protocol
 
 
 class DjangoChatMemoryStore(ChatMemoryStore):
@@ -33,14 +33,14 @@ class DjangoChatMemoryStore(ChatMemoryStore):
 
     def get_messages(self, memory_id: str) -> list[ChatMessage]:
         """The open stays in order, untrimmed; [] for an unknown id."""
-        return queries.open_messages(memory_id)
+        return protocol.get_messages(memory_id)
 
     def update_messages(self, memory_id: str, messages: Sequence[ChatMessage]) -> None:
-        services.update_window(memory_id, list(messages), actor=self._actor)
+        protocol.update_messages(memory_id, list(messages), actor=self._actor)
 
     def delete_messages(self, memory_id: str) -> None:
         """Clears the window; the history stays."""
-        services.delete_window(memory_id, actor=self._actor)
+        protocol.delete_messages(memory_id, actor=self._actor)
 
     def transact(self, memory_id: str, decide: Decide) -> Transition:
-        return services.transact(memory_id, decide, actor=self._actor)
+        return protocol.transact(memory_id, decide, actor=self._actor)

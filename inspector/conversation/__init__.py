@@ -1,8 +1,9 @@
-"""The conversation page, ready for its templates: a moment of a conversation, and what the panes,
-the panel and the head of the page show of it.
+"""The conversation page, ready for its templates.
+
+Each presenter is a function of a `queries.ConversationState`: nothing here asks the database, and
+templates only look up attributes.
 """
 
 from inspector.conversation.page import ConversationPage
-from inspector.conversation.simulation import SimulatedPage
 
-__all__ = ["ConversationPage", "SimulatedPage"]
+__all__ = ["ConversationPage"]

@@ -4,77 +4,105 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from chatmemory.core.messages import MessageType
+from chatmemory import ChatMessage, MessageType, ToolExecutionResultMessage
 from chatmemory.explain import role
-from chatmemory.queries import MessageRow
-from inspector.conversation.rows import HistoryRow, css_of, pairing
-from inspector.conversation.state import Moment
-from inspector.templatetags.inspector import glyph
+from chatmemory.queries import ConversationState, MessageRow
+from inspector.conversation.glyphs import glyph
+from inspector.conversation.rows import HistoryRow, css_of, pairing, tag
 
 
 class HistoryPane:
-    def __init__(self, moment: Moment) -> None:
-        self._moment = moment
+    def __init__(self, state: ConversationState) -> None:
+        self._state = state
+        self._related = related(state)
 
     @property
     def has_earlier(self) -> bool:
-        return self._moment.transcript.has_earlier
+        return self._state.history.has_earlier
 
     @property
     def has_later(self) -> bool:
-        return self._moment.transcript.has_later
+        return self._state.history.has_later
 
     @property
     def first(self) -> int:
-        return self._moment.transcript.rows[0].seq
+        return self._state.history.rows[0].seq
 
     @property
     def last(self) -> int:
-        return self._moment.transcript.rows[-1].seq
+        return self._state.history.rows[-1].seq
 
     @cached_property
     def rows(self) -> list[HistoryRow]:
-        """What was said, then what is only tried; the horizon is where memory starts."""
+        """What was said, then the drafts; the horizon is where memory starts."""
         rows: list[HistoryRow] = []
-        for i, row in enumerate(self._moment.transcript.rows):
+        for i, row in enumerate(self._state.history.rows):
             is_horizon = row.seq == self._horizon and bool(rows) and not rows[-1].is_in
-            rows.append(self._row(row, pairing(self._moment.transcript.rows, i), is_horizon))
-        return rows + [self._row(draft, "is-draft") for draft in self._moment.drafts]
+            rows.append(self._row(row, pairing(self._state.history.rows, i), is_horizon))
+        return rows + [self._row(draft, "is-draft") for draft in self._state.drafts]
 
     @property
     def around(self) -> tuple[int | None, int | None]:
         """The messages before and after the chosen one, in this part of the history."""
-        seqs = [said.row.seq for said in self.rows]
-        if self._moment.msg not in seqs:
+        seqs = [each.row.seq for each in self.rows]
+        if self._state.query.msg not in seqs:
             return None, None
-        i = seqs.index(self._moment.msg)
+        i = seqs.index(self._state.query.msg)
         return seqs[i - 1] if i else None, seqs[i + 1] if i + 1 < len(seqs) else None
 
     @cached_property
     def _horizon(self) -> int | None:
         """The oldest message in memory, system messages aside."""
-        rows = (r.seq for r in self._moment.window.rows if r.type is not MessageType.SYSTEM)
+        rows = (r.seq for r in self._state.window.rows if r.type is not MessageType.SYSTEM)
         return min(rows, default=None)
 
     def _row(self, row: MessageRow, css: str, is_horizon: bool = False) -> HistoryRow:
-        moment = self._moment
-        is_in = row.seq in moment.in_window
-        leaves_now = moment.leaves_now(row)
+        state = self._state
+        is_in = row.seq in state.in_window
+        leaves_now = row.seq in state.evicted
         classes = css_of(
             "is-in" if is_in else "is-out",
             css,
             leaves_now and "is-leaving",
-            row.seq == moment.msg and "is-sel",
-            row.seq in moment.hits and "is-hit",
-            row.seq in moment.related and "is-rel",
+            row.seq == state.query.msg and "is-sel",
+            row.seq in state.found and "is-hit",
+            row.seq in self._related and "is-rel",
         )
         return HistoryRow(
             row=row,
             glyph=glyph(row.type, row.has_calls),
             role=role(row.type, row.has_calls),
             css=classes,
-            tag=moment.tag(row),
+            tag=tag(state, row),
             is_in=is_in,
             leaves_now=leaves_now,
             is_horizon=is_horizon,
         )
+
+
+def related(state: ConversationState) -> frozenset[int]:
+    """With a tool call chosen its results, with a result its call: seqs of the history's part."""
+    chosen = state.selected
+    if chosen is None or not _is_paired(chosen):
+        return frozenset()
+    asked, answered = _call_ids(chosen.message), _answered_id(chosen.message)
+    return frozenset(
+        row.seq
+        for row in state.history.rows
+        if _is_paired(row)
+        and (_answered_id(row.message) in asked or answered in _call_ids(row.message))
+    )
+
+
+def _is_paired(row: MessageRow) -> bool:
+    return row.has_calls or row.type is MessageType.TOOL_EXECUTION_RESULT
+
+
+def _call_ids(message: ChatMessage) -> set[str | None]:
+    calls = getattr(message, "tool_execution_requests", ())
+    return {call.id for call in calls if call is not None and call.id}
+
+
+def _answered_id(message: ChatMessage) -> str | None:
+    """The call that a tool result answers; a result without an id answers none."""
+    return (message.id or "") if isinstance(message, ToolExecutionResultMessage) else ""

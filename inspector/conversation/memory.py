@@ -5,114 +5,96 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 
-from chatmemory import queries
-from chatmemory.core.messages import MessageType
-from chatmemory.queries import Departure, WindowPlace
+from chatmemory import Reason
+from chatmemory.explain import short_reason
+from chatmemory.queries import ConversationState, WindowPlace
+from chatmemory.services import EvictedMessage
+from inspector.conversation.glyphs import glyph
+from inspector.conversation.history import related
+from inspector.conversation.measures import cost, limit_of, load_in, overhead
 from inspector.conversation.rows import (
     Elsewhere,
     Ghosts,
-    Kept,
+    MemoryRow,
     css_of,
-    ghost_note,
     is_code,
     pairing,
 )
-from inspector.conversation.state import Moment
-from inspector.templatetags.inspector import SHOWN, glyph
 
-MEMORY_SIZE = 100
 GHOSTS_MOST = 5
 
 
 class MemoryPane:
-    def __init__(self, moment: Moment) -> None:
-        self._moment = moment
-        self._rows = moment.window.rows
-        self._drafts = {draft.seq for draft in moment.drafts}
+    def __init__(self, state: ConversationState) -> None:
+        self._state = state
+        self._rows = state.window.rows
+        self._drafts = {draft.seq for draft in state.drafts}
+        self._related = related(state)
 
     @cached_property
     def head(self) -> tuple[WindowPlace, ...]:
         """What is pinned above the rest: a leading system message."""
-        first = self._rows[:1]
-        return first if first and first[0].type is MessageType.SYSTEM else ()
+        leading = self._state.window.leading_system
+        return (leading,) if leading else ()
 
     @property
-    def system(self) -> list[Kept]:
-        return self._kept(self.head, self._overhead, "led--sys")
+    def system(self) -> list[MemoryRow]:
+        return self._kept(self.head, overhead(self._state.window.policy), "led--sys")
 
     @cached_property
-    def messages(self) -> list[Kept]:
+    def messages(self) -> list[MemoryRow]:
         """The rows behind the system message, or a run of them."""
-        past = self._overhead + sum(self._cost(row) for row in self._rows[: self._run.start])
-        return self._kept(self._rows[self._run], past)
+        before = self._rows[: self._state.part.start]
+        past = overhead(self._state.window.policy) + sum(map(self._cost, before))
+        return self._kept(self._rows[self._state.part], past)
 
     @property
     def earlier(self) -> Elsewhere | None:
-        rows = self._rows[len(self.head) : self._run.start]
+        rows = self._rows[len(self.head) : self._state.part.start]
         return _elsewhere(rows, rows[-1].seq) if rows else None
 
     @property
     def later(self) -> Elsewhere | None:
-        rows = self._rows[self._run.stop :]
+        rows = self._rows[self._state.part.stop :]
         return _elsewhere(rows, rows[0].seq) if rows else None
 
     @property
     def next_to_leave(self) -> WindowPlace | None:
         rows = self._rows[len(self.head) :]
-        return rows[0] if rows and self._moment.is_live and self._moment.policy else None
+        return rows[0] if rows and self._state.is_live and self._state.window.policy else None
 
     @property
     def room(self) -> int | None:
         """What is free under the limit, in the policy's unit."""
-        limit = self._moment.limit
-        return None if limit is None else max(0, limit - self._moment.load)
+        limit = limit_of(self._state)
+        return None if limit is None else max(0, limit - load_in(self._state.window))
 
     @property
     def bar_width(self) -> int:
-        return self._moment.limit or max(1, self._moment.load)
+        return limit_of(self._state) or max(1, load_in(self._state.window))
 
     @property
     def ghosts(self) -> Ghosts | None:
-        departures = self._moment.view.departures if self._moment.view else ()
-        if not departures:
+        change = self._state.change
+        if change is None or not change.evicted:
             return None
-        rows = tuple(map(self._ghost, departures[:GHOSTS_MOST]))
-        total = sum(departure.tokens for departure in departures)
-        return Ghosts(rows, len(departures) - len(rows), -total)
+        rows = tuple(map(self._ghost, change.evicted[:GHOSTS_MOST]))
+        total = sum(each.tokens for each in change.evicted)
+        return Ghosts(rows, len(change.evicted) - len(rows), -total)
 
     @property
     def ghosts_when(self) -> str:
-        if self._moment.is_simulation:
+        if self._state.is_simulated:
             return "if this is added"
-        arrivals = self._moment.view.arrivals if self._moment.view else ()
-        if len(arrivals) == 1:
-            return f"when #{arrivals[0].seq} arrived"
-        return f"at step {self._moment.at:,}"
-
-    @cached_property
-    def _run(self) -> slice:
-        """Which rows are shown below the head: the last, or those around the chosen message."""
-        first, end = len(self.head), len(self._rows)
-        chosen = next((i for i, row in enumerate(self._rows) if row.seq == self._moment.msg), end)
-        stop = min(end, max(chosen + MEMORY_SIZE // 2, first + MEMORY_SIZE))
-        return slice(max(first, stop - MEMORY_SIZE), stop)
-
-    @cached_property
-    def _texts(self) -> dict[int, str]:
-        """What the rows say; of long texts the beginning, and all of those found."""
-        moment = self._moment
-        known = {r.seq: r.text for r in (*moment.transcript.rows, *moment.found, *moment.drafts)}
-        wanted = {row.seq for row in (*self.head, *self._rows[self._run])} - known.keys()
-        return known | queries.beginnings(moment.memory.id, wanted, SHOWN + 1)
-
-    @property
-    def _overhead(self) -> int:
-        return self._moment.policy.overhead if self._moment.policy else 0
+        arrived = self._state.change.arrived if self._state.change else ()
+        if len(arrived) == 1:
+            return f"when #{arrived[0].seq} arrived"
+        return f"at step {self._state.at:,}"
 
     def _cost(self, row: WindowPlace) -> int:
-        return self._moment.policy.cost(row.tokens) if self._moment.policy else row.tokens
+        return cost(self._state.window.policy, row.tokens)
 
-    def _kept(self, rows: Sequence[WindowPlace], past: int, css: str = "") -> list[Kept]:
+    def _kept(self, rows: Sequence[WindowPlace], past: int, css: str = "") -> list[MemoryRow]:
         """`past` is what the rows above weigh."""
         kept = []
         for i, row in enumerate(rows):
@@ -120,21 +102,21 @@ class MemoryPane:
             past += self._cost(row)
         return kept
 
-    def _row(self, row: WindowPlace, css: str, past: int) -> Kept:
-        moment = self._moment
+    def _row(self, row: WindowPlace, css: str, past: int) -> MemoryRow:
+        state = self._state
         is_draft = row.seq in self._drafts
         classes = css_of(
             css,
-            row.seq == moment.msg and "is-sel",
-            moment.view is not None and row.entered_step == moment.at and "is-new",
+            row.seq == state.query.msg and "is-sel",
+            bool(state.at) and row.entered_step == state.at and "is-new",
             is_draft and "is-draft",
-            row.seq in moment.related and "is-rel",
+            row.seq in self._related and "is-rel",
         )
-        return Kept(
+        return MemoryRow(
             seq=row.seq,
             glyph=glyph(row.type, row.has_calls),
             css=classes,
-            text=self._texts[row.seq],
+            text=state.texts[row.seq],
             is_code=is_code(row.type, row.has_calls),
             amount=row.tokens,
             past=past,
@@ -142,18 +124,26 @@ class MemoryPane:
             is_draft=is_draft,
         )
 
-    def _ghost(self, departure: Departure) -> Kept:
-        return Kept(
-            seq=departure.seq,
-            glyph=glyph(departure.type, departure.has_calls),
-            css=css_of(departure.seq == self._moment.msg and "is-sel"),
-            text=departure.text,
-            is_code=is_code(departure.type, departure.has_calls),
-            amount=-departure.tokens,
+    def _ghost(self, evicted: EvictedMessage) -> MemoryRow:
+        return MemoryRow(
+            seq=evicted.seq,
+            glyph=glyph(evicted.type, evicted.has_calls),
+            css=css_of(evicted.seq == self._state.query.msg and "is-sel"),
+            text=self._state.texts[evicted.seq],
+            is_code=is_code(evicted.type, evicted.has_calls),
+            amount=-evicted.tokens,
             past=0,
             this=0,
-            note=ghost_note(departure),
+            note=_ghost_note(evicted),
         )
+
+
+def _ghost_note(evicted: EvictedMessage) -> str:
+    if evicted.reason is Reason.CAPACITY:
+        return "oldest"
+    if evicted.reason is Reason.ORPHANED:
+        return f"with #{evicted.because_seq}"
+    return short_reason(evicted.reason)
 
 
 def _elsewhere(rows: Sequence[WindowPlace], seq: int) -> Elsewhere:

@@ -1,4 +1,4 @@
-"""The page as a whole: its head, its tape and its links."""
+"""The page as a whole: its head, its panes and its links."""
 
 from __future__ import annotations
 
@@ -7,61 +7,60 @@ from functools import cached_property
 from django.urls import reverse
 from django.utils.http import urlencode
 
-from chatmemory import explain, queries
+from chatmemory import explain
 from chatmemory.explain import Caption
+from chatmemory.queries import ConversationState, MessageRow
 from inspector.conversation.history import HistoryPane
+from inspector.conversation.measures import limit_of, load_in, short_unit
 from inspector.conversation.memory import MemoryPane
-from inspector.conversation.panel import Answers
-from inspector.conversation.state import Moment
-from inspector.conversation.timeline import Tape, draw
+from inspector.conversation.panel import Panel
+from inspector.conversation.simulation import SimulationView
+from inspector.conversation.timeline import Timeline, draw
+
+NEW_ID_LENGTH = 200
 
 
-class ConversationPage(Moment):
-    """A moment with what the page shows of it. Raises what a Moment raises."""
+class ConversationPage:
+    """A state with what the page shows of it."""
 
-    def __init__(
-        self,
-        memory_id: str,
-        at: int | None,
-        msg: int | None,
-        before: int | None = None,
-        after: int | None = None,
-        find: str = "",
-        other: int | None = None,
-    ) -> None:
-        super().__init__(memory_id, at, msg, before, after, find)
-        self._other = other
-        self._pages_history = before is not None or after is not None
-        self.samples = queries.tape(memory_id, self.memory.last_step, self.at)
+    def __init__(self, state: ConversationState) -> None:
+        self.state = state
+        self.memory = state.memory
+        self.window = state.window
+        self.at = state.at
+        self.msg = state.query.msg
+        self.find = state.query.find
+        self.is_live = state.is_live
+        self.is_simulation = state.is_simulated
 
     @cached_property
     def history_pane(self) -> HistoryPane:
-        return HistoryPane(self)
+        return HistoryPane(self.state)
 
     @cached_property
     def memory_pane(self) -> MemoryPane:
-        return MemoryPane(self)
+        return MemoryPane(self.state)
 
     @cached_property
-    def answers(self) -> Answers:
-        return Answers(self, self._other)
+    def panel(self) -> Panel:
+        return Panel(self.state)
 
     @cached_property
-    def tape(self) -> Tape:
-        return draw(
-            self.samples,
-            at=self.at,
-            limit=self.limit,
-            in_window=self.in_window,
-            unit=self.unit,
-            selected=self.msg,
-            hits=self.hits,
-        )
+    def timeline(self) -> Timeline:
+        return draw(self.state)
+
+    @cached_property
+    def simulation(self) -> SimulationView | None:
+        return SimulationView(self.state) if self.is_simulation else None
+
+    @property
+    def drafts(self) -> tuple[MessageRow, ...]:
+        return self.state.drafts
 
     @property
     def pane(self) -> str:
         """The one that a phone shows first: a place in the history, an answer, or memory."""
-        if self._pages_history:
+        if self.state.query.before is not None or self.state.query.after is not None:
             return "history"
         return "why" if self.msg or self.find else "memory"
 
@@ -69,7 +68,19 @@ class ConversationPage(Moment):
 
     @property
     def policy_name(self) -> str:
-        return explain.policy_name(self.policy)
+        return explain.policy_name(self.window.policy)
+
+    @property
+    def limit(self) -> int | None:
+        return limit_of(self.state)
+
+    @property
+    def unit(self) -> str:
+        return short_unit(self.window.policy)
+
+    @property
+    def load(self) -> int:
+        return load_in(self.window)
 
     @property
     def fill(self) -> float:
@@ -82,29 +93,37 @@ class ConversationPage(Moment):
 
     @property
     def said_count(self) -> int:
-        return self.view.step.said_count if self.view else 0
+        """Messages in the history by now, without drafts."""
+        return self.state.detail.row.said_count if self.state.detail else 0
 
     @property
     def history_load(self) -> int:
-        """All that was said by now, in the policy's unit."""
-        return next((cell.history for cell in self.samples if cell.step == self.at), 0)
+        """All that was said by now, with the drafts, in the policy's unit."""
+        said = next((each.history for each in self.state.samples if each.step == self.at), 0)
+        return said + (self.simulation.load_of_drafts if self.simulation else 0)
 
     @property
     def forgotten_load(self) -> int:
         return max(0, self.history_load - self.load)
 
+    @property
+    def found_count(self) -> int:
+        return self.state.mentions.count
+
     @cached_property
     def caption(self) -> Caption:
-        if self.view is None:
+        if self.simulation:
+            return self.simulation.caption
+        if self.state.change is None:
             return Caption(
                 "Nothing has been said yet", detail="Step forward to see the first message."
             )
-        return explain.caption(self.view)
+        return explain.caption(self.state.change)
 
     @property
     def new_id(self) -> str:
-        """What a simulation is saved as, unless another name is written."""
-        return f"{self.memory.id[:200]}-from-{self.at}"
+        """The name under which a simulation is saved, unless another is written."""
+        return f"{self.memory.id[:NEW_ID_LENGTH]}-from-{self.at}"
 
     # Its links
 
@@ -116,10 +135,10 @@ class ConversationPage(Moment):
     def next_step(self) -> int | None:
         return self.at + 1 if self.at < self.memory.last_step else None
 
-    @cached_property
+    @property
     def evictions(self) -> tuple[int | None, int | None]:
         """The nearest steps at which something left, before and after this one."""
-        return queries.evictions_around(self.memory.id, self.at)
+        return self.state.evictions
 
     @cached_property
     def url(self) -> str:

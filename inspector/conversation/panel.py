@@ -9,17 +9,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from chatmemory import explain, queries
-from chatmemory.core.codec import load_json, message_to_dict
-from chatmemory.core.exceptions import InvalidMessage
-from chatmemory.core.lint import Turn, Verdict, verdicts
-from chatmemory.core.messages import AiMessage, ImageContent, MessageType
+from chatmemory import (
+    AiMessage,
+    ImageContent,
+    InvalidMessage,
+    MessageType,
+    explain,
+    load_json,
+    message_to_dict,
+)
 from chatmemory.explain import Explanation, ReceiptLine, role
 from chatmemory.formats import render_messages
-from chatmemory.queries import MessageRow
-from inspector.conversation.state import Moment
-from inspector.templatetags.inspector import SHOWN, glyph
+from chatmemory.queries import ConversationState, MessageRow, Verdict
+from inspector.conversation.glyphs import glyph
+from inspector.conversation.measures import load_in
+from inspector.conversation.rows import tag
 
+SHOWN = 400
 UNFOLDED_MOST = 100_000
 INLINE_PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 
@@ -117,30 +123,28 @@ class Why:
         ]
 
 
-class Answers:
-    """`other` is the step that this one is compared with."""
+class Panel:
+    """Answers about a state."""
 
-    def __init__(self, moment: Moment, other: int | None) -> None:
-        self._moment = moment
-        self.other = other
+    def __init__(self, state: ConversationState) -> None:
+        self._state = state
+        self.other = state.query.other
 
     @cached_property
     def why(self) -> Why | None:
         """Of the chosen message."""
-        row = self._moment.selected
+        row = self._state.selected
         if row is None:
             return None
-        departure = row.departure(self._moment.at)
-        step = departure.left_step if departure else None
         rendered = render_messages([row.message], "openai_chat")
         return Why(
             row=row,
             glyph=glyph(row.type, row.has_calls),
             role=role(row.type, row.has_calls),
-            is_in=row.seq in self._moment.in_window,
+            is_in=row.seq in self._state.in_window,
             life=self._life(row),
-            step=step,
-            explanation=self._explanation(row, step),
+            step=self._state.left_by.step if self._state.left_by else None,
+            explanation=self._explanation(row),
             langchain4j=message_to_dict(row.message),
             openai=rendered.value[0] if rendered.value else None,
             lost=tuple(loss.what for loss in rendered.losses),
@@ -149,98 +153,86 @@ class Answers:
     @cached_property
     def receipt(self) -> tuple[ReceiptLine, ...]:
         """The arithmetic of the step."""
-        return explain.receipt(self._moment.view) if self._moment.view else ()
+        return explain.receipt(self._state.change) if self._state.change else ()
 
     @cached_property
     def verdicts(self) -> tuple[Verdict, ...]:
         """Whether providers would accept what the model sees here."""
-        moment = self._moment
-        calls = queries.calls_in(moment.memory.id, moment.window.rows)
-        calls |= {draft.seq: _calls_of(draft) for draft in moment.drafts}
-        return verdicts([Turn(r.seq, r.type, calls.get(r.seq, 0)) for r in moment.window.rows])
+        return self._state.verdicts
 
     @cached_property
     def changes(self) -> Changes | None:
         """What came and left between this step and the other."""
-        if self.other is None:
+        then = self._state.compared
+        if then is None:
             return None
-        here = self._moment.in_window
-        then = queries.outline(self._moment.memory.id, self.other)
+        here = self._state.in_window
         before = [row.seq for row in then.rows]
         return Changes(
-            step=self.other,
+            step=then.step,
             came=tuple(sorted(here.difference(before))),
             gone=tuple(seq for seq in before if seq not in here),
             stayed=len(here.intersection(before)),
-            load=then.load if then.load is not None else then.totals.tokens,
+            load=load_in(then),
         )
 
     # Does it still remember…?
 
     @cached_property
     def remembers(self) -> Explanation | None:
-        moment = self._moment
-        if not moment.find:
+        state, mentions = self._state, self._state.mentions
+        if not state.query.find:
             return None
-        last = None
-        if self._left_at and not moment.hits & moment.in_window:
-            last = queries.step(moment.memory.id, max(self._left_at.values()))
-        return explain.remembers(moment.find, moment.found, moment.found_count, moment.at, last)
+        return explain.remembers(
+            state.query.find, mentions.rows, mentions.count, state.at, mentions.last
+        )
 
     @cached_property
     def mentions(self) -> list[Mention]:
         """Where the phrase was said, the latest first."""
-        brought = queries.arrivals_at(self._moment.memory.id, self._left_at.values())
         return [
             Mention(
                 row=row,
                 glyph=glyph(row.type, row.has_calls),
                 role=role(row.type, row.has_calls),
-                is_in=row.seq in self._moment.in_window,
-                tag=self._mention_tag(row, brought),
-                step=self._left_at.get(row.seq),
+                is_in=row.seq in self._state.in_window,
+                tag=self._mention_tag(row),
+                step=self._state.mentions.left_at.get(row.seq),
             )
-            for row in reversed(self._moment.found)
+            for row in reversed(self._state.mentions.rows)
         ]
 
-    @cached_property
+    @property
     def nearest(self) -> str:
         """What was said that comes near a phrase that was not."""
-        moment = self._moment
-        if not moment.find or moment.found:
-            return ""
-        return queries.nearest(moment.memory.id, moment.find, at=moment.at)
+        return self._state.mentions.nearest
 
     @property
     def consequence(self) -> str:
         """With a phrase looked for and the message that took it out of memory chosen."""
-        why, moment = self.why, self._moment
-        if not why or not moment.find or why.step is None or moment.hits & moment.in_window:
+        why, state = self.why, self._state
+        left_at = state.mentions.left_at
+        if not why or why.step is None or not left_at or state.found & state.in_window:
             return ""
-        gone = [seq for seq, step in self._left_at.items() if step == why.step]
-        if why.row.seq not in gone or why.step != max(self._left_at.values()):
+        gone = [seq for seq, step in left_at.items() if step == why.step]
+        if why.row.seq not in gone or why.step != max(left_at.values()):
             return ""
-        return explain.without(gone, moment.find)
+        return explain.without(gone, state.query.find)
 
-    @cached_property
-    def _left_at(self) -> dict[int, int]:
-        """Where each found message left, by seq; those in memory are not there."""
-        left = ((row.seq, row.departure(self._moment.at)) for row in self._moment.found)
-        return {seq: stay.left_step for seq, stay in left if stay and stay.left_step}
-
-    def _mention_tag(self, row: MessageRow, brought: dict[int, int]) -> str:
+    def _mention_tag(self, row: MessageRow) -> str:
         """The row's tag, with the message that pushed it out."""
-        tag = self._moment.tag(row) or "in memory"
-        pusher = brought.get(self._left_at.get(row.seq, 0))
-        return f"{tag}, when #{pusher} arrived" if pusher and pusher != row.seq else tag
+        mentions = self._state.mentions
+        words = tag(self._state, row) or "in memory"
+        pusher = mentions.brought.get(mentions.left_at.get(row.seq, 0))
+        return f"{words}, when #{pusher} arrived" if pusher and pusher != row.seq else words
 
-    def _explanation(self, row: MessageRow, step: int | None) -> Explanation:
-        moment = self._moment
-        if step is not None:
-            return explain.why_left(queries.step(moment.memory.id, step), row.seq)
-        if row.seq in moment.in_window:
-            return explain.why_in(moment.window, row.seq)
-        if row.stays and row.stays[0].entered_step > moment.at:
+    def _explanation(self, row: MessageRow) -> Explanation:
+        state = self._state
+        if state.left_by is not None:
+            return explain.why_left(state.left_by, row.seq)
+        if row.seq in state.in_window:
+            return explain.why_in(state.window, row.seq)
+        if row.stays and row.stays[0].entered_step > state.at:
             entered = row.stays[0].entered_step
             return Explanation(
                 f"Where is #{row.seq}?", "Not said yet.", f"It arrives at step {entered:,}."
@@ -253,14 +245,10 @@ class Answers:
         )
 
     def _life(self, row: MessageRow) -> Life:
-        end = self._moment.memory.last_step
+        end = self._state.memory.last_step
         spans = tuple((entered - 1, (left or end + 1) - entered) for entered, left, _ in row.visits)
         visits = row.visits or ((0, None, None),)
         return Life(end, spans, visits[0][0], visits[-1][1])
-
-
-def _calls_of(draft: MessageRow) -> int:
-    return len(getattr(draft.message, "tool_execution_requests", ()))
 
 
 def _indented(text: str) -> str:

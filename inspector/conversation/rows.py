@@ -1,13 +1,13 @@
-"""Rows of the panes, with no logic left for the templates, and the words that rows share."""
+"""Rows of the panes, with no logic left for the templates, and what rows have in common."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from chatmemory.core.eviction import Reason
-from chatmemory.core.messages import MessageType
-from chatmemory.queries import Departure, MessageRow, WindowPlace
+from chatmemory import MessageType
+from chatmemory.explain import short_reason
+from chatmemory.queries import ConversationState, MessageRow, StepSample, WindowPlace
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class HistoryRow:
 
 
 @dataclass(frozen=True)
-class Kept:
+class MemoryRow:
     """A row of the memory pane; `past` and `this` draw the cumulative bar in units of the limit."""
 
     seq: int
@@ -53,48 +53,45 @@ class Elsewhere:
 class Ghosts:
     """What just left: the first few rows, how many more, and what they weighed."""
 
-    rows: tuple[Kept, ...]
+    rows: tuple[MemoryRow, ...]
     more: int
     amount: int
 
 
 def css_of(*names: str | bool) -> str:
-    """The classes of a row; an empty or false one is none."""
+    """The classes of a row; an empty or false one is left out."""
     return " ".join(name for name in names if isinstance(name, str) and name)
 
 
-def pairing(rows: Sequence[MessageRow] | Sequence[WindowPlace], i: int) -> str:
+def pairing(
+    rows: Sequence[MessageRow] | Sequence[WindowPlace] | Sequence[StepSample], i: int
+) -> str:
     """Where a row stands in a tool call and its results: p-start, p-mid, p-end or nothing."""
 
-    def result(position: int) -> bool:
-        known = 0 <= position < len(rows)
-        return known and rows[position].type is MessageType.TOOL_EXECUTION_RESULT
+    def is_result(position: int) -> bool:
+        is_there = 0 <= position < len(rows)
+        return is_there and rows[position].type is MessageType.TOOL_EXECUTION_RESULT
 
-    if rows[i].has_calls and result(i + 1):
+    if rows[i].has_calls and is_result(i + 1):
         return "p-start"
-    if result(i):
-        return "p-mid" if result(i + 1) else "p-end"
+    if is_result(i):
+        return "p-mid" if is_result(i + 1) else "p-end"
     return ""
 
 
 def is_code(type: MessageType, has_calls: bool) -> bool:
+    """Whether a message is shown in a fixed-width face."""
     return has_calls or type in (MessageType.TOOL_EXECUTION_RESULT, MessageType.CUSTOM)
 
 
-def short_reason(reason: Reason) -> str:
-    return {
-        Reason.CAPACITY: "capacity",
-        Reason.ORPHANED: "left with its call",
-        Reason.REPLACED: "replaced",
-        Reason.CLEARED: "cleared",
-        Reason.SET: "list was set",
-        Reason.MOVED: "moved",
-    }[reason]
-
-
-def ghost_note(departure: Departure) -> str:
-    if departure.reason is Reason.CAPACITY:
-        return "oldest"
-    if departure.reason is Reason.ORPHANED:
-        return f"with #{departure.because_seq}"
-    return short_reason(departure.reason)
+def tag(state: ConversationState, row: MessageRow) -> str:
+    """Why a message is not in memory; empty while it is."""
+    if row.seq in state.in_window:
+        return ""
+    if state.is_simulated and row.seq in state.evicted:
+        reason = state.evicted[row.seq].reason
+        return f"forgotten in the simulation · {short_reason(reason)}"
+    departure = row.departure(state.at)
+    if departure is None or departure.reason is None:
+        return "would leave" if state.is_simulated else "would leave at the next add"
+    return f"forgotten at step {departure.left_step:,} · {short_reason(departure.reason)}"

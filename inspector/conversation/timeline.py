@@ -1,13 +1,19 @@
-"""The tape as SVG and cells: every step a column, drawn on the server."""
+"""The timeline as SVG and cells: every step a column, drawn on the server.
+
+Pages call it the tape. `queries.step_samples` reads the steps that it is drawn from.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from chatmemory.explain import role
-from chatmemory.queries import TapeCell
-from inspector.templatetags.inspector import glyph
+from chatmemory.queries import ConversationState, StepSample
+from inspector.conversation.glyphs import glyph
+from inspector.conversation.measures import limit_of, short_unit
+from inspector.conversation.rows import css_of, pairing
+from inspector.conversation.simulation import draft_samples
 
 TICK_EVERY = (10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000)
 TICKS_MOST = 14
@@ -45,7 +51,7 @@ class DraftColumn:
 
 
 @dataclass(frozen=True)
-class Tape:
+class Timeline:
     """What the template draws. Paths live in a box of `columns` by 100, y growing downwards."""
 
     cells: tuple[Cell, ...]
@@ -60,33 +66,24 @@ class Tape:
     drafts: tuple[DraftColumn, ...] = ()
 
 
-def draw(
-    samples: Sequence[TapeCell],
-    *,
-    at: int,
-    limit: int | None,
-    in_window: set[int],
-    unit: str,
-    selected: int | None = None,
-    hits: Collection[int] = (),
-    drafts: Sequence[TapeCell] = (),
-    leaving: Collection[int] = (),
-) -> Tape:
-    """The tape with its playhead at step `at`; `in_window` are the seqs in memory then, `hits`
-    those that were searched for.
-
-    `drafts` take the columns behind the playhead, and `leaving` would leave because of them.
-    """
-    playhead = sum(cell.step <= at for cell in samples)
-    samples = [*samples[:playhead], *drafts, *samples[playhead + len(drafts) :]]
-    top = _round_up(max([limit or 0, *(cell.history for cell in samples), 1]))
-    said = [_height(cell.history, top) for cell in samples]
-    memory = [_height(cell.load, top) for cell in samples]
+def draw(state: ConversationState) -> Timeline:
+    """The timeline with its playhead at the state's step; drafts take the columns behind it."""
+    drafts = draft_samples(state)
+    playhead = sum(each.step <= state.at for each in state.samples)
+    samples = [
+        *state.samples[:playhead],
+        *drafts,
+        *state.samples[playhead + len(drafts) :],
+    ]
+    limit = limit_of(state)
+    top = _round_up(max([limit or 0, *(each.history for each in samples), 1]))
+    said = [_height(each.history, top) for each in samples]
+    memory = [_height(each.load, top) for each in samples]
     columns = range(playhead, playhead + len(drafts))
     head = playhead + len(drafts) - 1
-    look = _Look(samples, at, head, columns, in_window, unit, selected, hits, leaving)
+    look = _Look(state, samples, head, columns)
     cells = tuple(look.cell(i) for i in range(len(samples)))
-    return Tape(
+    return Timeline(
         cells=cells,
         ticks=tuple(_named(cells, list(_ticks(samples, head)))),
         columns=len(samples),
@@ -102,74 +99,66 @@ def draw(
 
 @dataclass(frozen=True)
 class _Look:
-    """How the columns look; `head` is the playhead's, `drafts` those that are only tried."""
+    """How the columns look; `head` is the playhead's, `drafts` are those of the drafts."""
 
-    samples: Sequence[TapeCell]
-    at: int
+    state: ConversationState
+    samples: Sequence[StepSample]
     head: int
     drafts: range
-    in_window: set[int]
-    unit: str
-    selected: int | None
-    hits: Collection[int]
-    leaving: Collection[int]
 
     def cell(self, i: int) -> Cell:
-        cell, state = self.samples[i], self.state(i)
-        states = [state]
-        if state == "is-in":
-            states += ["is-first"] if i == 0 or self.state(i - 1) != "is-in" else []
-            last = i == len(self.samples) - 1 or self.state(i + 1) != "is-in"
-            states += ["is-last"] if last else []
-        states += ["is-draft"] if i in self.drafts else []
-        states += ["is-leaving"] if cell.left_step == self.at or cell.seq in self.leaving else []
-        states += ["is-sel"] if self.selected is not None and cell.seq == self.selected else []
-        states += ["is-hit"] if cell.seq in self.hits else []
-        states += [_pairing(self.samples, i)]
+        cell, life = self.samples[i], self.life(i)
+        msg = self.state.query.msg
+        classes = css_of(
+            life,
+            life == "is-in" and (i == 0 or self.life(i - 1) != "is-in") and "is-first",
+            life == "is-in" and self.is_last_in(i) and "is-last",
+            i in self.drafts and "is-draft",
+            self.is_leaving(cell) and "is-leaving",
+            msg is not None and cell.seq == msg and "is-sel",
+            cell.seq in self.state.found and "is-hit",
+            pairing(self.samples, i),
+        )
         return Cell(
             step=cell.step,
             seq=cell.seq,
             glyph=glyph(cell.type, cell.has_calls) if cell.type else "",
-            css=" ".join(filter(None, states)),
-            words=self.words(i, state),
+            css=classes,
+            words=self.words(i, life),
             is_head=i == self.head,
             is_draft=i in self.drafts,
         )
 
-    def state(self, i: int) -> str:
+    def life(self, i: int) -> str:
+        """Whether the column's message is in memory, out of it, or not said yet."""
         cell = self.samples[i]
-        if i not in self.drafts and cell.step > self.at:
+        if i not in self.drafts and cell.step > self.state.at:
             return "is-later"
-        return "is-in" if cell.seq in self.in_window else "is-out"
+        return "is-in" if cell.seq in self.state.in_window else "is-out"
 
-    def words(self, i: int, state: str) -> str:
+    def is_last_in(self, i: int) -> bool:
+        return i == len(self.samples) - 1 or self.life(i + 1) != "is-in"
+
+    def is_leaving(self, cell: StepSample) -> bool:
+        leaves_by_draft = self.state.is_simulated and cell.seq in self.state.evicted
+        return cell.left_step == self.state.at or leaves_by_draft
+
+    def words(self, i: int, life: str) -> str:
         cell = self.samples[i]
         if cell.type is None:
             return f"Step {cell.step:,}"
-        life = {
+        told = {
             "is-in": "in memory",
             "is-later": "not said yet",
             "is-out": f"forgotten at step {cell.left_step:,}" if cell.left_step else "left",
-        }[state]
-        weight = f" · {cell.tokens:,} tok" if self.unit == "tok" else ""
+        }[life]
+        weight = f" · {cell.tokens:,} tok" if short_unit(self.state.window.policy) == "tok" else ""
         name = "Draft," if i in self.drafts else f"#{cell.seq:,}"
-        life = "not said yet" if i in self.drafts else life
-        return f"{name} {role(cell.type, cell.has_calls)}{weight} · {life}"
+        told = "not said yet" if i in self.drafts else told
+        return f"{name} {role(cell.type, cell.has_calls)}{weight} · {told}"
 
 
-def _pairing(samples: Sequence[TapeCell], i: int) -> str:
-    def result(position: int) -> bool:
-        known = 0 <= position < len(samples) and samples[position].type
-        return known == "TOOL_EXECUTION_RESULT"
-
-    if samples[i].has_calls and result(i + 1):
-        return "p-start"
-    if result(i):
-        return "p-mid" if result(i + 1) else "p-end"
-    return ""
-
-
-def _ticks(samples: Sequence[TapeCell], head: int) -> Iterable[tuple[str, str]]:
+def _ticks(samples: Sequence[StepSample], head: int) -> Iterable[tuple[str, str]]:
     """(text, css) per column; round numbers keep clear of the playhead."""
     last = samples[-1].step if samples else 0
     every = next((n for n in TICK_EVERY if last / n <= TICKS_MOST), TICK_EVERY[-1])
@@ -204,18 +193,6 @@ def _named(cells: Sequence[Cell], ticks: list[tuple[str, str]]) -> list[tuple[st
     for i, word in words.items():
         ticks[i] = word
     return ticks
-
-
-def spark(loads: Sequence[int], limit: int | None) -> tuple[str, str, float | None]:
-    """Area, line and limit of a sparkline in a box of 40 by 20, aligned to the right."""
-    top = max([limit or 0, *loads, 1]) * 1.1
-    heights = [20 - 20 * load / top for load in loads]
-    start = 40 - len(heights)
-    points = "".join(f"V{y:.1f}H{start + i + 1}" for i, y in enumerate(heights))
-    if not heights:
-        return "", "", None
-    line = f"M{start} {heights[0]:.1f}{points}"
-    return f"M{start} 20{points}V20Z", line, round(20 - 20 * limit / top, 1) if limit else None
 
 
 def _height(number: int, top: int) -> float:

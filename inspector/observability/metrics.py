@@ -18,7 +18,7 @@ from prometheus_client import (
 )
 from prometheus_client.multiprocess import MultiProcessCollector
 
-from chatmemory.signals import Recorded
+from chatmemory.services import ChangeResult
 
 _METHODS = frozenset({"GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"})
 
@@ -52,15 +52,15 @@ def request_answered(method: str, route: str, status: int, seconds: float) -> No
     _requests.labels(method, route, f"{status // 100}xx").observe(seconds)
 
 
-def memory_changed(recorded: Recorded, **_: Any) -> None:
+def memory_changed(results: tuple[ChangeResult, ...], fill: float | None, **_: Any) -> None:
     """Receives `chatmemory.signals.memory_changed`."""
-    _said.inc(recorded.said)
-    for reason, count in recorded.left.items():
-        _left.labels(reason).inc(count)
-    for _n, kind in recorded.steps:
-        _steps.labels(kind).inc()
-    if recorded.fill is not None:
-        _fill.observe(recorded.fill)
+    for result in results:
+        _steps.labels(result.kind).inc()
+        _said.inc(sum(each.was_said for each in result.arrived))
+        for evicted in result.evicted:
+            _left.labels(evicted.reason).inc()
+    if fill is not None:
+        _fill.observe(fill)
 
 
 def exposition() -> bytes:

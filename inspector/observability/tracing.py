@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from django.core.exceptions import ImproperlyConfigured
 
-from chatmemory.signals import Recorded, memory_changed
+from chatmemory.services import ChangeResult
+from chatmemory.signals import memory_changed
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import SpanProcessor
@@ -88,13 +89,13 @@ def shut_down() -> None:
     memory_changed.disconnect(dispatch_uid="inspector.observability.tracing")
 
 
-def _tell(recorded: Recorded, **_: Any) -> None:
+def _tell(memory_id: str, results: tuple[ChangeResult, ...], **_: Any) -> None:
     from opentelemetry import trace
 
     attributes: dict[str, str | int] = {
-        "chatmemory.memory_id": recorded.memory_id,
-        "chatmemory.steps": len(recorded.steps),
-        "chatmemory.said": recorded.said,
-        "chatmemory.left": sum(recorded.left.values()),
+        "chatmemory.memory_id": memory_id,
+        "chatmemory.steps": len(results),
+        "chatmemory.said": sum(each.was_said for one in results for each in one.arrived),
+        "chatmemory.left": sum(len(each.evicted) for each in results),
     }
     trace.get_current_span().add_event("memory changed", attributes)

@@ -15,7 +15,6 @@ from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.text import Truncator
 
-from chatmemory.core.messages import MessageType
 from chatmemory.explain import Caption, ReceiptLine
 
 if TYPE_CHECKING:
@@ -25,19 +24,6 @@ register = template.Library()
 
 SHOWN = 400
 RECEIPT_HEAD, RECEIPT_TAIL = 40, 5
-
-_GLYPHS = {
-    MessageType.SYSTEM: "system",
-    MessageType.USER: "user",
-    MessageType.AI: "ai",
-    MessageType.TOOL_EXECUTION_RESULT: "result",
-    MessageType.CUSTOM: "system",
-}
-
-
-def glyph(type: MessageType, has_calls: bool = False) -> str:
-    """system, user, ai, call or result: names the colour and the shape of a message."""
-    return "call" if has_calls else _GLYPHS[type]
 
 
 @cache
@@ -73,7 +59,7 @@ def mark(name: str, css: str = "") -> SafeString:
 def tape_cells(page: Any) -> SafeString:
     """The cells of the tape: hundreds of them, so written here rather than by template nodes."""
     url, find = escape(page.url), escape(page.find_query)
-    return mark_safe("".join(_cell(cell, url, find) for cell in page.tape.cells))  # noqa: S308
+    return mark_safe("".join(_cell(cell, url, find) for cell in page.timeline.cells))  # noqa: S308
 
 
 def _cell(cell: Cell, url: str, find: str) -> str:
@@ -148,7 +134,7 @@ def caption_words(caption: Caption) -> SafeString:
 @register.simple_tag
 def verdict_words(page: Any) -> SafeString:
     """What a draft would do, in the composer: `Would evict 2 messages: #30 and #31.`"""
-    verdict = page.verdict
+    verdict = page.simulation.verdict
     loss = format_html(" <b>{}</b>: ", verdict.loss) if verdict.loss else ". "
     limit = f"{page.limit:,}" if page.limit else ""
     return format_html(
@@ -156,7 +142,7 @@ def verdict_words(page: Any) -> SafeString:
         verdict.event,
         loss,
         verdict.detail.rstrip("."),
-        f"{page.before:,}",
+        f"{page.simulation.before:,}",
         f"{page.load:,}",
         limit,
     )

@@ -28,8 +28,7 @@ def conversation(request: HttpRequest, memory_id: str) -> HttpResponse:
     """
     find = searchable(request.GET.get("find", ""))
     jump = JUMP.fullmatch(find)
-    page = ConversationPage(
-        memory_id,
+    query = queries.ConversationQuery(
         at=_number(request, "at"),
         msg=int(jump[1]) if jump else _number(request, "msg"),
         before=_number(request, "before"),
@@ -37,6 +36,7 @@ def conversation(request: HttpRequest, memory_id: str) -> HttpResponse:
         other=_number(request, "with"),
         find="" if jump else find,
     )
+    page = ConversationPage(queries.conversation_state(memory_id, query))
     return render_page_or_fragment(
         request,
         "inspector/conversation.html",

@@ -20,10 +20,9 @@ from chatmemory.core.policies import KINDS
 from chatmemory.managers import CLIENT
 from chatmemory.queries import FeedItem, OverviewRow
 from inspector import demo
-from inspector.conversation.rows import short_reason
-from inspector.conversation.timeline import spark
+from inspector.conversation.glyphs import glyph
 from inspector.htmx import render_page_or_fragment, searchable
-from inspector.templatetags.inspector import glyph
+from inspector.sparkline import spark
 
 ORDERINGS = {
     "activity": "Last activity",
@@ -92,7 +91,11 @@ class Leaving:
 
     @property
     def reason(self) -> str:
-        return "too big on its own" if self.item.is_oversized else short_reason(self.item.reason)
+        return (
+            "too big on its own"
+            if self.item.is_oversized
+            else explain.short_reason(self.item.reason)
+        )
 
 
 @require_safe

@@ -7,10 +7,8 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST
 
-from chatmemory import queries, services
-from chatmemory.core.exceptions import ChatMemoryError
-from chatmemory.core.messages import ChatMessage
-from inspector.conversation import ConversationPage, SimulatedPage
+from chatmemory import ChatMemoryError, ChatMessage, queries, services
+from inspector.conversation import ConversationPage
 from inspector.forms import DraftForm, first_problem
 from inspector.htmx import render_page_or_fragment
 
@@ -23,10 +21,10 @@ def simulate(request: HttpRequest, memory_id: str) -> HttpResponse:
         return _refused(request, memory_id, form, first_problem(form))
     try:
         policy = form.policy(queries.outline(memory_id, form.step).policy)
-        page = SimulatedPage(memory_id, form.messages, policy, form.step)
+        state = queries.simulated_state(memory_id, form.messages, policy, form.step)
     except ChatMemoryError as error:
         return _refused(request, memory_id, form, str(error))
-    return _render(request, page, form.next())
+    return _render(request, ConversationPage(state), form.next())
 
 
 @require_POST
@@ -70,7 +68,7 @@ def _go(request: HttpRequest, memory_id: str) -> HttpResponse:
     """To the live end of a conversation."""
     if not request.htmx:  # type: ignore[attr-defined]
         return redirect("conversation", memory_id)
-    response = _render(request, ConversationPage(memory_id, at=None, msg=None), DraftForm())
+    response = _render(request, _stored(memory_id), DraftForm())
     response["HX-Push-Url"] = reverse("conversation", args=[memory_id])
     return response
 
@@ -86,10 +84,15 @@ def _refused(request: HttpRequest, memory_id: str, form: DraftForm, problem: str
 def _page(memory_id: str, drafts: list[ChatMessage] | None, at: int | None) -> ConversationPage:
     try:
         if drafts:
-            return SimulatedPage(memory_id, drafts, None, at)
-        return ConversationPage(memory_id, at=at, msg=None)
+            return ConversationPage(queries.simulated_state(memory_id, drafts, None, at))
+        return _stored(memory_id, at)
     except ChatMemoryError:
-        return ConversationPage(memory_id, at=None, msg=None)
+        return _stored(memory_id)
+
+
+def _stored(memory_id: str, at: int | None = None) -> ConversationPage:
+    query = queries.ConversationQuery(at=at)
+    return ConversationPage(queries.conversation_state(memory_id, query))
 
 
 def _render(

@@ -12,6 +12,7 @@ from django.test.utils import CaptureQueriesContext
 
 from chatmemory import UserMessage, queries, services
 from chatmemory.core.policies import MessageWindow, TokenWindow
+from chatmemory.services import protocol
 
 URL = "/api/v1/memories/"
 ORDERINGS = ["activity", "created", "fill", "forgotten", "id", "said", "tokens"]
@@ -21,7 +22,7 @@ ORDERINGS = ["activity", "created", "fill", "forgotten", "id", "said", "tokens"]
 def three(db):
     services.create("alpha", MessageWindow(3), {"team": "a"})
     services.create("beta", TokenWindow(100), {"team": "b"})
-    services.update_window("gamma", [UserMessage("the parcel A-1182")])
+    protocol.update_messages("gamma", [UserMessage("the parcel A-1182")])
 
 
 def ids(response) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from chatmemory import AiMessage, UserMessage, queries, services
+from chatmemory.services import protocol
 
 from .said import URL, add, user
 
@@ -62,7 +63,7 @@ def test_it_refuses_text_that_no_database_holds(api, memory_id, bad):
 
 
 def test_it_needs_a_policy(api, db):
-    services.update_window("order-7741", [UserMessage("a")])
+    protocol.update_messages("order-7741", [UserMessage("a")])
     assert add(api, "b").status_code == 409
     assert api.post(f"{URL}simulate/", {"messages": [user("b")]}).status_code == 409
 

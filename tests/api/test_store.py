@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from chatmemory import SystemMessage, UserMessage, queries
+from chatmemory.services import protocol
 
 from .said import user
 
@@ -14,7 +15,7 @@ def test_the_store_protocol(api, db):
     messages = [{"text": "Be brief.", "type": "SYSTEM"}, user("hello")]
     assert api.put(url, messages).status_code == 204
     assert api.get(url).data[0] == messages[0]
-    assert queries.open_messages("support") == [SystemMessage("Be brief."), UserMessage("hello")]
+    assert protocol.get_messages("support") == [SystemMessage("Be brief."), UserMessage("hello")]
     assert api.delete(url).status_code == 204
     assert api.get(url).data == []
     assert queries.memory("support").said_count == 2

@@ -7,12 +7,16 @@ import threading
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
+from django.conf import settings
 from django.core.signals import request_finished, request_started
+from django.test import Client
 from playwright.sync_api import sync_playwright
 
-from inspector.access import operator_named, sign_in_token
+from inspector.access import operator_named
 
 from .chromium import chromium, launch
+
+COOKIE = settings.SESSION_COOKIE_NAME
 
 
 @pytest.fixture(scope="package")
@@ -59,6 +63,13 @@ def at_rest():
     request_finished.disconnect(finished)
 
 
+def signed_in() -> str:
+    """The key of a new session of the operator's."""
+    client = Client()
+    client.force_login(operator_named("operator"))
+    return client.cookies[COOKIE].value
+
+
 @pytest.fixture
 def open_page(browser, live_server, transactional_db, at_rest):
     """Opens signed-in pages: `open_page("/", javascript=False, color_scheme="dark", …)`."""
@@ -81,9 +92,9 @@ def open_page(browser, live_server, transactional_db, at_rest):
         options.setdefault("viewport", {"width": 1440, "height": 900})
         context = browser.new_context(java_script_enabled=javascript, **options)
         contexts.append(context)
+        context.add_cookies([{"name": COOKIE, "value": signed_in(), "url": live_server.url}])
         page = context.new_page()
         watch(page)
-        page.goto(f"{live_server.url}/sign-in/{sign_in_token(operator_named('operator'))}/")
         page.goto(live_server.url + path)
         return page
 

@@ -23,10 +23,11 @@ def reader(browser, served):
     def open_(path: str, width: int = 1440):
         context = browser.new_context(viewport={"width": width, "height": 900})
         contexts.append(context)
+        for name, value in served.session().cookies.items():
+            context.add_cookies([{"name": name, "value": value, "url": served.url}])
         page = context.new_page()
         page.on("console", note)
         page.on("pageerror", lambda error: faults.append(str(error)))
-        page.goto(served.sign_in_link())
         page.goto(served.url + path)
         return page
 
@@ -165,6 +166,7 @@ def test_a_paused_feed_waits(reader, served):
     expect(page.locator("[data-feed] .is-new")).to_contain_text("“waiting”")
 
 
+@pytest.mark.own_server
 def test_the_feed_goes_on_after_a_restart(reader, served):
     served.create("feedlost")
     served.say("feedlost", "restarted", "two", "three")
@@ -199,6 +201,7 @@ def test_a_refused_stream_is_tried_again(reader, served):
     expect(page.locator(".tape__step")).to_contain_text("Step 2 of 2", timeout=15_000)
 
 
+@pytest.mark.own_server
 def test_a_lost_connection_is_shown_and_made_good(reader, served):
     served.create("lost")
     served.say("lost", "one")

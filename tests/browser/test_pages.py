@@ -6,6 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from inspector import demo
+from inspector.access import operator_named, sign_in_token
 
 PHONE = {"viewport": {"width": 390, "height": 844}}
 FORGOTTEN = "/c/order-7741/?at=43&msg=25"
@@ -15,6 +16,13 @@ PAGES = ["/", "/?q=nothing+at+all", "/c/order-7741/", FORGOTTEN, "/c/order-7741/
 @pytest.fixture(autouse=True)
 def _demo(transactional_db):
     demo.load()
+
+
+def test_a_link_signs_in(open_page, live_server):
+    page = open_page("/")
+    page.context.clear_cookies()
+    page.goto(f"{live_server.url}/sign-in/{sign_in_token(operator_named('operator'))}/")
+    expect(page.get_by_role("link", name="order-7741").first).to_be_visible()
 
 
 def test_why_is_two_clicks_away(open_page):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
@@ -27,6 +27,7 @@ from chatmemory.core.messages import AiMessage, ChatMessage
 from chatmemory.core.transitions import Change
 
 FOLDER = Path(__file__).parent
+EVERY, LEAST = 8, 2  # of the sequences of a group, the sample has every eighth and two at least
 
 
 @cache
@@ -44,6 +45,19 @@ def pool() -> list[ChatMessage]:
 def sequences() -> list[dict[str, Any]]:
     """All but those that feed null, which Python refuses by type."""
     return [each for each in vectors()["sequences"] if "null" not in each.get("tags", ())]
+
+
+def sample() -> list[dict[str, Any]]:
+    """Some sequences of each tag and kind of memory, evenly spread: the same in every run."""
+    groups: dict[tuple[str, ...], list[dict[str, Any]]] = defaultdict(list)
+    for each in sequences():
+        groups[group_of(each)].append(each)
+    return [each for group in groups.values() for each in group[:: min(EVERY, len(group) // LEAST)]]
+
+
+def group_of(sequence: dict[str, Any]) -> tuple[str, ...]:
+    """The kind of its memory and its tags; a random sequence has none."""
+    return (sequence["cfg"]["kind"], *sequence.get("tags", ()))
 
 
 class TableEstimator:

@@ -32,6 +32,7 @@ SEARCHES = {
 }
 
 
+@pytest.mark.own_server
 @pytest.mark.parametrize("name", SEARCHES)
 def test_no_request_breaks_the_api(served, tmp_path, name):
     served.create("fuzzed")

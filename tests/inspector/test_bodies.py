@@ -38,6 +38,7 @@ def test_a_vast_body_is_refused_by_its_length_alone(served, path):
         assert connection.recv(100).startswith(b"HTTP/1.1 413 ")
 
 
+@pytest.mark.own_server
 @pytest.mark.parametrize("is_declared", [True, False], ids=["declared", "chunked"])
 def test_a_vast_body_is_not_held_and_its_sender_is_told(served, is_declared):
     url = f"{served.url}/api/v1/memories/"

@@ -43,7 +43,7 @@ def test_a_label_joins_those_that_are_there(operator_client, three):
     assert response["Location"] == "/?q=o"
     assert queries.memory("one").labels == {"kept": "yes", "team": "blue"}
     assert queries.memory(NASTY).labels == {"kept": "yes"}
-    assert queries.step("one", 4).step.actor == "operator"
+    assert queries.step("one", 4).row.actor == "operator"
 
 
 def test_nothing_is_deleted_before_it_is_confirmed(operator_client, three):

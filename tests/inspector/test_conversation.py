@@ -119,7 +119,7 @@ def test_forecasts_come_true(operator_client, support):
     for position, row in enumerate(window.rows[1:], 1):
         room = explain.room_before(window, position)
         filler = [UserMessage("filler")] * room
-        outcomes = services.simulate("support", filler).changes
+        outcomes = queries.simulate("support", filler).changes
         leaves_at = [i for i, o in enumerate(outcomes, 1) if row.seq in [e.seq for e in o.evicted]]
         assert leaves_at == [room]
 
@@ -181,10 +181,10 @@ def test_htmx_gets_the_fragment(operator_client, support):
 def test_the_history_pages_both_ways(operator_client, db):
     services.create("support", MessageWindow(10))
     services.add("support", [UserMessage(f"said {n}") for n in range(200)])
-    last = operator_client.get("/c/support/").context["page"].transcript
+    last = operator_client.get("/c/support/").context["page"].state.history
     assert (len(last.rows), last.has_earlier, last.has_later) == (60, True, False)
     before = (
-        operator_client.get(f"/c/support/?before={last.rows[0].seq}").context["page"].transcript
+        operator_client.get(f"/c/support/?before={last.rows[0].seq}").context["page"].state.history
     )
     assert before.rows[-1].seq == last.rows[0].seq - 1
     around = operator_client.get("/c/support/?msg=7").context["page"]
@@ -203,10 +203,11 @@ def test_it_takes_a_bounded_number_of_queries(
 
 
 def test_a_call_and_its_result_belong_together(operator_client, support):
-    page = operator_client.get("/c/support/?msg=3").context["page"]
-    assert page.related == {4}
-    assert operator_client.get("/c/support/?msg=4").context["page"].related == {3}
-    assert operator_client.get("/c/support/?msg=2").context["page"].related == set()
+    def marked(seq: int) -> list[int]:
+        pane = operator_client.get(f"/c/support/?msg={seq}").context["page"].history_pane
+        return [each.row.seq for each in pane.rows if "is-rel" in each.css]
+
+    assert (marked(3), marked(4), marked(2)) == ([4], [3], [])
 
 
 def test_what_the_text_does_not_show_is_shown_beside_it(operator_client, db):
@@ -231,7 +232,7 @@ def test_the_tape_is_labelled_in_words(operator_client, db):
     services.create("support", MessageWindow(12))
     services.add("support", [SystemMessage("Be brief.")])
     services.add("support", [UserMessage(f"said {n}") for n in range(59)])
-    ticks = operator_client.get("/c/support/?at=40").context["page"].tape.ticks
+    ticks = operator_client.get("/c/support/?at=40").context["page"].timeline.ticks
     named = {text: i for i, (text, _) in enumerate(ticks) if text and not text.isdigit()}
     assert named == {"pinned": 0, "forgotten": 28, "window": 38, "not said yet": 40}
 
@@ -265,9 +266,9 @@ def test_a_long_window_is_shown_around_the_chosen_message(operator_client, db):
 
 
 def test_it_says_whether_providers_would_accept_the_window(operator_client, support):
-    accepted = operator_client.get("/c/support/?at=4").context["page"].answers.verdicts
+    accepted = operator_client.get("/c/support/?at=4").context["page"].panel.verdicts
     assert [verdict.accepts for verdict in accepted] == [True, True]
-    openai, anthropic = operator_client.get("/c/support/").context["page"].answers.verdicts
+    openai, anthropic = operator_client.get("/c/support/").context["page"].panel.verdicts
     assert openai.accepts
     assert anthropic.problem == "No. The first message after system is AI (#5); it must be User."
     assert "is AI (#5); it must be User." in page(operator_client, "?at=6")

@@ -3,8 +3,9 @@ from __future__ import annotations
 import pytest
 from django.core.management import call_command
 
-from chatmemory import UserMessage, queries, services
+from chatmemory import UserMessage, queries
 from chatmemory.ledger.verification import verify
+from chatmemory.services import protocol
 
 pytestmark = pytest.mark.django_db
 
@@ -18,7 +19,7 @@ def test_the_demo_is_loaded_once(capsys):
 
 
 def test_a_database_in_use_gets_no_demo():
-    services.update_window("mine", [UserMessage("a")])
+    protocol.update_messages("mine", [UserMessage("a")])
     call_command("load_demo")
     assert queries.overview_stats(queries.memory("mine").created_at).conversations == 1
     call_command("load_demo", force=True)

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from chatmemory import explain, queries
+from chatmemory import explain
+from chatmemory.queries.history import mentions
 from inspector import demo
 
 
@@ -17,31 +18,31 @@ def find(client, query: str):
 
 def test_what_is_in_memory_is_remembered(operator_client):
     page = find(operator_client, "at=30&find=a-1182")
-    assert page.answers.remembers.summary.startswith(
+    assert page.panel.remembers.summary.startswith(
         "Yes. Said 4 times; #25, #26, #27 and #28 are in memory."
     )
 
 
 def test_what_has_left_is_not_and_the_step_is_named(operator_client):
     page = find(operator_client, "at=43&find=A-1182")
-    assert page.answers.remembers.question == "Does it still remember “A-1182”?"
-    assert page.answers.remembers.summary == (
+    assert page.panel.remembers.question == "Does it still remember “A-1182”?"
+    assert page.panel.remembers.summary == (
         "No. Said 4 times, and all of it has left. The last of it, #25, #26, #27 and #28, left at "
         "step 43. User message #43 arrived +57. 4 messages left −183: #25 and #26 were the oldest, "
         "results #27 and #28 left with #26."
     )
-    assert page.answers.remembers.receipt[-1].label == "In memory after"
-    assert [mention.step for mention in page.answers.mentions] == [43] * 4
-    assert page.answers.mentions[-1].tag == "forgotten at step 43 · capacity, when #43 arrived"
+    assert page.panel.remembers.receipt[-1].label == "In memory after"
+    assert [mention.step for mention in page.panel.mentions] == [43] * 4
+    assert page.panel.mentions[-1].tag == "forgotten at step 43 · capacity, when #43 arrived"
 
 
 def test_the_message_that_took_it_along_says_so(operator_client):
     page = find(operator_client, "at=43&find=A-1182&msg=26")
-    assert page.answers.consequence == (
+    assert page.panel.consequence == (
         "Without #25, #26, #27 and #28, nothing in memory mentions “A-1182”."
     )
-    assert find(operator_client, "at=43&find=A-1182&msg=2").answers.consequence == ""
-    assert find(operator_client, "at=30&find=A-1182&msg=2").answers.consequence == ""
+    assert find(operator_client, "at=43&find=A-1182&msg=2").panel.consequence == ""
+    assert find(operator_client, "at=30&find=A-1182&msg=2").panel.consequence == ""
 
 
 @pytest.mark.parametrize(
@@ -49,14 +50,12 @@ def test_the_message_that_took_it_along_says_so(operator_client):
     [("A-1183", "A-118"), ("order zebra", "order"), ("A-1182", ""), ("zzzz", ""), ("  ", "")],
 )
 def test_the_nearest_thing_said_is_offered(operator_client, phrase, near):
-    assert find(operator_client, f"find={phrase}").answers.nearest == near
+    assert find(operator_client, f"find={phrase}").panel.nearest == near
 
 
 def test_what_was_never_said_is_told(operator_client):
-    assert "It was never said." in find(operator_client, "find=zebra").answers.remembers.summary
-    assert (
-        "It was never said." in find(operator_client, "at=3&find=A-1182").answers.remembers.summary
-    )
+    assert "It was never said." in find(operator_client, "find=zebra").panel.remembers.summary
+    assert "It was never said." in find(operator_client, "at=3&find=A-1182").panel.remembers.summary
 
 
 def test_the_phrase_is_marked_and_the_link_can_be_shared(operator_client):
@@ -72,7 +71,7 @@ def test_hostile_phrases_show_as_text(operator_client):
 
 
 def test_hits_are_bounded_but_counted():
-    rows, total = queries.mentions("order-7741", "e", size=5)
+    rows, total = mentions("order-7741", "e", newest=58, size=5)
     assert len(rows) == 5
     assert total > 40
     assert explain.remembers("e", rows, total, 58).cause == "Yes."

@@ -82,9 +82,9 @@ def test_no_estimator_name_breaks_a_policy(operator_client, estimator):
 
 def test_signs_that_databases_read_are_searched_as_they_are(operator_client):
     found = operator_client.get("/c/order-7741/?find=%25").context["page"]
-    assert [mention.row.seq for mention in found.answers.mentions] == [1]
+    assert [mention.row.seq for mention in found.panel.mentions] == [1]
     found = operator_client.get("/c/order-7741/?find=_").context["page"]
-    assert [mention.row.seq for mention in found.answers.mentions] == [2]
+    assert [mention.row.seq for mention in found.panel.mentions] == [2]
 
 
 @pytest.mark.parametrize("path", ["/api/", "/api/v1/memories/~zz/", "/api/v1/no/", "/api/v1/%00"])

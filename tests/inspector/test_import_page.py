@@ -26,7 +26,7 @@ def test_it_imports_and_reports_like_the_command(operator_client):
     assert "1 conversation imported (openai_chat), 0 there already, 1 refused." in page
     assert "robot" in page
     assert queries.memory("chats-1").policy == TokenWindow(99)
-    assert queries.step("chats-1", 1).step.actor == "operator"
+    assert queries.step("chats-1", 1).row.actor == "operator"
 
 
 def test_what_was_lost_is_said(operator_client):

@@ -99,7 +99,7 @@ def test_one_line_is_one_line(formatter):
 
 @pytest.fixture
 def lines(served, monkeypatch):
-    """What a server logs while it answers."""
+    """What a server logs while it panel."""
     served.stop()
     monkeypatch.setitem(served.environment, "CHATMEMORY_LOG", "json")
     with served.logging() as read:
@@ -107,6 +107,7 @@ def lines(served, monkeypatch):
         yield read
 
 
+@pytest.mark.own_server
 def test_a_server_logs_requests_and_changes_with_one_id(served, lines):
     served.create("logged")
     url = f"{served.url}/api/v1/memories/logged/messages/?as={SECRET}"

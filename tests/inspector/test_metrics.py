@@ -75,6 +75,7 @@ def test_with_a_token_everybody_needs_it(settings):
     assert elsewhere.get("/metrics", headers=right).status_code == 200
 
 
+@pytest.mark.own_server
 def test_open_streams_are_counted(served):
     def streams() -> list[str]:
         text = served.api.get(f"{served.url}/metrics", headers={"Authorization": ""}).text

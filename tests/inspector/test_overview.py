@@ -4,6 +4,7 @@ import pytest
 
 from chatmemory import UserMessage, services
 from chatmemory.core.policies import MessageWindow, TokenWindow
+from chatmemory.services import protocol
 
 
 def say(memory_id: str, *words: str) -> None:
@@ -43,7 +44,7 @@ def test_headline_numbers_are_counted_at_most_every_half_minute(operator_client,
 
 
 def test_a_client_that_decides_has_no_meter(operator_client, db):
-    services.update_window("bare", [UserMessage("a")])
+    protocol.update_messages("bare", [UserMessage("a")])
     page = operator_client.get("/").content.decode()
     assert "Client decides" in page
     assert 'role="meter"' not in page

@@ -14,6 +14,7 @@ from chatmemory import (
 )
 from chatmemory.core.exceptions import InvalidValue
 from chatmemory.core.policies import MessageWindow
+from chatmemory.services import protocol
 from inspector.forms import read_draft
 
 URL = "/c/order-7741/simulate/"
@@ -36,7 +37,7 @@ def test_a_preview_shows_what_would_leave_and_saves_nothing(operator_client, ful
     assert page.is_simulation
     assert [row.text for row in page.memory_pane.messages] == ["b", "c", "d"]
     assert [ghost.seq for ghost in page.memory_pane.ghosts.rows] == [1]
-    assert page.verdict.summary == "Would evict. 1 message: #1"
+    assert page.simulation.verdict.summary == "Would evict. 1 message: #1"
     assert queries.memory(full).last_step == 3
 
 
@@ -55,13 +56,13 @@ def test_the_preview_comes_true(operator_client, full):
     response = draft(operator_client, ADD, role="script", text=script)
     assert response["Location"] == "/c/order-7741/"
     assert [row.text for row in queries.window(full).rows] == foreseen
-    assert queries.step(full, 7).step.actor == "operator"
+    assert queries.step(full, 7).row.actor == "operator"
 
 
 def test_moving_the_limit_shows_what_would_leave(operator_client, full):
     page = draft(operator_client, text="", limit="1").context["page"]
     assert [row.text for row in page.memory_pane.messages] == ["c"]
-    assert page.verdict.summary == "Would evict. 2 messages: #1 and #2"
+    assert page.simulation.verdict.summary == "Would evict. 2 messages: #1 and #2"
     assert queries.memory(full).policy == MessageWindow(3)
 
 
@@ -103,7 +104,7 @@ def test_text_that_cannot_be_stored_is_refused(operator_client, full):
 
 
 def test_where_the_client_decides_there_is_no_composer(operator_client, db):
-    services.update_window("order-7741", [UserMessage("a")])
+    protocol.update_messages("order-7741", [UserMessage("a")])
     assert b"data-composer" not in operator_client.get("/c/order-7741/").content
     assert draft(operator_client).status_code == 422
 
@@ -136,7 +137,7 @@ def test_a_simulation_may_begin_in_the_past(operator_client, full):
     page = draft(operator_client, text="x", at="1").context["page"]
     assert [row.text for row in page.memory_pane.messages] == ["a", "x"]
     assert [row.row.text for row in page.history_pane.rows] == ["a", "x"]
-    assert page.verdict.summary == "Fits. Nothing would leave."
+    assert page.simulation.verdict.summary == "Fits. Nothing would leave."
     page = draft(operator_client, text="x", at="3").context["page"]
     assert [row.text for row in page.memory_pane.messages] == ["b", "c", "x"]
     empty = draft(operator_client, text="x", at="0").context["page"]
@@ -159,7 +160,7 @@ def test_the_history_shows_what_would_be_forgotten(operator_client, full):
     assert page.history_pane.rows[0].tag == "forgotten in the simulation · capacity"
     assert page.history_pane.rows[0].leaves_now
     assert "is-draft" in page.history_pane.rows[-1].css
-    (cell,) = [cell for cell in page.tape.cells if cell.is_draft]
+    (cell,) = [cell for cell in page.timeline.cells if cell.is_draft]
     assert cell.is_head
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -83,6 +84,7 @@ def test_what_another_process_writes_is_told(served):
         assert next(steps) == 1
 
 
+@pytest.mark.own_server
 def test_a_restart_loses_nothing(served):
     served.create("restart")
     session = served.session()
@@ -115,23 +117,28 @@ def test_signed_out_readers_hear_nothing(served):
     assert served.session().post(url, timeout=SECONDS).status_code == 405
 
 
-def with_token(served, *options: str) -> requests.Session:
-    secret = served.manage("create_token", " ".join(("for", *options)), *options).strip()
-    session = requests.Session()
-    session.headers["Authorization"] = f"Bearer {secret}"
-    return session
+def with_token(served, role: str, beginning: str = "") -> requests.Session:
+    """A program with a token that was made on the page."""
+    person, url = served.session(), f"{served.url}/tokens/"
+    person.get(url).raise_for_status()
+    form = {"name": f"{role} of {beginning}*", "role": role, "beginning": beginning}
+    page = person.post(url, form | {"csrfmiddlewaretoken": person.cookies["csrftoken"]})
+    (secret,) = re.findall(r"cm_[\w-]{20,}", page.text)
+    program = requests.Session()
+    program.headers["Authorization"] = f"Bearer {secret}"
+    return program
 
 
 @pytest.mark.parametrize("role", Role.values)
 def test_a_token_of_any_role_hears(served, role):
     served.create(role)
     served.say(role, "hello")
-    with following(served, role, with_token(served, "--role", role)) as steps:
+    with following(served, role, with_token(served, role)) as steps:
         assert next(steps) == 1
 
 
 def test_a_token_for_some_ids_hears_of_no_others(served):
-    acme = with_token(served, "--prefix", "acme/")
+    acme = with_token(served, Role.OPERATOR, "acme/")
     for memory_id in ("acme/1", "other"):
         served.create(memory_id)
         served.say(memory_id.replace("/", "~2F"), "hello")
@@ -164,6 +171,7 @@ def test_other_requests_are_served_beside_many_streams(served):
         each.__exit__(None, None, None)
 
 
+@pytest.mark.own_server
 def test_a_stop_ends_streams_properly(served):
     served.create("stopped")
     with following(served, "stopped") as steps:

@@ -1,7 +1,7 @@
-"""Eight processes write at once: what was acknowledged is in history exactly once, in order.
+"""Several processes write at once: what was acknowledged is in history exactly once, in order.
 
-Policy changes, clears and sets are strewn in. `make load` writes 500 messages each, to one
-conversation and to 50; the suite, a few.
+Policy changes, clears and sets are strewn in. In `make load`, eight processes write 500 messages
+each, to one conversation and to 50; in the suite, three write a few.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-WRITERS = 8
+WRITERS = int(os.environ.get("LOAD_WRITERS", "3"))
 EACH = int(os.environ.get("LOAD_ADDS", "20"))
 MANY = int(os.environ.get("LOAD_CONVERSATIONS", "10"))
 WORKER = Path(__file__).with_name("worker.py")

@@ -1,7 +1,7 @@
 """The server, or its PostgreSQL, is killed under load: nothing acknowledged is missing, nothing is
 half written, and a client that sends again with its idempotency key gets the first answer.
 
-`make crash` kills the server 50 times and PostgreSQL 10 times; the suite, a few.
+`make crash` kills the server 50 times and PostgreSQL 10 times; the suite, once each.
 """
 
 from __future__ import annotations
@@ -12,14 +12,15 @@ import random
 
 import pytest
 
-from ..serving import serving
+from ..serving import served_by
 from .clients import IDS, Load, check
 from .cluster import Cluster, binaries
 
-SERVER_KILLS = int(os.environ.get("CRASH_SERVER", "3"))
-DATABASE_KILLS = int(os.environ.get("CRASH_DATABASE", "2"))
+SERVER_KILLS = int(os.environ.get("CRASH_SERVER", "1"))
+DATABASE_KILLS = int(os.environ.get("CRASH_DATABASE", "1"))
 
 
+@pytest.mark.own_server
 def test_a_killed_server(served):
     for memory_id in IDS:
         served.create(memory_id, limit=10)
@@ -48,9 +49,8 @@ def cluster():
     cluster.stop()
 
 
-def test_a_killed_postgresql(cluster, tmp_path, monkeypatch):
-    monkeypatch.setenv("DATABASE_URL", cluster.url)
-    with serving(tmp_path) as served:
+def test_a_killed_postgresql(cluster, tmp_path):
+    with served_by(cluster.url, tmp_path) as served:
         for memory_id in IDS:
             served.create(memory_id, limit=10)
         chance = random.Random(7)
@@ -66,6 +66,7 @@ def test_a_killed_postgresql(cluster, tmp_path, monkeypatch):
         check(served, load)
 
 
+@pytest.mark.own_server
 def test_the_answer_before_the_crash_comes_again(served):
     """Acknowledged or not, a message that is stored is not stored twice."""
     served.create("again")

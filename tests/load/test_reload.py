@@ -1,9 +1,10 @@
 """Gunicorn as deploy/ configures it: a new version takes over without a refused request, and what
-is open when it stops is ended properly.
+is open when it stops is ended properly. `make load` reloads ten times under load; the suite, once.
 """
 
 from __future__ import annotations
 
+import os
 import socket
 from collections.abc import Iterator
 from contextlib import suppress
@@ -12,14 +13,18 @@ import pytest
 import requests
 
 from ..deployed import Deployed
-from ..serving import serving
+from ..serving import Served, database
 from .clients import IDS, Load, check
+
+RELOADS = int(os.environ.get("LOAD_RELOADS", "1"))
 
 
 @pytest.fixture
-def deployed(tmp_path):
-    with serving(tmp_path) as served:
-        served.stop()
+def deployed(template, tmp_path):
+    with (
+        database(tmp_path, copy_of=template.url) as url,
+        Served(url, tmp_path, template.token) as served,
+    ):
         deployed = Deployed(served)
         deployed.start()
         yield deployed
@@ -33,7 +38,7 @@ def test_a_reload_under_load_refuses_nobody(deployed):
     for memory_id in IDS:
         served.create(memory_id, limit=10)
     with Load(served) as load:
-        for _ in range(3):
+        for _ in range(RELOADS):
             load.wait_for(10)
             deployed.reload()
         load.wait_for(10)
@@ -42,8 +47,9 @@ def test_a_reload_under_load_refuses_nobody(deployed):
     assert "verified: all as the replay says" in served.manage("verify_memories", *IDS)
 
 
-def test_whoever_was_let_in_last_is_answered(tmp_path):
-    with serving(tmp_path) as served, socket.create_connection(("127.0.0.1", served.port)) as late:
+@pytest.mark.own_server
+def test_whoever_was_let_in_last_is_answered(served):
+    with socket.create_connection(("127.0.0.1", served.port)) as late:
         served.create("after")  # let in behind the other
         served.process.terminate()
         wait_until_closed(served.port)

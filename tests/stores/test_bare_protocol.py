@@ -13,7 +13,8 @@ from chatmemory import (
     queries,
 )
 from chatmemory.core.policies import MessageWindow
-from chatmemory.services import change, update_window
+from chatmemory.services import change
+from chatmemory.services.protocol import update_messages
 
 pytestmark = pytest.mark.django_db
 
@@ -27,7 +28,7 @@ def users(words: str) -> list[UserMessage]:
 
 
 def left(step: int) -> list[tuple[int, str]]:
-    return [(each.seq, each.reason) for each in queries.step("bare", step).departures]
+    return [(each.seq, each.reason) for each in queries.step("bare", step).change.evicted]
 
 
 def history() -> list[str]:
@@ -35,80 +36,80 @@ def history() -> list[str]:
 
 
 def test_a_first_list_is_all_said():
-    update_window("bare", [SYSTEM, *users("ab")])
+    update_messages("bare", [SYSTEM, *users("ab")])
     assert history() == ["Be brief.", "a", "b"]
     assert queries.memory("bare").policy is None
     assert queries.window("bare").load is None
 
 
 def test_an_appended_message_is_an_add():
-    update_window("bare", users("ab"))
-    update_window("bare", users("abc"))
-    assert queries.step("bare", 2).step.kind == "add"
+    update_messages("bare", users("ab"))
+    update_messages("bare", users("abc"))
+    assert queries.step("bare", 2).row.kind == "add"
 
 
 def test_what_slides_out_of_the_head_left_for_want_of_room():
-    update_window("bare", [SYSTEM, *users("abc")])
-    update_window("bare", [SYSTEM, *users("bcd")])
+    update_messages("bare", [SYSTEM, *users("abc")])
+    update_messages("bare", [SYSTEM, *users("bcd")])
     assert left(2) == [(2, "CAPACITY")]
     assert history() == ["Be brief.", "a", "b", "c", "d"]
 
 
 def test_results_slide_out_with_their_call():
-    update_window("bare", [CALL, RESULT, RESULT, *users("a")])
-    update_window("bare", users("ab"))
+    update_messages("bare", [CALL, RESULT, RESULT, *users("a")])
+    update_messages("bare", users("ab"))
     assert left(2) == [(1, "CAPACITY"), (2, "ORPHANED"), (3, "ORPHANED")]
 
 
 def test_a_new_system_message_replaces():
-    update_window("bare", [SYSTEM, *users("a")])
-    update_window("bare", [*users("a"), SystemMessage("Be kind.")])
+    update_messages("bare", [SYSTEM, *users("a")])
+    update_messages("bare", [*users("a"), SystemMessage("Be kind.")])
     assert left(2) == [(1, "REPLACED")]
 
 
 def test_what_leaves_from_the_middle_was_set():
-    update_window("bare", users("abc"))
-    update_window("bare", users("ac"))
+    update_messages("bare", users("abc"))
+    update_messages("bare", users("ac"))
     assert left(2) == [(2, "SET")]
 
 
 def test_an_equal_list_is_no_step():
-    update_window("bare", users("ab"))
-    assert update_window("bare", users("ab")).ignored
+    update_messages("bare", users("ab"))
+    assert update_messages("bare", users("ab")).ignored
     assert queries.memory("bare").last_step == 1
 
 
 def test_injected_context_is_not_history():
-    update_window("bare", users("ab"))
-    update_window("bare", users("axb"))
+    update_messages("bare", users("ab"))
+    update_messages("bare", users("axb"))
     assert history() == ["a", "b"]
     assert [row.text for row in queries.window("bare").rows] == ["a", "x", "b"]
 
 
 def test_a_message_that_returns_before_the_end_has_a_second_stay():
-    update_window("bare", users("abc"))
-    update_window("bare", users("bc"))
-    update_window("bare", users("abc"))
+    update_messages("bare", users("abc"))
+    update_messages("bare", users("bc"))
+    update_messages("bare", users("abc"))
     assert history() == ["a", "b", "c"]
     assert len(queries.message("bare", 1).stays) == 2
 
 
 def test_a_policy_explains_what_it_would_have_evicted():
-    update_window("bare", users("ab"))
+    update_messages("bare", users("ab"))
     change("bare", policy=MessageWindow(2))
-    update_window("bare", users("bc"))
+    update_messages("bare", users("bc"))
     assert left(3) == [(1, "CAPACITY")]
 
 
 def test_equal_messages_in_one_list_are_two_messages():
-    update_window("bare", users("aa"))
+    update_messages("bare", users("aa"))
     assert history() == ["a", "a"]
 
 
 def test_past_windows_of_a_sliding_list_are_found_by_a_short_range():
     for start in range(40):
-        update_window("bare", [SYSTEM, *(UserMessage(str(n)) for n in range(start, start + 3))])
-    last = queries.step("bare", 40).step
+        update_messages("bare", [SYSTEM, *(UserMessage(str(n)) for n in range(start, start + 3))])
+    last = queries.step("bare", 40).row
     assert last.last_stay - last.oldest == 2
     for step in (1, 20, 40):
         texts = [row.text for row in queries.window("bare", step).rows]
@@ -119,5 +120,5 @@ def test_many_insertions_into_one_gap_keep_the_order():
     words = ["start", "end"]
     for number in range(30):
         words.insert(1, str(number))
-        update_window("bare", [UserMessage(word) for word in words])
+        update_messages("bare", [UserMessage(word) for word in words])
         assert [row.text for row in queries.window("bare").rows] == words

@@ -16,9 +16,9 @@ class MemoryHistory(Resource):
     @reads(HistorySerializer, query=requests.HistoryQuery)
     def get(self, request: Request, memory_id: str) -> Response:
         """Show what was said, ordered by seq; `earlier` and `later` are the pages beside it."""
-        page = queries.history(
-            memory_id, **requests.read(requests.HistoryQuery, request.query_params)
-        )
+        asked = requests.read(requests.HistoryQuery, request.query_params)
+        at = asked.pop("at", None)
+        page = queries.history(memory_id, queries.Part(**asked), at)
         earlier = later = None
         if page.has_earlier:
             first = page.rows[0].seq

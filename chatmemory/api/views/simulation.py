@@ -5,7 +5,7 @@ from __future__ import annotations
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from chatmemory import services
+from chatmemory import queries
 from chatmemory.access.roles import READ
 from chatmemory.api import requests
 from chatmemory.api.operations import reads
@@ -21,5 +21,5 @@ class Simulate(Resource):
         """Show what adding messages would do, under this policy or another; nothing is stored."""
         body = requests.read(requests.SimulationRequest, request.data)
         messages = [each.message for each in body["new"]]
-        simulation = services.simulate(memory_id, messages, body.get("policy"), body.get("at"))
+        simulation = queries.simulate(memory_id, messages, body.get("policy"), body.get("at"))
         return response(SimulationSerializer, simulation)

@@ -31,12 +31,12 @@ class MemoryStep(Resource):
     @reads(StepDetailSerializer, name="step")
     def get(self, request: Request, memory_id: str, n: int) -> Response:
         """Show one step: what arrived, what was evicted and why, and the arithmetic."""
-        found = queries.step(memory_id, n)
+        step = queries.step(memory_id, n)
         answer = {
-            **vars(found.step),
-            "summary": explain.caption(found).summary,
-            "arrived": [row.seq for row in found.arrivals],
-            "evicted": found.departures,
-            "receipt": explain.receipt(found),
+            **vars(step.row),
+            "summary": explain.caption(step.change).summary,
+            "arrived": [each.seq for each in step.change.arrived],
+            "evicted": step.change.evicted,
+            "receipt": explain.receipt(step.change),
         }
         return response(StepDetailSerializer, answer)

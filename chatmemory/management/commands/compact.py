@@ -21,5 +21,5 @@ class Command(BaseCommand):
         search.rebuild(connection)
         with connection.cursor() as cursor:
             cursor.execute("VACUUM")
-        services.forget_log()
+        services.truncate_log()
         self.stdout.write("compacted")

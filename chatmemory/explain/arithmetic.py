@@ -1,0 +1,108 @@
+"""The sum of a step, line by line, as it was decided."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from chatmemory.core.eviction import Reason
+from chatmemory.core.policies import Policy, can_decide
+from chatmemory.core.window import Totals
+from chatmemory.explain.wording import reason_of, role
+from chatmemory.ledger.changes import ArrivedMessage, ChangeResult, EvictedMessage
+
+
+@dataclass(frozen=True)
+class ReceiptLine:
+    """One line of the sum. `amount` is a total, or signed when `kind` is plus or minus.
+
+    Kinds: total, plus, minus, over (more than the limit), fits. `sub` lines belong to the one
+    above.
+    """
+
+    label: str
+    amount: int
+    kind: str
+    sub: bool = False
+    seq: int | None = None
+
+
+def receipt(change: ChangeResult) -> tuple[ReceiptLine, ...]:
+    """The arithmetic of a change, line by line; empty where no policy decided it."""
+    if not can_decide(change.policy) or change.kind not in ("add", "set"):
+        return ()
+    return tuple(_Receipt(change, change.policy).lines())
+
+
+class _Receipt:
+    """Goes through a change as the core did, keeping the totals."""
+
+    def __init__(self, change: ChangeResult, policy: Policy) -> None:
+        self.change, self.policy = change, policy
+        self.totals = change.before
+        self.arrived = {each.seq for each in change.arrived}
+        replaced = (Reason.REPLACED, Reason.SET)
+        self.replaced = [each for each in change.evicted if each.reason in replaced]
+        self.evicted = [each for each in change.evicted if each.reason not in replaced]
+        self.oldest = next((each.seq for each in self.evicted), None)
+
+    def lines(self) -> Iterator[ReceiptLine]:
+        yield ReceiptLine("In memory before", self.load, "total")
+        if self.over:
+            yield ReceiptLine(f"Over the limit, {self.over_by}", self.load, "over")
+            yield from self.evictions()
+        for evicted in self.replaced:
+            yield self.leave(evicted)
+        if not self.totals.count and self.policy.overhead and self.change.arrived:
+            yield ReceiptLine("Every request starts with", self.policy.overhead, "plus")
+        for arrived in self.change.arrived:
+            yield self.arrive(arrived)
+        if self.over:
+            yield ReceiptLine(f"Needed, {self.over_by}", self.load, "over")
+            yield from self.evictions()
+        yield ReceiptLine("In memory after", self.policy.load(*self.change.after), "fits")
+
+    def evictions(self) -> Iterator[ReceiptLine]:
+        while self.evicted and (self.over or self.evicted[0].reason is Reason.ORPHANED):
+            yield self.leave(self.evicted.pop(0))
+            followed = self.evicted and self.evicted[0].reason is Reason.ORPHANED
+            if self.over and self.evicted and not followed:
+                yield ReceiptLine(f"Still {self.over_by}", self.load, "over")
+
+    def arrive(self, arrived: ArrivedMessage) -> ReceiptLine:
+        self.totals = Totals(self.totals.count + 1, self.totals.tokens + arrived.tokens)
+        label = f"#{arrived.seq} {role(arrived.type, arrived.has_calls)} arrives"
+        return ReceiptLine(label, self.policy.cost(arrived.tokens), "plus", seq=arrived.seq)
+
+    def leave(self, evicted: EvictedMessage) -> ReceiptLine:
+        self.totals = Totals(self.totals.count - 1, self.totals.tokens - evicted.tokens)
+        return ReceiptLine(
+            self.label(evicted),
+            -self.policy.cost(evicted.tokens),
+            "minus",
+            sub=evicted.reason is Reason.ORPHANED,
+            seq=evicted.seq,
+        )
+
+    def label(self, evicted: EvictedMessage) -> str:
+        name = f"#{evicted.seq} {role(evicted.type, evicted.has_calls)}"
+        if evicted.seq in self.arrived:
+            return f"{name} itself"
+        if evicted.reason is Reason.ORPHANED:
+            return f"#{evicted.seq} its result"
+        if evicted.reason is Reason.CAPACITY:
+            return f"{name}, {'the' if evicted.seq == self.oldest else 'next'} oldest"
+        return f"{name}, {reason_of(evicted)}"
+
+    @property
+    def load(self) -> int:
+        return self.policy.load(*self.totals)
+
+    @property
+    def over(self) -> int:
+        return max(0, self.load - self.policy.limit)
+
+    @property
+    def over_by(self) -> str:
+        limit = " the limit" if self.policy.unit == "tokens" else ""
+        return f"{self.over:,} over{limit}"

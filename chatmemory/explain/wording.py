@@ -1,0 +1,82 @@
+"""Words and numbers that every explanation shares.
+
+They follow the inspector's copy rules: forgotten, left, in memory, said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from chatmemory.core.eviction import Reason
+from chatmemory.core.messages import MessageType
+from chatmemory.core.policies import Policy
+from chatmemory.ledger.changes import EvictedMessage
+
+MINUS = "−"
+LISTED_SEQS = 4
+
+_ROLES = {
+    MessageType.SYSTEM: "System",
+    MessageType.USER: "User",
+    MessageType.AI: "AI",
+    MessageType.TOOL_EXECUTION_RESULT: "Tool result",
+    MessageType.CUSTOM: "Custom",
+}
+_SHORT_REASONS = {
+    Reason.CAPACITY: "capacity",
+    Reason.ORPHANED: "left with its call",
+    Reason.REPLACED: "replaced",
+    Reason.CLEARED: "cleared",
+    Reason.SET: "list was set",
+    Reason.MOVED: "moved",
+}
+
+
+def role(type: MessageType, has_calls: bool = False) -> str:
+    """User, AI, Tool call, Tool result, System or Custom."""
+    return "Tool call" if has_calls else _ROLES[type]
+
+
+def short_reason(reason: Reason) -> str:
+    """A reason without the message that caused it."""
+    return _SHORT_REASONS[reason]
+
+
+def reason_of(evicted: EvictedMessage) -> str:
+    """A reason in four words at most, with the message that caused it."""
+    because = evicted.because_seq
+    if because and evicted.reason is Reason.ORPHANED:
+        return f"left with #{because}"
+    if because and evicted.reason is Reason.REPLACED:
+        return f"replaced by #{because}"
+    return short_reason(evicted.reason)
+
+
+def amount(number: int) -> str:
+    """1,043 or −24."""
+    return f"{MINUS if number < 0 else ''}{abs(number):,}"
+
+
+def counted(number: int, noun: str) -> str:
+    """1 message, 1,043 messages."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def seqs(numbers: Sequence[int]) -> str:
+    """`#26`, `#26 and #27`, `#26, #27 and #30`; longer runs as `#26 to #40`."""
+    names = [f"#{number}" for number in numbers]
+    if len(numbers) > LISTED_SEQS:
+        if list(numbers) == list(range(numbers[0], numbers[-1] + 1)):
+            return f"{names[0]} to {names[-1]}"
+        names = [*names[:3], f"{len(numbers) - 3} more"]
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def policy_name(policy: Policy | None) -> str:
+    """The kind of a policy, as people know it."""
+    return "Client decides" if policy is None else policy.label
+
+
+def policy_words(policy: Policy | None) -> str:
+    """`Token window 1,000`, or that the client decides."""
+    return "the client’s own" if policy is None else f"{policy.label} {policy.limit:,}"

@@ -1,0 +1,79 @@
+"""Entries of a stored window: each knows its message's number, its stay's and its rank."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from chatmemory.core.codec import message_from_json
+from chatmemory.core.exceptions import CorruptRow, InvalidMessage
+from chatmemory.core.messages import ChatMessage, MessageType
+from chatmemory.core.window import Entry
+from chatmemory.models import Message, Stay
+
+
+@dataclass(frozen=True)
+class StayEntry(Entry):
+    """An entry with its row's numbers; its key is the number of its stay."""
+
+    seq: int = field(default=0, compare=False)
+    rank: int = field(default=0, compare=False)
+    origin: str = field(default=Message.Origin.SAID, compare=False)
+
+    @property
+    def n(self) -> int:
+        """The number of the stay."""
+        assert isinstance(self.key, int)
+        return self.key
+
+
+def numbered(entry: Entry, n: int, seq: int, rank: int, origin: str = "") -> StayEntry:
+    """An entry with numbers of its own."""
+    return StayEntry(
+        type=entry.type,
+        has_calls=entry.has_calls,
+        tokens=entry.tokens,
+        message=entry.message,
+        key=n,
+        seq=seq,
+        rank=rank,
+        origin=origin or Message.Origin.SAID,
+    )
+
+
+def stay_entry(stay: Stay, message: ChatMessage | None = None) -> StayEntry:
+    """The entry of a stored stay, with its message where that has been read."""
+    entry = Entry(MessageType(stay.type), stay.has_calls, stay.tokens, message)
+    return numbered(entry, stay.n, stay.seq, stay.rank)
+
+
+def stay_entries(entries: Iterable[Entry]) -> Iterator[StayEntry]:
+    """The entries of a stored window, as what they are."""
+    for entry in entries:
+        assert isinstance(entry, StayEntry)
+        yield entry
+
+
+class MessageRow(Protocol):
+    """A row that holds a message's payload."""
+
+    @property
+    def memory_id(self) -> str: ...
+    @property
+    def seq(self) -> int: ...
+    @property
+    def payload(self) -> str: ...
+
+
+def read_message(row: MessageRow) -> ChatMessage:
+    """The message of a row. Raises CorruptRow, naming it, when the payload cannot be read."""
+    try:
+        message = message_from_json(row.payload)
+    except InvalidMessage as error:
+        raise CorruptRow(
+            f"message #{row.seq} of {row.memory_id!r} cannot be read: {error}"
+        ) from error
+    if message is None:
+        raise CorruptRow(f"message #{row.seq} of {row.memory_id!r} is null")
+    return message

@@ -1,0 +1,25 @@
+"""Rows by their numbers, or an error that says what there is."""
+
+from __future__ import annotations
+
+from chatmemory.core.exceptions import MemoryNotFound, StepNotFound
+from chatmemory.ledger.stored_window import step_zero
+from chatmemory.models import Memory, Step
+
+
+def find_memory(memory_id: str) -> Memory:
+    """Raises MemoryNotFound."""
+    row: Memory | None = Memory.objects.filter(pk=memory_id).first()
+    if row is None:
+        raise MemoryNotFound(f"no conversation has the id {memory_id!r}")
+    return row
+
+
+def find_step(memory: Memory, n: int) -> Step:
+    """A step of a conversation; 0 is before the first. Raises StepNotFound."""
+    if n == 0:
+        return step_zero(memory)
+    step: Step | None = Step.objects.filter(memory=memory, n=n).first()
+    if step is None:
+        raise StepNotFound(f"{memory.pk!r} has steps 0 to {memory.last_step}, and no step {n}")
+    return step

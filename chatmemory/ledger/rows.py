@@ -1,0 +1,195 @@
+"""The rows of a change, and the one place that writes them.
+
+`rows_for` turns a numbered transition into rows and changes nothing; `PendingRows` collects the
+rows of several changes and writes them at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import islice
+from typing import TypeVar
+
+from django.db.models import BigIntegerField, Case, CharField, Value, When
+from django.db.models.expressions import Combinable
+from django.utils import timezone
+
+from chatmemory.core.codec import message_to_json
+from chatmemory.core.eviction import Eviction
+from chatmemory.core.exceptions import UnstorableText
+from chatmemory.core.messages import text_of
+from chatmemory.core.transitions import Transition
+from chatmemory.ledger.changes import NewMessage
+from chatmemory.ledger.counters import Counters
+from chatmemory.ledger.entries import StayEntry, stay_entries
+from chatmemory.models import Memory, Message, Stay, Step
+
+BATCH = 500
+
+T = TypeVar("T", int, str)
+
+
+@dataclass(frozen=True)
+class Stamp:
+    """What a step says beside its numbers: whose it is, when, and of which kind.
+
+    `sent` is what the sender of a single message said about it, `seq` the message that a redaction
+    is about.
+    """
+
+    memory: Memory
+    kind: str
+    actor: str = ""
+    at: datetime = field(default_factory=timezone.now)
+    by_client: bool = False
+    note: str = ""
+    seq: int | None = None
+    sent: NewMessage | None = None
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What one change adds to the tables; `ended` are stays by number."""
+
+    messages: list[Message]
+    stays: list[Stay]
+    ended: list[tuple[int, str]]
+    step: Step
+
+
+def rows_for(transition: Transition, before: Counters, after: Counters, stamp: Stamp) -> Rows:
+    """The rows of a numbered transition, between the counters on both sides of it.
+
+    The policy of the step is the one that stands on `stamp.memory`. Raises UnstorableText.
+    """
+    return Rows(
+        messages=[_message(entry, stamp) for entry in before.saying(transition)],
+        stays=[
+            _stay(entry, after.last_step, stamp.memory) for entry in before.entering(transition)
+        ],
+        ended=[(entry.n, reason) for entry, reason in _endings(transition.evictions)],
+        step=_step(transition, after, stamp),
+    )
+
+
+def _endings(evictions: tuple[Eviction, ...]) -> list[tuple[StayEntry, str]]:
+    entries = stay_entries(eviction.entry for eviction in evictions)
+    return list(zip(entries, (eviction.reason for eviction in evictions), strict=True))
+
+
+def _message(entry: StayEntry, stamp: Stamp) -> Message:
+    assert entry.message is not None
+    row = Message(
+        memory=stamp.memory,
+        seq=entry.seq,
+        type=entry.type,
+        text=text_of(entry.message),
+        payload=message_to_json(entry.message),
+        tokens=entry.tokens,
+        origin=entry.origin,
+        said_at=(stamp.sent.said_at if stamp.sent else None) or stamp.at,
+        client_id=stamp.sent.client_id if stamp.sent else None,
+    )
+    check_storable(row)
+    return row
+
+
+def _stay(entry: StayEntry, step: int, memory: Memory) -> Stay:
+    return Stay(
+        memory=memory,
+        n=entry.n,
+        seq=entry.seq,
+        entered_step=step,
+        rank=entry.rank,
+        type=entry.type,
+        has_calls=entry.has_calls,
+        tokens=entry.tokens,
+    )
+
+
+def _step(transition: Transition, counters: Counters, stamp: Stamp) -> Step:
+    step = Step(
+        memory=stamp.memory,
+        n=counters.last_step,
+        kind=stamp.kind,
+        at=stamp.at,
+        actor=stamp.actor,
+        by_client=stamp.by_client,
+        count_before=transition.before.count,
+        tokens_before=transition.before.tokens,
+        count_after=transition.after.count,
+        tokens_after=transition.after.tokens,
+        history_tokens=counters.history_tokens,
+        last_seq=counters.last_seq,
+        said_count=counters.said_count,
+        last_stay=counters.last_stay,
+        oldest=counters.oldest,
+        note=stamp.note,
+        seq=stamp.seq,
+    )
+    step.policy = stamp.memory.policy
+    step.policy_estimator = stamp.memory.policy_estimator
+    return step
+
+
+class PendingRows:
+    """Rows of several changes to one conversation, to be written at once."""
+
+    def __init__(self) -> None:
+        self._messages: list[Message] = []
+        self._stays: dict[int, Stay] = {}
+        self._steps: list[Step] = []
+        self._ended: dict[int, tuple[int, str]] = {}
+
+    def add(self, rows: Rows) -> None:
+        """A stay that ends before it was written is changed here, not in the database."""
+        self._messages += rows.messages
+        self._stays |= {stay.n: stay for stay in rows.stays}
+        self._steps.append(rows.step)
+        for n, reason in rows.ended:
+            if n in self._stays:
+                self._stays[n].left_step, self._stays[n].reason = rows.step.n, reason
+            else:
+                self._ended[n] = rows.step.n, reason
+
+    def write(self, memory: Memory) -> None:
+        """Must run inside the transaction that locked the conversation."""
+        endings = iter(self._ended.items())
+        while batch := dict(islice(endings, BATCH)):
+            Stay.objects.filter(memory=memory, n__in=list(batch)).update(
+                left_step=_by_number({n: step for n, (step, _) in batch.items()}),
+                reason=_by_number({n: reason for n, (_, reason) in batch.items()}),
+            )
+        Message.objects.bulk_create(self._messages, batch_size=BATCH)
+        Stay.objects.bulk_create(self._stays.values(), batch_size=BATCH)
+        Step.objects.bulk_create(self._steps, batch_size=BATCH)
+
+
+def _by_number(values: Mapping[int, T]) -> T | Combinable:
+    """The value of each stay, by its number: just one value where all are equal."""
+    first = next(iter(values.values()))
+    if all(value == first for value in values.values()):
+        return first
+    whens = (When(n=n, then=Value(value)) for n, value in values.items())
+    return Case(*whens, output_field=BigIntegerField() if isinstance(first, int) else CharField())
+
+
+def check_storable(row: Message) -> None:
+    """Raise UnstorableText for NUL and lone surrogates, which PostgreSQL cannot hold."""
+    if "\x00" in row.text:
+        raise UnstorableText("the text holds a NUL character, which no database stores: remove it")
+    check_unicode(row.payload)
+    check_unicode(row.text)
+
+
+def check_unicode(text: str) -> None:
+    """Raise UnstorableText for a lone surrogate."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise UnstorableText(
+            f"the text holds a lone surrogate (U+{ord(error.object[error.start]):04X}), "
+            "which no database stores: send valid Unicode"
+        ) from error

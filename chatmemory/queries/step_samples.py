@@ -1,0 +1,71 @@
+"""Steps of a conversation, all of them or a sample: what a timeline is drawn from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from chatmemory.core.messages import MessageType
+from chatmemory.core.policies import Policy, can_decide, load_of
+from chatmemory.core.window import Totals
+from chatmemory.models import Stay, Step
+
+SAMPLES_MAX = 400
+NEAR = 100
+
+
+@dataclass(frozen=True)
+class StepSample:
+    """One step: the window's load and all that was said by then, and the message it brought.
+
+    `load` and `history` are in the unit of the step's policy, tokens where it has none.
+    """
+
+    step: int
+    load: int
+    history: int
+    seq: int | None = None
+    type: MessageType | None = None
+    has_calls: bool = False
+    tokens: int = 0
+    left_step: int | None = None
+
+
+def step_samples(memory_id: str, steps: int, at: int) -> list[StepSample]:
+    """Up to 400 steps: all of them, or those around `at` and a sample of the rest, by key."""
+    numbers = sample_numbers(steps, at)
+    rows = list(Step.objects.filter(memory_id=memory_id, n__in=numbers).order_by("n"))
+    newest = {row.last_stay: row.n for row in rows if row.kind == Step.Kind.ADD}
+    stays = Stay.objects.filter(memory_id=memory_id, n__in=list(newest))
+    brought = {stay.entered_step: stay for stay in stays if stay.entered_step == newest[stay.n]}
+    return [_sample(row, brought.get(row.n)) for row in rows]
+
+
+def sample_numbers(steps: int, at: int) -> list[int]:
+    """The numbers of the sampled steps, ascending; `at` is among them."""
+    if steps <= SAMPLES_MAX:
+        return list(range(1, steps + 1))
+    near = range(max(1, at - NEAR), min(steps, at + NEAR) + 1)
+    spread = SAMPLES_MAX - len(near)
+    far = (1 + round(i * (steps - 1) / (spread - 1)) for i in range(spread))
+    return sorted({*near, *far})
+
+
+def said_load(policy: Policy | None, said: Totals) -> int:
+    """What all that was said weighs, in the policy's unit and without its overhead."""
+    return max(0, policy.load(*said) - policy.overhead) if can_decide(policy) else said.tokens
+
+
+def _sample(row: Step, stay: Stay | None) -> StepSample:
+    policy = row.policy
+    after = Totals(row.count_after, row.tokens_after)
+    load = load_of(policy, after)
+    return StepSample(
+        step=row.n,
+        load=after.tokens if load is None else load,
+        history=said_load(policy, Totals(row.said_count, row.history_tokens)),
+        seq=stay.seq if stay else None,
+        type=MessageType(stay.type) if stay else None,
+        has_calls=bool(stay and stay.has_calls),
+        tokens=stay.tokens if stay else 0,
+        left_step=stay.left_step if stay else None,
+    )

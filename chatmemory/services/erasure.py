@@ -1,0 +1,64 @@
+"""Erasing: a whole conversation, or the words of one message. An audit entry stays."""
+
+from __future__ import annotations
+
+from django.db import connection, transaction
+from django.utils import timezone
+
+from chatmemory.core.exceptions import MessageNotFound
+from chatmemory.ledger.changes import ChangeResult
+from chatmemory.models import AuditEntry, Message
+from chatmemory.services import audit
+from chatmemory.services.locking import lock_memory, locked
+from chatmemory.services.validation import check_id
+
+
+def delete(memory_id: str, *, actor: str = "", expected_version: int | None = None) -> None:
+    """Erase a conversation with its whole history: explicit, separate, irreversible.
+
+    Raises MemoryNotFound, VersionConflict.
+    """
+    check_id(memory_id)
+    with transaction.atomic():
+        memory = lock_memory(memory_id, expected_version)
+        detail = {"steps": memory.last_step, "messages": memory.last_seq}
+        _record_erasure(AuditEntry.Action.DELETE, memory_id, actor, detail)
+        memory.delete()
+        transaction.on_commit(truncate_log, robust=True)
+
+
+def redact(
+    memory_id: str, seq: int, *, actor: str = "", expected_version: int | None = None
+) -> ChangeResult | None:
+    """Take a message's words out of history, window and search; its shape stays, with who and when.
+
+    Return None where it was redacted before. Raises MemoryNotFound, MessageNotFound,
+    VersionConflict.
+    """
+    with locked(memory_id, actor=actor, expected_version=expected_version) as recorder:
+        row = Message.objects.filter(memory=recorder.memory, seq=seq).first()
+        if row is None:
+            raise MessageNotFound(f"{memory_id!r} has no message #{seq}")
+        result = recorder.redact(row)
+        if result is not None:
+            detail = {"seq": seq, "step": result.step or 0}
+            _record_erasure(AuditEntry.Action.REDACT, memory_id, actor, detail)
+            transaction.on_commit(truncate_log, robust=True)
+        return result
+
+
+def truncate_log() -> None:
+    """Empty SQLite's write-ahead log, which holds what was overwritten.
+
+    It cannot be emptied while others read; `manage.py compact` tries again.
+    """
+    if connection.vendor == "sqlite" and not connection.in_atomic_block:
+        with connection.cursor() as cursor:
+            cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+def _record_erasure(action: str, memory_id: str, actor: str, detail: dict[str, int]) -> None:
+    AuditEntry.objects.create(
+        at=timezone.now(), actor=actor, action=action, memory_id=memory_id, detail=detail
+    )
+    audit.log(f"{action} {memory_id!r}", action=action, actor=actor, memory_id=memory_id, **detail)

@@ -1,0 +1,83 @@
+"""The bare ChatMemoryStore protocol, for clients that decide their windows themselves.
+
+`get_messages`, `update_messages` and `delete_messages` are LangChain4j's three methods: concurrent
+writers of one conversation are last-writer-wins. `transact` is the fourth, which this library's
+memories use: the conversation is locked while a decision is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from chatmemory.core.estimators import family_named, remember_tokens
+from chatmemory.core.exceptions import MemoryNotFound
+from chatmemory.core.messages import ChatMessage
+from chatmemory.core.store import Decide
+from chatmemory.core.transitions import Transition, refill
+from chatmemory.ledger.changes import ChangeResult
+from chatmemory.ledger.counting import count_ahead, counted_entries, ensure_countable
+from chatmemory.ledger.entries import read_message
+from chatmemory.ledger.stored_window import open_stays
+from chatmemory.models import Memory
+from chatmemory.services.locking import locked
+from chatmemory.services.messages import clear_messages
+from chatmemory.services.validation import check_id
+
+
+def get_messages(memory_id: str) -> list[ChatMessage]:
+    """The open stays in order, untrimmed; [] for an unknown id, which creates nothing.
+
+    Each message remembers its stored token count, so that a reader need not count again.
+    """
+    named = Memory.objects.filter(pk=memory_id).values_list("policy_estimator", flat=True).first()
+    family = family_named(named) if named else ""
+    messages = []
+    for stay in open_stays(memory_id).select_related("message"):
+        message = read_message(stay.message)
+        remember_tokens(message, family, stay.tokens)
+        messages.append(message)
+    return messages
+
+
+def update_messages(
+    memory_id: str,
+    messages: Sequence[ChatMessage],
+    *,
+    actor: str = "",
+    expected_version: int | None = None,
+) -> ChangeResult:
+    """Store the whole list that a client hands over; nothing is trimmed.
+
+    An unknown id is created, with no policy. Raises InvalidValue for a bad id, UnstorableText,
+    VersionConflict.
+    """
+    count_ahead(check_id(memory_id), messages)
+    with locked(memory_id, actor=actor, create=True, expected_version=expected_version) as recorder:
+        ensure_countable(recorder)
+        arrivals = counted_entries(recorder.memory, messages)
+        return recorder.replace(refill(recorder.window, arrivals, None), by_client=True)
+
+
+def delete_messages(
+    memory_id: str, *, actor: str = "", expected_version: int | None = None
+) -> None:
+    """Clear the window of a known id; the history stays.
+
+    Raises VersionConflict, and MemoryNotFound where a version is expected of an unknown id.
+    """
+    try:
+        clear_messages(memory_id, actor=actor, expected_version=expected_version)
+    except MemoryNotFound:
+        if expected_version is not None:
+            raise
+
+
+def transact(memory_id: str, decide: Decide, *, actor: str = "") -> Transition:
+    """Lock, let `decide` look at the window, and store what it decided with its policy.
+
+    An unknown id is created. If `decide` raises, nothing is stored.
+    """
+    with locked(memory_id, actor=actor, create=True) as recorder:
+        transition = decide(recorder.window)
+        recorder.record(transition)
+    return transition
