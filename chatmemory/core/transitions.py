@@ -14,8 +14,8 @@ The rules are LangChain4j's (MessageWindowChatMemory and TokenWindowChatMemory, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from chatmemory.core.eviction import Eviction, Head, Reason
@@ -54,6 +54,22 @@ class Transition:
     @property
     def ignored(self) -> bool:
         return self.change is Change.ADD and not self.arrivals
+
+    def with_entries(self, entries: Mapping[Entry, Entry]) -> Transition:
+        """The same transition about other entries: those that the mapping names are replaced."""
+        evictions = (
+            replace(
+                eviction,
+                entry=entries.get(eviction.entry, eviction.entry),
+                because=eviction.because and entries.get(eviction.because, eviction.because),
+            )
+            for eviction in self.evictions
+        )
+        return replace(
+            self,
+            arrivals=tuple(entries.get(entry, entry) for entry in self.arrivals),
+            evictions=tuple(evictions),
+        )
 
     def apply_to(self, window: Window) -> None:
         """Move `window` along; the transition must have been decided on this window."""

@@ -52,6 +52,8 @@ class Recorder:
         self._counters = Counters.of(memory)
         self._rows = PendingRows()
         self._is_changed = False
+        # The entries that a recount has put in the place of others.
+        self._recounted: dict[Entry, Entry] = {}
 
     # What can happen to a conversation
 
@@ -59,7 +61,8 @@ class Recorder:
         """Record a transition decided on `window`, under the policy that decided it."""
         if transition.ignored:
             return self._unchanged(transition.change)
-        self.set_policy(transition.policy_before)
+        if self.set_policy(transition.policy_before):
+            transition = transition.with_entries(self._recounted)
         match transition.change:
             case Change.ADD:
                 return self._add(transition, sent)
@@ -171,13 +174,15 @@ class Recorder:
         """End every stay and begin another in its place, so that past steps keep their tokens."""
         memory, n = self.memory, self._counters.last_stay
         old = list(stay_entries(self.window))
+        new = [numbered(entry, n + i, entry.seq, entry.rank) for i, entry in enumerate(old, 1)]
+        self._recounted = dict(zip(old, new, strict=True))
         return Transition(
             Change.SET,
             before=Totals(memory.window_count, memory.window_tokens),
             after=total(old),
             policy=memory.policy,
             policy_before=memory.policy,
-            arrivals=tuple(numbered(e, n + i, e.seq, e.rank) for i, e in enumerate(old, 1)),
+            arrivals=tuple(new),
             evictions=tuple(Eviction(entry, Reason.MOVED) for entry in old),
         )
 
@@ -188,15 +193,7 @@ class Recorder:
         first = next(stay_entries(self.window), None) if transition.at_head else None
         rank = head_rank(first.rank) if first else appended_rank(n)
         entry = numbered(arrival, n, self._counters.last_seq + 1, rank)
-        evictions = (
-            replace(
-                eviction,
-                entry=entry if eviction.entry == arrival else eviction.entry,
-                because=entry if eviction.because == arrival else eviction.because,
-            )
-            for eviction in transition.evictions
-        )
-        return replace(transition, arrivals=(entry,), evictions=tuple(evictions))
+        return transition.with_entries({arrival: entry})
 
     def _step(
         self,

@@ -82,8 +82,8 @@ class Replacement:
             Eviction(self.old[i], Reason.MOVED)
             for i in (*self.alignment.moved.values(), *self._reranked(standing))
         ]
-        now = dict(zip(self.transition.arrivals, standing, strict=True))
-        trims = [_with_entries(eviction, now) for eviction in self.transition.evictions]
+        now: dict[Entry, Entry] = dict(zip(self.transition.arrivals, standing, strict=True))
+        trims = self.transition.with_entries(now).evictions
         trimmed = {eviction.entry for eviction in trims}
         return replace(
             self.transition,
@@ -157,8 +157,3 @@ class Replacement:
     def _reranked(self, standing: Sequence[StayEntry]) -> list[int]:
         """Old positions of kept messages that had to begin a new stay to find a place."""
         return [i for j, i in self.alignment.kept.items() if standing[j] != self.old[i]]
-
-
-def _with_entries(eviction: Eviction, now: Mapping[Entry, StayEntry]) -> Eviction:
-    because = now.get(eviction.because) if eviction.because else None
-    return replace(eviction, entry=now[eviction.entry], because=because)
