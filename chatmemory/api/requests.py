@@ -17,8 +17,7 @@ from chatmemory.core.exceptions import InvalidMessage, InvalidValue, UnreadableT
 from chatmemory.core.messages import ChatMessage
 from chatmemory.core.policies import Policy, policy_from_dict, policy_kinds
 from chatmemory.formats import FORMATS, parse_messages
-from chatmemory.managers import CLIENT
-from chatmemory.queries import ORDERINGS
+from chatmemory.queries import CLIENT, ORDERINGS
 from chatmemory.services import NewMessage
 from chatmemory.services.validation import ID_LENGTH, check_policy
 

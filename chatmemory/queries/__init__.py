@@ -4,6 +4,7 @@
 """
 
 from chatmemory.core.lint import Verdict
+from chatmemory.managers import CLIENT
 from chatmemory.queries.conversation_state import (
     ConversationQuery,
     ConversationState,
@@ -46,6 +47,7 @@ from chatmemory.queries.steps import step, steps
 from chatmemory.queries.windows import outline, window
 
 __all__ = [
+    "CLIENT",
     "ORDERINGS",
     "ConversationQuery",
     "ConversationState",

@@ -159,3 +159,8 @@ def test_the_overview_lists_an_unavailable_policy(operator_client, gone):
     page = operator_client.get("/?sort=fill")
     assert page.status_code == 200
     assert "letters (unknown)" in page.content.decode()
+
+
+@pytest.mark.parametrize("query", ["", "?at=2", "?at=3&msg=1", "?msg=3"])
+def test_a_conversation_page_shows_an_unavailable_policy(operator_client, gone, query):
+    assert operator_client.get(f"/c/gone/{query}").status_code == 200
