@@ -1,4 +1,4 @@
-"""Conversations by what people look for; the API and the inspector filter alike."""
+"""Filters for conversations, shared by the API and the inspector."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ LATELY_STEPS = 40
 class MemoryQuerySet(models.QuerySet):  # type: ignore[type-arg]
     OVERSIZED_LATELY = Q(oversized_step__gt=F("last_step") - LATELY_STEPS)
 
-    def containing(self, words: str) -> Self:
-        """Whose id or any message contains the words, letter case aside; see `search`."""
-        return self.filter(Q(id__icontains=words) | saying(words))
+    def containing(self, text: str) -> Self:
+        """Those whose id or messages contain the text, ignoring case; see `search`."""
+        return self.filter(Q(id__icontains=text) | saying(text))
 
     def beginning_with(self, prefix: str) -> Self:
-        """Whose id begins with this, to the letter: LIKE would take other cases on SQLite."""
+        """Those whose id begins with the prefix. Case matters, so not LIKE: SQLite ignores case."""
         if not prefix:
             return self.all()
         return self.alias(beginning=Left("id", len(prefix))).filter(beginning=prefix)
 
     def flagged(self) -> Self:
-        """With a dangling tool call, or an oversized message lately."""
+        """Those with a dangling tool call, or with an oversized message in the last steps."""
         return self.filter(Q(dangling_call__isnull=False) | self.OVERSIZED_LATELY)
 
     def with_policy(self, kind: str) -> Self:
-        """Of a policy kind; `client` for those whose client decides."""
+        """Those with a policy of this kind; CLIENT for those whose client decides."""
         return self.filter(policy_kind=None if kind == CLIENT else kind)
 
     def with_label(self, label: str) -> Self:
-        """With a label of that name, or of `name:value`."""
+        """Those with a label of this name, or with `name:value`."""
         name, found, value = label.partition(":")
         if not found:
             return self.filter(labels__has_key=name)

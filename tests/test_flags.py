@@ -19,6 +19,7 @@ from chatmemory.models import Memory
 from chatmemory.services import protocol
 
 HI = UserMessage("hi")
+FLAGGED = queries.MemoryFilter(flagged=True)
 
 
 def call(*ids: str) -> AiMessage:
@@ -82,10 +83,10 @@ def test_a_message_too_big_is_flagged_for_a_while(db):
     services.create("m", TokenWindow(20))
     services.add("m", [HI, UserMessage("much too long " * 20)])
     assert queries.memory("m").is_oversized
-    assert [row.memory.id for row in queries.overview(flagged=True).rows] == ["m"]
+    assert [row.memory.id for row in queries.overview(FLAGGED).rows] == ["m"]
     services.add("m", [HI] * 40)
     assert not queries.memory("m").is_oversized
-    assert queries.overview(flagged=True).total == 0
+    assert queries.overview(FLAGGED).total == 0
 
 
 def test_a_wrong_flag_is_found_out(conversation):

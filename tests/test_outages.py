@@ -69,7 +69,7 @@ def assert_refused(answer, state: str) -> None:
     assert answer.status_code == 503
     assert answer["Content-Type"] == "application/problem+json"
     assert answer["Retry-After"] == "2"
-    assert answer.data["title"] == f"The database is {state}"
+    assert answer.data["title"] == f"Database {state}"
 
 
 def test_a_full_disk(api):
@@ -137,7 +137,7 @@ def test_a_writer_waits_and_then_is_told_to_come_back(served):
         answer = served.api.post(url, json=body)
         assert answer.status_code == 503
         assert answer.headers["Retry-After"] == "2"
-        assert answer.json()["title"] == "The database is busy"
+        assert answer.json()["title"] == "Database busy"
         assert served.api.get(url).status_code == 200
     assert served.api.post(url, json=body).status_code == 201
 
@@ -202,7 +202,7 @@ def test_a_database_that_is_stopped_and_comes_back(tmp_path):
             ]
             assert [answer.status_code for answer in answers] == [503] * 5
             assert [answer.headers.get("Retry-After") for answer in answers] == ["2"] * 5
-            assert answers[0].json()["title"] == "The database is down"
+            assert answers[0].json()["title"] == "Database down"
             assert "The database is down" in answers[2].text
             assert requests.get(f"{served.url}/healthz").status_code == 200
             cluster.start()

@@ -1,4 +1,4 @@
-"""Bearer tokens let programs in, see `api_tokens`."""
+"""Authenticates programs by their bearer tokens, see `access.tokens`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from chatmemory.models import ApiToken
 
 
 class TokenUser(AnonymousUser):
-    """Whoever holds a token: signed in, without an account."""
+    """The holder of a token: authenticated, with the permissions of the token's role."""
 
     def __init__(self, token: ApiToken) -> None:
         self.token = token
@@ -33,7 +33,7 @@ class TokenUser(AnonymousUser):
 
 
 class BearerTokenAuthentication(BaseAuthentication):
-    """`Authorization: Bearer cm_…`"""
+    """Reads `Authorization: Bearer cm_…`."""
 
     def authenticate(self, request: Request) -> tuple[TokenUser, ApiToken] | None:
         scheme, _, secret = get_authorization_header(request).partition(b" ")
@@ -50,7 +50,7 @@ class BearerTokenAuthentication(BaseAuthentication):
 
 
 class BearerTokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
-    """How OpenAPI describes the above."""
+    """Describes BearerTokenAuthentication in the OpenAPI document."""
 
     target_class = BearerTokenAuthentication
     name = "bearer"

@@ -1,9 +1,9 @@
-"""Idempotency-Key: a request sent again is answered again and not carried out twice.
+"""Idempotency-Key: a repeated request gets the first response again and is not carried out twice.
 
-By the IETF's draft (draft-ietf-httpapi-idempotency-key-header): the same key with another request
-is refused (422), and so is a request whose first sending is still under way (409). The answer is
-stored in the transaction of the change itself, so a crash leaves both or neither; what failed
-changed nothing, and may be sent again with the same key.
+Follows the IETF draft (draft-ietf-httpapi-idempotency-key-header): the same key with a different
+request is refused (422), and so is a request while the first one is still in progress (409). The
+response is stored in the transaction of the change, so a crash keeps both or neither. A request
+that failed changed nothing: its key may be used again.
 """
 
 from __future__ import annotations
@@ -33,24 +33,24 @@ KEPT_HEADERS = ("Location", "ETag")
 
 Handler = Callable[..., Response]
 
-_under_way: set[tuple[str, str]] = set()
+_in_progress: set[tuple[str, str]] = set()
 _lock = threading.Lock()
 
 
 class InvalidKey(ChatMemoryError):
-    """The header holds no key."""
+    """The header does not hold a valid key."""
 
 
 class KeyInUse(ChatMemoryError):
-    """The first request with this key is still being carried out."""
+    """The first request with this key is still in progress."""
 
 
 class KeyReused(ChatMemoryError):
-    """The key belongs to another request."""
+    """The key was used with a different request."""
 
 
 def idempotent(handler: Handler) -> Handler:
-    """For the handlers that change something: honours the header where it is sent."""
+    """Decorates a handler that changes something, to honour the header."""
 
     @wraps(handler)
     def once(view: Any, request: Request, *args: Any, **kwargs: Any) -> Response:
@@ -71,32 +71,32 @@ def idempotent(handler: Handler) -> Handler:
 
 
 def read_key(header: str) -> str:
-    """A key, quoted as structured headers are or bare. Raises InvalidKey."""
+    """The key of a header, in quotation marks or without. Raises InvalidKey."""
     text = header.strip()
     key = text[1:-1] if len(text) > 1 and text[0] == text[-1] == '"' else text
     if not 0 < len(key) <= KEY_MAX or not key.isascii() or not key.isprintable() or '"' in key:
-        raise InvalidKey(f"Idempotency-Key holds 1 to {KEY_MAX} printable ASCII characters")
+        raise InvalidKey(f"Idempotency-Key must hold 1 to {KEY_MAX} printable ASCII characters")
     return key
 
 
 @contextmanager
 def _claimed(caller: str, key: str) -> Iterator[None]:
-    """One transaction for the change and its answer. Raises KeyInUse while another has the key.
+    """One transaction for the change and its response. Raises KeyInUse while another holds the key.
 
-    On SQLite another process waits for the transaction to end instead, and then finds the answer.
+    On SQLite a second process waits until the transaction ends, and then finds the response.
     """
     claim = (caller, key)
     with _lock:
-        if claim in _under_way:
+        if claim in _in_progress:
             raise _in_use(key)
-        _under_way.add(claim)
+        _in_progress.add(claim)
     try:
         with transaction.atomic():
             _lock_key(claim)
             yield
     finally:
         with _lock:
-            _under_way.discard(claim)
+            _in_progress.discard(claim)
 
 
 def _lock_key(claim: tuple[str, str]) -> None:
@@ -112,11 +112,11 @@ def _lock_key(claim: tuple[str, str]) -> None:
 
 
 def _in_use(key: str) -> KeyInUse:
-    return KeyInUse(f"the first request with the key {key!r} is still under way: try again later")
+    return KeyInUse(f"the first request with the key {key!r} is still in progress: try again later")
 
 
 def _kept(caller: str, key: str) -> IdempotentAnswer | None:
-    """The answer to an earlier request, unless that is too long ago; others as old go too."""
+    """The stored response of an earlier request; also deletes some that have expired."""
     expired = IdempotentAnswer.objects.filter(created_at__lt=_earliest())
     expired.filter(caller=caller, key=key).delete()
     some = expired.select_for_update(skip_locked=True).values_list("id", flat=True)
@@ -125,7 +125,7 @@ def _kept(caller: str, key: str) -> IdempotentAnswer | None:
 
 
 def forget_expired() -> None:
-    """Delete the answers that nobody gets any more."""
+    """Delete all expired responses."""
     IdempotentAnswer.objects.filter(created_at__lt=_earliest()).delete()
 
 
@@ -135,7 +135,7 @@ def _earliest() -> datetime:
 
 def _again(kept: IdempotentAnswer, asked: str) -> Response:
     if kept.request != asked:
-        raise KeyReused(f"the key {kept.key!r} was sent with another request")
+        raise KeyReused(f"the key {kept.key!r} was used with a different request")
     headers = {**kept.headers, "Idempotency-Replayed": "true"}
     return Response(json.loads(kept.body), status=kept.status, headers=headers)
 
@@ -152,7 +152,7 @@ def _keep(caller: str, key: str, asked: str, response: Response) -> None:
 
 
 def _caller(request: Request) -> str:
-    """Keys of different callers have nothing to do with each other."""
+    """Keys are unique per caller: a token, or a signed-in user."""
     return f"token {request.auth.pk}" if request.auth else f"user {request.user.pk}"
 
 

@@ -13,9 +13,9 @@ from chatmemory.core.exceptions import InvalidMessage
 
 
 class StrictJSONParser(BaseParser):
-    """JSON as the message codec reads it: no NaN, bounded numbers and depth, `type` not twice.
+    """Parses JSON as the message codec does: no NaN, bounded numbers and depth, no `type` twice.
 
-    A body is at most DATA_UPLOAD_MAX_MEMORY_SIZE bytes, and never compressed: nothing here unpacks.
+    A body has at most DATA_UPLOAD_MAX_MEMORY_SIZE bytes and is not compressed.
     """
 
     media_type = "application/json"
@@ -25,7 +25,9 @@ class StrictJSONParser(BaseParser):
     ) -> Any:
         meta = context["request"].META if context and "request" in context else {}
         if (encoding := meta.get("HTTP_CONTENT_ENCODING", "identity")) != "identity":
-            raise UnsupportedMediaType(encoding, f"send the body as it is, not as {encoding!r}")
+            raise UnsupportedMediaType(
+                encoding, f"the body must not be encoded as {encoding!r}: send plain JSON"
+            )
         try:
             return load_json(_read(stream, meta).decode())
         except UnicodeDecodeError as error:
@@ -37,7 +39,7 @@ class StrictJSONParser(BaseParser):
 
 
 def _read(stream: Any, meta: Mapping[str, Any]) -> bytes:
-    """Raises RequestDataTooBig: before reading, where the length is declared."""
+    """Raises RequestDataTooBig, before reading anything if the declared length is too large."""
     most = body_max()
     if most is None:
         return bytes(stream.read())

@@ -1,4 +1,4 @@
-"""What a request needs, asked in one place: a role, and for some tokens the beginning of an id."""
+"""What a request needs: a role and, for a token with a prefix, an id with that prefix."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from chatmemory.core.exceptions import MemoryNotFound
 
 
 class HasRole(BasePermission):
-    """Reading for safe methods, writing for the others, unless the view's `needs` say otherwise.
+    """Safe methods need READ and others WRITE, unless the view's `needs` name a permission.
 
-    A conversation outside a token's prefix is unknown to it.
+    To a token with a prefix, other conversations do not exist.
     """
 
     def has_permission(self, request: Request, view: Any) -> bool:
@@ -26,7 +26,7 @@ class HasRole(BasePermission):
         default = READ if method in SAFE_METHODS else WRITE
         needed = getattr(view, "needs", {}).get(method, default)
         if not user.has_perm(needed):
-            raise PermissionDenied(f"this needs the permission {needed}")
+            raise PermissionDenied(f"you need the permission {needed}")
         memory_id = view.kwargs.get("memory_id", "")
         if "memory_id" in view.kwargs and not memory_id.startswith(prefix_of(request)):
             raise MemoryNotFound(f"no conversation has the id {memory_id!r}")
@@ -34,12 +34,12 @@ class HasRole(BasePermission):
 
 
 def prefix_of(request: Request) -> str:
-    """What every id begins with that this caller knows of; empty for all."""
+    """The prefix of all ids that this caller may see; empty for no restriction."""
     return str(getattr(request.auth, "prefix", ""))
 
 
 def check_prefix(request: Request, memory_id: str) -> None:
-    """Raises PermissionDenied where a new id lies outside."""
+    """Raises PermissionDenied for a new id without the caller's prefix."""
     prefix = prefix_of(request)
     if not memory_id.startswith(prefix):
-        raise PermissionDenied(f"this token is for ids that begin with {prefix!r}")
+        raise PermissionDenied(f"this token may only create ids that begin with {prefix!r}")

@@ -1,4 +1,4 @@
-"""How often one caller may ask: a runaway client must not take the site from the others."""
+"""Limits the request rate of each caller, so that one runaway client does not block the others."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rest_framework.throttling import SimpleRateThrottle
 
 
 class PerCaller(SimpleRateThrottle):
-    """Counted by token, or by user for sessions; the rate is in DEFAULT_THROTTLE_RATES."""
+    """Counts requests per token, or per user for sessions; DEFAULT_THROTTLE_RATES sets the rate."""
 
     scope = "caller"
 

@@ -4,6 +4,7 @@
 """
 
 from chatmemory.core.lint import Verdict
+from chatmemory.managers import CLIENT
 from chatmemory.queries.conversation_state import (
     ConversationQuery,
     ConversationState,
@@ -12,13 +13,17 @@ from chatmemory.queries.conversation_state import (
     simulated_state,
 )
 from chatmemory.queries.conversations import any_memory, is_writable, memories, memory
+from chatmemory.queries.cursors import CursorPage
 from chatmemory.queries.history import Part, history, message, said
 from chatmemory.queries.overview import (
+    ORDERINGS,
     FeedItem,
+    MemoryFilter,
     Overview,
     OverviewRow,
     OverviewStats,
     feed,
+    memory_page,
     newest_eviction,
     overview,
     overview_stats,
@@ -42,9 +47,13 @@ from chatmemory.queries.steps import step, steps
 from chatmemory.queries.windows import outline, window
 
 __all__ = [
+    "CLIENT",
+    "ORDERINGS",
     "ConversationQuery",
     "ConversationState",
+    "CursorPage",
     "FeedItem",
+    "MemoryFilter",
     "MemoryRow",
     "Mentions",
     "MessageRow",
@@ -69,6 +78,7 @@ __all__ = [
     "is_writable",
     "memories",
     "memory",
+    "memory_page",
     "memory_row",
     "message",
     "newest_eviction",

@@ -1,26 +1,53 @@
-"""All conversations: pages of them, headline numbers, and what left memory lately."""
+"""All conversations: pages of them, headline numbers, and the latest evictions."""
 
 from __future__ import annotations
 
-import base64
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 from django.db.models import Count, F, Q, QuerySet, Sum
 from django.db.models.functions import Coalesce, Left
 
 from chatmemory.core.eviction import Reason
-from chatmemory.core.exceptions import (
-    InvalidValue,
-)
+from chatmemory.core.exceptions import InvalidValue
 from chatmemory.core.messages import MessageType
+from chatmemory.core.policies import load_of
 from chatmemory.core.window import Totals
 from chatmemory.managers import MemoryQuerySet
 from chatmemory.models import Memory, Message, Stay, Step
+from chatmemory.queries.cursors import CursorPage, SortKey, page_by_cursor
 from chatmemory.queries.rows import MemoryRow, memory_row
+
+
+@dataclass(frozen=True)
+class MemoryFilter:
+    """Which conversations: all that match every field; an empty field matches everything.
+
+    `search` is looked for in ids and in what was said, `policy` is a policy kind or CLIENT,
+    `label` is `name` or `name:value`, `id_prefix` is compared exactly. `active_since` includes its
+    moment, `active_before` does not. `flagged` asks for those that need attention.
+    """
+
+    search: str = ""
+    policy: str = ""
+    label: str = ""
+    id_prefix: str = ""
+    active_since: datetime | None = None
+    active_before: datetime | None = None
+    flagged: bool = False
+
+    def rows(self) -> MemoryQuerySet:
+        rows = Memory.objects.beginning_with(self.id_prefix)
+        rows = rows.containing(self.search) if self.search else rows
+        rows = rows.with_policy(self.policy) if self.policy else rows
+        rows = rows.with_label(self.label) if self.label else rows
+        rows = rows.filter(updated_at__gte=self.active_since) if self.active_since else rows
+        rows = rows.filter(updated_at__lt=self.active_before) if self.active_before else rows
+        return rows.flagged() if self.flagged else rows
+
+
+EVERYTHING = MemoryFilter()
 
 
 @dataclass(frozen=True)
@@ -76,52 +103,55 @@ class FeedItem:
 
 
 SPARK_STEPS = 40
-ORDERINGS: dict[str, Any] = {
-    "activity": F("updated_at"),
-    "forgotten": F("said_count") - F("window_count"),
-    "said": F("said_count"),
-    "fill": Coalesce(F("window_load") * 1000 / F("policy_limit"), 0),
+ORDERINGS: dict[str, SortKey] = {
+    "activity": SortKey(F("updated_at"), datetime),
+    "created": SortKey(F("created_at"), datetime),
+    "id": SortKey(F("id"), str),
+    "said": SortKey(F("said_count")),
+    "tokens": SortKey(F("history_tokens")),
+    "forgotten": SortKey(F("said_count") - F("window_count")),
+    "fill": SortKey(Coalesce(F("window_load") * 1000 / F("policy_limit"), 0)),
 }
 
 
-def overview(
+def memory_page(
+    which: MemoryFilter = EVERYTHING,
     *,
-    search: str = "",
-    policy: str = "",
-    active_since: datetime | None = None,
-    flagged: bool = False,
-    ordering: str = "activity",
-    older_than: str = "",
-    newer_than: str = "",
+    ordering: str = "-activity",
+    cursor: str = "",
+    size: int = 50,
+) -> CursorPage[MemoryRow]:
+    """A page of conversations; `ordering` is one of ORDERINGS, with a minus for descending.
+
+    Raises InvalidValue for an unknown ordering and for a cursor of another list.
+    """
+    page = _page(which, ordering, cursor, size)
+    return CursorPage(tuple(map(memory_row, page.rows)), page.previous, page.next)
+
+
+def overview(
+    which: MemoryFilter = EVERYTHING,
+    *,
+    ordering: str = "-activity",
+    cursor: str = "",
     size: int = 25,
 ) -> Overview:
-    """A page of conversations, the highest of `ordering` first. Raises InvalidValue for a bad
-    cursor.
-    """
-    rows = Memory.objects.all()
-    rows = rows.containing(search) if search else rows
-    rows = rows.with_policy(policy) if policy else rows
-    rows = rows.filter(updated_at__gte=active_since) if active_since else rows
-    rows = rows.flagged() if flagged else rows
-    total = rows.count()
-    rows = rows.annotate(ordered_by=ORDERINGS[ordering])
-    upwards = bool(newer_than)
-    if older_than or newer_than:
-        value, pk = _read_cursor(older_than or newer_than, ordering)
-        side = "gt" if upwards else "lt"
-        beyond = Q(**{f"ordered_by__{side}": value}) | Q(ordered_by=value, **{f"pk__{side}": pk})
-        rows = rows.filter(beyond)
-    keys = ("ordered_by", "pk") if upwards else ("-ordered_by", "-pk")
-    found = list(rows.order_by(*keys)[: size + 1])
-    more, found = len(found) > size, found[:size]
-    if upwards:
-        found.reverse()
+    """A page of conversations as the overview shows them. Raises as `memory_page` does."""
+    page = _page(which, ordering, cursor, size)
     return Overview(
-        rows=_overview_rows(found),
-        total=total,
-        newer=_cursor(found[0]) if found and (more if upwards else older_than) else None,
-        older=_cursor(found[-1]) if found and (more or upwards) else None,
+        rows=_overview_rows(page.rows),
+        total=which.rows().count(),
+        newer=page.previous,
+        older=page.next,
     )
+
+
+def _page(which: MemoryFilter, ordering: str, cursor: str, size: int) -> CursorPage[Memory]:
+    key = ORDERINGS.get(ordering.removeprefix("-"))
+    if key is None:
+        raise InvalidValue(f"ordering must be one of {', '.join(ORDERINGS)}, or -{ordering}")
+    descending = ordering.startswith("-")
+    return page_by_cursor(which.rows(), key, descending=descending, cursor=cursor, size=size)
 
 
 def overview_stats(since: datetime) -> OverviewStats:
@@ -199,38 +229,9 @@ def _overview_rows(rows: Sequence[Memory]) -> tuple[OverviewRow, ...]:
         texts = Message.objects.filter(newest).annotate(start=Left("text", 200))
         snippets = dict(texts.values_list("memory_id", "start"))
         for step in Step.objects.filter(recent).order_by("n"):
-            policy = step.policy
             after = Totals(step.count_after, step.tokens_after)
-            loads[step.memory_id].append(policy.load(*after) if policy else after.tokens)
+            load = load_of(step.policy, after)
+            loads[step.memory_id].append(after.tokens if load is None else load)
     return tuple(
         OverviewRow(memory_row(row), snippets.get(row.pk, ""), tuple(loads[row.pk])) for row in rows
     )
-
-
-def _cursor(row: Any) -> str:
-    value = row.ordered_by
-    value = value.isoformat() if isinstance(value, datetime) else value
-    return base64.urlsafe_b64encode(json.dumps([value, row.pk]).encode()).decode()
-
-
-def _read_cursor(text: str, ordering: str) -> tuple[Any, str]:
-    """Where a page begins. Raises InvalidValue for what `_cursor` never wrote for this ordering."""
-    try:
-        value, pk = json.loads(base64.urlsafe_b64decode(text.encode()))
-        if ordering == "activity":
-            return datetime.fromisoformat(value).astimezone(UTC), _text(pk)
-        return _count(value), _text(pk)
-    except (ValueError, TypeError, OverflowError, RecursionError) as error:
-        raise InvalidValue("this page link is broken: start again from the first page") from error
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str) or "\0" in value or any("\ud800" <= c <= "\udfff" for c in value):
-        raise ValueError("not an id")
-    return value
-
-
-def _count(value: object) -> int:
-    if not isinstance(value, int) or abs(value) >= 2**63:
-        raise ValueError("not a number of messages")
-    return value

@@ -1,17 +1,17 @@
-"""How large a request may be, whatever serves it and whoever reads it.
+"""Limits the size of every request body, before Django sees it.
 
-Django's ASGI handler spools a whole body to disk before any view or limit sees it. Here a body is
-refused by its declared length before a byte of it is read, and otherwise as soon as it has grown
-too large.
+Django's ASGI handler spools a whole body to disk before any view or limit applies. Here a body is
+refused by its declared length before any of it is read, or, without one, as soon as it exceeds the
+limit.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
+from chatmemory.api.problems import CONTENT_TYPE, body_too_large
 from inspector.asgi import Receive, Scope, Send
 
 Message = MutableMapping[str, Any]
@@ -23,7 +23,7 @@ _DETAIL = f"the body is larger than {BODY_MAX // 2**20} MB: send less at a time"
 
 
 class BoundedBodies:
-    """An ASGI application behind which no body is larger than `most` bytes: others are 413."""
+    """An ASGI application that answers 413 to bodies of more than `most` bytes."""
 
     def __init__(self, application: Application, most: int = BODY_MAX) -> None:
         self._application = application
@@ -38,7 +38,7 @@ class BoundedBodies:
             await self._counted(scope, receive, send)
 
     async def _counted(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """To the application, a body without a length that grows too large is a lost reader."""
+        """Count what arrives; past the limit the application sees the client disconnect."""
         read, is_refused, is_answered = 0, False, False
 
         async def receive_counted() -> Message:
@@ -67,7 +67,7 @@ def _declared(scope: Scope) -> int:
 
 
 async def _refuse(scope: Scope, receive: Receive, send: Send) -> None:
-    """Answer, then let go of what is still being sent: a client that is cut off while it writes
+    """Answer 413, then read on for a while: a client that is cut off while it is still sending
     would never read the answer.
     """
     kind, body = _answer(scope["path"])
@@ -89,8 +89,7 @@ async def _refuse(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 def _answer(path: str) -> tuple[bytes, bytes]:
-    if not path.startswith("/api/"):
-        return b"text/plain; charset=utf-8", f"Too large: {_DETAIL}.\n".encode()
-    title = "Body too large"
-    problem = {"type": "urn:chatmemory:body-too-large", "title": title, "status": 413}
-    return b"application/problem+json", json.dumps(problem | {"detail": _DETAIL}).encode()
+    """The content type and the body, for the API or for a page."""
+    if path.startswith("/api/"):
+        return CONTENT_TYPE.encode(), body_too_large(_DETAIL).to_json()
+    return b"text/plain; charset=utf-8", f"Too large: {_DETAIL}.\n".encode()

@@ -1,7 +1,7 @@
-"""Pages for what went wrong: they say what it was and offer the way on.
+"""Pages for errors: each says what went wrong and what to do next.
 
-Under /api/ the same is said in problem details: there Django answers only where no view of the API
-could, as at an address that none of them has.
+Under /api/ the same is said in problem details. Django asks here only where no view of the API
+could answer, as for a URL that has no route.
 """
 
 from __future__ import annotations
@@ -9,48 +9,53 @@ from __future__ import annotations
 import sys
 
 from django.conf import settings
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.template.loader import render_to_string
 
+from chatmemory.api.problems import URL_NOT_FOUND, Problem, database_problem
 from chatmemory.services.database_errors import RETRY_SECONDS, Outage, outage
+
+_BAD_REQUEST = Problem(400, "Bad request", "The request cannot be read")
+_FORBIDDEN = Problem(403, "Forbidden", "You do not have permission for this")
+_SERVER_ERROR = Problem(500, "Server error", "The server failed; its log has the details")
 
 
 def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
     if _is_api(request):
-        return _problem(400, "Bad request", "this request cannot be read")
+        return _BAD_REQUEST.to_http_response()
     return render(request, "inspector/400.html", status=400)
 
 
 def forbidden(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
     if _is_api(request):
-        return _problem(403, "Forbidden", "this is not yours to see or change")
+        return _FORBIDDEN.to_http_response()
     return render(request, "inspector/403.html", status=403)
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
-    """A form that does not come from a page of ours, or from one opened before the sign-in."""
+    """A form from another site, or from a page that was opened before signing in."""
     return render(request, "inspector/csrf.html", status=403)
 
 
 def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
     if _is_api(request):
-        return _problem(404, "Not found", "nothing lies at this address")
+        return URL_NOT_FOUND.to_http_response()
     return render(request, "inspector/404.html", {"problem": exception}, status=404)
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """The fault is ours; or it is the database's, which passes: 503, and when to come back."""
+    """500, or 503 with Retry-After where the database cannot work at the moment."""
     found = outage(sys.exc_info()[1])
     if found is not None:
-        return _database_cannot_work(request, found)
+        return _database_outage(request, found)
     if _is_api(request):
-        return _problem(500, "Server error", "this server failed; its log says how")
+        return _SERVER_ERROR.to_http_response()
     return render(request, "inspector/500.html", status=500)
 
 
 def too_many_sign_ins(request: HttpRequest, *_: object, **__: object) -> HttpResponse:
-    """Wrong passwords in a row: nobody gets in with this name from there for a while."""
+    """429 after repeated wrong passwords; Retry-After says when the lock ends."""
     cooloff = int(settings.AXES_COOLOFF_TIME.total_seconds())
     response = render(
         request, "inspector/too_many_sign_ins.html", {"minutes": cooloff // 60}, status=429
@@ -59,22 +64,13 @@ def too_many_sign_ins(request: HttpRequest, *_: object, **__: object) -> HttpRes
     return response
 
 
-def _database_cannot_work(request: HttpRequest, found: Outage) -> HttpResponse:
-    """Without the request on the page: who is signed in would be asked of the database."""
+def _database_outage(request: HttpRequest, found: Outage) -> HttpResponse:
+    """Rendered without the request: naming the signed-in user would ask the database."""
     if _is_api(request):
-        response = _problem(503, f"The database is {found.state}", found.detail)
-    else:
-        html = render_to_string("inspector/503.html", {"outage": found})
-        response = HttpResponse(html, status=503)
-    response["Retry-After"] = RETRY_SECONDS
-    return response
+        return database_problem(found).to_http_response()
+    html = render_to_string("inspector/503.html", {"outage": found})
+    return HttpResponse(html, status=503, headers={"Retry-After": str(RETRY_SECONDS)})
 
 
 def _is_api(request: HttpRequest) -> bool:
     return request.path.startswith("/api/")
-
-
-def _problem(status: int, title: str, detail: str) -> HttpResponse:
-    slug = title.lower().replace(" ", "-")
-    body = {"type": f"urn:chatmemory:{slug}", "title": title, "status": status, "detail": detail}
-    return JsonResponse(body, status=status, content_type="application/problem+json")

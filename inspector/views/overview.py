@@ -14,11 +14,8 @@ from django.utils import timezone
 from django.utils.http import urlencode
 from django.views.decorators.http import require_POST, require_safe
 
-from chatmemory import explain, queries
-from chatmemory.core.exceptions import InvalidValue
-from chatmemory.core.policies import KINDS
-from chatmemory.managers import CLIENT
-from chatmemory.queries import FeedItem, OverviewRow
+from chatmemory import InvalidValue, explain, policy_kinds, queries
+from chatmemory.queries import CLIENT, FeedItem, OverviewRow
 from inspector import demo
 from inspector.conversation.glyphs import glyph
 from inspector.forms import searchable
@@ -121,31 +118,30 @@ def add_demo(request: HttpRequest) -> HttpResponse:
     return redirect("overview")
 
 
-def policy_kinds() -> list[tuple[str, str]]:
+def policy_choices() -> list[tuple[str, str]]:
     """What the overview can be filtered by, with its label."""
-    return [*((name, kind.label) for name, kind in KINDS.items()), (CLIENT, "Client decides")]
+    return [
+        *((name, kind.label) for name, kind in policy_kinds().items()),
+        (CLIENT, "Client decides"),
+    ]
 
 
 def _context(request: HttpRequest) -> dict[str, Any]:
     asked = {name: searchable(request.GET.get(name, "")) for name in FILTERS}
     midnight = timezone.now().replace(hour=0, minute=0, second=0, microsecond=0)
-    policy = asked["policy"] if asked["policy"] in (*KINDS, CLIENT) else ""
+    policy = asked["policy"] if asked["policy"] in (*policy_kinds(), CLIENT) else ""
     sort = asked["sort"] if asked["sort"] in ORDERINGS else "activity"
-    find = {
-        "search": asked["q"],
-        "policy": policy,
-        "active_since": midnight if asked["active"] else None,
-        "flagged": bool(asked["flagged"]),
-        "ordering": sort,
-    }
+    which = queries.MemoryFilter(
+        search=asked["q"],
+        policy=policy,
+        active_since=midnight if asked["active"] else None,
+        flagged=bool(asked["flagged"]),
+    )
+    cursor = request.GET.get("older") or request.GET.get("newer") or ""
     try:
-        found = queries.overview(
-            **find,  # type: ignore[arg-type]
-            older_than=request.GET.get("older", ""),
-            newer_than=request.GET.get("newer", ""),
-        )
+        found = queries.overview(which, ordering=f"-{sort}", cursor=cursor)
     except InvalidValue:
-        found = queries.overview(**find)  # type: ignore[arg-type]
+        found = queries.overview(which, ordering=f"-{sort}")
     given = {name: value for name, value in asked.items() if value}
     return {
         "rows": [Row(row) for row in found.rows],
@@ -194,7 +190,7 @@ def _headlines(midnight: datetime) -> Headlines:
 def _filters(given: dict[str, str], policy: str) -> list[dict[str, Any]]:
     """Chips that are links: pressing one sets its filter, or takes it away."""
     chips = [("active", "1", "Active today", bool(given.get("active")))]
-    chips += [("policy", kind, label, kind == policy) for kind, label in policy_kinds()]
+    chips += [("policy", kind, label, kind == policy) for kind, label in policy_choices()]
     chips += [("flagged", "1", "Flagged", bool(given.get("flagged")))]
     return [
         {

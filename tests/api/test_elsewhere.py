@@ -63,5 +63,5 @@ def test_a_project_with_rest_frameworks_own_settings_is_not_open():
         "201 application/json",
         "200 200",
         "415",
-        "The conversation exists already",
+        "Conversation already exists",
     ], found.stderr

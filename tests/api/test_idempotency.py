@@ -61,7 +61,7 @@ def test_the_key_of_another_request_is_refused(api, memory_id, url, body, method
     send(api, said("one"))
     answer = send(api, body, url=url, method=method)
     assert answer.status_code == 422
-    assert answer.data["type"] == "urn:chatmemory:the-idempotency-key-belongs-to-another-request"
+    assert answer.data["type"] == "urn:chatmemory:idempotency-key-reused"
     assert queries.memory(memory_id).last_seq == 1
 
 

@@ -61,7 +61,7 @@ class Load:
                 self.sent_again.append(repr(error))
                 continue
             if answer.status_code == 201:
-                self.note(memory_id, text, answer.json()["transitions"][0]["seq"])
+                self.note(memory_id, text, answer.json()["changes"][0]["seq"])
                 return
             if answer.status_code not in (409, 503):
                 self.faults.append(f"{answer.status_code} {answer.text[:300]}")

@@ -60,7 +60,7 @@ class OverRest:
 
     def add(self, memory_id: str, text: str) -> int:
         answer = self.send("POST", f"{memory_id}/messages/", said(text))
-        return answer["transitions"][0]["seq"]
+        return answer["changes"][0]["seq"]
 
     def change(self, memory_id: str, limit: int) -> None:
         policy = {"kind": "message_window", "max_messages": limit}

@@ -1,0 +1,126 @@
+"""Which error is which problem: the status and the title of everything that the API raises."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from http import HTTPStatus
+from typing import Any
+
+from django.core.exceptions import PermissionDenied, RequestDataTooBig
+from django.http import Http404
+from rest_framework import exceptions as drf
+from rest_framework.response import Response
+from rest_framework.views import set_rollback
+
+from chatmemory import queries
+from chatmemory.api.idempotency import InvalidKey, KeyInUse, KeyReused
+from chatmemory.api.problems import URL_NOT_FOUND, Problem, body_too_large, database_problem
+from chatmemory.core import exceptions as core
+from chatmemory.services.database_errors import outage
+
+# Subclasses stand before their base class: the first match counts.
+_KINDS: list[tuple[type[core.ChatMemoryError], int, str]] = [
+    (core.MemoryNotFound, 404, "Conversation not found"),
+    (core.MessageNotFound, 404, "Message not found"),
+    (core.StepNotFound, 404, "Step not found"),
+    (core.MemoryExists, 409, "Conversation already exists"),
+    (core.PolicyRequired, 409, "Policy required"),
+    (core.PolicyUnavailable, 409, "Policy unavailable"),
+    (core.DuplicateClientId, 409, "Duplicate client id"),
+    (core.VersionConflict, 412, "Version conflict"),
+    (core.UnstorableText, 422, "Unstorable text"),
+    (core.InvalidMessage, 422, "Invalid message"),
+    (core.UnsupportedMessage, 422, "Unsupported message"),
+    (core.UnknownEstimator, 422, "Unknown token estimator"),
+    (core.InvalidValue, 422, "Invalid value"),
+    (InvalidKey, 400, "Invalid idempotency key"),
+    (KeyInUse, 409, "Idempotency key in use"),
+    (KeyReused, 422, "Idempotency key reused"),
+    (core.CorruptRow, 500, "Corrupt row"),
+]
+
+
+class InvalidField(core.InvalidValue):
+    """A request whose parameter, header or member `field` is invalid, such as `messages[2]`."""
+
+    def __init__(self, field: str, detail: str) -> None:
+        self.field = field
+        super().__init__(detail)
+
+
+def handle_exception(error: Exception, context: dict[str, Any]) -> Response | None:
+    """REST framework's exception handler; None lets an unforeseen error through."""
+    set_rollback()
+    problem = problem_of(error)
+    return problem.to_api_response() if problem else None
+
+
+def problem_of(error: Exception) -> Problem | None:
+    """The problem to answer an error with; None for an unforeseen one."""
+    if isinstance(error, core.ChatMemoryError):
+        return _of_ours(error)
+    if isinstance(error, Http404):
+        return URL_NOT_FOUND
+    if isinstance(error, PermissionDenied):
+        error = drf.PermissionDenied()
+    if isinstance(error, RequestDataTooBig):
+        return body_too_large(str(error))
+    if isinstance(error, drf.APIException):
+        return _of_rest_framework(error)
+    found = outage(error)
+    return database_problem(found) if found else None
+
+
+def _of_ours(error: core.ChatMemoryError) -> Problem | None:
+    for kind, status, title in _KINDS:
+        if isinstance(error, kind):
+            problem = Problem(status, title, str(error), _field(getattr(error, "field", "")))
+            break
+    else:
+        return None
+    return _with_current(problem, error) if isinstance(error, core.VersionConflict) else problem
+
+
+def _with_current(problem: Problem, error: core.VersionConflict) -> Problem:
+    """With the state that the caller has not seen; null where there is no conversation."""
+    try:
+        row = queries.memory(error.memory_id)
+    except core.MemoryNotFound:
+        return replace(problem, members={"current": None})
+    current = {
+        "version": row.version,
+        "policy": row.policy.to_dict() if row.policy else None,
+        "labels": row.labels,
+        "said_count": row.said_count,
+        "window": row.window._asdict(),
+        "load": row.load,
+    }
+    return replace(problem, members={"current": current}, headers={"ETag": f'"{row.version}"'})
+
+
+def _of_rest_framework(error: drf.APIException) -> Problem:
+    if isinstance(error, drf.ValidationError):
+        field, detail = _first_fault(error.detail)
+        return Problem(422, "Invalid value", detail, _field(field))
+    headers = {}
+    if challenge := getattr(error, "auth_header", None):
+        headers["WWW-Authenticate"] = challenge
+    if wait := getattr(error, "wait", None):
+        headers["Retry-After"] = str(int(wait))
+    title = HTTPStatus(error.status_code).phrase.capitalize()
+    return Problem(error.status_code, title, str(error.detail), headers=headers)
+
+
+def _first_fault(detail: Any, path: str = "") -> tuple[str, str]:
+    """The path of the first invalid field, such as `labels.team`, and what is wrong with it."""
+    if isinstance(detail, dict) and detail:
+        name, inner = next(iter(detail.items()))
+        joined = f"{path}.{name}".lstrip(".") if name != "non_field_errors" else path
+        return _first_fault(inner, joined)
+    if isinstance(detail, list) and detail:
+        return _first_fault(detail[0], path)
+    return path, str(detail)
+
+
+def _field(name: str) -> dict[str, str]:
+    return {"field": name} if name else {}

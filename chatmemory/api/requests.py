@@ -1,0 +1,266 @@
+"""What requests carry: bodies, query parameters and headers, checked before a view sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import UTC
+from typing import Any, TypedDict
+
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+from rest_framework.request import Request
+
+from chatmemory.api import schemas
+from chatmemory.api.errors import InvalidField
+from chatmemory.conf import configuration
+from chatmemory.core.exceptions import InvalidMessage, InvalidValue, UnreadableTranscript
+from chatmemory.core.messages import ChatMessage
+from chatmemory.core.policies import Policy, policy_from_dict, policy_kinds
+from chatmemory.formats import FORMATS, parse_messages
+from chatmemory.queries import CLIENT, ORDERINGS
+from chatmemory.services import NewMessage
+from chatmemory.services.validation import ID_LENGTH, check_policy
+
+DEFAULT_FORMAT = "langchain4j"
+MESSAGES_MAX = 10_000
+PAGE_MAX = 200
+NUMBER_MAX = 10**18 - 1
+VERSION_DIGITS = 18
+
+# Fields
+
+
+class PolicyField(serializers.Field):  # type: ignore[type-arg]
+    """A policy of any installed kind."""
+
+    def to_internal_value(self, data: Any) -> Policy:
+        try:
+            policy = check_policy(policy_from_dict(data))
+        except InvalidValue as error:
+            raise InvalidField("policy", str(error)) from error
+        assert policy is not None
+        return policy
+
+
+class NameField(serializers.CharField):
+    """One of the names that `choices` gives at the time of the request: plug-ins add to them."""
+
+    default_error_messages = {"unknown": "must be one of {names}"}
+
+    def __init__(self, choices: Callable[[], list[str]], **kwargs: Any) -> None:
+        self.names = choices
+        super().__init__(**kwargs)
+
+    def to_internal_value(self, data: Any) -> str:
+        name = super().to_internal_value(data)
+        if name not in self.names():
+            self.fail("unknown", names=", ".join(self.names()))
+        return name
+
+
+class FormatField(NameField):
+    """The name of a message format."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(lambda: list(FORMATS), default=DEFAULT_FORMAT, **kwargs)
+
+
+class PageSizeField(serializers.IntegerField):
+    """How many rows make a page; a larger number than PAGE_MAX means PAGE_MAX."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            min_value=1,
+            default=lambda: configuration().PAGE_SIZE,
+            help_text=f"Rows per page, at most {PAGE_MAX}.",
+        )
+
+    def to_internal_value(self, data: Any) -> int:
+        return min(super().to_internal_value(data), PAGE_MAX)
+
+
+@extend_schema_field(schemas.FORMATTED_MESSAGES)
+class MessagesField(serializers.Field):  # type: ignore[type-arg]
+    """Decoded JSON, parsed by `MessagesRequest.validate` once the format is known."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        return data
+
+
+@extend_schema_field(schemas.LABELS)
+class LabelsField(serializers.DictField):
+    """Names and strings; the service checks them."""
+
+
+def _number(help_text: str) -> serializers.IntegerField:
+    return serializers.IntegerField(
+        min_value=0, max_value=NUMBER_MAX, required=False, help_text=help_text
+    )
+
+
+def _moment(help_text: str) -> serializers.DateTimeField:
+    """Read as UTC: a moment that UTC cannot express is refused here and not by the database."""
+    return serializers.DateTimeField(required=False, default_timezone=UTC, help_text=help_text)
+
+
+def _text(help_text: str) -> serializers.CharField:
+    return serializers.CharField(required=False, allow_blank=True, help_text=help_text)
+
+
+# Bodies
+
+
+class Body(serializers.Serializer[Any]):
+    """A JSON object. Unknown members are refused: ignoring one would hide a typo."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        if not isinstance(data, dict):
+            raise InvalidField("", "the body must be a JSON object")
+        for name in data:
+            if name not in self.fields:
+                raise InvalidField(
+                    str(name), f"unknown member: the members are {', '.join(self.fields)}"
+                )
+        return super().to_internal_value(data)
+
+
+class CreateMemoryRequest(Body):
+    id = serializers.CharField(max_length=ID_LENGTH, trim_whitespace=False)
+    policy = PolicyField()
+    labels = LabelsField(required=False)
+
+
+class ChangeMemoryRequest(Body):
+    policy = PolicyField(required=False)
+    labels = LabelsField(required=False)
+
+
+class MessagesRequest(Body):
+    """Messages in one of the formats; reads as `new`, a list of NewMessage."""
+
+    messages = MessagesField()
+    format = FormatField(help_text="The format of the messages.")
+    client_ids = serializers.ListField(
+        child=serializers.CharField(max_length=ID_LENGTH, allow_null=True),
+        required=False,
+        help_text="Your own id of each message, or null: a message sent again is not added again.",
+    )
+
+    def validate(self, attrs: Any) -> Any:
+        """Raises InvalidField, naming the message at fault."""
+        messages = read_messages(attrs["messages"], attrs["format"])
+        ids = attrs.get("client_ids") or [None] * len(messages)
+        if len(ids) != len(messages):
+            raise InvalidField("client_ids", "there must be one client id, or null, per message")
+        attrs["new"] = [
+            NewMessage(message, client_id) for message, client_id in zip(messages, ids, strict=True)
+        ]
+        return attrs
+
+
+class SimulationRequest(MessagesRequest):
+    policy = PolicyField(
+        required=False, help_text="The policy to try; by default the one in force."
+    )
+    at = _number("The step to start from; by default the last one.")
+
+
+def read_messages(
+    values: Any, format: str = DEFAULT_FORMAT, field: str = "messages"
+) -> list[ChatMessage]:
+    """The messages of a decoded list. Raises InvalidField, such as for `messages[2]`."""
+    if isinstance(values, list) and len(values) > MESSAGES_MAX:
+        raise InvalidField(field, f"at most {MESSAGES_MAX:,} messages at a time")
+    try:
+        return list(parse_messages(values, format).messages)
+    except UnreadableTranscript as error:
+        place = f"{field}[{error.index}]" if error.index >= 0 else field
+        raise InvalidField(place, error.why) from error
+    except InvalidMessage as error:
+        raise InvalidField(field, str(error)) from error
+
+
+# Query parameters; unknown ones are ignored
+
+
+class MemoryListQuery(serializers.Serializer[Any]):
+    search = _text("Text to find in ids and in what was said, ignoring case.")
+    policy = NameField(
+        lambda: [*policy_kinds(), CLIENT],
+        required=False,
+        help_text=f"A policy kind, or `{CLIENT}` for conversations whose client decides.",
+    )
+    label = _text(  # type: ignore[assignment]
+        "A label, as `name` or `name:value`."
+    )
+    active_since = _moment("The earliest last activity; UTC where no offset is given.")
+    active_before = _moment("The end of the last activity, exclusive.")
+    ordering = NameField(
+        lambda: [sign + name for name in ORDERINGS for sign in ("", "-")],
+        default="-activity",
+        help_text="The sort order, descending with a minus.",
+    )
+    size = PageSizeField()
+    cursor = _text("The place of a page, from `next` or `previous`.")
+
+
+class WindowQuery(serializers.Serializer[Any]):
+    at = _number("The step to show; by default the last one.")
+
+    def get_fields(self) -> dict[str, Any]:
+        """With `as`, which Python does not allow as an attribute."""
+        return {**super().get_fields(), "as": FormatField(help_text="The format of the messages.")}
+
+
+class HistoryQuery(serializers.Serializer[Any]):
+    at = _number("The step to show; by default the last one.")
+    before = _number("Only messages before this seq.")
+    after = _number("Only messages after this seq.")
+    around = _number("Messages on both sides of this seq.")
+    size = PageSizeField()
+
+
+class StepsQuery(serializers.Serializer[Any]):
+    after = _number("Only steps after this one.")
+    size = PageSizeField()
+
+
+# Reading
+
+
+def read(shape: type[serializers.Serializer[Any]], values: Any) -> dict[str, Any]:
+    """The checked values of a body or of query parameters.
+
+    Raises ValidationError and InvalidField.
+    """
+    serializer = shape(data=values)
+    serializer.is_valid(raise_exception=True)
+    checked: dict[str, Any] = serializer.validated_data
+    return checked
+
+
+class ChangedBy(TypedDict):
+    """What every service that changes a conversation is told about the request."""
+
+    actor: str
+    expected_version: int | None
+
+
+def changed_by(request: Request) -> ChangedBy:
+    """Who asks, and the version they expect. Raises InvalidField."""
+    return {"actor": actor(request), "expected_version": _expected_version(request.headers)}
+
+
+def actor(request: Request) -> str:
+    return str(request.user.get_username())
+
+
+def _expected_version(headers: Mapping[str, str]) -> int | None:
+    """The version in If-Match; None without the header and for `*`."""
+    header = headers.get("If-Match", "*").strip()
+    if header == "*":
+        return None
+    version = header.removeprefix("W/").strip('"')
+    if not version.isascii() or not version.isdigit() or len(version) > VERSION_DIGITS:
+        raise InvalidField("If-Match", 'If-Match must hold a version such as "12"')
+    return int(version)

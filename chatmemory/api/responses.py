@@ -1,0 +1,228 @@
+"""What responses carry: the queries' rows and the services' results as JSON."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+from rest_framework.response import Response
+
+from chatmemory.api import schemas
+from chatmemory.converters import address
+from chatmemory.core.codec import message_to_dict
+from chatmemory.core.messages import ChatMessage
+from chatmemory.core.policies import Policy
+
+Json = serializers.Serializer[Any]
+
+
+def response(
+    shape: type[Json], row: Any, *, status: int = 200, version: int | None = None
+) -> Response:
+    """A row as JSON, with the conversation's version as its ETag where one is given."""
+    answer = Response(shape(row).data, status=status)
+    if version is not None:
+        answer["ETag"] = f'"{version}"'
+    return answer
+
+
+class StoredPolicyField(serializers.Field):  # type: ignore[type-arg]
+    """A policy of any kind, installed or not."""
+
+    def to_representation(self, value: Policy) -> dict[str, Any]:
+        return value.to_dict()
+
+
+@extend_schema_field(schemas.MESSAGE)
+class MessageField(serializers.Field):  # type: ignore[type-arg]
+    def to_representation(self, value: ChatMessage) -> dict[str, Any]:
+        return message_to_dict(value) or {}
+
+
+@extend_schema_field(schemas.FORMATTED_MESSAGES)
+class RenderedField(serializers.Field):  # type: ignore[type-arg]
+    """Messages that are rendered already, in the format that was asked for."""
+
+    def to_representation(self, value: Any) -> Any:
+        return value
+
+
+class TotalsSerializer(Json):
+    count = serializers.IntegerField(help_text="Messages.")
+    tokens = serializers.IntegerField(help_text="The sum of their tokens, without overhead.")
+
+
+class MemorySerializer(Json):
+    id = serializers.CharField()
+    address = serializers.SerializerMethodField(help_text="The id as a segment of a URL.")
+    policy = StoredPolicyField(allow_null=True)
+    labels = serializers.DictField(child=serializers.CharField(allow_blank=True))
+    created_at = serializers.DateTimeField()
+    updated_at = serializers.DateTimeField()
+    version = serializers.IntegerField(help_text="What If-Match is compared with.")
+    last_step = serializers.IntegerField()
+    said_count = serializers.IntegerField(help_text="Messages in history.")
+    history_tokens = serializers.IntegerField()
+    window = TotalsSerializer()
+    load = serializers.IntegerField(
+        allow_null=True, help_text="What the limit bounds; null where no installed policy can say."
+    )
+
+    def get_address(self, row: Any) -> str:
+        return address(row.id)
+
+
+class MemoryPageSerializer(Json):
+    next = serializers.URLField(allow_null=True)
+    previous = serializers.URLField(allow_null=True)
+    results = MemorySerializer(many=True)
+
+
+class StaySerializer(Json):
+    entered_step = serializers.IntegerField()
+    left_step = serializers.IntegerField(allow_null=True)
+    reason = serializers.CharField(allow_null=True)
+    tokens = serializers.IntegerField()
+
+
+class HistoryMessageSerializer(Json):
+    seq = serializers.IntegerField()
+    type = serializers.CharField()
+    text = serializers.CharField()
+    tokens = serializers.IntegerField()
+    said_at = serializers.DateTimeField()
+    client_id = serializers.CharField(allow_null=True)
+    message = MessageField()
+    stays = StaySerializer(many=True)
+
+
+class HistorySerializer(Json):
+    messages = HistoryMessageSerializer(many=True)
+    earlier = serializers.URLField(allow_null=True)
+    later = serializers.URLField(allow_null=True)
+
+
+class EvictedSerializer(Json):
+    """A message that left the window at a step."""
+
+    seq = serializers.IntegerField()
+    type = serializers.CharField()
+    tokens = serializers.IntegerField()
+    reason = serializers.CharField()
+    because_seq = serializers.IntegerField(
+        allow_null=True, help_text="The tool call it left with, or the message that replaced it."
+    )
+
+
+class ChangeSerializer(Json):
+    """What one change did."""
+
+    kind = serializers.CharField()
+    ignored = serializers.BooleanField(help_text="Whether it changed nothing.")
+    step = serializers.IntegerField(allow_null=True, help_text="Null for an ignored change.")
+    seq = serializers.IntegerField(allow_null=True, help_text="The message that was added.")
+    evicted = EvictedSerializer(many=True)
+    before = TotalsSerializer()
+    after = TotalsSerializer()
+
+
+class ChangesSerializer(Json):
+    version = serializers.IntegerField()
+    changes = ChangeSerializer(many=True)
+
+
+class SimulationSerializer(Json):
+    policy = StoredPolicyField()
+    changes = ChangeSerializer(many=True)
+    window = TotalsSerializer(source="totals")
+    limit = serializers.IntegerField(source="policy.limit")
+    load = serializers.SerializerMethodField()
+
+    def get_load(self, simulation: Any) -> int:
+        load: int = simulation.policy.load(*simulation.totals)
+        return load
+
+
+class LossSerializer(Json):
+    where = serializers.CharField()
+    what = serializers.CharField()
+
+
+class WindowSerializer(Json):
+    step = serializers.IntegerField()
+    policy = StoredPolicyField(allow_null=True)
+    messages = RenderedField()
+    seqs = serializers.ListField(child=serializers.IntegerField())
+    totals = TotalsSerializer()
+    load = serializers.IntegerField(allow_null=True)
+    limit = serializers.IntegerField(allow_null=True)
+    over_limit = serializers.ListField(
+        child=serializers.IntegerField(),
+        help_text="Seqs that a lowered limit hides from the model; they leave at the next add.",
+    )
+    lost = LossSerializer(many=True, help_text="What the format cannot express.")
+
+
+class StepSerializer(Json):
+    n = serializers.IntegerField()
+    kind = serializers.CharField()
+    at = serializers.DateTimeField()
+    actor = serializers.CharField()
+    by_client = serializers.BooleanField(help_text="Whether the client decided the window.")
+    policy = StoredPolicyField(allow_null=True)
+    before = TotalsSerializer()
+    after = TotalsSerializer()
+    history_tokens = serializers.IntegerField()
+    said_count = serializers.IntegerField()
+    note = serializers.CharField()
+
+
+class StepsSerializer(Json):
+    steps = StepSerializer(many=True)
+    later = serializers.URLField(allow_null=True)
+
+
+class ReceiptLineSerializer(Json):
+    label = serializers.CharField()  # type: ignore[assignment]
+    amount = serializers.IntegerField()
+    kind = serializers.CharField()
+
+
+class StepDetailSerializer(StepSerializer):
+    summary = serializers.CharField(help_text="The step in one sentence.")
+    arrived = serializers.ListField(child=serializers.IntegerField(), help_text="Seqs.")
+    evicted = EvictedSerializer(many=True)
+    receipt = ReceiptLineSerializer(many=True, help_text="The arithmetic, line by line.")
+
+
+class WhySerializer(Json):
+    """Why a message left the window."""
+
+    step = serializers.IntegerField()
+    question = serializers.CharField()
+    summary = serializers.CharField()
+    receipt = ReceiptLineSerializer(many=True)
+
+
+class RedactionSerializer(Json):
+    n = serializers.IntegerField(help_text="The step that removed the text.")
+    at = serializers.DateTimeField()
+    actor = serializers.CharField()
+
+
+class MessageDetailSerializer(HistoryMessageSerializer):
+    redacted = RedactionSerializer(allow_null=True)
+    origin = serializers.CharField()
+    in_memory = serializers.BooleanField()
+    why = WhySerializer(allow_null=True, help_text="Why it left; null while it is in memory.")
+
+
+class ProblemSerializer(Json):
+    """Problem details (RFC 9457)."""
+
+    type = serializers.CharField(help_text="urn:chatmemory: and the title with hyphens.")
+    title = serializers.CharField()
+    status = serializers.IntegerField()
+    detail = serializers.CharField()
+    field = serializers.CharField(required=False, help_text="What is invalid: `messages[2]`.")

@@ -1,0 +1,77 @@
+"""Conversations: list, create, show, change and delete."""
+
+from __future__ import annotations
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from chatmemory import queries, services
+from chatmemory.access.roles import ERASE
+from chatmemory.api import requests
+from chatmemory.api.errors import InvalidField
+from chatmemory.api.operations import IDEMPOTENCY_KEY, changes, reads
+from chatmemory.api.permissions import check_prefix, prefix_of
+from chatmemory.api.responses import MemoryPageSerializer, MemorySerializer, response
+from chatmemory.api.views.base import Resource, url_of, with_query
+from chatmemory.core.exceptions import InvalidValue
+
+
+class Memories(Resource):
+    @reads(MemoryPageSerializer, query=requests.MemoryListQuery, name="memories_list")
+    def get(self, request: Request) -> Response:
+        """List conversations, page by page."""
+        asked = requests.read(requests.MemoryListQuery, request.query_params)
+        paging = {name: asked.pop(name) for name in ("ordering", "size")}
+        cursor = asked.pop("cursor", "")
+        which = queries.MemoryFilter(**asked, id_prefix=prefix_of(request))
+        try:
+            page = queries.memory_page(which, cursor=cursor, **paging)
+        except InvalidValue as error:
+            raise InvalidField("cursor", str(error)) from error
+        answer = {
+            "next": with_query(request, cursor=page.next) if page.next else None,
+            "previous": with_query(request, cursor=page.previous) if page.previous else None,
+            "results": page.rows,
+        }
+        return response(MemoryPageSerializer, answer)
+
+    @changes(
+        MemorySerializer,
+        status=201,
+        body=requests.CreateMemoryRequest,
+        headers=[IDEMPOTENCY_KEY],
+    )
+    def post(self, request: Request) -> Response:
+        """Create an empty conversation."""
+        body = requests.read(requests.CreateMemoryRequest, request.data)
+        memory_id, labels = body["id"], body.get("labels")
+        check_prefix(request, memory_id)
+        row = services.create(memory_id, body["policy"], labels, actor=requests.actor(request))
+        answer = response(
+            MemorySerializer, queries.memory_row(row), status=201, version=row.version
+        )
+        answer["Location"] = url_of(request, "memory", memory_id)
+        return answer
+
+
+class MemoryDetail(Resource):
+    needs = {"DELETE": ERASE}
+
+    @reads(MemorySerializer)
+    def get(self, request: Request, memory_id: str) -> Response:
+        """Show one conversation: its policy, labels and totals."""
+        row = queries.memory(memory_id)
+        return response(MemorySerializer, row, version=row.version)
+
+    @changes(MemorySerializer, body=requests.ChangeMemoryRequest)
+    def patch(self, request: Request, memory_id: str) -> Response:
+        """Change the policy, the labels or both; each change is a step."""
+        body = requests.read(requests.ChangeMemoryRequest, request.data)
+        row = services.change(memory_id, **body, **requests.changed_by(request))
+        return response(MemorySerializer, queries.memory_row(row), version=row.version)
+
+    @changes(None, status=204)
+    def delete(self, request: Request, memory_id: str) -> Response:
+        """Delete the conversation and its whole history. This cannot be undone."""
+        services.delete(memory_id, **requests.changed_by(request))
+        return Response(status=204)

@@ -1,0 +1,52 @@
+"""One message: show and redact."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from chatmemory import explain, queries, services
+from chatmemory.access.roles import ERASE
+from chatmemory.api import requests
+from chatmemory.api.operations import changes, reads
+from chatmemory.api.responses import MessageDetailSerializer, response
+from chatmemory.api.views.base import Resource
+
+
+class MemoryMessage(Resource):
+    @reads(MessageDetailSerializer, name="message")
+    def get(self, request: Request, memory_id: str, seq: int) -> Response:
+        """Show one message: its content, its stays in memory, and why it left."""
+        return _message(memory_id, seq)
+
+
+class Redaction(Resource):
+    needs = {"POST": ERASE}
+
+    @changes(MessageDetailSerializer, name="redact")
+    def post(self, request: Request, memory_id: str, seq: int) -> Response:
+        """Remove a message's text everywhere, for good; a tombstone stays. A second time changes
+        nothing.
+        """
+        services.redact(memory_id, seq, **requests.changed_by(request))
+        return _message(memory_id, seq)
+
+
+def _message(memory_id: str, seq: int) -> Response:
+    row = queries.message(memory_id, seq)
+    left = row.stays[-1].left_step if row.stays else None
+    answer = {
+        **vars(row),
+        "message": row.message,
+        "in_memory": bool(row.stays) and left is None,
+        "why": _why(memory_id, seq, left) if left is not None else None,
+    }
+    return response(MessageDetailSerializer, answer)
+
+
+def _why(memory_id: str, seq: int, left: int) -> dict[str, Any]:
+    """The explanation of the step at which the message left."""
+    why = explain.why_left(queries.step(memory_id, left).change, seq)
+    return {"step": left, "question": why.question, "summary": why.summary, "receipt": why.receipt}

@@ -1,0 +1,25 @@
+"""Simulations: what adding messages would do."""
+
+from __future__ import annotations
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from chatmemory import queries
+from chatmemory.access.roles import READ
+from chatmemory.api import requests
+from chatmemory.api.operations import reads
+from chatmemory.api.responses import SimulationSerializer, response
+from chatmemory.api.views.base import Resource
+
+
+class Simulate(Resource):
+    needs = {"POST": READ}
+
+    @reads(SimulationSerializer, body=requests.SimulationRequest)
+    def post(self, request: Request, memory_id: str) -> Response:
+        """Show what adding messages would do, under this policy or another; nothing is stored."""
+        body = requests.read(requests.SimulationRequest, request.data)
+        messages = [each.message for each in body["new"]]
+        simulation = queries.simulate(memory_id, messages, body.get("policy"), body.get("at"))
+        return response(SimulationSerializer, simulation)

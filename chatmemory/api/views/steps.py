@@ -1,0 +1,42 @@
+"""The ledger: every change of a conversation."""
+
+from __future__ import annotations
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from chatmemory import explain, queries
+from chatmemory.api import requests
+from chatmemory.api.operations import reads
+from chatmemory.api.responses import (
+    StepDetailSerializer,
+    StepsSerializer,
+    response,
+)
+from chatmemory.api.views.base import Resource, with_query
+
+
+class MemorySteps(Resource):
+    @reads(StepsSerializer, query=requests.StepsQuery)
+    def get(self, request: Request, memory_id: str) -> Response:
+        """List the steps in order; `later` is the next page."""
+        asked = requests.read(requests.StepsQuery, request.query_params)
+        size = asked["size"]
+        rows = queries.steps(memory_id, after=asked.get("after", 0), size=size + 1)
+        later = with_query(request, after=rows[size - 1].n) if len(rows) > size else None
+        return response(StepsSerializer, {"steps": rows[:size], "later": later})
+
+
+class MemoryStep(Resource):
+    @reads(StepDetailSerializer, name="step")
+    def get(self, request: Request, memory_id: str, n: int) -> Response:
+        """Show one step: what arrived, what was evicted and why, and the arithmetic."""
+        step = queries.step(memory_id, n)
+        answer = {
+            **vars(step.row),
+            "summary": explain.caption(step.change).summary,
+            "arrived": [each.seq for each in step.change.arrived],
+            "evicted": step.change.evicted,
+            "receipt": explain.receipt(step.change),
+        }
+        return response(StepDetailSerializer, answer)

@@ -1,0 +1,35 @@
+"""The ChatMemoryStore protocol over HTTP: a bare array of LangChain4j's JSON in and out."""
+
+from __future__ import annotations
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from chatmemory.api import requests, schemas
+from chatmemory.api.operations import changes, reads
+from chatmemory.api.views.base import Resource
+from chatmemory.core.codec import message_to_dict
+from chatmemory.services import protocol
+from chatmemory.services.validation import check_id
+
+
+class Store(Resource):
+    @reads(schemas.MESSAGES, name="store_get")
+    def get(self, request: Request, memory_id: str) -> Response:
+        """getMessages: the messages in memory, untrimmed; [] for an unknown id."""
+        check_id(memory_id)
+        messages = protocol.get_messages(memory_id)
+        return Response([message_to_dict(message) for message in messages])
+
+    @changes(None, status=204, body={"application/json": schemas.MESSAGES}, name="store_update")
+    def put(self, request: Request, memory_id: str) -> Response:
+        """updateMessages: replaces the whole list; an unknown id is created."""
+        messages = requests.read_messages(request.data, field="")
+        protocol.update_messages(memory_id, messages, **requests.changed_by(request))
+        return Response(status=204)
+
+    @changes(None, status=204, name="store_delete")
+    def delete(self, request: Request, memory_id: str) -> Response:
+        """deleteMessages: clears the window; the history stays."""
+        protocol.delete_messages(memory_id, **requests.changed_by(request))
+        return Response(status=204)

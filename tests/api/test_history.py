@@ -1,0 +1,20 @@
+"""Everything that was said, page by page."""
+
+from __future__ import annotations
+
+from .said import URL, add
+
+
+def test_the_history_pages_both_ways(api, memory_id):
+    add(api, *"abcdefg")
+    last = api.get(f"{URL}history/?size=3").data
+    assert [row["seq"] for row in last["messages"]] == [5, 6, 7]
+    assert last["later"] is None
+    middle = api.get(last["earlier"]).data
+    assert [row["seq"] for row in middle["messages"]] == [2, 3, 4]
+    assert [row["seq"] for row in api.get(middle["earlier"]).data["messages"]] == [1]
+    assert [row["seq"] for row in api.get(middle["later"]).data["messages"]] == [5, 6, 7]
+    then = api.get(f"{URL}history/?at=2").data
+    assert [row["seq"] for row in then["messages"]] == [1, 2]
+    around = api.get(f"{URL}history/?around=4&size=3").data
+    assert 4 in [row["seq"] for row in around["messages"]]

@@ -1,0 +1,161 @@
+"""The list of conversations: filters, orderings and pages."""
+
+from __future__ import annotations
+
+import base64
+import json
+from itertools import chain
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from chatmemory import UserMessage, queries, services
+from chatmemory.core.policies import MessageWindow, TokenWindow
+from chatmemory.services import protocol
+
+URL = "/api/v1/memories/"
+ORDERINGS = ["activity", "created", "fill", "forgotten", "id", "said", "tokens"]
+
+
+@pytest.fixture
+def three(db):
+    services.create("alpha", MessageWindow(3), {"team": "a"})
+    services.create("beta", TokenWindow(100), {"team": "b"})
+    protocol.update_messages("gamma", [UserMessage("the parcel A-1182")])
+
+
+def ids(response) -> list[str]:
+    return [row["id"] for row in response.data["results"]]
+
+
+def cursor(*value) -> str:
+    return base64.urlsafe_b64encode(json.dumps(value).encode()).decode()
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("", ["gamma", "beta", "alpha"]),
+        ("?ordering=id", ["alpha", "beta", "gamma"]),
+        ("?search=ALPH", ["alpha"]),
+        ("?search=a-1182", ["gamma"]),
+        ("?policy=token_window", ["beta"]),
+        ("?policy=client", ["gamma"]),
+        ("?label=team:b", ["beta"]),
+        ("?label=team&ordering=id", ["alpha", "beta"]),
+        ("?active_since=2001-01-01T00:00:00Z&ordering=-said", ["gamma", "beta", "alpha"]),
+        ("?active_before=2001-01-01T00:00:00Z", []),
+        ("?active_since=2001-01-01&ordering=id&search=&policy=", ["alpha", "beta", "gamma"]),
+    ],
+)
+def test_it_lists_by_what_people_look_for(api, three, query, expected):
+    assert ids(api.get(URL + query)) == expected
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "?ordering=shoe",
+        "?ordering=--id",
+        "?policy=x",
+        "?active_since=never",
+        "?active_since=9999-12-31T23:59:59-14:00",
+        "?active_before=0001-01-01T00:00:00%2B14:00",
+        "?size=0",
+        "?size=-1",
+        "?size=many",
+        "?search=%00",
+    ],
+)
+def test_it_refuses_filters_that_make_no_sense(api, query):
+    response = api.get(URL + query)
+    assert response.status_code == 422
+    assert response.data["field"] == query[1:].partition("=")[0]
+
+
+@pytest.mark.parametrize("sign", ["", "-"])
+@pytest.mark.parametrize("ordering", ORDERINGS)
+def test_pages_hold_everything_once_and_lead_back(api, db, sign, ordering):
+    for number in range(7):
+        services.create(f"m{number}", MessageWindow(2))
+        services.add(f"m{number}", [UserMessage("hello")] * (number % 3))
+    pages, url = [], f"{URL}?ordering={sign}{ordering}&size=3"
+    while url:
+        pages.append(api.get(url).data)
+        url = pages[-1]["next"]
+    listed = [[row["id"] for row in page["results"]] for page in pages]
+    assert [len(page) for page in listed] == [3, 3, 1]
+    assert sorted(chain.from_iterable(listed)) == [f"m{number}" for number in range(7)]
+    assert pages[0]["previous"] is None
+    back = api.get(pages[2]["previous"]).data
+    assert [row["id"] for row in back["results"]] == listed[1]
+    first = api.get(back["previous"]).data
+    assert [row["id"] for row in first["results"]] == listed[0]
+    assert first["previous"] is None
+
+
+def test_a_page_is_not_moved_by_what_comes_before_it(api, three):
+    first = api.get(f"{URL}?ordering=id&size=2").data
+    services.create("aardvark", MessageWindow(3))
+    services.delete("beta")
+    assert ids(api.get(first["next"])) == ["gamma"]
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="reads SQLite's query plan")
+@pytest.mark.parametrize("ordering", ["-activity", "-created"])
+def test_a_later_page_is_a_range_of_an_index(three, ordering):
+    first = queries.memory_page(ordering=ordering, size=1)
+    with CaptureQueriesContext(connection) as captured:
+        queries.memory_page(ordering=ordering, size=1, cursor=first.next)
+    with connection.cursor() as cursor:
+        cursor.execute("EXPLAIN QUERY PLAN " + captured[0]["sql"])
+        (step,) = cursor.fetchall()
+    assert step[3].startswith("SEARCH chatmemory_memory USING INDEX memory_by_")
+
+
+def test_links_keep_the_filters(api, three):
+    first = api.get(f"{URL}?ordering=id&size=1&label=team").data
+    second = api.get(first["next"])
+    assert ids(second) == ["beta"]
+    assert second.data["next"] is None
+
+
+def test_a_page_is_bounded(api, db):
+    for number in range(205):
+        services.create(f"m{number}", MessageWindow(2))
+    assert len(ids(api.get(URL))) == 50
+    assert len(ids(api.get(f"{URL}?size=1000"))) == 200
+
+
+@pytest.mark.parametrize("ordering", ["activity", "id", "said"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "cD0lMDA%3D",  # base64 of p=%00
+        "%00",
+        "broken",
+        "é",
+        cursor(),
+        cursor(1),
+        cursor(None, None, None),
+        cursor([[]], {}, False),
+        cursor(2**80, "x", False),
+        cursor(1.5, "x", False),
+        cursor(True, "x", False),
+        cursor("\0", "\0", False),
+        cursor("\ud800", "\ud800", False),
+        cursor(1, "x", "back"),
+    ],
+)
+def test_no_cursor_breaks_the_list(api, three, ordering, text):
+    api.raise_request_exception = False
+    response = api.get(f"{URL}?ordering={ordering}&cursor={text}")
+    assert response.status_code == 422, (response.status_code, text)
+    assert response.data["field"] == "cursor"
+
+
+@pytest.mark.parametrize("moment", ["2026-01-01", "9999-12-31T23:59:59-14:00", "now", 7])
+def test_a_cursor_of_no_moment_is_refused(api, three, moment):
+    response = api.get(f"{URL}?cursor={cursor(moment, 'x', False)}")
+    assert response.status_code == 422

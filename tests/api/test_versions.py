@@ -1,0 +1,53 @@
+"""If-Match: no change is made to a version that the caller has not seen."""
+
+from __future__ import annotations
+
+import pytest
+
+from chatmemory import queries
+
+from .said import URL, add, user
+
+
+def test_it_checks_the_version(api, memory_id):
+    body = {"messages": [user("a")]}
+    headers = {"If-Match": '"3"'}
+    answer = api.post(f"{URL}messages/", body, headers=headers)
+    assert answer.status_code == 412
+    version = queries.memory(memory_id).version
+    assert answer["ETag"] == f'"{version}"'
+    assert answer.data["current"]["version"] == version
+    assert answer.data["current"]["window"]["count"] == queries.memory(memory_id).window.count
+    headers = {"If-Match": '"0"'}
+    assert api.post(f"{URL}messages/", body, headers=headers).status_code == 201
+    headers = {"If-Match": "three"}
+    assert api.post(f"{URL}messages/", body, headers=headers).status_code == 422
+
+
+CHANGES = [
+    ("patch", URL, {"labels": {"a": "b"}}),
+    ("delete", URL, None),
+    ("post", f"{URL}messages/", {"messages": []}),
+    ("put", f"{URL}messages/", {"messages": []}),
+    ("delete", f"{URL}messages/", None),
+    ("post", f"{URL}messages/1/redact/", None),
+    ("put", "/api/v1/store/order-7741/", []),
+    ("delete", "/api/v1/store/order-7741/", None),
+]
+
+
+@pytest.mark.parametrize(("method", "url", "body"), CHANGES)
+def test_every_change_checks_the_version(api, memory_id, method, url, body):
+    add(api, "a")
+    answer = getattr(api, method)(url, body, headers={"If-Match": '"7"'})
+    assert answer.status_code == 412
+    assert answer.data["current"]["version"] == queries.memory(memory_id).version == 1
+    assert getattr(api, method)(url, body, headers={"If-Match": '"1"'}).status_code < 300
+
+
+def test_a_version_of_what_is_not_there(api):
+    url, headers = "/api/v1/store/nobody/", {"If-Match": '"7"'}
+    answer = api.put(url, [], headers=headers)
+    assert (answer.status_code, answer.data["current"]) == (412, None)
+    assert api.delete(url, headers=headers).status_code == 404
+    assert api.get("/api/v1/memories/nobody/").status_code == 404
