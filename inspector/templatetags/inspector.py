@@ -112,6 +112,12 @@ def thousands(number: int | None) -> str:
 
 
 @register.filter
+def counted(number: int, noun: str) -> str:
+    """1 message, 1,204 messages."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+@register.filter
 def signed(number: int) -> str:
     """+85, −24."""
     return f"−{-number:,}" if number < 0 else f"+{number:,}"
