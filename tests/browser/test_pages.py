@@ -8,6 +8,7 @@ from playwright.sync_api import expect
 from inspector import demo
 
 PHONE = {"viewport": {"width": 390, "height": 844}}
+LIGHT, DARK = "rgb(255, 255, 255)", "rgb(21, 26, 25)"
 FORGOTTEN = "/c/order-7741/?at=43&msg=25"
 PAGES = ["/", "/?q=nothing+at+all", "/c/order-7741/", FORGOTTEN, "/c/order-7741/?at=0"]
 
@@ -15,6 +16,11 @@ PAGES = ["/", "/?q=nothing+at+all", "/c/order-7741/", FORGOTTEN, "/c/order-7741/
 @pytest.fixture(autouse=True)
 def _demo(transactional_db):
     demo.load()
+
+
+def surface(page) -> str:
+    """The colour that the top bar is painted with."""
+    return page.locator(".topbar").evaluate("bar => getComputedStyle(bar).backgroundColor")
 
 
 def test_why_is_two_clicks_away(open_page):
@@ -76,13 +82,12 @@ def test_the_keyboard_moves_through_steps_and_messages(open_page):
 
 def test_the_theme_follows_the_system_until_it_is_chosen(open_page):
     page = open_page("/", color_scheme="dark")
-    surface = "getComputedStyle(document.body).getPropertyValue('--surface')"
-    assert page.evaluate(surface) == "#151A19"
+    assert surface(page) == DARK
     with page.expect_response("**/theme/"):
         page.get_by_role("button", name="Change theme").click()
-    assert page.evaluate(surface) == "#FFFFFF"
+    assert surface(page) == LIGHT
     page.reload()
-    assert page.evaluate(surface) == "#FFFFFF"
+    assert surface(page) == LIGHT
 
 
 def test_a_phone_shows_one_pane_at_a_time(open_page):
@@ -225,10 +230,9 @@ def test_a_handout_is_light(open_page):
     page = open_page("/", color_scheme="light")
     with page.expect_response("**/theme/"):
         page.get_by_role("button", name="Change theme").click()
-    surface = "getComputedStyle(document.body).getPropertyValue('--surface')"
-    assert page.evaluate(surface) == "#151A19"
+    assert surface(page) == DARK
     page.emulate_media(media="print")
-    assert page.evaluate(surface) == "#FFFFFF"
+    assert surface(page) == LIGHT
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

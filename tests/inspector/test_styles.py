@@ -66,6 +66,10 @@ def of_presenters() -> set[str]:
     return {word for pair in pairs for word in pair}
 
 
+def of_sheets() -> set[str]:
+    return {name for each in selectors() for name in re.findall(r"\.(-?[a-zA-Z_][\w-]*)", each)}
+
+
 def of_scripts() -> set[str]:
     named = set(re.findall(r"\.(-?[a-z][\w-]*)", " ".join(re.findall(r'"[^"]*"', scripts()))))
     return named | set(re.findall(r'classList\.\w+\("([\w-]+)"', scripts()))
@@ -78,8 +82,11 @@ def test_a_class_that_a_template_finishes_is_listed_here():
 def test_every_class_of_a_sheet_is_used():
     built = {f"{begin}{end}" for begin, ends in BUILT.items() for end in ends}
     used = of_templates() | of_presenters() | of_scripts() | built
-    named = {name for each in selectors() for name in re.findall(r"\.(-?[a-zA-Z_][\w-]*)", each)}
-    assert sorted(named - used) == []
+    assert sorted(of_sheets() - used) == []
+
+
+def test_every_class_of_a_template_has_a_style():
+    assert sorted(of_templates() - of_sheets() - BUILT.keys()) == []
 
 
 def test_every_property_is_used_and_every_used_one_is_defined():
