@@ -6,6 +6,7 @@
 from chatmemory.core.lint import Verdict
 from chatmemory.managers import CLIENT
 from chatmemory.queries.conversation_state import (
+    TEXT_SIZE,
     ConversationQuery,
     ConversationState,
     Mentions,
@@ -49,6 +50,7 @@ from chatmemory.queries.windows import outline, window
 __all__ = [
     "CLIENT",
     "ORDERINGS",
+    "TEXT_SIZE",
     "ConversationQuery",
     "ConversationState",
     "CursorPage",

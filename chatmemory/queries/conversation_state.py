@@ -37,6 +37,7 @@ from chatmemory.queries.windows import beginnings, calls_in, outline, places, vi
 HISTORY_SIZE = 60
 WINDOW_SIZE = 100
 EVICTED_SIZE = 5
+# One character more than pages show, so that they can tell what they cut.
 TEXT_SIZE = 401
 
 

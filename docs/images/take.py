@@ -82,8 +82,8 @@ def preview(page: Page) -> None:
 def make_token(page: Page) -> None:
     page.get_by_label("Name").fill("support-bot")
     page.get_by_label("Only ids that begin with").fill("acme/")
-    page.get_by_label("Days that it lets in").fill("90")
-    page.get_by_role("button", name="Make a token").click()
+    page.get_by_label("Valid for how many days").fill("90")
+    page.get_by_role("button", name="Create a token").click()
     page.get_by_text("Copy it now").wait_for()
 
 

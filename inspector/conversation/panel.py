@@ -23,9 +23,8 @@ from chatmemory.formats import render_messages
 from chatmemory.queries import ConversationState, MessageRow, Verdict
 from inspector.conversation.glyphs import glyph
 from inspector.conversation.measures import load_in
-from inspector.conversation.rows import tag
+from inspector.conversation.rows import SHOWN, tag
 
-SHOWN = 400
 UNFOLDED_MOST = 100_000
 INLINE_PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 

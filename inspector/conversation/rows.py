@@ -7,7 +7,10 @@ from dataclasses import dataclass
 
 from chatmemory import MessageType
 from chatmemory.explain import short_reason
-from chatmemory.queries import ConversationState, MessageRow, StepSample, WindowPlace
+from chatmemory.queries import TEXT_SIZE, ConversationState, MessageRow, StepSample, WindowPlace
+
+# How many characters of a text a row shows.
+SHOWN = TEXT_SIZE - 1
 
 
 @dataclass(frozen=True)

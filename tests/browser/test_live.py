@@ -161,7 +161,7 @@ def test_a_paused_feed_waits(reader, served):
     page.get_by_role("button", name="Pause the feed").click()
     with page.expect_event("requestfinished", predicate=lambda r: "/feed/" in r.url) as asked:
         served.say("paused", "five")
-        page.get_by_role("button", name="Go on with the feed").click()
+        page.get_by_role("button", name="Resume the feed").click()
     assert asked.value.method == "GET"
     expect(page.locator("[data-feed] .is-new")).to_contain_text("“waiting”")
 
@@ -266,7 +266,7 @@ def test_an_add_that_fails_keeps_the_text_and_offers_no_second_one(reader, serve
     page.route("**/add/", lambda route: route.abort())
     page.get_by_role("textbox", name="Message").fill("two")
     page.get_by_role("button", name="Add").click()
-    expect(page.get_by_role("alert")).to_contain_text("look before you send it again")
+    expect(page.get_by_role("alert")).to_contain_text("check before you send it again")
     expect(page.get_by_role("button", name="Try again")).to_be_hidden()
     expect(page.get_by_role("textbox", name="Message")).to_have_value("two")
 

@@ -9,6 +9,7 @@ from inspector import demo
 from inspector.access.sign_in_links import get_account, make_token
 
 PHONE = {"viewport": {"width": 390, "height": 844}}
+LIGHT, DARK = "rgb(255, 255, 255)", "rgb(21, 26, 25)"
 FORGOTTEN = "/c/order-7741/?at=43&msg=25"
 PAGES = ["/", "/?q=nothing+at+all", "/c/order-7741/", FORGOTTEN, "/c/order-7741/?at=0"]
 
@@ -23,6 +24,11 @@ def test_a_link_signs_in(open_page, live_server):
     page.context.clear_cookies()
     page.goto(f"{live_server.url}/sign-in/{make_token(get_account('operator'))}/")
     expect(page.get_by_role("link", name="order-7741").first).to_be_visible()
+
+
+def surface(page) -> str:
+    """The colour that the top bar is painted with."""
+    return page.locator(".topbar").evaluate("bar => getComputedStyle(bar).backgroundColor")
 
 
 def test_why_is_two_clicks_away(open_page):
@@ -84,13 +90,12 @@ def test_the_keyboard_moves_through_steps_and_messages(open_page):
 
 def test_the_theme_follows_the_system_until_it_is_chosen(open_page):
     page = open_page("/", color_scheme="dark")
-    surface = "getComputedStyle(document.body).getPropertyValue('--surface')"
-    assert page.evaluate(surface) == "#151A19"
+    assert surface(page) == DARK
     with page.expect_response("**/theme/"):
         page.get_by_role("button", name="Change theme").click()
-    assert page.evaluate(surface) == "#FFFFFF"
+    assert surface(page) == LIGHT
     page.reload()
-    assert page.evaluate(surface) == "#FFFFFF"
+    assert surface(page) == LIGHT
 
 
 def test_a_phone_shows_one_pane_at_a_time(open_page):
@@ -190,13 +195,13 @@ def test_a_simulation_from_the_past_is_saved_as_a_new_conversation(open_page, vi
 def test_several_conversations_are_labelled_and_deleted(open_page, violations):
     page = open_page("/?q=order")
     expect(page.get_by_role("button", name="Delete…")).to_be_hidden()
-    page.get_by_role("checkbox", name="Choose order-7741").check()
+    page.get_by_role("checkbox", name="Select order-7741").check()
     assert violations(page) == []
     page.get_by_label("Label, as name:value").fill("team:blue")
     page.get_by_role("button", name="Label", exact=True).click()
     assert page.url.endswith("/?q=order")
     page.goto(page.url.replace("?q=order", ""))
-    page.get_by_role("checkbox", name="Choose all on this page").check()
+    page.get_by_role("checkbox", name="Select all on this page").check()
     with page.expect_download() as download:
         page.get_by_role("button", name="Export").click()
     assert download.value.suggested_filename == "conversations.jsonl"
@@ -209,7 +214,7 @@ def test_several_conversations_are_labelled_and_deleted(open_page, violations):
 
 def test_several_conversations_are_deleted_without_javascript(open_page):
     page = open_page("/", javascript=False)
-    page.get_by_role("checkbox", name="Choose classroom").check()
+    page.get_by_role("checkbox", name="Select classroom").check()
     page.get_by_role("button", name="Delete…").click()
     page.get_by_role("button", name="Delete").click()
     expect(page.locator(".convs tbody tr")).to_have_count(2)
@@ -233,17 +238,16 @@ def test_a_handout_is_light(open_page):
     page = open_page("/", color_scheme="light")
     with page.expect_response("**/theme/"):
         page.get_by_role("button", name="Change theme").click()
-    surface = "getComputedStyle(document.body).getPropertyValue('--surface')"
-    assert page.evaluate(surface) == "#151A19"
+    assert surface(page) == DARK
     page.emulate_media(media="print")
-    assert page.evaluate(surface) == "#FFFFFF"
+    assert surface(page) == LIGHT
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_token_is_made_and_revoked(open_page, violations, scheme):
     page = open_page("/tokens/", color_scheme=scheme)
     page.get_by_label("Name").fill("shop")
-    page.get_by_role("button", name="Make a token").click()
+    page.get_by_role("button", name="Create a token").click()
     expect(page.locator("main").get_by_role("status")).to_contain_text("cm_")
     assert violations(page) == []
     page.get_by_text("Revoke…").click()
@@ -304,8 +308,8 @@ def test_two_steps_are_compared(open_page):
     page = open_page("/c/order-7741/?at=43", javascript=False)
     page.get_by_label("Compare with step").fill("30")
     page.get_by_role("button", name="Compare").click()
-    expect(page.get_by_role("heading", name="Against step 30")).to_be_visible()
-    expect(page.locator("p", has_text="Came:")).to_contain_text("#43")
+    expect(page.get_by_role("heading", name="Compared with step 30")).to_be_visible()
+    expect(page.locator("p", has_text="Arrived:")).to_contain_text("#43")
 
 
 def test_focus_stays_where_it_was(open_page):

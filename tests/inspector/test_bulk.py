@@ -50,7 +50,7 @@ def test_nothing_is_deleted_before_it_is_confirmed(operator_client, three):
     form = {"action": "delete", "id": [NASTY, "one"]}
     page = operator_client.post(URL, form).content.decode()
     assert "Delete 2 conversations?" in page
-    assert "6 messages and the whole ledger" in page
+    assert "This also deletes 6 messages" in page
     assert "acme/&lt;b&gt;7" in page
     assert queries.overview().total == 3
     assert operator_client.post(URL, form | {"confirmed": "1"})["Location"] == "/"

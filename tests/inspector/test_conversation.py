@@ -148,7 +148,7 @@ def test_hostile_text_shows_as_text(operator_client, db):
 def test_steps_and_messages_that_are_none_are_not_found(operator_client, support, query):
     response = operator_client.get(f"/c/support/{query}")
     assert response.status_code == 404
-    assert b"Nothing here" in response.content
+    assert b"Page not found" in response.content
 
 
 def test_an_unknown_conversation_is_not_found(operator_client):

@@ -96,6 +96,6 @@ def test_an_address_that_the_api_has_not_is_a_problem(operator_client, path):
 def test_what_cannot_be_read_is_a_page_or_a_problem(operator_client):
     page = operator_client.get("/", headers={"host": "evil.example"})
     assert page.status_code == 400
-    assert b"Not understood" in page.content
+    assert b"Bad request" in page.content
     problem = operator_client.get("/api/v1/memories/", headers={"host": "evil.example"})
     assert (problem.status_code, problem["Content-Type"]) == (400, "application/problem+json")

@@ -43,6 +43,12 @@ def test_a_preview_is_unmistakable(operator_client, full):
     assert "Your draft arrived" in html
 
 
+def test_the_answer_says_what_each_draft_does(operator_client, full):
+    html = draft(operator_client).content.decode()
+    answer = html.partition("What would the draft push out?")[2].partition("Would providers")[0]
+    assert "#4 arrived" in answer
+
+
 def test_the_preview_comes_true(operator_client, full):
     script = "user: one\ncall: find(7)\nresult: found\nai: two"
     page = draft(operator_client, role="script", text=script).context["page"]

@@ -7,7 +7,7 @@ export function announce(words) {
 
 export function bindAnnounce() {
   document.body.addEventListener("htmx:afterSettle", () => {
-    const caption = document.querySelector(".tape__say");
+    const caption = document.querySelector("[data-caption]");
     if (caption) announce(caption.textContent.trim());
   });
 }

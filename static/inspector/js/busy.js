@@ -2,7 +2,7 @@
 const MOMENT = 300;
 let timer = 0;
 
-const regions = () => document.querySelectorAll(".panes, .grid-wrap");
+const regions = () => document.querySelectorAll("[data-busy]");
 
 export function bindBusy() {
   document.body.addEventListener("htmx:beforeRequest", () => {

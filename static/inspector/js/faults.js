@@ -4,19 +4,19 @@ import { pause } from "./play.js";
 
 const REASONS = {
   0: "The server cannot be reached.",
-  403: "That is not yours to do, or this page is out of date: load it again.",
-  404: "It is not there any more.",
-  429: "Too much was asked at once.",
-  503: "The database cannot work right now.",
+  403: "Your account may not do this, or the page is out of date: reload it.",
+  404: "It no longer exists.",
+  429: "There were too many requests at once.",
+  503: "The database is not available right now.",
 };
 let again = null;
 
 const note = () => document.querySelector("[data-fault]");
 
 function words(status, isRead) {
-  const reason = REASONS[status] ?? "The server failed, and its log says how.";
-  if (isRead) return `Not loaded. ${reason} You still see what was here.`;
-  return status ? `Not done. ${reason}` : `${reason} What you sent may have arrived: look before you send it again.`;
+  const reason = REASONS[status] ?? "The server failed and has logged the error.";
+  if (isRead) return `Not loaded. ${reason} The page still shows what was there before.`;
+  return status ? `Not done. ${reason}` : `${reason} Your change may have been saved: check before you send it again.`;
 }
 
 function tell({ detail: { xhr, target, requestConfig, pathInfo } }) {

@@ -16,7 +16,7 @@ function show() {
   showLine(feed().querySelector("[data-feed-badge]"), isLost);
   const button = feed().querySelector("[data-feed-pause]");
   button.setAttribute("aria-pressed", String(isPaused));
-  button.setAttribute("aria-label", isPaused ? "Go on with the feed" : "Pause the feed");
+  button.setAttribute("aria-label", isPaused ? "Resume the feed" : "Pause the feed");
 }
 
 async function refresh() {

@@ -12,7 +12,7 @@ function move(direction) {
   const rows = [...document.querySelectorAll("[data-pane=history] [data-seq]")];
   const chosen = rows.findIndex((row) => row.classList.contains("is-sel"));
   const next = chosen < 0 ? rows.at(direction > 0 ? 0 : -1) : rows[chosen + direction];
-  next?.querySelector("a.hit").click();
+  next?.querySelector("a").click();
 }
 
 // Ten steps at once: the step is part of the address.

@@ -37,20 +37,20 @@ export function play() {
   show();
 }
 
-const stop = (range) => document.querySelectorAll(".cells > li")[range.value - 1];
+const stop = (range) => document.querySelectorAll("[data-cells] > li")[range.value - 1];
 const address = (cell) => cell?.querySelector("a").getAttribute("href")?.replace(/&msg=\d+/, "");
 
 // While it is dragged the playhead goes along; the page follows once it is let go.
 function drag(range) {
   const cell = stop(range);
-  const head = document.querySelector(".cells .playhead");
+  const head = document.querySelector("[data-playhead]");
   if (!address(cell) || !head) return;
   const step = Number(new URL(address(cell), location).searchParams.get("at"));
   cell.append(head);
   head.querySelector("b").textContent = step.toLocaleString("en");
   document.querySelector("#past rect").setAttribute("width", range.value);
   document.querySelector("#later rect").setAttribute("x", range.value);
-  document.querySelector(".tape__step b").textContent = step.toLocaleString("en");
+  document.querySelector("[data-step] b").textContent = step.toLocaleString("en");
 }
 
 function scrub(range) {

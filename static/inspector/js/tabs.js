@@ -3,8 +3,8 @@
 import { END, settlePanes } from "./panes.js";
 
 const page = () => document.querySelector("[data-conversation]");
-const panes = () => document.querySelector(".panes");
-const isOnePane = () => panes()?.querySelector(".panes__tabs").offsetHeight > 0;
+const panes = () => document.querySelector("[data-panes]");
+const isOnePane = () => panes()?.querySelector("[role=radiogroup]").offsetHeight > 0;
 
 function stand() {
   const { scrollTop, scrollHeight, clientHeight } = document.documentElement;
@@ -26,7 +26,7 @@ function showTop() {
 function open(event) {
   if (event.target.name !== "pane") return;
   showTop();
-  if (event.target.id === "pane-h") panes().querySelector(".pane--history [data-seq]:last-child")?.scrollIntoView({ block: "nearest" });
+  if (event.target.id === "pane-h") panes().querySelector("[data-pane=history] [data-seq]:last-child")?.scrollIntoView({ block: "nearest" });
   settlePanes(panes());
 }
 

@@ -1,0 +1,42 @@
+"""Pages for what went wrong: they say what it was, and nothing about the server."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from django.template.loader import render_to_string
+
+NOTICES = {
+    "400.html": "Bad request",
+    "403.html": "Not allowed",
+    "404.html": "Page not found",
+    "500.html": "Something went wrong",
+    "bulk_refused.html": "Nothing was changed",
+    "csrf.html": "This form is out of date",
+    "link_used.html": "This link no longer works",
+    "too_many_sign_ins.html": "Too many attempts",
+}
+
+
+def heading(html: str) -> str:
+    return re.search(r"<h1[^>]*>\s*(.*?)\s*</h1>", html, re.DOTALL)[1]
+
+
+@pytest.mark.parametrize(("template", "words"), NOTICES.items())
+def test_it_says_what_is_wrong_and_offers_a_way_on(template, words):
+    html = render_to_string(f"inspector/{template}")
+    assert heading(html) == words
+    assert re.search(r"<title>\s*\S.*· Memory inspector\s*</title>", html, re.DOTALL)
+    assert 'class="btn"' in html
+
+
+def test_an_unknown_address_tells_nothing_about_the_server(client):
+    html = client.get("/nothing/").content.decode()
+    assert "There is no page at this address." in html
+    assert "URLPattern" not in html
+
+
+@pytest.mark.django_db
+def test_an_unknown_conversation_is_named(operator_client):
+    assert "nobody" in operator_client.get("/c/nobody/").content.decode()
