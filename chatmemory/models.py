@@ -52,6 +52,13 @@ class PolicyColumns(models.Model):
         if policy:
             self.policy_estimator = policy.estimator
 
+    def copy_policy(self, other: PolicyColumns) -> None:
+        """Take over the policy of another row as it is stored."""
+        self.policy_kind = other.policy_kind
+        self.policy_limit = other.policy_limit
+        self.policy_options = other.policy_options
+        self.policy_estimator = other.policy_estimator
+
 
 class Memory(PolicyColumns):
     """A conversation. `id` is the caller's own."""

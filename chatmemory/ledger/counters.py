@@ -7,9 +7,9 @@ from dataclasses import dataclass, fields, replace
 from typing import Self
 
 from chatmemory.core.messages import MessageType
-from chatmemory.core.transitions import Change, Transition
+from chatmemory.core.transitions import Change
 from chatmemory.core.window import Window
-from chatmemory.ledger.entries import StayEntry, stay_entries
+from chatmemory.ledger.entries import NumberedTransition, StayEntry, stay_entries
 from chatmemory.models import Memory, Message, Step
 
 
@@ -47,25 +47,19 @@ class Counters:
         for each in fields(self):
             setattr(row, each.name, getattr(self, each.name))
 
-    def entering(self, transition: Transition) -> list[StayEntry]:
-        """The arrivals of a numbered transition that begin a stay."""
-        return [each for each in stay_entries(transition.arrivals) if each.n > self.last_stay]
-
-    def saying(self, transition: Transition) -> list[StayEntry]:
-        """The arrivals of a numbered transition that are new messages."""
-        return [each for each in self.entering(transition) if each.seq > self.last_seq]
-
-    def after(self, transition: Transition, window: Window) -> Counters:
-        """The numbers after a numbered transition, which `window` has gone through."""
-        said = [e for e in self.saying(transition) if e.origin == Message.Origin.SAID]
+    def after(self, change: NumberedTransition, window: Window) -> Counters:
+        """The numbers after a transition, which `window` has gone through."""
+        new = [entry for entry in change.entering if entry.seq > self.last_seq]
+        said = [entry for entry in new if entry.origin == Message.Origin.SAID]
         counters = replace(
             self,
             last_step=self.last_step + 1,
-            last_seq=self.last_seq + len(self.saying(transition)),
-            last_stay=self.last_stay + len(self.entering(transition)),
+            last_seq=self.last_seq + len(new),
+            last_stay=self.last_stay + len(change.entering),
             said_count=self.said_count + len(said),
             history_tokens=self.history_tokens + sum(entry.tokens for entry in said),
         )
+        transition = change.transition
         grows = transition.after.count > transition.before.count > 0
         if grows or transition.change is Change.KEEP:
             return counters

@@ -4,28 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from chatmemory.core.codec import message_from_json
+from chatmemory.core.eviction import Reason
 from chatmemory.core.exceptions import CorruptRow, InvalidMessage
 from chatmemory.core.messages import ChatMessage, MessageType
+from chatmemory.core.transitions import Transition
 from chatmemory.core.window import Entry
 from chatmemory.models import Message, Stay
 
 
 @dataclass(frozen=True)
 class StayEntry(Entry):
-    """An entry with its row's numbers; its key is the number of its stay."""
+    """An entry with the numbers of its rows; its key is `n`, the number of its stay."""
 
+    n: int = field(default=0, compare=False)
     seq: int = field(default=0, compare=False)
     rank: int = field(default=0, compare=False)
     origin: str = field(default=Message.Origin.SAID, compare=False)
-
-    @property
-    def n(self) -> int:
-        """The number of the stay."""
-        assert isinstance(self.key, int)
-        return self.key
 
 
 def numbered(entry: Entry, n: int, seq: int, rank: int, origin: str = "") -> StayEntry:
@@ -36,6 +33,7 @@ def numbered(entry: Entry, n: int, seq: int, rank: int, origin: str = "") -> Sta
         tokens=entry.tokens,
         message=entry.message,
         key=n,
+        n=n,
         seq=seq,
         rank=rank,
         origin=origin or Message.Origin.SAID,
@@ -53,6 +51,38 @@ def stay_entries(entries: Iterable[Entry]) -> Iterator[StayEntry]:
     for entry in entries:
         assert isinstance(entry, StayEntry)
         yield entry
+
+
+class Leaving(NamedTuple):
+    """An entry whose stay ends, with the reason and the entry because of which it does."""
+
+    entry: StayEntry
+    reason: Reason
+    because_seq: int | None
+
+
+@dataclass(frozen=True)
+class NumberedTransition:
+    """A transition on a stored window: which stays begin, and which end, in order.
+
+    An arrival that the transition evicts is in both.
+    """
+
+    transition: Transition
+    entering: tuple[StayEntry, ...]
+    leaving: tuple[Leaving, ...]
+
+    @classmethod
+    def of(cls, transition: Transition, last_stay: int) -> NumberedTransition:
+        """All entries must be numbered; arrivals up to `last_stay` have a stay already."""
+        arrivals = stay_entries(transition.arrivals)
+        entries = stay_entries(eviction.entry for eviction in transition.evictions)
+        leaving = (
+            Leaving(entry, eviction.reason, getattr(eviction.because, "seq", None))
+            for entry, eviction in zip(entries, transition.evictions, strict=True)
+        )
+        entering = tuple(entry for entry in arrivals if entry.n > last_stay)
+        return cls(transition, entering, tuple(leaving))
 
 
 class MessageRow(Protocol):

@@ -10,13 +10,12 @@ from collections.abc import Collection, Iterable
 
 from chatmemory.core.messages import MessageType
 from chatmemory.core.window import Entry
-from chatmemory.ledger.entries import stay_entries
+from chatmemory.ledger.entries import StayEntry, stay_entries
 from chatmemory.models import Memory
 
 
-def arrived(memory: Memory, entry: Entry) -> None:
+def arrived(memory: Memory, entry: StayEntry) -> None:
     """Take note of a message at the end of the window; one with calls carries its message."""
-    (entry,) = stay_entries([entry])
     if entry.type is MessageType.TOOL_EXECUTION_RESULT:
         memory.missing_results = max(0, memory.missing_results - 1)
         if not memory.missing_results:
@@ -41,5 +40,5 @@ def replaced(memory: Memory, entries: Iterable[Entry]) -> None:
     """Take note of a whole new window; entries with calls carry their messages."""
     memory.waiting_call = memory.dangling_call = None
     memory.missing_results = 0
-    for entry in entries:
+    for entry in stay_entries(entries):
         arrived(memory, entry)

@@ -24,7 +24,13 @@ from chatmemory.core.window import Entry, Totals, total
 from chatmemory.ledger import flags
 from chatmemory.ledger.changes import ArrivedMessage, ChangeResult, EvictedMessage, NewMessage
 from chatmemory.ledger.counters import Counters
-from chatmemory.ledger.entries import StayEntry, numbered, read_message, stay_entries
+from chatmemory.ledger.entries import (
+    NumberedTransition,
+    StayEntry,
+    numbered,
+    read_message,
+    stay_entries,
+)
 from chatmemory.ledger.ranks import appended_rank, head_rank
 from chatmemory.ledger.redaction import redacted
 from chatmemory.ledger.replacement import Replacement
@@ -37,7 +43,8 @@ class Recorder:
     """Records changes of one conversation. Each method that changes something adds one step.
 
     With `at`, the conversation is taken as it was after that step: for trying, never for flushing.
-    `results` are the changes so far, without those that changed nothing.
+    `policy` is the one in force, `results` are the changes so far, without those that changed
+    nothing.
     """
 
     def __init__(self, memory: Memory, actor: str = "", at: Step | None = None) -> None:
@@ -45,6 +52,7 @@ class Recorder:
         self._is_past = at is not None
         if at is not None:
             _go_back(memory, at)
+        self.policy = memory.policy
         self.window = stored_window(memory, stays_at(at) if at is not None else None)
         self.results: list[ChangeResult] = []
         self._actor = actor
@@ -82,14 +90,11 @@ class Recorder:
             return self._unchanged(transition.change)
         positions = replacement.may_return(is_first=self._counters.last_seq == 0)
         returning = self._returning(positions, replacement.payloads)
-        transition = replacement.numbered(self._counters, returning, self.memory.policy)
-        arrived = self._arrived(transition)
-        departed = [e.reason for e in transition.evictions if e.reason is not Reason.MOVED]
-        is_add = by_client and len(arrived) == 1 and Reason.SET not in departed
-        kind = Step.Kind.ADD if is_add else Step.Kind.SET
+        transition = replacement.numbered(self._counters, returning, self.policy)
+        kind = Step.Kind.ADD if by_client and replacement.is_add(transition) else Step.Kind.SET
         result = self._step(transition, kind, is_reordered=True, by_client=by_client)
         flags.replaced(self.memory, self.window)
-        return replace(result, seq=arrived[0].seq if len(arrived) == 1 else None)
+        return result
 
     def set_policy(
         self, policy: Policy | None, estimator: str = "", note: str = ""
@@ -102,11 +107,12 @@ class Recorder:
         """
         memory = self.memory
         estimator = policy.estimator if policy else estimator or memory.policy_estimator
-        if policy == memory.policy and estimator == memory.policy_estimator:
+        if policy == self.policy and estimator == memory.policy_estimator:
             return None
         is_recounted = family_named(estimator) != family_named(memory.policy_estimator)
-        is_first = memory.policy is None and memory.last_step == 0
-        memory.policy, memory.policy_estimator = policy, estimator
+        is_first = self.policy is None and memory.last_step == 0
+        self.policy = memory.policy = policy
+        memory.policy_estimator = estimator
         if is_first:
             memory.window_load = load_of(policy, self.window.totals)
             self._is_changed = True
@@ -119,7 +125,7 @@ class Recorder:
         if labels == self.memory.labels:
             return None
         self.memory.labels = labels
-        return self._step(keep(self.window, self.memory.policy), Step.Kind.LABELS)
+        return self._step(keep(self.window, self.policy), Step.Kind.LABELS)
 
     def redact(self, row: Message) -> ChangeResult | None:
         """Take a message's words away for good; a second time changes nothing."""
@@ -129,7 +135,7 @@ class Recorder:
         row.text, row.payload = text_of(shape), message_to_json(shape)
         row.redacted_step = self._counters.last_step + 1
         row.save(update_fields=["text", "payload", "redacted_step"])
-        transition = keep(self.window, self.memory.policy)
+        transition = keep(self.window, self.policy)
         return self._step(transition, Step.Kind.REDACT, seq=row.seq)
 
     def duplicate(self, seq: int) -> ChangeResult:
@@ -152,16 +158,17 @@ class Recorder:
     # How it is recorded
 
     def _add(self, transition: Transition, sent: NewMessage | None) -> ChangeResult:
-        transition = self._numbered(transition)
-        (arrival,) = stay_entries(transition.arrivals)
-        result = self._step(transition, Step.Kind.ADD, policy=transition.policy, sent=sent)
+        arrival, transition = self._numbered(transition)
+        if transition.policy != self.policy:
+            self.policy = self.memory.policy = transition.policy
+        result = self._step(transition, Step.Kind.ADD, sent=sent)
         evicted = {each.seq for each in result.evicted}
         flags.left(self.memory, evicted)
         if arrival.seq in evicted:
             self.memory.oversized_step = result.step
         elif not transition.at_head:
             flags.arrived(self.memory, arrival)
-        return replace(result, seq=arrival.seq)
+        return result
 
     def _clear(self, transition: Transition) -> ChangeResult:
         if not transition.evictions:
@@ -180,76 +187,44 @@ class Recorder:
             Change.SET,
             before=Totals(memory.window_count, memory.window_tokens),
             after=total(old),
-            policy=memory.policy,
-            policy_before=memory.policy,
+            policy=self.policy,
+            policy_before=self.policy,
             arrivals=tuple(new),
             evictions=tuple(Eviction(entry, Reason.MOVED) for entry in old),
         )
 
-    def _numbered(self, transition: Transition) -> Transition:
-        """An add with the numbers of its message and of its stay."""
+    def _numbered(self, transition: Transition) -> tuple[StayEntry, Transition]:
+        """The arrival of an add with the numbers of its rows, and the add about it."""
         (arrival,) = transition.arrivals
         n = self._counters.last_stay + 1
         first = next(stay_entries(self.window), None) if transition.at_head else None
         rank = head_rank(first.rank) if first else appended_rank(n)
         entry = numbered(arrival, n, self._counters.last_seq + 1, rank)
-        return transition.with_entries({arrival: entry})
+        return entry, transition.with_entries({arrival: entry})
 
     def _step(
-        self,
-        transition: Transition,
-        kind: str,
-        *,
-        is_reordered: bool = False,
-        policy: Policy | None = None,
-        **stamped: Any,
+        self, transition: Transition, kind: str, *, is_reordered: bool = False, **stamped: Any
     ) -> ChangeResult:
-        """Apply a numbered transition and make its rows. `policy` is in force from then on."""
-        arrived = self._arrived(transition)
+        """Apply a transition whose entries are numbered, and make its rows."""
+        memory, before = self.memory, self._counters
+        change = NumberedTransition.of(transition, before.last_stay)
         transition.apply_to(self.window)
-        before = self._counters
-        after = before.after(transition, self.window)
+        after = before.after(change, self.window)
         self._counters = after.reordered(self.window) if is_reordered else after
-        memory = self.memory
-        memory.policy = policy or memory.policy
-        memory.window_count, memory.window_tokens = transition.after
-        memory.window_load = load_of(memory.policy, transition.after)
         self._counters.put_into(memory)
+        memory.window_count, memory.window_tokens = transition.after
+        memory.window_load = load_of(self.policy, transition.after)
         stamp = Stamp(memory, kind, self._actor, self._now, **stamped)
-        self._rows.add(rows_for(transition, before, self._counters, stamp))
+        rows = rows_for(change, before, self._counters, stamp)
+        self._rows.add(rows)
         self._is_changed = True
-        result = ChangeResult(
-            kind=str(kind),
-            step=self._counters.last_step,
-            policy=memory.policy,
-            before=transition.before,
-            after=transition.after,
-            seq=stamp.seq,
-            arrived=arrived,
-            evicted=_evicted(transition),
-        )
+        result = result_of(change, rows.step, before.last_seq, self.policy)
         self.results.append(result)
         return result
 
     def _unchanged(self, change: Change) -> ChangeResult:
         totals = self.window.totals
-        return ChangeResult(str(change), None, self.memory.policy, totals, totals)
-
-    def _arrived(self, transition: Transition) -> tuple[ArrivedMessage, ...]:
-        """The messages that come in; not those that only change their place."""
-        moved = {e.seq for e in stay_entries(_ending(transition, Reason.MOVED))}
-        return tuple(
-            ArrivedMessage(
-                seq=entry.seq,
-                type=entry.type,
-                has_calls=entry.has_calls,
-                tokens=entry.tokens,
-                origin=entry.origin,
-                is_new=entry.seq > self._counters.last_seq,
-            )
-            for entry in self._counters.entering(transition)
-            if entry.seq not in moved
-        )
+        return ChangeResult(str(change), None, self.policy, totals, totals)
 
     def _returning(self, positions: Collection[int], payloads: Sequence[str]) -> dict[int, int]:
         """For positions whose message left earlier: its seq, the latest first, each used once."""
@@ -271,29 +246,33 @@ class Recorder:
         return back
 
 
-def _ending(transition: Transition, reason: Reason) -> list[Entry]:
-    return [eviction.entry for eviction in transition.evictions if eviction.reason is reason]
-
-
-def _evicted(transition: Transition) -> tuple[EvictedMessage, ...]:
-    """The messages that leave, in the order in which they do."""
-    return tuple(
-        EvictedMessage(
-            seq=entry.seq,
-            type=entry.type,
-            has_calls=entry.has_calls,
-            tokens=entry.tokens,
-            reason=eviction.reason,
-            because_seq=_seq(eviction.because),
+def result_of(
+    change: NumberedTransition, step: Step, last_seq: int, policy: Policy | None
+) -> ChangeResult:
+    """What callers are told; messages that only change their place are left out."""
+    moved = {leaving.entry.seq for leaving in change.leaving if leaving.reason is Reason.MOVED}
+    arrived = tuple(
+        ArrivedMessage(
+            entry.seq, entry.type, entry.has_calls, entry.tokens, entry.origin, entry.seq > last_seq
         )
-        for eviction in transition.evictions
-        if eviction.reason is not Reason.MOVED
-        for entry in stay_entries([eviction.entry])
+        for entry in change.entering
+        if entry.seq not in moved
     )
-
-
-def _seq(entry: Entry | None) -> int | None:
-    return entry.seq if isinstance(entry, StayEntry) else None
+    evicted = tuple(
+        EvictedMessage(entry.seq, entry.type, entry.has_calls, entry.tokens, reason, because)
+        for entry, reason, because in change.leaving
+        if reason is not Reason.MOVED
+    )
+    return ChangeResult(
+        kind=str(step.kind),
+        step=step.n,
+        policy=policy,
+        before=change.transition.before,
+        after=change.transition.after,
+        seq=arrived[0].seq if len(arrived) == 1 else step.seq,
+        arrived=arrived,
+        evicted=evicted,
+    )
 
 
 def _go_back(memory: Memory, step: Step) -> None:

@@ -92,6 +92,11 @@ class Replacement:
             after=total(entry for entry in standing if entry not in trimmed),
         )
 
+    def is_add(self, transition: Transition) -> bool:
+        """Whether a client's list did what adding one message does; `transition` is numbered."""
+        arrived = len(self.unmatched)
+        return arrived == 1 and all(e.reason is not Reason.SET for e in transition.evictions)
+
     @property
     def _last_known(self) -> int:
         """The last position that an entry of the old list stands for; -1 for none."""

@@ -17,13 +17,12 @@ from django.db.models.expressions import Combinable
 from django.utils import timezone
 
 from chatmemory.core.codec import message_to_json
-from chatmemory.core.eviction import Eviction
 from chatmemory.core.exceptions import UnstorableText
 from chatmemory.core.messages import text_of
 from chatmemory.core.transitions import Transition
 from chatmemory.ledger.changes import NewMessage
 from chatmemory.ledger.counters import Counters
-from chatmemory.ledger.entries import StayEntry, stay_entries
+from chatmemory.ledger.entries import NumberedTransition, StayEntry
 from chatmemory.models import Memory, Message, Stay, Step
 
 BATCH = 500
@@ -59,24 +58,18 @@ class Rows:
     step: Step
 
 
-def rows_for(transition: Transition, before: Counters, after: Counters, stamp: Stamp) -> Rows:
-    """The rows of a numbered transition, between the counters on both sides of it.
+def rows_for(change: NumberedTransition, before: Counters, after: Counters, stamp: Stamp) -> Rows:
+    """The rows of a transition, between the counters on both sides of it.
 
     The policy of the step is the one that stands on `stamp.memory`. Raises UnstorableText.
     """
+    new = (entry for entry in change.entering if entry.seq > before.last_seq)
     return Rows(
-        messages=[_message(entry, stamp) for entry in before.saying(transition)],
-        stays=[
-            _stay(entry, after.last_step, stamp.memory) for entry in before.entering(transition)
-        ],
-        ended=[(entry.n, reason) for entry, reason in _endings(transition.evictions)],
-        step=_step(transition, after, stamp),
+        messages=[_message(entry, stamp) for entry in new],
+        stays=[_stay(entry, after.last_step, stamp) for entry in change.entering],
+        ended=[(leaving.entry.n, leaving.reason) for leaving in change.leaving],
+        step=_step(change.transition, after, stamp),
     )
-
-
-def _endings(evictions: tuple[Eviction, ...]) -> list[tuple[StayEntry, str]]:
-    entries = stay_entries(eviction.entry for eviction in evictions)
-    return list(zip(entries, (eviction.reason for eviction in evictions), strict=True))
 
 
 def _message(entry: StayEntry, stamp: Stamp) -> Message:
@@ -96,9 +89,9 @@ def _message(entry: StayEntry, stamp: Stamp) -> Message:
     return row
 
 
-def _stay(entry: StayEntry, step: int, memory: Memory) -> Stay:
+def _stay(entry: StayEntry, step: int, stamp: Stamp) -> Stay:
     return Stay(
-        memory=memory,
+        memory=stamp.memory,
         n=entry.n,
         seq=entry.seq,
         entered_step=step,
@@ -129,8 +122,7 @@ def _step(transition: Transition, counters: Counters, stamp: Stamp) -> Step:
         note=stamp.note,
         seq=stamp.seq,
     )
-    step.policy = stamp.memory.policy
-    step.policy_estimator = stamp.memory.policy_estimator
+    step.copy_policy(stamp.memory)
     return step
 
 

@@ -1,0 +1,99 @@
+"""How many files does one follow of a message cross? Counts for four paths, no times.
+
+    .venv/bin/python benchmarks/hops.py
+
+A hop is a call from one file of chatmemory or inspector into another. The database is a SQLite file
+in a temporary folder.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from io import StringIO
+from pathlib import Path
+from types import FrameType
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
+PACKAGES = (str(ROOT / "chatmemory"), str(ROOT / "inspector"))
+
+
+class Hops:
+    """Counts calls between files while `run` runs."""
+
+    def __init__(self) -> None:
+        self.files: set[str] = set()
+        self.count = 0
+
+    def run(self, call: Callable[[], object]) -> None:
+        sys.setprofile(self._called)
+        try:
+            call()
+        finally:
+            sys.setprofile(None)
+
+    def _called(self, frame: FrameType, event: str, _: object) -> None:
+        file = frame.f_code.co_filename
+        if event != "call" or not file.startswith(PACKAGES) or frame.f_code.co_name == "<module>":
+            return
+        self.files.add(file)
+        caller = frame.f_back
+        while caller is not None and not caller.f_code.co_filename.startswith(PACKAGES):
+            caller = caller.f_back
+        if caller is not None and caller.f_code.co_filename != file:
+            self.count += 1
+
+
+def measure(name: str, call: Callable[[], object]) -> None:
+    call()  # imports and caches
+    hops = Hops()
+    hops.run(call)
+    print(f"{name}: {len(hops.files)} files, {hops.count} hops")
+
+
+def main() -> None:
+    folder = tempfile.mkdtemp()
+    os.environ["CHATMEMORY_VAR"] = folder
+    os.environ["DATABASE_URL"] = f"sqlite:///{folder}/hops.sqlite3"
+    os.environ["DJANGO_SETTINGS_MODULE"] = "inspector.project.settings"
+    import django
+
+    django.setup()
+    from django.contrib.auth import get_user_model
+    from django.core.management import call_command
+    from django.test import Client
+
+    from chatmemory import MessageWindowChatMemory, UserMessage
+    from chatmemory.stores.database import DjangoChatMemoryStore
+    from inspector import demo
+
+    call_command("migrate", verbosity=0)
+    demo.load()
+    client = Client(headers={"host": "localhost"})
+    client.force_login(get_user_model().objects.create_superuser("operator"))
+    memory = MessageWindowChatMemory("mine", max_messages=3, store=DjangoChatMemoryStore())
+    for n in range(5):
+        memory.add(UserMessage(f"message {n}"))
+    numbers = iter(range(100))
+    body = json.dumps({"messages": [{"role": "user", "content": "hi"}], "format": "openai_chat"})
+    url = "/api/v1/memories/order-7741/messages/"
+    file = Path(folder) / "chat.json"
+
+    def import_file() -> None:
+        messages = [{"role": "user", "content": f"{next(numbers)}"}]
+        file.write_text(json.dumps(messages))
+        prefix = f"file-{next(numbers)}-"
+        call_command("import_transcripts", str(file), prefix=prefix, stdout=StringIO())
+
+    measure("add in process", lambda: memory.add(UserMessage("one more")))
+    measure("POST messages/", lambda: client.post(url, body, content_type="application/json"))
+    measure("page ?at=43", lambda: client.get("/c/order-7741/?at=43"))
+    measure("import of one message", import_file)
+
+
+if __name__ == "__main__":
+    main()
