@@ -39,9 +39,12 @@ def glyph(type: MessageType, has_calls: bool = False) -> str:
     return "call" if has_calls else _GLYPHS[type]
 
 
+_template = cache(get_template)
+
+
 def _drawn(template_name: str, **context: object) -> SafeString:
     """A small template's markup, without the end of its last line."""
-    markup = get_template(f"inspector/{template_name}").render(context)
+    markup = _template(f"inspector/{template_name}").render(context)
     return mark_safe(markup.removesuffix("\n"))  # noqa: S308
 
 
@@ -74,8 +77,12 @@ def mark(name: str, is_in: bool = True) -> SafeString:
 @register.simple_tag
 def to(page: Any, at: int | None = None, find: str | None = None, **chosen: int) -> SafeString:
     """The attributes of a link on the page: a real address, and the same for HTMX."""
-    href = page.link(page.at if at is None else at, find, **chosen)
-    return format_html(_LINK, href)
+    step = page.at if at is None else at
+    if find is not None:
+        return format_html(_LINK, page.link(step, find, **chosen))
+    places = "".join(f"&amp;{name}={number}" for name, number in chosen.items() if number)
+    href = f"{escape(page.url)}?at={step}{places}{escape(page.find_query)}"
+    return mark_safe(_LINK.format(href))  # noqa: S308
 
 
 @register.filter
@@ -86,12 +93,14 @@ def cells(page: Any) -> Iterator[tuple[str, str, str, str, str]]:
     """
     url, find = escape(page.url), escape(page.find_query)
     for cell in page.tape.cells:
-        role = f"r-{cell.glyph}" if cell.glyph else "cell--tick"
+        css = f"r-{cell.glyph} {cell.css}" if cell.glyph else f"cell--tick {cell.css}"
         chosen = f"&amp;msg={cell.seq}" if cell.seq else ""
-        link = "" if cell.is_draft else _LINK.format(f"{url}?at={cell.step}{chosen}{find}")
+        link = _LINK.format(f"{url}?at={cell.step}{chosen}{find}")
+        link += "" if cell.is_head else ' tabindex="-1"'
+        link = "" if cell.is_draft else link
         head = ("draft" if cell.is_draft else f"{cell.step:,}") if cell.is_head else ""
         drawn = shape(cell.glyph) if cell.glyph else ""
-        yield f"{role} {cell.css}", mark_safe(link), escape(cell.words), drawn, head  # noqa: S308
+        yield mark_safe(css), mark_safe(link), escape(cell.words), drawn, head  # noqa: S308
 
 
 @register.filter
