@@ -161,15 +161,17 @@ class ConversationPage:
         """What Clear leaves: the search while a message is chosen, then nothing."""
         return self.find if self.msg else ""
 
-    @property
+    @cached_property
     def find_query(self) -> str:
         """What a link adds to keep the search."""
-        return f"&{urlencode({'find': self.find})}" if self.find else ""
+        return _find_query(self.find)
 
     def link(self, at: int, find: str | None = None, **chosen: int | None) -> str:
         """This page at a step, with a message or a place in the history, the search kept."""
-        query: dict[str, str | int] = {"at": at, **{name: n for name, n in chosen.items() if n}}
-        phrase = self.find if find is None else find
-        if phrase:
-            query["find"] = phrase
-        return f"{self.url}?{urlencode(query)}"
+        numbers = "".join(f"&{name}={number}" for name, number in chosen.items() if number)
+        phrase = self.find_query if find is None else _find_query(find)
+        return f"{self.url}?at={at}{numbers}{phrase}"
+
+
+def _find_query(phrase: str) -> str:
+    return f"&{urlencode({'find': phrase})}" if phrase else ""

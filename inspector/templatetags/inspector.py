@@ -26,9 +26,12 @@ RECEIPT_HEAD, RECEIPT_TAIL = 40, 5
 _LINK = 'href="{0}" hx-get="{0}"'
 
 
+_template = cache(get_template)
+
+
 def _drawn(template_name: str, **context: object) -> SafeString:
     """A small template's markup, without the end of its last line."""
-    markup = get_template(f"inspector/{template_name}").render(context)
+    markup = _template(f"inspector/{template_name}").render(context)
     return mark_safe(markup.removesuffix("\n"))  # noqa: S308
 
 
@@ -61,24 +64,23 @@ def mark(name: str, is_in: bool = True) -> SafeString:
 @register.simple_tag
 def to(page: Any, at: int | None = None, find: str | None = None, **chosen: int) -> SafeString:
     """The attributes of a link on the page: a real address, and the same for HTMX."""
-    href = page.link(page.at if at is None else at, find, **chosen)
-    return format_html(_LINK, href)
+    return format_html(_LINK, page.link(page.at if at is None else at, find, **chosen))
 
 
 @register.filter
 def cells(page: Any) -> Iterator[tuple[str, str, str, str, str]]:
     """The columns of the tape: css, link, words, shape, and what the playhead says if it is here.
 
-    There are hundreds, so that what they share is escaped once, and each is ready to be shown.
+    There are hundreds, so each is ready to be shown.
     """
-    url, find = escape(page.url), escape(page.find_query)
     for cell in page.timeline.cells:
-        role = f"r-{cell.glyph}" if cell.glyph else "cell--tick"
-        chosen = f"&amp;msg={cell.seq}" if cell.seq else ""
-        link = "" if cell.is_draft else _LINK.format(f"{url}?at={cell.step}{chosen}{find}")
+        css = f"r-{cell.glyph} {cell.css}" if cell.glyph else f"cell--tick {cell.css}"
+        link = _LINK.format(escape(page.link(cell.step, msg=cell.seq)))
+        link += "" if cell.is_head else ' tabindex="-1"'
+        link = "" if cell.is_draft else link
         head = ("draft" if cell.is_draft else f"{cell.step:,}") if cell.is_head else ""
         drawn = shape(cell.glyph) if cell.glyph else ""
-        yield f"{role} {cell.css}", mark_safe(link), escape(cell.words), drawn, head  # noqa: S308
+        yield mark_safe(css), mark_safe(link), escape(cell.words), drawn, head  # noqa: S308
 
 
 @register.filter

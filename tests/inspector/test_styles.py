@@ -61,7 +61,7 @@ def of_presenters() -> set[str]:
     """Strings in Python that are one word, or two, as `rule ok`."""
     trees = (ast.parse(path.read_text()) for path in PRESENTERS)
     nodes = (node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Constant))
-    texts = {node.value for node in nodes if isinstance(node.value, str)}
+    texts = {node.value.strip() for node in nodes if isinstance(node.value, str)}
     pairs = (text.split() for text in texts if re.fullmatch(r"[a-z][\w-]*( [a-z][\w-]*)?", text))
     return {word for pair in pairs for word in pair}
 
