@@ -31,8 +31,8 @@ from chatmemory.queries.rows import (
 )
 from chatmemory.queries.simulation import Simulation, simulate
 from chatmemory.queries.step_samples import StepSample, step_samples
-from chatmemory.queries.steps import arrivals_at, evictions_around, step, step_detail
-from chatmemory.queries.windows import beginnings, calls_in, outline, places, view_of
+from chatmemory.queries.steps import arrivals_at, evictions_around, step_detail
+from chatmemory.queries.windows import beginnings, calls_in, places, view_of
 
 HISTORY_SIZE = 60
 WINDOW_SIZE = 100
@@ -148,7 +148,7 @@ def conversation_state(memory_id: str, query: ConversationQuery) -> Conversation
     window = _window(memory, row, is_live=query.at is None)
     part = window_part(window, query.msg)
     selected = message(memory_id, query.msg) if query.msg else None
-    mentions = _mentions(memory_id, query.find, row, window)
+    mentions = _mentions(memory, query.find, detail, window)
     history = _history(memory_id, query, row.last_seq, mentions)
     known = {each.seq: each.text for each in (*history.rows, *mentions.rows)}
     evicted = detail.change.evicted[:EVICTED_SIZE] if detail else ()
@@ -169,8 +169,8 @@ def conversation_state(memory_id: str, query: ConversationQuery) -> Conversation
         calls=calls_in(memory_id, window.rows),
         mentions=mentions,
         selected=selected,
-        left_by=_left_by(selected, detail, at),
-        compared=outline(memory_id, query.other) if query.other is not None else None,
+        left_by=_left_by(memory, selected, detail),
+        compared=_compared(memory, query.other),
     )
 
 
@@ -248,33 +248,48 @@ def _history(memory_id: str, query: ConversationQuery, newest: int, found: Menti
     return history_page(memory_id, part, newest)
 
 
-def _mentions(memory_id: str, phrase: str, row: Step, window: WindowView[WindowPlace]) -> Mentions:
-    if not phrase:
+def _compared(memory: Memory, other: int | None) -> WindowView[WindowPlace] | None:
+    """The window at the step that the page compares with."""
+    return None if other is None else _window(memory, find_step(memory, other), is_live=False)
+
+
+def _mentions(
+    memory: Memory, phrase: str, detail: StepDetail | None, window: WindowView[WindowPlace]
+) -> Mentions:
+    if not phrase or detail is None:
         return Mentions()
-    rows, count = mentions(memory_id, phrase, row.last_seq)
+    at, newest = detail.row.n, detail.row.last_seq
+    rows, count = mentions(memory.pk, phrase, newest)
     if not rows:
-        return Mentions(nearest=nearest(memory_id, phrase, row.last_seq))
-    ended = ((each.seq, each.departure(row.n)) for each in rows)
+        return Mentions(nearest=nearest(memory.pk, phrase, newest))
+    ended = ((row.seq, row.departure(at)) for row in rows)
     left_at = {seq: stay.left_step for seq, stay in ended if stay and stay.left_step}
-    is_remembered = {each.seq for each in rows} & {each.seq for each in window.rows}
+    is_remembered = {row.seq for row in rows} & {row.seq for row in window.rows}
     has_left = left_at and not is_remembered
     return Mentions(
         rows=rows,
         count=count,
         left_at=left_at,
-        brought=arrivals_at(memory_id, left_at.values()),
-        last=step(memory_id, max(left_at.values())).change if has_left else None,
+        brought=arrivals_at(memory.pk, left_at.values()),
+        last=_change_at(memory, max(left_at.values()), detail) if has_left else None,
     )
 
 
-def _left_by(row: MessageRow | None, detail: StepDetail | None, at: int) -> ChangeResult | None:
-    """The change by which a message had left by a step."""
-    departure = row.departure(at) if row else None
-    if row is None or departure is None or departure.left_step is None:
+def _left_by(
+    memory: Memory, row: MessageRow | None, detail: StepDetail | None
+) -> ChangeResult | None:
+    """The change by which a message had left by the step."""
+    departure = row.departure(detail.row.n) if row and detail else None
+    if departure is None or departure.left_step is None:
         return None
-    if detail and detail.row.n == departure.left_step:
+    return _change_at(memory, departure.left_step, detail)
+
+
+def _change_at(memory: Memory, n: int, detail: StepDetail | None) -> ChangeResult:
+    """What a step did; the page's own step has been read already."""
+    if detail is not None and detail.row.n == n:
         return detail.change
-    return step(row.memory_id, departure.left_step).change
+    return step_detail(find_step(memory, n)).change
 
 
 def _texts(memory_id: str, seqs: Sequence[int], known: Mapping[int, str]) -> dict[int, str]:

@@ -5,10 +5,14 @@ from __future__ import annotations
 import pytest
 from django.core.cache import cache
 from django.db import connection
+from django.template.loader import render_to_string
 from django.test.utils import CaptureQueriesContext
 
-from chatmemory import AiMessage, UserMessage, services
-from chatmemory.core.policies import MessageWindow
+from chatmemory import AiMessage, MessageWindow, UserMessage, queries, services
+from chatmemory.queries import ConversationQuery
+from inspector import demo
+from inspector.conversation import ConversationPage
+from inspector.forms import DraftForm
 
 PAGES = [
     "/",
@@ -75,3 +79,44 @@ def test_forms(operator_client, growth, path, form):
     little, much = growth(lambda: operator_client.post(path, form))
     assert much <= little + 1
     assert much <= MOST
+
+
+ASKED = [
+    ConversationQuery(),
+    ConversationQuery(at=0),
+    ConversationQuery(at=43, msg=25),
+    ConversationQuery(at=43, find="A-1182"),
+    ConversationQuery(at=43, find="a phrase that nobody said"),
+    ConversationQuery(at=43, other=20),
+    ConversationQuery(before=30),
+]
+
+
+def rendered(page: ConversationPage) -> str:
+    context = {"page": page, "form": DraftForm()}
+    return render_to_string("inspector/_conversation.html", context)
+
+
+@pytest.mark.parametrize("query", ASKED, ids=str)
+def test_no_template_of_a_conversation_asks_the_database(db, query, django_assert_num_queries):
+    demo.load()
+    page = ConversationPage(queries.conversation_state("order-7741", query))
+    with django_assert_num_queries(0):
+        assert "order-7741" in rendered(page)
+
+
+def test_no_template_of_a_simulation_asks_the_database(db, django_assert_num_queries):
+    demo.load()
+    drafts = [UserMessage("what if"), AiMessage("then this")]
+    page = ConversationPage(queries.simulated_state("order-7741", drafts, None))
+    with django_assert_num_queries(0):
+        assert "what if" in rendered(page)
+
+
+def test_a_page_reads_the_conversation_and_its_step_once(db):
+    demo.load()
+    with CaptureQueriesContext(connection) as captured:
+        queries.conversation_state("order-7741", ConversationQuery(at=43, msg=25, find="A-1182"))
+    statements = [each["sql"] for each in captured]
+    assert sum('FROM "chatmemory_memory"' in each for each in statements) == 1
+    assert sum('FROM "chatmemory_step"' in each and '"n" = 43' in each for each in statements) == 1
