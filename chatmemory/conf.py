@@ -10,7 +10,7 @@ CHATMEMORY = {
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cache
 from typing import Any, NamedTuple
@@ -21,7 +21,7 @@ from django.core.signals import setting_changed
 from django.utils.module_loading import import_string
 
 from chatmemory.core.estimators import ESTIMATORS
-from chatmemory.core.policies import DEFAULT_ESTIMATOR, KINDS, Policy
+from chatmemory.core.policies import DEFAULT_ESTIMATOR, KINDS
 from chatmemory.core.registry import Registry
 from chatmemory.formats import FORMATS
 
@@ -77,18 +77,13 @@ setting_changed.connect(_forget)
 class _Extension(NamedTuple):
     registry: Registry[Any]
     name_attribute: str
-    accepts: Callable[[Any], bool]
     expected: str
 
 
-def _is_kind(item: Any) -> bool:
-    return isinstance(item, type) and issubclass(item, Policy)
-
-
 _EXTENSIONS = {
-    "POLICIES": _Extension(KINDS, "kind", _is_kind, "a Policy class with a kind"),
-    "FORMATS": _Extension(FORMATS, "name", FORMATS.accepts, "a Format with a name"),
-    "ESTIMATORS": _Extension(ESTIMATORS, "name", ESTIMATORS.accepts, "an estimator with a name"),
+    "POLICIES": _Extension(KINDS, "kind", "a Policy class with a kind"),
+    "FORMATS": _Extension(FORMATS, "name", "a Format with a name"),
+    "ESTIMATORS": _Extension(ESTIMATORS, "name", "an estimator with a name"),
 }
 
 
@@ -112,6 +107,6 @@ def _register(setting: str, path: str, extension: _Extension) -> None:
     except (ImportError, AttributeError) as error:
         raise ImproperlyConfigured(f"{named}, which cannot be imported: {error}") from error
     name = getattr(item, extension.name_attribute, None)
-    if not extension.accepts(item) or not isinstance(name, str) or not name:
+    if not extension.registry.accepts(item) or not isinstance(name, str) or not name:
         raise ImproperlyConfigured(f"{named}, which is not {extension.expected}")
     extension.registry.register(name, item)

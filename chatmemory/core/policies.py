@@ -158,8 +158,15 @@ class TokenWindow(Policy):
         return tokens
 
 
+def _is_kind(item: object) -> bool:
+    return isinstance(item, type) and issubclass(item, Policy) and hasattr(item, "kind")
+
+
 KINDS: Registry[type[Policy]] = Registry(
-    "chatmemory.policies", {kind.kind: kind for kind in (MessageWindow, TokenWindow)}
+    "chatmemory.policies",
+    {kind.kind: kind for kind in (MessageWindow, TokenWindow)},
+    accepts=_is_kind,
+    named_by="kind",
 )
 
 

@@ -20,12 +20,18 @@ class Registry(Mapping[str, T]):
       for.
     - An entry point that cannot be loaded, or whose item `accepts` refuses, is logged and left out,
       so that one broken package does not stop the rest.
+    - Its item goes by the attribute `named_by`, or else by the entry point's own name.
     """
 
     def __init__(
-        self, group: str, builtin: Mapping[str, T], accepts: Callable[[Any], bool] | None = None
+        self,
+        group: str,
+        builtin: Mapping[str, T],
+        accepts: Callable[[Any], bool] | None = None,
+        named_by: str = "",
     ) -> None:
         self.group = group
+        self.named_by = named_by
         self._items: dict[str, T] = dict(builtin)
         self.accepts = accepts or (lambda item: True)
         self._has_loaded = False
@@ -64,11 +70,13 @@ class Registry(Mapping[str, T]):
             # Set first: a module that is loaded below may ask this registry for something.
             self._has_loaded = True
             for entry in entry_points(group=self.group):
-                if entry.name not in self._items:
-                    self._load_one(entry.name, entry.load)
+                self._load_one(entry.name, entry.load)
 
     def _load_one(self, name: str, load: Callable[[], T]) -> None:
         try:
-            self.register(name, load())
+            item = load()
+            name = getattr(item, self.named_by) if self.named_by else name
+            if name not in self._items:
+                self.register(name, item)
         except Exception:
             logger.exception("%s %r cannot be loaded: it is left out", self.group, name)

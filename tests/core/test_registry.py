@@ -91,3 +91,10 @@ def test_threads_wait_for_the_first_one_to_load(registry, installed):
     installed("import time\ntime.sleep(0.1)\nA = 7", seven="A")
     with ThreadPoolExecutor(8) as pool:
         assert list(pool.map(registry.get, ["seven"] * 8)) == [7] * 8
+
+
+def test_an_item_may_name_itself(installed):
+    """A stored policy is found by its own kind, whatever its package calls the entry point."""
+    installed("from types import SimpleNamespace\nA = SimpleNamespace(kind='seven')", alias="A")
+    registry: Registry[object] = Registry("shop.numbers", {}, named_by="kind")
+    assert list(registry) == ["seven"]
