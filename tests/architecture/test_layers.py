@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,7 @@ WRITER_OF_PROBLEMS = "chatmemory.api.problems"
 PURE = ("chatmemory.core", "chatmemory.formats", "chatmemory.stores.memory")
 
 
+@cache
 def modules() -> dict[str, Path]:
     found = {}
     for folder in ("chatmemory", "inspector"):
@@ -103,3 +105,67 @@ def test_no_sliced_queryset_goes_into_pk_in():
     """On SQLite the slice is dropped and every row is touched: read the keys first."""
     for name, file in modules().items():
         assert "pk__in" not in file.read_text(), name
+
+
+# Sizes and circles
+
+FILE_LINES, CLASS_LINES, FUNCTION_LINES, PARAMETERS = 350, 250, 40, 6
+
+
+def too_large(file: Path) -> list[str]:
+    text = file.read_text()
+    found = ["the file"] if len(text.splitlines()) > FILE_LINES else []
+    for node in ast.walk(ast.parse(text)):
+        if not isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        lines = (node.end_lineno or node.lineno) - node.lineno + 1
+        if isinstance(node, ast.ClassDef):
+            found += [node.name] if lines > CLASS_LINES else []
+        elif lines > FUNCTION_LINES or parameters(node.args) > PARAMETERS:
+            found.append(node.name)
+    return found
+
+
+def parameters(arguments: ast.arguments) -> int:
+    """How many parameters there are, without self and cls."""
+    names = [each.arg for each in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
+    return len(names) - (names[:1] in (["self"], ["cls"]))
+
+
+@pytest.mark.parametrize("name", sorted(modules()))
+def test_files_classes_and_functions_stay_small(name):
+    assert not too_large(modules()[name])
+
+
+def test_no_import_is_in_a_circle():
+    names = modules()
+    edges = {name: top_level_imports(file) & names.keys() for name, file in names.items()}
+    done: set[str] = set()
+    for name in names:
+        assert_no_circle(name, edges, (), done)
+
+
+def top_level_imports(file: Path) -> set[str]:
+    found = set()
+    for node in ast.parse(file.read_text()).body:
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            named = {f"{node.module}.{alias.name}" for alias in node.names}
+            found |= named & modules().keys() or {node.module}
+    return found
+
+
+def assert_no_circle(
+    name: str, edges: dict[str, set[str]], above: tuple[str, ...], done: set[str]
+) -> None:
+    assert name not in above, f"imports in a circle: {' -> '.join((*above, name))}"
+    if name not in done:
+        for imported in edges[name] - {name}:
+            assert_no_circle(imported, edges, (*above, name), done)
+        done.add(name)
+
+
+def test_a_circle_is_found():
+    with pytest.raises(AssertionError, match="in a circle: a -> b -> a"):
+        assert_no_circle("a", {"a": {"b"}, "b": {"a"}}, (), set())
