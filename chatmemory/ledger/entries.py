@@ -1,4 +1,4 @@
-"""Entries of a stored window: each knows its message's number, its stay's and its rank."""
+"""Entries of a stored window, with the numbers of their message and stay, and their rank."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from chatmemory.models import Message, Stay
 
 @dataclass(frozen=True)
 class StayEntry(Entry):
-    """An entry with its row's numbers; its key is the number of its stay."""
+    """An entry with the numbers of its rows; its key is the number of its stay."""
 
     seq: int = field(default=0, compare=False)
     rank: int = field(default=0, compare=False)
@@ -29,7 +29,7 @@ class StayEntry(Entry):
 
 
 def numbered(entry: Entry, n: int, seq: int, rank: int, origin: str = "") -> StayEntry:
-    """An entry with numbers of its own."""
+    """Return an entry with numbers."""
     return StayEntry(
         type=entry.type,
         has_calls=entry.has_calls,
@@ -43,13 +43,13 @@ def numbered(entry: Entry, n: int, seq: int, rank: int, origin: str = "") -> Sta
 
 
 def stay_entry(stay: Stay, message: ChatMessage | None = None) -> StayEntry:
-    """The entry of a stored stay, with its message where that has been read."""
+    """Return the entry of a stored stay, with its message if that has been read."""
     entry = Entry(MessageType(stay.type), stay.has_calls, stay.tokens, message)
     return numbered(entry, stay.n, stay.seq, stay.rank)
 
 
 def stay_entries(entries: Iterable[Entry]) -> Iterator[StayEntry]:
-    """The entries of a stored window, as what they are."""
+    """Yield the entries of a stored window with their actual type."""
     for entry in entries:
         assert isinstance(entry, StayEntry)
         yield entry
@@ -67,7 +67,7 @@ class MessageRow(Protocol):
 
 
 def read_message(row: MessageRow) -> ChatMessage:
-    """The message of a row. Raises CorruptRow, naming it, when the payload cannot be read."""
+    """Return the message of a row. Raises CorruptRow if the payload cannot be read."""
     try:
         message = message_from_json(row.payload)
     except InvalidMessage as error:
