@@ -1,3 +1,1 @@
-"""The core: pure Python, no Django, no I/O. Everything else builds on it and it imports nothing
-back.
-"""
+"""The core: pure Python without Django or I/O. It imports no other part of chatmemory."""

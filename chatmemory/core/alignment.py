@@ -1,8 +1,7 @@
-"""What a client meant when it handed over a whole list: which messages stayed, moved, came and
-left.
+"""Alignment of two lists of messages: which messages stayed, moved, arrived and left.
 
-LangChain4j's `updateMessages` says only what the list is now. Comparing it with the list before
-gives back the changes, so that history stays complete and every departure keeps its reason.
+LangChain4j's `updateMessages` passes only the new list. A comparison with the previous list
+recovers the changes, so that the history is complete and every departure has a reason.
 """
 
 from __future__ import annotations
@@ -21,38 +20,45 @@ from chatmemory.core.window import Entry, Window
 
 @dataclass(frozen=True)
 class Alignment:
-    """For positions of the new list: the position in the old list of the same message.
+    """Two mappings from positions in the new list to positions in the old list.
 
-    `kept` messages keep their order among each other; `moved` ones changed it. Positions in neither
-    are new; old positions that nothing points at have left.
+    `kept` messages are in the same order in both lists; `moved` ones are not. New positions in
+    neither mapping are arrivals; old positions in neither mapping have left.
     """
 
     kept: dict[int, int]
     moved: dict[int, int]
 
     def left(self, old_length: int) -> list[int]:
+        """Return the positions of the old list whose messages have left."""
         stayed = {*self.kept.values(), *self.moved.values()}
         return [position for position in range(old_length) if position not in stayed]
 
 
 def align(old: Sequence[str], new: Sequence[str]) -> Alignment:
-    """Match two lists of payloads: as a slide where possible, else by longest common subsequence.
+    """Match two lists of payloads as a slide if possible, else by longest common subsequence.
 
-    A slide is what a window does: the head leaves, the rest stays, something is appended; a message
-    that heads both lists (a pinned system message) may stay aside. Equal messages are matched from
-    the end.
+    In a slide, messages leave the head of the old list, the rest stays, and messages are appended;
+    a message at the head of both lists (a system message) may be kept apart from the slide. Equal
+    messages are matched from the end.
     """
-    for aside in (0, 1):
-        shift = _slide(old[aside:], new[aside:]) if old[:aside] == new[:aside] else None
+    # The slide comes first because it is what a sliding window does to its list. A longest common
+    # subsequence may keep as many messages in another way: with repeated messages ("ok", "ok") it
+    # can match a new message with one that left, and then the history would miss what was said.
+    for leading in (0, 1):
+        shift = _slide(old[leading:], new[leading:]) if old[:leading] == new[:leading] else None
         if shift is not None:
-            first = aside + shift
-            slid = {aside + i: first + i for i in range(len(old) - first)}
-            return Alignment({**{i: i for i in range(aside)}, **slid}, {})
+            first = leading + shift
+            slid = {leading + i: first + i for i in range(len(old) - first)}
+            return Alignment({**{i: i for i in range(leading)}, **slid}, {})
     return rearrange(old, new)
 
 
 def rearrange(old: Sequence[str], new: Sequence[str]) -> Alignment:
-    """Match two lists of payloads where the new one was meant as a whole: what is in both stays."""
+    """Match two lists of payloads so that as many messages as possible stay.
+
+    Use it for a list that was set as a whole, where no slide is expected.
+    """
     kept = {j: i for i, j in _common_subsequence(old, new)}
     return Alignment(kept, _moves(old, new, kept))
 
@@ -63,12 +69,12 @@ def reasons(
     alignment: Alignment,
     policy: Policy | None,
 ) -> dict[Entry, Reason]:
-    """Why each entry of the old list that left did so.
+    """Return the reason for each entry of the old list that left.
 
-    With a policy: what the policy does when the new entries are added, if that gives just this
-    list. Without: entries that leave from the head while something is appended left for want of
-    room, and tool results behind a call went with it. A system message that another one supersedes
-    was replaced. Everything else was SET by the client.
+    If adding the new entries under the policy gives exactly this list, the reasons are those of the
+    policy. If no policy is in force and something was appended, entries that left the head have the
+    reason CAPACITY, and tool results behind their call ORPHANED. A system message is REPLACED if
+    another one arrived. All others are SET.
     """
     left = [old[position] for position in alignment.left(len(old))]
     explained = _by_policy(old, new, alignment, policy) if can_decide(policy) else None
@@ -86,6 +92,7 @@ def reasons(
 def _by_policy(
     old: Sequence[Entry], new: Sequence[Entry], alignment: Alignment, policy: Policy
 ) -> dict[Entry, Reason] | None:
+    """Return the policy's reasons if adding the new entries under it gives the new list."""
     window = Window(old)
     arrivals = [e for j, e in enumerate(new) if j not in alignment.kept | alignment.moved]
     found = {
@@ -102,6 +109,7 @@ def _appends(alignment: Alignment, new_length: int) -> bool:
 
 
 def _head_run(old: Sequence[Entry], left: set[Entry]) -> dict[Entry, Reason]:
+    """Return the reasons of the entries that left the head of the list without a gap."""
     found: dict[Entry, Reason] = {}
     start = 1 if old and old[0].type is MessageType.SYSTEM and old[0] not in left else 0
     behind_call = False
@@ -115,9 +123,9 @@ def _head_run(old: Sequence[Entry], left: set[Entry]) -> dict[Entry, Reason]:
 
 
 def _slide(old: Sequence[str], new: Sequence[str]) -> int | None:
-    """The smallest k for which old[k:] is not empty and begins `new` (Knuth, Morris, Pratt).
+    """Return the smallest k for which old[k:] is not empty and is a prefix of `new`.
 
-    An `old` that is empty slides by nothing.
+    Return 0 if `old` is empty, and None if there is no such k. Knuth-Morris-Pratt: O(old + new).
     """
     if not old:
         return 0
@@ -132,6 +140,7 @@ def _slide(old: Sequence[str], new: Sequence[str]) -> int | None:
 
 
 def _borders(pattern: Sequence[str]) -> list[int]:
+    """Return for each prefix the length of its longest proper prefix that is also its suffix."""
     borders = [0] * len(pattern)
     matched = 0
     for i in range(1, len(pattern)):
@@ -144,7 +153,11 @@ def _borders(pattern: Sequence[str]) -> list[int]:
 
 
 def _common_subsequence(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Pairs of a longest common subsequence, matched from the end (Hunt and Szymanski)."""
+    """Yield the pairs of positions of a longest common subsequence, matched from the end.
+
+    Hunt-Szymanski: O((n + pairs of equal messages) log n), which is fast because messages seldom
+    repeat. The lists are walked backwards, so that equal messages match those nearest the end.
+    """
     places: dict[str, list[int]] = defaultdict(list)
     for j in range(len(new)):
         places[new[j]].append(-j)
@@ -167,6 +180,7 @@ def _common_subsequence(old: Sequence[str], new: Sequence[str]) -> Iterator[tupl
 
 
 def _moves(old: Sequence[str], new: Sequence[str], kept: dict[int, int]) -> dict[int, int]:
+    """Match the remaining equal messages, from the end: they are in both lists, out of order."""
     free: dict[str, list[int]] = defaultdict(list)
     stayed = set(kept.values())
     for i in range(len(old)):

@@ -1,8 +1,8 @@
-"""How messages leave the head of a window, and why.
+"""Eviction: the rule by which messages leave the head of a window.
 
-`oldest_first` is LangChain4j's rule (MessageWindowChatMemory and TokenWindowChatMemory share it):
-a window over its limit loses its oldest message until it fits. Only a system message at the very
-head is passed over; anywhere else it is a message like any other. Tool results directly behind an
+`oldest_first` is the rule of LangChain4j's MessageWindowChatMemory and TokenWindowChatMemory: while
+the window is over its limit, its oldest message is evicted. A system message is skipped only if it
+is the first message; anywhere else it is evicted like any other. Tool results directly behind an
 evicted tool call leave with it.
 
 Every eviction takes from the head, so a decision reads only the part of the window that it evicts.
@@ -20,7 +20,7 @@ from chatmemory.core.window import Entry, Totals, Window
 
 
 class Reason(StrEnum):
-    """Why a stay in the window ended."""
+    """The reason for which a message left the window."""
 
     CAPACITY = "CAPACITY"
     ORPHANED = "ORPHANED"
@@ -32,7 +32,10 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True)
 class Eviction:
-    """An entry that leaves, why, and with which tool call (for a result) or for which arrival."""
+    """An entry that leaves, and the reason.
+
+    `because` is the tool call with which a result leaves, or the system message that replaces one.
+    """
 
     entry: Entry
     reason: Reason
@@ -40,9 +43,9 @@ class Eviction:
 
 
 class Head:
-    """The head of a window, to take entries from; the window itself does not change.
+    """A view of a window from which entries are taken; the window itself does not change.
 
-    `totals` are those of what remains.
+    `totals` are those of the remaining entries.
     """
 
     def __init__(self, window: Window) -> None:
@@ -50,10 +53,10 @@ class Head:
         self._ahead = iter(window)
         self._front: deque[Entry] = deque()
         self._appended: deque[Entry] = deque()
-        self._gone: set[Entry] = set()
+        self._removed: set[Entry] = set()
 
     def peek(self, position: int = 0) -> Entry | None:
-        """Return the entry at a position of what remains, or None where the window ends."""
+        """Return the remaining entry at a position, or None behind the last one."""
         while len(self._front) <= position:
             entry = self._next()
             if entry is None:
@@ -62,7 +65,7 @@ class Head:
         return self._front[position]
 
     def pop(self, position: int = 0) -> Entry | None:
-        """Take out the entry at a position of what remains, or return None."""
+        """Remove and return the remaining entry at a position; None behind the last one."""
         entry = self.peek(position)
         if entry is not None:
             del self._front[position]
@@ -70,13 +73,13 @@ class Head:
         return entry
 
     def remove(self, entry: Entry) -> None:
-        """Take out an entry wherever it stands."""
+        """Remove an entry from any position."""
         if entry in self._front:
             self._front.remove(entry)
         self._take(entry)
 
     def place(self, entry: Entry, at_head: bool) -> None:
-        """Put an entry at the head, or behind everything else."""
+        """Add an entry at the head or at the end."""
         if at_head:
             self._front.appendleft(entry)
         else:
@@ -84,22 +87,22 @@ class Head:
         self.totals = self.totals.plus(entry)
 
     def first_of(self, entries: Iterable[Entry]) -> Entry | None:
-        """Return the first of `entries` that has not been taken out."""
-        return next((entry for entry in entries if entry not in self._gone), None)
+        """Return the first of `entries` that has not been removed, or None."""
+        return next((entry for entry in entries if entry not in self._removed), None)
 
     def _next(self) -> Entry | None:
         for entry in self._ahead:
-            if entry not in self._gone:
+            if entry not in self._removed:
                 return entry
         return self._appended.popleft() if self._appended else None
 
     def _take(self, entry: Entry) -> None:
-        self._gone.add(entry)
+        self._removed.add(entry)
         self.totals = self.totals.minus(entry)
 
 
 def oldest_first(head: Head, is_over: Callable[[Totals], bool]) -> Iterator[Eviction]:
-    """Evict the oldest message while `is_over`, or until only a head system message stays."""
+    """Evict the oldest message while `is_over`; a leading system message always stays."""
     while is_over(head.totals):
         first = head.peek()
         oldest = 1 if first is not None and first.type is MessageType.SYSTEM else 0
@@ -112,7 +115,7 @@ def oldest_first(head: Head, is_over: Callable[[Totals], bool]) -> Iterator[Evic
 
 
 def results_behind(head: Head, position: int, call: Entry) -> Iterator[Eviction]:
-    """Evict the tool results that stand directly behind a call which has just left."""
-    while (behind := head.peek(position)) and behind.type is MessageType.TOOL_EXECUTION_RESULT:
+    """Evict the tool results directly behind a call that has just left."""
+    while (result := head.peek(position)) and result.type is MessageType.TOOL_EXECUTION_RESULT:
         head.pop(position)
-        yield Eviction(behind, Reason.ORPHANED, because=call)
+        yield Eviction(result, Reason.ORPHANED, because=call)

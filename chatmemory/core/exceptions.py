@@ -1,30 +1,30 @@
-"""Everything chatmemory raises on purpose.
+"""The exceptions of chatmemory.
 
 ChatMemoryError
-├── InvalidValue (also a ValueError)        a limit, id, message or policy that cannot be
-│   ├── InvalidMessage                      a message whose values or JSON the law refuses
+├── InvalidValue (also a ValueError)        an invalid limit, id, message or policy
+│   ├── InvalidMessage                      a message with invalid values or JSON
 │   ├── UnsupportedMessage                  the estimator cannot count this message
-│   ├── UnknownEstimator                    no estimator goes by that name here
-│   ├── UnstorableText                      NUL or a lone surrogate: no database can hold it
-│   └── UnreadableTranscript                a transcript that breaks its format; names the message
+│   ├── UnknownEstimator                    no estimator has this name
+│   ├── UnstorableText                      the text has a NUL or a lone surrogate
+│   └── UnreadableTranscript                a transcript breaks the rules of its format
 ├── MemoryNotFound (also a LookupError)     no conversation has this id
 ├── MessageNotFound (also a LookupError)    the conversation has no such message
 ├── StepNotFound (also a LookupError)       the conversation has no such step
-├── MemoryExists                            a conversation with this id exists already
+├── MemoryExists                            a conversation with this id already exists
 ├── PolicyRequired                          the client decides the window: set a policy first
-├── PolicyUnavailable                       the policy's kind is not installed here
-├── VersionConflict                         somebody changed the conversation in between
-├── DuplicateClientId                       the client's message id already names another message
-└── CorruptRow                              a stored row that cannot be read; names the row
+├── PolicyUnavailable                       the policy's kind is not installed
+├── VersionConflict                         the conversation is at another version
+├── DuplicateClientId                       the client id already names another message
+└── CorruptRow                              a stored row cannot be read
 """
 
 
 class ChatMemoryError(Exception):
-    """Base of all errors that chatmemory raises on purpose."""
+    """Base class of the exceptions of chatmemory."""
 
 
 class InvalidValue(ChatMemoryError, ValueError):
-    """A value that no memory accepts; the words follow LangChain4j where it has some."""
+    """An invalid value. The text is LangChain4j's if LangChain4j makes the same check."""
 
 
 class InvalidMessage(InvalidValue):
@@ -32,15 +32,15 @@ class InvalidMessage(InvalidValue):
 
 
 class UnsupportedMessage(InvalidValue):
-    """A strict estimator met a message or content that LangChain4j refuses to count."""
+    """A message or content that LangChain4j refuses to count; raised by strict estimators."""
 
 
 class UnknownEstimator(InvalidValue):
-    """No token count estimator goes by this name here."""
+    """No token count estimator has this name."""
 
 
 class UnstorableText(InvalidValue):
-    """Text with NUL or a lone surrogate: kept in memory, refused by databases."""
+    """Text with a NUL or a lone surrogate, which databases cannot store."""
 
 
 class MemoryNotFound(ChatMemoryError, LookupError):
@@ -56,19 +56,19 @@ class StepNotFound(ChatMemoryError, LookupError):
 
 
 class MemoryExists(ChatMemoryError):
-    """A conversation with this id exists already."""
+    """A conversation with this id already exists."""
 
 
 class PolicyRequired(ChatMemoryError):
-    """The conversation has no policy (its client decides the window), and this call needs one."""
+    """This call needs a policy, and the conversation has none because its client decides."""
 
 
 class PolicyUnavailable(ChatMemoryError):
-    """The conversation's policy is of a kind that is not installed here."""
+    """The kind of the conversation's policy is not installed."""
 
 
 class VersionConflict(ChatMemoryError):
-    """The conversation is no longer at the version that the caller saw."""
+    """The conversation is not at the version that the caller expected."""
 
     def __init__(self, memory_id: str, version: int, expected: int) -> None:
         self.memory_id, self.version = memory_id, version
@@ -79,15 +79,18 @@ class VersionConflict(ChatMemoryError):
 
 
 class DuplicateClientId(ChatMemoryError):
-    """The caller's message id already names another message of this conversation."""
+    """The client id already names another message of this conversation."""
 
 
 class CorruptRow(ChatMemoryError):
-    """A stored row that cannot be read; the message names the row."""
+    """A stored row cannot be read. The text names the row."""
 
 
 class UnreadableTranscript(InvalidValue):
-    """A transcript whose message at `index` (from 0) breaks its format; -1 for the whole."""
+    """A transcript breaks the rules of its format.
+
+    `index` is the position of the message from 0, or -1 for the transcript as a whole.
+    """
 
     def __init__(self, index: int, why: str) -> None:
         self.index = index

@@ -1,8 +1,8 @@
-"""Check a list of messages by the rules of providers that a trimmed window can break.
+"""Check a list of messages by those rules of providers that a trimmed window can break.
 
 OpenAI's chat completions: a tool message answers a call of the assistant message before it, and
-every call is answered before anything else is said. Anthropic's messages: the same for `tool_use`
-and `tool_result`, and the first message is the user's (system prompts stand apart).
+every call is answered before the next message. Anthropic's messages: the same for `tool_use` and
+`tool_result`, and the first message must be the user's (the system prompt is not a message).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _NAMES = {
 
 @dataclass(frozen=True)
 class Turn:
-    """The facts about one message that the rules need; `calls` is its number of tool calls."""
+    """One message as far as the rules need it; `calls` is its number of tool calls."""
 
     seq: int
     type: MessageType
@@ -59,14 +59,14 @@ def _unpaired(turns: Iterable[Turn]) -> Iterator[str]:
         is_empty = False
         if turn.type is MessageType.TOOL_EXECUTION_RESULT:
             if not missing:
-                yield f"No. Tool result #{turn.seq} answers no call before it."
+                yield f"No. Tool result #{turn.seq} does not follow its call."
             missing = max(0, missing - 1)
             continue
         if missing:
             yield f"No. Tool call #{call} is not answered before #{turn.seq}."
         call, missing = turn.seq, turn.calls
     if missing:
-        yield f"Not yet. Tool call #{call} waits for its results."
+        yield f"Not yet. Tool call #{call} is waiting for its results."
     if is_empty:
         yield "No. There is nothing to send."
 
@@ -75,7 +75,7 @@ def _opening(turns: Iterable[Turn]) -> Iterator[str]:
     """Yield the problem of the first message, system messages aside."""
     first = next((turn for turn in turns if turn.type is not MessageType.SYSTEM), None)
     if first is None:
-        yield "No. There is no message beside the system’s."
+        yield "No. There is only a system message."
     elif first.type is not MessageType.USER:
         name = "a tool call" if first.calls else _NAMES[first.type]
         yield f"No. The first message after system is {name} (#{first.seq}); it must be User."

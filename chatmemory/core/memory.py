@@ -1,10 +1,11 @@
-"""The memory of one conversation, as LangChain4j's users know it.
+"""The memory of one conversation, with LangChain4j's names and rules.
 
     memory = MessageWindowChatMemory(id="order-7741", max_messages=20)
     memory.add(SystemMessage("Be brief."), UserMessage("Where is my parcel?"))
     memory.messages()
 
-`MessageWindowChatMemory` and `TokenWindowChatMemory` differ in what they count and in nothing else.
+`MessageWindowChatMemory` counts messages and `TokenWindowChatMemory` tokens; they do not differ in
+anything else.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ Limit = int | Callable[[str], int]
 class ChatMemory(ABC):
     """A bounded list of messages, kept in a store under `id`.
 
-    The limit is checked on every use; ValueError says so in LangChain4j's words.
+    The limit is checked on every use. Raises InvalidValue, a ValueError with LangChain4j's text.
     """
 
     def __init__(
@@ -53,12 +54,12 @@ class ChatMemory(ABC):
         self._policy()
 
     def add(self, message: ChatMessage, *more: ChatMessage) -> None:
-        """Add messages one by one; each may make older ones leave.
+        """Add messages one by one, evicting older ones as needed.
 
-        When one of them cannot be added, those before it stay added.
+        If one of them cannot be added, the messages before it stay added.
         """
-        for each in (message, *more):
-            self._add(each)
+        for new in (message, *more):
+            self._add(new)
 
     def extend(self, messages: Iterable[ChatMessage]) -> None:
         """Add every message of an iterable, one by one."""
@@ -66,7 +67,7 @@ class ChatMemory(ABC):
             self._add(message)
 
     def set(self, messages: Iterable[ChatMessage]) -> None:
-        """Replace the whole list; what exceeds the limit is left out, oldest first."""
+        """Replace the whole list. If it exceeds the limit, the oldest messages are left out."""
         policy = self._policy()
         arrivals = [self._entry(message) for message in messages]
 
@@ -77,26 +78,27 @@ class ChatMemory(ABC):
         self._transact(decide, reads=False)
 
     def messages(self) -> list[ChatMessage]:
-        """What the model should see now, within the limit. Reading never writes."""
+        """Return the messages that the model should see now. Reading never writes."""
         policy = self._policy()
         window = self._window(self._store.get_messages(self.id))
         return [entry.message for entry in visible(window, policy) if entry.message is not None]
 
     def clear(self) -> None:
-        """Forget everything (a store with a history keeps the history)."""
+        """Remove all messages. A store with a history keeps the history."""
         self._store.delete_messages(self.id)
 
     @abstractmethod
     def _policy(self) -> Policy:
-        """The policy now: asks the limit provider, checks its answer."""
+        """Return the policy with the limit that is valid now. Raises InvalidValue."""
 
-    def _asked_limit(self) -> int:
+    def _current_limit(self) -> int:
         return self._limit(self.id) if callable(self._limit) else self._limit
 
     def _add(self, message: ChatMessage) -> None:
         policy = self._policy()
         if isinstance(self._store, TransactionalStore):
-            self._entry(message)  # counts before the store locks; the number is remembered
+            # Count before the store locks, as counting may be slow. The message keeps the number.
+            self._entry(message)
 
         def decide(window: Window) -> Transition:
             window.count_with(self._family, self._count)
@@ -132,13 +134,12 @@ class ChatMemory(ABC):
 
 
 class MessageWindowChatMemory(ChatMemory):
-    """Keeps the last `max_messages` messages.
+    """A memory of the last `max_messages` messages.
 
-    - A system message, once added, stays; there is one at most. An equal one is ignored, a
-      different one replaces it.
-    - When the window is full the oldest message that is not the head system message leaves.
-    - Results of a tool call leave with the message that called.
-    - `max_messages`: an int, or a callable that gets the memory id and is asked on every use.
+    - A leading system message stays. Adding an equal one is ignored; a different one replaces it.
+    - If the window is full, the oldest message that is not the leading system message is evicted.
+    - The results of a tool call leave with the message that called the tool.
+    - `max_messages`: an int, or a callable that takes the memory id and is called on every use.
 
     Source of the rules: LangChain4j's MessageWindowChatMemory.
     """
@@ -154,20 +155,21 @@ class MessageWindowChatMemory(ChatMemory):
 
     def _policy(self) -> Policy:
         return MessageWindow(
-            self._asked_limit(),
+            self._current_limit(),
             estimator=estimator_name(self._estimator) if self._estimator else DEFAULT_ESTIMATOR,
             always_keep_system_message_first=self._keep_first,
         )
 
 
 class TokenWindowChatMemory(ChatMemory):
-    """Keeps as many of the latest messages as fit into `max_tokens`; messages are never cut.
+    """A memory of as many of the latest messages as fit into `max_tokens`. No message is cut.
 
-    - The rules for system messages and tool results are MessageWindowChatMemory's.
-    - A message larger than the window leaves at once, and everything before it too.
-    - `max_tokens`: an int, or a callable that gets the memory id and is asked on every use.
-    - Each message is counted once, ever. The estimator must be additive: a list costs what an empty
-      list costs plus the sum of its messages.
+    - The rules for system messages and tool results are those of MessageWindowChatMemory.
+    - A message larger than the window is evicted at once, with all messages before it except a
+      leading system message.
+    - `max_tokens`: an int, or a callable that takes the memory id and is called on every use.
+    - Each message is counted once. The estimator must be additive: the tokens of a list are those
+      of an empty list plus the sum of its messages.
 
     Source of the rules: LangChain4j's TokenWindowChatMemory.
     """
@@ -187,7 +189,7 @@ class TokenWindowChatMemory(ChatMemory):
 
     def _policy(self) -> Policy:
         return TokenWindow(
-            self._asked_limit(),
+            self._current_limit(),
             estimator=estimator_name(self._token_estimator),
             always_keep_system_message_first=self._keep_first,
             fixed_overhead=self._token_estimator.estimate_token_count_in_messages(()),
@@ -195,5 +197,5 @@ class TokenWindowChatMemory(ChatMemory):
 
 
 def estimator_name(estimator: TokenCountEstimator) -> str:
-    """What a policy calls an estimator: the model it counts for, else its family."""
+    """Return the name of an estimator in a policy: its model name, else its family."""
     return getattr(estimator, "model_name", None) or family_of(estimator)

@@ -25,7 +25,7 @@ class MessageType(StrEnum):
 
 
 class DetailLevel(StrEnum):
-    """The closeness with which a model should look at an image, in LangChain4j's order."""
+    """The level of detail in which a model should look at an image, in LangChain4j's order."""
 
     LOW = "LOW"
     MEDIUM = "MEDIUM"
@@ -56,7 +56,7 @@ class TextContent(Content):
 
 @dataclass(frozen=True)
 class Media:
-    """A picture, sound, film or file, given by its URL or inline as base64 text."""
+    """An image, a sound, a video or a file, as a URL or as inline base64 text."""
 
     url: str | None = None
     base64_data: str | None = None
@@ -230,7 +230,7 @@ class ToolExecutionResultMessage(ChatMessage):
 
 @dataclass(frozen=True)
 class CustomMessage(ChatMessage):
-    """A message of a provider's own kind; windows treat it like any other."""
+    """A message of a kind that only its provider knows; windows treat it like any other."""
 
     type: ClassVar[MessageType] = MessageType.CUSTOM
     attributes: Mapping[str, Any] = field(default_factory=dict, hash=False)
@@ -240,7 +240,7 @@ class CustomMessage(ChatMessage):
 
 
 def _set(message: ChatMessage, **values: object) -> None:
-    """Set fields of a frozen message while it is being made."""
+    """Set fields of a frozen message during its construction."""
     for name, value in values.items():
         object.__setattr__(message, name, value)
 
@@ -260,11 +260,11 @@ def _contents(
 
 
 def text_of(message: ChatMessage) -> str:
-    """Return the text by which a message is searched and shown.
+    """Return the text of a message for search and display.
 
-    It is what was said, then each tool call as `name(arguments)`. Media become
-    `[image https://…]`, custom messages their attributes as JSON. Databases store this text beside
-    the message, and verifying a conversation compares the two.
+    Tool calls follow the text as `name(arguments)`. Media become `[image https://…]`, and a custom
+    message becomes its attributes as JSON. The database stores this text beside the message, and
+    `verify_memories` compares the two.
     """
     match message:
         case SystemMessage():

@@ -1,9 +1,9 @@
-"""What bounds a window. A policy is plain data: the same value in Python, JSON and the database.
+"""Policies: the limit of a window as plain data, equal in Python, JSON and the database.
 
-A kind of policy is one class: its `label`, `unit` and `limit_name`, its options (the dataclass
-fields beside `limit` and `estimator`), and three decisions: `cost` of a message, `load` of a
-window, and what to `evict`. Register a kind of your own in the entry point group
-"chatmemory.policies", in CHATMEMORY["POLICIES"], or by `KINDS.register`.
+Each kind of policy is a class with a `label`, a `unit`, a `limit_name`, options (the dataclass
+fields other than `limit` and `estimator`) and three methods: `cost` of a message, `load` of a
+window, and `evict`. Register your own kind in the entry point group "chatmemory.policies", in
+CHATMEMORY["POLICIES"], or with `KINDS.register`.
 """
 
 from __future__ import annotations
@@ -26,15 +26,14 @@ LIMIT_DIGITS = 18
 
 @dataclass(frozen=True)
 class Policy(ABC):
-    """A limit, what it counts, and where a system message stands.
+    """A limit, its unit, and the place of system messages.
 
-    `estimator` names the token count estimator (a model name, or a custom estimator's family) by
-    which this conversation's tokens are counted; every policy has one, since pages show tokens
-    under a message window too.
+    `estimator` names the token count estimator of the conversation (a model name, or a custom
+    estimator's family). Every policy has one, because pages show tokens under a message window too.
 
-    `label` names the kind to people, `unit` is what the limit counts ("tokens") and `short_unit`
-    the same where there is little room. `java_name` is what LangChain4j's errors call the limit.
-    A field with `metadata={"derived": True}` is stored, but not accepted from callers.
+    `label` is the kind's name on pages, `unit` the unit of the limit ("tokens") and `short_unit`
+    its abbreviation. `java_name` is the limit's name in LangChain4j's errors. A field with
+    `metadata={"derived": True}` is stored, but not accepted from callers.
 
     Stored options leave out default values: never change the default of an option.
     """
@@ -56,26 +55,26 @@ class Policy(ABC):
 
     @property
     def overhead(self) -> int:
-        """What every request costs, however few messages it carries, in the policy's unit."""
+        """The fixed cost of every request in the policy's unit."""
         return 0
 
     @abstractmethod
     def load(self, count: int, tokens: int) -> int:
-        """What the limit bounds, for a window of `count` messages and `tokens` tokens."""
+        """Return the number that the limit bounds, for a window with these totals."""
 
     @abstractmethod
     def cost(self, tokens: int) -> int:
-        """What one message of `tokens` tokens adds to the load."""
+        """Return the part of the load that a message of `tokens` tokens makes up."""
 
     def evict(self, head: Head) -> Iterator[Eviction]:
-        """Take what must leave from the head of a window, in order; LangChain4j's rule."""
+        """Take the messages that must leave from the head of a window, by LangChain4j's rule."""
         return oldest_first(head, self.is_exceeded_by)
 
     def is_exceeded_by(self, totals: Totals) -> bool:
         return self.load(*totals) > self.limit
 
     def measured_by(self, estimator: TokenCountEstimator) -> Self:
-        """The policy with whatever it derives from its estimator."""
+        """Return the policy with its derived fields taken from the estimator."""
         return self
 
     @property
@@ -88,7 +87,7 @@ class Policy(ABC):
         }
 
     def to_dict(self) -> dict[str, Any]:
-        """The policy as callers spell it; `policy_from_dict` reads it."""
+        """Return the policy as a dictionary that `policy_from_dict` reads."""
         options = {
             option.name: getattr(self, option.name)
             for option in option_fields(type(self))
@@ -103,8 +102,8 @@ class Policy(ABC):
 
 
 def option_fields(kind: type[Policy]) -> list[Field[Any]]:
-    """The fields of a kind beside its limit and its estimator."""
-    return [each for each in fields(kind) if each.name not in ("limit", "estimator")]
+    """Return the fields of a kind other than its limit and its estimator."""
+    return [option for option in fields(kind) if option.name not in ("limit", "estimator")]
 
 
 @dataclass(frozen=True)
@@ -129,9 +128,8 @@ class MessageWindow(Policy):
 class TokenWindow(Policy):
     """At most `limit` tokens, `fixed_overhead` of them for the request itself.
 
-    The overhead is what the estimator counts for an empty list (LangChain4j's
-    TokenWindowChatMemory compares `estimateTokenCountInMessages` with the limit, and that starts
-    at the overhead).
+    The overhead is the estimator's count for an empty list, because LangChain4j's
+    TokenWindowChatMemory compares the limit with `estimateTokenCountInMessages`, which includes it.
     """
 
     kind: ClassVar[str] = "token_window"
@@ -171,15 +169,15 @@ KINDS: Registry[type[Policy]] = Registry(
 
 
 def policy_kinds() -> dict[str, type[Policy]]:
-    """Every kind that is installed, by name."""
+    """Return all installed kinds by name."""
     return dict(KINDS)
 
 
 @dataclass(frozen=True)
 class UnavailablePolicy(Policy):
-    """A stored policy whose kind, or one of whose options, this installation does not know.
+    """A stored policy with a kind or an option that is not installed.
 
-    It can be shown and replaced. Whatever needs its decisions raises PolicyUnavailable.
+    It can be shown and replaced. `load`, `cost` and `evict` raise PolicyUnavailable.
     """
 
     unit: ClassVar[str] = "tokens"
@@ -207,40 +205,40 @@ class UnavailablePolicy(Policy):
 
     def _refuse(self) -> NoReturn:
         raise PolicyUnavailable(
-            f"the policy kind {self.kind!r} with the options {dict(self.stored)} is not installed "
-            "here: install the package that provides it, or set another policy"
+            f"the policy kind {self.kind!r} with the options {dict(self.stored)} is not installed: "
+            "install the package that provides it, or set another policy"
         )
 
 
 @cache
 def _unavailable(name: str) -> type[Policy]:
-    """A class for a kind that is not installed."""
+    """Return a class for a kind that is not installed."""
     return type("Unavailable", (UnavailablePolicy,), {"kind": name, "label": f"{name} (unknown)"})
 
 
 def can_decide(policy: Policy | None) -> TypeGuard[Policy]:
-    """Whether there is a policy, and its kind is installed."""
+    """Return whether there is a policy and its kind is installed."""
     return policy is not None and not isinstance(policy, UnavailablePolicy)
 
 
 def load_of(policy: Policy | None, totals: Totals) -> int | None:
-    """What the limit bounds; None where no policy can say."""
+    """Return the load of a window; None without a policy whose kind is installed."""
     return policy.load(*totals) if can_decide(policy) else None
 
 
 def stored_policy(kind: str, limit: int, estimator: str, options: Mapping[str, Any]) -> Policy:
-    """The policy of stored values, an UnavailablePolicy where its kind is not installed."""
+    """Return the policy of stored values, or an UnavailablePolicy if its kind is not installed."""
     known = KINDS.get(kind)
-    names = {each.name for each in option_fields(known)} if known else set()
+    names = {option.name for option in option_fields(known)} if known else set()
     if known is None or not names.issuperset(options):
         return _unavailable(kind)(limit, estimator=estimator, stored=dict(options))  # type: ignore[call-arg]
     return known(limit, estimator=estimator, **options)
 
 
 def check_limit(java_name: str, limit: object) -> int:
-    """The limit, or LangChain4j's complaint in LangChain4j's words.
+    """Return the limit if it is a positive integer.
 
-    Raises InvalidValue for None, zero, a negative number and anything but an integer.
+    Raises InvalidValue, with LangChain4j's text if LangChain4j makes the same check.
     """
     if limit is None:
         raise InvalidValue(f"{java_name} must be greater than zero, but is: null")
@@ -252,10 +250,10 @@ def check_limit(java_name: str, limit: object) -> int:
 
 
 def policy_from_dict(data: Mapping[str, Any]) -> Policy:
-    """The policy that `to_dict` wrote, or that a caller spelled: kind, limit and options.
+    """Return the policy of a dictionary with its kind, limit and options.
 
-    Raises InvalidValue for an unknown kind or option and for a limit that is missing or bad.
-    The overhead of a token window comes from its estimator (UnknownEstimator if there is none).
+    The overhead of a token window is taken from its estimator. Raises InvalidValue for an unknown
+    kind or option and for a missing or invalid limit, and UnknownEstimator.
     """
     if not isinstance(data, Mapping):
         raise InvalidValue('a policy is an object such as {"kind": "message_window", …}')
@@ -273,25 +271,30 @@ def policy_from_dict(data: Mapping[str, Any]) -> Policy:
 
 
 def caller_options(kind: type[Policy]) -> dict[str, type]:
-    """The options that callers may give, with their types; the estimator is one."""
+    """Return the options that callers may pass, with their types, including the estimator."""
     types = get_type_hints(kind)
-    derived = {each.name for each in fields(kind) if each.metadata.get("derived")}
+    derived = {option.name for option in fields(kind) if option.metadata.get("derived")}
     return {
-        each.name: types[each.name]
-        for each in fields(kind)
-        if each.name != "limit" and each.name not in derived
+        option.name: types[option.name]
+        for option in fields(kind)
+        if option.name != "limit" and option.name not in derived
     }
 
 
 def policy_from_text(text: str) -> Policy:
-    """`message_window:20` or `token_window:1000`, as command lines spell it."""
+    """Return the policy of a command line's `message_window:20` or `token_window:1000`.
+
+    Raises InvalidValue.
+    """
     name, _, limit = text.partition(":")
     kind = KINDS.get(name)
     if kind is None or not limit.isascii() or not limit.isdigit() or len(limit) > LIMIT_DIGITS:
-        raise InvalidValue(f"{text!r} is no policy: write message_window:20 or token_window:1000")
+        raise InvalidValue(
+            f"{text!r} is not a policy: write message_window:20 or token_window:1000"
+        )
     return measured(kind(int(limit)))
 
 
 def measured(policy: Policy) -> Policy:
-    """The policy with what its estimator says of it. Raises UnknownEstimator."""
+    """Return the policy with its derived fields. Raises UnknownEstimator."""
     return policy.measured_by(estimator_for(policy.estimator))

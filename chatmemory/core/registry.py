@@ -1,4 +1,4 @@
-"""Items that packages and projects add by name: policy kinds, formats, estimators."""
+"""Registries of policy kinds, formats and estimators, which packages and projects extend."""
 
 from __future__ import annotations
 
@@ -14,13 +14,12 @@ logger = logging.getLogger(__name__)
 
 
 class Registry(Mapping[str, T]):
-    """A mapping of built-in items, registered items and those of an entry point group.
+    """A mapping of built-in items, registered items and the items of an entry point group.
 
-    - Entry points are loaded when a name is not found among the others, or when all names are asked
-      for.
-    - An entry point that cannot be loaded, or whose item `accepts` refuses, is logged and left out,
-      so that one broken package does not stop the rest.
-    - Its item goes by the attribute `named_by`, or else by the entry point's own name.
+    - Entry points are loaded on the first look-up of another name, or when all names are listed.
+    - An entry point that fails to load, or whose item `accepts` refuses, is logged and left out, so
+      that one broken package does not break the others.
+    - The name of its item is the item's attribute `named_by`, or else that of the entry point.
     """
 
     def __init__(
@@ -38,16 +37,13 @@ class Registry(Mapping[str, T]):
         self._loading = RLock()
 
     def register(self, name: str, item: T) -> None:
-        """Add an item, or replace the one of that name.
-
-        Raises TypeError for an item of another type than the registry holds.
-        """
+        """Add an item, or replace the one with that name. Raises TypeError for a wrong type."""
         if not self.accepts(item):
             raise TypeError(f"{item!r} cannot be registered in {self.group}")
         self._items[name] = item
 
     def unregister(self, name: str) -> None:
-        """Remove an item. Raises KeyError where there is none of that name."""
+        """Remove an item. Raises KeyError for an unknown name."""
         del self._items[name]
 
     def __getitem__(self, name: str) -> T:
@@ -67,7 +63,7 @@ class Registry(Mapping[str, T]):
         with self._loading:
             if self._has_loaded:
                 return
-            # Set first: a module that is loaded below may ask this registry for something.
+            # Set before loading: a module that is loaded below may use this registry.
             self._has_loaded = True
             for entry in entry_points(group=self.group):
                 self._load_one(entry.name, entry.load)
@@ -79,4 +75,4 @@ class Registry(Mapping[str, T]):
             if name not in self._items:
                 self.register(name, item)
         except Exception:
-            logger.exception("%s %r cannot be loaded: it is left out", self.group, name)
+            logger.exception("%s %r cannot be loaded and is ignored", self.group, name)

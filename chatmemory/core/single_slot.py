@@ -1,4 +1,4 @@
-"""The private store of a memory that was given none."""
+"""The default store of a memory."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from chatmemory.core.window import Entry, Window
 
 
 class SingleSlotChatMemoryStore(ChatMemoryStore):
-    """Keeps the messages of one memory in this process; safe to share between threads.
+    """A thread-safe store for the messages of one memory in this process.
 
-    It keeps a window rather than a list, so that an add costs what it evicts, however long the
-    window. Any other id raises InvalidValue.
+    It keeps a window instead of a list, so that the cost of an add depends on the messages that it
+    evicts and not on the length of the window. Raises InvalidValue for any other id.
     """
 
     def __init__(self, memory_id: str) -> None:

@@ -14,16 +14,16 @@ Decide = Callable[[Window], Transition]
 
 
 class ChatMemoryStore(ABC):
-    """Keeps one list of messages per memory id.
+    """A store of one list of messages per memory id.
 
-    Subclass it to keep messages anywhere. The three methods are LangChain4j's: through them,
-    concurrent writers to one memory are last-writer-wins. A store that can do better offers
-    `transact` as well (see `TransactionalStore`), and memories use it wherever it is there.
+    Subclass it to keep messages anywhere. The three methods are LangChain4j's. If several clients
+    write to one memory, the last one wins. A store that can lock a memory implements `transact` as
+    well (see `TransactionalStore`), and memories then use it.
     """
 
     @abstractmethod
     def get_messages(self, memory_id: str) -> list[ChatMessage]:
-        """The messages in order; [] for an unknown id, which creates nothing."""
+        """Return the messages in order; [] for an unknown id, which is not created."""
 
     @abstractmethod
     def update_messages(self, memory_id: str, messages: Sequence[ChatMessage]) -> None:
@@ -31,16 +31,16 @@ class ChatMemoryStore(ABC):
 
     @abstractmethod
     def delete_messages(self, memory_id: str) -> None:
-        """Forget the list; an unknown id is no error."""
+        """Remove all messages. An unknown id is not an error."""
 
 
 @runtime_checkable
 class TransactionalStore(Protocol):
-    """A store that can hold still while a decision is made.
+    """A store that locks a memory while a change is decided.
 
-    `transact` locks the memory, hands its window to `decide`, keeps the outcome and returns it. If
-    `decide` raises, nothing is kept. A store that shows tokens has an `estimator` too, by which
-    memories without one of their own count.
+    `transact` locks the memory, passes its window to `decide`, stores the resulting transition and
+    returns it. If `decide` raises, nothing is stored. A store that shows tokens also has an
+    `estimator`, which memories without an estimator of their own use.
     """
 
     def transact(self, memory_id: str, decide: Decide) -> Transition: ...

@@ -1,15 +1,15 @@
-"""What a change does to a window: one pure function for each kind of change.
+"""Transitions: the effect of each kind of change on a window, as pure functions.
 
 `admit` adds a message, `refill` replaces the whole list, `clear` empties it. Each returns a
 `Transition` and changes nothing. Live adds, stores, simulation, replay and verification all apply
 or compare the same transitions.
 
-The rules are LangChain4j's (MessageWindowChatMemory and TokenWindowChatMemory, which share them):
+The rules are those of LangChain4j's MessageWindowChatMemory and TokenWindowChatMemory:
 
-- An add trims first, then appends, then trims again, asking for the limit both times.
+- An add trims the window, appends the message and trims again; it reads the limit both times.
 - A system message equal to the first one in the window is ignored. A different one replaces it and
   goes to the end, or to the head where `always_keep_system_message_first` is set.
-- A read is trimmed, and writes nothing back.
+- A read is trimmed and writes nothing back.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from chatmemory.core.window import Entry, Totals, Window
 
 
 class Change(StrEnum):
-    """What a transition does to the window."""
+    """The kind of a transition."""
 
     ADD = "add"
     SET = "set"
@@ -35,11 +35,11 @@ class Change(StrEnum):
 
 @dataclass(frozen=True)
 class Transition:
-    """What one change does to a window. `arrivals` is empty when an add was ignored.
+    """The effect of one change on a window. `arrivals` is empty if an add was ignored.
 
-    `evictions` come in the order in which they happen and may name an arrival: a message larger
-    than the window leaves in the step that brought it. A SET's arrivals are the whole new list.
-    `policy_before` bounded the trim that precedes an append, `policy` the one after it.
+    `evictions` are in the order in which they happen and may contain an arrival: a message larger
+    than the window leaves in the step that added it. The arrivals of a SET are the whole new list.
+    `policy_before` is the policy of the trim before an append, `policy` that of the trim after it.
     """
 
     change: Change
@@ -56,7 +56,7 @@ class Transition:
         return self.change is Change.ADD and not self.arrivals
 
     def with_entries(self, entries: Mapping[Entry, Entry]) -> Transition:
-        """The same transition about other entries: those that the mapping names are replaced."""
+        """Return the transition with entries replaced by those of the mapping."""
         evictions = (
             replace(
                 eviction,
@@ -72,7 +72,7 @@ class Transition:
         )
 
     def apply_to(self, window: Window) -> None:
-        """Move `window` along; the transition must have been decided on this window."""
+        """Apply the transition to the window on which it was decided."""
         if self.ignored or self.change is Change.KEEP:
             return
         if self.change is Change.ADD:
@@ -91,9 +91,9 @@ def admit(
     policy: Policy,
     policy_again: Callable[[], Policy] | None = None,
 ) -> Transition:
-    """Decide what adding `arrival` does to `window`.
+    """Return the transition that adds `arrival`.
 
-    `policy_again` is asked after the append, as LangChain4j asks its limit provider twice.
+    `policy_again` is called after the append, because LangChain4j calls its limit provider twice.
     """
     head = Head(window)
     evictions = list(policy.evict(head))
@@ -121,9 +121,9 @@ def admit(
 
 
 def refill(window: Window, arrivals: Iterable[Entry], policy: Policy | None) -> Transition:
-    """Decide what replacing the whole list does: all of it stands, then the policy trims it.
+    """Return the transition that replaces the whole list, and trims it by the policy.
 
-    Without a policy the caller decides, and nothing is trimmed.
+    Without a policy, nothing is trimmed.
     """
     arrivals = tuple(arrivals)
     head = Head(Window(arrivals))
@@ -140,29 +140,29 @@ def refill(window: Window, arrivals: Iterable[Entry], policy: Policy | None) -> 
 
 
 def clear(window: Window, policy: Policy | None) -> Transition:
-    """Decide that everything leaves."""
+    """Return the transition by which all messages leave."""
     evictions = tuple(Eviction(entry, Reason.CLEARED) for entry in window)
     return Transition(Change.CLEAR, window.totals, Totals(), policy, policy, evictions=evictions)
 
 
 def keep(window: Window, policy: Policy | None) -> Transition:
-    """Decide that the window stays as it is."""
+    """Return the transition that leaves the window as it is."""
     return Transition(Change.KEEP, window.totals, window.totals, policy, policy)
 
 
 def over_limit(window: Window, policy: Policy | None) -> list[Eviction]:
-    """What a read under `policy` leaves out, and the next add evicts first."""
+    """Return the evictions that a read under `policy` hides and the next add makes."""
     return list(policy.evict(Head(window))) if policy else []
 
 
 def visible(window: Window, policy: Policy | None) -> list[Entry]:
-    """The window as a read gives it: trimmed by the policy, nothing written back."""
+    """Return the entries that a read gives: trimmed by the policy, without changing the window."""
     hidden = {eviction.entry for eviction in over_limit(window, policy)}
     return [entry for entry in window if entry not in hidden]
 
 
 def fold(window: Window, arrivals: Iterable[Entry], policy: Policy) -> Iterator[Transition]:
-    """Add one after the other, moving `window` along; one transition each."""
+    """Add entries one by one, applying each transition to the window; yield the transitions."""
     for arrival in arrivals:
         transition = admit(window, arrival, policy)
         transition.apply_to(window)

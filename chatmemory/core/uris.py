@@ -32,7 +32,7 @@ _BRACKETED_HOST = re.compile(r"\[([^%\]]*)(?:%[0-9A-Za-z_.~-]+)?\](?::([0-9]{0,9
 def check_uri(text: str) -> None:
     """Raise InvalidMessage for a URL that Java refuses.
 
-    The error has Java's words and its index (in characters, from 0), except for a broken authority.
+    The text is Java's, with its index (in characters, from 0), except for an invalid authority.
     """
     found = _PARTS.fullmatch(text)
     assert found is not None  # the last part of the pattern matches any rest

@@ -1,7 +1,7 @@
-"""A window: the messages that the model sees, in order, as far as they have been read.
+"""A window: the messages that the model sees, in order, read from the head on demand.
 
-A window says nothing about limits. `policies` says how much fits, `eviction` takes messages from
-the head, and `transitions` says what a change does.
+A window knows no limit. `policies` define how much fits, `eviction` takes messages from the head,
+and `transitions` define the effect of each change.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from chatmemory.core.messages import ChatMessage, MessageType
 
 
 class Totals(NamedTuple):
-    """How much a window holds: messages, and the sum of their tokens (no overhead)."""
+    """The number of messages in a window and the sum of their tokens, without overhead."""
 
-    count: int = 0  # type: ignore[assignment]  # the right word, though tuples have such a method
+    count: int = 0  # type: ignore[assignment]  # hides tuple.count, which nothing here calls
     tokens: int = 0
 
     def plus(self, entry: Entry) -> Totals:
@@ -30,10 +30,10 @@ class Totals(NamedTuple):
 
 @dataclass(frozen=True)
 class Entry:
-    """A message's place in a window, with what eviction needs to know about it.
+    """A message's place in a window, with the facts that eviction needs.
 
-    Two entries are equal when their keys are: a window may hold equal messages twice. `message` may
-    be None where a store has not loaded it; system messages always carry theirs.
+    Entries are equal if their keys are, because a window may hold equal messages twice. `message`
+    is None if the store has not loaded it; a system message is always loaded.
     """
 
     type: MessageType = field(compare=False)
@@ -48,11 +48,11 @@ class Entry:
 
 
 class EntrySource(ABC):
-    """Where a window's entries come from when they are not all in memory."""
+    """A source of a window's entries that loads them on demand, such as a database."""
 
     @abstractmethod
     def entries(self) -> Iterator[Entry]:
-        """Yield the entries from the head on; reading further costs more."""
+        """Yield the entries from the head on, loading each part when it is reached."""
 
     @abstractmethod
     def systems(self) -> Iterable[Entry]:
@@ -66,10 +66,16 @@ class EntrySource(ABC):
 class Window:
     """The entries that the model sees, in order, read from the head only as far as needed.
 
-    `source` is an iterable of entries or an `EntrySource`. `totals` must be given with a source
-    that is read lazily; otherwise all entries are read and added up. `counted_by` names the
-    estimator family that counted the tokens, if one did.
+    `source` is an iterable of entries or an `EntrySource`. Pass `totals` with a source that is read
+    lazily; without them, all entries are read and added up. `counted_by` names the estimator family
+    that counted the tokens, or is None if they were not counted.
     """
+
+    # Evictions take from the head and arrivals go to either end, so most changes need only the
+    # first few entries. A window of 100,000 messages is therefore not loaded to add one. That is
+    # why the entries are kept in three parts: `_read` (from the head on), `_unread` (still in the
+    # source) and `_appended` (added behind the unread ones). `_left_unread` holds entries that were
+    # discarded before they were read.
 
     def __init__(
         self,
@@ -93,21 +99,21 @@ class Window:
         return iter(tuple(self._known_systems()))
 
     def with_messages(self) -> list[Entry]:
-        """Every entry with its message, in window order."""
+        """Return every entry with its message, in window order."""
         if self._source is None:
             return list(self)
         loaded = {entry: entry for entry in self._source.with_messages()}
         return [entry if entry.message else loaded[entry] for entry in self]
 
     def count_with(self, family: str | None, count: Callable[[ChatMessage], int]) -> None:
-        """Count every entry by one estimator family: O(window) where the family changes."""
+        """Count every entry by one estimator family; read the window only if the family changes."""
         if family != self.counted_by:
             messages = ((entry, entry.message) for entry in self.with_messages())
             self.refill(replace(entry, tokens=count(m)) for entry, m in messages if m is not None)
             self.totals = total(self)
             self.counted_by = family
 
-    # The three ways in which a window changes. Each leaves `totals` to the caller.
+    # The methods below change the window. The caller updates `totals`.
 
     def place(self, entry: Entry, at_head: bool = False) -> None:
         if entry.type is MessageType.SYSTEM:
@@ -130,7 +136,7 @@ class Window:
         self._left_unread.add(entry)
 
     def refill(self, entries: Iterable[Entry]) -> None:
-        """Hold just these entries; each system message must carry its message."""
+        """Replace all entries. System messages must be loaded."""
         self._fill(tuple(entries))
         self._source = None
 
@@ -149,7 +155,7 @@ class Window:
         return None
 
     def _known_systems(self) -> OrderedDict[Entry, None]:
-        """The system messages, read once and then kept up to date."""
+        """Return the system messages, which are read once and then kept up to date."""
         if self._systems is None:
             found = self if self._source is None else self._source.systems()
             self._systems = OrderedDict(
@@ -159,7 +165,7 @@ class Window:
 
 
 def total(entries: Iterable[Entry]) -> Totals:
-    """Add up entries."""
+    """Return the totals of some entries."""
     count = tokens = 0
     for entry in entries:
         count += 1

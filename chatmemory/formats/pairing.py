@@ -34,7 +34,7 @@ class Calls:
         return id, name or self._names.get(id)
 
     def interrupted(self) -> None:
-        """Close all open calls: a result behind a user's message answers no call before it."""
+        """Close all open calls: a result after a user message cannot answer an earlier call."""
         self._waiting.clear()
 
     def _new_id(self) -> str:

@@ -1,4 +1,4 @@
-"""Adding messages to a conversation one by one, for real or for trying."""
+"""Adding messages to a conversation one by one, both for real and in a simulation."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ Known = Mapping[str, tuple[int, str]]
 
 
 def add_all(recorder: Recorder, messages: Sequence[NewMessage]) -> list[ChangeResult]:
-    """Admit one message after the other under the conversation's policy; one result each.
+    """Add messages under the conversation's policy; return one result per message.
 
-    A message whose client id the conversation knows, with the same content, changes nothing.
-    Raises PolicyRequired, PolicyUnavailable, DuplicateClientId.
+    A message with a known client id and the same content changes nothing. Raises PolicyRequired,
+    PolicyUnavailable, DuplicateClientId.
     """
     policy = required_policy(recorder.memory)
     known = dict(_known(recorder.memory, messages))
     results = []
-    for each in messages:
-        seq = _duplicate(each, known)
+    for new in messages:
+        seq = _duplicate(new, known)
         if seq is not None:
             results.append(recorder.duplicate(seq))
             continue
-        (arrival,) = counted_entries(recorder.memory, [each.message])
-        result = recorder.record(admit(recorder.window, arrival, policy), each)
+        (arrival,) = counted_entries(recorder.memory, [new.message])
+        result = recorder.record(admit(recorder.window, arrival, policy), new)
         results.append(result)
-        if each.client_id is not None and result.seq is not None:
-            known[each.client_id] = result.seq, message_to_json(each.message)
+        if new.client_id is not None and result.seq is not None:
+            known[new.client_id] = result.seq, message_to_json(new.message)
     return results
 
 
 def required_policy(memory: Memory) -> Policy:
-    """The conversation's policy. Raises PolicyRequired where the client decides the window."""
+    """Return the conversation's policy. Raises PolicyRequired if the client decides the window."""
     policy = memory.policy
     if policy is None:
         raise PolicyRequired(
@@ -49,8 +49,8 @@ def required_policy(memory: Memory) -> Policy:
 
 
 def _known(memory: Memory, messages: Iterable[NewMessage]) -> Known:
-    """Seq and payload of the messages whose client ids are sent now."""
-    client_ids = [each.client_id for each in messages if each.client_id is not None]
+    """Return the seq and the payload of stored messages with the client ids of `messages`."""
+    client_ids = [new.client_id for new in messages if new.client_id is not None]
     if not client_ids:
         return {}
     rows = Message.objects.filter(memory=memory, client_id__in=client_ids)
@@ -58,10 +58,13 @@ def _known(memory: Memory, messages: Iterable[NewMessage]) -> Known:
 
 
 def _duplicate(message: NewMessage, known: Known) -> int | None:
-    """The seq of a message that is there already. Raises DuplicateClientId if it says otherwise."""
+    """Return the seq of a message that is already stored, or None.
+
+    Raises DuplicateClientId if the client id names a message with other content.
+    """
     if message.client_id is None or message.client_id not in known:
         return None
     seq, payload = known[message.client_id]
     if payload != message_to_json(message.message):
-        raise DuplicateClientId(f"client id {message.client_id!r} names another message already")
+        raise DuplicateClientId(f"client id {message.client_id!r} already names another message")
     return seq

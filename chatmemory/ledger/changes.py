@@ -1,4 +1,4 @@
-"""What a change did, as callers are told: the same for stored and for simulated changes."""
+"""The results of changes, the same for stored and for simulated ones."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from chatmemory.core.window import Totals
 
 @dataclass(frozen=True)
 class NewMessage:
-    """A message to be added, with what its sender says about it."""
+    """A message to be added, with the client's id for it and the time at which it was said."""
 
     message: ChatMessage
     client_id: str | None = None
@@ -22,7 +22,7 @@ class NewMessage:
 
 @dataclass(frozen=True)
 class ArrivedMessage:
-    """A message that came into the window. It is new, or it returned after it had left."""
+    """A message that entered the window, as a new message or again after it had left."""
 
     seq: int
     type: MessageType
@@ -33,13 +33,16 @@ class ArrivedMessage:
 
     @property
     def was_said(self) -> bool:
-        """Whether it is new in the history, too."""
+        """Whether the message is also new in the history."""
         return self.is_new and self.origin == "SAID"
 
 
 @dataclass(frozen=True)
 class EvictedMessage:
-    """A message that left the window; `because_seq` is its tool call, or what replaced it."""
+    """A message that left the window.
+
+    `because_seq` is the tool call with which a result left, or the system message that replaced it.
+    """
 
     seq: int
     type: MessageType
@@ -51,11 +54,11 @@ class EvictedMessage:
 
 @dataclass(frozen=True)
 class ChangeResult:
-    """What one change did to a conversation. `step` is None when it changed nothing.
+    """The result of one change of a conversation. `step` is None if nothing was changed.
 
-    `kind` is that of the step. `seq` is the message that the change is about: the one that was
-    added, is known already, or was redacted. `arrived` and `evicted` leave out messages that only
-    changed their place. The totals are those of the stays, `policy` is the one then in force.
+    `kind` is the kind of the step. `seq` is the message that was added, was already known, or was
+    redacted. `arrived` and `evicted` do not contain messages that only changed their position. The
+    totals are those of the stays before and after; `policy` is the one in force after the change.
     """
 
     kind: str

@@ -1,4 +1,4 @@
-"""The running numbers of a conversation: the newest of each kind of row, and what history holds."""
+"""The counters of a conversation: the newest number of each kind of row, and history totals."""
 
 from __future__ import annotations
 
@@ -15,11 +15,17 @@ from chatmemory.models import Memory, Message, Step
 
 @dataclass(frozen=True)
 class Counters:
-    """Numbers that a Memory row and each Step carry.
+    """The counters that the Memory row and each Step carry.
 
-    No open stay has a number below `oldest`, a leading system message excepted: with it a past
-    window is found by a range of numbers. Up to `ordered_from` the numbers of the open stays and
-    their ranks may disagree, because a whole list was set in an order of its own.
+    `oldest` is a lower bound for the numbers of the open stays, except for a leading system
+    message. It makes past windows cheap to read: without it, the stays that were open at a step
+    could have any number, and the query would scan all stays before that step. With it, the query
+    reads a range of the primary key that is about as long as the window.
+
+    `ordered_from` is the number of the newest stay when a whole list was last set. Above it, the
+    order by number is the order by rank, so the first open stay has the lowest number. Up to it
+    the two orders may differ, as a list can be set in any order; then `oldest` keeps its value,
+    which is still a lower bound because stays that begin later have higher numbers.
     """
 
     last_step: int = 0
@@ -32,23 +38,22 @@ class Counters:
 
     @classmethod
     def of(cls, row: Memory) -> Self:
-        return cls(**{each.name: getattr(row, each.name) for each in fields(cls)})
+        """Return the counters of a Memory row."""
+        return cls(**{counter.name: getattr(row, counter.name) for counter in fields(cls)})
 
     @classmethod
     def at(cls, step: Step, ordered_from: int) -> Self:
-        """The numbers as they were after a step."""
-        names = (
-            each.name for each in fields(cls) if each.name not in ("last_step", "ordered_from")
-        )
+        """Return the counters after a step."""
+        names = {counter.name for counter in fields(cls)} - {"last_step", "ordered_from"}
         values = {name: getattr(step, name) for name in names}
         return cls(last_step=step.n, ordered_from=ordered_from, **values)
 
     def put_into(self, row: Memory) -> None:
-        for each in fields(self):
-            setattr(row, each.name, getattr(self, each.name))
+        for counter in fields(self):
+            setattr(row, counter.name, getattr(self, counter.name))
 
     def after(self, change: NumberedTransition, window: Window) -> Counters:
-        """The numbers after a transition, which `window` has gone through."""
+        """Return the counters after a transition that was applied to `window`."""
         new = [entry for entry in change.entering if entry.seq > self.last_seq]
         said = [entry for entry in new if entry.origin == Message.Origin.SAID]
         counters = replace(
@@ -59,6 +64,8 @@ class Counters:
             said_count=self.said_count + len(said),
             history_tokens=self.history_tokens + sum(entry.tokens for entry in said),
         )
+        # A window that only grew has the same first entry. Not reading it saves a query in every
+        # add that evicts nothing.
         transition = change.transition
         grows = transition.after.count > transition.before.count > 0
         if grows or transition.change is Change.KEEP:
@@ -66,13 +73,13 @@ class Counters:
         return replace(counters, oldest=counters._oldest_in(window))
 
     def reordered(self, window: Window) -> Counters:
-        """The same numbers after a whole list was set: O(window)."""
+        """Return the counters after a whole list was set. This reads the window."""
         numbers = (entry.n for entry in _behind_system(window))
         oldest = min(numbers, default=self.last_stay + 1)
         return replace(self, oldest=oldest, ordered_from=self.last_stay)
 
     def _oldest_in(self, window: Window) -> int:
-        """The number of the first open stay, or a bound below it where ranks say nothing."""
+        """Return the number of the first open stay, or a lower bound up to `ordered_from`."""
         first = next(_behind_system(window), None)
         if first is None:
             return self.last_stay + 1
@@ -80,7 +87,7 @@ class Counters:
 
 
 def _behind_system(window: Window) -> Iterator[StayEntry]:
-    """The entries of a stored window without a leading system message."""
+    """Yield the entries of a stored window without a leading system message."""
     for position, entry in enumerate(stay_entries(window)):
         if position or entry.type is not MessageType.SYSTEM:
             yield entry

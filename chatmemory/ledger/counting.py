@@ -1,4 +1,4 @@
-"""Tokens by a conversation's own estimator: counted before the lock, and remembered."""
+"""Token counts by a conversation's estimator, made before the lock and kept with the message."""
 
 from __future__ import annotations
 
@@ -14,19 +14,22 @@ from chatmemory.models import Memory
 
 
 def counter(estimator_name: str) -> Callable[[ChatMessage], int]:
-    """A function that counts a message's tokens. Raises UnknownEstimator."""
+    """Return a function that counts a message's tokens. Raises UnknownEstimator."""
     estimator = estimator_for(estimator_name)
     return lambda message: count_tokens(estimator, message)
 
 
 def counted_entries(memory: Memory, messages: Iterable[ChatMessage]) -> list[Entry]:
-    """Entries counted by the conversation's estimator; counts made ahead of the lock are reused."""
+    """Return entries counted by the conversation's estimator, with the counts of `count_ahead`."""
     count = counter(memory.policy_estimator)
     return [Entry.of(message, count(message)) for message in messages]
 
 
 def count_ahead(memory_id: str, messages: Iterable[ChatMessage]) -> None:
-    """Tokenise outside the lock. If the policy changes in between, the tokens are counted again."""
+    """Count messages outside the lock, because counting is slow. Each message keeps its count.
+
+    If the policy's estimator changes before the lock is taken, the messages are counted again.
+    """
     names = Memory.objects.filter(pk=memory_id).values_list("policy_estimator", flat=True)
     name = names.first()
     count = counter(name if name and is_known(name) else configuration().ESTIMATOR)
@@ -35,19 +38,19 @@ def count_ahead(memory_id: str, messages: Iterable[ChatMessage]) -> None:
 
 
 def change_policy(recorder: Recorder, policy: Policy) -> None:
-    """Count the window as a policy counts, then put the policy in force."""
+    """Count the window by the policy's estimator and put the policy in force."""
     count = counter(policy.estimator)
     recorder.window.count_with(family_named(policy.estimator), count)
     recorder.set_policy(policy)
 
 
 def ensure_countable(recorder: Recorder) -> None:
-    """Let the client decide where this server cannot count as the policy does.
+    """Remove a policy whose estimator is not installed, so that the client decides.
 
-    A list from the client is kept even where a custom estimator, and so the policy, is unknown. A
-    memory with that estimator puts its policy back in force.
+    A list from the client is stored even then. The next memory with that estimator puts its policy
+    back in force.
     """
-    name, ours = recorder.memory.policy_estimator, configuration().ESTIMATOR
+    name, default = recorder.memory.policy_estimator, configuration().ESTIMATOR
     if not is_known(name):
-        recorder.window.count_with(family_named(ours), counter(ours))
-        recorder.set_policy(None, estimator=ours, note=f"{name} cannot count here")
+        recorder.window.count_with(family_named(default), counter(default))
+        recorder.set_policy(None, estimator=default, note=f"{name} is not installed")

@@ -1,4 +1,4 @@
-"""Entries of a stored window: each knows its message's number, its stay's and its rank."""
+"""Entries of a stored window, with the numbers of their message and stay, and their rank."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class StayEntry(Entry):
 
 
 def numbered(entry: Entry, n: int, seq: int, rank: int, origin: str = "") -> StayEntry:
-    """An entry with numbers of its own."""
+    """Return an entry with numbers."""
     return StayEntry(
         type=entry.type,
         has_calls=entry.has_calls,
@@ -41,13 +41,13 @@ def numbered(entry: Entry, n: int, seq: int, rank: int, origin: str = "") -> Sta
 
 
 def stay_entry(stay: Stay, message: ChatMessage | None = None) -> StayEntry:
-    """The entry of a stored stay, with its message where that has been read."""
+    """Return the entry of a stored stay, with its message if that has been read."""
     entry = Entry(MessageType(stay.type), stay.has_calls, stay.tokens, message)
     return numbered(entry, stay.n, stay.seq, stay.rank)
 
 
 def stay_entries(entries: Iterable[Entry]) -> Iterator[StayEntry]:
-    """The entries of a stored window, as what they are."""
+    """Yield the entries of a stored window with their actual type."""
     for entry in entries:
         assert isinstance(entry, StayEntry)
         yield entry
@@ -97,7 +97,7 @@ class MessageRow(Protocol):
 
 
 def read_message(row: MessageRow) -> ChatMessage:
-    """The message of a row. Raises CorruptRow, naming it, when the payload cannot be read."""
+    """Return the message of a row. Raises CorruptRow if the payload cannot be read."""
     try:
         message = message_from_json(row.payload)
     except InvalidMessage as error:

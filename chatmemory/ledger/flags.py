@@ -1,7 +1,7 @@
-"""What needs a person's attention, kept on the conversation's row as the ledger moves.
+"""The flags of conversations that need attention, updated with every change of the window.
 
-A tool call is *dangling* when another message followed it before all of its results: providers
-refuse such a list. A message is *oversized* when the whole window has no room for it.
+A tool call is *dangling* if another message followed it before all of its results; providers refuse
+such a list. A message is *oversized* if it does not fit into the whole window.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from chatmemory.models import Memory
 
 
 def arrived(memory: Memory, entry: StayEntry) -> None:
-    """Take note of a message at the end of the window; one with calls carries its message."""
+    """Update the flags for a message at the end of the window. Tool calls must be loaded."""
     if entry.type is MessageType.TOOL_EXECUTION_RESULT:
         memory.missing_results = max(0, memory.missing_results - 1)
         if not memory.missing_results:
@@ -29,7 +29,7 @@ def arrived(memory: Memory, entry: StayEntry) -> None:
 
 
 def left(memory: Memory, seqs: Collection[int]) -> None:
-    """Take note of messages that left the window."""
+    """Update the flags for messages that left the window."""
     if memory.dangling_call in seqs:
         memory.dangling_call = None
     if memory.waiting_call in seqs:
@@ -37,7 +37,7 @@ def left(memory: Memory, seqs: Collection[int]) -> None:
 
 
 def replaced(memory: Memory, entries: Iterable[Entry]) -> None:
-    """Take note of a whole new window; entries with calls carry their messages."""
+    """Update the flags for a whole new window. Tool calls must be loaded."""
     memory.waiting_call = memory.dangling_call = None
     memory.missing_results = 0
     for entry in stay_entries(entries):

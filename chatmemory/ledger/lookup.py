@@ -1,4 +1,4 @@
-"""Rows by their numbers, or an error that says what there is."""
+"""Look-ups of conversations and steps that raise chatmemory's own errors."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from chatmemory.models import Memory, Step
 
 
 def find_memory(memory_id: str) -> Memory:
-    """Raises MemoryNotFound."""
+    """Return the row of a conversation. Raises MemoryNotFound."""
     row: Memory | None = Memory.objects.filter(pk=memory_id).first()
     if row is None:
         raise MemoryNotFound(f"no conversation has the id {memory_id!r}")
@@ -16,10 +16,10 @@ def find_memory(memory_id: str) -> Memory:
 
 
 def find_step(memory: Memory, n: int) -> Step:
-    """A step of a conversation; 0 is before the first. Raises StepNotFound."""
+    """Return a step of a conversation; step 0 is before the first. Raises StepNotFound."""
     if n == 0:
         return step_zero(memory)
     step: Step | None = Step.objects.filter(memory=memory, n=n).first()
     if step is None:
-        raise StepNotFound(f"{memory.pk!r} has steps 0 to {memory.last_step}, and no step {n}")
+        raise StepNotFound(f"{memory.pk!r} has no step {n}, only steps 0 to {memory.last_step}")
     return step

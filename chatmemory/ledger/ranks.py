@@ -1,8 +1,13 @@
-"""Ranks order the stays of a window, and are never rewritten.
+"""Ranks: integers that order the stays of a window.
 
-They are spaced widely: an append takes its stay's number times the spacing, a message at the head
-goes below the lowest, an insertion takes a midpoint. Where no rank is free, the stays that follow
-end and begin again behind all others.
+A rank is never changed once it is stored. Past windows are read from the same rows as the current
+one, so a new rank would change the order of messages in the past, and renumbering a long window
+would write all its rows.
+
+Ranks are spaced widely to leave room for insertions. An appended stay has its number times the
+spacing, which needs no query for the highest rank. A stay at the head has the lowest rank less the
+spacing, and an inserted stay a rank between those of its neighbours. If no rank is free between
+them, the following stays end (MOVED) and begin again with appended ranks.
 """
 
 from __future__ import annotations
@@ -13,20 +18,20 @@ RANK_SPACING = 2**20
 
 
 def appended_rank(n: int) -> int:
-    """The rank of stay `n` at the end of the window: above every rank given before."""
+    """Return the rank of stay `n` at the end of the window, above all earlier ranks."""
     return n * RANK_SPACING
 
 
 def head_rank(first: int) -> int:
-    """A rank at the head of a window whose first rank is `first`."""
+    """Return a rank at the head of a window whose lowest rank is `first`."""
     return first - RANK_SPACING
 
 
 def place_ranks(ranks: Sequence[int | None]) -> list[int | None]:
-    """Fill the gaps (None) between ascending ranks: midpoints, evenly spaced; before the head,
-    below it.
+    """Fill the gaps (None) between ascending ranks with evenly spaced ranks.
 
-    From the first gap that has no room on, and at the end, None asks for an appended rank.
+    In a gap at the head, the ranks are below the first known one. Behind the last known rank, and
+    from the first gap that has too little room on, the result is None: use an appended rank.
     """
     placed: list[int | None] = list(ranks)
     known = [(j, rank) for j, rank in enumerate(ranks) if rank is not None]

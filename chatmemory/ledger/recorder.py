@@ -1,7 +1,7 @@
-"""One conversation, open for change: what is decided on its window becomes rows.
+"""The recorder, which turns the changes of one conversation into rows.
 
-Everything goes the same way. The core decides a `Transition`; its entries get numbers; `rows_for`
-makes rows of it; `PendingRows` writes them. Not flushing is how a simulation leaves no trace.
+Every change takes the same way: the core decides a `Transition`, its entries get numbers,
+`rows_for` makes rows of it, and `PendingRows` writes them. A simulation does not call `flush`.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ from chatmemory.models import Memory, Message, Step
 
 
 class Recorder:
-    """Records changes of one conversation. Each method that changes something adds one step.
+    """A recorder of the changes of one conversation, one step per change.
 
-    With `at`, the conversation is taken as it was after that step: for trying, never for flushing.
-    `policy` is the one in force, `results` are the changes so far, without those that changed
-    nothing.
+    With `at`, the recorder starts from that past step; it is then for simulations and cannot be
+    flushed. `policy` is the one in force. `results` are the changes so far, without those that
+    changed nothing.
     """
 
     def __init__(self, memory: Memory, actor: str = "", at: Step | None = None) -> None:
@@ -60,13 +60,13 @@ class Recorder:
         self._counters = Counters.of(memory)
         self._rows = PendingRows()
         self._is_changed = False
-        # The entries that a recount has put in the place of others.
+        # After a recount: the entries that replaced those on which a transition was decided.
         self._recounted: dict[Entry, Entry] = {}
 
-    # What can happen to a conversation
+    # The kinds of changes
 
     def record(self, transition: Transition, sent: NewMessage | None = None) -> ChangeResult:
-        """Record a transition decided on `window`, under the policy that decided it."""
+        """Record a transition that was decided on `window`, and put its policy in force."""
         if transition.ignored:
             return self._unchanged(transition.change)
         if self.set_policy(transition.policy_before):
@@ -79,10 +79,10 @@ class Recorder:
         return self._clear(transition)
 
     def replace(self, transition: Transition, by_client: bool = False) -> ChangeResult:
-        """Record a whole new list: what stayed keeps its stay, the rest comes, leaves or moves.
+        """Record a whole new list. Messages that stay in order keep their stays.
 
-        With `by_client` the caller decided alone (the store's `update_messages`), and departures
-        get the reason that explains them; otherwise they were SET.
+        With `by_client` the list comes from a client that decides its window (the store's
+        `update_messages`); the reasons of departures are then inferred, otherwise they are SET.
         """
         old = list(stay_entries(self.window.with_messages()))
         replacement = Replacement.of(old, transition, by_client)
@@ -99,11 +99,11 @@ class Recorder:
     def set_policy(
         self, policy: Policy | None, estimator: str = "", note: str = ""
     ) -> ChangeResult | None:
-        """Put a policy in force: a step of its own, with a recount when the token family changes.
+        """Put a policy in force, as a step; recount the window if the estimator family changes.
 
-        Without a policy the client decides, and `estimator` counts. The window must have been
-        counted by the new family. A conversation to which nothing has happened takes its first
-        policy silently, as part of being made.
+        Without a policy the client decides, and `estimator` counts. The window must already be
+        counted by the new family. The first policy of a conversation without steps is not a step,
+        but part of its creation.
         """
         memory = self.memory
         estimator = policy.estimator if policy else estimator or memory.policy_estimator
@@ -121,33 +121,33 @@ class Recorder:
         return self._step(transition, Step.Kind.POLICY, note=note)
 
     def set_labels(self, labels: dict[str, str]) -> ChangeResult | None:
-        """Change the labels, as a step; the same labels again are none."""
+        """Change the labels, as a step; equal labels change nothing."""
         if labels == self.memory.labels:
             return None
         self.memory.labels = labels
         return self._step(keep(self.window, self.policy), Step.Kind.LABELS)
 
     def redact(self, row: Message) -> ChangeResult | None:
-        """Take a message's words away for good; a second time changes nothing."""
+        """Remove a message's text permanently; a second time changes nothing."""
         if row.redacted_step is not None:
             return None
-        shape = redacted(read_message(row), row.seq)
-        row.text, row.payload = text_of(shape), message_to_json(shape)
+        replacement = redacted(read_message(row), row.seq)
+        row.text, row.payload = text_of(replacement), message_to_json(replacement)
         row.redacted_step = self._counters.last_step + 1
         row.save(update_fields=["text", "payload", "redacted_step"])
         transition = keep(self.window, self.policy)
         return self._step(transition, Step.Kind.REDACT, seq=row.seq)
 
     def duplicate(self, seq: int) -> ChangeResult:
-        """A message that is there already and was sent once more: nothing changes."""
+        """Return the result for a message that was sent again, which changes nothing."""
         return replace(self._unchanged(Change.ADD), seq=seq)
 
     def flush(self) -> bool:
-        """Write everything that was recorded, and return whether there was anything.
+        """Write everything that was recorded; return whether there was anything to write.
 
-        Must run inside the transaction that locked the row.
+        Call it inside the transaction that locked the row.
         """
-        assert not self._is_past, "the past cannot be changed"
+        assert not self._is_past, "a recorder of a past step cannot be flushed"
         if not self._is_changed:
             return False
         self._rows.write(self.memory)
@@ -155,14 +155,14 @@ class Recorder:
         self.memory.save(force_update=True)
         return True
 
-    # How it is recorded
+    # Recording a change
 
     def _add(self, transition: Transition, sent: NewMessage | None) -> ChangeResult:
         arrival, transition = self._numbered(transition)
         if transition.policy != self.policy:
             self.policy = self.memory.policy = transition.policy
         result = self._step(transition, Step.Kind.ADD, sent=sent)
-        evicted = {each.seq for each in result.evicted}
+        evicted = {message.seq for message in result.evicted}
         flags.left(self.memory, evicted)
         if arrival.seq in evicted:
             self.memory.oversized_step = result.step
@@ -178,7 +178,10 @@ class Recorder:
         return result
 
     def _recount(self) -> Transition:
-        """End every stay and begin another in its place, so that past steps keep their tokens."""
+        """Return a transition that ends every stay and begins a new one with the same rank.
+
+        The tokens of a stay are never changed, so that the totals of past steps stay valid.
+        """
         memory, n = self.memory, self._counters.last_stay
         old = list(stay_entries(self.window))
         new = [numbered(entry, n + i, entry.seq, entry.rank) for i, entry in enumerate(old, 1)]
@@ -194,7 +197,7 @@ class Recorder:
         )
 
     def _numbered(self, transition: Transition) -> tuple[StayEntry, Transition]:
-        """The arrival of an add with the numbers of its rows, and the add about it."""
+        """Return the arrival of an add with the numbers of its rows, and the add with it."""
         (arrival,) = transition.arrivals
         n = self._counters.last_stay + 1
         first = next(stay_entries(self.window), None) if transition.at_head else None
@@ -227,29 +230,32 @@ class Recorder:
         return ChangeResult(str(change), None, self.policy, totals, totals)
 
     def _returning(self, positions: Collection[int], payloads: Sequence[str]) -> dict[int, int]:
-        """For positions whose message left earlier: its seq, the latest first, each used once."""
+        """Return the seq of each position whose message is in the history, outside the window.
+
+        Of several equal messages the latest is used first, and each only once.
+        """
         wanted = {payloads[j] for j in positions}
         for payload in wanted:
             check_unicode(payload)
         if not wanted:
             return {}
-        present = {entry.seq for entry in stay_entries(self.window)}
-        away: dict[str, list[int]] = defaultdict(list)
+        in_window = {entry.seq for entry in stay_entries(self.window)}
+        left: dict[str, list[int]] = defaultdict(list)
         rows = Message.objects.filter(memory=self.memory, payload__in=wanted).order_by("seq")
         for payload, seq in rows.values_list("payload", "seq"):
-            if seq not in present:
-                away[payload].append(seq)
-        back = {}
+            if seq not in in_window:
+                left[payload].append(seq)
+        returning = {}
         for position in sorted(positions, reverse=True):
-            if away[payloads[position]]:
-                back[position] = away[payloads[position]].pop()
-        return back
+            if left[payloads[position]]:
+                returning[position] = left[payloads[position]].pop()
+        return returning
 
 
 def result_of(
     change: NumberedTransition, step: Step, last_seq: int, policy: Policy | None
 ) -> ChangeResult:
-    """What callers are told; messages that only change their place are left out."""
+    """Return what callers are told, without messages that only change position."""
     moved = {leaving.entry.seq for leaving in change.leaving if leaving.reason is Reason.MOVED}
     arrived = tuple(
         ArrivedMessage(
@@ -276,7 +282,7 @@ def result_of(
 
 
 def _go_back(memory: Memory, step: Step) -> None:
-    """Make a row, which must not be saved, describe the conversation as it was after a step."""
+    """Set an unsaved row to the state after a past step. Do not save the row."""
     memory.policy, memory.policy_estimator = step.policy, step.policy_estimator
     memory.window_count, memory.window_tokens = step.count_after, step.tokens_after
     Counters.at(step, memory.ordered_from).put_into(memory)

@@ -1,7 +1,8 @@
-"""Redaction: what stands in place of a message, its shape without its words.
+"""Redaction: the replacement of a message, with its type but without its text.
 
-The type stays, and so do tool names and call ids, by which results find their call. The text names
-the message, so that no two redacted messages are equal (a memory ignores an equal system message).
+Tool names and call ids stay, because they connect results to their call. The replacement text
+contains the number of the message, so that no two redacted messages are equal: a memory ignores a
+system message that is equal to the current one.
 """
 
 from __future__ import annotations
@@ -24,21 +25,22 @@ from chatmemory.models import Memory, Message
 
 
 def redacted(message: ChatMessage, seq: int) -> ChatMessage:
-    words = mark_of(seq)
+    """Return the replacement of a message."""
+    text = mark_of(seq)
     match message:
         case SystemMessage():
-            return SystemMessage(words)
+            return SystemMessage(text)
         case UserMessage():
-            return UserMessage(words)
+            return UserMessage(text)
         case AiMessage():
-            return AiMessage(words, tuple(map(_without_arguments, message.tool_execution_requests)))
+            return AiMessage(text, tuple(map(_without_arguments, message.tool_execution_requests)))
         case ToolExecutionResultMessage():
-            return ToolExecutionResultMessage(message.id, message.tool_name, words)
-    return CustomMessage({"text": words})
+            return ToolExecutionResultMessage(message.id, message.tool_name, text)
+    return CustomMessage({"text": text})
 
 
 def mark_of(seq: int) -> str:
-    """What stands in place of the words."""
+    """Return the text of a redacted message."""
     return f"[redacted #{seq}]"
 
 
@@ -47,11 +49,15 @@ def _without_arguments(request: ToolExecutionRequest | None) -> ToolExecutionReq
 
 
 def with_stored_tokens(memory: Memory, window: Window, arrivals: Sequence[Entry]) -> list[Entry]:
-    """The entries of a whole new list; a redacted message keeps the weight that its words had."""
+    """Return the entries of a new list, in which redacted messages keep their stored token count.
+
+    Redaction does not change a token count, so that the arithmetic of the ledger stays valid. A
+    list that the client read and sends back must not count the shorter replacement text instead.
+    """
     if not Message.objects.filter(memory=memory, redacted_step__isnull=False).exists():
         return list(arrivals)
-    stood = {message_to_json(each.message): each.tokens for each in window.with_messages()}
+    stored = {message_to_json(entry.message): entry.tokens for entry in window.with_messages()}
     return [
-        replace(entry, tokens=stood.get(message_to_json(entry.message), entry.tokens))
+        replace(entry, tokens=stored.get(message_to_json(entry.message), entry.tokens))
         for entry in arrivals
     ]

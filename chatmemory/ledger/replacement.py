@@ -1,8 +1,13 @@
-"""What a whole new list does to a conversation, as a numbered transition.
+"""The replacement of the window by a whole new list, as a numbered transition.
 
-Messages that stay in their order keep their stays. The others arrive, return after they had left,
-or move: a stay that changes its place ends MOVED and another begins in the same step, so that every
-past order stays readable.
+Messages that stay in order keep their stays. The others arrive, return after they had left, or
+move. The stay of a moved message ends with the reason MOVED and a new one begins in the same step,
+so that the order of past windows does not change.
+
+Lists come from two kinds of callers. A client of the bare store protocol sends the list after each
+of its own changes, so its list is compared as a slide first (see `alignment.align`) and the changes
+are inferred. The caller of `set_messages` means the list as a whole, so every message in both lists
+stays.
 """
 
 from __future__ import annotations
@@ -25,10 +30,10 @@ from chatmemory.models import Message
 
 @dataclass(frozen=True)
 class Replacement:
-    """A list that replaces the window `old`; `by_client` says that the caller decided alone.
+    """The replacement of the window `old` by a new list.
 
-    Old entries carry their messages. `transition` is what the core decided: the whole list as its
-    arrivals, and what its policy trims.
+    `by_client` is True for a list of the bare store protocol. The messages of `old` are loaded. The
+    arrivals of `transition` are the whole list, and its evictions what the policy trims.
     """
 
     old: Sequence[StayEntry]
@@ -51,14 +56,15 @@ class Replacement:
 
     @property
     def unmatched(self) -> list[int]:
-        """Positions of the new list that no entry of the old one stands for."""
+        """The positions of the new list that match no entry of the old list."""
         matched = self.alignment.kept.keys() | self.alignment.moved.keys()
         return [position for position in range(len(self.payloads)) if position not in matched]
 
     def may_return(self, is_first: bool) -> list[int]:
-        """Unmatched positions whose message may be one that left earlier.
+        """Return the unmatched positions whose message may be one that left earlier.
 
-        A client's own list says anew whatever stands behind its last known message.
+        In a client's list, all messages behind the last known one are new: a user who says "yes"
+        again has said it twice. An earlier position may hold a message that the client restored.
         """
         if is_first:
             return []
@@ -69,27 +75,27 @@ class Replacement:
     def numbered(
         self, counters: Counters, returning: Mapping[int, int], policy: Policy | None
     ) -> Transition:
-        """The transition with a number for every message and stay.
+        """Return the transition with numbers for all messages and stays.
 
-        `returning` gives the seq of each position whose message left earlier; `policy` is the one
-        in force, by which a client's departures are explained.
+        `returning` maps positions to the seqs of messages that left earlier. `policy` is the one in
+        force, from which the reasons of a client's departures are inferred.
         """
         origins = self._origins(returning, is_first=counters.last_seq == 0)
         seqs = self._seqs(counters.last_seq, returning)
-        standing = self._standing(counters, seqs, origins)
+        entries = self._entries(counters, seqs, origins)
         departures = self._departures(policy)
         moves = [
             Eviction(self.old[i], Reason.MOVED)
-            for i in (*self.alignment.moved.values(), *self._reranked(standing))
+            for i in (*self.alignment.moved.values(), *self._reranked(entries))
         ]
-        now: dict[Entry, Entry] = dict(zip(self.transition.arrivals, standing, strict=True))
-        trims = self.transition.with_entries(now).evictions
+        by_arrival: dict[Entry, Entry] = dict(zip(self.transition.arrivals, entries, strict=True))
+        trims = self.transition.with_entries(by_arrival).evictions
         trimmed = {eviction.entry for eviction in trims}
         return replace(
             self.transition,
-            arrivals=tuple(standing),
+            arrivals=tuple(entries),
             evictions=(*departures, *moves, *trims),
-            after=total(entry for entry in standing if entry not in trimmed),
+            after=total(entry for entry in entries if entry not in trimmed),
         )
 
     def is_add(self, transition: Transition) -> bool:
@@ -99,25 +105,26 @@ class Replacement:
 
     @property
     def _last_known(self) -> int:
-        """The last position that an entry of the old list stands for; -1 for none."""
+        """The last position that matches an entry of the old list; -1 if none does."""
         return max((*self.alignment.kept, *self.alignment.moved), default=-1)
 
     def _is_system(self, position: int) -> bool:
         return self.transition.arrivals[position].type is MessageType.SYSTEM
 
     def _departures(self, policy: Policy | None) -> list[Eviction]:
-        """What is in the old list and not in the new one, with the reason that explains it."""
+        """Return the entries of the old list that are not in the new one, with their reasons."""
         left = [self.old[i] for i in self.alignment.left(len(self.old))]
-        why: Mapping[Entry, Reason] = dict.fromkeys(left, Reason.SET)
+        found: Mapping[Entry, Reason] = dict.fromkeys(left, Reason.SET)
         if self.by_client:
-            why = reasons(self.old, self.transition.arrivals, self.alignment, policy)
-        return [Eviction(entry, reason) for entry, reason in why.items()]
+            found = reasons(self.old, self.transition.arrivals, self.alignment, policy)
+        return [Eviction(entry, reason) for entry, reason in found.items()]
 
     def _origins(self, returning: Mapping[int, int], is_first: bool) -> dict[int, str]:
-        """Whether each new message was said, or put in.
+        """Return the origin of each new message: SAID or SYNTHETIC.
 
-        Before the last message that was there already, what nobody ever said is SYNTHETIC: a
-        summary or injected context, not part of the history.
+        A conversation grows at its end. An unknown message before the last known one was therefore
+        not said in the conversation, but put in by the client, such as a summary or injected
+        context. It is stored as SYNTHETIC and is not part of the history.
         """
         last = self._last_known
         if not self.by_client:
@@ -130,7 +137,7 @@ class Replacement:
         }
 
     def _seqs(self, last_seq: int, returning: Mapping[int, int]) -> dict[int, int]:
-        """The message of every position that begins a stay: moved, returning or new."""
+        """Return the seq for each position that begins a stay: moved, returning or new."""
         seqs = {j: self.old[i].seq for j, i in self.alignment.moved.items()}
         for position in self.unmatched:
             if position in returning:
@@ -140,25 +147,25 @@ class Replacement:
                 seqs[position] = last_seq
         return seqs
 
-    def _standing(
+    def _entries(
         self, counters: Counters, seqs: Mapping[int, int], origins: Mapping[int, str]
     ) -> list[StayEntry]:
-        """The whole new list: kept entries where a rank is free around them, else new stays."""
+        """Return the entries of the new list: kept ones if their rank can stay, else new stays."""
         kept = {j: self.old[i] for j, i in self.alignment.kept.items()}
-        places = range(len(self.payloads))
-        ranks = place_ranks([None if j in seqs else kept[j].rank for j in places])
-        standing, n = [], counters.last_stay
-        for j, rank in zip(places, ranks, strict=True):
+        positions = range(len(self.payloads))
+        ranks = place_ranks([None if j in seqs else kept[j].rank for j in positions])
+        entries, n = [], counters.last_stay
+        for j, rank in zip(positions, ranks, strict=True):
             if j in kept and rank == kept[j].rank:
-                standing.append(kept[j])
+                entries.append(kept[j])
                 continue
             n += 1
             entry = kept.get(j, self.transition.arrivals[j])
             seq = seqs[j] if j in seqs else kept[j].seq
             rank = appended_rank(n) if rank is None else rank
-            standing.append(numbered(entry, n, seq, rank, origins.get(j, "")))
-        return standing
+            entries.append(numbered(entry, n, seq, rank, origins.get(j, "")))
+        return entries
 
-    def _reranked(self, standing: Sequence[StayEntry]) -> list[int]:
-        """Old positions of kept messages that had to begin a new stay to find a place."""
-        return [i for j, i in self.alignment.kept.items() if standing[j] != self.old[i]]
+    def _reranked(self, entries: Sequence[StayEntry]) -> list[int]:
+        """Return the old positions of kept messages that needed a new stay for a new rank."""
+        return [i for j, i in self.alignment.kept.items() if entries[j] != self.old[i]]

@@ -1,7 +1,7 @@
-"""The rows of a change, and the one place that writes them.
+"""The rows of a change. Only `PendingRows.write` writes messages, stays and steps.
 
 `rows_for` turns a numbered transition into rows and changes nothing; `PendingRows` collects the
-rows of several changes and writes them at once.
+rows of several changes and writes them together.
 """
 
 from __future__ import annotations
@@ -32,10 +32,9 @@ T = TypeVar("T", int, str)
 
 @dataclass(frozen=True)
 class Stamp:
-    """What a step says beside its numbers: whose it is, when, and of which kind.
+    """The data of a step other than its counters: the conversation, the kind, the actor, the time.
 
-    `sent` is what the sender of a single message said about it, `seq` the message that a redaction
-    is about.
+    `sent` is the message of an add as the client sent it, `seq` the message of a redaction.
     """
 
     memory: Memory
@@ -50,7 +49,7 @@ class Stamp:
 
 @dataclass(frozen=True)
 class Rows:
-    """What one change adds to the tables; `ended` are stays by number."""
+    """The rows that one change adds, and the stays that it ends: (number, reason)."""
 
     messages: list[Message]
     stays: list[Stay]
@@ -59,9 +58,9 @@ class Rows:
 
 
 def rows_for(change: NumberedTransition, before: Counters, after: Counters, stamp: Stamp) -> Rows:
-    """The rows of a transition, between the counters on both sides of it.
+    """Return the rows of a numbered transition, given the counters before and after it.
 
-    The policy of the step is the one that stands on `stamp.memory`. Raises UnstorableText.
+    The step has the policy of `stamp.memory`. Raises UnstorableText.
     """
     new = (entry for entry in change.entering if entry.seq > before.last_seq)
     return Rows(
@@ -127,7 +126,7 @@ def _step(transition: Transition, counters: Counters, stamp: Stamp) -> Step:
 
 
 class PendingRows:
-    """Rows of several changes to one conversation, to be written at once."""
+    """The rows of several changes to one conversation, not yet written."""
 
     def __init__(self) -> None:
         self._messages: list[Message] = []
@@ -136,7 +135,7 @@ class PendingRows:
         self._ended: dict[int, tuple[int, str]] = {}
 
     def add(self, rows: Rows) -> None:
-        """A stay that ends before it was written is changed here, not in the database."""
+        """Add the rows of a change. A stay that is not yet written is ended in memory."""
         self._messages += rows.messages
         self._stays |= {stay.n: stay for stay in rows.stays}
         self._steps.append(rows.step)
@@ -147,7 +146,7 @@ class PendingRows:
                 self._ended[n] = rows.step.n, reason
 
     def write(self, memory: Memory) -> None:
-        """Must run inside the transaction that locked the conversation."""
+        """Write all rows. Call it inside the transaction that locked the conversation."""
         endings = iter(self._ended.items())
         while batch := dict(islice(endings, BATCH)):
             Stay.objects.filter(memory=memory, n__in=list(batch)).update(
@@ -160,7 +159,7 @@ class PendingRows:
 
 
 def _by_number(values: Mapping[int, T]) -> T | Combinable:
-    """The value of each stay, by its number: just one value where all are equal."""
+    """Return an SQL expression for the value of each stay, or one value if all are equal."""
     first = next(iter(values.values()))
     if all(value == first for value in values.values()):
         return first
@@ -171,7 +170,7 @@ def _by_number(values: Mapping[int, T]) -> T | Combinable:
 def check_storable(row: Message) -> None:
     """Raise UnstorableText for NUL and lone surrogates, which PostgreSQL cannot hold."""
     if "\x00" in row.text:
-        raise UnstorableText("the text holds a NUL character, which no database stores: remove it")
+        raise UnstorableText("the text contains a NUL character, which cannot be stored: remove it")
     check_unicode(row.payload)
     check_unicode(row.text)
 
@@ -182,6 +181,6 @@ def check_unicode(text: str) -> None:
         text.encode()
     except UnicodeEncodeError as error:
         raise UnstorableText(
-            f"the text holds a lone surrogate (U+{ord(error.object[error.start]):04X}), "
-            "which no database stores: send valid Unicode"
+            f"the text contains a lone surrogate (U+{ord(error.object[error.start]):04X}), "
+            "which cannot be stored: send valid Unicode"
         ) from error

@@ -1,4 +1,4 @@
-"""A conversation's window as it is stored: now, or after a step."""
+"""The stored window of a conversation, now or after a step."""
 
 from __future__ import annotations
 
@@ -20,12 +20,16 @@ _COUNTERS = ("last_seq", "last_stay", "said_count", "history_tokens", "oldest")
 
 
 def open_stays(memory_id: str) -> QuerySet[Stay]:
-    """The stays of the window now, by rank."""
+    """Return the stays of the current window, by rank."""
     return Stay.objects.filter(memory_id=memory_id, left_step=None).order_by("rank")
 
 
 def stays_at(step: Step) -> QuerySet[Stay]:
-    """The stays open after a step, by rank: a range of numbers, and the protected ones below it."""
+    """Return the stays that were open after a step, by rank.
+
+    The range from the step's `oldest` to its `last_stay` bounds the query (see Counters). System
+    messages may be older than that; an index finds them.
+    """
     at, oldest = step.n, step.oldest
     protected = Q(type=MessageType.SYSTEM) | Q(pinned=True)
     stays = Stay.objects.filter(memory_id=step.memory_id)
@@ -35,7 +39,7 @@ def stays_at(step: Step) -> QuerySet[Stay]:
 
 
 def step_zero(memory: Memory) -> Step:
-    """The empty conversation, under the policy that it was made with."""
+    """Return the empty conversation as a step, with the policy of its creation."""
     first = Step.objects.filter(memory=memory, n=1).first() or memory
     step = Step(memory=memory, n=0, **dict.fromkeys((*_TOTALS, *_COUNTERS), 0))
     step.policy, step.policy_estimator = first.policy, first.policy_estimator
@@ -43,7 +47,11 @@ def step_zero(memory: Memory) -> Step:
 
 
 class StoredStays(EntrySource):
-    """The stays of a window by rank, read from the database in pages from the head."""
+    """The stays of a window by rank, read from the database in pages from the head.
+
+    Pages grow from 32 to 4096 stays: most changes need only the first few, and the others read the
+    whole window.
+    """
 
     def __init__(self, stays: QuerySet[Stay]) -> None:
         self._stays = stays
@@ -52,8 +60,8 @@ class StoredStays(EntrySource):
         page: list[Stay] = []
         size = HEAD_PAGE
         while True:
-            behind = self._stays.filter(rank__gt=page[-1].rank) if page else self._stays
-            page = list(behind[:size])
+            following = self._stays.filter(rank__gt=page[-1].rank) if page else self._stays
+            page = list(following[:size])
             yield from map(stay_entry, page)
             if len(page) < size:
                 return
@@ -71,18 +79,18 @@ class StoredStays(EntrySource):
 
 
 class CountedWindow(Window):
-    """A stored window: its tokens are always counted by a family that has a name."""
+    """A stored window, whose tokens are always counted by an estimator family."""
 
     def count_with(self, family: str | None, count: Callable[[ChatMessage], int]) -> None:
         if family is None:
             raise InvalidValue(
-                "this store counts tokens: a store that wraps it needs its `estimator`"
+                "this store counts tokens: a store that wraps it must also have its `estimator`"
             )
         super().count_with(family, count)
 
 
 def stored_window(memory: Memory, stays: QuerySet[Stay] | None = None) -> Window:
-    """The window that a Memory row describes; of its open stays, unless others are given."""
+    """Return the window of a Memory row, with its open stays unless others are given."""
     source = StoredStays(open_stays(memory.pk) if stays is None else stays)
     totals = Totals(memory.window_count, memory.window_tokens)
     return CountedWindow(source, totals, family_named(memory.policy_estimator))

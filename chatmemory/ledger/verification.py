@@ -1,14 +1,14 @@
-"""Replays a conversation through the core and compares the outcome with what is stored.
+"""Verification: replay a conversation through the core and compare the result with the stored rows.
 
-Every step that a policy decided is decided again: which stays end, why, in which order, with which
-totals. Steps that a client decided (`by_client`) are checked for consistency only. Rows are
-compared in the order of the ledger, so the first contradiction is the first row that went wrong.
+Every step that a policy decided is decided again, and its evictions, reasons and totals are
+compared. Steps of a client (`by_client`) are checked for consistency only. Rows are compared in the
+order of the ledger, so the first contradiction is the first row that is wrong.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from chatmemory.core.estimators import count_tokens, estimator_for, is_known
@@ -25,7 +25,7 @@ from chatmemory.models import Memory, Message, Stay, Step
 
 @dataclass(frozen=True)
 class Contradiction:
-    """A stored row that the replay contradicts."""
+    """A stored row that differs from the replay."""
 
     memory_id: str
     row: str
@@ -42,7 +42,7 @@ class _Contradicted(Exception):
 
 
 def verify(memory_id: str) -> Contradiction | None:
-    """The first row of a conversation that its replay contradicts; None when all is well."""
+    """Return the first row of a conversation that differs from the replay, or None."""
     memory = Memory.objects.get(pk=memory_id)
     try:
         _Replay(memory).run()
@@ -87,7 +87,7 @@ class _Replay:
             numbers = [_number(row) for row in rows]
             missing = next((n for n, found in enumerate(numbers, 1) if n != found), len(rows) + 1)
             if numbers != list(range(1, last + 1)):
-                raise _Contradicted(f"{name} {missing}", f"is missing, of {last} by the counter")
+                raise _Contradicted(f"{name} {missing}", f"is missing; the counter is {last}")
 
     def check_messages(self) -> None:
         for row in self.messages:
@@ -102,7 +102,9 @@ class _Replay:
             expected = steps.pop(step.n, None) if step.kind == Step.Kind.REDACT else None
             _expect(step, "seq", step.seq, expected)
         for n, seq in steps.items():
-            raise _Contradicted(self.messages[seq - 1], f"redacted at step {n}, which did not")
+            raise _Contradicted(
+                self.messages[seq - 1], f"redacted at step {n}, which is no redaction"
+            )
 
     def check_stays(self) -> None:
         first: dict[int, Stay] = {}
@@ -151,7 +153,7 @@ class _Replay:
         self.check_oldest(step)
 
     def is_followed(self, step: Step, policy_before: Policy | None) -> bool:
-        """Whether nothing here can decide a step again: a client did, or an unknown policy."""
+        """Return whether a step cannot be replayed: a client or an unknown policy decided it."""
         if step.by_client or step.kind not in (Step.Kind.ADD, Step.Kind.SET, Step.Kind.CLEAR):
             return True
         decides = step.kind != Step.Kind.CLEAR
@@ -159,7 +161,7 @@ class _Replay:
         return any(isinstance(policy, UnavailablePolicy) for policy in policies)
 
     def expect_rows(self, step: Step) -> None:
-        """The counters of rows and of history that the step recorded."""
+        """Compare the counters of the step."""
         messages, stays = self.rows_so_far
         stays += len(self.entered[step.n])
         new = [stay.seq for stay in self.entered[step.n] if stay.seq > messages]
@@ -195,40 +197,40 @@ class _Replay:
             self.newest_rank = stay.rank
 
     def decide_set(self, step: Step) -> None:
-        """What stood after the list was set is trimmed again."""
+        """Rebuild the list before the policy trimmed it, and trim it again."""
         trimmed = (Reason.CAPACITY, Reason.ORPHANED)
-        gone = {s.n for s in self.left[step.n] if s.reason not in trimmed}
+        removed = {s.n for s in self.left[step.n] if s.reason not in trimmed}
         for stay in self.left[step.n]:
             if stay.reason not in (*trimmed, Reason.SET, Reason.MOVED):
-                raise _Contradicted(stay, f"was set aside for the reason {stay.reason}")
-        standing = self.standing(step, gone)
-        transition = refill(self.window, standing, step.policy)
-        others = {n: reason for n, reason in self.stored_departures(step).items() if n in gone}
+                raise _Contradicted(stay, f"left a set list for the reason {stay.reason}")
+        remaining = self.remaining(step, removed)
+        transition = refill(self.window, remaining, step.policy)
+        others = {n: reason for n, reason in self.stored_departures(step).items() if n in removed}
         self.compare(step, transition, others)
-        self.newest_rank = max((entry.rank for entry in standing), default=self.newest_rank)
+        self.newest_rank = max((entry.rank for entry in remaining), default=self.newest_rank)
 
     def follow(self, step: Step) -> None:
-        """Take the stored changes as given, and check that they can have happened."""
+        """Apply the stored changes, and check that they are possible."""
         open_stays = {entry.key for entry in self.window}
         for stay in self.left[step.n]:
             if stay.n not in open_stays and stay.entered_step != step.n:
                 raise _Contradicted(stay, f"left at step {step.n}, when it was not in the window")
-        standing = self.standing(step, {stay.n for stay in self.left[step.n]})
+        remaining = self.remaining(step, {stay.n for stay in self.left[step.n]})
         if step.kind in (Step.Kind.POLICY, Step.Kind.LABELS):
-            _expect(step, "count after", step.count_after, len(standing))
-        self.window = Window(standing)
-        self.newest_rank = max((entry.rank for entry in standing), default=self.newest_rank)
+            _expect(step, "count after", step.count_after, len(remaining))
+        self.window = Window(remaining)
+        self.newest_rank = max((entry.rank for entry in remaining), default=self.newest_rank)
 
-    def standing(self, step: Step, gone: Iterable[int]) -> list[StayEntry]:
-        gone = set(gone)
+    def remaining(self, step: Step, removed: Collection[int]) -> list[StayEntry]:
+        """Return the entries of the window and of the step, by rank, without the removed ones."""
         entries = [entry for entry in self.window if isinstance(entry, StayEntry)]
         entries += [self.entry(stay) for stay in self.entered[step.n]]
-        return sorted((e for e in entries if e.key not in gone), key=lambda entry: entry.rank)
+        return sorted((e for e in entries if e.key not in removed), key=lambda entry: entry.rank)
 
     def compare(
         self, step: Step, transition: Transition, others: dict[int, Reason] | None = None
     ) -> None:
-        """Hold the decided departures against the stored ones, then move the window along."""
+        """Compare the decided departures with the stored ones, then apply the transition."""
         decided = {e.entry.key: e.reason for e in transition.evictions} | (others or {})
         stored = self.stored_departures(step)
         for n in sorted({*map(_key, decided), *stored}):
@@ -236,8 +238,8 @@ class _Replay:
             if expected != found:
                 raise _Contradicted(
                     self.stays[n - 1],
-                    f"at step {step.n} the replay says {expected or 'it stays'}, "
-                    f"stored is {found or 'it stays'}",
+                    f"at step {step.n} the replay has {expected or 'no departure'}, "
+                    f"stored is {found or 'no departure'}",
                 )
         transition.apply_to(self.window)
 
@@ -249,7 +251,7 @@ class _Replay:
 
     def check_oldest(self, step: Step) -> None:
         if step.oldest > step.last_stay + 1:
-            raise _Contradicted(step, f"oldest {step.oldest} lies beyond its stays")
+            raise _Contradicted(step, f"oldest {step.oldest} is above all stays")
         if not self.left[step.n] and step.kind != Step.Kind.SET:
             return
         for position, entry in enumerate(self.window):
@@ -283,7 +285,7 @@ class _Replay:
 
 def _expect(row: object, what: str, found: object, expected: object) -> None:
     if found != expected:
-        raise _Contradicted(row, f"{what} is {found!r}, the replay says {expected!r}")
+        raise _Contradicted(row, f"{what} is {found!r}, the replay has {expected!r}")
 
 
 def _name(row: object) -> str:

@@ -36,12 +36,12 @@ def test_what_both_accept(shape):
 @pytest.mark.parametrize(
     ("shape", "problem"),
     [
-        ((U, R), "No. Tool result #2 answers no call before it."),
-        ((U, (A, 1), R, R), "No. Tool result #4 answers no call before it."),
+        ((U, R), "No. Tool result #2 does not follow its call."),
+        ((U, (A, 1), R, R), "No. Tool result #4 does not follow its call."),
         ((U, (A, 1), U), "No. Tool call #2 is not answered before #3."),
         ((U, (A, 2), R, A), "No. Tool call #2 is not answered before #4."),
         ((U, (A, 1), (A, 1), R), "No. Tool call #2 is not answered before #3."),
-        ((U, (A, 2), R), "Not yet. Tool call #2 waits for its results."),
+        ((U, (A, 2), R), "Not yet. Tool call #2 is waiting for its results."),
     ],
 )
 def test_what_both_refuse(shape, problem):
@@ -53,7 +53,7 @@ def test_what_both_refuse(shape, problem):
     [
         ((S, A, U), "No. The first message after system is AI (#2); it must be User."),
         (((A, 1), R), "No. The first message after system is a tool call (#1); it must be User."),
-        ((S,), "No. There is no message beside the system’s."),
+        ((S,), "No. There is only a system message."),
     ],
 )
 def test_what_anthropic_refuses_alone(shape, problem):

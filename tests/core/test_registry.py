@@ -71,8 +71,8 @@ def test_an_entry_point_that_cannot_be_loaded_is_logged_and_left_out(registry, i
     installed("A, B = 7, -1", seven="A", missing="C", refused="B")
     assert dict(registry) == {"one": 1, "seven": 7}
     assert [record.getMessage() for record in caplog.records] == [
-        "shop.numbers 'missing' cannot be loaded: it is left out",
-        "shop.numbers 'refused' cannot be loaded: it is left out",
+        "shop.numbers 'missing' cannot be loaded and is ignored",
+        "shop.numbers 'refused' cannot be loaded and is ignored",
     ]
 
 

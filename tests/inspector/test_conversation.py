@@ -275,7 +275,7 @@ def test_it_says_whether_providers_would_accept_the_window(operator_client, supp
 
 
 def test_a_call_that_waits_is_told(operator_client, support):
-    assert "Tool call #3 waits for its results." in page(operator_client, "?at=3")
+    assert "Tool call #3 is waiting for its results." in page(operator_client, "?at=3")
 
 
 def test_a_long_text_is_folded(operator_client, support):
