@@ -15,7 +15,7 @@ from chatmemory import (
     queries,
     services,
 )
-from chatmemory.core.policies import MessageWindow
+from chatmemory.core.policies import MessageWindow, TokenWindow
 from chatmemory.ledger.verification import verify
 from chatmemory.models import Memory
 from chatmemory.services import protocol
@@ -44,6 +44,9 @@ def say_everything() -> None:
     services.add("dangling", [UserMessage("hi"), call, UserMessage("hello?")])
     services.create("waiting", MessageWindow(4))
     services.add("waiting", [UserMessage("hi"), call])
+    services.create("first", TokenWindow(500, always_keep_system_message_first=True))
+    services.add("first", [UserMessage("hi"), SystemMessage("Be brief."), UserMessage("secret")])
+    services.redact("first", 3)
     protocol.update_messages("bare", [UserMessage("a needle"), UserMessage("b")])
 
 
@@ -62,5 +65,7 @@ def test_every_earlier_state_comes_up_to_date():
         assert not queries.memory("waiting").is_dangling
         assert Memory.objects.get(pk="waiting").waiting_call == 2
         assert [row.pk for row in Memory.objects.containing("needle")] == ["bare"]
+        assert queries.message("first", 3).redacted.n == 4
+        assert queries.memory("first").policy.always_keep_system_message_first
     services.add("waiting", [UserMessage("still there?")])
     assert queries.memory("waiting").is_dangling
