@@ -86,15 +86,17 @@ def reasons(
 def _by_policy(
     old: Sequence[Entry], new: Sequence[Entry], alignment: Alignment, policy: Policy
 ) -> dict[Entry, Reason] | None:
+    if alignment.moved:
+        return None
     window = Window(old)
-    arrivals = [e for j, e in enumerate(new) if j not in alignment.kept | alignment.moved]
+    arrivals = [e for j, e in enumerate(new) if j not in alignment.kept]
     found = {
         eviction.entry: eviction.reason
         for transition in fold(window, arrivals, policy)
         for eviction in transition.evictions
     }
     stayed = [old[alignment.kept[j]] if j in alignment.kept else e for j, e in enumerate(new)]
-    return found if not alignment.moved and list(window) == stayed else None
+    return found if list(window) == stayed else None
 
 
 def _appends(alignment: Alignment, new_length: int) -> bool:
@@ -115,12 +117,7 @@ def _head_run(old: Sequence[Entry], left: set[Entry]) -> dict[Entry, Reason]:
 
 
 def _slide(old: Sequence[str], new: Sequence[str]) -> int | None:
-    """The smallest k for which old[k:] is not empty and begins `new` (Knuth, Morris, Pratt).
-
-    An `old` that is empty slides by nothing.
-    """
-    if not old:
-        return 0
+    """The smallest k for which old[k:] is not empty and begins `new` (Knuth, Morris, Pratt)."""
     borders = _borders(new)
     matched = 0
     for payload in old:
