@@ -93,15 +93,17 @@ def _by_policy(
     old: Sequence[Entry], new: Sequence[Entry], alignment: Alignment, policy: Policy
 ) -> dict[Entry, Reason] | None:
     """Return the policy's reasons if adding the new entries under it gives the new list."""
+    if alignment.moved:
+        return None
     window = Window(old)
-    arrivals = [e for j, e in enumerate(new) if j not in alignment.kept | alignment.moved]
+    arrivals = [e for j, e in enumerate(new) if j not in alignment.kept]
     found = {
         eviction.entry: eviction.reason
         for transition in fold(window, arrivals, policy)
         for eviction in transition.evictions
     }
     stayed = [old[alignment.kept[j]] if j in alignment.kept else e for j, e in enumerate(new)]
-    return found if not alignment.moved and list(window) == stayed else None
+    return found if list(window) == stayed else None
 
 
 def _appends(alignment: Alignment, new_length: int) -> bool:
@@ -125,10 +127,8 @@ def _head_run(old: Sequence[Entry], left: set[Entry]) -> dict[Entry, Reason]:
 def _slide(old: Sequence[str], new: Sequence[str]) -> int | None:
     """Return the smallest k for which old[k:] is not empty and is a prefix of `new`.
 
-    Return 0 if `old` is empty, and None if there is no such k. Knuth-Morris-Pratt: O(old + new).
+    Return None if there is no such k. Knuth-Morris-Pratt: O(old + new).
     """
-    if not old:
-        return 0
     borders = _borders(new)
     matched = 0
     for payload in old:

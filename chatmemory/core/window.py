@@ -64,11 +64,12 @@ class EntrySource(ABC):
 
 
 class Window:
-    """The entries that the model sees, in order, read from the head only as far as needed.
+    """The entries that the model sees, in order.
 
-    `source` is an iterable of entries or an `EntrySource`. Pass `totals` with a source that is read
-    lazily; without them, all entries are read and added up. `counted_by` names the estimator family
-    that counted the tokens, or is None if they were not counted.
+    `source` is an iterable of entries, or an `EntrySource` that is read from the head only as far
+    as needed; pass `totals` with it. Without `totals` all entries are read and added up.
+    `counted_by` names the estimator family that counted the tokens, or is None if they were not
+    counted.
     """
 
     # Evictions take from the head and arrivals go to either end, so most changes need only the
@@ -83,8 +84,10 @@ class Window:
         totals: Totals | None = None,
         counted_by: str | None = None,
     ) -> None:
-        self._source = source if isinstance(source, EntrySource) else None
-        self._fill(source.entries() if isinstance(source, EntrySource) else source)
+        if isinstance(source, EntrySource):
+            self._fill((), source)
+        else:
+            self._fill(source)
         self.totals = total(self) if totals is None else totals
         self.counted_by = counted_by
 
@@ -137,12 +140,12 @@ class Window:
 
     def refill(self, entries: Iterable[Entry]) -> None:
         """Replace all entries. System messages must be loaded."""
-        self._fill(tuple(entries))
-        self._source = None
+        self._fill(entries)
 
-    def _fill(self, entries: Iterable[Entry]) -> None:
-        self._read: OrderedDict[Entry, None] = OrderedDict()
-        self._unread = iter(entries)
+    def _fill(self, entries: Iterable[Entry], source: EntrySource | None = None) -> None:
+        self._read: OrderedDict[Entry, None] = OrderedDict((entry, None) for entry in entries)
+        self._source = source
+        self._unread = iter(()) if source is None else source.entries()
         self._appended: OrderedDict[Entry, None] = OrderedDict()
         self._left_unread: set[Entry] = set()
         self._systems: OrderedDict[Entry, None] | None = None

@@ -20,7 +20,7 @@ def _demo(transactional_db):
 
 
 def test_a_link_signs_in(open_page, live_server):
-    page = open_page("/")
+    page = open_page("/sign-in/")
     page.context.clear_cookies()
     page.goto(f"{live_server.url}/sign-in/{make_token(get_account('operator'))}/")
     expect(page.get_by_role("link", name="order-7741").first).to_be_visible()

@@ -10,9 +10,9 @@ from chatmemory import (
     ToolExecutionResultMessage,
     UserMessage,
 )
-from chatmemory.core.eviction import Reason
+from chatmemory.core.eviction import Eviction, Head, Reason
 from chatmemory.core.policies import MessageWindow, TokenWindow
-from chatmemory.core.transitions import admit, fold, over_limit, refill, visible
+from chatmemory.core.transitions import admit, clear, fold, keep, over_limit, refill, visible
 from chatmemory.core.window import Entry, Totals, Window
 
 
@@ -115,28 +115,154 @@ def test_deciding_changes_nothing():
     assert len(list(window)) == 2
 
 
-def test_a_decision_reads_only_what_it_evicts():
-    read = []
+class OldestAtAnyPrice(MessageWindow):
+    """A policy of someone else's: a leading system message leaves like any other."""
 
-    def entries():
-        for _ in range(1_000):
-            entry = user()
-            read.append(entry)
-            yield entry
-
-    window = Window(entries(), Totals(1_000, 10_000))
-    admit(window, user(), MessageWindow(1_000)).apply_to(window)
-    assert len(read) < 5
+    def evict(self, head):
+        while self.is_exceeded_by(head.totals):
+            yield Eviction(head.pop(), Reason.CAPACITY)
 
 
-def test_a_lazy_window_decides_like_a_whole_one():
-    policy = TokenWindow(95)
-    arrivals = [user(n % 7 + 5) for n in range(40)]
-    start = [system(), call(), result(), user(), user()]
-    whole, lazy = Window(start), Window(iter(start), Totals(5, 50))
-    for one, other in zip(fold(whole, arrivals, policy), fold(lazy, arrivals, policy), strict=True):
-        assert one == other
-    assert list(whole) == list(lazy)
+def test_a_system_message_is_compared_with_the_first_that_the_trim_has_left():
+    window = Window([system("A"), system("B"), user()])
+    assert admit(window, system("A"), MessageWindow(3)).ignored
+    assert admit(window, system("B"), OldestAtAnyPrice(2)).ignored
+    transition = admit(window, system("A"), OldestAtAnyPrice(2))
+    assert reasons(transition) == [Reason.CAPACITY, Reason.REPLACED]
+
+
+def test_what_a_system_message_replaced_left_because_of_it():
+    arrival = system("B")
+    transition = admit(Window([system("A")]), arrival, MessageWindow(2))
+    assert transition.evictions[0].because == arrival
+
+
+def test_an_ignored_system_message_leaves_a_window_over_its_limit_alone():
+    window = Window([system("A"), user(), user()])
+    transition = admit(window, system("A"), MessageWindow(1))
+    transition.apply_to(window)
+    assert (transition.evictions, transition.after) == ((), Totals(3, 30))
+    assert len(list(window)) == 3
+
+
+def test_the_limit_is_asked_again_after_the_append():
+    first, second, arrival = user(), user(), user()
+    before, after = MessageWindow(2), MessageWindow(1)
+    transition = admit(Window([first, second]), arrival, before, lambda: after)
+    assert [e.entry for e in transition.evictions] == [first, second]
+    assert (transition.policy_before, transition.policy) == (before, after)
+
+
+def test_a_head_system_message_alone_stays_over_any_limit():
+    transition = admit(Window([system(tokens=90)]), user(20), TokenWindow(50))
+    assert transition.after == Totals(1, 90)
+
+
+def test_results_behind_an_evicted_message_that_calls_nothing_stay():
+    window = Window([user(), result(), user()])
+    transition = admit(window, user(), MessageWindow(3))
+    assert reasons(transition) == [Reason.CAPACITY]
+
+
+def test_only_results_directly_behind_a_call_leave_with_it():
+    window = Window([system(), call(), result(), user(), result()])
+    transition = admit(window, user(), MessageWindow(4))
+    assert reasons(transition) == [Reason.CAPACITY, Reason.ORPHANED]
+    assert transition.after.count == 4
+
+
+def test_a_clear_takes_everything_away():
+    entries = [system(), user()]
+    window = Window(entries)
+    transition = clear(window, MessageWindow(2))
+    transition.apply_to(window)
+    assert [(e.entry, e.reason) for e in transition.evictions] == [
+        (entry, Reason.CLEARED) for entry in entries
+    ]
+    assert (transition.before, transition.after) == (Totals(2, 20), Totals())
+    assert (list(window), list(window.systems()), window.totals) == ([], [], Totals())
+
+
+def test_keeping_leaves_the_window_alone():
+    entries = [user(), user()]
+    window, policy = Window(entries), MessageWindow(1)
+    transition = keep(window, policy)
+    transition.apply_to(window)
+    assert (list(window), window.totals) == (entries, Totals(2, 20))
+    assert (transition.before, transition.after) == (Totals(2, 20), Totals(2, 20))
+    assert transition.policy == transition.policy_before == policy
+    assert not transition.ignored
+
+
+def test_a_set_replaces_the_list_and_names_what_its_policy_trims():
+    old, arrivals = user(), [user(), user(), user()]
+    window, policy = Window([old]), MessageWindow(2)
+    transition = refill(window, iter(arrivals), policy)
+    transition.apply_to(window)
+    assert transition.arrivals == tuple(arrivals)
+    assert (transition.before, transition.after) == (Totals(1, 10), Totals(2, 20))
+    assert transition.policy == transition.policy_before == policy
+    assert (list(window), window.totals) == (arrivals[1:], Totals(2, 20))
+
+
+def test_a_set_without_a_policy_is_not_trimmed():
+    transition = refill(Window(), [user(), user()], None)
+    assert (transition.evictions, transition.after.count) == ((), 2)
+
+
+def test_without_a_policy_everything_is_visible():
+    entries = [user(), user()]
+    assert visible(Window(entries), None) == entries
+    assert over_limit(Window(entries), None) == []
+
+
+def test_a_transition_can_be_told_about_other_entries():
+    old, arrival, stored, counted = system("A"), system("B"), system("B"), system("A", 99)
+    transition = admit(Window([old]), arrival, MessageWindow(5))
+    told = transition.with_entries({arrival: stored, old: counted})
+    assert told.arrivals == (stored,)
+    assert told.evictions == (Eviction(counted, Reason.REPLACED, because=stored),)
+    assert told.evictions[0].entry.tokens == 99
+    assert transition.with_entries({}) == transition
+    plain = admit(Window([user()]), user(), MessageWindow(1))
+    assert plain.with_entries({}).evictions[0].because is None
+
+
+def test_folding_moves_the_window_along():
+    window, arrivals = Window(), [user(), user(), user()]
+    transitions = list(fold(window, arrivals, MessageWindow(2)))
+    assert [transition.arrivals for transition in transitions] == [(each,) for each in arrivals]
+    assert [transition.before.count for transition in transitions] == [0, 1, 2]
+    assert list(window) == arrivals[1:]
+
+
+def test_taking_from_the_head_changes_what_remains_and_not_the_window():
+    entries = [user(1), user(2), user(3)]
+    window = Window(entries)
+    head = Head(window)
+    assert (head.peek(), head.peek(2), head.peek(3)) == (entries[0], entries[2], None)
+    assert (head.pop(1), head.pop(7), head.peek(1)) == (entries[1], None, entries[2])
+    head.remove(entries[2])
+    assert (head.peek(1), head.totals) == (None, Totals(1, 1))
+    assert (list(window), window.totals) == (entries, Totals(3, 6))
+
+
+def test_what_is_placed_at_the_head_or_behind_everything_is_met_there():
+    first, last = user(1), user(2)
+    head = Head(Window([user(4), user(8)]))
+    head.place(last, at_head=False)
+    head.place(first, at_head=True)
+    assert head.totals == Totals(4, 15)
+    assert [head.pop() for _ in range(5)][::3] == [first, last]
+    assert head.totals == Totals()
+
+
+def test_an_entry_removed_before_it_was_met_is_not_met():
+    entries = [user(), user(), user()]
+    head = Head(Window(entries))
+    head.remove(entries[1])
+    assert [head.pop(), head.pop(), head.pop()] == [entries[0], entries[2], None]
+    assert head.first_of(entries) is None
 
 
 def test_one_memory_reads_what_another_wrote_to_the_same_store():

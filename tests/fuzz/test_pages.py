@@ -9,12 +9,14 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chatmemory import policy_kinds
 from chatmemory.core.codec import messages_to_json
 from chatmemory.core.messages import AiMessage, UserMessage
 from chatmemory.formats import FORMATS
 from chatmemory.ledger.verification import verify
+from chatmemory.queries import CLIENT
 from inspector import demo
-from inspector.views.overview import CLIENT, FILTERS, KINDS, ORDERINGS
+from inspector.views.overview import FILTERS, ORDERINGS
 
 from .budget import search, settings_of
 
@@ -27,7 +29,7 @@ words = st.one_of(
     st.text(max_size=20),
 )
 ids = st.sampled_from([*KNOWN, "nobody"])
-names = st.sampled_from([*ORDERINGS, *KINDS, CLIENT, "1"]) | words
+names = st.sampled_from([*ORDERINGS, *policy_kinds(), CLIENT, "1"]) | words
 formats = st.sampled_from([*FORMATS, "auto"]) | words
 wholes = st.sampled_from(["history", "window"]) | words
 drafts = st.one_of(
