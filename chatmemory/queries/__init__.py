@@ -1,6 +1,6 @@
-"""Every read, as frozen rows: nothing here is lazy, and nothing writes.
+"""All reads. They return frozen dataclasses, never lazy query sets, and write nothing.
 
-"At step n" means after that step; without a step, now. Step 0 is the empty conversation.
+"At step n" means after that step; without a step, it means now. Step 0 is the empty conversation.
 """
 
 from chatmemory.core.lint import Verdict

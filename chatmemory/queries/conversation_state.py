@@ -1,11 +1,11 @@
-"""A conversation as a page shows it: read once, in a bounded number of queries, nothing lazy.
+"""The data of a conversation page, read once in a bounded number of queries.
 
-Presenters are functions of a `ConversationState` and never ask the database.
+Presenters are functions of a `ConversationState` and make no queries.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -37,14 +37,16 @@ from chatmemory.queries.windows import beginnings, calls_in, places, view_of
 HISTORY_SIZE = 60
 WINDOW_SIZE = 100
 EVICTED_SIZE = 5
-# One character more than pages show, so that they can tell what they cut.
+# One character more than pages show, so that they know whether a text is longer.
 TEXT_SIZE = 401
 
 
 @dataclass(frozen=True)
 class ConversationQuery:
-    """What is looked at: a step (None: now), a message, a part of the history before or after a
-    message, a phrase, another step to compare with.
+    """The parameters of a conversation page.
+
+    `at` is a step (None: now), `msg` the selected message, `before` and `after` bound the part of
+    the history, `find` is a phrase, and `other` is another step for comparison.
     """
 
     at: int | None = None
@@ -57,11 +59,11 @@ class ConversationQuery:
 
 @dataclass(frozen=True)
 class Mentions:
-    """Where a phrase was said by a step: the latest messages, and how many there are in all.
+    """The messages up to a step that contain a phrase: the latest ones, and the number of all.
 
-    `left_at` is the step at which each of them left, by seq; those in memory are not in it.
-    `brought` is the message that each of those steps brought, `last` the change at which the last
-    one left. `nearest` is something similar that was said, where the phrase was not.
+    `left_at` maps the messages that are not in memory to the step at which they left. `brought`
+    maps those steps to the message that arrived at them. `last` is the change by which the last of
+    the messages left. If no message contains the phrase, `nearest` is a part of it that one does.
     """
 
     rows: tuple[MessageRow, ...] = ()
@@ -74,13 +76,13 @@ class Mentions:
 
 @dataclass(frozen=True)
 class ConversationState:
-    """A conversation at step `at`, with what was asked about it.
+    """A conversation at step `at`, with the results of the query.
 
-    `detail` is that step, None at step 0. `part` says which rows of the window are shown below a
-    leading system message, `texts` are the beginnings of what they say, by seq. `left_by` is the
-    change by which the chosen message left, None while it is in memory. `drafts` and `simulated`
-    are there in a simulation only; `window` is then the one that would remain, and `stored_window`
-    the one from which the simulation began.
+    `detail` is that step, or None at step 0. `part` is the slice of the window's rows that is shown
+    below a leading system message; `texts` are the beginnings of their texts by seq. `left_by` is
+    the change by which the selected message left, or None while it is in memory. In a simulation,
+    `drafts` and `simulated` are set, `window` is the resulting window and `stored_window` the one
+    before it.
     """
 
     query: ConversationQuery
@@ -112,7 +114,7 @@ class ConversationState:
 
     @cached_property
     def change(self) -> ChangeResult | None:
-        """What the page is about: the step's change, or that of all drafts together."""
+        """The change of the step, or of all drafts together in a simulation."""
         if self.simulated is None:
             return self.detail.change if self.detail else None
         return combined(self.simulated)
@@ -124,23 +126,23 @@ class ConversationState:
 
     @cached_property
     def evicted(self) -> dict[int, EvictedMessage]:
-        """The messages that leave by the change."""
-        return {each.seq: each for each in self.change.evicted} if self.change else {}
+        """The messages that the change evicts, by seq."""
+        return {evicted.seq: evicted for evicted in self.change.evicted} if self.change else {}
 
     @cached_property
     def verdicts(self) -> tuple[Verdict, ...]:
-        """Whether providers would accept what the model sees."""
+        """The verdicts of providers on the window."""
         rows = self.window.rows
         return verdicts([Turn(row.seq, row.type, self.calls.get(row.seq, 0)) for row in rows])
 
     @cached_property
     def found(self) -> frozenset[int]:
-        """The messages that hold the phrase."""
+        """The messages that contain the phrase."""
         return frozenset(row.seq for row in self.mentions.rows)
 
 
 def conversation_state(memory_id: str, query: ConversationQuery) -> ConversationState:
-    """Read a conversation. Raises MemoryNotFound, StepNotFound, MessageNotFound."""
+    """Return the state of a conversation. Raises MemoryNotFound, StepNotFound, MessageNotFound."""
     memory = find_memory(memory_id)
     at = memory.last_step if query.at is None else query.at
     row = find_step(memory, at)
@@ -150,10 +152,9 @@ def conversation_state(memory_id: str, query: ConversationQuery) -> Conversation
     selected = message(memory_id, query.msg) if query.msg else None
     mentions = _mentions(memory, query.find, detail, window)
     history = _history(memory_id, query, row.last_seq, mentions)
-    known = {each.seq: each.text for each in (*history.rows, *mentions.rows)}
+    known = {row.seq: row.text for row in (*history.rows, *mentions.rows)}
     evicted = detail.change.evicted[:EVICTED_SIZE] if detail else ()
-    wanted = [each.seq for each in (*_leading(window), *window.rows[part])]
-    wanted += [each.seq for each in evicted]
+    wanted = _seqs((*_leading(window), *window.rows[part])) + _seqs(evicted)
     return ConversationState(
         query=query,
         memory=memory_row(memory),
@@ -180,19 +181,18 @@ def simulated_state(
     policy: Policy | None,
     at: int | None = None,
 ) -> ConversationState:
-    """Read a conversation as it would be with drafts added at a step, under its policy or another.
+    """Return the state with drafts added at a step, under the conversation's policy or another.
 
-    Raises what `simulate` raises.
+    Raises the exceptions of `simulate`.
     """
     state = conversation_state(memory_id, ConversationQuery(at=at))
     simulation = simulate(memory_id, messages, policy, at)
-    window = _foreseen(state.window, simulation)
+    window = _simulated_window(state.window, simulation)
     drafts = tuple(_drafts(memory_id, messages, simulation.changes))
     part = window_part(window, None)
     known = dict(state.texts) | {draft.seq: draft.text for draft in drafts}
-    evicted = [each for change in simulation.changes for each in change.evicted][:EVICTED_SIZE]
-    wanted = [each.seq for each in (*_leading(window), *window.rows[part])]
-    wanted += [each.seq for each in evicted]
+    evicted = [seq for change in simulation.changes for seq in _seqs(change.evicted)]
+    wanted = _seqs((*_leading(window), *window.rows[part])) + evicted[:EVICTED_SIZE]
     calls = {draft.seq: _calls_of(draft.message) for draft in drafts if draft.has_calls}
     return replace(
         state,
@@ -206,20 +206,21 @@ def simulated_state(
 
 
 def combined(changes: Sequence[ChangeResult]) -> ChangeResult | None:
-    """Several changes as one; None for none."""
+    """Return several changes as one, or None if there are none."""
     if not changes:
         return None
     return replace(
         changes[-1],
         before=changes[0].before,
-        arrived=tuple(each for change in changes for each in change.arrived),
-        evicted=tuple(each for change in changes for each in change.evicted),
+        arrived=tuple(message for change in changes for message in change.arrived),
+        evicted=tuple(message for change in changes for message in change.evicted),
     )
 
 
 def window_part(window: WindowView[WindowPlace], msg: int | None) -> slice:
-    """The rows behind a leading system message that a page shows: the last ones, or those around
-    a message.
+    """Return the slice of the window that a page shows: the last rows, or those around `msg`.
+
+    A leading system message is not in it, because it is always shown.
     """
     first, end = len(_leading(window)), len(window.rows)
     chosen = next((i for i, row in enumerate(window.rows) if row.seq == msg), end)
@@ -232,15 +233,17 @@ def _leading(window: WindowView[WindowPlace]) -> tuple[WindowPlace, ...]:
 
 
 def _window(memory: Memory, row: Step, is_live: bool) -> WindowView[WindowPlace]:
-    """Now by the index of open stays, after a step by its range of numbers."""
+    """Return the window at a step; the current one is read from the index of open stays."""
     if is_live:
         return view_of(memory.pk, row.n, memory.policy, places(open_stays(memory.pk)))
     return view_of(memory.pk, row.n, row.policy, places(stays_at(row)))
 
 
 def _history(memory_id: str, query: ConversationQuery, newest: int, found: Mentions) -> Page:
-    """Before or after a message, else around the chosen one, else around the last that was found,
-    else the end.
+    """Return a page of the history.
+
+    It is before or after a message, else around the selected one, else around the last one that
+    contains the phrase, else at the end.
     """
     around = query.msg or (found.rows[-1].seq if found.rows else None)
     is_paged = query.before is not None or query.after is not None
@@ -249,7 +252,7 @@ def _history(memory_id: str, query: ConversationQuery, newest: int, found: Menti
 
 
 def _compared(memory: Memory, other: int | None) -> WindowView[WindowPlace] | None:
-    """The window at the step that the page compares with."""
+    """Return the window at the step to compare with."""
     return None if other is None else _window(memory, find_step(memory, other), is_live=False)
 
 
@@ -262,9 +265,9 @@ def _mentions(
     rows, count = mentions(memory.pk, phrase, newest)
     if not rows:
         return Mentions(nearest=nearest(memory.pk, phrase, newest))
-    ended = ((row.seq, row.departure(at)) for row in rows)
+    ended = ((message.seq, message.departure(at)) for message in rows)
     left_at = {seq: stay.left_step for seq, stay in ended if stay and stay.left_step}
-    is_remembered = {row.seq for row in rows} & {row.seq for row in window.rows}
+    is_remembered = set(_seqs(rows)) & set(_seqs(window.rows))
     has_left = left_at and not is_remembered
     return Mentions(
         rows=rows,
@@ -278,7 +281,7 @@ def _mentions(
 def _left_by(
     memory: Memory, row: MessageRow | None, detail: StepDetail | None
 ) -> ChangeResult | None:
-    """The change by which a message had left by the step."""
+    """Return the last change up to a step by which a message left, or None if it is in memory."""
     departure = row.departure(detail.row.n) if row and detail else None
     if departure is None or departure.left_step is None:
         return None
@@ -286,20 +289,22 @@ def _left_by(
 
 
 def _change_at(memory: Memory, n: int, detail: StepDetail | None) -> ChangeResult:
-    """What a step did; the page's own step has been read already."""
+    """Return what a step did. The state's own step has been read already."""
     if detail is not None and detail.row.n == n:
         return detail.change
     return step_detail(find_step(memory, n)).change
 
 
 def _texts(memory_id: str, seqs: Sequence[int], known: Mapping[int, str]) -> dict[int, str]:
-    """What rows say; of long texts the beginning, unless more of it is known already."""
+    """Return the beginnings of texts by seq, and those that are already known in full."""
     missing = [seq for seq in seqs if seq not in known]
     return dict(known) | (beginnings(memory_id, missing, TEXT_SIZE) if missing else {})
 
 
-def _foreseen(window: WindowView[WindowPlace], simulation: Simulation) -> WindowView[WindowPlace]:
-    """The window that would remain; what stays keeps the step at which it came."""
+def _simulated_window(
+    window: WindowView[WindowPlace], simulation: Simulation
+) -> WindowView[WindowPlace]:
+    """Return the window after a simulation; stored messages keep their `entered_step`."""
     entered = {row.seq: row.entered_step for row in (*window.rows, *window.over_limit)}
     rows = (replace(row, entered_step=entered.get(row.seq, 0)) for row in simulation.remaining)
     return replace(window, policy=simulation.policy, rows=tuple(rows), over_limit=())
@@ -308,7 +313,7 @@ def _foreseen(window: WindowView[WindowPlace], simulation: Simulation) -> Window
 def _drafts(
     memory_id: str, messages: Sequence[ChatMessage], changes: Sequence[ChangeResult]
 ) -> list[MessageRow]:
-    """The drafts that would be added, as rows of the history."""
+    """Return the simulated messages as rows of the history."""
     now = timezone.now()
     return [
         MessageRow(
@@ -326,6 +331,10 @@ def _drafts(
         for message, change in zip(messages, changes, strict=True)
         if change.arrived
     ]
+
+
+def _seqs(rows: Iterable[MessageRow | WindowPlace | EvictedMessage]) -> list[int]:
+    return [row.seq for row in rows]
 
 
 def _calls_of(message: ChatMessage) -> int:

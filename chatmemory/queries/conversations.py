@@ -1,4 +1,4 @@
-"""One conversation as it is now, and the database it lies in."""
+"""Single conversations as they are now, and the state of the database."""
 
 from __future__ import annotations
 
@@ -14,32 +14,32 @@ from chatmemory.queries.rows import MemoryRow, memory_row
 
 
 def memory(memory_id: str) -> MemoryRow:
-    """Raises MemoryNotFound."""
+    """Return a conversation. Raises MemoryNotFound."""
     return memory_row(find_memory(memory_id))
 
 
 def memories(memory_ids: Sequence[str]) -> list[MemoryRow]:
-    """Those of these conversations that there are, in the order given."""
+    """Return the conversations with these ids in the given order, without unknown ids."""
     rows = {row.pk: memory_row(row) for row in Memory.objects.filter(id__in=memory_ids)}
     return [rows[memory_id] for memory_id in memory_ids if memory_id in rows]
 
 
 def any_memory() -> bool:
-    """Whether there is any conversation."""
+    """Return whether there is any conversation."""
     return Memory.objects.exists()
 
 
 def is_writable() -> bool:
-    """Whether the database takes writes now: a replica or a read-only file does not."""
+    """Return whether the database can be written; a replica or a read-only file cannot."""
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
             cursor.execute("SHOW transaction_read_only")
             return bool(cursor.fetchone()[0] == "off")
         cursor.execute("SELECT query_only, file FROM pragma_query_only, pragma_database_list")
-        only_reads, file = cursor.fetchone()
-    return not only_reads and (not file or _may_write(Path(file)))
+        is_read_only, file = cursor.fetchone()
+    return not is_read_only and (not file or _may_write(Path(file)))
 
 
 def _may_write(file: Path) -> bool:
-    """The file and, for the write-ahead log beside it, its folder."""
-    return all(os.access(each, os.W_OK, effective_ids=True) for each in (file, file.parent))
+    """Return whether a file and its folder, which has the write-ahead log, can be written."""
+    return all(os.access(path, os.W_OK, effective_ids=True) for path in (file, file.parent))

@@ -1,8 +1,8 @@
-"""Pages of a long list, by cursor.
+"""Cursor pagination of long lists.
 
-A cursor holds the sort value and the primary key of the row at the edge of a page. The next page
-is found by comparison, not by offset: it costs the same anywhere in the list, and rows that are
-added or removed on other pages do not shift it.
+A cursor contains the sort value and the primary key of the first or last row of a page. The next
+page is found by comparison instead of an offset, so that every page costs the same, and rows that
+are added or removed on other pages do not shift it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Stored = TypeVar("Stored", bound=Model)
 
 @dataclass(frozen=True)
 class SortKey:
-    """What a list is sorted by, and the type of its values; the primary key breaks ties."""
+    """The sort expression of a list and the type of its values. The primary key breaks ties."""
 
     expression: Any
     type: type[datetime] | type[int] | type[str] = int
@@ -33,7 +33,7 @@ class SortKey:
 
 @dataclass(frozen=True)
 class CursorPage(Generic[Row]):
-    """A page of a list; `previous` and `next` are the cursors of its neighbours, None at an end."""
+    """A page of a list, with the cursors of the pages before and after it (None: no such page)."""
 
     rows: tuple[Row, ...]
     previous: str | None
@@ -42,16 +42,16 @@ class CursorPage(Generic[Row]):
 
 @dataclass(frozen=True)
 class _Cursor:
-    """The edge of a page, and whether the page to read lies before it."""
+    """The first or last row of a page, and whether the page to read is before it."""
 
     value: Any
     pk: str
     is_backward: bool
 
     def beyond(self, upwards: bool) -> Q:
-        """The rows past the edge, as (value <= edge) AND (value < edge OR pk < edge's pk).
+        """Return the condition (value <= edge) AND (value < edge OR pk < edge's pk).
 
-        Databases read the first term from an index; an OR by itself would be a scan.
+        Databases use an index for the first term; the OR alone would need a scan.
         """
         side = "gt" if upwards else "lt"
         strictly = Q(**{f"sort_value__{side}": self.value}) | Q(**{f"pk__{side}": self.pk})
@@ -61,9 +61,9 @@ class _Cursor:
 def page_by_cursor(
     rows: QuerySet[Stored], key: SortKey, *, descending: bool, cursor: str, size: int
 ) -> CursorPage[Stored]:
-    """The page of `rows` that `cursor` leads to; the first page for an empty cursor.
+    """Return the page of `rows` at a cursor, or the first page for an empty cursor.
 
-    Raises InvalidValue for a cursor that no page with this sort key has.
+    Raises InvalidValue for a malformed cursor or one with another sort key.
     """
     start = _read(cursor, key.type) if cursor else None
     is_backward = start is not None and start.is_backward
@@ -85,6 +85,7 @@ def page_by_cursor(
 
 
 def _write(row: Any, *, is_backward: bool) -> str:
+    """Return the cursor of a row."""
     value = row.sort_value
     value = value.isoformat() if isinstance(value, datetime) else value
     parts = json.dumps([value, row.pk, is_backward])
@@ -98,13 +99,13 @@ def _read(text: str, type: type) -> _Cursor:
             raise ValueError("not a direction")
         return _Cursor(_READERS[type](value), _text(pk), is_backward)
     except (ValueError, TypeError, OverflowError, RecursionError) as error:
-        raise InvalidValue("the cursor is not valid: start again from the first page") from error
+        raise InvalidValue("the cursor is invalid: start again at the first page") from error
 
 
 def _moment(value: Any) -> datetime:
     moment = datetime.fromisoformat(value)
     if moment.tzinfo is None:
-        raise ValueError("not a moment in time")
+        raise ValueError("not a time with a time zone")
     return moment.astimezone(UTC)
 
 

@@ -1,4 +1,4 @@
-"""What was said: pages of it, single messages, and where a phrase stands."""
+"""The history: pages of it, single messages, and a search for a phrase."""
 
 from __future__ import annotations
 
@@ -18,9 +18,7 @@ NEAREST_WORDS = 5
 
 @dataclass(frozen=True)
 class Part:
-    """A part of the history: the last `size` messages, or those `before` a seq, `after` a seq, or
-    `around` one.
-    """
+    """A part of the history: the last `size` messages, or those before, after or around a seq."""
 
     before: int | None = None
     after: int | None = None
@@ -32,7 +30,7 @@ LATEST = Part()
 
 
 def history(memory_id: str, part: Part = LATEST, at: int | None = None) -> Page:
-    """A part of what was said by step `at`, in order of seq.
+    """Return a part of the history up to step `at`, in order of seq.
 
     Raises MemoryNotFound, StepNotFound.
     """
@@ -40,32 +38,32 @@ def history(memory_id: str, part: Part = LATEST, at: int | None = None) -> Page:
 
 
 def history_page(memory_id: str, part: Part, newest: int) -> Page:
-    """A part of what was said up to message `newest`."""
-    said = said_by(memory_id, newest)
+    """Return a part of the history up to message `newest`."""
+    messages = said_by(memory_id, newest)
     if part.after is not None:
-        found = list(said.filter(seq__gt=part.after).order_by("seq")[: part.size])
+        found = list(messages.filter(seq__gt=part.after).order_by("seq")[: part.size])
     else:
         edge = part.before if part.before is not None else newest + 1
         if part.around is not None:
-            ahead = said.filter(seq__gte=part.around).order_by("seq")[: part.size // 2 + 1]
-            edge = max([seq for (seq,) in ahead.values_list("seq")], default=newest) + 1
-        found = list(said.filter(seq__lt=edge).order_by("-seq")[: part.size])[::-1]
+            following = messages.filter(seq__gte=part.around).order_by("seq")[: part.size // 2 + 1]
+            edge = max([seq for (seq,) in following.values_list("seq")], default=newest) + 1
+        found = list(messages.filter(seq__lt=edge).order_by("-seq")[: part.size])[::-1]
     first, last = (found[0].seq, found[-1].seq) if found else (0, newest)
     return Page(
         rows=with_stays(memory_id, found),
-        has_earlier=said.filter(seq__lt=first).exists(),
-        has_later=said.filter(seq__gt=last).exists() if found else False,
+        has_earlier=messages.filter(seq__lt=first).exists(),
+        has_later=messages.filter(seq__gt=last).exists() if found else False,
     )
 
 
 def said(memory_id: str, at: int | None = None) -> list[ChatMessage]:
-    """All that was said by step `at`, in order. Raises MemoryNotFound, StepNotFound."""
+    """Return the whole history up to step `at`. Raises MemoryNotFound, StepNotFound."""
     rows = said_by(memory_id, last_seq(memory_id, at)).order_by("seq")
     return [read_message(row) for row in rows.iterator(2_000)]
 
 
 def message(memory_id: str, seq: int) -> MessageRow:
-    """One message with its stays, and the step that redacted it.
+    """Return one message with its stays and the step that redacted it.
 
     Raises MemoryNotFound, MessageNotFound.
     """
@@ -83,18 +81,19 @@ def message(memory_id: str, seq: int) -> MessageRow:
 def mentions(
     memory_id: str, phrase: str, newest: int, size: int = 50
 ) -> tuple[tuple[MessageRow, ...], int]:
-    """The latest messages up to `newest` that hold a phrase, and how many do in all.
+    """Return the latest messages up to `newest` that contain a phrase, and the number of all.
 
-    In order of seq; letter case aside.
+    The messages are in order of seq. Case is ignored.
     """
-    said = said_by(memory_id, newest).filter(text__icontains=phrase)
-    found = list(said.order_by("-seq")[:size])[::-1]
-    return with_stays(memory_id, found), len(found) if len(found) < size else said.count()
+    messages = said_by(memory_id, newest).filter(text__icontains=phrase)
+    found = list(messages.order_by("-seq")[:size])[::-1]
+    return with_stays(memory_id, found), len(found) if len(found) < size else messages.count()
 
 
 def nearest(memory_id: str, phrase: str, newest: int) -> str:
-    """For a phrase that no message up to `newest` holds: the longest of its words, or else the
-    longest beginning of one, that some message does hold; empty where there is none.
+    """Return the longest word of a phrase that a message up to `newest` contains.
+
+    If there is none, return the longest beginning of its longest word, or an empty string.
     """
     words = sorted(set(phrase.split()), key=len, reverse=True)[:NEAREST_WORDS]
     longest = words[0] if words else ""
@@ -107,11 +106,11 @@ def nearest(memory_id: str, phrase: str, newest: int) -> str:
 
 
 def said_by(memory_id: str, newest: int) -> QuerySet[Message]:
-    """The messages of the history up to `newest`."""
+    """Return the messages of the history up to `newest`."""
     return Message.objects.filter(memory_id=memory_id, seq__lte=newest, origin=Message.Origin.SAID)
 
 
 def last_seq(memory_id: str, at: int | None) -> int:
-    """The newest message by a step, or now. Raises MemoryNotFound, StepNotFound."""
+    """Return the newest seq at a step, or now. Raises MemoryNotFound, StepNotFound."""
     memory = find_memory(memory_id)
     return memory.last_seq if at is None else find_step(memory, at).last_seq

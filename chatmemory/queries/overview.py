@@ -1,4 +1,4 @@
-"""All conversations: pages of them, headline numbers, and the latest evictions."""
+"""Lists of conversations, statistics of all of them, and the latest evictions."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from chatmemory.queries.rows import MemoryRow, memory_row
 
 @dataclass(frozen=True)
 class MemoryFilter:
-    """Which conversations: all that match every field; an empty field matches everything.
+    """A filter of conversations. A conversation must match every field that is not empty.
 
-    `search` is looked for in ids and in what was said, `policy` is a policy kind or CLIENT,
-    `label` is `name` or `name:value`, `id_prefix` is compared exactly. `active_since` includes its
-    moment, `active_before` does not. `flagged` asks for those that need attention.
+    `search` searches ids and messages, `policy` is a policy kind or CLIENT, `label` is `name` or
+    `name:value`, `id_prefix` is compared exactly, `active_since` is inclusive and `active_before`
+    exclusive, and `flagged` selects conversations that need attention.
     """
 
     search: str = ""
@@ -52,7 +52,7 @@ EVERYTHING = MemoryFilter()
 
 @dataclass(frozen=True)
 class Overview:
-    """A page of conversations, and cursors to the pages beside it."""
+    """A page of conversations with the cursors of the pages before and after it."""
 
     rows: tuple[OverviewRow, ...]
     total: int
@@ -62,7 +62,7 @@ class Overview:
 
 @dataclass(frozen=True)
 class OverviewRow:
-    """A conversation with the newest thing said, and its window's load over the last steps."""
+    """A conversation with its newest message and the load of its window in the last steps."""
 
     memory: MemoryRow
     snippet: str
@@ -71,7 +71,11 @@ class OverviewRow:
 
 @dataclass(frozen=True)
 class OverviewStats:
-    """Headline numbers since a moment."""
+    """The statistics of all conversations since a time.
+
+    `forgotten` is the number of evicted messages, `forgotten_in` the number of conversations that
+    they left. `reach` is the median number of messages in memory.
+    """
 
     conversations: int
     active: int
@@ -84,7 +88,7 @@ class OverviewStats:
 
 @dataclass(frozen=True)
 class FeedItem:
-    """A message that left memory, lately and anywhere."""
+    """A message that recently left the memory of any conversation."""
 
     memory_id: str
     at: datetime
@@ -121,9 +125,9 @@ def memory_page(
     cursor: str = "",
     size: int = 50,
 ) -> CursorPage[MemoryRow]:
-    """A page of conversations; `ordering` is one of ORDERINGS, with a minus for descending.
+    """Return a page of conversations. `ordering` is one of ORDERINGS; a minus means descending.
 
-    Raises InvalidValue for an unknown ordering and for a cursor of another list.
+    Raises InvalidValue for an unknown ordering and for an invalid cursor.
     """
     page = _page(which, ordering, cursor, size)
     return CursorPage(tuple(map(memory_row, page.rows)), page.previous, page.next)
@@ -136,7 +140,10 @@ def overview(
     cursor: str = "",
     size: int = 25,
 ) -> Overview:
-    """A page of conversations as the overview shows them. Raises as `memory_page` does."""
+    """Return a page of conversations with the details of the overview page.
+
+    Raises the exceptions of `memory_page`.
+    """
     page = _page(which, ordering, cursor, size)
     return Overview(
         rows=_overview_rows(page.rows),
@@ -155,7 +162,7 @@ def _page(which: MemoryFilter, ordering: str, cursor: str, size: int) -> CursorP
 
 
 def overview_stats(since: datetime) -> OverviewStats:
-    """Headline numbers: how many conversations, what was forgotten, how far memory reaches."""
+    """Return the statistics of all conversations since a time."""
     active = Memory.objects.filter(updated_at__gte=since)
     adds = _evicting_adds().filter(at__gte=since)
     adds = adds.annotate(left=F("count_before") + 1 - F("count_after"))
@@ -175,7 +182,7 @@ def overview_stats(since: datetime) -> OverviewStats:
 
 
 def feed(size: int = 12) -> list[FeedItem]:
-    """What left memory last, the latest first."""
+    """Return the messages that left memory last, the latest first."""
     steps = list(_evicting_adds().order_by("-at", "memory_id", "-n")[:size])
     if not steps:
         return []
@@ -203,18 +210,18 @@ def feed(size: int = 12) -> list[FeedItem]:
 
 
 def newest_eviction() -> int:
-    """The moment of the last add by which something left memory, anywhere; 0 before the first."""
+    """Return the `moment` of the latest add that evicted a message; 0 if there is none."""
     at = _evicting_adds().order_by("-at").values_list("at", flat=True).first()
     return moment(at) if at else 0
 
 
 def moment(at: datetime) -> int:
-    """Microseconds since 1970."""
+    """Return a time as microseconds since 1970."""
     return (at - datetime.fromtimestamp(0, UTC)) // timedelta(microseconds=1)
 
 
 def _evicting_adds() -> QuerySet[Step]:
-    """Adds by which something left; the condition is that of an index."""
+    """Return the adds that evicted a message. The condition is that of the index step_evicting."""
     return Step.objects.filter(kind=Step.Kind.ADD, count_after__lte=F("count_before"))
 
 

@@ -1,4 +1,4 @@
-"""The rows that reads give, and how they are made of the stored ones."""
+"""The rows that queries return, and their construction from the stored rows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from chatmemory.models import Memory, Message, Stay, Step
 
 @dataclass(frozen=True)
 class MemoryRow:
-    """A conversation now. `load` is what its limit bounds; None where the client decides."""
+    """A conversation as it is now. `load` is None if the client decides the window."""
 
     id: str
     policy: Policy | None
@@ -46,7 +46,7 @@ class MemoryRow:
 
 @dataclass(frozen=True)
 class StepRow:
-    """One change: the policy in force, and the window's totals on both sides of it."""
+    """A step of the ledger, with the policy in force and the window's totals before and after."""
 
     n: int
     kind: str
@@ -68,7 +68,7 @@ class StepRow:
 
 @dataclass(frozen=True)
 class StayRow:
-    """One time in the window: from `entered_step` until `left_step` (None: still in)."""
+    """A stay in the window from `entered_step` to `left_step` (None: the message is still in)."""
 
     n: int
     seq: int
@@ -83,7 +83,7 @@ class StayRow:
 
 @dataclass(frozen=True)
 class MessageRow:
-    """A message with its life in the window. MOVED stays are part of one life, see `visits`."""
+    """A message with its stays in the window."""
 
     memory_id: str
     seq: int
@@ -100,14 +100,14 @@ class MessageRow:
 
     @cached_property
     def message(self) -> ChatMessage:
-        """Raises CorruptRow when the payload cannot be read."""
+        """The message of the payload. Raises CorruptRow if the payload cannot be read."""
         return read_message(self)
 
     def is_in_window(self, step: int) -> bool:
         return any(stay.covers(step) for stay in self.stays)
 
     def departure(self, step: int) -> StayRow | None:
-        """The last stay that ended by `step`, unless the message is in the window then."""
+        """Return the last stay that ended up to `step`, or None if the message is in the window."""
         if self.is_in_window(step):
             return None
         ended = [s for s in self.stays if s.left_step is not None and s.left_step <= step]
@@ -115,7 +115,7 @@ class MessageRow:
 
     @cached_property
     def visits(self) -> tuple[tuple[int, int | None, Reason | None], ...]:
-        """(entered, left, reason) of each unbroken time in the window."""
+        """The (entered, left, reason) of each time in the window; MOVED stays are joined."""
         visits: list[tuple[int, int | None, Reason | None]] = []
         entered: int | None = None
         for stay in self.stays:
@@ -128,9 +128,9 @@ class MessageRow:
 
 @dataclass(frozen=True)
 class WindowPlace:
-    """A message's place in the window, counted by the family that was in force.
+    """A message's place in the window, with the tokens that counted then.
 
-    `entered_step` is 0 where the place is only simulated.
+    `entered_step` is 0 if the message is only simulated.
     """
 
     seq: int
@@ -142,7 +142,7 @@ class WindowPlace:
 
 @dataclass(frozen=True)
 class WindowRow(WindowPlace):
-    """A place in the window with the message that stands there."""
+    """A place in the window with its message."""
 
     text: str = ""
     payload: str = ""
@@ -154,8 +154,10 @@ Place = TypeVar("Place", bound=WindowPlace, covariant=True)
 
 @dataclass(frozen=True)
 class WindowView(Generic[Place]):
-    """The window at a step as the model sees it. `over_limit` is stored, but over a lowered limit:
-    the model does not see it, and it leaves at the next add.
+    """The window at a step as the model sees it.
+
+    `over_limit` are messages that are still stored in the window, but hidden by a lowered limit;
+    the next add evicts them.
     """
 
     memory_id: str
@@ -174,7 +176,7 @@ class WindowView(Generic[Place]):
 
     @property
     def leading_system(self) -> Place | None:
-        """The system message at the head, which stays until another takes its place."""
+        """The system message at the head, or None."""
         first = self.rows[0] if self.rows else None
         return first if first and first.type is MessageType.SYSTEM else None
 
@@ -185,7 +187,7 @@ class WindowView(Generic[Place]):
 
 @dataclass(frozen=True)
 class StepDetail:
-    """A stored step: its row, and what it did."""
+    """A step of the ledger with its change."""
 
     row: StepRow
     change: ChangeResult
@@ -193,7 +195,7 @@ class StepDetail:
 
 @dataclass(frozen=True)
 class Page:
-    """Messages of the history in order of seq; the flags tell whether more lie on either side."""
+    """Messages of the history in order of seq, and whether there are earlier or later ones."""
 
     rows: tuple[MessageRow, ...]
     has_earlier: bool

@@ -1,4 +1,4 @@
-"""What adding would do: the same recorder as for real, and nothing is written."""
+"""Simulation of adds with the recorder of real adds, without writing."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from chatmemory.queries.rows import WindowPlace
 
 @dataclass(frozen=True)
 class Simulation:
-    """What would happen: one result per message, and the window that would remain, in order.
+    """The result of a simulation: one change per message, and the resulting window in order.
 
-    Messages that were added in the simulation have the seqs behind the last of its first step.
+    Simulated messages are numbered from the last seq of the step on which the simulation is based.
     """
 
     changes: tuple[ChangeResult, ...]
@@ -31,7 +31,7 @@ class Simulation:
 
     @property
     def totals(self) -> Totals:
-        return Totals(len(self.remaining), sum(each.tokens for each in self.remaining))
+        return Totals(len(self.remaining), sum(place.tokens for place in self.remaining))
 
 
 def simulate(
@@ -40,7 +40,7 @@ def simulate(
     policy: Policy | None = None,
     at: int | None = None,
 ) -> Simulation:
-    """What adding would do, now or after step `at`, under this policy or another.
+    """Return the result of adding messages now or at step `at`, under its policy or another.
 
     Raises MemoryNotFound, StepNotFound, PolicyRequired (neither the step nor the call has a
     policy), PolicyUnavailable.

@@ -1,4 +1,4 @@
-"""Steps of a conversation, all of them or a sample: what a timeline is drawn from."""
+"""The steps of a conversation for its timeline: all of them, or a sample."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ NEAR = 100
 
 @dataclass(frozen=True)
 class StepSample:
-    """One step: the window's load and all that was said by then, and the message it brought.
+    """A step with the loads of window and history after it, and the message that it added.
 
-    `load` and `history` are in the unit of the step's policy, tokens where it has none.
+    `load` and `history` are in the unit of the step's policy, or in tokens without a policy.
     """
 
     step: int
@@ -31,7 +31,10 @@ class StepSample:
 
 
 def step_samples(memory_id: str, steps: int, at: int) -> list[StepSample]:
-    """Up to 400 steps: all of them, or those around `at` and a sample of the rest, by key."""
+    """Return all steps, or those around `at` and an even sample of the others: up to 400.
+
+    Steps are read by primary key, so that the cost does not depend on their number.
+    """
     numbers = sample_numbers(steps, at)
     rows = list(Step.objects.filter(memory_id=memory_id, n__in=numbers).order_by("n"))
     newest = {row.last_stay: row.n for row in rows if row.kind == Step.Kind.ADD}
@@ -41,7 +44,7 @@ def step_samples(memory_id: str, steps: int, at: int) -> list[StepSample]:
 
 
 def sample_numbers(steps: int, at: int) -> list[int]:
-    """The numbers of the sampled steps, ascending; `at` is among them."""
+    """Return the numbers of the sampled steps in ascending order, with `at` among them."""
     if steps <= SAMPLES_MAX:
         return list(range(1, steps + 1))
     near = range(max(1, at - NEAR), min(steps, at + NEAR) + 1)
@@ -51,7 +54,7 @@ def sample_numbers(steps: int, at: int) -> list[int]:
 
 
 def said_load(policy: Policy | None, said: Totals) -> int:
-    """What all that was said weighs, in the policy's unit and without its overhead."""
+    """Return the load of the history in the policy's unit, without the overhead."""
     return max(0, policy.load(*said) - policy.overhead) if can_decide(policy) else said.tokens
 
 

@@ -1,4 +1,4 @@
-"""The ledger: what each step brought, and what left at it."""
+"""The ledger: the steps, and the messages that arrived and left at them."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from chatmemory.queries.rows import StepDetail, StepRow, step_row
 
 
 def step(memory_id: str, n: int) -> StepDetail:
-    """A step with what it did. Raises MemoryNotFound, and StepNotFound also for step 0."""
+    """Return a step with its change. Raises MemoryNotFound, and StepNotFound also for step 0."""
     memory = find_memory(memory_id)
     if n == 0:
-        raise StepNotFound(f"{memory_id!r} has steps 1 to {memory.last_step}, and no step 0")
+        raise StepNotFound(f"{memory_id!r} has no step 0, only steps 1 to {memory.last_step}")
     return step_detail(find_step(memory, n))
 
 
 def step_detail(row: Step) -> StepDetail:
-    """A step whose row has been read already, with what it did."""
+    """Return the step of a row with its change."""
     steps = Step.objects.filter(memory_id=row.memory_id, n=row.n - 1)
     last_seq, last_stay = steps.values_list("last_seq", "last_stay").first() or (0, 0)
     stays = Stay.objects.filter(memory_id=row.memory_id)
     left = list(stays.filter(left_step=row.n).order_by("rank"))
     moved = {stay.seq for stay in left if stay.reason == Reason.MOVED}
     entered = stays.filter(n__gt=last_stay, n__lte=row.last_stay).order_by("n")
-    came = [stay for stay in entered if stay.seq not in moved]
-    synthetic = _synthetic(row, came)
-    arrived = [_arrived(stay, last_seq, synthetic) for stay in came]
+    arrivals = [stay for stay in entered if stay.seq not in moved]
+    synthetic = _synthetic(row, arrivals)
+    arrived = [_arrived(stay, last_seq, synthetic) for stay in arrivals]
     departed = [stay for stay in left if stay.reason != Reason.MOVED]
     found = step_row(row)
     return StepDetail(
@@ -50,14 +50,14 @@ def step_detail(row: Step) -> StepDetail:
 
 
 def steps(memory_id: str, *, after: int = 0, size: int = 50) -> list[StepRow]:
-    """Steps in order, beginning behind `after`. Raises MemoryNotFound."""
+    """Return the steps after step `after`, in order. Raises MemoryNotFound."""
     find_memory(memory_id)
     rows = Step.objects.filter(memory_id=memory_id, n__gt=after).order_by("n")[:size]
     return [step_row(row) for row in rows]
 
 
 def arrivals_at(memory_id: str, steps: Iterable[int]) -> dict[int, int]:
-    """The seq of the message that each of these adds brought."""
+    """Return the seq of the message that each of these adds added, by step."""
     numbers = Step.objects.filter(memory_id=memory_id, n__in=list(steps), kind=Step.Kind.ADD)
     stays = Stay.objects.filter(
         memory_id=memory_id, n__in=list(numbers.values_list("last_stay", flat=True))
@@ -66,16 +66,16 @@ def arrivals_at(memory_id: str, steps: Iterable[int]) -> dict[int, int]:
 
 
 def evictions_around(memory_id: str, at: int) -> tuple[int | None, int | None]:
-    """The nearest steps at which a message left, before `at` and after it."""
+    """Return the nearest steps before and after `at` at which a message left."""
     left = Stay.objects.filter(memory_id=memory_id).exclude(reason=Reason.MOVED)
     before = left.filter(left_step__lt=at).order_by("-left_step")
     after = left.filter(left_step__gt=at).order_by("left_step")
-    steps = [each.values_list("left_step", flat=True).first() for each in (before, after)]
+    steps = [stays.values_list("left_step", flat=True).first() for stays in (before, after)]
     return steps[0], steps[1]
 
 
 def _synthetic(row: Step, stays: Sequence[Stay]) -> set[int]:
-    """Those of the messages that nobody said; only a whole list can bring some."""
+    """Return the seqs of synthetic messages. Only a list that replaces the window has them."""
     if row.kind == Step.Kind.ADD and not row.by_client:
         return set()
     messages = Message.objects.filter(memory_id=row.memory_id, origin=Message.Origin.SYNTHETIC)
@@ -95,9 +95,13 @@ def _arrived(stay: Stay, last_seq: int, synthetic: set[int]) -> ArrivedMessage:
 
 
 def _evicted(stays: Sequence[Stay], arrived: Sequence[ArrivedMessage]) -> Iterator[EvictedMessage]:
-    """By rank, which is the order of eviction; a result names the evicted call before it."""
+    """Yield the departures of a step from its stays, which are in the order of eviction.
+
+    The cause of a departure is not stored. A result left with the last call before it, and a
+    replaced system message was replaced by the one that arrived.
+    """
     call: int | None = None
-    system = next((each.seq for each in arrived if each.type is MessageType.SYSTEM), None)
+    system = next((new.seq for new in arrived if new.type is MessageType.SYSTEM), None)
     for stay in stays:
         reason = Reason(str(stay.reason))
         if stay.has_calls:

@@ -1,4 +1,4 @@
-"""What the model sees, now or after any step."""
+"""The window that the model sees, now or at any step."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from chatmemory.queries.rows import Place, WindowPlace, WindowRow, WindowView
 
 
 def window(memory_id: str, at: int | None = None) -> WindowView[WindowRow]:
-    """The window after step `at`, with its messages. Raises MemoryNotFound, StepNotFound."""
+    """Return the window at step `at` with its messages. Raises MemoryNotFound, StepNotFound."""
     return _view(memory_id, at, _with_messages)
 
 
 def outline(memory_id: str, at: int | None = None) -> WindowView[WindowPlace]:
-    """The window after step `at` without texts: thousands of places are read in no time.
+    """Return the window at step `at` without texts, which is fast for thousands of messages.
 
     Raises MemoryNotFound, StepNotFound.
     """
@@ -32,13 +32,13 @@ def outline(memory_id: str, at: int | None = None) -> WindowView[WindowPlace]:
 
 
 def beginnings(memory_id: str, seqs: Iterable[int], size: int) -> dict[int, str]:
-    """The first `size` characters of some messages, by seq."""
+    """Return the first `size` characters of some messages, by seq."""
     texts = Message.objects.filter(memory_id=memory_id, seq__in=list(seqs))
     return dict(texts.annotate(start=Left("text", size)).values_list("seq", "start"))
 
 
 def calls_in(memory_id: str, places: Iterable[WindowPlace]) -> dict[int, int]:
-    """How many tools each calling message among these asks for, by seq."""
+    """Return the number of tool calls of each message that has some, by seq."""
     calling = [place.seq for place in places if place.has_calls]
     rows = Message.objects.filter(memory_id=memory_id, seq__in=calling) if calling else ()
     return {row.seq: len(getattr(read_message(row), "tool_execution_requests", ())) for row in rows}
@@ -59,7 +59,7 @@ def _view(
 def view_of(
     memory_id: str, step: int, policy: Policy | None, rows: Sequence[Place]
 ) -> WindowView[Place]:
-    """A window as a read gives it: what a lowered limit hides stands apart."""
+    """Return the window of some rows, with those that a lowered limit hides in `over_limit`."""
     hidden = _over_limit(rows, policy)
     return WindowView(
         memory_id,
@@ -71,7 +71,7 @@ def view_of(
 
 
 def _over_limit(places: Sequence[WindowPlace], policy: Policy | None) -> set[int]:
-    """The positions that a lowered limit hides; none where no policy can say."""
+    """Return the positions that a lowered limit hides; none without an installed policy."""
     totals = Totals(len(places), sum(place.tokens for place in places))
     if not can_decide(policy) or not policy.is_exceeded_by(totals):
         return set()
@@ -87,7 +87,7 @@ def _with_messages(stays: QuerySet[Stay]) -> list[WindowRow]:
 
 
 def places(stays: QuerySet[Stay]) -> list[WindowPlace]:
-    """Where stays stand, without the texts of their messages."""
+    """Return the places of stays, without the texts of their messages."""
     columns = stays.values_list("seq", "type", "has_calls", "tokens", "entered_step")
     return [
         WindowPlace(seq, MessageType(type), has_calls, tokens, entered)

@@ -1,4 +1,4 @@
-"""Every write, one transaction each; what they return says what happened to the window.
+"""All writes, each in one transaction. They return the changes of the window.
 
 The bare store protocol is in `services.protocol`.
 """

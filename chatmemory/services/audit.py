@@ -1,4 +1,4 @@
-"""Who did what: a line of the log `chatmemory.audit` for each, without a word of a message."""
+"""The audit log: a line of the logger `chatmemory.audit` per action, without message texts."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from django.db import transaction
 _log = logging.getLogger("chatmemory.audit")
 
 
-def log(words: str, *, action: str, actor: str, **details: str | int) -> None:
-    """Log once what was done is committed. `details` become fields of a JSON line."""
-    line = f"{words} by {actor or 'nobody named'}"
+def log(text: str, *, action: str, actor: str, **details: str | int) -> None:
+    """Log an action after the transaction commits. `details` become fields of a JSON line."""
+    line = f"{text} by {actor or 'an unnamed actor'}"
     extra = {"action": action, "actor": actor, **details}
     transaction.on_commit(lambda: _log.info(line, extra=extra), robust=True)

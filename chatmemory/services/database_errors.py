@@ -1,6 +1,6 @@
-"""When the database cannot do its work: what a caller is told, and when to try again.
+"""Database outages: errors that are no fault of the request and may go away by themselves.
 
-Such errors are nobody's fault here and pass by themselves; what was under way was rolled back.
+The transaction of the request was rolled back, so that the caller can repeat it.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ from dataclasses import dataclass
 
 from django.db import DatabaseError, InterfaceError, OperationalError
 
-_BUSY = ("busy", "others are writing: try again in a moment")
-_CROWDED = ("busy", "it takes no more connections: try again in a moment")
-_FULL = ("full", "its disk is full: nothing can be stored until there is room")
-_READ_ONLY = ("read-only", "it takes no writes now: try again later")
-_NOT_MIGRATED = ("not migrated", "its tables are not there: run manage.py migrate")
-_SLOW = ("slow", "it took too long: try again in a moment")
-_DOWN = ("down", "it does not answer: try again in a moment")
+_BUSY = ("busy", "other clients are writing: try again in a moment")
+_CROWDED = ("busy", "there are too many connections: try again in a moment")
+_FULL = ("full", "the disk is full: nothing can be stored until there is space")
+_READ_ONLY = ("read-only", "nothing can be written at present: try again later")
+_NOT_MIGRATED = ("not migrated", "a table or column is missing: run manage.py migrate")
+_SLOW = ("slow", "the query took too long: try again in a moment")
+_DOWN = ("down", "it does not respond: try again in a moment")
 
-# By the beginnings of SQLite's names, https://sqlite.org/rescode.html
+# Prefixes of SQLite's error names, https://sqlite.org/rescode.html
 _SQLITE = {
     "SQLITE_BUSY": _BUSY,
     "SQLITE_LOCKED": _BUSY,
@@ -29,7 +29,7 @@ _SQLITE = {
     "SQLITE_IOERR": _DOWN,
     "SQLITE_PROTOCOL": _DOWN,
 }
-# By the beginnings of SQLSTATE, https://www.postgresql.org/docs/current/errcodes-appendix.html
+# Prefixes of SQLSTATE, https://www.postgresql.org/docs/current/errcodes-appendix.html
 _POSTGRESQL = {
     "55P03": _BUSY,  # lock_not_available
     "40P01": _BUSY,  # deadlock_detected
@@ -47,35 +47,35 @@ RETRY_SECONDS = 2
 
 @dataclass(frozen=True)
 class Outage:
-    """`state` in a word, `detail` for people."""
+    """A state of the database in a word, and a sentence about it."""
 
     state: str
     detail: str
 
 
 def outage(error: BaseException | None) -> Outage | None:
-    """What is the matter, if `error` means that the database cannot work now.
+    """Return the outage that an error reports, or None.
 
-    An error that the database blames on a statement is none: the fault is ours.
+    An error that the database reports for a statement is not an outage, but a bug of this program.
     """
     if not isinstance(error, (DatabaseError, InterfaceError)):
         return None
     cause = error.__cause__
     if name := getattr(cause, "sqlite_errorname", None):
-        return _by_beginning(_SQLITE, name) or _of_missing_table(error)
+        return _by_prefix(_SQLITE, name) or _missing_table(error)
     if state := getattr(cause, "sqlstate", None):
-        return _by_beginning(_POSTGRESQL, state)
-    # No connection came about, or it was lost: nobody is left to give a code.
+        return _by_prefix(_POSTGRESQL, state)
+    # There is no code if the connection failed or was lost.
     return Outage(*_DOWN) if isinstance(error, (OperationalError, InterfaceError)) else None
 
 
-def _by_beginning(known: Mapping[str, tuple[str, str]], code: str) -> Outage | None:
-    found = next((said for start, said in known.items() if code.startswith(start)), None)
+def _by_prefix(known: Mapping[str, tuple[str, str]], code: str) -> Outage | None:
+    found = next((outage for prefix, outage in known.items() if code.startswith(prefix)), None)
     return Outage(*found) if found else None
 
 
-def _of_missing_table(error: BaseException) -> Outage | None:
-    """SQLite has no code of its own for it."""
-    words = str(error)
-    is_missing = "no such table" in words or "no such column" in words
+def _missing_table(error: BaseException) -> Outage | None:
+    """Recognise a missing table by SQLite's text, because SQLite has no code for it."""
+    text = str(error)
+    is_missing = "no such table" in text or "no such column" in text
     return Outage(*_NOT_MIGRATED) if is_missing else None

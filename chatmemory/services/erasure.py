@@ -1,4 +1,4 @@
-"""Erasing: a whole conversation, or the words of one message. An audit entry stays."""
+"""Erasure of a whole conversation or of one message's text. An audit entry remains."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from chatmemory.services.validation import check_id
 
 
 def delete(memory_id: str, *, actor: str = "", expected_version: int | None = None) -> None:
-    """Erase a conversation with its whole history: explicit, separate, irreversible.
+    """Delete a conversation with its whole history. This cannot be undone.
 
     Raises MemoryNotFound, VersionConflict.
     """
@@ -30,10 +30,10 @@ def delete(memory_id: str, *, actor: str = "", expected_version: int | None = No
 def redact(
     memory_id: str, seq: int, *, actor: str = "", expected_version: int | None = None
 ) -> ChangeResult | None:
-    """Take a message's words out of history, window and search; its shape stays, with who and when.
+    """Remove a message's text from history, window and search, as a step. This cannot be undone.
 
-    Return None where it was redacted before. Raises MemoryNotFound, MessageNotFound,
-    VersionConflict.
+    The type and the token count stay. Return None if the message was already redacted. Raises
+    MemoryNotFound, MessageNotFound, VersionConflict.
     """
     with locked(memory_id, actor=actor, expected_version=expected_version) as recorder:
         row = Message.objects.filter(memory=recorder.memory, seq=seq).first()
@@ -48,9 +48,9 @@ def redact(
 
 
 def truncate_log() -> None:
-    """Empty SQLite's write-ahead log, which holds what was overwritten.
+    """Empty SQLite's write-ahead log, which contains the overwritten pages.
 
-    It cannot be emptied while others read; `manage.py compact` tries again.
+    SQLite cannot empty it while other connections read; `manage.py compact` tries again.
     """
     if connection.vendor == "sqlite" and not connection.in_atomic_block:
         with connection.cursor() as cursor:

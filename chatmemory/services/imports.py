@@ -1,4 +1,4 @@
-"""Transcript files into conversations: each in one transaction, one step per message, once."""
+"""Import of transcript files: one transaction per conversation, one step per message."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DIGEST_LABEL = "import_digest"
 
 @dataclass(frozen=True)
 class Imported:
-    """One conversation of a file: stored now, there already, or refused for a reason."""
+    """The result for one conversation of a file: stored, already stored, or refused and why."""
 
     memory_id: str
     messages: int = 0
@@ -36,7 +36,7 @@ class Imported:
 
 @dataclass
 class Report:
-    """What became of a file."""
+    """The results of importing one file."""
 
     format: str
     results: list[Imported] = field(default_factory=list)
@@ -57,7 +57,7 @@ class Report:
 
     @property
     def lost(self) -> list[tuple[str, int]]:
-        """What was lost and how often, the most frequent first."""
+        """The losses with their counts, the most frequent first."""
         return Counter(loss.what for result in self.stored for loss in result.losses).most_common()
 
 
@@ -69,10 +69,9 @@ def import_conversation(
     labels: Mapping[str, str] | None = None,
     actor: str = "",
 ) -> list[ChangeResult]:
-    """Create a conversation and add everything that was said in it, in one transaction.
+    """Create a conversation and add its messages, one step each, in one transaction.
 
-    Each message is a step. Raises MemoryExists and whatever `create` and `add` raise; then nothing
-    is stored.
+    Raises the exceptions of `create` and `add`; then nothing is stored.
     """
     with transaction.atomic():
         create(memory_id, policy, labels, actor)
@@ -82,17 +81,17 @@ def import_conversation(
 def import_all(
     reading: Reading, policy: Policy, prefix: str = "", actor: str = ""
 ) -> Iterator[Imported]:
-    """Import every transcript of a file, yielding as it goes. Ids are prefix + name.
+    """Import the transcripts of a file and yield a result for each. Ids are prefix + name.
 
-    A conversation that was imported before is left alone; one that exists with other content is
-    refused. A refusal stores nothing of that conversation, and the others go on.
+    A conversation that was already imported is skipped. One that exists with other content is
+    refused, and the import continues with the next.
     """
     names: Counter[str] = Counter()
     for transcript in reading.transcripts:
         name = transcript.name or ""
         names[name] += 1
-        again = f"-{names[name]}" if names[name] > 1 else ""
-        yield _import(f"{prefix}{name}{again}", transcript, policy, actor)
+        suffix = f"-{names[name]}" if names[name] > 1 else ""
+        yield _import(f"{prefix}{name}{suffix}", transcript, policy, actor)
 
 
 def _import(memory_id: str, transcript: Transcript, policy: Policy, actor: str) -> Imported:
@@ -112,5 +111,5 @@ def _import(memory_id: str, transcript: Transcript, policy: Policy, actor: str) 
 
 
 def _digest(transcript: Transcript) -> str:
-    written = messages_to_json(transcript.messages)
-    return hashlib.sha256(written.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    text = messages_to_json(transcript.messages)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]

@@ -1,7 +1,9 @@
-"""The transaction around every write: lock the conversation, record, write, announce.
+"""The transaction of every write: lock the conversation, record, write, notify.
 
-The lock is the conversation's row on PostgreSQL, the database's one writer on SQLite (BEGIN
-IMMEDIATE, by the connection's `transaction_mode`).
+On PostgreSQL the lock is the conversation's row (SELECT FOR UPDATE), so that conversations do not
+block each other. SQLite has one writer per database: BEGIN IMMEDIATE (the connection's
+`transaction_mode`) takes that lock before the first read. Otherwise two transactions could read the
+same window, and SQLite would reject the second one when it writes.
 """
 
 from __future__ import annotations
@@ -33,26 +35,32 @@ def locked(
     create: bool = False,
     expected_version: int | None = None,
 ) -> Iterator[Recorder]:
-    """Lock a conversation until the block ends, then write what the block recorded.
+    """Lock a conversation, and write at the end of the block what the block recorded.
 
-    With `create` an unknown id is created, with no policy. Raises InvalidValue for a bad id,
+    With `create`, an unknown id is created without a policy. Raises InvalidValue for an invalid id,
     MemoryNotFound, VersionConflict.
     """
     check_id(memory_id)
     with transaction.atomic():
         if create:
+            # Two requests may create the id at once: the second insert is ignored, and the lock
+            # below puts the requests in order.
             Memory.objects.bulk_create([unsaved_memory(memory_id)], ignore_conflicts=True)
         recorder = Recorder(lock_memory(memory_id, expected_version), actor)
         yield recorder
         if recorder.flush():
             _log_steps(recorder, actor)
-            # The change is made: a receiver that fails is logged, and cannot undo it.
+            # After the commit, so that receivers see the change. `robust` logs their errors: the
+            # change is already committed.
             transaction.on_commit(partial(_send_signal, recorder, actor), robust=True)
             transaction.on_commit(partial(_notify_followers, memory_id), robust=True)
 
 
 def lock_memory(memory_id: str, expected_version: int | None = None) -> Memory:
-    """Lock a row until the transaction ends. Raises MemoryNotFound, VersionConflict."""
+    """Lock a row until the transaction ends. Raises MemoryNotFound, VersionConflict.
+
+    The version is compared under the lock; before it, another writer could still change it.
+    """
     memory: Memory | None = Memory.objects.select_for_update().filter(pk=memory_id).first()
     if memory is None:
         raise MemoryNotFound(f"no conversation has the id {memory_id!r}")
@@ -62,7 +70,7 @@ def lock_memory(memory_id: str, expected_version: int | None = None) -> Memory:
 
 
 def unsaved_memory(memory_id: str) -> Memory:
-    """The row of a new conversation without a policy."""
+    """Return the unsaved row of a new conversation without a policy."""
     now = timezone.now()
     return Memory(
         id=memory_id,
@@ -99,7 +107,10 @@ def _send_signal(recorder: Recorder, actor: str) -> None:
 
 
 def _notify_followers(memory_id: str) -> None:
-    """Wake the followers (see `live`). Inside the transaction, NOTIFY would serialise commits."""
+    """Wake the followers (see `live`) on PostgreSQL.
+
+    Call it after the commit: NOTIFY within a transaction takes a global lock while it commits.
+    """
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_notify(%s, %s)", [CHANNEL, memory_id])

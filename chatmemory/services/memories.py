@@ -1,4 +1,4 @@
-"""Creating, changing, labelling and branching conversations."""
+"""Services that create, change, label and branch conversations."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def create(
     labels: Mapping[str, str] | None = None,
     actor: str = "",
 ) -> Memory:
-    """Create an empty conversation; creating is no step. Raises MemoryExists, InvalidValue."""
+    """Create an empty conversation without a step. Raises MemoryExists, InvalidValue."""
     memory = unsaved_memory(check_id(memory_id))
     memory.policy = check_policy(policy)
     memory.window_load = load_of(policy, Totals())
@@ -38,7 +38,7 @@ def create(
         created = Memory.objects.bulk_create([memory], ignore_conflicts=True)
         stored: Memory = Memory.objects.select_for_update().get(pk=memory_id)
         if stored.created_at != created[0].created_at or stored.last_step:
-            raise MemoryExists(f"a conversation with the id {memory_id!r} exists already")
+            raise MemoryExists(f"a conversation with the id {memory_id!r} already exists")
         audit.log(f"create {memory_id!r}", action="create", actor=actor, memory_id=memory_id)
     return stored
 
@@ -51,11 +51,11 @@ def change(
     actor: str = "",
     expected_version: int | None = None,
 ) -> Memory:
-    """Change the policy, the labels or both; each real change is a step.
+    """Change the policy, the labels or both, one step each; an equal value is not a step.
 
-    A lower limit evicts nothing by itself: messages over it leave at the next add, and a higher
-    limit before that brings them back (LangChain4j trims what it reads). Raises MemoryNotFound,
-    InvalidValue, UnknownEstimator, VersionConflict.
+    A lower limit evicts nothing by itself: the messages over it are hidden until the next add
+    evicts them, and a higher limit before that shows them again (LangChain4j trims on reading).
+    Raises MemoryNotFound, InvalidValue, UnknownEstimator, VersionConflict.
     """
     check_policy(policy)
     new_labels = None if labels is None else check_labels(labels)
@@ -68,7 +68,7 @@ def change(
 
 
 def label(memory_ids: Iterable[str], name: str, value: str, actor: str = "") -> None:
-    """Put a label on some conversations, beside those they have: on all or, in error, on none.
+    """Add a label to some conversations, in one transaction.
 
     Raises MemoryNotFound, InvalidValue.
     """
@@ -87,18 +87,18 @@ def branch(
     policy: Policy | None = None,
     actor: str = "",
 ) -> list[ChangeResult]:
-    """Create a conversation with what was said by step `at` and that window, then add `messages`.
+    """Create a conversation with the history and the window at step `at`, then add `messages`.
 
-    The old one is left as it is; the new one carries its id and the step as a label. Raises what
-    `queries.simulate` and `create` raise.
+    The source is not changed. The new conversation has the source's id and step as the label
+    `from`. Raises the exceptions of `queries.simulate` and `create`.
     """
     source = find_memory(memory_id)
     step = find_step(source, source.last_step if at is None else at)
     in_force = policy or step.policy or required_policy(source)
-    said = Message.objects.filter(
+    rows = Message.objects.filter(
         memory=source, seq__lte=step.last_seq, origin=Message.Origin.SAID
     ).order_by("seq")
-    history = [NewMessage(read_message(row), said_at=row.said_at) for row in said]
+    history = [NewMessage(read_message(row), said_at=row.said_at) for row in rows]
     window = [read_message(stay.message) for stay in stays_at(step).select_related("message")]
     with transaction.atomic():
         label = {"from": f"{memory_id} step {step.n}"[:ID_LENGTH]}

@@ -1,4 +1,4 @@
-"""Adding, replacing and clearing what a conversation's memory holds."""
+"""Services that add, replace and clear the messages of a window."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ def add(
     actor: str = "",
     expected_version: int | None = None,
 ) -> list[ChangeResult]:
-    """Add messages one by one, each a step of its own; all are stored or none.
+    """Add messages, one step each, in one transaction.
 
-    A message whose client id is known already, with the same content, is answered with its seq and
-    no step. Raises MemoryNotFound, PolicyRequired (the client decides this window),
+    A message with a known client id and the same content is not added again; its result has its seq
+    and no step. Raises MemoryNotFound, PolicyRequired (the client decides this window),
     PolicyUnavailable, VersionConflict, DuplicateClientId, UnstorableText, UnknownEstimator.
     """
-    new = [each if isinstance(each, NewMessage) else NewMessage(each) for each in messages]
-    for each in new:
-        if each.client_id is not None:
-            check_client_id(each.client_id)
-    count_ahead(check_id(memory_id), [each.message for each in new])
+    new = [item if isinstance(item, NewMessage) else NewMessage(item) for item in messages]
+    for item in new:
+        if item.client_id is not None:
+            check_client_id(item.client_id)
+    count_ahead(check_id(memory_id), [item.message for item in new])
     with locked(memory_id, actor=actor, expected_version=expected_version) as recorder:
         return add_all(recorder, new)
 
@@ -46,7 +46,10 @@ def change_and_add(
     policy: Policy | None,
     actor: str = "",
 ) -> list[ChangeResult]:
-    """Change the policy, if one is given, and add, in one transaction. Raises as `add` does."""
+    """Change the policy, if one is given, and add messages, in one transaction.
+
+    Raises the exceptions of `add`.
+    """
     check_policy(policy)
     with transaction.atomic():
         if policy is not None:
@@ -62,7 +65,7 @@ def set_messages(
     actor: str = "",
     expected_version: int | None = None,
 ) -> ChangeResult:
-    """Replace the window; the policy trims what exceeds it. Raises as `add` does."""
+    """Replace the window and trim it by the policy. Raises the exceptions of `add`."""
     count_ahead(check_id(memory_id), messages)
     with locked(memory_id, actor=actor, expected_version=expected_version) as recorder:
         policy = required_policy(recorder.memory)
@@ -74,6 +77,6 @@ def set_messages(
 def clear_messages(
     memory_id: str, *, actor: str = "", expected_version: int | None = None
 ) -> ChangeResult:
-    """Empty the window; the history stays. Raises MemoryNotFound, VersionConflict."""
+    """Clear the window, but not the history. Raises MemoryNotFound, VersionConflict."""
     with locked(memory_id, actor=actor, expected_version=expected_version) as recorder:
         return recorder.record(clear(recorder.window, recorder.memory.policy))

@@ -1,8 +1,8 @@
-"""The bare ChatMemoryStore protocol, for clients that decide their windows themselves.
+"""The ChatMemoryStore protocol, for clients that decide their windows themselves.
 
-`get_messages`, `update_messages` and `delete_messages` are LangChain4j's three methods: concurrent
-writers of one conversation are last-writer-wins. `transact` is the fourth, which this library's
-memories use: the conversation is locked while a decision is made.
+`get_messages`, `update_messages` and `delete_messages` are LangChain4j's three methods. If several
+clients write to one conversation, the last one wins. This library's memories use `transact`, which
+locks the conversation while a change is decided.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from chatmemory.services.validation import check_id
 
 
 def get_messages(memory_id: str) -> list[ChatMessage]:
-    """The open stays in order, untrimmed; [] for an unknown id, which creates nothing.
+    """Return the messages of the window, untrimmed; [] for an unknown id, which is not created.
 
-    Each message remembers its stored token count, so that a reader need not count again.
+    Each message carries its stored token count, so that it need not be counted again.
     """
-    named = Memory.objects.filter(pk=memory_id).values_list("policy_estimator", flat=True).first()
-    family = family_named(named) if named else ""
+    name = Memory.objects.filter(pk=memory_id).values_list("policy_estimator", flat=True).first()
+    family = family_named(name) if name else ""
     messages = []
     for stay in open_stays(memory_id).select_related("message"):
         message = read_message(stay.message)
@@ -46,10 +46,10 @@ def update_messages(
     actor: str = "",
     expected_version: int | None = None,
 ) -> ChangeResult:
-    """Store the whole list that a client hands over; nothing is trimmed.
+    """Replace the window by a client's list, without trimming it.
 
-    An unknown id is created, with no policy. Raises InvalidValue for a bad id, UnstorableText,
-    VersionConflict.
+    An unknown id is created without a policy. Raises InvalidValue for an invalid id,
+    UnstorableText, VersionConflict.
     """
     count_ahead(check_id(memory_id), messages)
     with locked(memory_id, actor=actor, create=True, expected_version=expected_version) as recorder:
@@ -61,9 +61,9 @@ def update_messages(
 def delete_messages(
     memory_id: str, *, actor: str = "", expected_version: int | None = None
 ) -> None:
-    """Clear the window of a known id; the history stays.
+    """Clear the window, but not the history. An unknown id is not an error.
 
-    Raises VersionConflict, and MemoryNotFound where a version is expected of an unknown id.
+    Raises VersionConflict, and MemoryNotFound if a version is expected of an unknown id.
     """
     try:
         clear_messages(memory_id, actor=actor, expected_version=expected_version)
@@ -73,7 +73,7 @@ def delete_messages(
 
 
 def transact(memory_id: str, decide: Decide, *, actor: str = "") -> Transition:
-    """Lock, let `decide` look at the window, and store what it decided with its policy.
+    """Lock the conversation, pass its window to `decide`, and store the resulting transition.
 
     An unknown id is created. If `decide` raises, nothing is stored.
     """

@@ -1,4 +1,4 @@
-"""What callers may hand over: ids, labels and policies that can be stored."""
+"""Checks of ids, labels, policies and client ids before they are stored."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ LABELS_MAX = 64
 
 
 def check_id(memory_id: object) -> str:
-    """Any non-empty string up to 255 characters that a database can hold. Raises InvalidValue."""
+    """Return an id if it is a storable string of 1 to 255 characters. Raises InvalidValue."""
     if not isinstance(memory_id, str) or not 0 < len(memory_id) <= ID_LENGTH:
-        raise InvalidValue(f"a memory id is a string of 1 to {ID_LENGTH} characters")
+        raise InvalidValue(f"a memory id must be a string of 1 to {ID_LENGTH} characters")
     check_text(memory_id, "a memory id")
     return memory_id
 
 
 def is_id(memory_id: object) -> bool:
-    """Whether a conversation can have this id."""
+    """Return whether a conversation can have this id."""
     try:
         check_id(memory_id)
     except ChatMemoryError:
@@ -31,11 +31,16 @@ def is_id(memory_id: object) -> bool:
 
 
 def check_text(text: str, what: str) -> None:
+    """Raise UnstorableText for text that PostgreSQL cannot store."""
     if "\x00" in text or any("\ud800" <= character <= "\udfff" for character in text):
-        raise UnstorableText(f"{what} cannot hold NUL or lone surrogates")
+        raise UnstorableText(f"{what} cannot contain NUL or lone surrogates")
 
 
 def check_policy(policy: Policy | None) -> Policy | None:
+    """Return a policy if its limit can be stored and its estimator is installed.
+
+    Raises InvalidValue, UnknownEstimator.
+    """
     if policy is not None:
         if policy.limit > LIMIT_MAX:
             raise InvalidValue(f"{policy.limit_name} must be at most {LIMIT_MAX}")
@@ -44,10 +49,11 @@ def check_policy(policy: Policy | None) -> Policy | None:
 
 
 def check_labels(labels: Mapping[str, str]) -> dict[str, str]:
+    """Return labels if they are up to 64 storable strings by name. Raises InvalidValue."""
     if not isinstance(labels, Mapping):
-        raise InvalidValue("labels are an object of names and strings")
+        raise InvalidValue("labels must be an object with string values")
     if len(labels) > LABELS_MAX:
-        raise InvalidValue(f"a conversation has up to {LABELS_MAX} labels, not {len(labels)}")
+        raise InvalidValue(f"a conversation can have {LABELS_MAX} labels, not {len(labels)}")
     for name, value in labels.items():
         if not isinstance(name, str) or not isinstance(value, str):
             raise InvalidValue(f"label {name!r} must be a string, but is: {value!r}")
@@ -58,6 +64,7 @@ def check_labels(labels: Mapping[str, str]) -> dict[str, str]:
 
 
 def check_client_id(client_id: object) -> None:
+    """Raise InvalidValue unless a client id is a storable string of 1 to 255 characters."""
     if not isinstance(client_id, str) or not 0 < len(client_id) <= ID_LENGTH:
-        raise InvalidValue(f"a client id is a string of 1 to {ID_LENGTH} characters")
+        raise InvalidValue(f"a client id must be a string of 1 to {ID_LENGTH} characters")
     check_text(client_id, "a client id")
