@@ -256,7 +256,7 @@ def test_the_api_and_the_pages_offer_what_a_setting_adds(tmp_path):
         "import django; django.setup()\n"
         "from chatmemory.api.requests import MessagesRequest\n"
         "from inspector.forms.transfer import ImportForm\n"
-        "print(*MessagesRequest().fields['format'].choices)\n"
+        "print(*MessagesRequest().fields['format'].names())\n"
         "print(*dict(ImportForm().fields['format'].choices))\n",
         str(tmp_path),
         DJANGO_SETTINGS_MODULE="shop_settings",
