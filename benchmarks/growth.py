@@ -1,8 +1,8 @@
-"""Does an add cost more in a longer window or a longer history? Ratios of one run, no wall times.
+"""Measure the cost of an add and of a read for long windows and histories, as ratios of one run.
 
     .venv/bin/python benchmarks/growth.py
 
-The second half writes to a SQLite database in a temporary folder.
+The second part writes to a SQLite database in a temporary folder.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ROUNDS = 200
 
 
 def per_call(call: Callable[[], object]) -> float:
-    """The median of many calls: a noisy machine moves it less than the mean."""
+    """Return the median time of many calls, which a busy machine changes less than the mean."""
     times = []
     for _ in range(ROUNDS):
         start = time.perf_counter()
@@ -39,7 +39,7 @@ def in_memory() -> None:
 
     def add_cost(window: int) -> float:
         memory = TokenWindowChatMemory(max_tokens=window * 20)
-        memory.extend(UserMessage(f"message number {n}, said at length") for n in range(window * 2))
+        memory.extend(UserMessage(f"message number {n}, with some text") for n in range(window * 2))
         numbers = iter(range(10**9))
         return per_call(lambda: memory.add(UserMessage(f"one more, number {next(numbers)}")))
 

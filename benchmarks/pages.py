@@ -1,9 +1,8 @@
-"""Do pages slow down with the size of a conversation, its window or the fleet? Ratios of one run.
+"""Measure the time of pages for large conversations, windows and fleets, as ratios of one run.
 
     .venv/bin/python benchmarks/pages.py
 
-Writes to a SQLite database in a temporary folder; milliseconds stand beside the ratios to tell
-what they are ratios of.
+Writes to a SQLite database in a temporary folder. Prints milliseconds beside each ratio.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ def fill() -> None:
     from chatmemory import AiMessage, UserMessage, services
     from chatmemory.core.policies import TokenWindow
 
-    def said(count: int) -> Iterator[UserMessage | AiMessage]:
+    def messages(count: int) -> Iterator[UserMessage | AiMessage]:
         for n in range(count):
             kind = UserMessage if n % 2 == 0 else AiMessage
             yield kind(
@@ -40,7 +39,7 @@ def fill() -> None:
         ("long", 4_000, LONG),
         ("wide", 128_000, LONG),
     ):
-        services.import_conversation(name, list(said(count)), TokenWindow(limit))
+        services.import_conversation(name, list(messages(count)), TokenWindow(limit))
 
 
 def fill_fleet(start: int, count: int) -> None:
@@ -48,12 +47,12 @@ def fill_fleet(start: int, count: int) -> None:
     from chatmemory.core.policies import MessageWindow
 
     for n in range(start, count):
-        said = [UserMessage(f"order {n}, line {line}") for line in range(5)]
-        services.import_conversation(f"conversation-{n}", said, MessageWindow(3))
+        messages = [UserMessage(f"order {n}, line {line}") for line in range(5)]
+        services.import_conversation(f"conversation-{n}", messages, MessageWindow(3))
 
 
 def cost(client: Any, urls: Iterator[str]) -> float:
-    """The median milliseconds of answering; the first is left out."""
+    """Return the median response time in milliseconds, without the first request."""
     times = []
     for _ in range(ROUNDS + 1):
         url = next(urls)

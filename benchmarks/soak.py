@@ -1,11 +1,11 @@
-"""Does it stay well for a long time? Half of what it can do, with viewers, for so many minutes.
+"""Run a server at half of its capacity for some minutes, and check that it stays healthy.
 
     .venv/bin/python benchmarks/soak.py --minutes 20
 
 Starts the configuration of deploy/ on a new SQLite file (or a new database beside DATABASE_URL),
-measures how many adds a second it takes, then sends half of that while streams are open and pages
-are read. Prints what came of it; exit 1 if a request failed, a viewer missed or doubled a step, a
-replay contradicts the ledger, or memory grew.
+measures the number of adds per second, then sends half of it while streams are open and pages are
+read. Prints the results. Exits with 1 if a request failed, a viewer missed a step or received one
+twice, a replay differs from the ledger, or the memory of the processes grew.
 """
 
 from __future__ import annotations
@@ -29,26 +29,26 @@ from tests.deployed import Deployed
 from tests.serving import serving
 
 CLIENTS, VIEWERS, READERS, CONVERSATIONS = 4, 20, 2, 20
-WARM_UP_SECONDS, SAMPLE_SECONDS, HEARD_SECONDS = 20, 5, 10
-GROWTH_MOST = 1.05
+WARM_UP_SECONDS, SAMPLE_SECONDS, DELIVERY_SECONDS = 20, 5, 10
+GROWTH_MAX = 1.05
 WORDS = "where is my parcel, and when will it come? " * 4
 
 
 class Soak:
-    """Threads that add, watch and read until told to stop."""
+    """Threads that add messages, watch streams and read pages until they are stopped."""
 
     def __init__(self, deployed: Deployed) -> None:
         self.deployed, self.served = deployed, deployed.served
         self.ids = [f"soak-{n}" for n in range(CONVERSATIONS)]
         self.milliseconds: list[float] = []
         self.faults: list[str] = []
-        self.heard = dict.fromkeys(range(VIEWERS), 0)
+        self.last_steps = dict.fromkeys(range(VIEWERS), 0)
         self.over, self.closed = threading.Event(), threading.Event()
 
     @contextmanager
     def running(self, *work: Callable[[], None]) -> Iterator[None]:
         self.over.clear()
-        threads = [threading.Thread(target=each, daemon=True) for each in work]
+        threads = [threading.Thread(target=target, daemon=True) for target in work]
         for thread in threads:
             thread.start()
         yield
@@ -62,7 +62,7 @@ class Soak:
         return session
 
     def add(self, number: int, rate: float | None = None) -> None:
-        """Without a rate as fast as it goes; with one at its own times, whatever the panel."""
+        """Add messages as fast as possible, or at a fixed rate that does not wait for responses."""
         session, due, n = self.session(), time.monotonic(), 0
         while not self.over.is_set():
             n += 1
@@ -71,21 +71,21 @@ class Soak:
                 self.over.wait(max(0.0, due - time.monotonic()))
             memory_id = self.ids[(number + n * CLIENTS) % CONVERSATIONS]
             body = {"messages": [{"role": "user", "content": WORDS}], "format": "openai_chat"}
-            self.ask(session, "POST", f"/api/v1/memories/{memory_id}/messages/", 201, json=body)
+            self.send(session, "POST", f"/api/v1/memories/{memory_id}/messages/", 201, json=body)
 
-    def ask(self, session: requests.Session, method: str, path: str, wanted: int, **body: Any):
+    def send(self, session: requests.Session, method: str, path: str, status: int, **body: Any):
         started = time.perf_counter()
         try:
-            answer = session.request(method, self.served.url + path, **body)
+            response = session.request(method, self.served.url + path, **body)
         except requests.RequestException as error:
             self.faults.append(repr(error))
             return
         self.milliseconds.append((time.perf_counter() - started) * 1000)
-        if answer.status_code != wanted:
-            self.faults.append(f"{answer.status_code} {answer.text[:200]}")
+        if response.status_code != status:
+            self.faults.append(f"{response.status_code} {response.text[:200]}")
 
     def view(self, number: int) -> None:
-        """A stream that is opened again when it ends, as browsers do."""
+        """Keep a stream open, and open it again when it ends, as browsers do."""
         while not self.closed.is_set():
             try:
                 self.follow(number)
@@ -94,29 +94,29 @@ class Soak:
                     self.faults.append(f"viewer: {error!r}")
 
     def follow(self, number: int) -> None:
-        for line in self.deployed.stream(self.ids[number], after=self.heard[number]):
+        for line in self.deployed.stream(self.ids[number], after=self.last_steps[number]):
             if self.closed.is_set():
                 return
             if line.startswith("data: "):
                 step = int(line.removeprefix("data: "))
-                if step <= self.heard[number]:
-                    self.faults.append(f"viewer {number} heard step {step} twice")
-                self.heard[number] = step
+                if step <= self.last_steps[number]:
+                    self.faults.append(f"viewer {number} received step {step} twice")
+                self.last_steps[number] = step
 
     def read(self, number: int) -> None:
-        """A person who looks at a conversation and at the overview every second."""
+        """Read a conversation and the list of conversations every second."""
         session = self.session()
         paths = (f"/api/v1/memories/{self.ids[number]}/history/", "/api/v1/memories/?search=parcel")
         while not self.over.wait(1):
             for path in paths:
-                self.ask(session, "GET", path, 200)
+                self.send(session, "GET", path, 200)
 
     def missed(self) -> list[str]:
-        """Viewers whose last step is not the conversation's."""
+        """Return the viewers whose last step is not the last step of their conversation."""
         return [
-            f"viewer {n} heard {heard}, there are {steps}"
-            for n, heard in self.heard.items()
-            if heard != (steps := self.steps(self.ids[n]))
+            f"viewer {n} received step {last} of {steps}"
+            for n, last in self.last_steps.items()
+            if last != (steps := self.steps(self.ids[n]))
         ]
 
     def steps(self, memory_id: str) -> int:
@@ -124,7 +124,7 @@ class Soak:
         return int(self.served.api.get(url).json()["last_step"])
 
     def megabytes(self) -> float:
-        """Resident, of all workers."""
+        """Return the resident memory of all workers."""
         pages = sum(
             int(Path(f"/proc/{worker}/statm").read_text().split()[1])
             for worker in self.deployed.workers()
@@ -132,7 +132,7 @@ class Soak:
         return pages * 4096 / 2**20
 
     def capacity(self) -> float:
-        """Adds a second, as many as CLIENTS get answered one after the other."""
+        """Return the adds per second of CLIENTS clients that each wait for the response."""
         with self.running(*(lambda n=n: self.add(n) for n in range(CLIENTS))):
             time.sleep(WARM_UP_SECONDS / 2)
             before = len(self.milliseconds)
@@ -142,7 +142,7 @@ class Soak:
         return done / WARM_UP_SECONDS
 
     def soak(self, rate: float, minutes: float) -> list[float]:
-        """Megabytes, sampled all along."""
+        """Run the load for some minutes; return samples of the memory in megabytes."""
         samples = []
         work = [
             *(lambda n=n: self.add(n, rate / CLIENTS) for n in range(CLIENTS)),
@@ -157,11 +157,11 @@ class Soak:
 
     @contextmanager
     def watched(self) -> Iterator[None]:
-        """Viewers outlast the adds: they have some seconds to hear of the last one."""
+        """Run the viewers, and give them some seconds after the last add to receive it."""
         for n in range(VIEWERS):
             threading.Thread(target=self.view, args=(n,), daemon=True).start()
         yield
-        end = time.monotonic() + HEARD_SECONDS
+        end = time.monotonic() + DELIVERY_SECONDS
         while self.missed() and time.monotonic() < end:
             time.sleep(0.2)
         self.closed.set()
@@ -185,7 +185,7 @@ def report(soak: Soak, minutes: float) -> int:
     for memory_id in soak.ids:
         soak.served.create(memory_id, limit=50)
     capacity = soak.capacity()
-    print(f"capacity            {capacity:,.0f} adds a second", flush=True)
+    print(f"capacity            {capacity:,.0f} adds per second", flush=True)
     samples = soak.soak(capacity / 2, minutes)
     missed = soak.missed()
     percentiles = quantiles(soak.milliseconds, n=100)
@@ -201,9 +201,9 @@ def report(soak: Soak, minutes: float) -> int:
     print(f"missed by viewers   {len(missed)} {missed[:3] or ''}")
     print(f"memory              {early:.0f} MB early, {late:.0f} MB late: {late / early:.3f} times")
     print(f"replayed            {verified}")
-    is_well = not soak.faults and not missed and late / early <= GROWTH_MOST
-    print("well" if is_well else "NOT WELL")
-    return 0 if is_well else 1
+    is_healthy = not soak.faults and not missed and late / early <= GROWTH_MAX
+    print("healthy" if is_healthy else "NOT HEALTHY")
+    return 0 if is_healthy else 1
 
 
 if __name__ == "__main__":

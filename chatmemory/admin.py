@@ -1,4 +1,4 @@
-"""The admin site: memories, tokens and the audit trail, to look at and not to change."""
+"""The admin site, read-only: memories, tokens and the audit trail."""
 
 from __future__ import annotations
 

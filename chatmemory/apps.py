@@ -17,7 +17,7 @@ class ChatMemoryConfig(AppConfig):
         register_extensions()
         post_migrate.connect(_keep_search, sender=self)
         if apps.is_installed("django.contrib.auth"):
-            # After the last app whose permissions a role holds.
+            # The sender is the last app whose permissions a role has.
             post_migrate.connect(make_groups, sender=apps.get_app_config("auth"))
 
 

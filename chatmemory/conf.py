@@ -1,4 +1,4 @@
-"""The project's CHATMEMORY settings: the only module that reads them.
+"""The CHATMEMORY settings of the project. No other module reads them.
 
 CHATMEMORY = {
     "ESTIMATOR": "gpt-4o",
@@ -30,10 +30,10 @@ from chatmemory.formats import FORMATS
 class Configuration:
     """The settings and their defaults.
 
-    - `ESTIMATOR` counts tokens where no policy names another.
-    - `PAGE_SIZE` is how many rows a page has.
-    - `IDEMPOTENCY_HOURS` is how long the answer to a request with an Idempotency-Key is kept.
-    - `POLICIES`, `FORMATS` and `ESTIMATORS` are the dotted paths of what the project adds.
+    - `ESTIMATOR` is the token count estimator of conversations without a policy.
+    - `PAGE_SIZE` is the number of rows on a page.
+    - `IDEMPOTENCY_HOURS` is the time for which the response to an Idempotency-Key is stored.
+    - `POLICIES`, `FORMATS` and `ESTIMATORS` are dotted paths of the project's own ones.
     """
 
     ESTIMATOR: str = DEFAULT_ESTIMATOR
@@ -46,10 +46,7 @@ class Configuration:
 
 @cache
 def configuration() -> Configuration:
-    """Return the settings, with defaults for those that are not given.
-
-    Raises ImproperlyConfigured for unknown ones.
-    """
+    """Return the settings with their defaults. Raises ImproperlyConfigured for unknown settings."""
     given: dict[str, Any] = getattr(settings, "CHATMEMORY", {})
     unknown = set(given) - {field.name for field in fields(Configuration)}
     if unknown:
@@ -58,17 +55,17 @@ def configuration() -> Configuration:
 
 
 def body_max() -> int | None:
-    """Return the most bytes that a request may have (Django's own setting); None for any size."""
-    most: int | None = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
-    return most
+    """Return Django's limit for the size of a request in bytes; None for no limit."""
+    limit: int | None = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+    return limit
 
 
-def _forget(*, setting: str, **kwargs: Any) -> None:
+def _clear_cache(*, setting: str, **kwargs: Any) -> None:
     if setting == "CHATMEMORY":
         configuration.cache_clear()
 
 
-setting_changed.connect(_forget)
+setting_changed.connect(_clear_cache)
 
 
 # Policies, formats and estimators of the project
@@ -90,7 +87,7 @@ _EXTENSIONS = {
 def register_extensions() -> None:
     """Register the policies, formats and estimators that the settings name.
 
-    Raises ImproperlyConfigured for a path that cannot be imported or leads to something else.
+    Raises ImproperlyConfigured for a path that cannot be imported, and for an item of another type.
     """
     for setting, extension in _EXTENSIONS.items():
         paths = getattr(configuration(), setting)
@@ -101,12 +98,12 @@ def register_extensions() -> None:
 
 
 def _register(setting: str, path: str, extension: _Extension) -> None:
-    named = f"CHATMEMORY[{setting!r}] names {path!r}"
+    subject = f"CHATMEMORY[{setting!r}] names {path!r}"
     try:
         item = import_string(path)
     except (ImportError, AttributeError) as error:
-        raise ImproperlyConfigured(f"{named}, which cannot be imported: {error}") from error
+        raise ImproperlyConfigured(f"{subject}, which cannot be imported: {error}") from error
     name = getattr(item, extension.name_attribute, None)
     if not extension.registry.accepts(item) or not isinstance(name, str) or not name:
-        raise ImproperlyConfigured(f"{named}, which is not {extension.expected}")
+        raise ImproperlyConfigured(f"{subject}, which is not {extension.expected}")
     extension.registry.register(name, item)

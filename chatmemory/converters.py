@@ -1,7 +1,7 @@
-"""Memory ids in URLs: any id is one path segment.
+"""Memory ids in URLs. Every id is one path segment.
 
-A-Z a-z 0-9 - _ stand for themselves, a dot too unless the id is "." or "..", and every other byte
-of the UTF-8 form is ~XX: `acme/7` is `acme~2F7`.
+A-Z a-z 0-9 - _ stand for themselves, and so does a dot unless the id is "." or "..". Every other
+byte of the UTF-8 form is ~XX: `acme/7` is `acme~2F7`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _PLAIN = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz01234567
 
 
 def address(memory_id: str) -> str:
-    """The path segment of an id."""
+    """Return the path segment of an id."""
     if memory_id in (".", ".."):
         return memory_id.replace(".", "~2E")
     return "".join(
@@ -25,18 +25,18 @@ def address(memory_id: str) -> str:
 
 
 def memory_id_at(segment: str) -> str:
-    """The id of a path segment. Raises ValueError for what no id is written as."""
+    """Return the id of a path segment. Raises ValueError for an invalid segment."""
     pieces = list(_BYTE.finditer(segment))
     if sum(len(piece[0]) for piece in pieces) != len(segment):
-        raise ValueError(f"{segment!r} is no address of a memory id")
+        raise ValueError(f"{segment!r} is not the address of a memory id")
     raw = b"".join(bytes.fromhex(p[1]) if p[1] else p[0].encode() for p in pieces)
     if b"\0" in raw:
-        raise ValueError("no memory id holds NUL")
+        raise ValueError("a memory id cannot contain NUL")
     return raw.decode()
 
 
 class MemoryIdConverter:
-    """`<memory:memory_id>` in URL patterns; segments that name no id match nothing."""
+    """The converter `<memory:memory_id>` of URL patterns. Invalid segments do not match."""
 
     regex = "[A-Za-z0-9._~-]+"
 

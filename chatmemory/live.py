@@ -1,10 +1,10 @@
-"""Following the ledger: who watches a conversation learns its newest step soon after the commit.
+"""Live updates: watchers of a conversation receive its newest step soon after the commit.
 
-One follower per process serves any number of watchers. On SQLite it asks `PRAGMA data_version`,
-which changes with every commit of another connection; on PostgreSQL it LISTENs for what `services`
-NOTIFYs after its commits. Whatever woke it, it reads the steps of all watched conversations in one
-query, so a missed signal costs time and never an event: watchers compare step numbers. Where it
-cannot listen, it looks every second.
+One follower per process serves any number of watchers. On SQLite it polls `PRAGMA data_version`,
+which changes with every commit of another connection; on PostgreSQL it LISTENs for the NOTIFY that
+`services` sends after each commit. After any signal it reads the newest steps of all watched
+conversations in one query, and watchers compare step numbers. A missed signal therefore delays an
+update, but never loses one. If the follower cannot listen, it polls every second.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SQLITE_SECONDS = 0.25
 COALESCE_SECONDS = 0.05
 RETRY_SECONDS = 1.0
 
-# Watches every conversation: tells the moment of the newest eviction. No id is empty.
+# Watches all conversations for the time of the newest eviction. No conversation has an empty id.
 ALL_CONVERSATIONS = ""
 
 
@@ -37,9 +37,7 @@ logger = logging.getLogger(__name__)
 
 
 class Watcher:
-    """One reader of one conversation, or of the fleet. Only the newest step counts, so nothing
-    queues up.
-    """
+    """A watcher of one conversation, or of all. It keeps only the newest step, without a queue."""
 
     def __init__(self) -> None:
         self.step = 0
@@ -51,7 +49,7 @@ class Watcher:
             self._moved.set()
 
     async def later_than(self, step: int) -> int:
-        """Wait until steps go on beyond `step`. Waiting in vain and asking again loses nothing."""
+        """Wait for a step later than `step` and return it. A cancelled wait can be repeated."""
         while self.step <= step:
             self._moved.clear()
             await self._moved.wait()
@@ -59,7 +57,7 @@ class Watcher:
 
 
 class Follower:
-    """Reads the database for all watchers of this process; sleeps while there are none."""
+    """The reader of the database for all watchers of this process; idle while there are none."""
 
     def __init__(self) -> None:
         self._watchers: defaultdict[str, set[Watcher]] = defaultdict(set)
@@ -68,16 +66,16 @@ class Follower:
 
     @asynccontextmanager
     async def watching(self, memory_id: str) -> AsyncIterator[Watcher]:
-        """A watcher that knows the newest step at once, and every later one.
+        """Yield a watcher that has the newest step and receives every later one.
 
-        For ALL_CONVERSATIONS it knows the moment of the newest eviction instead.
+        For ALL_CONVERSATIONS it has the time of the newest eviction instead.
         """
         watcher = Watcher()
         self._watchers[memory_id].add(watcher)
         if self._task is None:
             self._task = asyncio.create_task(self._follow())
         try:
-            with suppress(DatabaseError):  # then the task tells it, once the database is back
+            with suppress(DatabaseError):  # the task tells the watcher when the database is back
                 await self._refresh([memory_id])
             yield watcher
         finally:
@@ -86,10 +84,10 @@ class Follower:
                 del self._watchers[memory_id]
             if not self._watchers and self._task is not None:
                 self._task.cancel()
-                self._task = None  # it ends later; who comes meanwhile needs a new one
+                self._task = None  # the task ends later; a watcher before that needs a new one
 
     async def _follow(self) -> None:
-        """Survives a database that goes away or cannot be listened to: asks it every second."""
+        """Refresh all watchers after each change, or every second if listening fails."""
         is_failing = False
         while True:
             try:
@@ -100,7 +98,7 @@ class Follower:
                         await self._refresh(list(self._watchers))
             except Exception:
                 if not is_failing:
-                    logger.exception("the ledger cannot be followed; asking every second")
+                    logger.exception("listening for changes failed; polling every second")
                 is_failing = True
             await asyncio.sleep(RETRY_SECONDS)
 
@@ -139,7 +137,7 @@ async def _sqlite() -> AsyncGenerator[None, None]:
 
 
 async def _postgresql() -> AsyncGenerator[None, None]:
-    # Django's own parameters (TLS among them), less the one that is for its synchronous cursors
+    # Django's connection parameters, such as TLS, without the class of its synchronous cursors.
     parameters = {
         name: value
         for name, value in connection.get_connection_params().items()
@@ -151,5 +149,5 @@ async def _postgresql() -> AsyncGenerator[None, None]:
         while True:
             async for _ in listening.notifies(stop_after=1):
                 pass
-            await asyncio.sleep(COALESCE_SECONDS)  # a burst of commits is one change
+            await asyncio.sleep(COALESCE_SECONDS)  # treat a burst of commits as one change
             yield

@@ -19,26 +19,29 @@ class MemoryQuerySet(models.QuerySet):  # type: ignore[type-arg]
     OVERSIZED_LATELY = Q(oversized_step__gt=F("last_step") - LATELY_STEPS)
 
     def containing(self, text: str) -> Self:
-        """Those whose id or messages contain the text, ignoring case; see `search`."""
+        """Select those whose id or messages contain the text; case is ignored. See `search`."""
         return self.filter(Q(id__icontains=text) | saying(text))
 
     def beginning_with(self, prefix: str) -> Self:
-        """Those whose id begins with the prefix. Case matters, so not LIKE: SQLite ignores case."""
+        """Select those whose id begins with the prefix, which is case-sensitive.
+
+        `startswith` does not do this, because LIKE ignores case on SQLite.
+        """
         if not prefix:
             return self.all()
         return self.alias(beginning=Left("id", len(prefix))).filter(beginning=prefix)
 
     def flagged(self) -> Self:
-        """Those with a dangling tool call, or with an oversized message in the last steps."""
+        """Select those with a dangling tool call or a recent oversized message."""
         return self.filter(Q(dangling_call__isnull=False) | self.OVERSIZED_LATELY)
 
     def with_policy(self, kind: str) -> Self:
-        """Those with a policy of this kind; CLIENT for those whose client decides."""
+        """Select those with a policy of this kind; CLIENT selects those whose client decides."""
         return self.filter(policy_kind=None if kind == CLIENT else kind)
 
     def with_label(self, label: str) -> Self:
-        """Those with a label of this name, or with `name:value`."""
-        name, found, value = label.partition(":")
-        if not found:
+        """Select those with a label, given as `name` or `name:value`."""
+        name, separator, value = label.partition(":")
+        if not separator:
             return self.filter(labels__has_key=name)
         return self.alias(label=KeyTransform(name, "labels")).filter(label=value)

@@ -1,8 +1,9 @@
-"""Four tables that keep a conversation, all keyed by (memory_id, n).
+"""The tables of conversations, API tokens and the audit trail.
 
-History is append-only (`Message`). Memory is a set of stays (`Stay`): a message is in the window
-from `entered_step` to `left_step`. The ledger (`Step`) numbers every change. `Memory` carries the
-policy and the running totals. Only `ledger.py` writes these rows.
+A conversation is stored in four tables. `Message` is the history, to which messages are only
+appended. `Stay` is a message's time in the window, from `entered_step` to `left_step`. `Step` is
+the ledger, with one numbered row per change. `Memory` has the policy, the counters and the flags.
+Only the `ledger` package writes changes of a conversation to these tables.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _EVICTING = Q(count_after__lte=F("count_before"))
 
 
 class PolicyColumns(models.Model):
-    """A policy spread over columns; no kind means that the client decides the window."""
+    """The columns of a policy. Without a kind, the client decides the window."""
 
     policy_kind = models.CharField(max_length=32, null=True, blank=True)
     policy_limit = models.BigIntegerField(null=True, blank=True)
@@ -36,7 +37,7 @@ class PolicyColumns(models.Model):
 
     @property
     def policy(self) -> Policy | None:
-        """None where the client decides; an UnavailablePolicy where its kind is not installed."""
+        """The policy. None if the client decides, an UnavailablePolicy if it is not installed."""
         if self.policy_kind is None or self.policy_limit is None:
             return None
         return stored_policy(
@@ -45,7 +46,7 @@ class PolicyColumns(models.Model):
 
     @policy.setter
     def policy(self, policy: Policy | None) -> None:
-        """Without a policy the estimator stays as it is."""
+        """Set all columns. None leaves the estimator as it is."""
         self.policy_kind = policy.kind if policy else None
         self.policy_limit = policy.limit if policy else None
         self.policy_options = policy.options if policy else {}
@@ -61,14 +62,14 @@ class PolicyColumns(models.Model):
 
 
 class Memory(PolicyColumns):
-    """A conversation. `id` is the caller's own."""
+    """A conversation. The caller chooses the `id`."""
 
     id = models.CharField(max_length=255, primary_key=True)
     labels = models.JSONField(default=dict, blank=True)
     created_at = models.DateTimeField()
     updated_at = models.DateTimeField()
 
-    # Running totals: how many rows of each kind, what the window holds, what history weighs.
+    # Counters: the newest number of each kind of row, and the totals of history and window.
     last_step = models.BigIntegerField(default=0)
     last_seq = models.BigIntegerField(default=0, help_text="seq of the newest message row")
     last_stay = models.BigIntegerField(default=0, help_text="n of the newest stay")
@@ -80,11 +81,11 @@ class Memory(PolicyColumns):
         null=True, help_text="what the limit bounds; null where no policy can say"
     )
 
-    # Where to look for a past window; see Step.oldest and Ledger.
+    # Bounds for reading past windows; see ledger.counters.
     oldest = models.BigIntegerField(default=1)
     ordered_from = models.BigIntegerField(default=0)
 
-    # What needs attention; see flags.
+    # Flags of conversations that need attention; see ledger.flags.
     waiting_call = models.BigIntegerField(
         null=True, help_text="seq of the tool call at the window's end that awaits results"
     )
@@ -112,13 +113,15 @@ class Memory(PolicyColumns):
 
     @property
     def version(self) -> int:
-        """Changes with every step; what If-Match compares."""
+        """The number that If-Match is compared with. It changes with every step."""
         return self.last_step
 
 
 class Message(models.Model):
-    """One message, immutable once said (unless it is redacted, see `redaction`). `payload` is the
-    serializer's exact output.
+    """A message of a conversation. `payload` is the exact output of the serializer.
+
+    A row never changes, except by redaction (see `ledger.redaction`). A SYNTHETIC message was put
+    into the window by a client and is not part of the history.
     """
 
     class Origin(models.TextChoices):
@@ -151,7 +154,7 @@ class Message(models.Model):
 
 
 class Stay(models.Model):
-    """The time that a message spends in the window. What eviction asks is copied here."""
+    """A message's stay in the window. The columns that eviction needs are copied here."""
 
     pk = models.CompositePrimaryKey("memory_id", "n")
     memory = models.ForeignKey(Memory, models.CASCADE, related_name="+", db_index=False)
@@ -191,9 +194,7 @@ class Stay(models.Model):
 
 
 class Step(PolicyColumns):
-    """One numbered change of a conversation, gap-free from 1, with the arithmetic it was made
-    by.
-    """
+    """A change of a conversation, numbered from 1 without gaps, with the totals around it."""
 
     class Kind(models.TextChoices):
         ADD = "add"
@@ -269,7 +270,7 @@ class ApiToken(models.Model):
 
 
 class IdempotentAnswer(models.Model):
-    """What a request with an Idempotency-Key was answered, for when it is sent again."""
+    """The stored response to a request with an Idempotency-Key, for a retry of the request."""
 
     caller = models.CharField(max_length=40)
     key = models.CharField(max_length=255)
@@ -288,7 +289,7 @@ class IdempotentAnswer(models.Model):
 
 
 class AuditEntry(models.Model):
-    """What was erased, by whom: kept apart from the conversations, which may be gone."""
+    """A record of an erasure. It has no foreign key, because the conversation may be deleted."""
 
     class Action(models.TextChoices):
         DELETE = "delete"

@@ -1,8 +1,8 @@
-"""Finding conversations by what was said in them, at any size.
+"""Full-text search of conversations, with an index of each database.
 
-SQLite: a contentless FTS5 index of trigrams, kept by triggers, over row ids of its own (those of
-the message table may change in a VACUUM). PostgreSQL: a pg_trgm index, which `icontains` uses by
-itself; where the extension cannot be had, search reads every text.
+SQLite has a contentless FTS5 index of trigrams, which triggers keep up to date. It uses row ids of
+a table of its own, because VACUUM may change those of the message table. PostgreSQL has a pg_trgm
+index, which `icontains` uses by itself; without the extension, a search reads every text.
 """
 
 from __future__ import annotations
@@ -57,10 +57,10 @@ _POSTGRESQL_INDEX = """CREATE INDEX IF NOT EXISTS message_by_text ON chatmemory_
 
 
 def saying(words: str) -> Q:
-    """Conversations in which someone said the words, letter case aside.
+    """Return the condition for conversations with a message that contains the words.
 
-    SQLite looks at the latest 10,000 messages that hold them. Fewer than three letters of the
-    Latin alphabet are looked for in ids only: they are in nearly every text.
+    Case is ignored. SQLite uses only the latest 10,000 messages that contain the words. One or two
+    ASCII characters match no message, because nearly every text contains them.
     """
     if len(words) < TRIGRAM and words.isascii():
         return Q(id__in=())
@@ -68,12 +68,12 @@ def saying(words: str) -> Q:
         quoted = '"' + words.replace('"', '""') + '"'
         return Q(id__in=RawSQL(_SQLITE_MENTIONS, [quoted, MENTIONS_MOST]))  # noqa: S611
     messages = apps.get_model("chatmemory", "Message")._default_manager
-    said = messages.filter(origin="SAID", text__icontains=words)
-    return Q(id__in=said.values("memory_id"))
+    found = messages.filter(origin="SAID", text__icontains=words)
+    return Q(id__in=found.values("memory_id"))
 
 
 def install(connection: BaseDatabaseWrapper) -> None:
-    """Make the index and fill it; does nothing to one that is there."""
+    """Create the index if it does not exist, and fill it."""
     if connection.vendor == "sqlite":
         _run(connection, *_SQLITE_TABLES, *_SQLITE_FILL)
         keep(connection)
@@ -86,19 +86,19 @@ def install(connection: BaseDatabaseWrapper) -> None:
 
 
 def keep(connection: BaseDatabaseWrapper) -> None:
-    """Put the triggers in place: a migration that rebuilds the message table loses them."""
+    """Create the triggers again, because a migration that rebuilds the message table drops them."""
     if connection.vendor == "sqlite":
         _run(connection, *_SQLITE_TRIGGERS)
 
 
 def rebuild(connection: BaseDatabaseWrapper) -> None:
-    """Write SQLite's index anew, so that nothing is left in it of what was erased."""
+    """Fill SQLite's index again, so that it contains no erased text."""
     if connection.vendor == "sqlite":
         _run(connection, *_SQLITE_FILL)
 
 
 def remove(connection: BaseDatabaseWrapper) -> None:
-    """Undo `install`; the PostgreSQL extension stays, since others may use it."""
+    """Undo `install`. The PostgreSQL extension stays, because others may use it."""
     if connection.vendor == "sqlite":
         names = ("said", "gone", "other")
         _run(connection, *(f"DROP TRIGGER IF EXISTS chatmemory_search_{name}" for name in names))

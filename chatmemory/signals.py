@@ -1,4 +1,4 @@
-"""What a project may listen to, as it does to Django's own signals."""
+"""The signals of chatmemory."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from django.dispatch import Signal
 
 # Sent by Memory after the commit of each change, with
 #   memory_id  the conversation
-#   actor      whoever made the change
+#   actor      the name of the account, token or program that made the change
 #   results    a tuple of ChangeResult, one for each step
-#   fill       how full the window is then: 1.0 at its limit, None without a policy
+#   fill       the load of the window divided by its limit, None without a policy
 # An error of a receiver is logged; it cannot undo the change.
 memory_changed = Signal()

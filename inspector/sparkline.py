@@ -6,7 +6,10 @@ from collections.abc import Sequence
 
 
 def spark(loads: Sequence[int], limit: int | None) -> tuple[str, str, float | None]:
-    """Area, line and limit of a sparkline in a box of 40 by 20, aligned to the right."""
+    """Returns the area path, the line path and the limit's height in a box of 40 by 20.
+
+    The last load is at the right edge.
+    """
     top = max([limit or 0, *loads, 1]) * 1.1
     heights = [20 - 20 * load / top for load in loads]
     start = 40 - len(heights)

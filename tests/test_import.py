@@ -31,7 +31,7 @@ def test_each_message_is_a_step(chats):
 def test_running_it_again_changes_nothing(chats, capsys):
     call_command("import_transcripts", chats)
     call_command("import_transcripts", chats)
-    assert "0 conversations with 0 messages imported, 2 there already" in capsys.readouterr().out
+    assert "0 conversations with 0 messages imported, 2 already imported" in capsys.readouterr().out
     assert queries.memory("chats-one").last_step == 2
 
 

@@ -1,4 +1,4 @@
-"""Who may do what: three roles, as Django permissions, the same for accounts and for API tokens."""
+"""The three roles of accounts and API tokens, as Django permissions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ GIVE_TOKENS = "chatmemory.add_apitoken"
 
 
 class Role(TextChoices):
-    """A viewer reads and simulates, an operator also writes, an admin also erases and lets in."""
+    """A role: a viewer reads and simulates, an operator also writes, an admin may do everything."""
 
     VIEWER = "viewer"
     OPERATOR = "operator"
@@ -35,7 +35,7 @@ _USERS = ("add_user", "change_user", "delete_user", "view_user")
 
 
 def make_groups(using: str, **_: Any) -> None:
-    """A group for each role, after every `migrate`; what someone added to one stays."""
+    """Create a group for each role. Permissions that were added to a group by hand stay."""
     from django.contrib.auth.management import create_permissions
 
     for label in ("chatmemory", "auth"):
@@ -54,5 +54,5 @@ def make_groups(using: str, **_: Any) -> None:
 
 
 def roles_within(user: Any) -> list[Role]:
-    """The roles that allow nothing that `user` may not do: those that `user` can give."""
+    """Return the roles that a user may assign: those whose permissions the user has."""
     return [role for role in Role if all(user.has_perm(grant) for grant in GRANTS[role])]

@@ -1,4 +1,4 @@
-"""API tokens: made by a page or by `manage.py create_token`, shown once, stored as a digest."""
+"""API tokens. The secret is shown once, when the token is created; only its digest is stored."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from chatmemory.core.exceptions import ChatMemoryError
 from chatmemory.models import ApiToken
 from chatmemory.services import audit
 
-DAYS_AT_MOST = 3650
-_USE_NOTED_EVERY = timedelta(minutes=1)
+DAYS_MAX = 3650
+_LAST_USED_RESOLUTION = timedelta(minutes=1)
 
 
 class TokenRefused(ChatMemoryError):
-    """A secret that lets nobody in."""
+    """The token is unknown, revoked or expired."""
 
 
 def create_token(
@@ -29,12 +29,12 @@ def create_token(
     days: int | None = None,
     created_by: str = "",
 ) -> str:
-    """A new token's secret, which cannot be had again. It lets in for `days`, or for ever.
+    """Create a token and return its secret. Without `days`, the token does not expire.
 
     Raises ValidationError, and IntegrityError if the name is taken.
     """
-    if days is not None and not 1 <= days <= DAYS_AT_MOST:
-        raise ValidationError({"days": f"1 to {DAYS_AT_MOST}, or left out for ever."})
+    if days is not None and not 1 <= days <= DAYS_MAX:
+        raise ValidationError({"days": f"Enter 1 to {DAYS_MAX}, or nothing for no expiry."})
     secret = f"cm_{secrets.token_urlsafe(32)}"
     token = ApiToken(
         name=name,
@@ -51,10 +51,10 @@ def create_token(
 
 
 def token_of(secret: bytes) -> ApiToken:
-    """The token that lets its holder in. Raises TokenRefused, saying why it does not."""
+    """Return the valid token with this secret. Raises TokenRefused with the reason."""
     token: ApiToken | None = ApiToken.objects.filter(digest=digest(secret)).first()
     if token is None:
-        raise TokenRefused("this bearer token is unknown: manage.py create_token makes one")
+        raise TokenRefused("this bearer token is unknown: create one with manage.py create_token")
     if token.revoked_at is not None:
         raise TokenRefused(f"this bearer token was revoked: {token.name!r}")
     if token.has_expired:
@@ -64,12 +64,12 @@ def token_of(secret: bytes) -> ApiToken:
 
 
 def tokens() -> list[ApiToken]:
-    """Every token that was made, the newest first."""
+    """Return all tokens, including revoked ones, the newest first."""
     return list(ApiToken.objects.order_by("-created_at", "-pk"))
 
 
 def revoke_token(key: int, actor: str = "") -> None:
-    """From now on nobody gets in with it; it stays in the list. Does nothing the second time."""
+    """Revoke a token, which stays in the list. A second time changes nothing."""
     token = ApiToken.objects.filter(pk=key, revoked_at=None)
     name = token.values_list("name", flat=True).first()
     if name is not None and token.update(revoked_at=timezone.now()):
@@ -82,5 +82,6 @@ def digest(secret: bytes) -> str:
 
 def _note_use(token: ApiToken) -> None:
     now = timezone.now()
-    if token.last_used_at is None or now - token.last_used_at > _USE_NOTED_EVERY:
+    # At most one write per minute, so that reading with a token does not write every time.
+    if token.last_used_at is None or now - token.last_used_at > _LAST_USED_RESOLUTION:
         ApiToken.objects.filter(pk=token.pk).update(last_used_at=now)

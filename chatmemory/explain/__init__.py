@@ -1,4 +1,4 @@
-"""The ledger in words: captions, receipts and reasons. Nothing here knows how it is shown."""
+"""Explanations of the ledger: captions, receipts and reasons, independent of their display."""
 
 from chatmemory.explain.arithmetic import ReceiptLine, receipt
 from chatmemory.explain.captions import Caption, caption

@@ -1,4 +1,4 @@
-"""The sum of a step, line by line, as it was decided."""
+"""The arithmetic of a step, line by line, in the order in which it was decided."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from chatmemory.ledger.changes import ArrivedMessage, ChangeResult, EvictedMessa
 
 @dataclass(frozen=True)
 class ReceiptLine:
-    """One line of the sum. `amount` is a total, or signed when `kind` is plus or minus.
+    """A line of a receipt.
 
-    Kinds: total, plus, minus, over (more than the limit), fits. `sub` lines belong to the one
-    above.
+    `kind` is total, plus, minus, over (above the limit) or fits. `amount` is negative for minus. A
+    `sub` line belongs to the line above it.
     """
 
     label: str
@@ -28,23 +28,23 @@ class ReceiptLine:
 
 
 def receipt(change: ChangeResult) -> tuple[ReceiptLine, ...]:
-    """The arithmetic of a change, line by line; empty where no policy decided it."""
+    """Return the arithmetic of a change, line by line; empty if no policy decided it."""
     if not can_decide(change.policy) or change.kind not in ("add", "set"):
         return ()
     return tuple(_Receipt(change, change.policy).lines())
 
 
 class _Receipt:
-    """Goes through a change as the core did, keeping the totals."""
+    """The lines of a receipt, made by repeating the decisions of a change with running totals."""
 
     def __init__(self, change: ChangeResult, policy: Policy) -> None:
         self.change, self.policy = change, policy
         self.totals = change.before
-        self.arrived = {each.seq for each in change.arrived}
+        self.arrived = {message.seq for message in change.arrived}
         replaced = (Reason.REPLACED, Reason.SET)
-        self.replaced = [each for each in change.evicted if each.reason in replaced]
-        self.evicted = [each for each in change.evicted if each.reason not in replaced]
-        self.oldest = next((each.seq for each in self.evicted), None)
+        self.replaced = [message for message in change.evicted if message.reason in replaced]
+        self.evicted = [message for message in change.evicted if message.reason not in replaced]
+        self.oldest = next((message.seq for message in self.evicted), None)
 
     def lines(self) -> Iterator[ReceiptLine]:
         yield ReceiptLine("In memory before", self.load, "total")

@@ -1,4 +1,4 @@
-"""What a step did, in one plain sentence; a reader who reads only this understands the step."""
+"""Captions: one sentence per step, which can be understood without anything else."""
 
 from __future__ import annotations
 
@@ -8,14 +8,12 @@ from chatmemory.core.eviction import Reason
 from chatmemory.explain.wording import amount, counted, policy_words, role, seqs
 from chatmemory.ledger.changes import ChangeResult
 
-_WHOLE = {Reason.SET: "not in the new list", Reason.CLEARED: "cleared"}
+_WHOLE = {Reason.SET: "not in the new list", Reason.CLEARED: "cleared"}  # reasons of whole lists
 
 
 @dataclass(frozen=True)
 class Caption:
-    """A sentence in pieces: what happened, what came (+85), what left, what left for which
-    reason.
-    """
+    """The parts of a sentence: the event, the gain (+85), the loss, and its reasons."""
 
     event: str
     gain: str = ""
@@ -31,10 +29,10 @@ class Caption:
 
 
 def caption(change: ChangeResult) -> Caption:
-    """The sentence of a change."""
+    """Return the caption of a change."""
     in_tokens = change.policy is None or change.policy.unit != "messages"
-    gained = sum(each.tokens for each in change.arrived)
-    lost = sum(each.tokens for each in change.evicted)
+    gained = sum(message.tokens for message in change.arrived)
+    lost = sum(message.tokens for message in change.evicted)
     loss = f"{counted(len(change.evicted), 'message')} left" if change.evicted else ""
     no_loss = "It fits." if change.kind == "add" else ""
     return Caption(
@@ -66,31 +64,34 @@ def _event(change: ChangeResult) -> str:
 
 
 def _reasons(change: ChangeResult) -> str:
-    """`#25 and #26 were the oldest, results #27 and #28 left with #26.`"""
-    arrived = {each.seq for each in change.arrived}
-    own = [each.seq for each in change.evicted if each.seq in arrived]
+    """Return the reasons of all departures.
+
+    Example: `#25 and #26 were the oldest, results #27 and #28 left with #26.`
+    """
+    arrived = {message.seq for message in change.arrived}
+    oversized = [message.seq for message in change.evicted if message.seq in arrived]
     by_reason: dict[Reason, list[int]] = {}
-    for each in change.evicted:
-        if each.seq not in arrived:
-            by_reason.setdefault(each.reason, []).append(each.seq)
-    said = []
+    for message in change.evicted:
+        if message.seq not in arrived:
+            by_reason.setdefault(message.reason, []).append(message.seq)
+    clauses = []
     if oldest := by_reason.get(Reason.CAPACITY):
-        said.append(f"{seqs(oldest)} {'was' if len(oldest) == 1 else 'were'} the oldest")
+        clauses.append(f"{seqs(oldest)} {'was' if len(oldest) == 1 else 'were'} the oldest")
     if orphans := by_reason.get(Reason.ORPHANED):
         results = "result" if len(orphans) == 1 else "results"
-        said.append(f"{results} {seqs(orphans)} left with {_calls(change)}")
-    if own:
-        said.append(f"{seqs(own)} is too big on its own")
+        clauses.append(f"{results} {seqs(orphans)} left with {_calls(change)}")
+    if oversized:
+        clauses.append(f"{seqs(oversized)} is too big on its own")
     if replaced := by_reason.get(Reason.REPLACED):
-        said.append(f"{seqs(replaced)} was replaced")
-    for reason, words in _WHOLE.items():
-        if gone := by_reason.get(reason):
-            said.append(f"{seqs(gone)} {words}")
-    return ", ".join(said) + "."
+        clauses.append(f"{seqs(replaced)} was replaced")
+    for reason, verb in _WHOLE.items():
+        if left := by_reason.get(reason):
+            clauses.append(f"{seqs(left)} {verb}")
+    return ", ".join(clauses) + "."
 
 
 def _calls(change: ChangeResult) -> str:
-    """The tool calls whose results left with them."""
-    orphans = (each for each in change.evicted if each.reason is Reason.ORPHANED)
-    calls = dict.fromkeys(each.because_seq for each in orphans if each.because_seq)
+    """Return the tool calls whose results left with them, as text."""
+    orphans = (message for message in change.evicted if message.reason is Reason.ORPHANED)
+    calls = dict.fromkeys(message.because_seq for message in orphans if message.because_seq)
     return seqs(list(calls)) if calls else "a call"

@@ -1,7 +1,4 @@
-"""Answers: why a message left or is still in memory, and whether a phrase is remembered.
-
-The cause comes first, then the sum.
-"""
+"""Explanations of single messages and phrases: the cause first, then the arithmetic."""
 
 from __future__ import annotations
 
@@ -21,7 +18,7 @@ from chatmemory.queries import MessageRow, WindowPlace, WindowView
 
 @dataclass(frozen=True)
 class Explanation:
-    """An answer: the question, its cause in a few words, the rest in a sentence, the sum."""
+    """An answer to a question: the cause in a few words, the detail in a sentence, the receipt."""
 
     question: str
     cause: str
@@ -37,8 +34,8 @@ class Explanation:
 
 
 def why_left(change: ChangeResult, seq: int) -> Explanation:
-    """Why a message left by this change. Raises LookupError if it did not."""
-    evicted = next((each for each in change.evicted if each.seq == seq), None)
+    """Explain why a message left by this change. Raises LookupError if it did not leave."""
+    evicted = next((message for message in change.evicted if message.seq == seq), None)
     if evicted is None:
         raise LookupError(f"#{seq} did not leave at step {change.step}")
     cause, detail = _cause(change, evicted)
@@ -66,28 +63,28 @@ def _cause(change: ChangeResult, evicted: EvictedMessage) -> tuple[str, str]:
                 f"#{because} arrived at step {step}, and a memory keeps one system message.",
             )
         case Reason.CLEARED:
-            return "Memory was cleared.", f"At step {step} everything left; history keeps it all."
-    return "The list was set.", f"At step {step} memory became a list without #{seq}."
+            return "Memory was cleared.", f"At step {step} all messages left; history keeps them."
+    return "The list was set.", f"At step {step} memory was set to a list without #{seq}."
 
 
 def _no_room(change: ChangeResult) -> str:
-    """What memory would have needed, without a full stop."""
+    """Return the load that memory would have had, as a clause without a full stop."""
     policy = change.policy
     if not can_decide(policy) or not change.arrived:
         return f"It left the head of the list at step {change.step}"
     needed = Totals(
         change.before.count + len(change.arrived),
-        change.before.tokens + sum(each.tokens for each in change.arrived),
+        change.before.tokens + sum(message.tokens for message in change.arrived),
     )
     needs = f"{policy.load(*needed):,} of {policy.limit:,} {policy.unit}"
     return f"When #{change.arrived[0].seq} arrived, memory needed {needs}"
 
 
-# Why one message is still in
+# Why one message is still in memory
 
 
 def why_in(window: WindowView[WindowPlace], seq: int) -> Explanation:
-    """What keeps a message in memory, and how much room is left before it goes.
+    """Explain why a message is still in memory, and how much can be added before it leaves.
 
     Raises LookupError if it is not in this window.
     """
@@ -97,12 +94,14 @@ def why_in(window: WindowView[WindowPlace], seq: int) -> Explanation:
     row, policy = window.rows[position], window.policy
     question = f"Why is #{seq} still in memory?"
     if not can_decide(policy):
-        return Explanation(question, "The client keeps it.", "It decides what memory holds.")
+        return Explanation(
+            question, "The client keeps it.", "The client decides what memory holds."
+        )
     if position == 0 and row.type is MessageType.SYSTEM:
         return Explanation(
             question,
             "It is the system message.",
-            "At the head of memory it stays, until another system message takes its place.",
+            "It stays at the head of memory until another system message takes its place.",
         )
     room = room_before(window, position)
     return Explanation(
@@ -115,10 +114,10 @@ def why_in(window: WindowView[WindowPlace], seq: int) -> Explanation:
 
 
 def room_before(window: WindowView[WindowPlace], position: int) -> int:
-    """How much can be added before the message at this place leaves, in the policy's unit.
+    """Return how much can be added, in the policy's unit, before the message at a position leaves.
 
-    Everything older leaves first; a leading system message stays. A tool result leaves with its
-    call.
+    All older messages except a leading system message leave first, and a tool result leaves with
+    its call.
     """
     policy = window.policy
     assert can_decide(policy)
@@ -133,7 +132,7 @@ def room_before(window: WindowView[WindowPlace], position: int) -> int:
     return policy.limit - load + older + 1
 
 
-# Does it still remember?
+# Whether a phrase is still in memory
 
 
 def remembers(
@@ -143,32 +142,32 @@ def remembers(
     step: int,
     last: ChangeResult | None = None,
 ) -> Explanation:
-    """Whether a phrase is in memory at a step, and if not, since when and why.
+    """Explain whether a phrase is in memory at a step, and if not, when and why it left.
 
-    `rows` are the latest messages that hold it, `total` how many there are, `last` the step at
-    which the last of them left.
+    `rows` are the latest messages that contain it, `total` is the number of all of them, and `last`
+    is the change by which the last of them left.
     """
     question = f"Does it still remember “{phrase}”?"
     times = "once" if total == 1 else f"{total:,} times"
     inside = [row.seq for row in rows if row.is_in_window(step)]
     if not rows:
-        return Explanation(question, "It was never said.", "No message holds these words.")
+        return Explanation(question, "It was never said.", "No message contains these words.")
     if inside:
         are = "is" if len(inside) == 1 else "are"
         return Explanation(question, "Yes.", f"Said {times}; {seqs(inside)} {are} in memory.")
     detail = f"Said {times}, and all of it has left."
     if last is None:
         return Explanation(question, "No.", detail)
-    gone = [d.seq for d in last.evicted if d.seq in {row.seq for row in rows}]
+    left = [message.seq for message in last.evicted if message.seq in {row.seq for row in rows}]
     return Explanation(
         question,
         "No.",
-        f"{detail} The last of it, {seqs(gone)}, left at step {last.step:,}. "
+        f"{detail} The last of it, {seqs(left)}, left at step {last.step:,}. "
         f"{caption(last).summary}",
         receipt(last),
     )
 
 
-def without(seqs_gone: Sequence[int], phrase: str) -> str:
-    """What a departure means for a phrase that was looked for."""
-    return f"Without {seqs(seqs_gone)}, nothing in memory mentions “{phrase}”."
+def without(left: Sequence[int], phrase: str) -> str:
+    """Return the consequence of departures for the phrase of a search."""
+    return f"Without {seqs(left)}, nothing in memory mentions “{phrase}”."

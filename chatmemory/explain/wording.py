@@ -1,6 +1,6 @@
-"""Words and numbers that every explanation shares.
+"""Words and numbers that all explanations share.
 
-They follow the inspector's copy rules: forgotten, left, in memory, said.
+They follow the inspector's vocabulary: forgotten, left, in memory, said.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ _SHORT_REASONS = {
 
 
 def role(type: MessageType, has_calls: bool = False) -> str:
-    """User, AI, Tool call, Tool result, System or Custom."""
+    """Return User, AI, Tool call, Tool result, System or Custom."""
     return "Tool call" if has_calls else _ROLES[type]
 
 
 def short_reason(reason: Reason) -> str:
-    """A reason without the message that caused it."""
+    """Return a reason without the message that caused it."""
     return _SHORT_REASONS[reason]
 
 
 def reason_of(evicted: EvictedMessage) -> str:
-    """A reason in four words at most, with the message that caused it."""
+    """Return a reason in up to four words, with the message that caused it."""
     because = evicted.because_seq
     if because and evicted.reason is Reason.ORPHANED:
         return f"left with #{because}"
@@ -53,17 +53,17 @@ def reason_of(evicted: EvictedMessage) -> str:
 
 
 def amount(number: int) -> str:
-    """1,043 or −24."""
+    """Format a number: 1,043 or −24."""
     return f"{MINUS if number < 0 else ''}{abs(number):,}"
 
 
 def counted(number: int, noun: str) -> str:
-    """1 message, 1,043 messages."""
+    """Format a number with a noun: 1 message, 1,043 messages."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def seqs(numbers: Sequence[int]) -> str:
-    """`#26`, `#26 and #27`, `#26, #27 and #30`; longer runs as `#26 to #40`."""
+    """Format seqs: `#26`, `#26 and #27`, `#26, #27 and #30`, or `#26 to #40`."""
     names = [f"#{number}" for number in numbers]
     if len(numbers) > LISTED_SEQS:
         if list(numbers) == list(range(numbers[0], numbers[-1] + 1)):
@@ -73,10 +73,10 @@ def seqs(numbers: Sequence[int]) -> str:
 
 
 def policy_name(policy: Policy | None) -> str:
-    """The kind of a policy, as people know it."""
+    """Return the display name of a policy's kind."""
     return "Client decides" if policy is None else policy.label
 
 
 def policy_words(policy: Policy | None) -> str:
-    """`Token window 1,000`, or that the client decides."""
+    """Return a policy with its limit, such as `Token window 1,000`."""
     return "the client’s own" if policy is None else f"{policy.label} {policy.limit:,}"

@@ -53,7 +53,7 @@ def check_labels(labels: Mapping[str, str]) -> dict[str, str]:
     if not isinstance(labels, Mapping):
         raise InvalidValue("labels must be an object with string values")
     if len(labels) > LABELS_MAX:
-        raise InvalidValue(f"a conversation can have {LABELS_MAX} labels, not {len(labels)}")
+        raise InvalidValue(f"a conversation can have up to {LABELS_MAX} labels, not {len(labels)}")
     for name, value in labels.items():
         if not isinstance(name, str) or not isinstance(value, str):
             raise InvalidValue(f"label {name!r} must be a string, but is: {value!r}")

@@ -28,7 +28,7 @@ class DjangoChatMemoryStore(ChatMemoryStore):
 
     @property
     def estimator(self) -> TokenCountEstimator:
-        """The estimator for memories that have none of their own."""
+        """The estimator of memories without an estimator of their own."""
         return estimator_for(configuration().ESTIMATOR)
 
     def get_messages(self, memory_id: str) -> list[ChatMessage]:
@@ -36,11 +36,13 @@ class DjangoChatMemoryStore(ChatMemoryStore):
         return protocol.get_messages(memory_id)
 
     def update_messages(self, memory_id: str, messages: Sequence[ChatMessage]) -> None:
+        """Replace the window, untrimmed; the changes are inferred from the two lists."""
         protocol.update_messages(memory_id, list(messages), actor=self._actor)
 
     def delete_messages(self, memory_id: str) -> None:
-        """Clear the window; the history stays."""
+        """Clear the window, but not the history."""
         protocol.delete_messages(memory_id, actor=self._actor)
 
     def transact(self, memory_id: str, decide: Decide) -> Transition:
+        """Lock the conversation while `decide` makes a change of its window."""
         return protocol.transact(memory_id, decide, actor=self._actor)

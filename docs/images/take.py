@@ -1,4 +1,4 @@
-"""The pictures of docs/, taken anew from a real server: `make screenshots`."""
+"""Take the screenshots of the documentation from a running server: `make screenshots`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PHONE = {"viewport": {"width": 390, "height": 844}, "device_scale_factor": 2}
 DARK = {"color_scheme": "dark"}
 LOST_ORDER = "/c/order-7741/?at=43"
 
-# Beside the demo conversations: the limit, and how many messages are said.
+# Conversations in addition to the demo: the policy, and the number of messages.
 FLEET = {
     "support-5518": ({"kind": "message_window", "max_messages": 20}, 33),
     "onboarding-114": ({"kind": "token_window", "max_tokens": 4000}, 40),
@@ -88,7 +88,7 @@ def make_token(page: Page) -> None:
 
 
 def nothing(page: Page) -> None:
-    """The page as it opens."""
+    """Take the page as it opens."""
 
 
 PICTURES: list[tuple[str, str, dict[str, object], Callable[[Page], None]]] = [
@@ -119,7 +119,7 @@ def take(served: Served, browser: Browser) -> None:
 def main() -> None:
     path = chromium()
     if not path:
-        raise SystemExit("no Chromium: apt-get install chromium, or name one in CHROMIUM")
+        raise SystemExit("Chromium not found: apt-get install chromium, or set CHROMIUM to a path")
     with TemporaryDirectory() as folder, sync_playwright() as playwright:
         database = f"sqlite:///{folder}/pictures.sqlite3"
         with served_by(database, Path(folder)) as served, launch(playwright, path) as browser:

@@ -1,7 +1,7 @@
-"""The conversation page, ready for its templates.
+"""Presenters of the conversation page.
 
-Each presenter is a function of a `queries.ConversationState`: nothing here asks the database, and
-templates only look up attributes.
+Each presenter is a function of a `queries.ConversationState`. Presenters make no queries, and the
+templates only read their attributes.
 """
 
 from inspector.conversation.page import ConversationPage

@@ -1,4 +1,4 @@
-"""The second cue of a message's role, beside its colour."""
+"""Glyphs: the shapes of messages, so that a role can be recognised without its colour."""
 
 from __future__ import annotations
 
@@ -14,5 +14,5 @@ _GLYPHS = {
 
 
 def glyph(type: MessageType, has_calls: bool = False) -> str:
-    """system, user, ai, call or result: names the colour and the shape of a message."""
+    """Returns system, user, ai, call or result, the name of a message's colour and shape."""
     return "call" if has_calls else _GLYPHS[type]

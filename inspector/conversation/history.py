@@ -1,4 +1,4 @@
-"""The history pane: what was said, with what is in memory marked."""
+"""The history pane: all messages that were said, with those in memory marked."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class HistoryPane:
 
     @cached_property
     def rows(self) -> list[HistoryRow]:
-        """What was said, then the drafts; the horizon is where memory starts."""
+        """The messages and then the drafts. The horizon row is the first one in memory."""
         rows: list[HistoryRow] = []
         for i, row in enumerate(self._state.history.rows):
             is_horizon = row.seq == self._horizon and bool(rows) and not rows[-1].is_in
@@ -43,8 +43,8 @@ class HistoryPane:
 
     @property
     def around(self) -> tuple[int | None, int | None]:
-        """The messages before and after the chosen one, in this part of the history."""
-        seqs = [each.row.seq for each in self.rows]
+        """The seqs before and after the selected message in this part of the history."""
+        seqs = [row.row.seq for row in self.rows]
         if self._state.query.msg not in seqs:
             return None, None
         i = seqs.index(self._state.query.msg)
@@ -52,7 +52,7 @@ class HistoryPane:
 
     @cached_property
     def _horizon(self) -> int | None:
-        """The oldest message in memory, system messages aside."""
+        """The seq of the oldest message in memory, except system messages."""
         rows = (r.seq for r in self._state.window.rows if r.type is not MessageType.SYSTEM)
         return min(rows, default=None)
 
@@ -81,16 +81,16 @@ class HistoryPane:
 
 
 def related(state: ConversationState) -> frozenset[int]:
-    """With a tool call chosen its results, with a result its call: seqs of the history's part."""
-    chosen = state.selected
-    if chosen is None or not _is_paired(chosen):
+    """Returns the seqs of the selected tool call's results, or of the selected result's call."""
+    selected = state.selected
+    if selected is None or not _is_paired(selected):
         return frozenset()
-    asked, answered = _call_ids(chosen.message), _answered_id(chosen.message)
+    call_ids, answered_id = _call_ids(selected.message), _answered_id(selected.message)
     return frozenset(
         row.seq
         for row in state.history.rows
         if _is_paired(row)
-        and (_answered_id(row.message) in asked or answered in _call_ids(row.message))
+        and (_answered_id(row.message) in call_ids or answered_id in _call_ids(row.message))
     )
 
 
@@ -104,5 +104,5 @@ def _call_ids(message: ChatMessage) -> set[str | None]:
 
 
 def _answered_id(message: ChatMessage) -> str | None:
-    """The call that a tool result answers; a result without an id answers none."""
+    """Returns the id of the call that a tool result answers, or an empty string."""
     return (message.id or "") if isinstance(message, ToolExecutionResultMessage) else ""

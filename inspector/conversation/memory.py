@@ -1,4 +1,4 @@
-"""The memory pane: what the model sees, in its order, and what just left."""
+"""The memory pane: the messages that the model sees, and those that just left."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class MemoryPane:
 
     @cached_property
     def head(self) -> tuple[WindowPlace, ...]:
-        """What is pinned above the rest: a leading system message."""
+        """The rows pinned at the top: a leading system message, if there is one."""
         leading = self._state.window.leading_system
         return (leading,) if leading else ()
 
@@ -43,7 +43,7 @@ class MemoryPane:
 
     @cached_property
     def messages(self) -> list[MemoryRow]:
-        """The rows behind the system message, or a run of them."""
+        """The rows below the system message, or a part of them in a long window."""
         before = self._rows[: self._state.part.start]
         past = overhead(self._state.window.policy) + sum(map(self._cost, before))
         return self._kept(self._rows[self._state.part], past)
@@ -65,7 +65,7 @@ class MemoryPane:
 
     @property
     def room(self) -> int | None:
-        """What is free under the limit, in the policy's unit."""
+        """The room left under the limit, in the policy's unit."""
         limit = limit_of(self._state)
         return None if limit is None else max(0, limit - load_in(self._state.window))
 
@@ -79,7 +79,7 @@ class MemoryPane:
         if change is None or not change.evicted:
             return None
         rows = tuple(map(self._ghost, change.evicted[:GHOSTS_MOST]))
-        total = sum(each.tokens for each in change.evicted)
+        total = sum(message.tokens for message in change.evicted)
         return Ghosts(rows, len(change.evicted) - len(rows), -total)
 
     @property
@@ -95,7 +95,7 @@ class MemoryPane:
         return cost(self._state.window.policy, row.tokens)
 
     def _kept(self, rows: Sequence[WindowPlace], past: int, css: str = "") -> list[MemoryRow]:
-        """`past` is what the rows above weigh."""
+        """Returns the rows of the pane; `past` is the load of the rows above them."""
         kept = []
         for i, row in enumerate(rows):
             kept.append(self._row(row, css_of(css, pairing(rows, i)), past))

@@ -1,4 +1,4 @@
-"""The page as a whole: its head, its panes and its links."""
+"""The conversation page: its head, its panes and its links."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NEW_ID_LENGTH = 200
 
 
 class ConversationPage:
-    """A state with what the page shows of it."""
+    """The presenter of a state for the page."""
 
     def __init__(self, state: ConversationState) -> None:
         self.state = state
@@ -59,7 +59,7 @@ class ConversationPage:
 
     @property
     def pane(self) -> str:
-        """The one that a phone shows first: a place in the history, an answer, or memory."""
+        """The pane that a phone shows first: history, why or memory."""
         if self.state.query.before is not None or self.state.query.after is not None:
             return "history"
         return "why" if self.msg or self.find else "memory"
@@ -93,14 +93,15 @@ class ConversationPage:
 
     @property
     def said_count(self) -> int:
-        """Messages in the history by now, without drafts."""
+        """The number of messages in the history at this step, without drafts."""
         return self.state.detail.row.said_count if self.state.detail else 0
 
     @property
     def history_load(self) -> int:
-        """All that was said by now, with the drafts, in the policy's unit."""
-        said = next((each.history for each in self.state.samples if each.step == self.at), 0)
-        return said + (self.simulation.load_of_drafts if self.simulation else 0)
+        """The load of the history at this step, with the drafts, in the policy's unit."""
+        samples = self.state.samples
+        load = next((sample.history for sample in samples if sample.step == self.at), 0)
+        return load + (self.simulation.load_of_drafts if self.simulation else 0)
 
     @property
     def forgotten_load(self) -> int:
@@ -122,10 +123,10 @@ class ConversationPage:
 
     @property
     def new_id(self) -> str:
-        """The name under which a simulation is saved, unless another is written."""
+        """The default id for saving a simulation as a new conversation."""
         return f"{self.memory.id[:NEW_ID_LENGTH]}-from-{self.at}"
 
-    # Its links
+    # Links
 
     @property
     def previous_step(self) -> int | None:
@@ -137,37 +138,37 @@ class ConversationPage:
 
     @property
     def evictions(self) -> tuple[int | None, int | None]:
-        """The nearest steps at which something left, before and after this one."""
+        """The nearest steps before and after this one at which a message left."""
         return self.state.evictions
 
     @cached_property
     def url(self) -> str:
-        """The page at the live end; links on it add the step, the message and the search."""
+        """The URL of the live page; links add the step, the message and the search."""
         return reverse("conversation", args=[self.memory.id])
 
     @property
     def step_url(self) -> str:
-        """The page as it stands here, without what is chosen or tried."""
+        """The URL of the page at this step, without selection, search or drafts."""
         return self.url if self.is_live else f"{self.url}?at={self.at}"
 
     @property
     def live_url(self) -> str:
-        """The page at the live end with what is chosen and searched on it."""
+        """The URL of the live page with the selection and the search."""
         query = {name: value for name, value in (("msg", self.msg), ("find", self.find)) if value}
         return f"{self.url}?{urlencode(query)}" if query else self.url
 
     @property
     def find_kept(self) -> str:
-        """What Clear leaves: the search while a message is chosen, then nothing."""
+        """The search that Clear keeps: it first clears the selected message, then the search."""
         return self.find if self.msg else ""
 
     @cached_property
     def find_query(self) -> str:
-        """What a link adds to keep the search."""
+        """The query parameter by which a link keeps the search."""
         return _find_query(self.find)
 
     def link(self, at: int, find: str | None = None, **chosen: int | None) -> str:
-        """This page at a step, with a message or a place in the history, the search kept."""
+        """Returns the URL of this page at a step, with other parameters and the search."""
         numbers = "".join(f"&{name}={number}" for name, number in chosen.items() if number)
         phrase = self.find_query if find is None else _find_query(find)
         return f"{self.url}?at={at}{numbers}{phrase}"

@@ -1,5 +1,5 @@
-"""The panel's answers: why a message is in memory or not, whether a phrase is still remembered,
-and how this step differs from another.
+"""The panel: why a message is in memory or has left, whether a phrase is still in memory, and the
+difference between two steps.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ INLINE_PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 
 @dataclass(frozen=True)
 class Life:
-    """A message's time in memory on a line from 0 to `steps`."""
+    """A message's times in memory, as spans of a line from 0 to `steps`."""
 
     steps: int
     spans: tuple[tuple[int, int], ...]
@@ -41,18 +41,18 @@ class Life:
 
 @dataclass(frozen=True)
 class Changes:
-    """The window at this step against the one at `step`, which held `load`."""
+    """The difference between the window at this step and the one at `step`, which had `load`."""
 
     step: int
-    came: tuple[int, ...]
-    gone: tuple[int, ...]
+    arrived: tuple[int, ...]
+    left: tuple[int, ...]
     stayed: int
     load: int
 
 
 @dataclass(frozen=True)
 class Mention:
-    """A place where a phrase was said; `step` is where it left, None while it is in."""
+    """A message that contains the phrase; `step` is the one at which it left, or None."""
 
     row: MessageRow
     glyph: str
@@ -64,7 +64,7 @@ class Mention:
 
 @dataclass(frozen=True)
 class Why:
-    """The answer about one message."""
+    """The explanation of one message."""
 
     row: MessageRow
     glyph: str
@@ -79,7 +79,7 @@ class Why:
 
     @property
     def pretty(self) -> str:
-        """A tool's call or result as JSON to read; empty for all that is none."""
+        """The indented JSON of a tool call or result; empty for other messages."""
         if not self.row.has_calls and self.row.type is not MessageType.TOOL_EXECUTION_RESULT:
             return ""
         texts = [self.row.text]
@@ -90,7 +90,7 @@ class Why:
 
     @property
     def is_folded(self) -> bool:
-        """Whether the quote does not show all of the text."""
+        """Whether the quote shows only a part of the text."""
         return len(self.row.text) > SHOWN
 
     @property
@@ -99,7 +99,7 @@ class Why:
 
     @property
     def beyond(self) -> int:
-        """How many characters even the whole text on the page leaves out."""
+        """The number of characters that are left out even when the text is unfolded."""
         return max(0, len(self.row.text) - UNFOLDED_MOST)
 
     @property
@@ -112,7 +112,7 @@ class Why:
 
     @property
     def pictures(self) -> list[str]:
-        """Pictures that came inline: others are not fetched, since no request leaves the site."""
+        """The inline pictures. Linked ones are not loaded: the page makes no request elsewhere."""
         contents = getattr(self.row.message, "contents", ())
         images = [part.image for part in contents if isinstance(part, ImageContent)]
         return [
@@ -123,7 +123,7 @@ class Why:
 
 
 class Panel:
-    """Answers about a state."""
+    """The presenter of the panel."""
 
     def __init__(self, state: ConversationState) -> None:
         self._state = state
@@ -131,7 +131,7 @@ class Panel:
 
     @cached_property
     def why(self) -> Why | None:
-        """Of the chosen message."""
+        """The explanation of the selected message."""
         row = self._state.selected
         if row is None:
             return None
@@ -156,26 +156,26 @@ class Panel:
 
     @cached_property
     def verdicts(self) -> tuple[Verdict, ...]:
-        """Whether providers would accept what the model sees here."""
+        """The verdicts of providers on the window."""
         return self._state.verdicts
 
     @cached_property
     def changes(self) -> Changes | None:
-        """What came and left between this step and the other."""
-        then = self._state.compared
-        if then is None:
+        """The difference between this step and the one it is compared with."""
+        other = self._state.compared
+        if other is None:
             return None
-        here = self._state.in_window
-        before = [row.seq for row in then.rows]
+        now = self._state.in_window
+        before = [row.seq for row in other.rows]
         return Changes(
-            step=then.step,
-            came=tuple(sorted(here.difference(before))),
-            gone=tuple(seq for seq in before if seq not in here),
-            stayed=len(here.intersection(before)),
-            load=load_in(then),
+            step=other.step,
+            arrived=tuple(sorted(now.difference(before))),
+            left=tuple(seq for seq in before if seq not in now),
+            stayed=len(now.intersection(before)),
+            load=load_in(other),
         )
 
-    # Does it still remember…?
+    # The answer to a search
 
     @cached_property
     def remembers(self) -> Explanation | None:
@@ -188,7 +188,7 @@ class Panel:
 
     @cached_property
     def mentions(self) -> list[Mention]:
-        """Where the phrase was said, the latest first."""
+        """The messages that contain the phrase, the latest first."""
         return [
             Mention(
                 row=row,
@@ -203,27 +203,27 @@ class Panel:
 
     @property
     def nearest(self) -> str:
-        """What was said that comes near a phrase that was not."""
+        """The part of the phrase that some message contains, if none contains all of it."""
         return self._state.mentions.nearest
 
     @property
     def consequence(self) -> str:
-        """With a phrase looked for and the message that took it out of memory chosen."""
+        """The consequence for the phrase, if its last mention left with the selected message."""
         why, state = self.why, self._state
         left_at = state.mentions.left_at
         if not why or why.step is None or not left_at or state.found & state.in_window:
             return ""
-        gone = [seq for seq, step in left_at.items() if step == why.step]
-        if why.row.seq not in gone or why.step != max(left_at.values()):
+        left = [seq for seq, step in left_at.items() if step == why.step]
+        if why.row.seq not in left or why.step != max(left_at.values()):
             return ""
-        return explain.without(gone, state.query.find)
+        return explain.without(left, state.query.find)
 
     def _mention_tag(self, row: MessageRow) -> str:
-        """The row's tag, with the message that pushed it out."""
+        """Returns the row's tag with the message at whose arrival it left."""
         mentions = self._state.mentions
-        words = tag(self._state, row) or "in memory"
-        pusher = mentions.brought.get(mentions.left_at.get(row.seq, 0))
-        return f"{words}, when #{pusher} arrived" if pusher and pusher != row.seq else words
+        text = tag(self._state, row) or "in memory"
+        arrived = mentions.brought.get(mentions.left_at.get(row.seq, 0))
+        return f"{text}, when #{arrived} arrived" if arrived and arrived != row.seq else text
 
     def _explanation(self, row: MessageRow) -> Explanation:
         state = self._state

@@ -1,4 +1,4 @@
-"""Rows of the panes, with no logic left for the templates, and what rows have in common."""
+"""The rows of the panes, complete for the templates, and the functions that build them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from chatmemory import MessageType
 from chatmemory.explain import short_reason
 from chatmemory.queries import TEXT_SIZE, ConversationState, MessageRow, StepSample, WindowPlace
 
-# How many characters of a text a row shows.
+# The number of characters that a row shows of a text.
 SHOWN = TEXT_SIZE - 1
 
 
@@ -45,7 +45,7 @@ class MemoryRow:
 
 @dataclass(frozen=True)
 class Elsewhere:
-    """Messages of the window that its pane does not show, with one of them to go to."""
+    """Messages of the window that the pane does not show; a link leads to `seq`."""
 
     count: int
     tokens: int
@@ -54,7 +54,7 @@ class Elsewhere:
 
 @dataclass(frozen=True)
 class Ghosts:
-    """What just left: the first few rows, how many more, and what they weighed."""
+    """The messages that just left: the first rows, the number of others, and their tokens."""
 
     rows: tuple[MemoryRow, ...]
     more: int
@@ -62,18 +62,18 @@ class Ghosts:
 
 
 def css_of(*names: str | bool) -> str:
-    """The classes of a row; an empty or false one is left out."""
+    """Returns the CSS classes of a row, without empty and false ones."""
     return " ".join(name for name in names if isinstance(name, str) and name)
 
 
 def pairing(
     rows: Sequence[MessageRow] | Sequence[WindowPlace] | Sequence[StepSample], i: int
 ) -> str:
-    """Where a row stands in a tool call and its results: p-start, p-mid, p-end or nothing."""
+    """Returns a row's position among a tool call and its results: p-start, p-mid, p-end or ""."""
 
     def is_result(position: int) -> bool:
-        is_there = 0 <= position < len(rows)
-        return is_there and rows[position].type is MessageType.TOOL_EXECUTION_RESULT
+        exists = 0 <= position < len(rows)
+        return exists and rows[position].type is MessageType.TOOL_EXECUTION_RESULT
 
     if rows[i].has_calls and is_result(i + 1):
         return "p-start"
@@ -83,12 +83,12 @@ def pairing(
 
 
 def is_code(type: MessageType, has_calls: bool) -> bool:
-    """Whether a message is shown in a fixed-width face."""
+    """Returns whether a message is shown in a fixed-width font."""
     return has_calls or type in (MessageType.TOOL_EXECUTION_RESULT, MessageType.CUSTOM)
 
 
 def tag(state: ConversationState, row: MessageRow) -> str:
-    """Why a message is not in memory; empty while it is."""
+    """Returns the reason for which a message is not in memory; empty if it is."""
     if row.seq in state.in_window:
         return ""
     if state.is_simulated and row.seq in state.evicted:

@@ -1,4 +1,4 @@
-"""What a simulation says: in words, in sums, and in the composer's verdict."""
+"""The results of a simulation: captions, receipts and the composer's verdict."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from inspector.conversation.measures import cost, load_in
 
 @dataclass(frozen=True)
 class Preview:
-    """One draft's sentence and sum."""
+    """The caption and the receipt of one draft."""
 
     summary: str
     receipt: tuple[ReceiptLine, ...]
 
 
 class SimulationView:
-    """A simulated state: drafts added, or a limit changed, and nothing saved."""
+    """The presenter of a simulated state, with added drafts or another limit."""
 
     def __init__(self, state: ConversationState) -> None:
         self._state = state
@@ -29,7 +29,7 @@ class SimulationView:
 
     @property
     def before(self) -> int:
-        """What memory held before the drafts."""
+        """The load of memory before the simulation."""
         return load_in(self._state.stored_window)
 
     @cached_property
@@ -56,13 +56,13 @@ class SimulationView:
 
     @property
     def load_of_drafts(self) -> int:
-        """What the drafts add to the history, in the policy's unit."""
+        """The load of the drafts in the policy's unit."""
         policy = self._state.window.policy
         return sum(cost(policy, draft.tokens) for draft in self._state.drafts)
 
     @property
     def verdict(self) -> Caption:
-        """What the composer says: conditional, since nothing has happened."""
+        """The composer's verdict, in the conditional because nothing has happened."""
         seqs: Sequence[int] = list(self._state.evicted) or self._hidden
         if not seqs:
             return Caption("Fits", detail="Nothing would leave.")
@@ -71,15 +71,15 @@ class SimulationView:
 
     @property
     def _hidden(self) -> list[int]:
-        """What the limit would hide without any draft."""
+        """The messages that the limit would hide without any draft."""
         left = self._state.in_window | self._state.evicted.keys()
         return [row.seq for row in self._state.stored_window.rows if row.seq not in left]
 
 
 def draft_samples(state: ConversationState) -> list[StepSample]:
-    """The drafts as steps behind the one at which the simulation began."""
+    """Returns the drafts as steps after the one on which the simulation is based."""
     policy = state.window.policy
-    history = next((each.history for each in state.samples if each.step == state.at), 0)
+    history = next((sample.history for sample in state.samples if sample.step == state.at), 0)
     after = {change.seq: change.after for change in state.simulated or ()}
     samples = []
     for n, draft in enumerate(state.drafts, 1):

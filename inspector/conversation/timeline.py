@@ -1,6 +1,6 @@
-"""The timeline as SVG and cells: every step a column, drawn on the server.
+"""The timeline: a chart and a row of cells with one column per step, drawn on the server.
 
-Pages call it the tape. `queries.step_samples` reads the steps that it is drawn from.
+Styles and templates call it the tape. Its data are those of `queries.step_samples`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ WORD_CELLS = 5
 
 @dataclass(frozen=True)
 class Cell:
-    """One column: `css` holds its states, `words` what a pointer or a screen reader is told."""
+    """A column: `css` has the classes of its states, `words` the text of its tooltip."""
 
     step: int
     seq: int | None
@@ -35,7 +35,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class DraftColumn:
-    """A draft in the chart: its column, and the heights of what would be said and remembered."""
+    """A draft in the chart: its column, and the heights of history and memory with it."""
 
     x: int
     said_y: float
@@ -52,7 +52,7 @@ class DraftColumn:
 
 @dataclass(frozen=True)
 class Timeline:
-    """What the template draws. Paths live in a box of `columns` by 100, y growing downwards."""
+    """The data of the template. Paths are in a box of `columns` by 100, with y downwards."""
 
     cells: tuple[Cell, ...]
     ticks: tuple[tuple[str, str], ...]
@@ -67,25 +67,25 @@ class Timeline:
 
 
 def draw(state: ConversationState) -> Timeline:
-    """The timeline with its playhead at the state's step; drafts take the columns behind it."""
+    """Returns the timeline with its playhead at the state's step; drafts follow the playhead."""
     drafts = draft_samples(state)
-    playhead = sum(each.step <= state.at for each in state.samples)
+    playhead = sum(sample.step <= state.at for sample in state.samples)
     samples = [
         *state.samples[:playhead],
         *drafts,
         *state.samples[playhead + len(drafts) :],
     ]
     limit = limit_of(state)
-    top = _round_up(max([limit or 0, *(each.history for each in samples), 1]))
-    said = [_height(each.history, top) for each in samples]
-    memory = [_height(each.load, top) for each in samples]
+    top = _round_up(max([limit or 0, *(sample.history for sample in samples), 1]))
+    said = [_height(sample.history, top) for sample in samples]
+    memory = [_height(sample.load, top) for sample in samples]
     columns = range(playhead, playhead + len(drafts))
     head = playhead + len(drafts) - 1
-    look = _Look(state, samples, head, columns)
-    cells = tuple(look.cell(i) for i in range(len(samples)))
+    builder = _CellBuilder(state, samples, head, columns)
+    cells = tuple(builder.cell(i) for i in range(len(samples)))
     return Timeline(
         cells=cells,
-        ticks=tuple(_named(cells, list(_ticks(samples, head)))),
+        ticks=tuple(_with_names(cells, list(_ticks(samples, head)))),
         columns=len(samples),
         playhead=playhead,
         said_path=_area(said),
@@ -98,8 +98,8 @@ def draw(state: ConversationState) -> Timeline:
 
 
 @dataclass(frozen=True)
-class _Look:
-    """How the columns look; `head` is the playhead's, `drafts` are those of the drafts."""
+class _CellBuilder:
+    """A builder of cells; `head` is the column of the playhead, `drafts` those of the drafts."""
 
     state: ConversationState
     samples: Sequence[StepSample]
@@ -130,7 +130,7 @@ class _Look:
         )
 
     def life(self, i: int) -> str:
-        """Whether the column's message is in memory, out of it, or not said yet."""
+        """Returns is-in, is-out or is-later for the message of a column."""
         cell = self.samples[i]
         if i not in self.drafts and cell.step > self.state.at:
             return "is-later"
@@ -147,19 +147,19 @@ class _Look:
         cell = self.samples[i]
         if cell.type is None:
             return f"Step {cell.step:,}"
-        told = {
+        state = {
             "is-in": "in memory",
             "is-later": "not said yet",
             "is-out": f"forgotten at step {cell.left_step:,}" if cell.left_step else "left",
         }[life]
         weight = f" · {cell.tokens:,} tok" if short_unit(self.state.window.policy) == "tok" else ""
         name = "Draft," if i in self.drafts else f"#{cell.seq:,}"
-        told = "not said yet" if i in self.drafts else told
-        return f"{name} {role(cell.type, cell.has_calls)}{weight} · {told}"
+        state = "not said yet" if i in self.drafts else state
+        return f"{name} {role(cell.type, cell.has_calls)}{weight} · {state}"
 
 
 def _ticks(samples: Sequence[StepSample], head: int) -> Iterable[tuple[str, str]]:
-    """(text, css) per column; round numbers keep clear of the playhead."""
+    """Yields (text, css) per column: round numbers, but none near the playhead."""
     last = samples[-1].step if samples else 0
     every = next((n for n in TICK_EVERY if last / n <= TICKS_MOST), TICK_EVERY[-1])
     clear = max(2, len(samples) // 24)
@@ -172,8 +172,11 @@ def _ticks(samples: Sequence[StepSample], head: int) -> Iterable[tuple[str, str]
             yield "", ""
 
 
-def _named(cells: Sequence[Cell], ticks: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Words in place of numbers: pinned, forgotten, window, not said yet; numbers keep clear."""
+def _with_names(cells: Sequence[Cell], ticks: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Returns the ticks with the names pinned, forgotten, window and not said yet.
+
+    Numbers near a name are removed.
+    """
     states = [cell.css.split()[0] for cell in cells]
     head = next((i for i, cell in enumerate(cells) if cell.is_head), None)
     words: dict[int, tuple[str, str]] = {}
@@ -212,6 +215,6 @@ def _steps(heights: Sequence[float]) -> str:
 
 
 def _round_up(number: int) -> int:
-    """To one or two leading digits, so that the axis ends on a round number."""
+    """Rounds up to one or two significant digits, so that the axis ends at a round number."""
     scale: int = 10 ** max(0, len(str(number)) - 2)
     return -(-number // scale) * scale

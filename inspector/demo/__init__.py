@@ -1,7 +1,7 @@
 """Example conversations for a first look at the inspector.
 
-Each JSON file holds an id, a policy, labels and a script: messages in the format of OpenAI's chat
-completions, with changes of policy between them.
+Each JSON file has an id, a policy, labels and a script: messages in the format of OpenAI's chat
+completions, with changes of the policy between them.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from typing import Any, cast
 from django import forms
 
 from chatmemory.access.roles import Role, roles_within
-from chatmemory.access.tokens import DAYS_AT_MOST
+from chatmemory.access.tokens import DAYS_MAX
 from chatmemory.services.validation import ID_LENGTH
 from inspector.forms.fields import select
 
@@ -20,7 +20,7 @@ class TokenForm(forms.Form):
     name = forms.CharField(max_length=100)
     role = forms.ChoiceField(choices=(), initial=Role.OPERATOR, widget=select())
     beginning = forms.CharField(required=False, max_length=ID_LENGTH, strip=False)
-    days = forms.IntegerField(required=False, min_value=1, max_value=DAYS_AT_MOST)
+    days = forms.IntegerField(required=False, min_value=1, max_value=DAYS_MAX)
 
     def __init__(self, giver: Any, data: Any = None) -> None:
         super().__init__(data)

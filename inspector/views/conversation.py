@@ -1,4 +1,4 @@
-"""One conversation: history beside memory, at any step."""
+"""The page of one conversation at any step, and its event stream without ASGI."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ POLL_MILLISECONDS = 5_000
 
 @require_safe
 def conversation(request: HttpRequest, memory_id: str) -> HttpResponse:
-    """`?at=` a step, `?msg=` a message; `?before=` and `?after=` page through the history.
+    """Shows a conversation at a step (`?at=`), with a selected message (`?msg=`).
 
-    `?find=` asks whether memory still holds a phrase (`#26` goes to that message), `?with=`
-    compares with another step.
+    `?find=` searches for a phrase (`#26` selects that message), `?with=` compares with another
+    step, and `?before=` and `?after=` page through the history.
     """
     find = searchable(request.GET.get("find", ""))
     jump = JUMP.fullmatch(find)
@@ -47,20 +47,20 @@ def conversation(request: HttpRequest, memory_id: str) -> HttpResponse:
 
 @require_POST
 def redact(request: HttpRequest, memory_id: str, seq: int) -> HttpResponse:
-    """Take a message's words away; then the message as it stands."""
+    """Redacts a message, then shows it."""
     services.redact(memory_id, seq, actor=request.user.get_username())
     return redirect(f"{reverse('conversation', args=[memory_id])}?msg={seq}")
 
 
 @require_safe
 def live(request: HttpRequest, memory_id: str) -> HttpResponse:
-    """The stream's stand-in where no ASGI server runs: one event, and come back in a while."""
+    """Sends the newest step as one event, if no ASGI server runs; the browser then polls."""
     return _event(queries.memory(memory_id).last_step)
 
 
 @require_safe
 def live_overview(request: HttpRequest) -> HttpResponse:
-    """The same for what leaves memory anywhere."""
+    """Sends the time of the newest eviction as one event, if no ASGI server runs."""
     return _event(queries.newest_eviction())
 
 

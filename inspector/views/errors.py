@@ -1,7 +1,7 @@
-"""Pages for errors: each says what went wrong and what to do next.
+"""Error pages, with the cause and the next step; under /api/ they are problem details.
 
-Under /api/ the same is said in problem details. Django asks here only where no view of the API
-could answer, as for a URL that has no route.
+The API's own errors do not come here: Django calls these views only if no view of the API could
+respond, such as for a URL without a route.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def forbidden(request: HttpRequest, exception: Exception | None = None) -> HttpR
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
-    """A form from another site, or from a page that was opened before signing in."""
+    """Shows 403 for a form from another site, or from a page that was opened before signing in."""
     return render(request, "inspector/csrf.html", status=403)
 
 
@@ -45,7 +45,7 @@ def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpR
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """500, or 503 with Retry-After where the database cannot work at the moment."""
+    """Shows 500, or 503 with Retry-After during an outage of the database."""
     found = outage(sys.exc_info()[1])
     if found is not None:
         return _database_outage(request, found)
@@ -55,7 +55,7 @@ def server_error(request: HttpRequest) -> HttpResponse:
 
 
 def too_many_sign_ins(request: HttpRequest, *_: object, **__: object) -> HttpResponse:
-    """429 after repeated wrong passwords; Retry-After says when the lock ends."""
+    """Shows 429 after repeated wrong passwords; Retry-After is the duration of the lock."""
     cooloff = int(settings.AXES_COOLOFF_TIME.total_seconds())
     response = render(
         request, "inspector/too_many_sign_ins.html", {"minutes": cooloff // 60}, status=429
@@ -65,7 +65,7 @@ def too_many_sign_ins(request: HttpRequest, *_: object, **__: object) -> HttpRes
 
 
 def _database_outage(request: HttpRequest, found: Outage) -> HttpResponse:
-    """Rendered without the request: naming the signed-in user would ask the database."""
+    """Renders the page without the request, because reading the user would need the database."""
     if _is_api(request):
         return database_problem(found).to_http_response()
     html = render_to_string("inspector/503.html", {"outage": found})

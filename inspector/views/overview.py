@@ -1,4 +1,4 @@
-"""All conversations: what each remembers, what was forgotten lately."""
+"""The overview of all conversations, with the messages that left memory last."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ FILTERS = ("q", "policy", "active", "flagged", "sort")
 
 @dataclass(frozen=True)
 class Row:
-    """A line of the table."""
+    """A row of the table."""
 
     row: OverviewRow
 
@@ -106,20 +106,20 @@ def overview(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def feed(request: HttpRequest) -> HttpResponse:
-    """What left memory last; `?seen=` marks what is newer than the reader's newest."""
+    """Shows the messages that left memory last; those newer than `?seen=` are marked as new."""
     seen = request.GET.get("seen", "")
     return render(request, "inspector/_feed.html", _feed(int(seen) if seen.isdecimal() else None))
 
 
 @require_POST
 def add_demo(request: HttpRequest) -> HttpResponse:
-    """The examples that an empty overview offers."""
+    """Stores the example conversations that an empty overview offers."""
     demo.load()
     return redirect("overview")
 
 
 def policy_choices() -> list[tuple[str, str]]:
-    """What the overview can be filtered by, with its label."""
+    """Returns the values of the policy filter with their labels."""
     return [
         *((name, kind.label) for name, kind in policy_kinds().items()),
         (CLIENT, "Client decides"),
@@ -127,26 +127,26 @@ def policy_choices() -> list[tuple[str, str]]:
 
 
 def _context(request: HttpRequest) -> dict[str, Any]:
-    asked = {name: searchable(request.GET.get(name, "")) for name in FILTERS}
+    params = {name: searchable(request.GET.get(name, "")) for name in FILTERS}
     midnight = timezone.now().replace(hour=0, minute=0, second=0, microsecond=0)
-    policy = asked["policy"] if asked["policy"] in (*policy_kinds(), CLIENT) else ""
-    sort = asked["sort"] if asked["sort"] in ORDERINGS else "activity"
+    policy = params["policy"] if params["policy"] in (*policy_kinds(), CLIENT) else ""
+    sort = params["sort"] if params["sort"] in ORDERINGS else "activity"
     which = queries.MemoryFilter(
-        search=asked["q"],
+        search=params["q"],
         policy=policy,
-        active_since=midnight if asked["active"] else None,
-        flagged=bool(asked["flagged"]),
+        active_since=midnight if params["active"] else None,
+        flagged=bool(params["flagged"]),
     )
     cursor = request.GET.get("older") or request.GET.get("newer") or ""
     try:
         found = queries.overview(which, ordering=f"-{sort}", cursor=cursor)
     except InvalidValue:
         found = queries.overview(which, ordering=f"-{sort}")
-    given = {name: value for name, value in asked.items() if value}
+    given = {name: value for name, value in params.items() if value}
     return {
         "rows": [Row(row) for row in found.rows],
         "found": found,
-        "asked": asked,
+        "asked": params,
         "filters": _filters(given, policy),
         "query": _link(given),
         "orderings": [(key, label, key == sort) for key, label in ORDERINGS.items()],
@@ -168,7 +168,7 @@ def _feed(seen: int | None = None) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Headlines:
-    """The fleet's numbers, and when they were counted."""
+    """The statistics of all conversations, and the time at which they were counted."""
 
     at: datetime
     fleet: queries.OverviewStats
@@ -179,7 +179,7 @@ class Headlines:
 
 
 def _headlines(midnight: datetime) -> Headlines:
-    """Counted at most every half minute: they run over everything that happened today."""
+    """Returns the statistics, counted at most every 30 seconds, as they read all steps of today."""
 
     def count() -> Headlines:
         return Headlines(timezone.now(), queries.overview_stats(midnight))
@@ -188,7 +188,7 @@ def _headlines(midnight: datetime) -> Headlines:
 
 
 def _filters(given: dict[str, str], policy: str) -> list[dict[str, Any]]:
-    """Chips that are links: pressing one sets its filter, or takes it away."""
+    """Returns the filter chips: links that set a filter, or remove it if it is set."""
     chips = [("active", "1", "Active today", bool(given.get("active")))]
     chips += [("policy", kind, label, kind == policy) for kind, label in policy_choices()]
     chips += [("flagged", "1", "Flagged", bool(given.get("flagged")))]

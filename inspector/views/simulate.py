@@ -1,4 +1,4 @@
-"""Try before you add: the composer under a conversation."""
+"""The composer under a conversation: simulate drafts, add them, or save them as a branch."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from inspector.htmx import render_page_or_fragment
 
 @require_POST
 def simulate(request: HttpRequest, memory_id: str) -> HttpResponse:
-    """The page as it would be with the drafts, or with another limit; nothing is saved."""
+    """Shows the page with the drafts or another limit, without saving anything."""
     form = DraftForm(request.POST)
     if not form.is_valid():
         return _refused(request, memory_id, form, first_problem(form))
@@ -29,7 +29,7 @@ def simulate(request: HttpRequest, memory_id: str) -> HttpResponse:
 
 @require_POST
 def add(request: HttpRequest, memory_id: str) -> HttpResponse:
-    """Put the limit in force and say the drafts, for real; then the live page."""
+    """Changes the limit and adds the drafts, then shows the live page."""
     form = DraftForm(request.POST)
     if not form.is_valid():
         return _refused(request, memory_id, form, first_problem(form))
@@ -39,12 +39,12 @@ def add(request: HttpRequest, memory_id: str) -> HttpResponse:
         services.change_and_add(memory_id, form.messages, policy=policy, actor=actor)
     except ChatMemoryError as error:
         return _refused(request, memory_id, form, str(error))
-    return _go(request, memory_id)
+    return _show_live(request, memory_id)
 
 
 @require_POST
 def branch(request: HttpRequest, memory_id: str) -> HttpResponse:
-    """Save the simulation as a new conversation; the one it began from stays as it is."""
+    """Saves the simulation as a new conversation. The original is not changed."""
     form = DraftForm(request.POST)
     if not form.is_valid():
         return _refused(request, memory_id, form, first_problem(form))
@@ -61,11 +61,11 @@ def branch(request: HttpRequest, memory_id: str) -> HttpResponse:
         )
     except ChatMemoryError as error:
         return _refused(request, memory_id, form, str(error))
-    return _go(request, new_id)
+    return _show_live(request, new_id)
 
 
-def _go(request: HttpRequest, memory_id: str) -> HttpResponse:
-    """To the live end of a conversation."""
+def _show_live(request: HttpRequest, memory_id: str) -> HttpResponse:
+    """Shows the live page of a conversation."""
     if not request.htmx:  # type: ignore[attr-defined]
         return redirect("conversation", memory_id)
     response = _render(request, _stored(memory_id), DraftForm())
@@ -74,7 +74,7 @@ def _go(request: HttpRequest, memory_id: str) -> HttpResponse:
 
 
 def _refused(request: HttpRequest, memory_id: str, form: DraftForm, problem: str) -> HttpResponse:
-    """The page with the drafts so far, the text kept, and why in the composer's verdict line."""
+    """Shows the page with the drafts, the text and the error in the composer."""
     data = form.cleaned_data
     response = _render(request, _page(memory_id, data.get("drafts"), data.get("at")), form, problem)
     response.status_code = 422

@@ -1,4 +1,4 @@
-"""Making and revoking API tokens."""
+"""The page on which API tokens are created and revoked."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def tokens(request: HttpRequest) -> HttpResponse:
             secret = api_tokens.create_token(**form.options, created_by=request.user.get_username())
     except IntegrityError:
         name = form.cleaned_data["name"]
-        return _page(request, form, problem=f"A token named “{name}” exists already.")
+        return _page(request, form, problem=f"A token named “{name}” already exists.")
     return _page(request, TokenForm(request.user), secret=secret)
 
 

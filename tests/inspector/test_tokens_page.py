@@ -58,7 +58,7 @@ def test_an_expired_token_is_refused_with_the_reason(secret):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"name": "shop"}, "exists already"),
+        ({"name": "shop"}, "already exists"),
         ({"name": ""}, "required"),
         ({"name": "b", "role": "god"}, "valid choice"),
         ({"name": "b", "days": "0"}, "greater than or equal to 1"),

@@ -44,7 +44,7 @@ def test_a_reload_under_load_refuses_nobody(deployed):
         load.wait_for(10)
     assert not load.sent_again, load.sent_again[:3]
     check(served, load)
-    assert "verified: all as the replay says" in served.manage("verify_memories", *IDS)
+    assert "verified: all match their replay" in served.manage("verify_memories", *IDS)
 
 
 @pytest.mark.own_server

@@ -11,37 +11,38 @@ from django.db import connection
 
 class Command(BaseCommand):
     help = (
-        "Copy the SQLite database to FILE while others read and write. To restore, stop the server "
-        "and put the copy in its place; manage.py verify_memories says whether it is whole. "
-        "PostgreSQL: pg_dump, see docs/operations.md."
+        "Copy the SQLite database to FILE while it is in use. To restore it, stop the server, "
+        "replace the database by the copy and run manage.py verify_memories. "
+        "For PostgreSQL use pg_dump, see docs/operations.md."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("file", type=Path)
-        parser.add_argument("--force", action="store_true", help="replace FILE where it exists")
+        parser.add_argument("--force", action="store_true", help="replace FILE if it exists")
 
     def handle(self, *args: Any, **options: Any) -> None:
         if connection.vendor != "sqlite":
-            raise CommandError("this copies SQLite files: use pg_dump --format=custom instead")
+            raise CommandError("backup copies only SQLite files: use pg_dump --format=custom")
         target: Path = options["file"]
         if target.exists() and not options["force"]:
-            raise CommandError(f"{target} exists already: choose another name, or --force")
+            raise CommandError(f"{target} already exists: choose another name, or use --force")
         if target.exists() and target.samefile(connection.settings_dict["NAME"]):
-            raise CommandError(f"{target} is the database itself: choose another name")
+            raise CommandError(f"{target} is the database in use: choose another name")
         partial = target.with_name(f"{target.name}.partial")
         try:
             self.copy(partial)
             partial.replace(target)
         except (OSError, sqlite3.Error) as error:
-            raise CommandError(f"{target} could not be written: {error}") from error
+            raise CommandError(f"{target} cannot be written: {error}") from error
         finally:
             partial.unlink(missing_ok=True)
         self.stdout.write(f"{target}: {target.stat().st_size:,} bytes")
 
     def copy(self, target: Path) -> None:
-        """All or nothing: on the disk before it gets its name, readable by its owner only.
+        """Copy the database to a file that only its owner can read, and flush it to the disk.
 
-        In one go, as it was at one moment: in steps, each write of another would start it again.
+        The copy is made in one go. SQLite would restart a copy in steps after each write by another
+        connection, so that it might never finish.
         """
         target.unlink(missing_ok=True)
         os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))

@@ -11,9 +11,9 @@ from chatmemory.api.idempotency import forget_expired
 
 class Command(BaseCommand):
     help = (
-        "Leave no trace of what was erased or has expired: SQLite's search index is written anew, "
-        "its file is rewritten and its log emptied; PostgreSQL is vacuumed. Takes a while; writers "
-        "wait."
+        "Remove the traces of erased and expired data. On SQLite, rebuild the search index, "
+        "rewrite the database file and empty the write-ahead log, while writers wait. On "
+        "PostgreSQL, run VACUUM. This takes a while."
     )
 
     def handle(self, *args: Any, **options: Any) -> None:

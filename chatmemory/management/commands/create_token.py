@@ -11,13 +11,13 @@ from chatmemory.access.tokens import create_token
 
 
 class Command(BaseCommand):
-    help = "Make a bearer token for the REST API and print it. It is shown this once."
+    help = "Create a bearer token for the REST API and print it. It is shown only once."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("name", help="what the token is for, such as the client's name")
+        parser.add_argument("name", help="a unique name, such as that of the client")
         parser.add_argument("--role", choices=Role.values, default=Role.OPERATOR)
-        parser.add_argument("--prefix", default="", help="it knows only ids that begin with this")
-        parser.add_argument("--days", type=int, help="how long it lets in; without it, for ever")
+        parser.add_argument("--prefix", default="", help="limit the token to ids with this prefix")
+        parser.add_argument("--days", type=int, help="days until it expires; default: never")
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
@@ -29,8 +29,8 @@ class Command(BaseCommand):
                 created_by="create_token",
             )
         except ValidationError as error:
-            words = [f"{name}: {' '.join(said)}" for name, said in error.message_dict.items()]
-            raise CommandError("; ".join(words)) from error
+            fields = [f"{name}: {' '.join(texts)}" for name, texts in error.message_dict.items()]
+            raise CommandError("; ".join(fields)) from error
         except IntegrityError as error:
-            raise CommandError(f"a token named {options['name']!r} exists already") from error
+            raise CommandError(f"a token named {options['name']!r} already exists") from error
         self.stdout.write(secret)

@@ -16,13 +16,15 @@ SHOWN = 20
 
 
 class Command(BaseCommand):
-    help = "Import transcript files, one step per message. Running it again is safe."
+    help = "Import transcript files, one step per message. A second run skips imported ones."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("files", nargs="+", metavar="FILE", type=Path)
         parser.add_argument("--format", default="auto", choices=["auto", *FORMATS])
-        parser.add_argument("--policy", default="message_window:20", help="or token_window:1000")
-        parser.add_argument("--prefix", help="of the new ids; default: the file's name and a dash")
+        parser.add_argument(
+            "--policy", default="message_window:20", help="such as token_window:1000"
+        )
+        parser.add_argument("--prefix", help="prefix of the new ids; default: FILE's name and -")
 
     def handle(self, *args: Any, **options: Any) -> None:
         policy = self.policy(options["policy"])
@@ -32,7 +34,7 @@ class Command(BaseCommand):
             prefix = f"{file.name.partition('.')[0]}-" if prefix is None else prefix
             reports.append(self.import_file(file, options["format"], policy, prefix))
         if any(report.refused for report in reports):
-            raise CommandError("some conversations were refused; the others are stored")
+            raise CommandError("some conversations were refused; the others were imported")
 
     def policy(self, text: str) -> Policy:
         try:
@@ -67,7 +69,7 @@ class Command(BaseCommand):
         messages = sum(result.messages for result in report.stored)
         self.stdout.write(
             f"{file.name} ({report.format}): {len(report.stored):,} conversations with "
-            f"{messages:,} messages imported, {report.already:,} there already, "
+            f"{messages:,} messages imported, {report.already:,} already imported, "
             f"{len(report.refused):,} refused"
         )
         for what, times in report.lost:

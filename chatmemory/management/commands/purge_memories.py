@@ -21,42 +21,42 @@ class Command(BaseCommand):
     help = "Delete conversations by age or label, each with an audit entry. Run --dry-run first."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--older-than", metavar="90d", help="days without a change")
-        parser.add_argument("--label", metavar="NAME[:VALUE]", help="that carry this label")
-        parser.add_argument("--dry-run", action="store_true", help="say what would go, and stop")
-        parser.add_argument("--yes", action="store_true", help="do not ask")
+        parser.add_argument("--older-than", metavar="90d", help="without a change for this long")
+        parser.add_argument("--label", metavar="NAME[:VALUE]", help="with this label")
+        parser.add_argument("--dry-run", action="store_true", help="only list the conversations")
+        parser.add_argument("--yes", action="store_true", help="do not ask for confirmation")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        found = self.chosen(options["older_than"], options["label"])
+        found = self.selected(options["older_than"], options["label"])
         ids = list(found.order_by("pk").values_list("pk", flat=True))
         more = f" and {len(ids) - SHOWN:,} more" if len(ids) > SHOWN else ""
         self.stdout.write(f"{len(ids):,} conversations: {', '.join(ids[:SHOWN])}{more}")
         if options["dry_run"] or not ids:
             return
-        if not options["yes"] and not self.is_agreed():
-            raise CommandError("nothing was deleted: type yes, or give --yes")
+        if not options["yes"] and not self.is_confirmed():
+            raise CommandError("nothing was deleted: type yes, or use --yes")
         deleted = sum(self.delete(memory_id, found) for memory_id in ids)
         self.stdout.write(f"{deleted:,} deleted")
 
-    def is_agreed(self) -> bool:
+    def is_confirmed(self) -> bool:
         try:
             return input("Delete them? Type yes: ") == "yes"
-        except EOFError:  # nobody is there to ask
+        except EOFError:  # standard input is not a terminal
             return False
 
-    def chosen(self, older_than: str | None, label: str | None) -> MemoryQuerySet:
+    def selected(self, older_than: str | None, label: str | None) -> MemoryQuerySet:
         if not older_than and not label:
-            raise CommandError("say which: --older-than 90d, --label NAME:VALUE, or both")
+            raise CommandError("use --older-than 90d, --label NAME:VALUE, or both")
         found: MemoryQuerySet = Memory.objects.all()
         if older_than:
             age = AGE.fullmatch(older_than)
             if age is None:
-                raise CommandError(f"--older-than is a number of days such as 90d: {older_than!r}")
+                raise CommandError(f"--older-than must be days such as 90d, but is: {older_than!r}")
             found = found.filter(updated_at__lt=timezone.now() - timedelta(days=int(age[1])))
         return found.with_label(label) if label else found
 
     def delete(self, memory_id: str, found: MemoryQuerySet) -> bool:
-        """Each in a transaction of its own; one that moved on meanwhile is left."""
+        """Delete a conversation in its own transaction, unless it has changed in the meantime."""
         memory = found.filter(pk=memory_id).first()
         if memory is None:
             return False

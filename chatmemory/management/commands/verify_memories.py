@@ -10,10 +10,10 @@ from chatmemory.services.validation import check_id
 
 
 class Command(BaseCommand):
-    help = "Replay conversations through the core and compare with what is stored."
+    help = "Replay conversations through the core and compare the result with the stored rows."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("ids", nargs="*", metavar="ID", help="which ones; all without any")
+        parser.add_argument("ids", nargs="*", metavar="ID", help="default: all conversations")
 
     def handle(self, *args: Any, **options: Any) -> None:
         ids = options["ids"] or Memory.objects.order_by("id").values_list("pk", flat=True)
@@ -27,5 +27,5 @@ class Command(BaseCommand):
                 wrong.append(found)
                 self.stderr.write(str(found))
         if wrong:
-            raise CommandError(f"{len(wrong)} of {verified} conversations contradict their replay")
-        self.stdout.write(f"{verified} conversations verified: all as the replay says")
+            raise CommandError(f"{len(wrong)} of {verified} conversations differ from their replay")
+        self.stdout.write(f"{verified} conversations verified: all match their replay")
