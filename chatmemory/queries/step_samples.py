@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from chatmemory.core.messages import MessageType
@@ -40,7 +41,8 @@ def step_samples(memory_id: str, steps: int, at: int) -> list[StepSample]:
     newest = {row.last_stay: row.n for row in rows if row.kind == Step.Kind.ADD}
     stays = Stay.objects.filter(memory_id=memory_id, n__in=list(newest))
     brought = {stay.entered_step: stay for stay in stays if stay.entered_step == newest[stay.n]}
-    return [_sample(row, brought.get(row.n)) for row in rows]
+    policies = _policies(rows)
+    return [_sample(row, policies[_policy_key(row)], brought.get(row.n)) for row in rows]
 
 
 def sample_numbers(steps: int, at: int) -> list[int]:
@@ -58,8 +60,17 @@ def said_load(policy: Policy | None, said: Totals) -> int:
     return max(0, policy.load(*said) - policy.overhead) if can_decide(policy) else said.tokens
 
 
-def _sample(row: Step, stay: Stay | None) -> StepSample:
-    policy = row.policy
+def _policies(rows: Sequence[Step]) -> dict[tuple[object, ...], Policy | None]:
+    """Return each policy of the steps once: most conversations have one or two."""
+    firsts = {_policy_key(row): row for row in rows}
+    return {key: row.policy for key, row in firsts.items()}
+
+
+def _policy_key(row: Step) -> tuple[object, ...]:
+    return row.policy_kind, row.policy_limit, row.policy_estimator, str(row.policy_options)
+
+
+def _sample(row: Step, policy: Policy | None, stay: Stay | None) -> StepSample:
     after = Totals(row.count_after, row.tokens_after)
     load = load_of(policy, after)
     return StepSample(

@@ -81,7 +81,7 @@ def draw(state: ConversationState) -> Timeline:
     memory = [_height(sample.load, top) for sample in samples]
     columns = range(playhead, playhead + len(drafts))
     head = playhead + len(drafts) - 1
-    builder = _CellBuilder(state, samples, head, columns)
+    builder = _CellBuilder(state, samples, head, columns, short_unit(state.window.policy) == "tok")
     cells = tuple(builder.cell(i) for i in range(len(samples)))
     return Timeline(
         cells=cells,
@@ -99,12 +99,15 @@ def draw(state: ConversationState) -> Timeline:
 
 @dataclass(frozen=True)
 class _CellBuilder:
-    """A builder of cells; `head` is the column of the playhead, `drafts` those of the drafts."""
+    """A builder of cells; `head` is the column of the playhead, `drafts` those of the drafts,
+    `shows_tokens` whether the limit counts tokens.
+    """
 
     state: ConversationState
     samples: Sequence[StepSample]
     head: int
     drafts: range
+    shows_tokens: bool
 
     def cell(self, i: int) -> Cell:
         cell, life = self.samples[i], self.life(i)
@@ -140,8 +143,7 @@ class _CellBuilder:
         return i == len(self.samples) - 1 or self.life(i + 1) != "is-in"
 
     def is_leaving(self, cell: StepSample) -> bool:
-        leaves_by_draft = self.state.is_simulated and cell.seq in self.state.evicted
-        return cell.left_step == self.state.at or leaves_by_draft
+        return cell.seq in self.state.evicted or cell.left_step == self.state.at
 
     def words(self, i: int, life: str) -> str:
         cell = self.samples[i]
@@ -152,7 +154,7 @@ class _CellBuilder:
             "is-later": "not said yet",
             "is-out": f"forgotten at step {cell.left_step:,}" if cell.left_step else "left",
         }[life]
-        weight = f" · {cell.tokens:,} tok" if short_unit(self.state.window.policy) == "tok" else ""
+        weight = f" · {cell.tokens:,} tok" if self.shows_tokens else ""
         name = "Draft," if i in self.drafts else f"#{cell.seq:,}"
         state = "not said yet" if i in self.drafts else state
         return f"{name} {role(cell.type, cell.has_calls)}{weight} · {state}"
