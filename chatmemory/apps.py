@@ -24,4 +24,4 @@ class ChatMemoryConfig(AppConfig):
 def _keep_search(using: str, **_: object) -> None:
     from chatmemory import search
 
-    search.keep(connections[using])
+    search.install_triggers(connections[using])

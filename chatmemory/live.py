@@ -43,7 +43,7 @@ class Watcher:
         self.step = 0
         self._moved = asyncio.Event()
 
-    def tell(self, step: int) -> None:
+    def announce(self, step: int) -> None:
         if step > self.step:
             self.step = step
             self._moved.set()
@@ -107,7 +107,7 @@ class Follower:
         steps = await loop.run_in_executor(self._thread, _steps, memory_ids)
         for memory_id, step in steps.items():
             for watcher in self._watchers.get(memory_id, ()):
-                watcher.tell(step)
+                watcher.announce(step)
 
 
 def _steps(memory_ids: list[str]) -> dict[str, int]:

@@ -76,7 +76,7 @@ def install(connection: BaseDatabaseWrapper) -> None:
     """Create the index if it does not exist, and fill it."""
     if connection.vendor == "sqlite":
         _run(connection, *_SQLITE_TABLES, *_SQLITE_FILL)
-        keep(connection)
+        install_triggers(connection)
     elif connection.vendor == "postgresql":
         try:
             with transaction.atomic(using=connection.alias):
@@ -85,7 +85,7 @@ def install(connection: BaseDatabaseWrapper) -> None:
             return
 
 
-def keep(connection: BaseDatabaseWrapper) -> None:
+def install_triggers(connection: BaseDatabaseWrapper) -> None:
     """Create the triggers again, because a migration that rebuilds the message table drops them."""
     if connection.vendor == "sqlite":
         _run(connection, *_SQLITE_TRIGGERS)

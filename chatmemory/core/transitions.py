@@ -145,7 +145,7 @@ def clear(window: Window, policy: Policy | None) -> Transition:
     return Transition(Change.CLEAR, window.totals, Totals(), policy, policy, evictions=evictions)
 
 
-def keep(window: Window, policy: Policy | None) -> Transition:
+def unchanged(window: Window, policy: Policy | None) -> Transition:
     """Return the transition that leaves the window as it is."""
     return Transition(Change.KEEP, window.totals, window.totals, policy, policy)
 

@@ -19,7 +19,7 @@ from chatmemory.core.estimators import family_named
 from chatmemory.core.eviction import Eviction, Reason
 from chatmemory.core.messages import text_of
 from chatmemory.core.policies import Policy, load_of
-from chatmemory.core.transitions import Change, Transition, keep
+from chatmemory.core.transitions import Change, Transition, unchanged
 from chatmemory.core.window import Entry, Totals, total
 from chatmemory.ledger import flags
 from chatmemory.ledger.changes import ArrivedMessage, ChangeResult, EvictedMessage, NewMessage
@@ -117,7 +117,7 @@ class Recorder:
             memory.window_load = load_of(policy, self.window.totals)
             self._is_changed = True
             return None
-        transition = self._recount() if is_recounted else keep(self.window, policy)
+        transition = self._recount() if is_recounted else unchanged(self.window, policy)
         return self._step(transition, Step.Kind.POLICY, note=note)
 
     def set_labels(self, labels: dict[str, str]) -> ChangeResult | None:
@@ -125,7 +125,7 @@ class Recorder:
         if labels == self.memory.labels:
             return None
         self.memory.labels = labels
-        return self._step(keep(self.window, self.policy), Step.Kind.LABELS)
+        return self._step(unchanged(self.window, self.policy), Step.Kind.LABELS)
 
     def redact(self, row: Message) -> ChangeResult | None:
         """Remove a message's text permanently; a second time changes nothing."""
@@ -135,7 +135,7 @@ class Recorder:
         row.text, row.payload = text_of(replacement), message_to_json(replacement)
         row.redacted_step = self._counters.last_step + 1
         row.save(update_fields=["text", "payload", "redacted_step"])
-        transition = keep(self.window, self.policy)
+        transition = unchanged(self.window, self.policy)
         return self._step(transition, Step.Kind.REDACT, seq=row.seq)
 
     def duplicate(self, seq: int) -> ChangeResult:

@@ -171,11 +171,11 @@ class Headlines:
     """The statistics of all conversations, and the time at which they were counted."""
 
     at: datetime
-    fleet: queries.OverviewStats
+    stats: queries.OverviewStats
 
     @property
     def attention(self) -> int:
-        return self.fleet.dangling + self.fleet.oversized
+        return self.stats.dangling + self.stats.oversized
 
 
 def _headlines(midnight: datetime) -> Headlines:

@@ -29,7 +29,7 @@ def test_waiting_in_vain_loses_nothing():
         watcher = Watcher()
         waiting = asyncio.create_task(watcher.later_than(0))
         await asyncio.sleep(0)
-        watcher.tell(1)
+        watcher.announce(1)
         waiting.cancel()
         await asyncio.wait({waiting})
         return await asyncio.wait_for(watcher.later_than(0), 10)
@@ -41,7 +41,7 @@ def test_only_the_newest_step_is_told():
     async def watch():
         watcher = Watcher()
         for step in (1, 3, 2):
-            watcher.tell(step)
+            watcher.announce(step)
         return await watcher.later_than(0)
 
     assert asyncio.run(watch()) == 3

@@ -187,10 +187,10 @@ def sent_until(scope, after_first) -> list[bytes]:
     async def send(message):
         sent.append(message["body"])
         await sync_to_async(after_first)()
-        watcher.tell(2)
+        watcher.announce(2)
 
     async def listen():
-        watcher.tell(1)
+        watcher.announce(1)
         gone = asyncio.create_task(asyncio.Event().wait())
         await asyncio.wait_for(
             stream.send_steps(scope, ALL_CONVERSATIONS, watcher, send, gone), SECONDS

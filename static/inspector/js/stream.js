@@ -1,4 +1,4 @@
-// Follows a stream of numbers that only grow: steps of a conversation, or moments of the fleet.
+// Follows a stream of numbers that only grow: steps of a conversation, or moments of evictions anywhere.
 // The browser comes back by itself after a cut, but not after an answer that is no stream.
 const REOPEN_SECONDS = 5;
 
