@@ -12,7 +12,7 @@ from chatmemory import (
 )
 from chatmemory.core.eviction import Eviction, Head, Reason
 from chatmemory.core.policies import MessageWindow, TokenWindow
-from chatmemory.core.transitions import admit, clear, fold, keep, over_limit, refill, visible
+from chatmemory.core.transitions import admit, clear, fold, over_limit, refill, unchanged, visible
 from chatmemory.core.window import Entry, Totals, Window
 
 
@@ -186,7 +186,7 @@ def test_a_clear_takes_everything_away():
 def test_keeping_leaves_the_window_alone():
     entries = [user(), user()]
     window, policy = Window(entries), MessageWindow(1)
-    transition = keep(window, policy)
+    transition = unchanged(window, policy)
     transition.apply_to(window)
     assert (list(window), window.totals) == (entries, Totals(2, 20))
     assert (transition.before, transition.after) == (Totals(2, 20), Totals(2, 20))
