@@ -184,6 +184,12 @@ def test_a_policy_explains_a_list_that_it_would_have_made():
     assert why("Sab", "abT", MessageWindow(3)) == {0: REPLACED}
 
 
+def test_no_policy_explains_the_leaving_of_a_message_that_only_moved():
+    policy = MessageWindow(4, always_keep_system_message_first=True)
+    assert align("aab", "Saba").moved == {3: 0}
+    assert why("aab", "Saba", policy) == {}
+
+
 def test_what_a_policy_does_not_explain_was_set():
     assert why("abc", "bcx", MessageWindow(10)) == {0: SET}
     assert why("Sab", "Tb", MessageWindow(10)) == {0: REPLACED, 1: SET}
