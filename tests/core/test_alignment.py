@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chatmemory import (
@@ -10,7 +10,7 @@ from chatmemory import (
     ToolExecutionResultMessage,
     UserMessage,
 )
-from chatmemory.core.alignment import align, rearrange, reasons
+from chatmemory.core.alignment import Alignment, align, rearrange, reasons
 from chatmemory.core.eviction import Reason
 from chatmemory.core.policies import MessageWindow, Policy
 from chatmemory.core.window import Entry
@@ -26,6 +26,7 @@ MESSAGES = {
 }
 
 payloads = st.lists(st.sampled_from("abcd"), max_size=8)
+few = st.lists(st.sampled_from("ab"), max_size=10)
 
 
 def kept(old: str, new: str) -> dict[int, int]:
@@ -92,14 +93,22 @@ def test_the_same_list_is_kept_whole(items):
     assert not alignment.moved
 
 
-@given(payloads, payloads)
-def test_a_slide_is_found_where_there_is_one(old, new):
-    def slides(old, new):
-        return (k for k in range(len(old)) if new[: len(old) - k] == old[k:])
+@settings(max_examples=300)
+@given(few, few, st.integers(0, 10))
+def test_a_slide_is_found_where_there_is_one_and_only_there(old, appended, first):
+    def slide(old, new):
+        return next((k for k in range(len(old)) if new[: len(old) - k] == old[k:]), None)
 
-    shift = next(slides(old, new), None)
-    if shift is not None:
-        assert kept(old, new) == {i: shift + i for i in range(len(old) - shift)}
+    for new in (appended, old[first:] + appended, old[:1] + old[first:] + appended):
+        whole, behind = slide(old, new), slide(old[1:], new[1:])
+        if whole is not None:
+            expected = Alignment({j: whole + j for j in range(len(old) - whole)}, {})
+        elif old[:1] == new[:1] and behind is not None:
+            slid = {1 + j: 1 + behind + j for j in range(len(old) - 1 - behind)}
+            expected = Alignment({0: 0} | slid, {})
+        else:
+            expected = rearrange(old, new)
+        assert align(old, new) == expected
 
 
 @given(payloads, payloads)
@@ -130,6 +139,8 @@ def test_a_rearranged_list_keeps_the_later_of_equal_messages():
 
 def test_of_equal_messages_the_later_ones_move():
     assert rearrange("aabc", "bcya").moved == {3: 1}
+    assert rearrange("abc", "bcaa").moved == {3: 0}
+    assert rearrange("aabcd", "bcdaa").moved == {3: 0, 4: 1}
 
 
 def test_what_moved_has_not_left():
@@ -182,6 +193,12 @@ def test_a_system_message_that_stays_replaces_nothing():
 def test_a_policy_explains_a_list_that_it_would_have_made():
     assert why("SCRa", "Saxy", MessageWindow(4)) == {1: CAPACITY, 2: ORPHANED}
     assert why("Sab", "abT", MessageWindow(3)) == {0: REPLACED}
+
+
+def test_no_policy_explains_the_leaving_of_a_message_that_only_moved():
+    policy = MessageWindow(4, always_keep_system_message_first=True)
+    assert align("aab", "Saba").moved == {3: 0}
+    assert why("aab", "Saba", policy) == {}
 
 
 def test_what_a_policy_does_not_explain_was_set():

@@ -48,7 +48,9 @@ def test_places_at_the_end_ask_for_an_appended_rank():
 
 @given(lists_with_gaps())
 def test_placed_ranks_ascend_and_known_ones_never_change(ranks):
-    placed = place_ranks(ranks)
+    asked = list(ranks)
+    placed = place_ranks(asked)
+    assert asked == ranks
     assert len(placed) == len(ranks)
     filled = [rank for rank in placed if rank is not None]
     assert placed == filled + [None] * (len(ranks) - len(filled))
@@ -70,6 +72,11 @@ def test_an_appended_rank_is_above_all_given_before(ranks):
     given_before = [None if rank is None else appended_rank(next(numbers)) for rank in ranks]
     placed = [rank for rank in place_ranks(given_before) if rank is not None]
     assert all(rank < appended_rank(next(numbers, len(ranks) + 1)) for rank in placed)
+
+
+def test_ranks_go_on_from_those_that_databases_have():
+    """Another spacing would put appended stays below older ones."""
+    assert appended_rank(3) == 3_145_728
 
 
 def test_each_rank_at_the_head_leaves_room_behind_it():
