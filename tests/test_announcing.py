@@ -14,7 +14,7 @@ from chatmemory.signals import memory_changed
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_line_cut_between_the_commit_and_the_announcement(caplog):
+def test_a_connection_lost_after_the_commit(caplog):
     """Found by killing PostgreSQL under load: the caller was told of an error, not of the step."""
     if connection.vendor != "postgresql":
         pytest.skip("SQLite has no announcements")

@@ -48,7 +48,7 @@ def say_everything() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_every_earlier_state_comes_up_to_date():
+def test_every_earlier_state_is_migrated():
     """The rows go back with the schema, as they would have been then, and come forward again."""
     newest = states()[-1]
     say_everything()

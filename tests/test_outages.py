@@ -82,7 +82,7 @@ def test_a_full_disk(api):
     assert api.post(URL, LONG).status_code == 201
 
 
-def test_a_database_that_only_reads(api, operator_client):
+def test_a_read_only_database(api, operator_client):
     with read_only():
         assert_refused(api.post(URL, LONG), "read-only")
         assert_untouched()
@@ -128,7 +128,7 @@ def locked(served):
 
 
 @pytest.mark.own_server(CHATMEMORY_LOCK_SECONDS="1")
-def test_a_writer_waits_and_then_is_told_to_come_back(served):
+def test_a_writer_waits_and_then_gets_retry_after(served):
     served.create("busy")
     served.say("busy", "one")
     body = {"messages": [{"role": "user", "content": "two"}], "format": "openai_chat"}
@@ -147,7 +147,7 @@ TWO = {"messages": [{"role": "user", "content": "two"}], "format": "openai_chat"
 AS_OTHERS = ["setpriv", "--bounding-set", "-dac_override", "--inh-caps", "-dac_override"]
 
 
-def test_a_file_that_may_not_be_written(template, tmp_path):
+def test_a_read_only_database_file(template, tmp_path):
     if connection.vendor != "sqlite":
         pytest.skip("PostgreSQL has files of its own")
     file = tmp_path / "served.sqlite3"
@@ -174,7 +174,7 @@ def test_a_file_that_may_not_be_written(template, tmp_path):
 
 
 @pytest.mark.parametrize("statement", ["SELEC 1", "SELECT nothing()"])
-def test_a_statement_that_is_wrong_is_our_fault_and_no_outage(statement):
+def test_an_error_in_a_statement_is_not_an_outage(statement):
     with connection.cursor() as cursor, pytest.raises(DatabaseError) as raised:
         cursor.execute(statement)
     assert outage(raised.value) is None

@@ -42,7 +42,7 @@ def conversation(db) -> str:
     return "m"
 
 
-def test_an_untouched_conversation_is_as_its_replay(conversation):
+def test_an_unaltered_conversation_matches_its_replay(conversation):
     assert verify(conversation) is None
 
 

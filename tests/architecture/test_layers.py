@@ -86,7 +86,7 @@ def test_imports_flow_one_way(name):
 
 
 @pytest.mark.parametrize("name", [n for n in sorted(modules()) if n.startswith(PURE)])
-def test_the_core_and_formats_know_no_django(name):
+def test_the_core_and_formats_do_not_import_django(name):
     foreign = {i.partition(".")[0] for i in imports(modules()[name])}
     assert not foreign & {"django", "rest_framework"}
 
@@ -99,7 +99,7 @@ def test_the_inspector_imports_rooms_and_public_names(name):
     assert not {i for i in strangers if not i.startswith(WRITER_OF_PROBLEMS)}
 
 
-def test_no_sliced_queryset_goes_into_pk_in():
+def test_no_sliced_queryset_is_used_in_pk_in():
     """On SQLite the slice is dropped and every row is touched: read the keys first."""
     for name, file in modules().items():
         assert "pk__in" not in file.read_text(), name

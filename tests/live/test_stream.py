@@ -172,7 +172,7 @@ def test_other_requests_are_served_beside_many_streams(served):
 
 
 @pytest.mark.own_server
-def test_a_stop_ends_streams_properly(served):
+def test_stopping_the_server_ends_streams_cleanly(served):
     served.create("stopped")
     with following(served, "stopped") as steps:
         served.stop()

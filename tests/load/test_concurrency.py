@@ -45,7 +45,9 @@ def write_at_once(served, ids: list[str], over_rest: bool) -> list[tuple[str, st
 
 @pytest.mark.parametrize("over_rest", [True, False], ids=["rest", "in-process"])
 @pytest.mark.parametrize("conversations", [1, MANY])
-def test_nothing_is_lost_doubled_or_contradicted(served, over_rest, conversations):
+def test_no_message_is_lost_or_doubled_and_the_ledger_is_consistent(
+    served, over_rest, conversations
+):
     ids = [
         f"{'rest' if over_rest else 'local'}-{n}-of-{conversations}" for n in range(conversations)
     ]
