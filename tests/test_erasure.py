@@ -1,4 +1,4 @@
-"""What is erased is gone, from every table and from the bytes of the files; who did it stays."""
+"""Erasure removes texts from every table and file; an audit entry remains."""
 
 from __future__ import annotations
 
@@ -254,7 +254,7 @@ def test_purging_needs_a_valid_filter(old, options):
 def test_a_copy_made_during_writes_is_complete(served, tmp_path):
     if not served.environment["DATABASE_URL"].startswith("sqlite"):
         pytest.skip("PostgreSQL has pg_dump")
-    from .load.test_crash import Load  # clients that write all the time
+    from .load.test_crash import Load  # clients that write without a pause
 
     for memory_id in ("one", "two", "three"):
         served.create(memory_id, limit=10)

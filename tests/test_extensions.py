@@ -1,4 +1,4 @@
-"""Policies, formats and estimators that a project or a package adds work like the built-in ones."""
+"""Policies, formats and estimators of projects and packages work like the built-in ones."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ SETTING = {
 
 
 def start(settings, given) -> None:
-    """What Django does when it starts with this CHATMEMORY setting."""
+    """Start the app with this CHATMEMORY setting, as Django does."""
     settings.CHATMEMORY = given
     apps.get_app_config("chatmemory").ready()
 
@@ -219,7 +219,7 @@ words = tests.shop:WordEstimator
 
 @pytest.fixture
 def package(tmp_path) -> str:
-    """An installed distribution, as far as importlib.metadata can see."""
+    """An installed distribution, as importlib.metadata sees it."""
     metadata = tmp_path / "shop-1.0.dist-info"
     metadata.mkdir()
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: shop\nVersion: 1.0\n")

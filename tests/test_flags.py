@@ -1,4 +1,4 @@
-"""Dangling tool calls and oversized messages are known at once, however the window changes."""
+"""The flags for dangling tool calls and oversized messages follow every kind of change."""
 
 from __future__ import annotations
 

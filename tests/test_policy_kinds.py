@@ -32,7 +32,7 @@ from chatmemory.services import protocol
 
 @dataclass(frozen=True)
 class FrugalWindow(Policy):
-    """Counts characters' worth of tokens and a surcharge per message; keeps the first message."""
+    """A policy that counts tokens and a surcharge per message, and keeps the first message."""
 
     kind: ClassVar[str] = "frugal_window"
     label: ClassVar[str] = "Frugal window"

@@ -22,7 +22,7 @@ NOBODY, NONE = "nobody", "stranger"  # not signed in; signed in, without any rol
 ROLES = [NOBODY, NONE, Role.VIEWER, Role.OPERATOR, Role.ADMIN]
 ONE = {"memory_id": "m"}
 
-# route: its arguments, and for each method the least role that gets in
+# route: its arguments, and the lowest role for each method
 PAGES = {
     "overview": ({}, {"get": Role.VIEWER}),
     "feed": ({}, {"get": Role.VIEWER}),
@@ -41,11 +41,11 @@ PAGES = {
     "revoke-token": ({"key": 1}, {"post": Role.ADMIN}),
     "sign-in": ({}, {"get": NOBODY, "post": NOBODY}),
     "sign-in-by-link": ({"token": "x"}, {}),
-    "sign-out": ({}, {}),  # leads to the sign-in page, whoever asks
+    "sign-out": ({}, {}),  # redirects everyone to the sign-in page
     "theme": ({}, {"post": NOBODY}),
     "healthz": ({}, {"get": NOBODY}),
     "readyz": ({}, {"get": NOBODY}),
-    "metrics": ({}, {"get": NOBODY}),  # by address or token, see test_metrics
+    "metrics": ({}, {"get": NOBODY}),  # by IP address or token, see test_metrics
     "api:docs": ({}, {"get": Role.VIEWER}),
 }
 API = {
@@ -100,7 +100,7 @@ def routes(patterns, namespace="") -> set[str]:
 
 @pytest.fixture(scope="module")
 def site(django_db_setup, django_db_blocker):
-    """Conversations, and someone with each role: made once, and emptied after the last test."""
+    """Conversations and a user per role, created once and deleted after the last test."""
     with django_db_blocker.unblock():
         for memory_id in ("m", "acme/1", "ACME/2", "other"):
             services.create(memory_id, MessageWindow(3))
@@ -128,7 +128,7 @@ class Site:
 
 @pytest.fixture(autouse=True)
 def _rolled_back(site, db):
-    """What a test changes is undone."""
+    """Undo the changes of a test."""
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Conversations are found by what was said in them, and never by what is gone."""
+"""Conversations are found by their messages, and not by erased texts."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_the_index_can_be_removed_and_installed_again(transactional_db):
 
 
 def test_a_search_uses_the_index(shop):
-    """Without reading every text: at a million messages that takes a second."""
+    """Reading every text would take a second per million messages."""
     plan = Memory.objects.containing("parcel").explain()
     if connection.vendor == "sqlite":
         assert "chatmemory_search VIRTUAL TABLE INDEX" in plan

@@ -1,4 +1,4 @@
-"""What the served path stores, refuses and leaves alone."""
+"""The services: what they store and what they refuse."""
 
 from __future__ import annotations
 
@@ -319,7 +319,7 @@ def test_the_services_give_the_windows_of_the_library(db, script, in_tokens, kee
 )
 @given(st.lists(st.lists(st.builds(UserMessage, st.sampled_from("abcde")), max_size=6), max_size=8))
 def test_client_lists_are_returned_unchanged(db, lists):
-    """Through the bare protocol, and every past list can be read at its step."""
+    """Also check that every past list can be read at its step."""
     Memory.objects.all().delete()
     store = DjangoChatMemoryStore()
     seen = {}

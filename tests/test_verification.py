@@ -1,4 +1,4 @@
-"""A row altered by hand is named, and nothing else is."""
+"""Verification names the first altered row."""
 
 from __future__ import annotations
 

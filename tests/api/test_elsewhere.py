@@ -1,4 +1,4 @@
-"""The API in a project of somebody else, which knows nothing of ours but the app and the urls."""
+"""The API in another project, which only installs the app and includes the URLs."""
 
 from __future__ import annotations
 

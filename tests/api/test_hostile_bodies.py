@@ -1,4 +1,4 @@
-"""Bodies that nobody means well by: a clear problem, in little time, on every route with a body."""
+"""Hostile bodies get a clear problem in a short time, on every route with a body."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_invalid_json_is_a_problem(operator_client, method, path, body):
 
 @pytest.mark.parametrize(("method", "path"), ROUTES)
 def test_an_empty_body_is_an_empty_object(operator_client, method, path):
-    status = 200 if method == "PATCH" else 422  # a change of nothing is none
+    status = 200 if method == "PATCH" else 422  # an empty change is valid
     assert send(operator_client, method, path, b"").status_code == status
 
 

@@ -1,4 +1,4 @@
-"""The rules of draft-ietf-httpapi-idempotency-key-header, and that no crash can split them."""
+"""Idempotency keys follow draft-ietf-httpapi-idempotency-key-header, also after a crash."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ NEVER_STORED = {
 
 
 def test_the_change_and_its_response_are_one_transaction(api, memory_id):
-    """Where the answer cannot be stored, nothing is changed."""
+    """Nothing is changed if the response cannot be stored."""
     forbid, allow = NEVER_STORED[connection.vendor]
     with connection.cursor() as cursor:
         cursor.execute(forbid)
@@ -159,7 +159,7 @@ def test_concurrent_requests_with_one_key_are_carried_out_once(served):
 
 
 def test_every_change_honours_a_key():
-    """Handlers that change something, by walking the routes of the API."""
+    """The handlers of all routes of the API that change something."""
     views = {
         pattern.callback.cls
         for resolver in get_resolver().url_patterns
@@ -179,7 +179,7 @@ def test_every_change_honours_a_key():
 
 @pytest.mark.parametrize("forget", [False, True])
 def test_expired_responses_are_deleted(api, memory_id, forget):
-    """With the next request of anybody, or all at once; never one that may still be asked for."""
+    """Expired responses are deleted by the next request or by `compact`; others are kept."""
     send(api, said("one"))
     send(api, said("two"), key="newer")
     long_ago = timezone.now() - timedelta(hours=25)

@@ -1,4 +1,4 @@
-"""Problem details have one writer and one form; the OpenAPI document and the docs list them."""
+"""Problem details are written in one place; the OpenAPI document and the docs list them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What adding would do; nothing is stored."""
+"""Simulations over HTTP store nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""If-Match: no change is made to a version that the caller has not seen."""
+"""If-Match: a change of another version is refused."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def imports(file: Path) -> set[str]:
 
 
 def layer(name: str) -> int | None:
-    """The layer of the longest entry that the name begins with; None where it has none."""
+    """Return the layer of the longest matching prefix of a module name, or None."""
     places = {member: number for number, members in enumerate(LAYERS) for member in members}
     while name and name not in places:
         name = name.rpartition(".")[0]
@@ -100,6 +100,6 @@ def test_the_inspector_imports_rooms_and_public_names(name):
 
 
 def test_no_sliced_queryset_is_used_in_pk_in():
-    """On SQLite the slice is dropped and every row is touched: read the keys first."""
+    """SQLite ignores the slice, so that every row is affected: read the keys first."""
     for name, file in modules().items():
         assert "pk__in" not in file.read_text(), name

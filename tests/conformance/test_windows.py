@@ -56,7 +56,7 @@ def test_the_in_memory_store_replays_every_sequence(way, record_property):
 @pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.parametrize("way", WAYS)
 def test_the_django_store_replays_every_sequence(way, part, db, record_property):
-    """And leaves a ledger that a replay of the stored rows does not contradict."""
+    """Also check that the ledger matches a replay of the stored rows."""
     is_sampled = way == "plain methods" and not IS_WHOLE
     chosen = (sample() if is_sampled else sequences())[part::PARTS]
     for sequence in chosen:

@@ -1,4 +1,4 @@
-"""What OpenAI and Anthropic refuse, by their documented rules on tool calls and first messages."""
+"""The documented rules of OpenAI and Anthropic on tool calls and first messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pictures cost by OpenAI's tile rule; their sizes are read from the first bytes of inline data."""
+"""Pictures are counted by OpenAI's tile rule, with sizes from the first bytes of inline data."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_the_size_is_read_from_a_data_url(picture):
 
 
 def test_the_size_is_read_from_wrapped_base64():
-    """A long picture is read in part; line breaks must not shift where that part ends."""
+    """Only a part of a long picture is decoded; line breaks must not shift the end of that part."""
     picture = png(300, 1200) + b"\0" * 400_000
     for width in (75, 76, 77, 78):
         text = base64.b64encode(picture).decode()

@@ -19,7 +19,7 @@ def registry() -> Registry[int]:
 
 @pytest.fixture
 def installed(tmp_path, monkeypatch):
-    """A function that installs a distribution: a module, and entry points into it."""
+    """A function that installs a distribution with a module and its entry points."""
 
     def install(code: str, **entry_points: str) -> None:
         (tmp_path / "numbers_of_a_shop.py").write_text(code)

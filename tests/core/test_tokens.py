@@ -21,7 +21,7 @@ from chatmemory.core.estimators.encodings import encoding
 
 
 class WordCounter:
-    """Counts words, and how often it was asked."""
+    """An estimator that counts words and its own calls."""
 
     def __init__(self):
         self.asked = 0
@@ -133,7 +133,7 @@ NO_SOCKETS = (
 
 
 def counted_without_a_network(cache_folder) -> list[str]:
-    """In a process that may not open sockets, by several threads at once."""
+    """Load them in a process without sockets, in several threads at once."""
     environment = {"XDG_CACHE_HOME": str(cache_folder), "PATH": "", "PYTHONPATH": "."}
     run = subprocess.run(
         [sys.executable, "-c", NO_SOCKETS], env=environment, capture_output=True, text=True

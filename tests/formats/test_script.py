@@ -1,4 +1,4 @@
-"""Scripts: lines as people type them, or transcripts as they paste them."""
+"""Scripts are lines that people type, or transcripts that they paste."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ calls = st.lists(st.tuples(words, arguments), min_size=1, max_size=3)
 
 @st.composite
 def conversations(draw):
-    """What ShareGPT can say, with the ids that reading would make up."""
+    """Messages that ShareGPT supports, with the ids that reading generates."""
     messages, made = [SystemMessage("Be brief.")], 0
     for _ in range(draw(st.integers(0, 3))):
         requests = []

@@ -1,4 +1,4 @@
-"""Whatever an address or a form holds: a page, a refusal, or a 404; and the ledger stays whole."""
+"""Any URL or form gets a page, a refusal or a 404, and the ledger stays valid."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from hypothesis import strategies as st
 
 from chatmemory.core.codec import messages_to_json
 from chatmemory.core.messages import AiMessage, UserMessage
+from chatmemory.core.policies import policy_kinds
 from chatmemory.formats import FORMATS
 from chatmemory.ledger.verification import verify
+from chatmemory.managers import CLIENT
 from inspector import demo
-from inspector.views.overview import CLIENT, FILTERS, KINDS, ORDERINGS
+from inspector.views.overview import FILTERS, ORDERINGS
 
 from .budget import search, settings_of
 
@@ -27,7 +29,7 @@ words = st.one_of(
     st.text(max_size=20),
 )
 ids = st.sampled_from([*KNOWN, "nobody"])
-names = st.sampled_from([*ORDERINGS, *KINDS, CLIENT, "1"]) | words
+names = st.sampled_from([*ORDERINGS, *policy_kinds(), CLIENT, "1"]) | words
 formats = st.sampled_from([*FORMATS, "auto"]) | words
 wholes = st.sampled_from(["history", "window"]) | words
 drafts = st.one_of(
@@ -44,7 +46,7 @@ files = st.one_of(turns.map(json.dumps), words).map(str.encode) | st.binary(max_
 
 
 def some(**fields: st.SearchStrategy[object]) -> st.SearchStrategy[dict[str, object]]:
-    """Any of the fields."""
+    """Values for some of the fields."""
     return st.fixed_dictionaries({}, optional=fields)
 
 

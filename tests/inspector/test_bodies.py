@@ -17,7 +17,7 @@ SECONDS = 20
 
 
 def peak(served) -> int:
-    """The most memory that the server ever held, in bytes."""
+    """The peak memory of the server in bytes."""
     status = Path(f"/proc/{served.process.pid}/status")
     if not status.exists():
         pytest.skip("the peak memory of a process is read from /proc")

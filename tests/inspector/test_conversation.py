@@ -112,7 +112,7 @@ def test_why_shows_that_a_message_is_not_said_yet(operator_client, support):
 
 
 def test_a_message_leaves_when_why_predicts_it(operator_client, support):
-    """What the page says about the room left is what adding does."""
+    """A message leaves after as many adds as the page predicts."""
     from chatmemory import explain, queries
 
     window = queries.window("support")

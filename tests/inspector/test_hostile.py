@@ -1,4 +1,4 @@
-"""Addresses and searches that nobody types, on whichever database the suite runs."""
+"""Hostile URLs and searches, on the database of the test run."""
 
 from __future__ import annotations
 

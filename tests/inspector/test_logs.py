@@ -100,7 +100,7 @@ def test_only_the_first_line_of_a_message_is_logged(formatter):
 
 @pytest.fixture
 def lines(served, monkeypatch):
-    """What a server logs while it panel."""
+    """The lines that a server logs while it handles requests."""
     served.stop()
     monkeypatch.setitem(served.environment, "CHATMEMORY_LOG", "json")
     with served.logging() as read:

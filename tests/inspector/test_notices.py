@@ -1,4 +1,4 @@
-"""Pages for what went wrong: they say what it was, and nothing about the server."""
+"""Error pages show the cause, and nothing about the server."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ SAFE = {
 
 
 def manage(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    ours = ("CHATMEMORY_", "DJANGO_ALLOW_ASYNC_UNSAFE")  # the latter is the browser tests'
+    ours = ("CHATMEMORY_", "DJANGO_ALLOW_ASYNC_UNSAFE")  # the latter is for the browser tests
     inherited = {k: v for k, v in os.environ.items() if not k.startswith(ours)}
     return subprocess.run(
         [sys.executable, str(ROOT / "manage.py"), *arguments],
@@ -119,7 +119,9 @@ def test_ten_wrong_passwords_lock_an_address_out(account, settings):
 def test_wrong_passwords_for_many_accounts_count_together(account, settings):
     for n in range(settings.AXES_FAILURE_LIMIT - 1):
         assert sign_in("wrong", username=f"user-{n}").status_code == 200
-    assert sign_in("correct horse").status_code == 302  # which forgives nothing
+    assert (
+        sign_in("correct horse").status_code == 302
+    )  # a correct password does not reset the count
     assert sign_in("wrong", username="one more").status_code == 429
     assert sign_in("correct horse").status_code == 429
 

@@ -1,4 +1,4 @@
-"""Watchers and the follower that tells them."""
+"""Watchers and their follower."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def test_a_reload_under_load_refuses_no_request(deployed):
 @pytest.mark.own_server
 def test_the_last_accepted_request_is_answered(served):
     with socket.create_connection(("127.0.0.1", served.port)) as late:
-        served.create("after")  # let in behind the other
+        served.create("after")  # accepted after the other
         served.process.terminate()
         wait_until_closed(served.port)
         late.sendall(b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")
@@ -77,7 +77,7 @@ def test_streams_end_cleanly_and_resume_with_the_new_version(deployed):
 
 
 def told(stream: Iterator[str]) -> int:
-    """The next step that a stream tells."""
+    """The next step of a stream."""
     data = next(line for line in stream if line.startswith("data: "))
     return int(data.removeprefix("data: "))
 
@@ -95,7 +95,7 @@ def test_processes_share_their_metrics(deployed):
     served.create("counted")
     for n in range(20):
         served.say("counted", str(n))
-    for _ in range(5):  # whoever answers
+    for _ in range(5):  # any of the workers
         text = served.api.get(f"{served.url}/metrics").text
         assert "chatmemory_messages_added_total 20.0" in text
 

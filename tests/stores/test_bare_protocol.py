@@ -1,4 +1,4 @@
-"""A client that hands over whole lists still leaves a history with reasons."""
+"""The history and the reasons that are inferred from a client's lists."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every ChatMemoryStore promises."""
+"""The contract of every ChatMemoryStore."""
 
 from __future__ import annotations
 
