@@ -34,13 +34,13 @@ def _quick_settings():
 
 @pytest.fixture(autouse=True)
 def _fresh_cache():
-    """No test sees what another one counted."""
+    """Reset the counters before each test."""
     cache.clear()
 
 
 @pytest.fixture
 def data_file():
-    """A file of real conversations, where the checkout has them beside it."""
+    """A file of real conversations; skip the test if it does not exist."""
 
     def find(name: str) -> Path:
         if not (DATA / name).exists():
@@ -52,22 +52,22 @@ def data_file():
 
 @pytest.fixture
 def served(request):
-    """A real server process, shared; a test with the mark `own_server` gets one of its own."""
+    """A real server process; shared, unless the test has the mark `own_server`."""
     is_alone = request.node.get_closest_marker("own_server") is not None
     return request.getfixturevalue("own_server" if is_alone else "shared_server")
 
 
 @pytest.fixture(scope="session")
 def shared_server(template, tmp_path_factory):
-    """One for all who talk about conversations of their own and leave it running."""
+    """A server for all tests that use their own conversations and do not stop it."""
     with serving(tmp_path_factory.mktemp("shared"), template) as server:
-        server.session()  # while the link that it printed is good
+        server.session()  # while the printed link is valid
         yield server
 
 
 @pytest.fixture
 def own_server(request, template, tmp_path_factory):
-    """One for this test alone, with the environment that the mark names."""
+    """A server for this test alone, with the environment of the mark."""
     mark = request.node.get_closest_marker("own_server")
     with serving(tmp_path_factory.mktemp("own"), template, **mark.kwargs) as server:
         yield server
@@ -75,7 +75,7 @@ def own_server(request, template, tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def template(tmp_path_factory):
-    """A migrated database, made once in each process that runs tests."""
+    """A migrated database, created once per test process."""
     with migrated(tmp_path_factory.mktemp("template")) as made:
         yield made
 
@@ -108,7 +108,7 @@ def memory_id(db) -> str:
 
 
 def pytest_collection_modifyitems(items) -> None:
-    """Marks the tests that ask the database: the others need not run on each kind of database."""
+    """Mark the tests that use the database; the others need not run on every database."""
     for item in items:
         fixtures = {"db", "transactional_db", "served", "template"} & set(item.fixturenames)
         if fixtures or item.get_closest_marker("django_db"):
@@ -116,7 +116,7 @@ def pytest_collection_modifyitems(items) -> None:
 
 
 def pytest_terminal_summary(terminalreporter) -> None:
-    """How many cases of the law were replayed, summed over all processes."""
+    """Print the number of conformance cases that all processes replayed."""
     counts: Counter[str] = Counter()
     for report in terminalreporter.stats.get("passed", ()):
         for name, value in report.user_properties:

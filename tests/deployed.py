@@ -19,7 +19,7 @@ SECONDS = 30
 
 
 class Deployed:
-    """Two worker processes in production settings; a TLS proxy would say X-Forwarded-Proto."""
+    """Two workers with production settings; requests have the X-Forwarded-Proto of a TLS proxy."""
 
     def __init__(self, served: Served) -> None:
         self.served = served
@@ -47,12 +47,12 @@ class Deployed:
         self.wait_for(b"READY=1")
 
     def wait_for(self, notice: bytes) -> None:
-        """What systemd would be told."""
+        """The exit code that systemd would get."""
         while notice not in self.notices.recv(1024):
             pass
 
     def reload(self) -> None:
-        """Returns when the last worker of the old version is gone."""
+        """Wait until the last worker of the old version has ended."""
         old = [os.pidfd_open(worker) for worker in self.workers()]
         assert old
         self.process.send_signal(signal.SIGHUP)
@@ -65,7 +65,7 @@ class Deployed:
         return list(map(int, Path(f"/proc/{main}/task/{main}/children").read_text().split()))
 
     def stop(self) -> int:
-        """Sooner than the 25 seconds that a request under way would get."""
+        """Stop, and check that it takes less than the 25 seconds for requests in progress."""
         self.process.terminate()
         return self.process.wait(15)
 

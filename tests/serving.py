@@ -32,7 +32,7 @@ class Template:
 
 
 class Served:
-    """A server, its address, and a client of its API; `token` is the secret of an admin's token."""
+    """A server with its URL and a client of its API; `token` is the secret of an admin's token."""
 
     def __init__(self, database_url: str, folder: Path, token: str) -> None:
         self.environment = _environment(database_url, folder)
@@ -56,7 +56,7 @@ class Served:
         return _manage(self.environment, *arguments)
 
     def start(self, *prefix: str) -> None:
-        """Returns once the server said that it can be reached; `prefix` goes before its command."""
+        """Start the server and wait until it accepts requests; `prefix` goes before its command."""
         manage = [sys.executable, str(ROOT / "manage.py")]
         command = [*prefix, *manage, "serve", "--port", str(self.port)]
         self.process = subprocess.Popen(
@@ -71,7 +71,7 @@ class Served:
 
     @contextmanager
     def logging(self) -> Iterator[Callable[[], str]]:
-        """What the server writes to stderr goes to a file; a call reads it so far."""
+        """The text that the server has written to stderr so far."""
         path = Path(self.environment["CHATMEMORY_VAR"]) / "log"
         with path.open("w") as self.log:
             yield path.read_text
@@ -85,7 +85,7 @@ class Served:
             self.process = None
 
     def kill(self) -> None:
-        """SIGKILL: no goodbye to anyone."""
+        """Kill the server with SIGKILL."""
         assert self.process
         self.process.kill()
         self.process.wait()
@@ -118,7 +118,7 @@ class Served:
         self.api.post(url, json=body).raise_for_status()
 
     def history(self, memory_id: str) -> list[tuple[int, str]]:
-        """Seq and text of all that was said."""
+        """The seq and text of all messages of the history."""
         url: str | None = f"{self.url}/api/v1/memories/{memory_id}/history/?after=0&size=200"
         said: list[tuple[int, str]] = []
         while url:
@@ -131,7 +131,7 @@ class Served:
 
 @contextmanager
 def migrated(folder: Path) -> Iterator[Template]:
-    """A new database that servers get copies of."""
+    """A new database, of which each server gets a copy."""
     with database(folder) as url:
         yield prepare(url, folder)
 
@@ -182,7 +182,7 @@ def serving(folder: Path, template: Template, **environment: str) -> Iterator[Se
 
 @contextmanager
 def served_by(database_url: str, folder: Path) -> Iterator[Served]:
-    """A server on this very database, which is migrated first."""
+    """A server on this database, which is migrated first."""
     with Served(database_url, folder, prepare(database_url, folder).token) as served:
         served.start()
         yield served
@@ -193,7 +193,7 @@ def _environment(database_url: str, folder: Path) -> dict[str, str]:
 
 
 def _manage(environment: dict[str, str], *arguments: str) -> str:
-    """What a command prints."""
+    """Run a command and return its output."""
     command = [sys.executable, str(ROOT / "manage.py"), *arguments]
     return subprocess.run(
         command, env=environment, check=True, capture_output=True, text=True

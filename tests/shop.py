@@ -11,7 +11,7 @@ from chatmemory.formats import Format, RawTranscript, Reader, Writer
 
 @dataclass(frozen=True)
 class HalfWindow(MessageWindow):
-    """Every message takes two places."""
+    """A policy in which every message counts twice."""
 
     kind: ClassVar[str] = "half_window"
     label: ClassVar[str] = "Half window"
@@ -24,7 +24,7 @@ class HalfWindow(MessageWindow):
 
 
 class WordEstimator:
-    """A word costs one token, or as many as the name says: `words:3`."""
+    """An estimator by words: one token each, or the number in its name (`words:3`)."""
 
     name = "words"
 

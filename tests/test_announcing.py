@@ -1,4 +1,4 @@
-"""A change that is made stays made, whatever happens to those who would be told of it."""
+"""A committed change stays, even if its signal or notification fails."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from chatmemory.signals import memory_changed
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_line_cut_between_the_commit_and_the_announcement(caplog):
-    """Found by killing PostgreSQL under load: the caller was told of an error, not of the step."""
+def test_a_connection_lost_after_the_commit(caplog):
+    """Regression test: the caller got an error although the step was committed."""
     if connection.vendor != "postgresql":
         pytest.skip("SQLite has no announcements")
     services.create("m", MessageWindow(3))
@@ -68,7 +68,7 @@ def test_a_receiver_that_fails(caplog):
 
 
 class CutAfterCommit:
-    """Ends this connection's backend when the announcement is about to be sent."""
+    """End this connection's backend before the notification is sent."""
 
     def __init__(self, process: int) -> None:
         self.process, self.is_cut = process, False

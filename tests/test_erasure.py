@@ -1,4 +1,4 @@
-"""What is erased is gone, from every table and from the bytes of the files; who did it stays."""
+"""Erasure removes texts from every table and file; an audit entry remains."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def secrets(db) -> str:
     return "m"
 
 
-def test_a_redacted_message_keeps_its_shape_and_loses_its_words(secrets):
+def test_a_redacted_message_keeps_its_type_and_loses_its_text(secrets):
     before = queries.memory("m")
     for seq in range(1, 6):
         services.redact("m", seq, actor="ada")
@@ -70,7 +70,7 @@ def test_a_redacted_message_keeps_its_shape_and_loses_its_words(secrets):
     assert verify("m") is None
 
 
-def test_a_tombstone_says_who_and_when(secrets):
+def test_a_tombstone_has_actor_and_time(secrets):
     step = services.redact("m", 2, actor="ada")
     row = queries.message("m", 2)
     assert (row.redacted.n, row.redacted.actor) == (step.step, "ada") == (7, "ada")
@@ -86,14 +86,14 @@ def test_a_text_that_only_looks_redacted_is_not(secrets):
     assert services.redact("m", 7) is not None
 
 
-def test_twice_is_once(secrets):
+def test_a_second_redaction_changes_nothing(secrets):
     assert services.redact("m", 2) is not None
     assert services.redact("m", 2) is None
     assert queries.memory("m").last_step == 7
     assert AuditEntry.objects.count() == 1
 
 
-def test_the_conversation_goes_on(secrets):
+def test_a_conversation_continues_after_a_redaction(secrets):
     services.redact("m", 1)
     services.redact("m", 6)
     services.add("m", [SystemMessage("Be kind."), UserMessage("hello")])
@@ -102,7 +102,7 @@ def test_the_conversation_goes_on(secrets):
     assert verify("m") is None
 
 
-def test_a_list_with_a_tombstone_in_it_still_adds_up(secrets):
+def test_a_list_with_a_tombstone_keeps_its_totals(secrets):
     services.redact("m", 2)
     before = {row.seq: row.tokens for row in queries.window("m").rows}
     services.set_messages("m", queries.window("m").messages[:4])
@@ -111,14 +111,14 @@ def test_a_list_with_a_tombstone_in_it_still_adds_up(secrets):
     assert verify("m") is None
 
 
-def test_what_is_not_there_cannot_be_redacted(secrets):
+def test_an_unknown_message_cannot_be_redacted(secrets):
     with pytest.raises(MessageNotFound):
         services.redact("m", 99)
     with pytest.raises(VersionConflict):
         services.redact("m", 1, expected_version=3)
 
 
-def test_over_rest(api, secrets):
+def test_redaction_over_the_api(api, secrets):
     url = "/api/v1/memories/m/messages/2/"
     answer = api.post(f"{url}redact/", headers={"If-Match": '"6"'})
     assert answer.status_code == 200
@@ -128,7 +128,7 @@ def test_over_rest(api, secrets):
     assert api.post(f"{url}redact/", headers={"If-Match": '"6"'}).status_code == 412
 
 
-def test_on_the_page(operator_client, secrets):
+def test_redaction_on_the_page(operator_client, secrets):
     page = operator_client.get("/c/m/?msg=2").content.decode()
     assert "Redact #2" in page
     answer = operator_client.post("/c/m/redact/2/")
@@ -148,7 +148,7 @@ def test_a_deletion_leaves_an_audit_entry_and_nothing_else(secrets):
     assert not Message.objects.exists()
 
 
-def test_log_lines_name_who_and_what_and_no_words(
+def test_log_lines_have_actor_and_action_without_texts(
     secrets, caplog, django_capture_on_commit_callbacks
 ):
     with (
@@ -235,13 +235,13 @@ def test_purging_by_age_and_label(old, capsys, options, goes):
     assert set(AuditEntry.objects.values_list("memory_id", flat=True)) == goes
 
 
-def test_a_dry_run_names_what_would_go(old, capsys):
+def test_a_dry_run_lists_the_conversations(old, capsys):
     call_command("purge_memories", "--label", "env:test", "--dry-run")
     assert "2 conversations: new-test, old-test" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("options", [[], ["--older-than", "soon"], ["--older-than", "-1d"]])
-def test_purging_asks_what_is_meant(old, options):
+def test_purging_needs_a_valid_filter(old, options):
     with pytest.raises(CommandError, match="older-than"):
         call_command("purge_memories", *options, "--yes")
     assert len(left()) == 4
@@ -251,10 +251,10 @@ def test_purging_asks_what_is_meant(old, options):
 
 
 @pytest.mark.own_server
-def test_a_copy_made_while_others_write_is_whole(served, tmp_path):
+def test_a_copy_made_during_writes_is_complete(served, tmp_path):
     if not served.environment["DATABASE_URL"].startswith("sqlite"):
         pytest.skip("PostgreSQL has pg_dump")
-    from .load.test_crash import Load  # clients that write all the time
+    from .load.test_crash import Load  # clients that write without a pause
 
     for memory_id in ("one", "two", "three"):
         served.create(memory_id, limit=10)
@@ -275,7 +275,7 @@ def test_a_copy_made_while_others_write_is_whole(served, tmp_path):
     assert copy.stat().st_mode & 0o077 == 0
 
 
-def test_a_copy_replaces_nothing_unasked(db, tmp_path):
+def test_a_copy_does_not_replace_files(db, tmp_path):
     if connection.vendor != "sqlite":
         with pytest.raises(CommandError, match="pg_dump"):
             call_command("backup", str(tmp_path / "copy"))
@@ -290,7 +290,7 @@ def test_a_copy_replaces_nothing_unasked(db, tmp_path):
     assert list(tmp_path.iterdir()) == [target]
 
 
-def test_a_copy_does_not_replace_the_database_itself(served):
+def test_a_copy_does_not_replace_the_database_in_use(served):
     if not served.environment["DATABASE_URL"].startswith("sqlite"):
         pytest.skip("PostgreSQL is copied by pg_dump")
     served.create("kept")
@@ -301,13 +301,13 @@ def test_a_copy_does_not_replace_the_database_itself(served):
     served.say("kept", "still here")
 
 
-def test_a_message_is_redacted_where_its_estimator_is_unknown_here(secrets):
+def test_a_message_is_redacted_without_its_estimator(secrets):
     Memory.objects.update(policy_estimator="custom:somebody.Elses")
     services.redact("m", 2, actor="ada")
     assert "QUOKKA" not in queries.message("m", 2).text
 
 
-def test_purging_leaves_what_moves_on_while_it_asks(old, monkeypatch):
+def test_purging_skips_conversations_that_change_meanwhile(old, monkeypatch):
     def answer(_: str) -> str:
         services.add("old", [UserMessage("I am back")])
         return "yes"
@@ -317,7 +317,7 @@ def test_purging_leaves_what_moves_on_while_it_asks(old, monkeypatch):
     assert left() == {"new", "new-test", "old"}
 
 
-def test_a_purge_that_nobody_can_agree_to_deletes_nothing(secrets, monkeypatch):
+def test_a_purge_without_confirmation_deletes_nothing(secrets, monkeypatch):
     monkeypatch.setattr("sys.stdin", StringIO())
     with pytest.raises(CommandError, match="use --yes"):
         call_command("purge_memories", "--older-than", "0d")

@@ -1,4 +1,4 @@
-"""Policies, formats and estimators that a project or a package adds work like the built-in ones."""
+"""Policies, formats and estimators of projects and packages work like the built-in ones."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ SETTING = {
 
 
 def start(settings, given) -> None:
-    """What Django does when it starts with this CHATMEMORY setting."""
+    """Start the app with this CHATMEMORY setting, as Django does."""
     settings.CHATMEMORY = given
     apps.get_app_config("chatmemory").ready()
 
@@ -71,7 +71,7 @@ def extended(settings):
 
 @pytest.mark.usefixtures("extended")
 class TestAPolicy:
-    def test_it_is_known_by_its_kind(self):
+    def test_it_is_found_by_its_kind(self):
         assert policy_kinds()["half_window"] is HalfWindow
         assert policy_from_text("half_window:4") == HalfWindow(4)
         assert policy_from_dict({"kind": "half_window", "max_messages": 4}) == HalfWindow(4)
@@ -106,7 +106,7 @@ class TestAFormat:
 
 @pytest.mark.usefixtures("extended")
 class TestAnEstimator:
-    def test_it_is_known_by_its_name_and_by_what_follows_a_colon(self):
+    def test_it_is_found_by_its_name_with_and_without_an_argument(self):
         assert estimator_for("words").estimate_token_count_in_text("a b c") == 3
         assert estimator_for("words:2").estimate_token_count_in_text("a b c") == 6
         assert is_known("words:2")
@@ -121,7 +121,7 @@ class TestAnEstimator:
         ESTIMATORS.register("words", lambda name: OpenAiTokenCountEstimator("gpt-4o"))
         assert family_named("words") == family_named("gpt-4o")
 
-    def test_another_factory_takes_the_name(self):
+    def test_another_factory_replaces_it(self):
         assert estimator_for("words").estimate_token_count_in_text("a") == 1
         ESTIMATORS.register("words", lambda name: WordEstimator("words:7"))
         assert estimator_for("words").estimate_token_count_in_text("a") == 7
@@ -149,7 +149,7 @@ class TestAnEstimator:
         assert [row.tokens for row in queries.window("m").rows] == [6]
         assert verify("m") is None
 
-    def test_a_conversation_is_still_read_when_it_is_gone(self, db, operator_client):
+    def test_a_conversation_can_be_read_without_it(self, db, operator_client):
         services.create("m", MessageWindow(5, estimator="words"))
         services.add("m", [UserMessage("one two")])
         ESTIMATORS.unregister("words")
@@ -176,7 +176,7 @@ class TestAnEstimator:
         ("tests.shop.UserMessage", "is not an? "),
     ],
 )
-def test_a_path_that_leads_nowhere_is_named(settings, setting, path, why):
+def test_an_invalid_path_is_named(settings, setting, path, why):
     with pytest.raises(ImproperlyConfigured, match=why) as refused:
         start(settings, {setting: [path]})
     assert setting in str(refused.value)
@@ -219,7 +219,7 @@ words = tests.shop:WordEstimator
 
 @pytest.fixture
 def package(tmp_path) -> str:
-    """An installed distribution, as far as importlib.metadata can see."""
+    """An installed distribution, as importlib.metadata sees it."""
     metadata = tmp_path / "shop-1.0.dist-info"
     metadata.mkdir()
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: shop\nVersion: 1.0\n")
@@ -227,7 +227,7 @@ def package(tmp_path) -> str:
     return str(tmp_path)
 
 
-def test_an_installed_package_adds_by_entry_points(package):
+def test_an_installed_package_registers_by_entry_points(package):
     done = run(
         "from chatmemory import UserMessage, policy_from_text\n"
         "from chatmemory.core.estimators import estimator_for\n"
@@ -248,7 +248,7 @@ def test_an_installed_package_adds_by_entry_points(package):
     assert "chatmemory.formats 'wrong' cannot be loaded" in done.stderr
 
 
-def test_the_api_and_the_pages_offer_what_a_setting_adds(tmp_path):
+def test_the_api_and_the_pages_offer_items_of_the_settings(tmp_path):
     (tmp_path / "shop_settings.py").write_text(
         f"from inspector.project.settings import *\nCHATMEMORY = {SETTING!r}\n"
     )

@@ -1,4 +1,4 @@
-"""Dangling tool calls and oversized messages are known at once, however the window changes."""
+"""The flags for dangling tool calls and oversized messages follow every kind of change."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def conversation(db) -> str:
         ([result("1"), HI], False),
     ],
 )
-def test_a_call_dangles_when_something_else_follows(conversation, messages, is_dangling):
+def test_a_call_dangles_if_another_message_follows(conversation, messages, is_dangling):
     services.add(conversation, messages)
     assert queries.memory(conversation).is_dangling is is_dangling
     services.set_messages(conversation, [HI])
@@ -59,20 +59,20 @@ def test_a_call_dangles_when_something_else_follows(conversation, messages, is_d
     assert queries.memory(conversation).is_dangling is is_dangling
 
 
-def test_it_dangles_no_longer_when_it_left(conversation):
+def test_a_call_that_left_does_not_dangle(conversation):
     services.add(conversation, [HI, call("1"), HI, HI, HI, HI])
     assert queries.memory(conversation).is_dangling
     services.add(conversation, [HI, HI])
     assert not queries.memory(conversation).is_dangling
 
 
-def test_clearing_ends_it(conversation):
+def test_clearing_removes_the_flag(conversation):
     services.add(conversation, [call("1"), HI])
     services.clear_messages(conversation)
     assert not queries.memory(conversation).is_dangling
 
 
-def test_a_list_from_the_client_is_looked_at_too(db):
+def test_a_list_from_the_client_updates_the_flags(db):
     protocol.update_messages("bare", [HI, call("1"), HI])
     assert queries.memory("bare").is_dangling
     protocol.update_messages("bare", [HI, call("1"), result("1"), HI])
@@ -89,7 +89,7 @@ def test_a_message_too_big_is_flagged_for_a_while(db):
     assert queries.overview(FLAGGED).total == 0
 
 
-def test_a_wrong_flag_is_found_out(conversation):
+def test_a_wrong_flag_is_found_by_verification(conversation):
     services.add(conversation, [call("1"), HI])
     Memory.objects.update(dangling_call=None)
     assert "dangling_call" in str(verify(conversation))

@@ -35,7 +35,7 @@ def test_running_it_again_changes_nothing(chats, capsys):
     assert queries.memory("chats-one").last_step == 2
 
 
-def test_an_id_taken_by_something_else_is_refused_and_the_others_go_on(chats, capsys):
+def test_a_taken_id_is_refused_and_the_others_are_imported(chats, capsys):
     protocol.update_messages("p-one", [UserMessage("mine")])
     with pytest.raises(CommandError, match="refused"):
         call_command("import_transcripts", chats, prefix="p-")
@@ -44,7 +44,7 @@ def test_an_id_taken_by_something_else_is_refused_and_the_others_go_on(chats, ca
     assert queries.memory("p-one").said_count == 1
 
 
-def test_a_conversation_that_cannot_be_stored_leaves_nothing(tmp_path):
+def test_a_refused_conversation_stores_nothing(tmp_path):
     file = tmp_path / "bad.json"
     file.write_text('[{"role":"user","content":"fine"},{"role":"user","content":"nul \\u0000"}]')
     with pytest.raises(CommandError, match="refused"):

@@ -1,4 +1,4 @@
-"""A database of every earlier state, with conversations in it, comes up to date and adds up."""
+"""Databases of every earlier state, with conversations, can be migrated and verified."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ def say_everything() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_every_earlier_state_comes_up_to_date():
-    """The rows go back with the schema, as they would have been then, and come forward again."""
+def test_every_earlier_state_is_migrated():
+    """Migrate the rows back to each earlier state, then forward again."""
     newest = states()[-1]
     say_everything()
     for name in reversed(states()[:-1]):

@@ -1,4 +1,4 @@
-"""A database that cannot work now: clear answers, no half state, and no help needed to recover."""
+"""Outages of the database: clear errors, no partial changes, and recovery without help."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ def api() -> APIClient:
     services.add("m", [UserMessage(word) for word in "abc"])
     client = APIClient()
     client.credentials(HTTP_AUTHORIZATION=f"Bearer {create_token('tests')}")
-    assert client.get("/api/v1/memories/").status_code == 200  # its last use is noted now
+    assert client.get("/api/v1/memories/").status_code == 200  # records the last use of the token
     return client
 
 
 @contextmanager
 def full():
-    """No page more than there are: what SQLite says when a disk is full."""
+    """Allow no more pages, so that SQLite reports a full disk."""
     with connection.cursor() as cursor:
         cursor.execute("PRAGMA page_count")
         (pages,) = cursor.fetchone()
@@ -82,7 +82,7 @@ def test_a_full_disk(api):
     assert api.post(URL, LONG).status_code == 201
 
 
-def test_a_database_that_only_reads(api, operator_client):
+def test_a_read_only_database(api, operator_client):
     with read_only():
         assert_refused(api.post(URL, LONG), "read-only")
         assert_untouched()
@@ -113,7 +113,7 @@ def test_a_database_that_is_not_migrated(api):
 
 @contextmanager
 def locked(served):
-    """Another process holds what the writer needs."""
+    """Hold the lock that the writer needs in another process."""
     url = served.environment["DATABASE_URL"]
     if url.startswith("sqlite"):
         other = sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None)
@@ -128,7 +128,7 @@ def locked(served):
 
 
 @pytest.mark.own_server(CHATMEMORY_LOCK_SECONDS="1")
-def test_a_writer_waits_and_then_is_told_to_come_back(served):
+def test_a_writer_waits_and_then_gets_retry_after(served):
     served.create("busy")
     served.say("busy", "one")
     body = {"messages": [{"role": "user", "content": "two"}], "format": "openai_chat"}
@@ -147,7 +147,7 @@ TWO = {"messages": [{"role": "user", "content": "two"}], "format": "openai_chat"
 AS_OTHERS = ["setpriv", "--bounding-set", "-dac_override", "--inh-caps", "-dac_override"]
 
 
-def test_a_file_that_may_not_be_written(template, tmp_path):
+def test_a_read_only_database_file(template, tmp_path):
     if connection.vendor != "sqlite":
         pytest.skip("PostgreSQL has files of its own")
     file = tmp_path / "served.sqlite3"
@@ -167,14 +167,14 @@ def test_a_file_that_may_not_be_written(template, tmp_path):
 
         file.chmod(0o444)
         assert ask() == (503, 200, "ready, read-only\n")
-        for each in tmp_path.glob("served.sqlite3*"):  # its log, made meanwhile, is as it was
+        for each in tmp_path.glob("served.sqlite3*"):  # including the new write-ahead log
             each.chmod(0o644)
         assert ask() == (201, 200, "ready\n")
         assert served.history("m") == [(1, "one"), (2, "two")]
 
 
 @pytest.mark.parametrize("statement", ["SELEC 1", "SELECT nothing()"])
-def test_a_statement_that_is_wrong_is_our_fault_and_no_outage(statement):
+def test_an_error_in_a_statement_is_not_an_outage(statement):
     with connection.cursor() as cursor, pytest.raises(DatabaseError) as raised:
         cursor.execute(statement)
     assert outage(raised.value) is None

@@ -32,7 +32,7 @@ from chatmemory.services import protocol
 
 @dataclass(frozen=True)
 class FrugalWindow(Policy):
-    """Counts characters' worth of tokens and a surcharge per message; keeps the first message."""
+    """A policy that counts tokens and a surcharge per message, and keeps the first message."""
 
     kind: ClassVar[str] = "frugal_window"
     label: ClassVar[str] = "Frugal window"
@@ -88,7 +88,7 @@ def gone(conversation) -> str:
     return conversation
 
 
-def test_it_is_spelled_as_any_other(installed):
+def test_it_is_written_like_built_in_kinds(installed):
     assert policy_from_text("frugal_window:60") == FrugalWindow(60)
     assert policy_from_dict(POLICY.to_dict()) == POLICY
     assert POLICY.options == {"surcharge": 7}
@@ -145,7 +145,7 @@ def test_without_its_package_nothing_is_decided(gone, api):
     assert verify(gone) is None
 
 
-def test_without_its_package_another_policy_goes_on(gone):
+def test_without_its_package_another_policy_can_be_set(gone):
     services.change(gone, policy=MessageWindow(3))
     services.add(gone, [UserMessage("one more")])
     assert len(queries.window(gone).rows) == 3

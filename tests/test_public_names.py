@@ -17,7 +17,7 @@ import pytest
         "chatmemory.stores.memory",
     ],
 )
-def test_public_names_are_sorted_and_there(name):
+def test_public_names_are_sorted_and_exist(name):
     module = import_module(name)
     assert module.__all__ == sorted(module.__all__)
     assert all(hasattr(module, each) for each in module.__all__)

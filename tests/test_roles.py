@@ -22,7 +22,7 @@ NOBODY, NONE = "nobody", "stranger"  # not signed in; signed in, without any rol
 ROLES = [NOBODY, NONE, Role.VIEWER, Role.OPERATOR, Role.ADMIN]
 ONE = {"memory_id": "m"}
 
-# route: its arguments, and for each method the least role that gets in
+# route: its arguments, and the lowest role for each method
 PAGES = {
     "overview": ({}, {"get": Role.VIEWER}),
     "feed": ({}, {"get": Role.VIEWER}),
@@ -41,11 +41,11 @@ PAGES = {
     "revoke-token": ({"key": 1}, {"post": Role.ADMIN}),
     "sign-in": ({}, {"get": NOBODY, "post": NOBODY}),
     "sign-in-by-link": ({"token": "x"}, {}),
-    "sign-out": ({}, {}),  # leads to the sign-in page, whoever asks
+    "sign-out": ({}, {}),  # redirects everyone to the sign-in page
     "theme": ({}, {"post": NOBODY}),
     "healthz": ({}, {"get": NOBODY}),
     "readyz": ({}, {"get": NOBODY}),
-    "metrics": ({}, {"get": NOBODY}),  # by address or token, see test_metrics
+    "metrics": ({}, {"get": NOBODY}),  # by IP address or token, see test_metrics
     "api:docs": ({}, {"get": Role.VIEWER}),
 }
 API = {
@@ -100,7 +100,7 @@ def routes(patterns, namespace="") -> set[str]:
 
 @pytest.fixture(scope="module")
 def site(django_db_setup, django_db_blocker):
-    """Conversations, and someone with each role: made once, and emptied after the last test."""
+    """Conversations and a user per role, created once and deleted after the last test."""
     with django_db_blocker.unblock():
         for memory_id in ("m", "acme/1", "ACME/2", "other"):
             services.create(memory_id, MessageWindow(3))
@@ -128,7 +128,7 @@ class Site:
 
 @pytest.fixture(autouse=True)
 def _rolled_back(site, db):
-    """What a test changes is undone."""
+    """Undo the changes of a test."""
 
 
 @pytest.fixture
@@ -168,7 +168,7 @@ def test_every_route_is_in_the_table():
 
 
 @pytest.mark.parametrize(("route", "method", "arguments", "least"), cases(PAGES))
-def test_pages_let_in_whom_they_should(person, route, method, arguments, least):
+def test_pages_check_the_role(person, route, method, arguments, least):
     url = reverse(route, kwargs=arguments)
     for role in ROLES:
         client = person(role)
@@ -179,7 +179,7 @@ def test_pages_let_in_whom_they_should(person, route, method, arguments, least):
 
 
 @pytest.mark.parametrize(("route", "method", "arguments", "least"), cases(API))
-def test_the_api_lets_in_whom_it_should(person, program, route, method, arguments, least):
+def test_the_api_checks_the_role(person, program, route, method, arguments, least):
     url = reverse(route, kwargs=arguments)
     for role in ROLES:
         browser = person(role)
@@ -199,7 +199,7 @@ def test_the_api_lets_in_whom_it_should(person, program, route, method, argument
     ],
 )
 @pytest.mark.parametrize("method", ["head", "options"])
-def test_asking_about_a_page_needs_what_reading_it_needs(person, route, arguments, least, method):
+def test_head_and_options_need_the_permission_of_get(person, route, arguments, least, method):
     url = reverse(route, kwargs=arguments)
     for role in ROLES:
         response = getattr(person(role), method)(url)
@@ -221,7 +221,7 @@ def test_no_other_method_does_anything_for_a_viewer(person, route):
     ("action", "least"),
     [("export", Role.VIEWER), ("label", Role.OPERATOR), ("delete", Role.ADMIN)],
 )
-def test_several_at_once_need_what_one_needs(person, action, least):
+def test_bulk_actions_need_the_permission_of_single_ones(person, action, least):
     form = {"action": action, "id": "m", "label_as_text": "a:b", "confirmed": "1"}
     for role in ROLES:
         client = person(role)
@@ -266,7 +266,9 @@ def acme(site) -> APIClient:
 
 @pytest.mark.parametrize(("route", "method", "arguments", "least"), cases(API))
 @pytest.mark.parametrize("stranger", ["other", "ACME/2", "acme"])
-def test_a_token_for_some_ids_knows_no_others(acme, route, method, arguments, least, stranger):
+def test_a_token_with_a_prefix_finds_no_other_conversations(
+    acme, route, method, arguments, least, stranger
+):
     if "memory_id" not in arguments:
         return
     url = reverse(route, kwargs=arguments | {"memory_id": stranger})
@@ -274,17 +276,17 @@ def test_a_token_for_some_ids_knows_no_others(acme, route, method, arguments, le
     assert Client().get(url).status_code == 401
 
 
-def test_it_knows_its_own(acme):
+def test_a_token_with_a_prefix_finds_its_own_conversations(acme):
     assert acme.get("/api/v1/memories/acme~2F1/").status_code == 200
 
 
 @pytest.mark.parametrize("query", ["", "?search=parcel", "?ordering=id", "?search=other"])
-def test_lists_and_searches_leave_the_others_out(acme, query):
+def test_lists_and_searches_respect_the_prefix(acme, query):
     found = acme.get(f"/api/v1/memories/{query}").data["results"]
     assert {row["id"] for row in found} <= {"acme/1"}
 
 
-def test_it_makes_only_its_own(acme):
+def test_a_token_with_a_prefix_creates_only_such_ids(acme):
     policy = {"kind": "message_window", "max_messages": 3}
     assert acme.post("/api/v1/memories/", {"id": "mine", "policy": policy}).status_code == 403
     assert acme.post("/api/v1/memories/", {"id": "acme/9", "policy": policy}).status_code == 201

@@ -1,4 +1,4 @@
-"""Conversations are found by what was said in them, and never by what is gone."""
+"""Conversations are found by their messages, and not by erased texts."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_it_finds_exactly_what_was_said(shop, words, ids):
     assert found(words) == ids
 
 
-def test_it_follows_adds_and_deletions(shop):
+def test_the_index_follows_adds_and_deletions(shop):
     services.add("beta", [AiMessage("your parcel is late")])
     assert found("parcel") == ["alpha", "beta"]
     services.delete("alpha")
@@ -60,27 +60,27 @@ def test_it_follows_adds_and_deletions(shop):
     assert found("parcel") == ["beta"], "history keeps what memory forgot"
 
 
-def test_it_follows_a_text_that_changes(shop):
+def test_the_index_follows_changed_texts(shop):
     Message.objects.filter(memory_id="alpha", seq=1).update(text="[redacted]")
     assert found("parcel") == []
     assert found("redacted") == ["alpha"]
 
 
-def test_what_nobody_said_is_not_found(db):
+def test_synthetic_messages_are_not_found(db):
     services.create("m", MessageWindow(9))
     services.add("m", [UserMessage("one"), UserMessage("two")])
     services.set_messages("m", [UserMessage("a summary"), UserMessage("two")])
     assert found("summary") == []
 
 
-def test_written_anew_it_says_the_same(shop):
+def test_a_rebuilt_index_finds_the_same(shop):
     search.rebuild(connection)
     assert found("parcel") == ["alpha"]
     services.delete("alpha")
     assert found("parcel") == []
 
 
-def test_it_can_be_taken_out_and_put_back(transactional_db):
+def test_the_index_can_be_removed_and_installed_again(transactional_db):
     services.create("m", MessageWindow(2))
     services.add("m", [UserMessage("a needle in the hay")])
     search.remove(connection)
@@ -90,8 +90,8 @@ def test_it_can_be_taken_out_and_put_back(transactional_db):
     assert found("another") == ["m"]
 
 
-def test_an_index_finds_it(shop):
-    """Without reading every text: at a million messages that takes a second."""
+def test_a_search_uses_the_index(shop):
+    """Reading every text would take a second per million messages."""
     plan = Memory.objects.containing("parcel").explain()
     if connection.vendor == "sqlite":
         assert "chatmemory_search VIRTUAL TABLE INDEX" in plan

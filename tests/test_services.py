@@ -1,4 +1,4 @@
-"""What the served path stores, refuses and leaves alone."""
+"""The services: what they store and what they refuse."""
 
 from __future__ import annotations
 
@@ -42,21 +42,21 @@ def say(memory_id: str, *words: str) -> list:
     return services.add(memory_id, [UserMessage(word) for word in words])
 
 
-def test_an_add_answers_what_left_and_why(memory_id):
+def test_an_add_returns_the_evictions(memory_id):
     outcomes = say(memory_id, "a", "b", "c", "d")
     assert [outcome.step for outcome in outcomes] == [1, 2, 3, 4]
     assert [(left.seq, left.reason) for left in outcomes[3].evicted] == [(1, "CAPACITY")]
     assert outcomes[3].before.count == outcomes[3].after.count == 3
 
 
-def test_nothing_said_is_removed_by_eviction_or_clear(memory_id):
+def test_evictions_and_clearing_keep_the_history(memory_id):
     say(memory_id, "a", "b", "c", "d")
     services.clear_messages(memory_id)
     assert [row.text for row in queries.history(memory_id).rows] == ["a", "b", "c", "d"]
     assert texts(memory_id) == []
 
 
-def test_clearing_an_empty_window_is_no_step(memory_id):
+def test_clearing_an_empty_window_is_not_a_step(memory_id):
     assert services.clear_messages(memory_id).ignored
     assert queries.memory(memory_id).last_step == 0
 
@@ -72,7 +72,7 @@ def test_every_past_window_can_be_read(memory_id):
     ]
 
 
-def test_an_equal_system_message_is_no_step(memory_id):
+def test_an_equal_system_message_is_not_a_step(memory_id):
     services.add(memory_id, [SystemMessage("Be brief."), SystemMessage("Be brief.")])
     assert queries.memory(memory_id).last_step == 1
     assert queries.memory(memory_id).said_count == 1
@@ -104,7 +104,7 @@ def test_a_change_of_token_family_recounts_in_its_own_step():
     assert verify("m") is None
 
 
-def test_the_same_policy_again_is_no_step(memory_id):
+def test_an_equal_policy_is_not_a_step(memory_id):
     say(memory_id, "a")
     services.change(memory_id, policy=MessageWindow(3))
     assert queries.memory(memory_id).last_step == 1
@@ -117,7 +117,7 @@ def test_a_changed_policy_is_a_step_even_before_anything_was_said(memory_id):
     assert verify(memory_id) is None
 
 
-def test_what_changes_nothing_is_no_activity(memory_id):
+def test_a_change_without_effect_is_not_an_activity(memory_id):
     services.add(memory_id, [SystemMessage("Be brief.")])
     before = queries.memory(memory_id).updated_at
     services.add(memory_id, [SystemMessage("Be brief.")])
@@ -132,7 +132,7 @@ def test_labels_change_as_a_step(memory_id):
     assert queries.memory(memory_id).labels == {"team": "support"}
 
 
-def test_setting_a_list_brings_back_what_left(memory_id):
+def test_a_set_list_brings_back_messages_that_left(memory_id):
     say(memory_id, "a", "b", "c", "d")
     services.set_messages(memory_id, [UserMessage("a"), UserMessage("d"), UserMessage("e")])
     assert texts(memory_id) == ["a", "d", "e"]
@@ -141,7 +141,7 @@ def test_setting_a_list_brings_back_what_left(memory_id):
     assert verify(memory_id) is None
 
 
-def test_a_summary_set_before_what_is_kept_is_synthetic(memory_id):
+def test_a_summary_before_kept_messages_is_synthetic(memory_id):
     say(memory_id, "a", "b", "c")
     services.set_messages(memory_id, [UserMessage("summary of a and b"), UserMessage("c")])
     assert texts(memory_id) == ["summary of a and b", "c"]
@@ -149,14 +149,14 @@ def test_a_summary_set_before_what_is_kept_is_synthetic(memory_id):
     assert verify(memory_id) is None
 
 
-def test_what_a_set_trims_is_in_history_all_the_same(memory_id):
+def test_messages_that_a_set_trims_are_in_the_history(memory_id):
     services.set_messages(memory_id, [UserMessage(word) for word in "abcde"])
     assert texts(memory_id) == ["c", "d", "e"]
     assert len(queries.history(memory_id).rows) == 5
     assert verify(memory_id) is None
 
 
-def test_reordering_is_readable_at_every_step(memory_id):
+def test_reordered_windows_can_be_read_at_every_step(memory_id):
     say(memory_id, "a", "b", "c")
     services.set_messages(memory_id, [UserMessage(word) for word in "cba"])
     assert texts(memory_id) == ["c", "b", "a"]
@@ -204,19 +204,19 @@ def test_a_stale_version_changes_nothing(memory_id):
     assert texts(memory_id) == ["a"]
 
 
-def test_an_unknown_conversation_is_not_made_by_an_add(db):
+def test_an_add_does_not_create_a_conversation(db):
     with pytest.raises(MemoryNotFound, match="'nobody'"):
         say("nobody", "a")
     assert not Memory.objects.exists()
 
 
-def test_an_id_is_taken_once(memory_id):
+def test_an_id_can_be_used_once(memory_id):
     with pytest.raises(MemoryExists):
         services.create(memory_id, MessageWindow(3))
 
 
 @pytest.mark.parametrize("bad", ["", "x" * 256, "nul\x00", "\ud800"])
-def test_ids_that_no_database_holds_are_refused(bad):
+def test_unstorable_ids_are_refused(bad):
     with pytest.raises(InvalidValue):
         services.create(bad, MessageWindow(3))
 
@@ -230,7 +230,7 @@ def test_deleting_erases_everything(memory_id):
         services.delete(memory_id)
 
 
-def test_adding_to_a_window_of_the_clients_needs_a_policy():
+def test_adding_to_a_window_without_a_policy_is_refused():
     protocol.update_messages("bare", [UserMessage("a")])
     for call in (services.add, queries.simulate):
         with pytest.raises(PolicyRequired, match="set a policy"):
@@ -280,7 +280,7 @@ operations = st.lists(
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(operations, st.booleans(), st.booleans())
-def test_the_served_path_gives_the_windows_of_the_library(db, script, in_tokens, keep_first):
+def test_the_services_give_the_windows_of_the_library(db, script, in_tokens, keep_first):
     Memory.objects.all().delete()
     limit = [12]
     kind = TokenWindow if in_tokens else MessageWindow
@@ -318,8 +318,8 @@ def test_the_served_path_gives_the_windows_of_the_library(db, script, in_tokens,
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(st.lists(st.lists(st.builds(UserMessage, st.sampled_from("abcde")), max_size=6), max_size=8))
-def test_whole_lists_come_back_as_they_were_handed_over(db, lists):
-    """Through the bare protocol, and every past list can be read at its step."""
+def test_client_lists_are_returned_unchanged(db, lists):
+    """Also check that every past list can be read at its step."""
     Memory.objects.all().delete()
     store = DjangoChatMemoryStore()
     seen = {}

@@ -1,4 +1,4 @@
-"""A row altered by hand is named, and nothing else is."""
+"""Verification names the first altered row."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def conversation(db) -> str:
     return "m"
 
 
-def test_an_untouched_conversation_is_as_its_replay(conversation):
+def test_an_unaltered_conversation_matches_its_replay(conversation):
     assert verify(conversation) is None
 
 

@@ -25,7 +25,7 @@ PATHS = [
 
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("method", ["get", "post", "put", "patch", "delete"])
-def test_nobody_gets_in_without_a_sign_in(path, method):
+def test_requests_without_credentials_are_refused(path, method):
     response = getattr(APIClient(), method)(f"/api/v1/{path}")
     assert response.status_code == 401
     assert response["WWW-Authenticate"] == "Bearer"
@@ -38,7 +38,7 @@ def test_an_unknown_token_is_refused():
     assert client.get("/api/v1/memories/").status_code == 401
 
 
-def test_a_signed_in_session_gets_in(operator_client):
+def test_a_session_is_accepted(operator_client):
     assert operator_client.get("/api/v1/memories/").status_code == 200
 
 
@@ -73,7 +73,7 @@ def test_a_token_is_printed_once_and_stored_hashed(capsys):
         (["name", "--prefix", "p" * 256], "at most 255"),
     ],
 )
-def test_a_token_that_cannot_be_is_refused(arguments, words):
+def test_an_invalid_token_is_refused(arguments, words):
     with pytest.raises(CommandError, match=words):
         call_command("create_token", *arguments)
     assert not ApiToken.objects.exists()

@@ -1,4 +1,4 @@
-"""The API in a project of somebody else, which knows nothing of ours but the app and the urls."""
+"""The API in another project, which only installs the app and includes the URLs."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ print(operator.post(here, body, format="json").data["title"])
 """
 
 
-def test_a_project_with_rest_frameworks_own_settings_is_not_open():
+def test_a_project_with_default_rest_framework_settings_needs_credentials():
     found = subprocess.run(
         [sys.executable, "-c", PROJECT], capture_output=True, text=True, cwd=ROOT
     )

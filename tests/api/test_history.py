@@ -1,4 +1,4 @@
-"""Everything that was said, page by page."""
+"""Pages of the history."""
 
 from __future__ import annotations
 

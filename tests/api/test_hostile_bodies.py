@@ -1,4 +1,4 @@
-"""Bodies that nobody means well by: a clear problem, in little time, on every route with a body."""
+"""Hostile bodies get a clear problem in a short time, on every route with a body."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def send(client: Client, method: str, path: str, body: bytes, **headers: str):
 
 @pytest.mark.parametrize(("method", "path"), ROUTES)
 @pytest.mark.parametrize("value", VALUES)
-def test_hostile_values_are_problems_wherever_they_stand(operator_client, method, path, value):
+def test_hostile_values_are_problems_in_every_place(operator_client, method, path, value):
     for place in PLACES:
         begin = time.monotonic()
         response = send(operator_client, method, path, (place % VALUES[value]).encode())
@@ -93,19 +93,19 @@ def test_hostile_values_are_problems_wherever_they_stand(operator_client, method
 
 @pytest.mark.parametrize(("method", "path"), ROUTES)
 @pytest.mark.parametrize("body", RAW)
-def test_what_is_no_json_is_a_problem(operator_client, method, path, body):
+def test_invalid_json_is_a_problem(operator_client, method, path, body):
     response = send(operator_client, method, path, RAW[body])
     assert (response.status_code, response["Content-Type"]) == (400, "application/problem+json")
 
 
 @pytest.mark.parametrize(("method", "path"), ROUTES)
-def test_no_body_is_an_empty_object(operator_client, method, path):
-    status = 200 if method == "PATCH" else 422  # a change of nothing is none
+def test_an_empty_body_is_an_empty_object(operator_client, method, path):
+    status = 200 if method == "PATCH" else 422  # an empty change is valid
     assert send(operator_client, method, path, b"").status_code == status
 
 
 @pytest.mark.parametrize(("method", "path"), ROUTES)
-def test_packed_bodies_are_refused_unopened(operator_client, method, path):
+def test_compressed_bodies_are_refused_without_decompression(operator_client, method, path):
     bomb = gzip.compress(b"[" * 10_000_000)
     response = send(operator_client, method, path, bomb, content_encoding="gzip")
     assert response.status_code == 415
@@ -120,7 +120,7 @@ def test_bodies_that_are_too_large_are_refused(operator_client, settings, method
     assert "99 bytes" in response.json()["detail"]
 
 
-def test_the_deepest_value_that_is_read_can_be_kept_and_shown(operator_client):
+def test_the_deepest_accepted_value_can_be_stored_and_shown(operator_client):
     services.create("deep", MessageWindow(3))
     levels = DEPTH_MAX - 3  # the body, its list and the message are levels too
     deep = '{"a":' * levels + "1" + "}" * levels
@@ -140,7 +140,7 @@ def test_a_message_that_returns_with_a_lone_surrogate_is_refused(operator_client
     assert "surrogate" in response.json()["detail"]
 
 
-def test_ids_cannot_reach_into_headers(operator_client):
+def test_ids_cannot_inject_headers(operator_client):
     body = rb'{"id":"a\r\nSet-Cookie: b=c","policy":{"kind":"message_window","max_messages":3}}'
     response = send(operator_client, "POST", "memories/", body)
     assert response.status_code == 201
@@ -152,7 +152,7 @@ def test_ids_cannot_reach_into_headers(operator_client):
     assert "\n" not in name
 
 
-def test_words_that_read_backwards_are_kept_as_they_are(operator_client):
+def test_bidirectional_text_is_kept(operator_client):
     backwards = "\u202egnp.exe"
     services.add("order-7741", [UserMessage(backwards)])
     assert queries.said("order-7741", None)[-1] == UserMessage(backwards)

@@ -1,4 +1,4 @@
-"""The rules of draft-ietf-httpapi-idempotency-key-header, and that no crash can split them."""
+"""Idempotency keys follow draft-ietf-httpapi-idempotency-key-header, also after a crash."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def send(api, body, key=KEY, url=URL, method="post"):
     return getattr(api, method)(url, body, headers={"Idempotency-Key": key})
 
 
-def test_sent_again_it_is_answered_again_and_done_once(api, memory_id):
+def test_a_repeated_request_gets_the_stored_response(api, memory_id):
     first = send(api, said("one"))
     second = send(api, said("one"))
     assert first.status_code == second.status_code == 201
@@ -42,7 +42,7 @@ def test_sent_again_it_is_answered_again_and_done_once(api, memory_id):
     assert queries.memory(memory_id).last_seq == 1
 
 
-def test_without_a_key_each_request_counts(api, memory_id):
+def test_requests_without_a_key_are_all_carried_out(api, memory_id):
     api.post(URL, said("one"))
     api.post(URL, said("one"))
     assert queries.memory(memory_id).last_seq == 2
@@ -57,7 +57,7 @@ def test_without_a_key_each_request_counts(api, memory_id):
         (URL + "?x=1", said("one"), "post"),
     ],
 )
-def test_the_key_of_another_request_is_refused(api, memory_id, url, body, method):
+def test_a_key_with_another_request_is_refused(api, memory_id, url, body, method):
     send(api, said("one"))
     answer = send(api, body, url=url, method=method)
     assert answer.status_code == 422
@@ -73,7 +73,7 @@ def test_callers_do_not_share_keys(api, memory_id):
     assert queries.memory(memory_id).last_seq == 2
 
 
-def test_a_signed_in_reader_may_send_keys_too(operator_client, memory_id):
+def test_a_session_can_send_keys(operator_client, memory_id):
     for _ in range(2):
         operator_client.post(
             URL, said("one"), content_type="application/json", headers={"Idempotency-Key": "k"}
@@ -81,7 +81,7 @@ def test_a_signed_in_reader_may_send_keys_too(operator_client, memory_id):
     assert queries.memory(memory_id).last_seq == 1
 
 
-def test_what_failed_may_be_sent_again(api, memory_id):
+def test_a_failed_request_can_be_sent_again(api, memory_id):
     url = "/api/v1/memories/later/messages/"
     assert send(api, said("one"), url=url).status_code == 404
     assert send(api, {"messages": 7}).status_code == 422
@@ -90,13 +90,13 @@ def test_what_failed_may_be_sent_again(api, memory_id):
     assert send(api, said("one"), url=url).status_code == 201
 
 
-def test_a_deletion_is_answered_again(api, memory_id):
+def test_a_repeated_deletion_gets_the_stored_response(api, memory_id):
     url = "/api/v1/memories/order-7741/"
     assert [send(api, None, url=url, method="delete").status_code for _ in range(2)] == [204, 204]
     assert api.delete(url).status_code == 404
 
 
-def test_a_key_is_forgotten_after_a_day(api, memory_id):
+def test_a_key_expires_after_a_day(api, memory_id):
     send(api, said("one"))
     IdempotentAnswer.objects.update(created_at=timezone.now() - timedelta(hours=25))
     assert "Idempotency-Replayed" not in send(api, said("one"))
@@ -110,7 +110,7 @@ def test_keys_may_be_quoted(header):
 
 
 @pytest.mark.parametrize("header", ["", '""', '"a', "ä", "a\x7f", "x" * 256, 'a"b'])
-def test_what_is_no_key_is_refused(api, memory_id, header):
+def test_an_invalid_key_is_refused(api, memory_id, header):
     answer = send(api, said("one"), key=header)
     assert answer.status_code == 400
     assert queries.memory(memory_id).last_seq == 0
@@ -131,8 +131,8 @@ NEVER_STORED = {
 }
 
 
-def test_the_change_and_its_answer_are_one(api, memory_id):
-    """Where the answer cannot be stored, nothing is changed."""
+def test_the_change_and_its_response_are_one_transaction(api, memory_id):
+    """Nothing is changed if the response cannot be stored."""
     forbid, allow = NEVER_STORED[connection.vendor]
     with connection.cursor() as cursor:
         cursor.execute(forbid)
@@ -143,7 +143,7 @@ def test_the_change_and_its_answer_are_one(api, memory_id):
     assert send(api, said("one")).status_code == 201
 
 
-def test_many_at_once_are_done_once(served):
+def test_concurrent_requests_with_one_key_are_carried_out_once(served):
     served.create("at-once")
     url = f"{served.url}/api/v1/memories/at-once/messages/"
 
@@ -159,7 +159,7 @@ def test_many_at_once_are_done_once(served):
 
 
 def test_every_change_honours_a_key():
-    """Handlers that change something, by walking the routes of the API."""
+    """The handlers of all routes of the API that change something."""
     views = {
         pattern.callback.cls
         for resolver in get_resolver().url_patterns
@@ -178,8 +178,8 @@ def test_every_change_honours_a_key():
 
 
 @pytest.mark.parametrize("forget", [False, True])
-def test_answers_are_forgotten_in_time(api, memory_id, forget):
-    """With the next request of anybody, or all at once; never one that may still be asked for."""
+def test_expired_responses_are_deleted(api, memory_id, forget):
+    """Expired responses are deleted by the next request or by `compact`; others are kept."""
     send(api, said("one"))
     send(api, said("two"), key="newer")
     long_ago = timezone.now() - timedelta(hours=25)

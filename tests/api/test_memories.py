@@ -58,12 +58,12 @@ def test_bad_bodies_get_problem_details_and_change_nothing(api, body, field):
         ("POST", {"data": "x", "content_type": "text/plain"}, "unsupported-media-type"),
     ],
 )
-def test_a_problem_has_a_type_to_be_told_by(api, method, request_, type_):
+def test_a_problem_has_a_type(api, method, request_, type_):
     response = api.generic(method, URL, **request_)
     assert response.data["type"] == f"urn:chatmemory:{type_}"
 
 
-def test_a_post_without_its_last_slash_is_sent_on_as_it_is(api):
+def test_a_post_without_a_trailing_slash_is_redirected_with_its_body(api):
     response = api.post(URL.rstrip("/"), {"id": "m", "policy": WINDOW}, follow=True)
     assert response.redirect_chain == [(URL, 308)]
     assert response.status_code == 201
@@ -75,7 +75,7 @@ def test_a_bad_limit_is_refused_in_langchain4js_words(api):
 
 
 @pytest.mark.parametrize("raw", ["{", "[1,]", "NaN", '{"a":' * 100_000, "9" * 10_000, '"\\ud800"x'])
-def test_what_is_no_json_is_a_400(api, raw):
+def test_invalid_json_is_a_400(api, raw):
     response = api.generic("POST", URL, raw, content_type="application/json")
     assert response.status_code == 400
     assert response["Content-Type"] == "application/problem+json"
@@ -87,13 +87,13 @@ def test_invalid_utf_8_is_a_400(api):
     assert "UTF-8" in response.data["detail"]
 
 
-def test_it_shows_one(api, memory_id):
+def test_it_shows_a_conversation(api, memory_id):
     response = api.get(f"{URL}{memory_id}/")
     assert response.data["id"] == memory_id
     assert response["ETag"] == '"0"'
 
 
-def test_it_says_not_found(api):
+def test_an_unknown_id_is_not_found(api):
     response = api.get(f"{URL}nobody/")
     assert response.status_code == 404
     assert "'nobody'" in response.data["detail"]
@@ -141,5 +141,5 @@ def test_awkward_ids_have_an_address(api, memory_id):
 
 
 @pytest.mark.parametrize("segment", ["~", "~2", "~FF", "a~zz"])
-def test_segments_that_name_no_id_are_not_found(api, segment):
+def test_invalid_path_segments_are_not_found(api, segment):
     assert api.get(f"{URL}{segment}/").status_code == 404

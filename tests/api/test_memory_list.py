@@ -49,7 +49,7 @@ def cursor(*value) -> str:
         ("?active_since=2001-01-01&ordering=id&search=&policy=", ["alpha", "beta", "gamma"]),
     ],
 )
-def test_it_lists_by_what_people_look_for(api, three, query, expected):
+def test_it_filters_the_list(api, three, query, expected):
     assert ids(api.get(URL + query)) == expected
 
 
@@ -68,7 +68,7 @@ def test_it_lists_by_what_people_look_for(api, three, query, expected):
         "?search=%00",
     ],
 )
-def test_it_refuses_filters_that_make_no_sense(api, query):
+def test_invalid_filters_are_refused(api, query):
     response = api.get(URL + query)
     assert response.status_code == 422
     assert response.data["field"] == query[1:].partition("=")[0]
@@ -76,7 +76,7 @@ def test_it_refuses_filters_that_make_no_sense(api, query):
 
 @pytest.mark.parametrize("sign", ["", "-"])
 @pytest.mark.parametrize("ordering", ORDERINGS)
-def test_pages_hold_everything_once_and_lead_back(api, db, sign, ordering):
+def test_pages_have_every_conversation_once_in_both_directions(api, db, sign, ordering):
     for number in range(7):
         services.create(f"m{number}", MessageWindow(2))
         services.add(f"m{number}", [UserMessage("hello")] * (number % 3))
@@ -95,7 +95,7 @@ def test_pages_hold_everything_once_and_lead_back(api, db, sign, ordering):
     assert first["previous"] is None
 
 
-def test_a_page_is_not_moved_by_what_comes_before_it(api, three):
+def test_changes_on_other_pages_do_not_shift_a_page(api, three):
     first = api.get(f"{URL}?ordering=id&size=2").data
     services.create("aardvark", MessageWindow(3))
     services.delete("beta")
@@ -104,7 +104,7 @@ def test_a_page_is_not_moved_by_what_comes_before_it(api, three):
 
 @pytest.mark.skipif(connection.vendor != "sqlite", reason="reads SQLite's query plan")
 @pytest.mark.parametrize("ordering", ["-activity", "-created"])
-def test_a_later_page_is_a_range_of_an_index(three, ordering):
+def test_a_later_page_is_read_from_an_index_range(three, ordering):
     first = queries.memory_page(ordering=ordering, size=1)
     with CaptureQueriesContext(connection) as captured:
         queries.memory_page(ordering=ordering, size=1, cursor=first.next)
@@ -121,7 +121,7 @@ def test_links_keep_the_filters(api, three):
     assert second.data["next"] is None
 
 
-def test_a_page_is_bounded(api, db):
+def test_the_page_size_is_limited(api, db):
     for number in range(205):
         services.create(f"m{number}", MessageWindow(2))
     assert len(ids(api.get(URL))) == 50
@@ -148,7 +148,7 @@ def test_a_page_is_bounded(api, db):
         cursor(1, "x", "back"),
     ],
 )
-def test_no_cursor_breaks_the_list(api, three, ordering, text):
+def test_invalid_cursors_are_refused(api, three, ordering, text):
     api.raise_request_exception = False
     response = api.get(f"{URL}?ordering={ordering}&cursor={text}")
     assert response.status_code == 422, (response.status_code, text)
@@ -156,6 +156,6 @@ def test_no_cursor_breaks_the_list(api, three, ordering, text):
 
 
 @pytest.mark.parametrize("moment", ["2026-01-01", "9999-12-31T23:59:59-14:00", "now", 7])
-def test_a_cursor_of_no_moment_is_refused(api, three, moment):
+def test_a_cursor_without_a_time_zone_is_refused(api, three, moment):
     response = api.get(f"{URL}?cursor={cursor(moment, 'x', False)}")
     assert response.status_code == 422

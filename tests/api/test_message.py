@@ -5,7 +5,7 @@ from __future__ import annotations
 from .said import URL, add
 
 
-def test_a_message_tells_its_life(api, memory_id):
+def test_a_message_has_its_stays_and_the_reason_it_left(api, memory_id):
     add(api, "a", "b", "c", "d")
     gone = api.get(f"{URL}messages/1/").data
     assert gone["in_memory"] is False

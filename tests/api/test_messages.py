@@ -10,7 +10,7 @@ from chatmemory.services import protocol
 from .said import URL, add, user
 
 
-def test_it_adds_and_answers_each_change(api, memory_id):
+def test_it_adds_messages_and_returns_the_changes(api, memory_id):
     response = add(api, "a", "b", "c", "d")
     assert response.status_code == 201
     assert response.data["version"] == 4
@@ -22,7 +22,7 @@ def test_it_adds_and_answers_each_change(api, memory_id):
     assert last["after"] == {"count": 3, "tokens": 15}
 
 
-def test_it_says_what_was_ignored(api, memory_id):
+def test_an_ignored_message_has_no_step(api, memory_id):
     system = {"type": "SYSTEM", "text": "Be brief."}
     response = api.post(f"{URL}messages/", {"messages": [system, system]})
     assert [each["ignored"] for each in response.data["changes"]] == [False, True]
@@ -44,7 +44,7 @@ def test_it_reads_openai_messages(api, memory_id):
         ([{"type": "SYSTEM", "text": "x", "foo": 1}], "messages[0]"),
     ],
 )
-def test_it_names_the_message_at_fault_and_stores_none(api, memory_id, messages, field):
+def test_an_invalid_message_is_named_and_none_is_stored(api, memory_id, messages, field):
     response = api.post(f"{URL}messages/", {"messages": messages})
     assert response.status_code == 422
     assert response.data["field"] == field
@@ -52,7 +52,7 @@ def test_it_names_the_message_at_fault_and_stores_none(api, memory_id, messages,
 
 
 @pytest.mark.parametrize("bad", ["nul \x00", "\ud800"])
-def test_it_refuses_text_that_no_database_holds(api, memory_id, bad):
+def test_unstorable_text_is_refused(api, memory_id, bad):
     raw = '{"messages":[{"type":"USER","contents":[{"type":"TEXT","text":%s}]}]}'
     escaped = "".join(f"\\u{ord(c):04x}" for c in bad)
     response = api.generic(
@@ -76,7 +76,7 @@ def test_client_ids_make_a_retry_harmless(api, memory_id):
     assert add(api, "c", "d", client_ids=["1"]).status_code == 422
 
 
-def test_it_shows_the_window_now_and_then(api, memory_id):
+def test_it_shows_the_window_now_and_at_a_step(api, memory_id):
     add(api, "a", "b", "c", "d")
     now = api.get(f"{URL}messages/").data
     assert now["seqs"] == [2, 3, 4]
@@ -88,11 +88,11 @@ def test_it_shows_the_window_now_and_then(api, memory_id):
 
 
 @pytest.mark.parametrize(("query", "status"), [("?at=9", 404), ("?at=x", 422), ("?as=x", 422)])
-def test_it_refuses_steps_and_formats_that_are_none(api, memory_id, query, status):
+def test_invalid_steps_and_formats_are_refused(api, memory_id, query, status):
     assert api.get(f"{URL}messages/{query}").status_code == status
 
 
-def test_it_writes_openai_messages_and_says_what_is_lost(api, memory_id):
+def test_it_writes_openai_messages_and_lists_losses(api, memory_id):
     services.add(memory_id, [AiMessage("hi", thinking="hm")])
     answer = api.get(f"{URL}messages/?as=openai_chat").data
     assert answer["messages"] == [{"role": "assistant", "content": "hi"}]

@@ -1,4 +1,4 @@
-"""Policy kinds are open: plug-ins add kinds, and a stored policy outlives its plug-in."""
+"""Policy kinds of plug-ins over the API, also after the plug-in was removed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MINE = {"kind": "letters", "max_letters": 9, "fair": True, "share": 0.5}
 
 @dataclass(frozen=True)
 class Letters(Policy):
-    """A made-up kind: a message costs its tokens twice."""
+    """A test kind in which a message costs twice its tokens."""
 
     kind: ClassVar[str] = "letters"
     label: ClassVar[str] = "Letters"
@@ -45,7 +45,7 @@ def letters():
 
 @pytest.fixture
 def gone(db, letters) -> str:
-    """A conversation of four steps whose policy's kind has been uninstalled since."""
+    """A conversation of four steps whose policy's kind is no longer installed."""
     services.create("gone", Letters(15, fair=True))
     services.add("gone", [UserMessage("one"), UserMessage("two"), UserMessage("three")])
     services.change("gone", labels={"team": "a"})
@@ -143,7 +143,7 @@ def test_another_policy_is_simulated_and_put_in_force(api, gone):
         ("delete", "", None),
     ],
 )
-def test_what_no_policy_decides_is_still_done(api, gone, method, path, body):
+def test_changes_without_a_decision_work_under_an_unavailable_policy(api, gone, method, path, body):
     response = getattr(api, method)(gone + path, body)
     assert response.status_code in (200, 204), response.data
 

@@ -1,4 +1,4 @@
-"""Problem details have one writer and one form; the OpenAPI document and the docs list them."""
+"""Problem details are written in one place; the OpenAPI document and the docs list them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_a_problem_is_the_same_bytes_everywhere():
     assert response["Content-Type"] == CONTENT_TYPE == problem.to_api_response().content_type
 
 
-def test_a_problem_can_be_encoded_whatever_it_quotes():
+def test_a_problem_that_quotes_any_text_can_be_encoded():
     problem = Problem(422, "Invalid value", "not \ud800", {"field": "\udfff"})
     assert problem.to_dict()["detail"] == "not \\ud800"
     assert problem.to_dict()["field"] == "\\udfff"
@@ -58,7 +58,7 @@ def test_problem_details_have_one_writer():
 
 
 @pytest.mark.parametrize("kind", sorted(subclasses(core.ChatMemoryError), key=str))
-def test_every_error_of_ours_has_a_status(kind):
+def test_every_chatmemory_error_has_a_status(kind):
     if kind.__module__ != core.__name__ or kind is core.ChatMemoryError:
         return
     assert any(issubclass(kind, each) for each, _, _ in errors._KINDS)
@@ -85,7 +85,7 @@ def test_errors_become_problems(error, status, type_):
     assert (problem.status, problem.type) == (status, f"urn:chatmemory:{type_}")
 
 
-def test_an_unforeseen_error_is_no_problem():
+def test_an_unexpected_error_is_not_converted():
     assert errors.problem_of(ZeroDivisionError()) is None
 
 

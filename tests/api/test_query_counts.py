@@ -1,4 +1,4 @@
-"""No request takes more queries for a longer conversation."""
+"""The number of queries does not depend on the length of a conversation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What adding would do; nothing is stored."""
+"""Simulations over HTTP store nothing."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def test_a_simulation_changes_nothing(api, memory_id):
     assert queries.memory(memory_id).policy == MessageWindow(3)
 
 
-def test_a_simulation_may_begin_at_any_step(api, memory_id):
+def test_a_simulation_can_start_at_any_step(api, memory_id):
     api.post(f"{URL}messages/", {"messages": [user("a"), user("b")]})
     body = {"messages": [user("x")], "at": 1}
     assert api.post(f"{URL}simulate/", body).data["window"]["count"] == 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 from .said import URL, add
 
 
-def test_the_ledger_lists_and_explains(api, memory_id):
+def test_it_lists_and_shows_steps(api, memory_id):
     add(api, "a", "b", "c", "d")
     page = api.get(f"{URL}steps/?size=3").data
     assert [step["n"] for step in page["steps"]] == [1, 2, 3]

@@ -1,4 +1,4 @@
-"""If-Match: no change is made to a version that the caller has not seen."""
+"""If-Match: a change of another version is refused."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_every_change_checks_the_version(api, memory_id, method, url, body):
     assert getattr(api, method)(url, body, headers={"If-Match": '"1"'}).status_code < 300
 
 
-def test_a_version_of_what_is_not_there(api):
+def test_a_version_of_an_unknown_conversation(api):
     url, headers = "/api/v1/store/nobody/", {"If-Match": '"7"'}
     answer = api.put(url, [], headers=headers)
     assert (answer.status_code, answer.data["current"]) == (412, None)

@@ -68,7 +68,7 @@ def imports(file: Path) -> set[str]:
 
 
 def layer(name: str) -> int | None:
-    """The layer of the longest entry that the name begins with; None where it has none."""
+    """Return the layer of the longest matching prefix of a module name, or None."""
     places = {member: number for number, members in enumerate(LAYERS) for member in members}
     while name and name not in places:
         name = name.rpartition(".")[0]
@@ -88,7 +88,7 @@ def test_imports_flow_one_way(name):
 
 
 @pytest.mark.parametrize("name", [n for n in sorted(modules()) if n.startswith(PURE)])
-def test_the_core_and_formats_know_no_django(name):
+def test_the_core_and_formats_do_not_import_django(name):
     foreign = {i.partition(".")[0] for i in imports(modules()[name])}
     assert not foreign & {"django", "rest_framework"}
 
@@ -101,8 +101,8 @@ def test_the_inspector_imports_rooms_and_public_names(name):
     assert not {i for i in strangers if not i.startswith(WRITER_OF_PROBLEMS)}
 
 
-def test_no_sliced_queryset_goes_into_pk_in():
-    """On SQLite the slice is dropped and every row is touched: read the keys first."""
+def test_no_sliced_queryset_is_used_in_pk_in():
+    """SQLite ignores the slice, so that every row is affected: read the keys first."""
     for name, file in modules().items():
         assert "pk__in" not in file.read_text(), name
 

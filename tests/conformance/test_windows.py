@@ -34,7 +34,7 @@ PARTS = 16
 IS_WHOLE = os.environ.get("CONFORMANCE") == "all"
 
 
-def test_the_law_is_whole():
+def test_the_vectors_are_complete():
     assert len(vectors()["sequences"]) == 416
     assert len(sequences()) == 413
 
@@ -56,7 +56,7 @@ def test_the_in_memory_store_replays_every_sequence(way, record_property):
 @pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.parametrize("way", WAYS)
 def test_the_django_store_replays_every_sequence(way, part, db, record_property):
-    """And leaves a ledger that a replay of the stored rows does not contradict."""
+    """Also check that the ledger matches a replay of the stored rows."""
     is_sampled = way == "plain methods" and not IS_WHOLE
     chosen = (sample() if is_sampled else sequences())[part::PARTS]
     for sequence in chosen:

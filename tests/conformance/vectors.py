@@ -1,4 +1,4 @@
-"""Replays the operation sequences that the real Java classes printed; see FORMAT.md."""
+"""Replay the operation sequences that LangChain4j's Java classes printed; see FORMAT.md."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from chatmemory.core.messages import AiMessage, ChatMessage
 from chatmemory.core.transitions import Change
 
 FOLDER = Path(__file__).parent
-EVERY, LEAST = 8, 2  # of the sequences of a group, the sample has every eighth and two at least
+EVERY, LEAST = 8, 2  # the sample has every eighth sequence of a group, at least two
 
 
 @cache
@@ -43,12 +43,12 @@ def pool() -> list[ChatMessage]:
 
 
 def sequences() -> list[dict[str, Any]]:
-    """All but those that feed null, which Python refuses by type."""
+    """All sequences except those with null messages, which Python's types exclude."""
     return [each for each in vectors()["sequences"] if "null" not in each.get("tags", ())]
 
 
 def sample() -> list[dict[str, Any]]:
-    """Some sequences of each tag and kind of memory, evenly spread: the same in every run."""
+    """An even sample of sequences of each tag and kind of memory, the same in every run."""
     groups: dict[tuple[str, ...], list[dict[str, Any]]] = defaultdict(list)
     for each in sequences():
         groups[group_of(each)].append(each)
@@ -56,12 +56,12 @@ def sample() -> list[dict[str, Any]]:
 
 
 def group_of(sequence: dict[str, Any]) -> tuple[str, ...]:
-    """The kind of its memory and its tags; a random sequence has none."""
+    """The kind of the memory and the tags of a sequence; a random sequence has no tags."""
     return (sequence["cfg"]["kind"], *sequence.get("tags", ()))
 
 
 class TableEstimator:
-    """FORMAT.md's deterministic estimator."""
+    """The deterministic estimator of FORMAT.md."""
 
     def __init__(self, per_message: int, per_request: int, div: int, strict: bool) -> None:
         self.per_message, self.per_request = per_message, per_request
@@ -105,7 +105,7 @@ class TableEstimator:
 
 
 class Limit:
-    """A limit provider whose answers the sequence scripts."""
+    """A limit provider whose limits are defined by the sequence."""
 
     def __init__(self, value: int | None) -> None:
         self.value = value
@@ -116,7 +116,7 @@ class Limit:
 
 
 class RecordingStore(ChatMemoryStore):
-    """The three plain methods over any store; counts calls, records lists, fails on request."""
+    """A store with the three plain methods of another; it counts calls and can fail."""
 
     def __init__(self, inner: ChatMemoryStore) -> None:
         self.inner = inner
@@ -149,7 +149,7 @@ class RecordingStore(ChatMemoryStore):
 
 
 class FailingTransactStore(RecordingStore):
-    """The same over `transact`: a failing read or write leaves the store as it was."""
+    """The same with `transact`, where a failing read or write does not change the store."""
 
     def transact(self, memory_id: str, decide: Any) -> Any:
         def observed(window: Any) -> Any:
@@ -166,7 +166,7 @@ class FailingTransactStore(RecordingStore):
 
 
 class Replay:
-    """One sequence against one store; `run` raises AssertionError at the first difference."""
+    """A sequence on a store; `run` raises AssertionError at the first difference."""
 
     def __init__(
         self, sequence: dict[str, Any], store: RecordingStore, memory_id: str = "default"
@@ -197,7 +197,7 @@ class Replay:
         return [self.messages[position] for position in positions]
 
     def run(self) -> int:
-        """Replays every operation; the number of those compared."""
+        """Replay every operation and return the number of comparisons."""
         compared = 0
         for number, operation in enumerate(self.sequence["ops"]):
             if operation["o"] == "set_var" and not operation["l"]:
@@ -263,7 +263,7 @@ class Replay:
                 raise AssertionError(unknown)
 
     def probe(self, operation: dict[str, Any], where: str) -> None:
-        """What a read gives now; it uses neither the queue nor the flags of the sequence."""
+        """Return the result of a read, without using the queue or the flags of the sequence."""
         queue, self.limit.queue = self.limit.queue, deque()
         flags = self.store.fail_get, self.store.fail_update
         self.store.fail_get = self.store.fail_update = False

@@ -70,7 +70,7 @@ def test_an_insertion_keeps_both_sides():
     assert kept("abc", "axbc") == {0: 0, 2: 1, 3: 2}
 
 
-def test_a_reversal_moves():
+def test_reversed_messages_have_moved():
     alignment = align("abcx", "cbax")
     assert alignment.kept == {2: 0, 3: 3}
     assert alignment.moved == {0: 2, 1: 1}
@@ -87,7 +87,7 @@ def test_an_alignment_pairs_equal_messages_once(old, new):
 
 
 @given(payloads)
-def test_the_same_list_is_kept_whole(items):
+def test_an_equal_list_is_kept(items):
     alignment = align(items, items)
     assert len(alignment.kept) == len(items)
     assert not alignment.moved

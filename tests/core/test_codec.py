@@ -40,7 +40,7 @@ messages = st.one_of(
 
 
 @given(messages)
-def test_what_is_written_reads_back_equal(message):
+def test_a_written_message_reads_back_equal(message):
     assert message_from_json(message_to_json(message)) == message
 
 
@@ -96,7 +96,7 @@ def test_a_float_is_written_in_javas_notation(number, java):
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
-def test_no_float_changes_by_being_written(number):
+def test_writing_does_not_change_floats(number):
     assert float(write_json(number)) == number
 
 

@@ -1,4 +1,4 @@
-"""What OpenAI and Anthropic refuse, by their documented rules on tool calls and first messages."""
+"""The documented rules of OpenAI and Anthropic on tool calls and first messages."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def problems(*shape) -> list[str]:
         (S, U, (A, 1), R, (A, 1), R),
     ],
 )
-def test_what_both_accept(shape):
+def test_both_providers_accept(shape):
     assert problems(*shape) == ["", ""]
 
 
@@ -44,7 +44,7 @@ def test_what_both_accept(shape):
         ((U, (A, 2), R), "Not yet. Tool call #2 is waiting for its results."),
     ],
 )
-def test_what_both_refuse(shape, problem):
+def test_both_providers_refuse(shape, problem):
     assert problems(*shape) == [problem, problem]
 
 
@@ -56,7 +56,7 @@ def test_what_both_refuse(shape, problem):
         ((S,), "No. There is only a system message."),
     ],
 )
-def test_what_anthropic_refuses_alone(shape, problem):
+def test_only_anthropic_refuses(shape, problem):
     assert problems(*shape) == ["", problem]
 
 

@@ -53,7 +53,7 @@ def test_messages_with_attributes_can_be_keys():
     assert said != UserMessage("hello")
 
 
-def test_remembered_tokens_are_no_part_of_the_message():
+def test_cached_token_counts_are_not_copied():
     message, same = UserMessage("hello"), UserMessage("hello")
     before = repr(message)
     remember_tokens(message, "custom:words", 1)

@@ -1,4 +1,4 @@
-"""Pictures cost by OpenAI's tile rule; their sizes are read from the first bytes of inline data."""
+"""Pictures are counted by OpenAI's tile rule, with sizes from the first bytes of inline data."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_the_size_is_read_from_a_data_url(picture):
 
 
 def test_the_size_is_read_from_wrapped_base64():
-    """A long picture is read in part; line breaks must not shift where that part ends."""
+    """Only a part of a long picture is decoded; line breaks must not shift the end of that part."""
     picture = png(300, 1200) + b"\0" * 400_000
     for width in (75, 76, 77, 78):
         text = base64.b64encode(picture).decode()
@@ -118,7 +118,7 @@ def test_a_picture_cut_short_has_its_size_or_none(picture):
 
 @pytest.mark.parametrize("make", [png, gif, jpeg, vp8])
 @pytest.mark.parametrize("sides", [(0, 1200), (300, 0), (0, 0)])
-def test_a_side_of_zero_is_no_size(make, sides):
+def test_a_size_with_a_zero_side_is_unknown(make, sides):
     assert tokens(make(*sides)) == OF_UNKNOWN_SIZE
 
 
@@ -146,14 +146,14 @@ def test_a_picture_of_unknown_size_counts_as_a_square_of_1024(image):
     ],
     ids=["svg", "netpbm", "bmp", "avif", "tiff", "webp", "segments", "fill bytes", "zeros"],
 )
-def test_other_and_hostile_data_has_no_size_and_takes_no_time(data):
+def test_other_and_hostile_data_has_no_size_and_is_read_quickly(data):
     begun = monotonic()
     assert tokens(data) == OF_UNKNOWN_SIZE
     assert monotonic() - begun < 1
 
 
 @given(st.sampled_from([*PICTURES.values()]), st.binary(max_size=40), st.integers(0, 60))
-def test_any_bytes_have_a_cost(picture, noise, at):
+def test_any_bytes_have_a_token_count(picture, noise, at):
     for data in (noise, picture[:at] + noise + picture[at + len(noise) :]):
         # Nothing costs more than 768 x 2048 pixels do.
         assert 85 < tokens(data) <= 85 + 8 * 170

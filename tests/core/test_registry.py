@@ -19,7 +19,7 @@ def registry() -> Registry[int]:
 
 @pytest.fixture
 def installed(tmp_path, monkeypatch):
-    """A function that installs a distribution: a module, and entry points into it."""
+    """A function that installs a distribution with a module and its entry points."""
 
     def install(code: str, **entry_points: str) -> None:
         (tmp_path / "numbers_of_a_shop.py").write_text(code)
@@ -76,12 +76,12 @@ def test_an_entry_point_that_cannot_be_loaded_is_logged_and_left_out(registry, i
     ]
 
 
-def test_nothing_is_loaded_for_a_name_that_is_there(registry, installed):
+def test_entry_points_are_not_loaded_for_a_registered_name(registry, installed):
     installed("raise SystemExit", seven="A")
     assert registry["one"] == 1
 
 
-def test_a_module_may_ask_the_registry_while_it_is_loaded(registry, installed, monkeypatch):
+def test_a_module_can_use_the_registry_while_it_is_loaded(registry, installed, monkeypatch):
     installed("import sys\nA = len(sys.shop_registry) + 6", seven="A")
     monkeypatch.setattr(sys, "shop_registry", registry, raising=False)
     assert registry["seven"] == 7

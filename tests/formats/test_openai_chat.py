@@ -68,13 +68,13 @@ def call(name, **properties):
 
 
 @given(st.lists(turns, max_size=4).map(lambda turns: [m for turn in turns for m in turn]))
-def test_what_both_sides_can_say_comes_back_as_it_was(messages):
+def test_messages_survive_a_round_trip(messages):
     rendered = render_messages(messages, "openai_chat")
     back = parse(*rendered.value)
     assert (list(back.messages), rendered.losses, back.losses) == (messages, (), ())
 
 
-def test_a_generated_id_is_none_that_another_call_has():
+def test_a_generated_id_is_unique():
     (message,) = parse(calling(call("find"), call("pay", id="call_1"))).messages
     assert [each.id for each in message.tool_execution_requests] == ["call_2", "call_1"]
 
@@ -144,11 +144,11 @@ def test_a_result_without_its_call_keeps_the_name_of_its_tool():
         ),
     ],
 )
-def test_what_is_not_read_is_told(message, what):
+def test_unread_properties_are_listed(message, what):
     assert lost(message) == [what]
 
 
-def test_empty_properties_are_no_loss():
+def test_empty_properties_are_not_listed_as_lost():
     assert lost({"role": "assistant", "content": "x", "annotations": [], "name": None}) == []
 
 
@@ -169,7 +169,7 @@ def test_empty_properties_are_no_loss():
         ),
     ],
 )
-def test_what_cannot_be_written_is_told(message, what):
+def test_losses_of_writing_are_listed(message, what):
     assert lost_in_writing(message) == [what]
 
 

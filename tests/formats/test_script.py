@@ -1,4 +1,4 @@
-"""Scripts: lines as people type them, or transcripts as they paste them."""
+"""Scripts are lines that people type, or transcripts that they paste."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_blank_lines_before_the_first_role_and_after_the_last_message_are_left_o
     assert read_script("\n \nuser: hi\n\n") == [UserMessage("hi")]
 
 
-def test_a_line_may_hold_a_colon_of_its_own():
+def test_a_line_can_contain_a_colon():
     assert read_script("user: note: buy milk") == [UserMessage("note: buy milk")]
 
 

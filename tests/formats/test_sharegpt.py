@@ -26,7 +26,7 @@ calls = st.lists(st.tuples(words, arguments), min_size=1, max_size=3)
 
 @st.composite
 def conversations(draw):
-    """What ShareGPT can say, with the ids that reading would make up."""
+    """Messages that ShareGPT supports, with the ids that reading generates."""
     messages, made = [SystemMessage("Be brief.")], 0
     for _ in range(draw(st.integers(0, 3))):
         requests = []
@@ -53,14 +53,14 @@ def lost_in_writing(*messages) -> list[str]:
 
 
 @given(conversations())
-def test_what_both_sides_can_say_comes_back_as_it_was(messages):
+def test_messages_survive_a_round_trip(messages):
     rendered = render_messages(messages, "sharegpt")
     back = parse_messages(rendered.value, "sharegpt")
     assert (list(back.messages), rendered.losses, back.losses) == (messages, (), ())
 
 
 @pytest.mark.parametrize("text", ["find(7)", '"seven"', "[7]", "7", "null", '{"id": 7'])
-def test_arguments_that_are_no_object_come_back_as_they_were(text):
+def test_arguments_that_are_not_an_object_survive_a_round_trip(text):
     message = AiMessage(None, (ToolExecutionRequest("call_1", "find", text),))
     rendered = render_messages([message], "sharegpt")
     assert parse_messages(rendered.value, "sharegpt").messages == (message,)
@@ -97,12 +97,12 @@ def test_a_call_without_a_name_keeps_its_words(value):
     assert [loss.what for loss in parsed.losses] == ["the name of a malformed tool call"]
 
 
-def test_properties_that_are_not_read_are_told():
+def test_unread_properties_are_listed():
     turn = {"from": "gpt", "value": "x", "weight": 0}
     assert parse_messages([turn], "sharegpt").losses[0].what == "the property 'weight'"
 
 
-def test_media_stand_as_words_and_are_told():
+def test_media_become_text_and_are_listed_as_lost():
     message = UserMessage([TextContent("look"), ImageContent(Image("https://example.org/a.png"))])
     assert lost_in_writing(message) == ["image content", "how the text is divided into parts"]
 

@@ -1,4 +1,4 @@
-"""How long to look for trouble.
+"""The time budget of the fuzz tests.
 
 Normally a few examples, the same in each run. With FUZZ_SECONDS=600 (`make fuzz`) every search goes
 on for so long, elsewhere each time; what it finds becomes a test of its own beside the code.
@@ -30,7 +30,7 @@ def settings_of(examples: int, **options: int) -> settings:
 
 
 def search(test: Callable[[], object]) -> int:
-    """Run a hypothesis test once, or round after round until the time is spent; how many rounds."""
+    """Run a hypothesis test once, or until the time is over; return the number of rounds."""
     end = time.monotonic() + SECONDS
     rounds = 0
     while not rounds or time.monotonic() < end:

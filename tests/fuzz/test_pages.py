@@ -1,4 +1,4 @@
-"""Whatever an address or a form holds: a page, a refusal, or a 404; and the ledger stays whole."""
+"""Any URL or form gets a page, a refusal or a 404, and the ledger stays valid."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from chatmemory import policy_kinds
 from chatmemory.core.codec import messages_to_json
 from chatmemory.core.messages import AiMessage, UserMessage
+from chatmemory.core.policies import policy_kinds
 from chatmemory.formats import FORMATS
 from chatmemory.ledger.verification import verify
 from chatmemory.queries import CLIENT
@@ -46,7 +47,7 @@ files = st.one_of(turns.map(json.dumps), words).map(str.encode) | st.binary(max_
 
 
 def some(**fields: st.SearchStrategy[object]) -> st.SearchStrategy[dict[str, object]]:
-    """Any of the fields."""
+    """Values for some of the fields."""
     return st.fixed_dictionaries({}, optional=fields)
 
 
@@ -105,7 +106,7 @@ requests = st.one_of(
 
 
 @pytest.mark.django_db
-def test_no_request_breaks_a_page(operator_client):
+def test_every_request_to_a_page_gets_a_valid_response(operator_client):
     demo.load()
 
     @settings_of(150)

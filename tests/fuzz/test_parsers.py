@@ -1,4 +1,4 @@
-"""Whatever a file, a body or a row holds: messages, or an error of ours."""
+"""Any file, body or row is read as messages or refused with one of our errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Any sequence of operations on the Django store, against a model of a few plain lists."""
+"""Any sequence of operations on the Django store matches a model of plain lists."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def load(window: list, policy) -> int:
 
 
 def trimmed(window: list, policy) -> list:
-    """LangChain4j's ensureCapacity."""
+    """Evict as LangChain4j's ensureCapacity does."""
     kept = list(window)
     while policy and load(kept, policy) > policy.limit:
         place = int(isinstance(kept[0], SystemMessage))
@@ -78,7 +78,7 @@ def trimmed(window: list, policy) -> list:
 
 
 class Conversation(RuleBasedStateMachine):
-    """`stored` is what the store holds, `seen` what reads gave at each step."""
+    """`stored` is the content of the store, `seen` the result of reading at each step."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -179,7 +179,7 @@ class Conversation(RuleBasedStateMachine):
         return TokenWindowChatMemory(max_tokens=policy.limit, estimator=estimator, **options)
 
     def _added(self, message) -> None:
-        """LangChain4j's add."""
+        """Add as LangChain4j does."""
         window = self.window
         if isinstance(message, SystemMessage):
             old = next((each for each in window if isinstance(each, SystemMessage)), None)

@@ -28,7 +28,7 @@ def test_a_link_signs_in_once():
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_many_simultaneous_uses_of_a_link_one_signs_in(served):
+def test_a_link_used_many_times_at_once_signs_in_once(served):
     url = served.sign_in_link()
 
     def come(_) -> int:
@@ -55,7 +55,7 @@ def test_the_command_prints_a_link_that_works(capsys):
     assert Client().get(url.partition(":8123")[2]).status_code == 302
 
 
-def test_a_misspelt_username_makes_no_account(django_user_model):
+def test_a_misspelt_username_does_not_create_an_account(django_user_model):
     with pytest.raises(CommandError, match="no account is named 'oparator'"):
         call_command("sign_in_link", username="oparator")
     assert not django_user_model.objects.exists()
@@ -125,12 +125,12 @@ def test_the_theme_is_kept_in_a_cookie(operator_client):
 
 
 @pytest.mark.parametrize("target", ["x", "overview", "/\n", "?", "."])
-def test_the_theme_form_takes_any_other_address(target):
+def test_the_theme_form_accepts_any_target(target):
     assert Client().post("/theme/", {"next": target}).status_code == 302
 
 
 @pytest.mark.parametrize("target", ["https://example.org/", "//example.org", "javascript:alert(1)"])
-def test_the_theme_form_redirects_nowhere_else(operator_client, target):
+def test_the_theme_form_redirects_to_no_other_site(operator_client, target):
     response = operator_client.post("/theme/", {"theme": "dark", "next": target})
     assert response["Location"] == "/"
 

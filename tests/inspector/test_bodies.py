@@ -17,7 +17,7 @@ SECONDS = 20
 
 
 def peak(served) -> int:
-    """The most memory that the server ever held, in bytes."""
+    """The peak memory of the server in bytes."""
     status = Path(f"/proc/{served.process.pid}/status")
     if not status.exists():
         pytest.skip("the peak memory of a process is read from /proc")
@@ -31,7 +31,7 @@ def pieces(size: int) -> Iterator[bytes]:
 
 
 @pytest.mark.parametrize("path", ["/api/v1/memories/", "/import/"])
-def test_a_vast_body_is_refused_by_its_length_alone(served, path):
+def test_a_huge_body_is_refused_by_its_content_length(served, path):
     head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {VAST}\r\n\r\n"
     with socket.create_connection(("127.0.0.1", served.port), SECONDS) as connection:
         connection.sendall(head.encode())
@@ -40,7 +40,7 @@ def test_a_vast_body_is_refused_by_its_length_alone(served, path):
 
 @pytest.mark.own_server
 @pytest.mark.parametrize("is_declared", [True, False], ids=["declared", "chunked"])
-def test_a_vast_body_is_not_held_and_its_sender_is_told(served, is_declared):
+def test_a_huge_body_without_a_length_is_refused_and_not_buffered(served, is_declared):
     url = f"{served.url}/api/v1/memories/"
     served.api.get(url).raise_for_status()
     before = peak(served)
@@ -52,7 +52,7 @@ def test_a_vast_body_is_not_held_and_its_sender_is_told(served, is_declared):
     assert peak(served) - before < 2 * BODY_MAX
 
 
-def test_a_body_that_is_just_small_enough_is_read(served):
+def test_a_body_at_the_limit_is_read(served):
     body = b'{"id":"large","policy":{"kind":"message_window","max_messages":3}}'
     body += b" " * (15 * MEGABYTE)
     headers = {"Content-Type": "application/json"}
@@ -60,7 +60,7 @@ def test_a_body_that_is_just_small_enough_is_read(served):
     assert served.api.post(url, data=body, headers=headers, timeout=SECONDS).status_code == 201
 
 
-def test_the_pages_refuse_too(served):
+def test_pages_refuse_large_bodies(served):
     response = requests.post(f"{served.url}/import/", data=pieces(VAST), timeout=SECONDS)
     assert response.status_code == 413
     assert response.text == "Too large: the body is larger than 17 MB: send less at a time.\n"

@@ -29,7 +29,7 @@ def test_the_table_has_a_checkbox_for_each_conversation(operator_client, three):
     assert 'value="acme/&lt;b&gt;7"' in html
 
 
-def test_chosen_conversations_are_exported_so_that_import_reads_them(operator_client, three):
+def test_exported_conversations_can_be_imported(operator_client, three):
     response = operator_client.post(URL, {"action": "export", "id": ["two", NASTY, "two"]})
     assert "conversations.jsonl" in response["Content-Disposition"]
     reading = read_transcripts(response.getvalue())
@@ -57,7 +57,7 @@ def test_nothing_is_deleted_before_it_is_confirmed(operator_client, three):
     assert [row.memory.id for row in queries.overview().rows] == ["two"]
 
 
-def test_a_conversation_deleted_meanwhile_does_not_stop_the_rest(operator_client, three):
+def test_a_deleted_conversation_does_not_stop_the_action(operator_client, three):
     form = {"action": "delete", "confirmed": "1", "id": ["one", "gone", "nul\0"]}
     assert operator_client.post(URL, form).status_code == 302
     assert queries.overview().total == 2
@@ -72,13 +72,13 @@ def test_a_conversation_deleted_meanwhile_does_not_stop_the_rest(operator_client
         ({"action": "burn", "id": "one"}, "valid choice"),
     ],
 )
-def test_an_impossible_action_is_explained(operator_client, three, form, words):
+def test_an_invalid_action_is_refused_with_a_reason(operator_client, three, form, words):
     response = operator_client.post(URL, form)
     assert response.status_code == 422
     assert words in response.content.decode()
 
 
-def test_one_label_too_many_is_refused_for_all(operator_client, three):
+def test_too_many_labels_are_refused_for_all_conversations(operator_client, three):
     services.change("two", labels={f"label {n}": "" for n in range(LABELS_MAX)})
     form = {"action": "label", "id": ["one", "two"], "label_as_text": "team:blue"}
     response = operator_client.post(URL, form)
@@ -92,7 +92,7 @@ def test_it_redirects_to_no_other_site(operator_client, three):
     assert operator_client.post(URL, form)["Location"] == "/"
 
 
-def test_only_posts_of_signed_in_readers_count(operator_client, three):
+def test_only_posts_of_signed_in_users_are_accepted(operator_client, three):
     form = {"action": "delete", "confirmed": "1", "id": "one"}
     assert operator_client.get(URL).status_code == 405
     assert Client().post(URL, form).status_code == 302

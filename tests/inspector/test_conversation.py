@@ -59,7 +59,7 @@ def test_it_shows_history_beside_memory(operator_client, support):
     assert context.load == 3
 
 
-def test_evicted_messages_are_out_with_step_and_reason(operator_client, support):
+def test_evicted_messages_have_their_step_and_reason(operator_client, support):
     context = operator_client.get("/c/support/?at=6").context["page"]
     tags = {said.row.seq: said.tag for said in context.history_pane.rows}
     assert tags[2] == "forgotten at step 5 · capacity"
@@ -73,7 +73,7 @@ def test_memory_starts_at_the_horizon(operator_client, support):
     assert [row.row.seq for row in said if row.is_horizon] == [5]
 
 
-def test_what_just_left_stands_as_ghosts(operator_client, support):
+def test_messages_that_just_left_are_shown_as_ghosts(operator_client, support):
     html = page(operator_client, "?at=6")
     assert "Just left" in html
     assert "with #3" in html
@@ -92,7 +92,7 @@ def test_step_links_stop_at_both_ends(operator_client, support):
     assert (first.previous_step, last.next_step) == (None, None)
 
 
-def test_why_gives_cause_and_sum(operator_client, support):
+def test_why_shows_the_cause_and_the_arithmetic(operator_client, support):
     html = page(operator_client, "?at=6&msg=2")
     assert "Why did #2 leave?" in html
     assert "There was no room." in html
@@ -100,19 +100,19 @@ def test_why_gives_cause_and_sum(operator_client, support):
     assert "Needed, 1 over" in html
 
 
-def test_why_tells_what_keeps_a_message(operator_client, support):
+def test_why_explains_why_a_message_stays(operator_client, support):
     html = page(operator_client, "?msg=5")
     assert "Why is #5 still in memory?" in html
     assert "It leaves when 2 more messages arrive." in html
     assert "It is the system message." in page(operator_client, "?msg=1")
 
 
-def test_why_tells_that_a_message_is_not_said_yet(operator_client, support):
+def test_why_shows_that_a_message_is_not_said_yet(operator_client, support):
     assert "It arrives at step 6." in page(operator_client, "?at=2&msg=6")
 
 
-def test_forecasts_come_true(operator_client, support):
-    """What the page says about the room left is what adding does."""
+def test_a_message_leaves_when_why_predicts_it(operator_client, support):
+    """A message leaves after as many adds as the page predicts."""
     from chatmemory import explain, queries
 
     window = queries.window("support")
@@ -124,7 +124,7 @@ def test_forecasts_come_true(operator_client, support):
         assert leaves_at == [room]
 
 
-def test_a_lowered_limit_is_told(operator_client, support):
+def test_messages_over_a_lowered_limit_are_marked(operator_client, support):
     services.change("support", policy=MessageWindow(2))
     html = page(operator_client)
     assert "over the lowered limit" in html
@@ -145,7 +145,7 @@ def test_hostile_text_shows_as_text(operator_client, db):
     "query",
     ["?at=99", "?msg=99", "?at=x", "?at=-1", "?msg=9999999999999999999", "?with=99", "?with=x"],
 )
-def test_steps_and_messages_that_are_none_are_not_found(operator_client, support, query):
+def test_unknown_steps_and_messages_are_not_found(operator_client, support, query):
     response = operator_client.get(f"/c/support/{query}")
     assert response.status_code == 404
     assert b"Page not found" in response.content
@@ -158,7 +158,7 @@ def test_an_unknown_conversation_is_not_found(operator_client):
     assert b'name="q"' in response.content
 
 
-def test_it_only_reads(operator_client, support):
+def test_a_page_writes_nothing(operator_client, support):
     assert operator_client.post("/c/support/").status_code == 405
 
 
@@ -210,7 +210,7 @@ def test_a_call_and_its_result_belong_together(operator_client, support):
     assert (marked(3), marked(4), marked(2)) == ([4], [3], [])
 
 
-def test_what_the_text_does_not_show_is_shown_beside_it(operator_client, db):
+def test_properties_that_are_not_text_are_shown(operator_client, db):
     picture = Image(base64_data="QQ==", mime_type="image/png")
     services.create("support", MessageWindow(4))
     services.add(
@@ -274,7 +274,7 @@ def test_it_says_whether_providers_would_accept_the_window(operator_client, supp
     assert "is AI (#5); it must be User." in page(operator_client, "?at=6")
 
 
-def test_a_call_that_waits_is_told(operator_client, support):
+def test_a_waiting_call_is_shown(operator_client, support):
     assert "Tool call #3 is waiting for its results." in page(operator_client, "?at=3")
 
 
@@ -286,7 +286,7 @@ def test_a_long_text_is_folded(operator_client, support):
     assert "All 20 characters" not in page(operator_client, "?msg=2")
 
 
-def test_json_is_pretty(operator_client, support):
+def test_json_is_indented(operator_client, support):
     html = page(operator_client, "?msg=3")
     assert "{\n  &quot;id&quot;: &quot;A-1182&quot;\n}" in html
     assert "As JSON" not in page(operator_client, "?msg=4")
@@ -302,7 +302,7 @@ def test_a_sum_of_very_many_lines_is_shortened(operator_client, db):
     assert html.count("<th scope") < 60
 
 
-def test_the_neighbours_of_the_choice_are_one_click_away(operator_client, support):
+def test_links_lead_to_the_neighbours_of_the_selected_message(operator_client, support):
     context = operator_client.get("/c/support/?msg=3").context["page"]
     assert context.history_pane.around == (2, 4)
     assert operator_client.get("/c/support/?msg=1").context["page"].history_pane.around == (None, 2)

@@ -27,7 +27,7 @@ def download(client, query: str = ""):
     return client.get(f"{URL}?download=1{query}")
 
 
-def test_what_is_exported_imports_again_equal(operator_client):
+def test_an_export_can_be_imported_without_changes(operator_client):
     response = download(operator_client)
     (transcript,) = read_transcripts(response.content).transcripts
     assert list(transcript.messages) == SAID

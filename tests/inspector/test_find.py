@@ -16,14 +16,14 @@ def find(client, query: str):
     return client.get(f"/c/order-7741/?{query}").context["page"]
 
 
-def test_what_is_in_memory_is_remembered(operator_client):
+def test_a_phrase_in_memory_is_remembered(operator_client):
     page = find(operator_client, "at=30&find=a-1182")
     assert page.panel.remembers.summary.startswith(
         "Yes. Said 4 times; #25, #26, #27 and #28 are in memory."
     )
 
 
-def test_what_has_left_is_not_and_the_step_is_named(operator_client):
+def test_a_phrase_that_left_is_answered_with_the_step(operator_client):
     page = find(operator_client, "at=43&find=A-1182")
     assert page.panel.remembers.question == "Does it still remember “A-1182”?"
     assert page.panel.remembers.summary == (
@@ -36,7 +36,7 @@ def test_what_has_left_is_not_and_the_step_is_named(operator_client):
     assert page.panel.mentions[-1].tag == "forgotten at step 43 · capacity, when #43 arrived"
 
 
-def test_the_message_that_took_it_along_says_so(operator_client):
+def test_the_last_mention_explains_the_consequence(operator_client):
     page = find(operator_client, "at=43&find=A-1182&msg=26")
     assert page.panel.consequence == (
         "Without #25, #26, #27 and #28, nothing in memory mentions “A-1182”."
@@ -49,11 +49,11 @@ def test_the_message_that_took_it_along_says_so(operator_client):
     ("phrase", "near"),
     [("A-1183", "A-118"), ("order zebra", "order"), ("A-1182", ""), ("zzzz", ""), ("  ", "")],
 )
-def test_the_nearest_thing_said_is_offered(operator_client, phrase, near):
+def test_a_similar_phrase_is_offered(operator_client, phrase, near):
     assert find(operator_client, f"find={phrase}").panel.nearest == near
 
 
-def test_what_was_never_said_is_told(operator_client):
+def test_a_phrase_that_was_never_said(operator_client):
     assert "It was never said." in find(operator_client, "find=zebra").panel.remembers.summary
     assert "It was never said." in find(operator_client, "at=3&find=A-1182").panel.remembers.summary
 
@@ -77,7 +77,7 @@ def test_hits_are_bounded_but_counted():
     assert explain.remembers("e", rows, total, 58).cause == "Yes."
 
 
-def test_a_number_goes_to_its_message(operator_client):
+def test_a_number_selects_its_message(operator_client):
     page = find(operator_client, "at=43&find=%2326")
     assert (page.msg, page.find) == (26, "")
     assert operator_client.get("/c/order-7741/?find=%23999").status_code == 404

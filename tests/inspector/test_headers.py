@@ -67,7 +67,7 @@ def test_every_route_is_in_the_table():
     assert {pattern.name for pattern in urlpatterns} == PAGES.keys()
 
 
-def test_every_answer_carries_the_security_headers(answers):
+def test_every_response_has_the_security_headers(answers):
     for path, answer in answers.items():
         directives = set(answer["Content-Security-Policy"].split("; "))
         assert directives == POLICY, path
@@ -78,7 +78,7 @@ def test_every_answer_carries_the_security_headers(answers):
         assert "camera=()" in answer["Permissions-Policy"]
 
 
-def test_no_page_holds_inline_script_style_or_handlers(answers):
+def test_no_page_has_inline_scripts_styles_or_handlers(answers):
     pages = {path: a for path, a in answers.items() if a["Content-Type"].startswith("text/html")}
     assert len(pages) > 10
     for path, page in pages.items():

@@ -1,4 +1,4 @@
-"""Addresses and searches that nobody types, on whichever database the suite runs."""
+"""Hostile URLs and searches, on the database of the test run."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _said(memory_id):
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_no_address_breaks_a_page(operator_client, path):
+def test_hostile_urls_get_a_page_or_a_refusal(operator_client, path):
     assert operator_client.get(path).status_code in (200, 400, 404, 422)
 
 
@@ -67,12 +67,12 @@ def test_no_address_breaks_a_page(operator_client, path):
         "é",
     ],
 )
-def test_no_page_link_breaks_the_overview(operator_client, sort, older):
+def test_invalid_cursors_show_the_first_page(operator_client, sort, older):
     assert operator_client.get("/", {"sort": sort, "older": older}).status_code == 200
 
 
 @pytest.mark.parametrize("estimator", ["gpt-4o\0", "gpt-4o" + "x" * 300, "o\ud800", "o\n"])
-def test_no_estimator_name_breaks_a_policy(operator_client, estimator):
+def test_invalid_estimator_names_are_refused(operator_client, estimator):
     body = {"policy": {"kind": "token_window", "max_tokens": 9, "estimator": estimator}}
     response = operator_client.patch(
         "/api/v1/memories/order-7741/", json.dumps(body), content_type="application/json"
@@ -80,7 +80,7 @@ def test_no_estimator_name_breaks_a_policy(operator_client, estimator):
     assert response.status_code == 422
 
 
-def test_signs_that_databases_read_are_searched_as_they_are(operator_client):
+def test_sql_wildcards_are_searched_literally(operator_client):
     found = operator_client.get("/c/order-7741/?find=%25").context["page"]
     assert [mention.row.seq for mention in found.panel.mentions] == [1]
     found = operator_client.get("/c/order-7741/?find=_").context["page"]
@@ -88,12 +88,12 @@ def test_signs_that_databases_read_are_searched_as_they_are(operator_client):
 
 
 @pytest.mark.parametrize("path", ["/api/", "/api/v1/memories/~zz/", "/api/v1/no/", "/api/v1/%00"])
-def test_an_address_that_the_api_has_not_is_a_problem(operator_client, path):
+def test_an_unknown_url_of_the_api_is_a_problem(operator_client, path):
     response = operator_client.get(path)
     assert (response.status_code, response["Content-Type"]) == (404, "application/problem+json")
 
 
-def test_what_cannot_be_read_is_a_page_or_a_problem(operator_client):
+def test_an_unreadable_request_gets_a_page_or_a_problem(operator_client):
     page = operator_client.get("/", headers={"host": "evil.example"})
     assert page.status_code == 400
     assert b"Bad request" in page.content

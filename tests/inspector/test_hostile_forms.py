@@ -49,7 +49,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.mark.parametrize("path", ["simulate", "add"])
 @pytest.mark.parametrize("draft", DRAFTS)
-def test_no_script_breaks_the_composer(operator_client, memory_id, path, draft):
+def test_hostile_scripts_are_refused_or_kept_as_text(operator_client, memory_id, path, draft):
     fields = {"role": "script", "text": DRAFTS[draft]}
     response = operator_client.post(f"/c/{memory_id}/{path}/", fields)
     assert response.status_code == 422
@@ -60,13 +60,13 @@ def test_no_script_breaks_the_composer(operator_client, memory_id, path, draft):
 @pytest.mark.parametrize(
     "limit", ["9" * 1_000_000, "-1", "NaN", "1e9", "٣٣٣٣٣٣٣٣٣٣٣٣٣٣٣٣٣٣٣٣٣", "\0"]
 )
-def test_no_limit_breaks_the_composer(operator_client, memory_id, path, limit):
+def test_invalid_limits_are_refused(operator_client, memory_id, path, limit):
     response = operator_client.post(f"/c/{memory_id}/{path}/", {"text": "x", "limit": limit})
     assert response.status_code == 422
 
 
 @pytest.mark.parametrize("file", FILES)
-def test_no_file_breaks_the_import(operator_client, file):
+def test_hostile_files_are_refused_by_the_import(operator_client, file):
     assert _import(operator_client, FILES[file]).status_code == 422
     assert not Memory.objects.exists()
 
@@ -74,7 +74,7 @@ def test_no_file_breaks_the_import(operator_client, file):
 @pytest.mark.parametrize(
     "name", [r"\ud800", r"a\u0000b", "x" * 300, r"\u202egnp.exe", "../../etc/passwd"]
 )
-def test_no_name_in_a_file_breaks_the_report(operator_client, name):
+def test_hostile_names_in_a_file_are_shown_as_text(operator_client, name):
     content = f'[{{"id":"{name}","messages":[{{"role":"user","content":"x"}}]}},'
     content += f'{{"id":"{name}","messages":[{{"role":"robot"}}]}}]'
     assert _import(operator_client, content.encode()).status_code == 200
@@ -83,7 +83,7 @@ def test_no_name_in_a_file_breaks_the_report(operator_client, name):
 @pytest.mark.parametrize(
     "name", ["../../etc/passwd", r"..\..\boot.ini", "/etc/passwd", "a\r\nX: y.json", "\u202e"]
 )
-def test_a_file_name_is_never_a_path(operator_client, name):
+def test_a_hostile_file_name_is_not_used_as_a_path(operator_client, name):
     chat = [{"role": "user", "content": "x"}]
     response = _import(operator_client, json.dumps(chat).encode(), name)
     assert response.status_code in (200, 422)

@@ -78,7 +78,7 @@ def test_a_large_file_is_sent_to_the_command(operator_client, monkeypatch):
     assert "import_transcripts" in response.content.decode()
 
 
-def test_a_file_name_is_no_path(operator_client):
+def test_a_file_name_is_not_used_as_a_path(operator_client):
     post(operator_client, json.dumps(CHAT[:1]), name="../../etc/passwd.json")
     assert queries.memory("passwd-1").said_count == 1
 

@@ -27,7 +27,7 @@ def formatted(formatter: logging.Formatter, **extra) -> str:
     return formatter.format(record)
 
 
-def test_a_json_line_has_an_errors_type_and_places_and_not_its_text():
+def test_a_json_line_has_the_type_and_places_of_an_error_without_its_text():
     token = request_id.set("abc")
     try:
         line = json.loads(formatted(JsonFormatter(), memory_id="m", steps=3, odd=object()))
@@ -48,7 +48,7 @@ def test_a_json_line_has_an_errors_type_and_places_and_not_its_text():
     assert "QUOKKA" not in str(errors)
 
 
-def test_a_text_line_has_no_text_of_an_error_either():
+def test_a_text_line_has_no_text_of_an_error():
     text = formatted(TextFormatter())
     assert "WARNING tests: it failed" in text
     assert "builtins.ValueError" in text
@@ -100,7 +100,7 @@ def test_only_the_first_line_of_a_message_is_logged(formatter):
 
 @pytest.fixture
 def lines(served, monkeypatch):
-    """What a server logs while it panel."""
+    """The lines that a server logs while it handles requests."""
     served.stop()
     monkeypatch.setitem(served.environment, "CHATMEMORY_LOG", "json")
     with served.logging() as read:

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def read(**headers: str) -> dict[tuple[str, ...], float]:
-    """By name and the values of the labels."""
+    """The samples by name and label values."""
     text = Client().get("/metrics", headers=headers).content.decode()
     return {
         (sample.name, *sample.labels.values()): sample.value
@@ -26,7 +26,7 @@ def grown(before: dict, after: dict, *key: str) -> float:
     return after.get(key, 0) - before.get(key, 0)
 
 
-def test_changes_are_counted_once_they_are_made():
+def test_changes_are_counted_after_the_commit():
     before = read()
     services.create("m", MessageWindow(2))
     services.add("m", [SystemMessage("a"), UserMessage("b"), UserMessage("c"), SystemMessage("d")])
@@ -58,10 +58,10 @@ def test_requests_are_timed_by_route_and_never_by_id(operator_client):
     assert not any("some-id" in name for name in map(str, after))
 
 
-def test_without_a_token_only_this_machine_may_read():
+def test_without_a_token_only_local_requests_are_allowed():
     assert Client().get("/metrics").status_code == 200
     assert Client(REMOTE_ADDR="192.0.2.7").get("/metrics").status_code == 401
-    for name in ("X-Forwarded-For", "Forwarded", "X-Real-IP"):  # a proxy of this machine
+    for name in ("X-Forwarded-For", "Forwarded", "X-Real-IP"):  # a local proxy
         assert Client().get("/metrics", headers={name: "127.0.0.1"}).status_code == 401
 
 

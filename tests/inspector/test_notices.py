@@ -1,4 +1,4 @@
-"""Pages for what went wrong: they say what it was, and nothing about the server."""
+"""Error pages show the cause, and nothing about the server."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def heading(html: str) -> str:
 
 
 @pytest.mark.parametrize(("template", "words"), NOTICES.items())
-def test_it_says_what_is_wrong_and_offers_a_way_on(template, words):
+def test_an_error_page_has_the_cause_and_a_link(template, words):
     html = render_to_string(f"inspector/{template}")
     assert heading(html) == words
     assert re.search(r"<title>\s*\S.*· Memory inspector\s*</title>", html, re.DOTALL)
     assert 'class="btn"' in html
 
 
-def test_an_unknown_address_tells_nothing_about_the_server(client):
+def test_an_unknown_url_reveals_nothing_about_the_server(client):
     html = client.get("/nothing/").content.decode()
     assert "There is no page at this address." in html
     assert "URLPattern" not in html

@@ -11,14 +11,14 @@ def say(memory_id: str, *words: str) -> None:
     services.add(memory_id, [UserMessage(word) for word in words])
 
 
-def test_an_empty_database_teaches_the_first_steps(operator_client):
+def test_an_empty_overview_shows_the_first_steps(operator_client):
     page = operator_client.get("/").content.decode()
     assert "No conversations yet" in page
     assert "create_token" in page
     assert 'href="/import/"' in page
 
 
-def test_the_examples_are_one_button_away(operator_client):
+def test_the_examples_can_be_added_by_a_button(operator_client):
     assert operator_client.get("/demo/").status_code == 405
     operator_client.post("/demo/", follow=True)
     page = operator_client.post("/demo/", follow=True).content.decode()
@@ -68,7 +68,7 @@ def test_it_filters(operator_client, db, query, shown, hidden):
     assert f'href="/c/{hidden}/"' not in page
 
 
-def test_nothing_found_offers_the_way_back(operator_client, memory_id):
+def test_an_empty_result_links_to_all_conversations(operator_client, memory_id):
     page = operator_client.get("/?q=zzz").content.decode()
     assert "No conversation matches" in page
     assert "Clear filters" in page
@@ -89,7 +89,7 @@ def test_pages_are_stable_both_ways(operator_client, db, sort):
     assert [row.memory.id for row in back["rows"]] == seen[-2]
 
 
-def test_a_broken_page_link_starts_over(operator_client, memory_id):
+def test_an_invalid_cursor_shows_the_first_page(operator_client, memory_id):
     assert operator_client.get("/?older=broken").status_code == 200
 
 

@@ -22,7 +22,7 @@ SAFE = {
 
 
 def manage(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    ours = ("CHATMEMORY_", "DJANGO_ALLOW_ASYNC_UNSAFE")  # the latter is the browser tests'
+    ours = ("CHATMEMORY_", "DJANGO_ALLOW_ASYNC_UNSAFE")  # the latter is for the browser tests
     inherited = {k: v for k, v in os.environ.items() if not k.startswith(ours)}
     return subprocess.run(
         [sys.executable, str(ROOT / "manage.py"), *arguments],
@@ -79,7 +79,7 @@ def test_an_unsafe_configuration_does_not_start(tmp_path, change, words):
         ("DATABASE_URL", "", "must begin with sqlite"),
     ],
 )
-def test_a_value_that_cannot_be_used_is_named(tmp_path, variable, value, why):
+def test_an_invalid_setting_is_named(tmp_path, variable, value, why):
     found = manage("check", **(SAFE | {variable: value}), CHATMEMORY_VAR=str(tmp_path))
     assert found.returncode != 0
     assert f'"{variable}" invalid' in found.stderr
@@ -119,7 +119,9 @@ def test_ten_wrong_passwords_lock_an_address_out(account, settings):
 def test_wrong_passwords_for_many_accounts_count_together(account, settings):
     for n in range(settings.AXES_FAILURE_LIMIT - 1):
         assert sign_in("wrong", username=f"user-{n}").status_code == 200
-    assert sign_in("correct horse").status_code == 302  # which forgives nothing
+    assert (
+        sign_in("correct horse").status_code == 302
+    )  # a correct password does not reset the count
     assert sign_in("wrong", username="one more").status_code == 429
     assert sign_in("correct horse").status_code == 429
 

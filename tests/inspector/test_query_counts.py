@@ -1,4 +1,4 @@
-"""No page asks the database more often because there is more to show."""
+"""The number of queries of a page does not depend on the number of rows."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def asked(call) -> int:
 
 @pytest.fixture
 def growth(operator_client, db):
-    """Queries for the little, then for much more."""
+    """The numbers of queries for few rows and for many."""
 
     def measure(call) -> tuple[int, int]:
         fill(range(5), range(120))

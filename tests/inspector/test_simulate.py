@@ -35,7 +35,7 @@ def test_a_preview_shows_what_would_leave_and_saves_nothing(operator_client, ful
     assert queries.memory(full).last_step == 3
 
 
-def test_a_preview_is_unmistakable(operator_client, full):
+def test_a_preview_is_marked_as_a_simulation(operator_client, full):
     html = draft(operator_client).content.decode()
     assert "Simulation from step 3." in html
     assert "Nothing here is saved" in html
@@ -43,13 +43,13 @@ def test_a_preview_is_unmistakable(operator_client, full):
     assert "Your draft arrived" in html
 
 
-def test_the_answer_says_what_each_draft_does(operator_client, full):
+def test_the_panel_explains_each_draft(operator_client, full):
     html = draft(operator_client).content.decode()
     answer = html.partition("What would the draft push out?")[2].partition("Would providers")[0]
     assert "#4 arrived" in answer
 
 
-def test_the_preview_comes_true(operator_client, full):
+def test_adding_has_the_effect_of_the_preview(operator_client, full):
     script = "user: one\ncall: find(7)\nresult: found\nai: two"
     page = draft(operator_client, role="script", text=script).context["page"]
     foreseen = [row.text for row in page.memory_pane.messages]
@@ -72,7 +72,7 @@ def test_a_limit_and_a_draft_are_put_in_force_together(operator_client, full):
     assert [row.text for row in queries.window(full).rows] == ["c", "d"]
 
 
-def test_the_same_limit_is_no_change(operator_client, full):
+def test_an_equal_limit_is_not_a_change(operator_client, full):
     draft(operator_client, ADD, limit="3")
     assert [step.kind for step in queries.steps(full)] == ["add"] * 4
 
@@ -103,7 +103,7 @@ def test_text_that_cannot_be_stored_is_refused(operator_client, full):
     assert queries.memory(full).last_step == 3
 
 
-def test_where_the_client_decides_there_is_no_composer(operator_client, db):
+def test_there_is_no_composer_if_the_client_decides(operator_client, db):
     protocol.update_messages("order-7741", [UserMessage("a")])
     assert b"data-composer" not in operator_client.get("/c/order-7741/").content
     assert draft(operator_client).status_code == 422
@@ -127,13 +127,13 @@ def test_a_refusal_keeps_the_drafts(operator_client, full):
     assert response.context["form"]["drafts"].value() == drafts
 
 
-def test_drafts_that_no_page_sent_are_refused(operator_client, full):
+def test_unreadable_drafts_are_refused(operator_client, full):
     response = draft(operator_client, drafts='[{"type": "ROBOT"}]')
     assert response.status_code == 422
     assert "These drafts cannot be read" in response.content.decode()
 
 
-def test_a_simulation_may_begin_in_the_past(operator_client, full):
+def test_a_simulation_can_start_at_a_past_step(operator_client, full):
     page = draft(operator_client, text="x", at="1").context["page"]
     assert [row.text for row in page.memory_pane.messages] == ["a", "x"]
     assert [row.row.text for row in page.history_pane.rows] == ["a", "x"]
@@ -144,7 +144,7 @@ def test_a_simulation_may_begin_in_the_past(operator_client, full):
     assert [row.text for row in empty.memory_pane.messages] == ["x"]
 
 
-def test_in_the_past_there_is_nothing_to_add_to(operator_client, full):
+def test_a_past_step_has_no_add_button(operator_client, full):
     live = operator_client.get("/c/order-7741/").content
     past = operator_client.get("/c/order-7741/?at=2").content
     assert b"data-composer" in live
@@ -184,21 +184,21 @@ def test_it_is_saved_under_the_limit_that_was_tried(operator_client, full):
 
 
 @pytest.mark.parametrize(("new_id", "words"), [("", "a memory id"), ("order-7741", "exists")])
-def test_a_bad_name_for_it_is_refused_and_nothing_is_made(operator_client, full, new_id, words):
+def test_an_invalid_id_for_a_branch_is_refused(operator_client, full, new_id, words):
     response = draft(operator_client, BRANCH, new_id=new_id)
     assert response.status_code == 422
     assert words in response.content.decode()
     assert queries.overview().total == 1
 
 
-def test_a_step_that_is_not_there_is_refused(operator_client, full):
+def test_an_unknown_step_is_refused(operator_client, full):
     response = draft(operator_client, at="9")
     assert response.status_code == 422
     assert "no step 9" in response.content.decode()
 
 
 @pytest.mark.parametrize("url", [URL, ADD, BRANCH])
-def test_only_posts_of_signed_in_readers_count(operator_client, full, url):
+def test_only_posts_of_signed_in_users_are_accepted(operator_client, full, url):
     assert operator_client.get(url).status_code == 405
     assert Client().post(url, {"role": "user", "text": "d"}).status_code == 302
     assert Client(enforce_csrf_checks=True).post(url).status_code == 403

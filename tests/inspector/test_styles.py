@@ -1,4 +1,4 @@
-"""The style sheets say nothing that no page shows, and every icon is drawn once."""
+"""Style sheets and templates use the same classes, and every icon is drawn once."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def styles() -> str:
 
 
 def selectors() -> list[str]:
-    """What stands before a brace, at-rules aside."""
+    """The selectors of a sheet, without at-rules."""
     preludes = re.findall(r"([^{};]+)\{", styles())
     return [prelude.strip() for prelude in preludes if not prelude.strip().startswith("@")]
 
@@ -49,7 +49,7 @@ def scripts() -> str:
 
 
 def of_templates() -> set[str]:
-    """Every class that a template can write, and the beginnings of those that it finishes."""
+    """All classes that templates can write, and the prefixes of those that they compose."""
     values = re.findall(r'class="((?:{%.*?%}|{{.*?}}|[^"])*)"', html(), re.DOTALL)
     values += re.findall(r"{% block body_class %}(.*?){% endblock", html(), re.DOTALL)
     values += re.findall(r'{% icon \S+ "([^"]+)"', html())
@@ -58,7 +58,7 @@ def of_templates() -> set[str]:
 
 
 def of_presenters() -> set[str]:
-    """Strings in Python that are one word, or two, as `rule ok`."""
+    """Strings in Python of one or two words, such as `rule ok`."""
     trees = (ast.parse(path.read_text()) for path in PRESENTERS)
     nodes = (node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Constant))
     texts = {node.value.strip() for node in nodes if isinstance(node.value, str)}
@@ -75,7 +75,7 @@ def of_scripts() -> set[str]:
     return named | set(re.findall(r'classList\.\w+\("([\w-]+)"', scripts()))
 
 
-def test_a_class_that_a_template_finishes_is_listed_here():
+def test_classes_that_templates_compose_are_listed_here():
     assert {name for name in of_templates() if name.endswith("-")} == BUILT.keys()
 
 
@@ -102,7 +102,7 @@ def test_every_animation_is_used():
 
 
 @pytest.mark.parametrize("sheet", SHEETS, ids=lambda sheet: sheet.stem)
-def test_every_rule_lies_in_a_layer(sheet):
+def test_every_rule_is_in_a_layer(sheet):
     rest = without_comments(sheet.read_text())
     while re.search(r"{[^{}]*}", rest):
         rest = re.sub(r"{[^{}]*}", ";", rest)
@@ -126,7 +126,7 @@ def test_every_symbol_is_used_and_every_used_one_is_drawn():
     assert drawn == used
 
 
-def test_no_icon_is_drawn_a_second_time():
+def test_no_icon_is_drawn_twice():
     sprite = (ROOT / "static/inspector/sprite.svg").read_text()
     copies = [path for path in re.findall(r' d="([^"]+)"', sprite) if path in html() + styles()]
     assert copies == []

@@ -24,7 +24,7 @@ def secret(operator_client) -> str:
     return operator_client.post("/tokens/", FORM).context["secret"]
 
 
-def test_a_secret_is_shown_once_and_not_kept(operator_client, secret):
+def test_a_secret_is_shown_once_and_not_stored(operator_client, secret):
     token = ApiToken.objects.get()
     assert (token.name, token.role, token.prefix) == ("shop", "viewer", "acme/")
     assert token.created_by == "operator"
@@ -34,7 +34,7 @@ def test_a_secret_is_shown_once_and_not_kept(operator_client, secret):
     assert bearer(secret).get("/api/v1/memories/").status_code == 200
 
 
-def test_the_page_is_not_kept_by_the_browser(operator_client, secret):
+def test_the_page_is_not_cached(operator_client, secret):
     assert "no-store" in operator_client.post("/tokens/", FORM | {"name": "b"})["Cache-Control"]
 
 
@@ -64,7 +64,7 @@ def test_an_expired_token_is_refused_with_the_reason(secret):
         ({"name": "b", "days": "0"}, "greater than or equal to 1"),
     ],
 )
-def test_an_impossible_token_is_explained(operator_client, secret, change, words):
+def test_an_invalid_token_form_shows_the_reason(operator_client, secret, change, words):
     response = operator_client.post("/tokens/", FORM | change)
     assert response.status_code == 422
     assert words in response.content.decode()
@@ -78,7 +78,7 @@ def test_hostile_names_show_as_text(operator_client):
     assert "<img>" not in html
 
 
-def test_the_roles_on_offer_end_at_the_users_own(client, django_user_model):
+def test_only_roles_within_the_users_permissions_are_offered(client, django_user_model):
     helper = django_user_model.objects.create_user("helper")
     for name in ("view_memory", "change_memory", "add_apitoken"):
         helper.user_permissions.add(Permission.objects.get(codename=name))

@@ -48,19 +48,19 @@ def test_a_request_is_a_span_of_its_callers_trace(spans, api):
     assert "QUOKKA" not in span.to_json()
 
 
-def test_a_404_is_no_error(spans):
+def test_a_404_is_not_an_error(spans):
     Client().get("/c/nobody/")
     assert [span.status.status_code for span in spans()] == [StatusCode.UNSET]
 
 
-def test_an_error_that_escapes_is_not_quoted(spans):
+def test_an_unhandled_error_is_recorded_without_its_text(spans):
     with pytest.raises(ValueError, match="QUOKKA"), tracing.request_span("GET", {}):
         raise ValueError(SECRET)
     (span,) = spans()
     assert "QUOKKA" not in span.to_json()
 
 
-def test_without_set_up_nothing_is_traced(api):
+def test_without_configuration_nothing_is_traced(api):
     assert api.get("/api/v1/memories/").status_code == 200
     with tracing.request_span("GET", {}) as span:
         span.end("GET", "overview", 200)

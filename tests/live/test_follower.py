@@ -1,4 +1,4 @@
-"""Watchers and the follower that tells them."""
+"""Watchers and their follower."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ print(asyncio.run(follow()))
 """
 
 
-def test_waiting_in_vain_loses_nothing():
+def test_a_cancelled_wait_loses_nothing():
     async def watch():
         watcher = Watcher()
         waiting = asyncio.create_task(watcher.later_than(0))
@@ -37,7 +37,7 @@ def test_waiting_in_vain_loses_nothing():
     assert asyncio.run(watch()) == 1
 
 
-def test_only_the_newest_step_is_told():
+def test_a_watcher_receives_only_the_newest_step():
     async def watch():
         watcher = Watcher()
         for step in (1, 3, 2):
@@ -47,6 +47,6 @@ def test_only_the_newest_step_is_told():
     assert asyncio.run(watch()) == 3
 
 
-def test_who_comes_as_the_last_one_leaves_is_told(served):
+def test_a_watcher_that_arrives_as_the_last_one_leaves_is_told(served):
     served.create("handover")
     assert served.manage("shell", "-c", ONE_LEAVES_ONE_COMES).split()[-1] == "1"

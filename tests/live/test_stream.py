@@ -22,7 +22,7 @@ SECONDS = 10
 
 @contextmanager
 def following(served, memory_id: str, session=None, **headers: str) -> Iterator[Iterator[int]]:
-    """The step numbers that a stream tells, as they come."""
+    """The step numbers of a stream, as they arrive."""
     session = session or served.session()
     url = f"{served.url}/c/{memory_id}/live/"
     with session.get(url, stream=True, timeout=SECONDS, headers=headers) as response:
@@ -118,7 +118,7 @@ def test_signed_out_readers_are_refused(served):
 
 
 def with_token(served, role: str, beginning: str = "") -> requests.Session:
-    """A program with a token that was made on the page."""
+    """A client with a token that was created on the page."""
     person, url = served.session(), f"{served.url}/tokens/"
     person.get(url).raise_for_status()
     form = {"name": f"{role} of {beginning}*", "role": role, "beginning": beginning}
@@ -172,7 +172,7 @@ def test_other_requests_are_served_beside_many_streams(served):
 
 
 @pytest.mark.own_server
-def test_a_stop_ends_streams_properly(served):
+def test_stopping_the_server_ends_streams_cleanly(served):
     served.create("stopped")
     with following(served, "stopped") as steps:
         served.stop()
@@ -181,7 +181,7 @@ def test_a_stop_ends_streams_properly(served):
 
 
 def sent_until(scope, after_first) -> list[bytes]:
-    """What a stream whose access is asked before each word tells, if this happens meanwhile."""
+    """The events of a stream that checks access before each one, with a change in between."""
     watcher, sent = Watcher(), []
 
     async def send(message):

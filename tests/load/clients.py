@@ -1,4 +1,4 @@
-"""Clients that add messages without a pause, and what must be true of what they were told."""
+"""Clients that add messages without a pause, and checks of the acknowledged messages."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ IDS = ("one", "two", "three")
 
 
 class Load:
-    """Clients that add messages until told to stop, sending again what was not answered."""
+    """Clients that add messages until they are stopped, and repeat requests without a response."""
 
     def __init__(self, served: Served) -> None:
         self.served = served
@@ -49,7 +49,7 @@ class Load:
             self.say(session, chance.choice(IDS), f"client {number}, message {n}")
 
     def say(self, session: requests.Session, memory_id: str, text: str) -> None:
-        """Until it is acknowledged, or it is over and nobody asks any more."""
+        """Repeat a request until it is acknowledged or the test is over."""
         url = f"{self.served.url}/api/v1/memories/{memory_id}/messages/"
         headers = {"Idempotency-Key": uuid4().hex}
         body = {"messages": [{"role": "user", "content": text}], "format": "openai_chat"}
@@ -74,7 +74,7 @@ class Load:
             self.grew.notify_all()
 
     def wait_for(self, more: int) -> None:
-        """Until so many more were acknowledged."""
+        """Wait until this many more messages are acknowledged."""
         with self.grew:
             target = len(self.acknowledged) + more
             assert self.grew.wait_for(lambda: len(self.acknowledged) >= target, timeout=120)

@@ -1,4 +1,4 @@
-"""A PostgreSQL of its own in a temporary folder, to be killed."""
+"""A PostgreSQL cluster in a temporary folder, which tests can kill."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ USER = "postgres"
 
 
 def binaries() -> Path | None:
-    """Where initdb lies, on Debian or on the PATH."""
+    """The folder of initdb, on Debian or on the PATH."""
     found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
     on_path = shutil.which("initdb")
     return found[-1].parent if found else Path(on_path).parent if on_path else None
 
 
 class Cluster:
-    """Run by the account `postgres` where we are root, which PostgreSQL refuses to be."""
+    """Run as the account `postgres` if we are root, because PostgreSQL refuses to run as root."""
 
     def __init__(self, bin: Path) -> None:
         # Not in pytest's folder, which is closed to other accounts.
@@ -39,7 +39,7 @@ class Cluster:
         self.run("pg_ctl", "start", "-w", "-D", str(self.data), "-l", log, "-o", options)
 
     def kill(self) -> None:
-        """SIGKILL for the postmaster and for each process it started; returns when all are gone."""
+        """Kill the postmaster and its processes with SIGKILL, and wait until all have ended."""
         postmaster = int((self.data / "postmaster.pid").read_text().splitlines()[0])
         children = subprocess.run(
             ["pgrep", "-P", str(postmaster)], capture_output=True, text=True
@@ -54,7 +54,7 @@ class Cluster:
         (self.data / "postmaster.pid").unlink()
 
     def pause(self) -> None:
-        """An orderly stop; `start` goes on."""
+        """Stop the cluster; `start` starts it again."""
         self.run("pg_ctl", "stop", "-w", "-m", "fast", "-D", str(self.data))
 
     def stop(self) -> None:
@@ -72,7 +72,7 @@ class Cluster:
 
 
 def _end_of(process: int) -> int | None:
-    """A file descriptor that becomes readable when the process ends; None if it has."""
+    """A file descriptor that becomes readable when the process ends; None if it has ended."""
     try:
         return os.pidfd_open(process)
     except ProcessLookupError:

@@ -1,4 +1,4 @@
-"""Several processes write at once: what was acknowledged is in history exactly once, in order.
+"""Several processes write at once; the history has every acknowledged message once, in order.
 
 Policy changes, clears and sets are strewn in. In `make load`, eight processes write 500 messages
 each, to one conversation and to 50; in the suite, three write a few.
@@ -22,7 +22,7 @@ WORKER = Path(__file__).with_name("worker.py")
 
 
 def write_at_once(served, ids: list[str], over_rest: bool) -> list[tuple[str, str, int]]:
-    """What all writers were told is stored: conversation, text, seq."""
+    """The messages that were acknowledged to all writers: conversation, text, seq."""
     address = [served.url, served.token] if over_rest else []
     shared = [str(EACH), ",".join(ids), *address]
     writers = [
@@ -45,7 +45,9 @@ def write_at_once(served, ids: list[str], over_rest: bool) -> list[tuple[str, st
 
 @pytest.mark.parametrize("over_rest", [True, False], ids=["rest", "in-process"])
 @pytest.mark.parametrize("conversations", [1, MANY])
-def test_nothing_is_lost_doubled_or_contradicted(served, over_rest, conversations):
+def test_no_message_is_lost_or_doubled_and_the_ledger_is_consistent(
+    served, over_rest, conversations
+):
     ids = [
         f"{'rest' if over_rest else 'local'}-{n}-of-{conversations}" for n in range(conversations)
     ]

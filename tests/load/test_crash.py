@@ -67,8 +67,8 @@ def test_a_killed_postgresql(cluster, tmp_path):
 
 
 @pytest.mark.own_server
-def test_the_answer_before_the_crash_comes_again(served):
-    """Acknowledged or not, a message that is stored is not stored twice."""
+def test_a_response_from_before_the_crash_is_repeated(served):
+    """No message is stored twice, acknowledged or not."""
     served.create("again")
     url = f"{served.url}/api/v1/memories/again/messages/"
     body = {"messages": [{"role": "user", "content": "once"}], "format": "openai_chat"}

@@ -33,7 +33,7 @@ def deployed(template, tmp_path):
         deployed.notices.close()
 
 
-def test_a_reload_under_load_refuses_nobody(deployed):
+def test_a_reload_under_load_refuses_no_request(deployed):
     served = deployed.served
     for memory_id in IDS:
         served.create(memory_id, limit=10)
@@ -48,9 +48,9 @@ def test_a_reload_under_load_refuses_nobody(deployed):
 
 
 @pytest.mark.own_server
-def test_whoever_was_let_in_last_is_answered(served):
+def test_the_last_accepted_request_is_answered(served):
     with socket.create_connection(("127.0.0.1", served.port)) as late:
-        served.create("after")  # let in behind the other
+        served.create("after")  # accepted after the other
         served.process.terminate()
         wait_until_closed(served.port)
         late.sendall(b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")
@@ -63,7 +63,7 @@ def wait_until_closed(port: int) -> None:
             socket.create_connection(("127.0.0.1", port)).close()
 
 
-def test_streams_end_properly_and_go_on_with_the_new_version(deployed):
+def test_streams_end_cleanly_and_resume_with_the_new_version(deployed):
     served = deployed.served
     served.create("watched")
     stream = deployed.stream("watched")
@@ -77,12 +77,12 @@ def test_streams_end_properly_and_go_on_with_the_new_version(deployed):
 
 
 def told(stream: Iterator[str]) -> int:
-    """The next step that a stream tells."""
+    """The next step of a stream."""
     data = next(line for line in stream if line.startswith("data: "))
     return int(data.removeprefix("data: "))
 
 
-def test_it_stops_soon_with_streams_open(deployed):
+def test_it_stops_quickly_with_open_streams(deployed):
     deployed.served.create("watched")
     stream = deployed.stream("watched")
     assert next(stream) == "retry: 1000"
@@ -95,12 +95,12 @@ def test_processes_share_their_metrics(deployed):
     served.create("counted")
     for n in range(20):
         served.say("counted", str(n))
-    for _ in range(5):  # whoever answers
+    for _ in range(5):  # any of the workers
         text = served.api.get(f"{served.url}/metrics").text
         assert "chatmemory_messages_added_total 20.0" in text
 
 
-def test_a_proxy_of_this_machine_does_not_open_the_metrics(deployed):
+def test_a_local_proxy_cannot_read_the_metrics(deployed):
     headers = {"X-Forwarded-For": "127.0.0.1"}
     answer = requests.get(
         f"{deployed.served.url}/metrics", headers=headers | {"X-Forwarded-Proto": "https"}

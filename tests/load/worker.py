@@ -1,4 +1,4 @@
-"""One of several writers, as a process of its own: prints what was acknowledged, as JSON Lines.
+"""A writer process that prints the acknowledged messages as JSON Lines.
 
     worker.py NUMBER COUNT IDS [URL TOKEN]
 

@@ -1,4 +1,4 @@
-"""A client that hands over whole lists still leaves a history with reasons."""
+"""The history and the reasons that are inferred from a client's lists."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def history() -> list[str]:
     return [row.text for row in queries.history("bare").rows]
 
 
-def test_a_first_list_is_all_said():
+def test_all_messages_of_a_first_list_are_said():
     update_messages("bare", [SYSTEM, *users("ab")])
     assert history() == ["Be brief.", "a", "b"]
     assert queries.memory("bare").policy is None
@@ -48,7 +48,7 @@ def test_an_appended_message_is_an_add():
     assert queries.step("bare", 2).row.kind == "add"
 
 
-def test_what_slides_out_of_the_head_left_for_want_of_room():
+def test_messages_that_slide_out_of_the_head_left_for_capacity():
     update_messages("bare", [SYSTEM, *users("abc")])
     update_messages("bare", [SYSTEM, *users("bcd")])
     assert left(2) == [(2, "CAPACITY")]
@@ -67,19 +67,19 @@ def test_a_new_system_message_replaces():
     assert left(2) == [(1, "REPLACED")]
 
 
-def test_what_leaves_from_the_middle_was_set():
+def test_messages_that_leave_the_middle_have_the_reason_set():
     update_messages("bare", users("abc"))
     update_messages("bare", users("ac"))
     assert left(2) == [(2, "SET")]
 
 
-def test_an_equal_list_is_no_step():
+def test_an_equal_list_is_not_a_step():
     update_messages("bare", users("ab"))
     assert update_messages("bare", users("ab")).ignored
     assert queries.memory("bare").last_step == 1
 
 
-def test_injected_context_is_not_history():
+def test_injected_context_is_not_part_of_the_history():
     update_messages("bare", users("ab"))
     update_messages("bare", users("axb"))
     assert history() == ["a", "b"]
@@ -94,7 +94,7 @@ def test_a_message_that_returns_before_the_end_has_a_second_stay():
     assert len(queries.message("bare", 1).stays) == 2
 
 
-def test_a_policy_explains_what_it_would_have_evicted():
+def test_departures_have_the_reasons_of_the_policy():
     update_messages("bare", users("ab"))
     change("bare", policy=MessageWindow(2))
     update_messages("bare", users("bc"))
@@ -106,7 +106,7 @@ def test_equal_messages_in_one_list_are_two_messages():
     assert history() == ["a", "a"]
 
 
-def test_past_windows_of_a_sliding_list_are_found_by_a_short_range():
+def test_past_windows_of_a_sliding_list_are_read_from_a_short_range():
     for start in range(40):
         update_messages("bare", [SYSTEM, *(UserMessage(str(n)) for n in range(start, start + 3))])
     last = queries.step("bare", 40).row

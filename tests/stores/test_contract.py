@@ -1,4 +1,4 @@
-"""What every ChatMemoryStore promises."""
+"""The contract of every ChatMemoryStore."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_an_unknown_memory_is_empty(store):
     assert store.get_messages("m") == []
 
 
-def test_it_gives_back_what_it_was_given(store):
+def test_it_returns_the_stored_messages(store):
     store.update_messages("m", MESSAGES)
     assert store.get_messages("m") == MESSAGES
 
@@ -48,14 +48,14 @@ def test_an_empty_list_empties_it(store):
     assert store.get_messages("m") == []
 
 
-def test_deleting_empties_it_and_twice_is_no_error(store):
+def test_deleting_twice_is_not_an_error(store):
     store.update_messages("m", MESSAGES)
     store.delete_messages("m")
     store.delete_messages("m")
     assert store.get_messages("m") == []
 
 
-def test_a_transaction_that_raises_keeps_nothing(store):
+def test_a_transaction_that_raises_stores_nothing(store):
     memory = MessageWindowChatMemory("m", 2, store)
     memory.add(UserMessage("one"))
 
