@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from chatmemory import policy_kinds
 from chatmemory.core.codec import messages_to_json
 from chatmemory.core.messages import AiMessage, UserMessage
-from chatmemory.core.policies import policy_kinds
 from chatmemory.formats import FORMATS
 from chatmemory.ledger.verification import verify
 from chatmemory.queries import CLIENT
