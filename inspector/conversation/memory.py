@@ -21,7 +21,7 @@ from inspector.conversation.rows import (
     pairing,
 )
 
-GHOSTS_MOST = 5
+GHOSTS_MAX = 5
 
 
 class MemoryPane:
@@ -78,7 +78,7 @@ class MemoryPane:
         change = self._state.change
         if change is None or not change.evicted:
             return None
-        rows = tuple(map(self._ghost, change.evicted[:GHOSTS_MOST]))
+        rows = tuple(map(self._ghost, change.evicted[:GHOSTS_MAX]))
         total = sum(message.tokens for message in change.evicted)
         return Ghosts(rows, len(change.evicted) - len(rows), -total)
 

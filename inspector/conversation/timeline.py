@@ -16,7 +16,7 @@ from inspector.conversation.rows import css_of, pairing
 from inspector.conversation.simulation import draft_samples
 
 TICK_EVERY = (10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000)
-TICKS_MOST = 14
+TICKS_MAX = 14
 WORD_CELLS = 5
 
 
@@ -161,7 +161,7 @@ class _CellBuilder:
 def _ticks(samples: Sequence[StepSample], head: int) -> Iterable[tuple[str, str]]:
     """Yields (text, css) per column: round numbers, but none near the playhead."""
     last = samples[-1].step if samples else 0
-    every = next((n for n in TICK_EVERY if last / n <= TICKS_MOST), TICK_EVERY[-1])
+    every = next((n for n in TICK_EVERY if last / n <= TICKS_MAX), TICK_EVERY[-1])
     clear = max(2, len(samples) // 24)
     for i, cell in enumerate(samples):
         if i == len(samples) - 1:
