@@ -78,7 +78,7 @@ class Memory(PolicyColumns):
     window_count = models.BigIntegerField(default=0)
     window_tokens = models.BigIntegerField(default=0)
     window_load = models.BigIntegerField(
-        null=True, help_text="what the limit bounds; null where no policy can say"
+        null=True, help_text="load in the policy's unit; null without an installed policy"
     )
 
     # Bounds for reading past windows; see ledger.counters.
@@ -139,7 +139,7 @@ class Message(models.Model):
     said_at = models.DateTimeField()
     client_id = models.CharField(max_length=255, null=True, blank=True)
     redacted_step = models.BigIntegerField(
-        null=True, blank=True, help_text="the step that took its words away"
+        null=True, blank=True, help_text="the step that redacted it"
     )
 
     class Meta:
@@ -226,9 +226,7 @@ class Step(PolicyColumns):
     oldest = models.BigIntegerField(
         help_text="no open stay has a lower n, a leading system message excepted"
     )
-    seq = models.BigIntegerField(
-        null=True, blank=True, help_text="the message that a redaction is about"
-    )
+    seq = models.BigIntegerField(null=True, blank=True, help_text="seq of the redacted message")
     note = models.CharField(max_length=255, blank=True)
 
     class Meta:

@@ -14,7 +14,7 @@ from django.db.models import Q
 from django.db.models.expressions import RawSQL
 
 TRIGRAM = 3
-MENTIONS_MOST = 10_000
+MENTIONS_MAX = 10_000
 
 _SQLITE_TABLES = (
     """CREATE TABLE IF NOT EXISTS chatmemory_searchable (
@@ -66,7 +66,7 @@ def saying(words: str) -> Q:
         return Q(id__in=())
     if connection.vendor == "sqlite" and len(words) >= TRIGRAM:
         quoted = '"' + words.replace('"', '""') + '"'
-        return Q(id__in=RawSQL(_SQLITE_MENTIONS, [quoted, MENTIONS_MOST]))  # noqa: S611
+        return Q(id__in=RawSQL(_SQLITE_MENTIONS, [quoted, MENTIONS_MAX]))  # noqa: S611
     messages = apps.get_model("chatmemory", "Message")._default_manager
     found = messages.filter(origin="SAID", text__icontains=words)
     return Q(id__in=found.values("memory_id"))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 
 def spark(loads: Sequence[int], limit: int | None) -> tuple[str, str, float | None]:
-    """Returns the area path, the line path and the limit's height in a box of 40 by 20.
+    """Return the area path, the line path and the limit's height in a box of 40 by 20.
 
     The last load is at the right edge.
     """

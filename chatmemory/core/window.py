@@ -119,6 +119,7 @@ class Window:
     # The methods below change the window. The caller updates `totals`.
 
     def place(self, entry: Entry, at_head: bool = False) -> None:
+        """Add an entry at the end or at the head."""
         if entry.type is MessageType.SYSTEM:
             systems = self._known_systems()
             systems[entry] = None
@@ -130,6 +131,7 @@ class Window:
             self._appended[entry] = None
 
     def discard(self, entry: Entry) -> None:
+        """Remove an entry, also one that is not read yet."""
         if entry.type is MessageType.SYSTEM:
             self._known_systems().pop(entry, None)
         for known in (self._read, self._appended):

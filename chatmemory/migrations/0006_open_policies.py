@@ -1,6 +1,4 @@
-"""Policies keep their options as JSON, counters say which number they hold, a message says by
-which step it was redacted.
-"""
+"""Store policy options as JSON, rename the counters, and add the step that redacted a message."""
 
 from __future__ import annotations
 
@@ -47,7 +45,7 @@ def columns_from_options(apps, schema_editor):
 
 
 def window_loads(apps, schema_editor):
-    """What the two kinds of that time bounded."""
+    """Fill in the load of the windows, for the two kinds of policies that existed."""
     memories = apps.get_model("chatmemory", "Memory").objects.using(schema_editor.connection.alias)
     memories.update(
         window_load=Case(
@@ -59,7 +57,7 @@ def window_loads(apps, schema_editor):
 
 
 def redactions(apps, schema_editor):
-    """A redaction named its message in its note: `#7`."""
+    """Move the number of the redacted message from the note (`#7`) to its column."""
     alias = schema_editor.connection.alias
     steps = apps.get_model("chatmemory", "Step").objects.using(alias).filter(kind="redact")
     messages = apps.get_model("chatmemory", "Message").objects.using(alias)
@@ -100,22 +98,18 @@ class Migration(migrations.Migration):
             "memory",
             "window_load",
             models.BigIntegerField(
-                help_text="what the limit bounds; null where no policy can say", null=True
+                help_text="load in the policy's unit; null without an installed policy", null=True
             ),
         ),
         migrations.AddField(
             "message",
             "redacted_step",
-            models.BigIntegerField(
-                blank=True, help_text="the step that took its words away", null=True
-            ),
+            models.BigIntegerField(blank=True, help_text="the step that redacted it", null=True),
         ),
         migrations.AddField(
             "step",
             "seq",
-            models.BigIntegerField(
-                blank=True, help_text="the message that a redaction is about", null=True
-            ),
+            models.BigIntegerField(blank=True, help_text="seq of the redacted message", null=True),
         ),
         migrations.RunPython(check_constraints, check_constraints),
         migrations.RunPython(options_from_columns, columns_from_options),

@@ -61,7 +61,7 @@ class ConversationQuery:
 class Mentions:
     """The messages up to a step that contain a phrase: the latest ones, and the number of all.
 
-    `left_at` maps the messages that are not in memory to the step at which they left. `brought`
+    `left_at` maps the messages that are not in memory to the step at which they left. `arrivals`
     maps those steps to the message that arrived at them. `last` is the change by which the last of
     the messages left. If no message contains the phrase, `nearest` is a part of it that one does.
     """
@@ -69,7 +69,7 @@ class Mentions:
     rows: tuple[MessageRow, ...] = ()
     count: int = 0
     left_at: Mapping[int, int] = field(default_factory=dict)
-    brought: Mapping[int, int] = field(default_factory=dict)
+    arrivals: Mapping[int, int] = field(default_factory=dict)
     last: ChangeResult | None = None
     nearest: str = ""
 
@@ -273,7 +273,7 @@ def _mentions(
         rows=rows,
         count=count,
         left_at=left_at,
-        brought=arrivals_at(memory.pk, left_at.values()),
+        arrivals=arrivals_at(memory.pk, left_at.values()),
         last=_change_at(memory, max(left_at.values()), detail) if has_left else None,
     )
 

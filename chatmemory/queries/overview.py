@@ -74,7 +74,7 @@ class OverviewStats:
     """The statistics of all conversations since a time.
 
     `forgotten` is the number of evicted messages, `forgotten_in` the number of conversations that
-    they left. `reach` is the median number of messages in memory.
+    they left. `reach` is the median number of messages in the memories of active conversations.
     """
 
     conversations: int

@@ -22,7 +22,7 @@ from chatmemory.queries.rows import WindowPlace
 class Simulation:
     """The result of a simulation: one change per message, and the resulting window in order.
 
-    Simulated messages are numbered from the last seq of the step on which the simulation is based.
+    Simulated messages have the seqs after the last one of the step that the simulation starts from.
     """
 
     changes: tuple[ChangeResult, ...]

@@ -40,9 +40,9 @@ def step_samples(memory_id: str, steps: int, at: int) -> list[StepSample]:
     rows = list(Step.objects.filter(memory_id=memory_id, n__in=numbers).order_by("n"))
     newest = {row.last_stay: row.n for row in rows if row.kind == Step.Kind.ADD}
     stays = Stay.objects.filter(memory_id=memory_id, n__in=list(newest))
-    brought = {stay.entered_step: stay for stay in stays if stay.entered_step == newest[stay.n]}
+    arrivals = {stay.entered_step: stay for stay in stays if stay.entered_step == newest[stay.n]}
     policies = _policies(rows)
-    return [_sample(row, policies[_policy_key(row)], brought.get(row.n)) for row in rows]
+    return [_sample(row, policies[_policy_key(row)], arrivals.get(row.n)) for row in rows]
 
 
 def sample_numbers(steps: int, at: int) -> list[int]:

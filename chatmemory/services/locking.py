@@ -2,8 +2,8 @@
 
 On PostgreSQL the lock is the conversation's row (SELECT FOR UPDATE), so that conversations do not
 block each other. SQLite has one writer per database: BEGIN IMMEDIATE (the connection's
-`transaction_mode`) takes that lock before the first read. Otherwise two transactions could read the
-same window, and SQLite would reject the second one when it writes.
+`transaction_mode`) takes that lock before the first read. Without it, two transactions could read
+the same window, and SQLite would reject the second one when it writes.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ _SALT = "inspector.access.sign_in_links"
 
 
 def get_account(username: str) -> User:
-    """Returns the account with this name. The account "operator" is created on first use, as a
+    """Return the account with this name. The account "operator" is created on first use, as a
     superuser without a password.
 
     Raises User.DoesNotExist for any other unknown name.
@@ -27,7 +27,7 @@ def get_account(username: str) -> User:
 
 
 def sign_in_link(username: str, port: int) -> str:
-    """Returns the URL of a link for this account, on the server at this port.
+    """Return the URL of a link for this account, on the server at this port.
 
     Raises User.DoesNotExist like `get_account`.
     """
@@ -35,7 +35,7 @@ def sign_in_link(username: str, port: int) -> str:
 
 
 def make_token(user: User) -> str:
-    """Returns a token that signs this user in once, within 15 minutes.
+    """Return a token that signs this user in once, within 15 minutes.
 
     The token holds the user's `last_login`, so that any later sign-in makes it invalid.
     """
@@ -43,7 +43,7 @@ def make_token(user: User) -> str:
 
 
 def use_token(token: str) -> User | None:
-    """Returns the user of a valid token and makes it invalid, or returns None.
+    """Return the user of a valid token and makes it invalid, or returns None.
 
     If several requests use a token at the same time, only one of them gets the user.
     """

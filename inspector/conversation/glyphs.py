@@ -14,5 +14,5 @@ _GLYPHS = {
 
 
 def glyph(type: MessageType, has_calls: bool = False) -> str:
-    """Returns system, user, ai, call or result, the name of a message's colour and shape."""
+    """Return system, user, ai, call or result, the name of a message's colour and shape."""
     return "call" if has_calls else _GLYPHS[type]

@@ -81,7 +81,7 @@ class HistoryPane:
 
 
 def related(state: ConversationState) -> frozenset[int]:
-    """Returns the seqs of the selected tool call's results, or of the selected result's call."""
+    """Return the seqs of the selected tool call's results, or of the selected result's call."""
     selected = state.selected
     if selected is None or not _is_paired(selected):
         return frozenset()
@@ -104,5 +104,5 @@ def _call_ids(message: ChatMessage) -> set[str | None]:
 
 
 def _answered_id(message: ChatMessage) -> str | None:
-    """Returns the id of the call that a tool result answers, or an empty string."""
+    """Return the id of the call that a tool result answers, or an empty string."""
     return (message.id or "") if isinstance(message, ToolExecutionResultMessage) else ""

@@ -11,7 +11,7 @@ def limit_of(state: ConversationState) -> int | None:
 
 
 def load_in(window: WindowView[WindowPlace]) -> int:
-    """Returns the load of a window in its policy's unit."""
+    """Return the load of a window in its policy's unit."""
     return window.totals.tokens if window.load is None else window.load
 
 
@@ -20,7 +20,7 @@ def short_unit(policy: Policy | None) -> str:
 
 
 def cost(policy: Policy | None, tokens: int) -> int:
-    """Returns the part of the load that one message makes up."""
+    """Return the part of the load that one message makes up."""
     return policy.cost(tokens) if can_decide(policy) else tokens
 
 

@@ -21,7 +21,7 @@ from inspector.conversation.rows import (
     pairing,
 )
 
-GHOSTS_MOST = 5
+GHOSTS_MAX = 5
 
 
 class MemoryPane:
@@ -78,7 +78,7 @@ class MemoryPane:
         change = self._state.change
         if change is None or not change.evicted:
             return None
-        rows = tuple(map(self._ghost, change.evicted[:GHOSTS_MOST]))
+        rows = tuple(map(self._ghost, change.evicted[:GHOSTS_MAX]))
         total = sum(message.tokens for message in change.evicted)
         return Ghosts(rows, len(change.evicted) - len(rows), -total)
 
@@ -95,7 +95,7 @@ class MemoryPane:
         return cost(self._state.window.policy, row.tokens)
 
     def _kept(self, rows: Sequence[WindowPlace], past: int, css: str = "") -> list[MemoryRow]:
-        """Returns the rows of the pane; `past` is the load of the rows above them."""
+        """Return the rows of the pane; `past` is the load of the rows above them."""
         kept = []
         for i, row in enumerate(rows):
             kept.append(self._row(row, css_of(css, pairing(rows, i)), past))

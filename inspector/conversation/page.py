@@ -168,7 +168,7 @@ class ConversationPage:
         return _find_query(self.find)
 
     def link(self, at: int, find: str | None = None, **chosen: int | None) -> str:
-        """Returns the URL of this page at a step, with other parameters and the search."""
+        """Return the URL of this page at a step, with other parameters and the search."""
         numbers = "".join(f"&{name}={number}" for name, number in chosen.items() if number)
         phrase = self.find_query if find is None else _find_query(find)
         return f"{self.url}?at={at}{numbers}{phrase}"

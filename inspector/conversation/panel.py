@@ -25,7 +25,7 @@ from inspector.conversation.glyphs import glyph
 from inspector.conversation.measures import load_in
 from inspector.conversation.rows import SHOWN, tag
 
-UNFOLDED_MOST = 100_000
+UNFOLDED_MAX = 100_000
 INLINE_PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 
 
@@ -95,12 +95,12 @@ class Why:
 
     @property
     def unfolded(self) -> str:
-        return self.row.text[:UNFOLDED_MOST]
+        return self.row.text[:UNFOLDED_MAX]
 
     @property
     def beyond(self) -> int:
         """The number of characters that are left out even when the text is unfolded."""
-        return max(0, len(self.row.text) - UNFOLDED_MOST)
+        return max(0, len(self.row.text) - UNFOLDED_MAX)
 
     @property
     def thinking(self) -> str:
@@ -219,10 +219,10 @@ class Panel:
         return explain.without(left, state.query.find)
 
     def _mention_tag(self, row: MessageRow) -> str:
-        """Returns the row's tag with the message at whose arrival it left."""
+        """Return the row's tag with the message at whose arrival it left."""
         mentions = self._state.mentions
         text = tag(self._state, row) or "in memory"
-        arrived = mentions.brought.get(mentions.left_at.get(row.seq, 0))
+        arrived = mentions.arrivals.get(mentions.left_at.get(row.seq, 0))
         return f"{text}, when #{arrived} arrived" if arrived and arrived != row.seq else text
 
     def _explanation(self, row: MessageRow) -> Explanation:

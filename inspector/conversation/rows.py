@@ -62,14 +62,14 @@ class Ghosts:
 
 
 def css_of(*names: str | bool) -> str:
-    """Returns the CSS classes of a row, without empty and false ones."""
+    """Return the CSS classes of a row, without empty and false ones."""
     return " ".join(name for name in names if isinstance(name, str) and name)
 
 
 def pairing(
     rows: Sequence[MessageRow] | Sequence[WindowPlace] | Sequence[StepSample], i: int
 ) -> str:
-    """Returns a row's position among a tool call and its results: p-start, p-mid, p-end or ""."""
+    """Return a row's position among a tool call and its results: p-start, p-mid, p-end or ""."""
 
     def is_result(position: int) -> bool:
         exists = 0 <= position < len(rows)
@@ -83,12 +83,12 @@ def pairing(
 
 
 def is_code(type: MessageType, has_calls: bool) -> bool:
-    """Returns whether a message is shown in a fixed-width font."""
+    """Return whether a message is shown in a fixed-width font."""
     return has_calls or type in (MessageType.TOOL_EXECUTION_RESULT, MessageType.CUSTOM)
 
 
 def tag(state: ConversationState, row: MessageRow) -> str:
-    """Returns the reason for which a message is not in memory; empty if it is."""
+    """Return the reason for which a message is not in memory; empty if it is."""
     if row.seq in state.in_window:
         return ""
     if state.is_simulated and row.seq in state.evicted:

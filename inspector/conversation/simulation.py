@@ -77,7 +77,7 @@ class SimulationView:
 
 
 def draft_samples(state: ConversationState) -> list[StepSample]:
-    """Returns the drafts as steps after the one on which the simulation is based."""
+    """Return the drafts as steps after the one on which the simulation is based."""
     policy = state.window.policy
     history = next((sample.history for sample in state.samples if sample.step == state.at), 0)
     after = {change.seq: change.after for change in state.simulated or ()}

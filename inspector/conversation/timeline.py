@@ -16,7 +16,7 @@ from inspector.conversation.rows import css_of, pairing
 from inspector.conversation.simulation import draft_samples
 
 TICK_EVERY = (10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000)
-TICKS_MOST = 14
+TICKS_MAX = 14
 WORD_CELLS = 5
 
 
@@ -67,7 +67,7 @@ class Timeline:
 
 
 def draw(state: ConversationState) -> Timeline:
-    """Returns the timeline with its playhead at the state's step; drafts follow the playhead."""
+    """Return the timeline with its playhead at the state's step; drafts follow the playhead."""
     drafts = draft_samples(state)
     playhead = sum(sample.step <= state.at for sample in state.samples)
     samples = [
@@ -133,7 +133,7 @@ class _CellBuilder:
         )
 
     def life(self, i: int) -> str:
-        """Returns is-in, is-out or is-later for the message of a column."""
+        """Return is-in, is-out or is-later for the message of a column."""
         cell = self.samples[i]
         if i not in self.drafts and cell.step > self.state.at:
             return "is-later"
@@ -161,9 +161,9 @@ class _CellBuilder:
 
 
 def _ticks(samples: Sequence[StepSample], head: int) -> Iterable[tuple[str, str]]:
-    """Yields (text, css) per column: round numbers, but none near the playhead."""
+    """Yield (text, css) per column: round numbers, but none near the playhead."""
     last = samples[-1].step if samples else 0
-    every = next((n for n in TICK_EVERY if last / n <= TICKS_MOST), TICK_EVERY[-1])
+    every = next((n for n in TICK_EVERY if last / n <= TICKS_MAX), TICK_EVERY[-1])
     clear = max(2, len(samples) // 24)
     for i, cell in enumerate(samples):
         if i == len(samples) - 1:
@@ -175,7 +175,7 @@ def _ticks(samples: Sequence[StepSample], head: int) -> Iterable[tuple[str, str]
 
 
 def _with_names(cells: Sequence[Cell], ticks: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Returns the ticks with the names pinned, forgotten, window and not said yet.
+    """Return the ticks with the names pinned, forgotten, window and not said yet.
 
     Numbers near a name are removed.
     """

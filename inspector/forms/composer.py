@@ -73,12 +73,12 @@ class DraftForm(forms.Form):
         return at
 
     def next(self) -> DraftForm:
-        """Returns an empty form for the next message, with these drafts, role, limit and step."""
+        """Return an empty form for the next message, with these drafts, role, limit and step."""
         kept = {name: self.cleaned_data[name] for name in ("role", "limit", "at")}
         return DraftForm(initial=kept | {"drafts": messages_to_json(self.messages)})
 
     def policy(self, current: Policy | None) -> Policy | None:
-        """Returns the current policy with the requested limit, or None if it would not change."""
+        """Return the current policy with the requested limit, or None if it would not change."""
         limit = self.cleaned_data.get("limit")
         if current is None or limit in (None, current.limit):
             return None

@@ -14,5 +14,5 @@ def select(**attributes: str) -> forms.Select:
 
 
 def first_problem(form: forms.Form) -> str:
-    """Returns the first error of a form as text, or "" if it has none."""
+    """Return the first error of a form as text, or "" if it has none."""
     return next((str(error) for errors in form.errors.values() for error in errors), "")

@@ -6,7 +6,7 @@ SEARCH_LENGTH = 200
 
 
 def searchable(text: str) -> str:
-    """Returns the search text without characters that no stored text has (NUL, lone surrogates),
+    """Return the search text without characters that no stored text has (NUL, lone surrogates),
     cut to 200 characters.
     """
     return text.replace("\0", "").encode(errors="ignore").decode().strip()[:SEARCH_LENGTH]

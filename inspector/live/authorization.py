@@ -23,7 +23,7 @@ Headers = Mapping[bytes, bytes]
 
 
 async def authorize(headers: Headers, memory_id: str) -> int:
-    """Returns 200 if the sender of these headers may follow this conversation, else the status to
+    """Return 200 if the sender of these headers may follow this conversation, else the status to
     answer with.
 
     401 without a valid session or token, 403 for ALL_CONVERSATIONS with a token that is limited to
@@ -51,7 +51,7 @@ def _authorize(headers: Headers, memory_id: str) -> int:
 
 
 def _readable_prefix(headers: Headers) -> str | None:
-    """Returns what the readable ids start with ("" for all ids), or None without permission.
+    """Return what the readable ids start with ("" for all ids), or None without permission.
 
     A request with a bearer token is judged by the token alone.
     """

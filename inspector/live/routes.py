@@ -18,7 +18,7 @@ def is_stream(scope: Scope) -> bool:
 
 
 def requested_memory(scope: Scope) -> str:
-    """Returns the requested conversation's id, or ALL_CONVERSATIONS.
+    """Return the requested conversation's id, or ALL_CONVERSATIONS.
 
     Raises ValueError for a path segment that is no address of an id.
     """
@@ -28,7 +28,7 @@ def requested_memory(scope: Scope) -> str:
 
 
 def last_step_seen(scope: Scope) -> int:
-    """Returns the step that the reader has: from Last-Event-ID, which a browser sends when it
+    """Return the step that the reader has: from Last-Event-ID, which a browser sends when it
     reconnects, else from `?after=`, else 0.
     """
     header = dict(scope["headers"]).get(b"last-event-id", b"")

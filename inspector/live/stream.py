@@ -70,7 +70,7 @@ async def send_steps(
 
 
 async def _admit(scope: Scope) -> tuple[int, str]:
-    """Returns the status to answer with and the requested conversation."""
+    """Return the status to answer with and the requested conversation."""
     if scope["method"] != "GET":
         return 405, ""
     try:

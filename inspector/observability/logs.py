@@ -58,7 +58,7 @@ class TextFormatter(logging.Formatter):
 
 
 def logging_settings(style: str, log_changes: bool) -> dict[str, Any]:
-    """Returns Django's LOGGING for lines on stderr. `style` is "json" or "text".
+    """Return Django's LOGGING for lines on stderr. `style` is "json" or "text".
 
     Warnings and errors are always logged; with `log_changes`, each request and each change too.
     """
@@ -80,7 +80,7 @@ def logging_settings(style: str, log_changes: bool) -> dict[str, Any]:
 
 
 def _first_line(record: logging.LogRecord) -> str:
-    """Returns the first line of the message, with errors replaced by their types.
+    """Return the first line of the message, with errors replaced by their types.
 
     Further lines could quote an error, as asyncio's do, or imitate a log line.
     """
@@ -95,7 +95,7 @@ def _without_errors(value: object) -> object:
 
 
 def _plain_extras(record: logging.LogRecord) -> dict[str, Any]:
-    """Returns what `extra=` added, without objects: their text may quote a message."""
+    """Return what `extra=` added, without objects: their text may quote a message."""
     return {
         name: value
         for name, value in vars(record).items()
@@ -104,7 +104,7 @@ def _plain_extras(record: logging.LogRecord) -> dict[str, Any]:
 
 
 def _error_chain(error: BaseException | None) -> list[dict[str, Any]]:
-    """Returns the type and the positions of an error and of its causes, outermost first."""
+    """Return the type and the positions of an error and of its causes, outermost first."""
     chain: list[dict[str, Any]] = []
     seen: set[int] = set()
     while error is not None and id(error) not in seen:

@@ -65,7 +65,7 @@ def memory_changed(results: tuple[ChangeResult, ...], fill: float | None, **_: A
 
 
 def exposition() -> bytes:
-    """Returns all metrics in Prometheus' text format."""
+    """Return all metrics in Prometheus' text format."""
     if "PROMETHEUS_MULTIPROC_DIR" not in os.environ:
         return generate_latest(REGISTRY)
     registry = CollectorRegistry()

@@ -15,7 +15,7 @@ _WELL_FORMED = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
 def choose_request_id(offered: str) -> str:
-    """Returns the id that the client sent if it is well-formed, else a new one."""
+    """Return the id that the client sent if it is well-formed, else a new one."""
     return offered if _WELL_FORMED.fullmatch(offered) else secrets.token_hex(8)
 
 

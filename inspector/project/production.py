@@ -30,7 +30,7 @@ def check(debug: bool, hosts: Sequence[str]) -> None:
 
 
 def settings() -> dict[str, Any]:
-    """Returns the settings that require HTTPS everywhere.
+    """Return the settings that require HTTPS everywhere.
 
     With CHATMEMORY_PROXY=1, X-Forwarded-Proto decides whether a request came over HTTPS.
     """

@@ -109,7 +109,7 @@ if PRODUCTION:
 
 
 def _local_secret() -> str:
-    """Returns this installation's secret key, and makes it on the first start."""
+    """Return this installation's secret key, and makes it on the first start."""
     file = VAR / "secret_key"
     if not file.exists():
         VAR.mkdir(parents=True, exist_ok=True)

@@ -21,7 +21,7 @@ POLL_MILLISECONDS = 5_000
 
 @require_safe
 def conversation(request: HttpRequest, memory_id: str) -> HttpResponse:
-    """Shows a conversation at a step (`?at=`), with a selected message (`?msg=`).
+    """Show a conversation at a step (`?at=`), with a selected message (`?msg=`).
 
     `?find=` searches for a phrase (`#26` selects that message), `?with=` compares with another
     step, and `?before=` and `?after=` page through the history.

@@ -34,7 +34,7 @@ def forbidden(request: HttpRequest, exception: Exception | None = None) -> HttpR
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
-    """Shows 403 for a form from another site, or from a page that was opened before signing in."""
+    """Show 403 for a form from another site, or from a page that was opened before signing in."""
     return render(request, "inspector/csrf.html", status=403)
 
 
@@ -45,7 +45,7 @@ def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpR
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """Shows 500, or 503 with Retry-After during an outage of the database."""
+    """Show 500, or 503 with Retry-After during an outage of the database."""
     found = outage(sys.exc_info()[1])
     if found is not None:
         return _database_outage(request, found)
@@ -55,7 +55,7 @@ def server_error(request: HttpRequest) -> HttpResponse:
 
 
 def too_many_sign_ins(request: HttpRequest, *_: object, **__: object) -> HttpResponse:
-    """Shows 429 after repeated wrong passwords; Retry-After is the duration of the lock."""
+    """Show 429 after repeated wrong passwords; Retry-After is the duration of the lock."""
     cooloff = int(settings.AXES_COOLOFF_TIME.total_seconds())
     response = render(
         request, "inspector/too_many_sign_ins.html", {"minutes": cooloff // 60}, status=429

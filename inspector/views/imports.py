@@ -16,7 +16,7 @@ MAX_LISTED = 100
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def import_file(request: HttpRequest) -> HttpResponse:
-    """Shows the form; after a POST, the report, or the form with its error."""
+    """Show the form; after a POST, the report, or the form with its error."""
     if request.method != "POST":
         return _form(request, ImportForm())
     form = ImportForm(request.POST, request.FILES)

@@ -106,7 +106,7 @@ def overview(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def feed(request: HttpRequest) -> HttpResponse:
-    """Shows the messages that left memory last; those newer than `?seen=` are marked as new."""
+    """Show the messages that left memory last; those newer than `?seen=` are marked as new."""
     seen = request.GET.get("seen", "")
     return render(request, "inspector/_feed.html", _feed(int(seen) if seen.isdecimal() else None))
 
@@ -119,7 +119,7 @@ def add_demo(request: HttpRequest) -> HttpResponse:
 
 
 def policy_choices() -> list[tuple[str, str]]:
-    """Returns the values of the policy filter with their labels."""
+    """Return the values of the policy filter with their labels."""
     return [
         *((name, kind.label) for name, kind in policy_kinds().items()),
         (CLIENT, "Client decides"),
@@ -179,7 +179,7 @@ class Headlines:
 
 
 def _headlines(midnight: datetime) -> Headlines:
-    """Returns the statistics, counted at most every 30 seconds, as they read all steps of today."""
+    """Return the statistics, counted at most every 30 seconds, as they read all steps of today."""
 
     def count() -> Headlines:
         return Headlines(timezone.now(), queries.overview_stats(midnight))
@@ -188,7 +188,7 @@ def _headlines(midnight: datetime) -> Headlines:
 
 
 def _filters(given: dict[str, str], policy: str) -> list[dict[str, Any]]:
-    """Returns the filter chips: links that set a filter, or remove it if it is set."""
+    """Return the filter chips: links that set a filter, or remove it if it is set."""
     chips = [("active", "1", "Active today", bool(given.get("active")))]
     chips += [("policy", kind, label, kind == policy) for kind, label in policy_choices()]
     chips += [("flagged", "1", "Flagged", bool(given.get("flagged")))]

@@ -15,7 +15,7 @@ from inspector.htmx import render_page_or_fragment
 
 @require_POST
 def simulate(request: HttpRequest, memory_id: str) -> HttpResponse:
-    """Shows the page with the drafts or another limit, without saving anything."""
+    """Show the page with the drafts or another limit, without saving anything."""
     form = DraftForm(request.POST)
     if not form.is_valid():
         return _refused(request, memory_id, form, first_problem(form))
@@ -65,7 +65,7 @@ def branch(request: HttpRequest, memory_id: str) -> HttpResponse:
 
 
 def _show_live(request: HttpRequest, memory_id: str) -> HttpResponse:
-    """Shows the live page of a conversation."""
+    """Show the live page of a conversation."""
     if not request.htmx:  # type: ignore[attr-defined]
         return redirect("conversation", memory_id)
     response = _render(request, _stored(memory_id), DraftForm())
@@ -74,7 +74,7 @@ def _show_live(request: HttpRequest, memory_id: str) -> HttpResponse:
 
 
 def _refused(request: HttpRequest, memory_id: str, form: DraftForm, problem: str) -> HttpResponse:
-    """Shows the page with the drafts, the text and the error in the composer."""
+    """Show the page with the drafts, the text and the error in the composer."""
     data = form.cleaned_data
     response = _render(request, _page(memory_id, data.get("drafts"), data.get("at")), form, problem)
     response.status_code = 422

@@ -66,7 +66,7 @@ def test_a_token_is_printed_once_and_stored_hashed(capsys):
     ("arguments", "words"),
     [
         ([""], "name: This field cannot be blank"),
-        (["name", "--days", "0"], "days: 1 to 3650"),
+        (["name", "--days", "0"], "days: Enter 1 to 3650"),
         (["name", "--days", "-1"], "1 to 3650"),
         (["name", "--days", "9999999999"], "1 to 3650"),
         (["n" * 101], "at most 100"),
