@@ -115,6 +115,13 @@ def test_the_messages_of_system_entries_need_no_loading():
     assert [each.message for each in window.systems()] == [SystemMessage("S")]
 
 
+def test_system_messages_can_be_discarded_one_by_one():
+    window = Window([entry("S"), entry("a"), entry("T")])
+    for each in window.systems():
+        window.discard(each)
+    assert [each.message for each in window] == [UserMessage("a")]
+
+
 def test_another_family_counts_every_message_anew():
     entries = [entry("a", 5), entry("S", 5), entry("b", 5)]
     for window in (Window(entries), lazy(entries)):
