@@ -111,7 +111,7 @@ class Window:
 
     # The three ways in which a window changes. Each leaves `totals` to the caller.
 
-    def place(self, entry: Entry, at_head: bool = False) -> None:
+    def place(self, entry: Entry, at_head: bool) -> None:
         if entry.type is MessageType.SYSTEM:
             systems = self._known_systems()
             systems[entry] = None

@@ -23,7 +23,7 @@ class Kept(EntrySource):
 
     def __init__(self, entries: list[Entry]) -> None:
         self.kept = entries
-        self.read = 0
+        self.read = self.systems_asked = 0
 
     def entries(self):
         for each in self.kept:
@@ -32,6 +32,7 @@ class Kept(EntrySource):
             yield each if is_system else replace(each, message=None)
 
     def systems(self):
+        self.systems_asked += 1
         return [each for each in self.kept if each.type is MessageType.SYSTEM]
 
     def with_messages(self):
@@ -101,6 +102,7 @@ def test_a_decision_reads_only_what_it_evicts():
     window = Window(kept, Totals(1_000, 1_000))
     admit(window, entry("b"), MessageWindow(1_000)).apply_to(window)
     assert kept.read < 5
+    assert kept.systems_asked == 0
 
 
 def test_a_system_message_finds_the_one_in_force_without_reading_on():
@@ -140,7 +142,7 @@ def test_the_same_family_counts_nothing():
 def test_a_refilled_window_forgets_what_it_held():
     old, arrival = [entry("a"), entry("S")], entry("T")
     for window in (Window(old), lazy(old)):
-        window.place(entry("b"))
+        window.place(entry("b"), at_head=True)
         window.discard(old[0])
         window.refill([arrival, old[0]])
         assert list(window) == window.with_messages() == [arrival, old[0]]
