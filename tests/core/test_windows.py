@@ -250,6 +250,7 @@ def test_taking_from_the_head_changes_what_remains_and_not_the_window():
 def test_what_is_placed_at_the_head_or_behind_everything_is_met_there():
     first, last = user(1), user(2)
     head = Head(Window([user(4), user(8)]))
+    head.peek()
     head.place(last, at_head=False)
     head.place(first, at_head=True)
     assert head.totals == Totals(4, 15)
