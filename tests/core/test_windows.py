@@ -10,7 +10,7 @@ from chatmemory import (
     ToolExecutionResultMessage,
     UserMessage,
 )
-from chatmemory.core.eviction import Eviction, Head, Reason
+from chatmemory.core.eviction import Eviction, Head, Reason, oldest_first
 from chatmemory.core.policies import MessageWindow, TokenWindow
 from chatmemory.core.transitions import admit, clear, fold, keep, over_limit, refill, visible
 from chatmemory.core.window import Entry, Totals, Window
@@ -248,14 +248,19 @@ def test_taking_from_the_head_changes_what_remains_and_not_the_window():
 
 
 def test_what_is_placed_at_the_head_or_behind_everything_is_met_there():
-    first, last = user(1), user(2)
-    head = Head(Window([user(4), user(8)]))
+    inside, first, last, very_last = user(1), user(2), user(4), user(8)
+    head = Head(Window([inside]))
     head.peek()
     head.place(last, at_head=False)
+    head.place(very_last, at_head=False)
     head.place(first, at_head=True)
     assert head.totals == Totals(4, 15)
-    assert [head.pop() for _ in range(5)][::3] == [first, last]
+    assert [head.pop() for _ in range(5)] == [first, inside, last, very_last, None]
     assert head.totals == Totals()
+
+
+def test_eviction_ends_with_the_window_whatever_the_limit_says():
+    assert not list(oldest_first(Head(Window()), lambda totals: True))
 
 
 def test_an_entry_removed_before_it_was_met_is_not_met():
