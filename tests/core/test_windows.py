@@ -12,7 +12,16 @@ from chatmemory import (
 )
 from chatmemory.core.eviction import Eviction, Head, Reason, oldest_first
 from chatmemory.core.policies import MessageWindow, TokenWindow
-from chatmemory.core.transitions import admit, clear, fold, keep, over_limit, refill, visible
+from chatmemory.core.transitions import (
+    Change,
+    admit,
+    clear,
+    fold,
+    keep,
+    over_limit,
+    refill,
+    visible,
+)
 from chatmemory.core.window import Entry, Totals, Window
 
 
@@ -81,6 +90,16 @@ def test_keep_first_puts_a_system_message_at_the_head():
     policy = MessageWindow(5, always_keep_system_message_first=True)
     admit(window, system(), policy).apply_to(window)
     assert [entry.type for entry in window] == ["SYSTEM", "USER"]
+
+
+def test_a_system_message_put_first_is_not_evicted_but_an_older_one_behind_it_is():
+    older, last = system("B"), user()
+    window = Window([system("A"), older, last])
+    arrival, policy = system("C", 20), TokenWindow(40, always_keep_system_message_first=True)
+    transition = admit(window, arrival, policy)
+    transition.apply_to(window)
+    assert reasons(transition) == [Reason.REPLACED, Reason.CAPACITY]
+    assert list(window) == [arrival, last]
 
 
 def test_a_message_larger_than_the_window_leaves_at_once():
@@ -214,6 +233,21 @@ def test_without_a_policy_everything_is_visible():
     entries = [user(), user()]
     assert visible(Window(entries), None) == entries
     assert over_limit(Window(entries), None) == []
+
+
+def test_every_transition_says_what_it_does_under_which_policy():
+    window, policy = Window([system("A")]), MessageWindow(2)
+    kinds = {
+        Change.ADD: [admit(window, user(), policy), admit(window, system("A"), policy)],
+        Change.SET: [refill(window, [user()], policy)],
+        Change.CLEAR: [clear(window, policy)],
+        Change.KEEP: [keep(window, policy)],
+    }
+    for kind, transitions in kinds.items():
+        for transition in transitions:
+            assert transition.change is kind
+            assert transition.policy == transition.policy_before == policy
+            assert transition.before == Totals(1, 10)
 
 
 def test_a_transition_can_be_told_about_other_entries():
