@@ -118,7 +118,7 @@ class Window:
 
     # The methods below change the window. The caller updates `totals`.
 
-    def place(self, entry: Entry, at_head: bool = False) -> None:
+    def place(self, entry: Entry, at_head: bool) -> None:
         """Add an entry at the end or at the head."""
         if entry.type is MessageType.SYSTEM:
             systems = self._known_systems()

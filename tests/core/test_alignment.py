@@ -60,6 +60,7 @@ def test_a_slide_is_as_short_as_it_can_be():
     assert kept("aabaab", "aabaabx") == {j: j for j in range(6)}
     assert kept("xaabaab", "aabx") == {0: 4, 1: 5, 2: 6}
     assert kept("abaa", "aab") == {0: 2, 1: 3}
+    assert kept("aabaaabaaa", "aabaaax") == {j: 4 + j for j in range(6)}
 
 
 def test_a_slide_behind_a_system_message():

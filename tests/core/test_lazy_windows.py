@@ -23,7 +23,7 @@ class Kept(EntrySource):
 
     def __init__(self, entries: list[Entry]) -> None:
         self.kept = entries
-        self.read = 0
+        self.read = self.systems_asked = 0
 
     def entries(self):
         for each in self.kept:
@@ -32,6 +32,7 @@ class Kept(EntrySource):
             yield each if is_system else replace(each, message=None)
 
     def systems(self):
+        self.systems_asked += 1
         return [each for each in self.kept if each.type is MessageType.SYSTEM]
 
     def with_messages(self):
@@ -101,6 +102,7 @@ def test_a_decision_reads_only_what_it_evicts():
     window = Window(kept, Totals(1_000, 1_000))
     admit(window, entry("b"), MessageWindow(1_000)).apply_to(window)
     assert kept.read < 5
+    assert kept.systems_asked == 0
 
 
 def test_a_system_message_finds_the_one_in_force_without_reading_on():
@@ -113,6 +115,13 @@ def test_a_system_message_finds_the_one_in_force_without_reading_on():
 def test_the_messages_of_system_entries_need_no_loading():
     window = lazy([entry("a"), entry("S")])
     assert [each.message for each in window.systems()] == [SystemMessage("S")]
+
+
+def test_system_messages_can_be_discarded_one_by_one():
+    window = Window([entry("S"), entry("a"), entry("T")])
+    for each in window.systems():
+        window.discard(each)
+    assert [each.message for each in window] == [UserMessage("a")]
 
 
 def test_another_family_counts_every_message_anew():
@@ -133,7 +142,7 @@ def test_the_same_family_counts_nothing():
 def test_a_refilled_window_forgets_what_it_held():
     old, arrival = [entry("a"), entry("S")], entry("T")
     for window in (Window(old), lazy(old)):
-        window.place(entry("b"))
+        window.place(entry("b"), at_head=True)
         window.discard(old[0])
         window.refill([arrival, old[0]])
         assert list(window) == window.with_messages() == [arrival, old[0]]

@@ -10,9 +10,18 @@ from chatmemory import (
     ToolExecutionResultMessage,
     UserMessage,
 )
-from chatmemory.core.eviction import Eviction, Head, Reason
+from chatmemory.core.eviction import Eviction, Head, Reason, oldest_first
 from chatmemory.core.policies import MessageWindow, TokenWindow
-from chatmemory.core.transitions import admit, clear, fold, over_limit, refill, unchanged, visible
+from chatmemory.core.transitions import (
+    Change,
+    admit,
+    clear,
+    fold,
+    over_limit,
+    refill,
+    unchanged,
+    visible,
+)
 from chatmemory.core.window import Entry, Totals, Window
 
 
@@ -81,6 +90,16 @@ def test_keep_first_puts_a_system_message_at_the_head():
     policy = MessageWindow(5, always_keep_system_message_first=True)
     admit(window, system(), policy).apply_to(window)
     assert [entry.type for entry in window] == ["SYSTEM", "USER"]
+
+
+def test_a_system_message_put_first_is_not_evicted_but_an_older_one_behind_it_is():
+    older, last = system("B"), user()
+    window = Window([system("A"), older, last])
+    arrival, policy = system("C", 20), TokenWindow(40, always_keep_system_message_first=True)
+    transition = admit(window, arrival, policy)
+    transition.apply_to(window)
+    assert reasons(transition) == [Reason.REPLACED, Reason.CAPACITY]
+    assert list(window) == [arrival, last]
 
 
 def test_a_message_larger_than_the_window_leaves_at_once():
@@ -216,6 +235,21 @@ def test_without_a_policy_everything_is_visible():
     assert over_limit(Window(entries), None) == []
 
 
+def test_every_transition_says_what_it_does_under_which_policy():
+    window, policy = Window([system("A")]), MessageWindow(2)
+    kinds = {
+        Change.ADD: [admit(window, user(), policy), admit(window, system("A"), policy)],
+        Change.SET: [refill(window, [user()], policy)],
+        Change.CLEAR: [clear(window, policy)],
+        Change.KEEP: [keep(window, policy)],
+    }
+    for kind, transitions in kinds.items():
+        for transition in transitions:
+            assert transition.change is kind
+            assert transition.policy == transition.policy_before == policy
+            assert transition.before == Totals(1, 10)
+
+
 def test_a_transition_can_be_told_about_other_entries():
     old, arrival, stored, counted = system("A"), system("B"), system("B"), system("A", 99)
     transition = admit(Window([old]), arrival, MessageWindow(5))
@@ -248,13 +282,19 @@ def test_taking_from_the_head_changes_what_remains_and_not_the_window():
 
 
 def test_what_is_placed_at_the_head_or_behind_everything_is_met_there():
-    first, last = user(1), user(2)
-    head = Head(Window([user(4), user(8)]))
+    inside, first, last, very_last = user(1), user(2), user(4), user(8)
+    head = Head(Window([inside]))
+    head.peek()
     head.place(last, at_head=False)
+    head.place(very_last, at_head=False)
     head.place(first, at_head=True)
     assert head.totals == Totals(4, 15)
-    assert [head.pop() for _ in range(5)][::3] == [first, last]
+    assert [head.pop() for _ in range(5)] == [first, inside, last, very_last, None]
     assert head.totals == Totals()
+
+
+def test_eviction_ends_with_the_window_whatever_the_limit_says():
+    assert not list(oldest_first(Head(Window()), lambda totals: True))
 
 
 def test_an_entry_removed_before_it_was_met_is_not_met():
