@@ -241,7 +241,7 @@ def test_every_transition_says_what_it_does_under_which_policy():
         Change.ADD: [admit(window, user(), policy), admit(window, system("A"), policy)],
         Change.SET: [refill(window, [user()], policy)],
         Change.CLEAR: [clear(window, policy)],
-        Change.KEEP: [keep(window, policy)],
+        Change.KEEP: [unchanged(window, policy)],
     }
     for kind, transitions in kinds.items():
         for transition in transitions:
