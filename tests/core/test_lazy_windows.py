@@ -97,6 +97,13 @@ def test_a_lazy_window_decides_like_one_read_at_once(start, arriving, limit, kee
     assert visible(window, policy) == visible(whole, policy)
 
 
+def test_looking_for_system_messages_hides_nothing_from_a_decision_under_way():
+    entries = [entry(letter) for letter in "abcd"]
+    window = Window(iter(entries), total(entries))
+    transition = admit(window, entry("S"), MessageWindow(1))
+    assert [eviction.entry for eviction in transition.evictions] == entries
+
+
 def test_a_decision_reads_only_what_it_evicts():
     kept = Kept([entry("a") for _ in range(1_000)])
     window = Window(kept, Totals(1_000, 1_000))

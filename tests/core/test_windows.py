@@ -250,6 +250,11 @@ def test_every_transition_says_what_it_does_under_which_policy():
             assert transition.before == Totals(1, 10)
 
 
+def test_reasons_and_changes_are_spelled_as_databases_and_clients_have_them():
+    assert " ".join(Reason) == "CAPACITY ORPHANED REPLACED CLEARED SET MOVED"
+    assert " ".join(Change) == "add set clear keep"
+
+
 def test_a_transition_can_be_told_about_other_entries():
     old, arrival, stored, counted = system("A"), system("B"), system("B"), system("A", 99)
     transition = admit(Window([old]), arrival, MessageWindow(5))
