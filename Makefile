@@ -40,10 +40,10 @@ fuzz: $(VENV)/installed-dev
 
 load: $(VENV)/installed-dev
 	LOAD_WRITERS=8 LOAD_ADDS=500 LOAD_CONVERSATIONS=50 LOAD_RELOADS=10 \
-	  $(BIN)/pytest tests/load/test_concurrency.py tests/load/test_reload.py -v $(ARGS)
+	  $(BIN)/pytest tests/load/test_concurrency.py tests/load/test_reload.py --long -v $(ARGS)
 
 crash: $(VENV)/installed-dev
-	CRASH_SERVER=50 CRASH_DATABASE=10 $(BIN)/pytest tests/load/test_crash.py -v $(ARGS)
+	CRASH_SERVER=50 CRASH_DATABASE=10 $(BIN)/pytest tests/load/test_crash.py --long -v $(ARGS)
 
 check: $(VENV)/installed-dev
 	$(BIN)/ruff check .

@@ -107,8 +107,19 @@ def memory_id(db) -> str:
     return "order-7741"
 
 
-def pytest_collection_modifyitems(items) -> None:
-    """Mark the tests that use the database; the others need not run on every database."""
+def pytest_addoption(parser) -> None:
+    parser.addoption("--long", action="store_true", help="also run the tests marked long")
+
+
+def pytest_collection_modifyitems(config, items) -> None:
+    """Mark the tests that use the database; the others need not run on every database.
+
+    Leave out those marked long, unless they are asked for.
+    """
+    if not config.getoption("--long"):
+        long = [item for item in items if item.get_closest_marker("long")]
+        config.hook.pytest_deselected(items=long)
+        items[:] = [item for item in items if item not in long]
     for item in items:
         fixtures = {"db", "transactional_db", "served", "template"} & set(item.fixturenames)
         if fixtures or item.get_closest_marker("django_db"):

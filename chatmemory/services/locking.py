@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 
 from django.db import connection, transaction
 from django.utils import timezone
@@ -52,8 +51,8 @@ def locked(
             _log_steps(recorder, actor)
             # After the commit, so that receivers see the change. `robust` logs their errors: the
             # change is already committed.
-            transaction.on_commit(partial(_send_signal, recorder, actor), robust=True)
-            transaction.on_commit(partial(_notify_followers, memory_id), robust=True)
+            transaction.on_commit(lambda: _send_signal(recorder, actor), robust=True)
+            transaction.on_commit(lambda: _notify_followers(memory_id), robust=True)
 
 
 def lock_memory(memory_id: str, expected_version: int | None = None) -> Memory:

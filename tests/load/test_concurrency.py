@@ -1,7 +1,8 @@
 """Several processes write at once; the history has every acknowledged message once, in order.
 
 Policy changes, clears and sets are strewn in. In `make load`, eight processes write 500 messages
-each, to one conversation and to 50; in the suite, three write a few.
+each, to one conversation and to 50, over REST and in process; in the suite, three write a few over
+REST to one.
 """
 
 from __future__ import annotations
@@ -43,10 +44,17 @@ def write_at_once(served, ids: list[str], over_rest: bool) -> list[tuple[str, st
     return acknowledged
 
 
-@pytest.mark.parametrize("over_rest", [True, False], ids=["rest", "in-process"])
-@pytest.mark.parametrize("conversations", [1, MANY])
+@pytest.mark.parametrize(
+    ("conversations", "over_rest"),
+    [
+        pytest.param(1, True, id="one over REST"),
+        pytest.param(MANY, True, id="many over REST", marks=pytest.mark.long),
+        pytest.param(1, False, id="one in process", marks=pytest.mark.long),
+        pytest.param(MANY, False, id="many in process", marks=pytest.mark.long),
+    ],
+)
 def test_no_message_is_lost_or_doubled_and_the_ledger_is_consistent(
-    served, over_rest, conversations
+    served, conversations, over_rest
 ):
     ids = [
         f"{'rest' if over_rest else 'local'}-{n}-of-{conversations}" for n in range(conversations)

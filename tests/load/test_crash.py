@@ -49,6 +49,7 @@ def cluster():
     cluster.stop()
 
 
+@pytest.mark.long
 def test_a_killed_postgresql(cluster, tmp_path):
     with served_by(cluster.url, tmp_path) as served:
         for memory_id in IDS:
