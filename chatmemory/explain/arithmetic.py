@@ -28,7 +28,11 @@ class ReceiptLine:
 
 
 def receipt(change: ChangeResult) -> tuple[ReceiptLine, ...]:
-    """Return the arithmetic of a change, line by line; empty if no policy decided it."""
+    """Return the arithmetic of a change in the order in which it happened.
+
+    The first line plus the signed lines gives the last line; every `over` line is the sum so far.
+    Empty if no policy decided the change.
+    """
     if not can_decide(change.policy) or change.kind not in ("add", "set"):
         return ()
     return tuple(_Receipt(change, change.policy).lines())
@@ -38,55 +42,64 @@ class _Receipt:
     """The lines of a receipt, made by repeating the decisions of a change with running totals."""
 
     def __init__(self, change: ChangeResult, policy: Policy) -> None:
-        self.change, self.policy = change, policy
+        self.change = change
+        self.policy = change.policy_before if can_decide(change.policy_before) else policy
         self.totals = change.before
         self.arrived = {message.seq for message in change.arrived}
-        replaced = (Reason.REPLACED, Reason.SET)
-        self.replaced = [message for message in change.evicted if message.reason in replaced]
-        self.evicted = [message for message in change.evicted if message.reason not in replaced]
+        removed = (Reason.REPLACED, Reason.SET, Reason.CLEARED)
+        self.removed = [message for message in change.evicted if message.reason in removed]
+        self.evicted = [message for message in change.evicted if message.reason not in removed]
         self.oldest = next((message.seq for message in self.evicted), None)
 
     def lines(self) -> Iterator[ReceiptLine]:
         yield ReceiptLine("In memory before", self.load, "total")
-        if self.over:
+        if self.change.kind == "add" and self.over:
             yield ReceiptLine(f"Over the limit, {self.over_by}", self.load, "over")
-            yield from self.evictions()
-        for evicted in self.replaced:
-            yield self.leave(evicted)
-        if not self.totals.count and self.policy.overhead and self.change.arrived:
-            yield ReceiptLine("Every request starts with", self.policy.overhead, "plus")
+            yield from self.evictions(only_before=True)
+        self.policy = self.change.policy or self.policy
+        for evicted in self.removed:
+            yield from self.leave(evicted)
         for arrived in self.change.arrived:
-            yield self.arrive(arrived)
+            yield from self.arrive(arrived)
         if self.over:
             yield ReceiptLine(f"Needed, {self.over_by}", self.load, "over")
-            yield from self.evictions()
-        yield ReceiptLine("In memory after", self.policy.load(*self.change.after), "fits")
+        yield from self.evictions()
+        yield ReceiptLine("In memory after", self.load, "over" if self.over else "fits")
 
-    def evictions(self) -> Iterator[ReceiptLine]:
-        while self.evicted and (self.over or self.evicted[0].reason is Reason.ORPHANED):
-            yield self.leave(self.evicted.pop(0))
+    def evictions(self, only_before: bool = False) -> Iterator[ReceiptLine]:
+        """Yield what leaves; with `only_before`, what leaves before anything arrives."""
+        while self.evicted:
+            first = self.evicted[0]
+            is_due = self.over or first.reason is Reason.ORPHANED
+            if only_before and (first.seq in self.arrived or not is_due):
+                return
+            yield from self.leave(self.evicted.pop(0))
             followed = self.evicted and self.evicted[0].reason is Reason.ORPHANED
             if self.over and self.evicted and not followed:
                 yield ReceiptLine(f"Still {self.over_by}", self.load, "over")
 
-    def arrive(self, arrived: ArrivedMessage) -> ReceiptLine:
+    def arrive(self, arrived: ArrivedMessage) -> Iterator[ReceiptLine]:
+        if not self.totals.count and self.policy.overhead:
+            yield ReceiptLine("Every request starts with", self.policy.overhead, "plus")
         self.totals = Totals(self.totals.count + 1, self.totals.tokens + arrived.tokens)
         label = f"#{arrived.seq} {role(arrived.type, arrived.has_calls)} arrives"
-        return ReceiptLine(label, self.policy.cost(arrived.tokens), "plus", seq=arrived.seq)
+        yield ReceiptLine(label, self.policy.cost(arrived.tokens), "plus", seq=arrived.seq)
 
-    def leave(self, evicted: EvictedMessage) -> ReceiptLine:
+    def leave(self, evicted: EvictedMessage) -> Iterator[ReceiptLine]:
         self.totals = Totals(self.totals.count - 1, self.totals.tokens - evicted.tokens)
-        return ReceiptLine(
+        yield ReceiptLine(
             self.label(evicted),
             -self.policy.cost(evicted.tokens),
             "minus",
             sub=evicted.reason is Reason.ORPHANED,
             seq=evicted.seq,
         )
+        if not self.totals.count and self.policy.overhead:
+            yield ReceiptLine("Nothing is left to send", -self.policy.overhead, "minus", sub=True)
 
     def label(self, evicted: EvictedMessage) -> str:
         name = f"#{evicted.seq} {role(evicted.type, evicted.has_calls)}"
-        if evicted.seq in self.arrived:
+        if evicted.seq in self.arrived and evicted.reason is Reason.CAPACITY:
             return f"{name} itself"
         if evicted.reason is Reason.ORPHANED:
             return f"#{evicted.seq} its result"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from chatmemory.core.eviction import Reason
+from chatmemory.explain.misfits import misfit_of
 from chatmemory.explain.wording import amount, counted, policy_words, role, seqs
 from chatmemory.ledger.changes import ChangeResult
 
@@ -64,30 +65,26 @@ def _event(change: ChangeResult) -> str:
 
 
 def _reasons(change: ChangeResult) -> str:
-    """Return the reasons of all departures.
-
-    Example: `#25 and #26 were the oldest, results #27 and #28 left with #26.`
-    """
-    arrived = {message.seq for message in change.arrived}
-    oversized = [message.seq for message in change.evicted if message.seq in arrived]
+    """`#25 and #26 were the oldest, results #27 and #28 left with #26.`"""
+    misfit = misfit_of(change)
     by_reason: dict[Reason, list[int]] = {}
     for message in change.evicted:
-        if message.seq not in arrived:
+        if misfit is None or message.seq != misfit.seq:
             by_reason.setdefault(message.reason, []).append(message.seq)
-    clauses = []
+    parts = []
     if oldest := by_reason.get(Reason.CAPACITY):
-        clauses.append(f"{seqs(oldest)} {'was' if len(oldest) == 1 else 'were'} the oldest")
+        parts.append(f"{seqs(oldest)} {'was' if len(oldest) == 1 else 'were'} the oldest")
     if orphans := by_reason.get(Reason.ORPHANED):
         results = "result" if len(orphans) == 1 else "results"
-        clauses.append(f"{results} {seqs(orphans)} left with {_calls(change)}")
-    if oversized:
-        clauses.append(f"{seqs(oversized)} is too big on its own")
+        parts.append(f"{results} {seqs(orphans)} left with {_calls(change)}")
+    if misfit:
+        parts.append(f"#{misfit.seq} could not stay: {misfit.cause}")
     if replaced := by_reason.get(Reason.REPLACED):
-        clauses.append(f"{seqs(replaced)} was replaced")
-    for reason, verb in _WHOLE.items():
-        if left := by_reason.get(reason):
-            clauses.append(f"{seqs(left)} {verb}")
-    return ", ".join(clauses) + "."
+        parts.append(f"{seqs(replaced)} was replaced")
+    for reason, words in _WHOLE.items():
+        if messages := by_reason.get(reason):
+            parts.append(f"{seqs(messages)} {words}")
+    return ", ".join(parts) + "."
 
 
 def _calls(change: ChangeResult) -> str:

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from chatmemory.core.eviction import Reason
 from chatmemory.core.messages import MessageType
 from chatmemory.core.policies import can_decide
-from chatmemory.core.window import Totals
 from chatmemory.explain.arithmetic import ReceiptLine, receipt
 from chatmemory.explain.captions import caption
-from chatmemory.explain.wording import seqs
+from chatmemory.explain.misfits import misfit_of
+from chatmemory.explain.wording import capitalized, seqs
 from chatmemory.ledger.changes import ChangeResult, EvictedMessage
 from chatmemory.queries import MessageRow, WindowPlace, WindowView
 
@@ -44,13 +44,12 @@ def why_left(change: ChangeResult, seq: int) -> Explanation:
 
 def _cause(change: ChangeResult, evicted: EvictedMessage) -> tuple[str, str]:
     step, seq, because = change.step, evicted.seq, evicted.because_seq
-    arrived = change.arrived[0].seq if change.arrived else None
     match evicted.reason:
-        case Reason.CAPACITY if seq == arrived:
-            return "It was too big on its own.", f"{_no_room(change)}."
         case Reason.CAPACITY:
-            oldest = f"#{seq} was the oldest message that could leave"
-            return "There was no room.", f"{_no_room(change)}, and {oldest}."
+            misfit = misfit_of(change)
+            if misfit and misfit.seq == seq:
+                return f"{capitalized(misfit.cause)}.", misfit.detail
+            return "There was no room.", _no_room(change, seq)
         case Reason.ORPHANED:
             rule = "a result stays only as long as its call"
             return (
@@ -67,17 +66,29 @@ def _cause(change: ChangeResult, evicted: EvictedMessage) -> tuple[str, str]:
     return "The list was set.", f"At step {step} memory was set to a list without #{seq}."
 
 
-def _no_room(change: ChangeResult) -> str:
-    """Return the load that memory would have had, as a clause without a full stop."""
-    policy = change.policy
-    if not can_decide(policy) or not change.arrived:
-        return f"It left the head of the list at step {change.step}"
-    needed = Totals(
-        change.before.count + len(change.arrived),
-        change.before.tokens + sum(message.tokens for message in change.arrived),
-    )
-    needs = f"{policy.load(*needed):,} of {policy.limit:,} {policy.unit}"
-    return f"When #{change.arrived[0].seq} arrived, memory needed {needs}"
+def _no_room(change: ChangeResult, seq: int) -> str:
+    """Say how much memory needed when a message left as the oldest."""
+    over, policy = _exceeded(change, seq), change.policy
+    oldest = f"#{seq} was the oldest message that could leave"
+    if over is None or not can_decide(policy):
+        return f"It left the head of the list at step {change.step}."
+    needs = f"{over.amount:,} of {policy.limit:,} {policy.unit}"
+    if over.label.startswith("Over"):
+        return f"Memory held {needs} before anything arrived, and {oldest}."
+    if len(change.arrived) == 1:
+        return f"When #{change.arrived[0].seq} arrived, memory needed {needs}, and {oldest}."
+    return f"The new list needed {needs}, and {oldest}."
+
+
+def _exceeded(change: ChangeResult, seq: int) -> ReceiptLine | None:
+    """Return the line of the receipt that says why a message had to leave; None without one."""
+    over = None
+    for line in receipt(change):
+        if line.kind == "over" and not line.label.startswith("Still"):
+            over = line
+        if line.kind == "minus" and line.seq == seq:
+            return over
+    return None
 
 
 # Why one message is still in memory

@@ -62,6 +62,11 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
+def capitalized(words: str) -> str:
+    """Return words with a capital first letter, the others as they are."""
+    return words[:1].upper() + words[1:]
+
+
 def seqs(numbers: Sequence[int]) -> str:
     """Format seqs: `#26`, `#26 and #27`, `#26, #27 and #30`, or `#26 to #40`."""
     names = [f"#{number}" for number in numbers]

@@ -59,6 +59,7 @@ class ChangeResult:
     `kind` is the kind of the step. `seq` is the message that was added, was already known, or was
     redacted. `arrived` and `evicted` do not contain messages that only changed their position. The
     totals are those of the stays before and after; `policy` is the one in force after the change.
+    An add first trims under `policy_before`, as LangChain4j asks for the limit twice.
     """
 
     kind: str
@@ -66,6 +67,7 @@ class ChangeResult:
     policy: Policy | None
     before: Totals
     after: Totals
+    policy_before: Policy | None = None
     seq: int | None = None
     arrived: tuple[ArrivedMessage, ...] = ()
     evicted: tuple[EvictedMessage, ...] = ()

@@ -33,7 +33,7 @@ from chatmemory.ledger.entries import (
 )
 from chatmemory.ledger.ranks import appended_rank, head_rank
 from chatmemory.ledger.redaction import redacted
-from chatmemory.ledger.replacement import Replacement
+from chatmemory.ledger.replacement import Replacement, Returning
 from chatmemory.ledger.rows import PendingRows, Stamp, check_unicode, rows_for
 from chatmemory.ledger.stored_window import stays_at, stored_window
 from chatmemory.models import Memory, Message, Step
@@ -165,7 +165,9 @@ class Recorder:
         evicted = {message.seq for message in result.evicted}
         flags.left(self.memory, evicted)
         if arrival.seq in evicted:
-            self.memory.oversized_step = result.step
+            # A system message that is larger than the limit evicts every message, however small.
+            if self.policy and not self.policy.is_exceeded_by(transition.after):
+                self.memory.oversized_step = result.step
         elif not transition.at_head:
             flags.arrived(self.memory, arrival)
         return result
@@ -229,8 +231,10 @@ class Recorder:
         totals = self.window.totals
         return ChangeResult(str(change), None, self.policy, totals, totals)
 
-    def _returning(self, positions: Collection[int], payloads: Sequence[str]) -> dict[int, int]:
-        """Return the seq of each position whose message is in the history, outside the window.
+    def _returning(
+        self, positions: Collection[int], payloads: Sequence[str]
+    ) -> dict[int, Returning]:
+        """Return the message of each position that is in the history, outside the window.
 
         Of several equal messages the latest is used first, and each only once.
         """
@@ -240,11 +244,11 @@ class Recorder:
         if not wanted:
             return {}
         in_window = {entry.seq for entry in stay_entries(self.window)}
-        left: dict[str, list[int]] = defaultdict(list)
+        left: dict[str, list[Returning]] = defaultdict(list)
         rows = Message.objects.filter(memory=self.memory, payload__in=wanted).order_by("seq")
-        for payload, seq in rows.values_list("payload", "seq"):
+        for payload, seq, origin in rows.values_list("payload", "seq", "origin"):
             if seq not in in_window:
-                left[payload].append(seq)
+                left[payload].append(Returning(seq, origin))
         returning = {}
         for position in sorted(positions, reverse=True):
             if left[payloads[position]]:
@@ -275,6 +279,7 @@ def result_of(
         policy=policy,
         before=change.transition.before,
         after=change.transition.after,
+        policy_before=change.transition.policy_before,
         seq=arrived[0].seq if len(arrived) == 1 else step.seq,
         arrived=arrived,
         evicted=evicted,

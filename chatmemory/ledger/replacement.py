@@ -12,8 +12,9 @@ stays.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from chatmemory.core.alignment import Alignment, align, rearrange, reasons
 from chatmemory.core.codec import message_to_json
@@ -26,6 +27,13 @@ from chatmemory.ledger.counters import Counters
 from chatmemory.ledger.entries import StayEntry, numbered
 from chatmemory.ledger.ranks import appended_rank, place_ranks
 from chatmemory.models import Message
+
+
+class Returning(NamedTuple):
+    """A message that is in the history, had left the window, and comes back."""
+
+    seq: int
+    origin: str
 
 
 @dataclass(frozen=True)
@@ -73,7 +81,7 @@ class Replacement:
         return [j for j in self.unmatched if j < self._last_known and not self._is_system(j)]
 
     def numbered(
-        self, counters: Counters, returning: Mapping[int, int], policy: Policy | None
+        self, counters: Counters, returning: Mapping[int, Returning], policy: Policy | None
     ) -> Transition:
         """Return the transition with numbers for all messages and stays.
 
@@ -83,7 +91,7 @@ class Replacement:
         origins = self._origins(returning, is_first=counters.last_seq == 0)
         seqs = self._seqs(counters.last_seq, returning)
         entries = self._entries(counters, seqs, origins)
-        departures = self._departures(policy)
+        departures = self._departures(policy, entries)
         moves = [
             Eviction(self.old[i], Reason.MOVED)
             for i in (*self.alignment.moved.values(), *self._reranked(entries))
@@ -111,15 +119,26 @@ class Replacement:
     def _is_system(self, position: int) -> bool:
         return self.transition.arrivals[position].type is MessageType.SYSTEM
 
-    def _departures(self, policy: Policy | None) -> list[Eviction]:
-        """Return the entries of the old list that are not in the new one, with their reasons."""
+    def _departures(
+        self, policy: Policy | None, entries: Sequence[StayEntry]
+    ) -> Iterator[Eviction]:
+        """Yield the entries of the old list that are not in the new one, with their reasons.
+
+        A result left because of the evicted call before it, a system message because of the new
+        one.
+        """
         left = [self.old[i] for i in self.alignment.left(len(self.old))]
         found: Mapping[Entry, Reason] = dict.fromkeys(left, Reason.SET)
         if self.by_client:
             found = reasons(self.old, self.transition.arrivals, self.alignment, policy)
-        return [Eviction(entry, reason) for entry, reason in found.items()]
+        systems = (entries[j] for j in self.unmatched if self._is_system(j))
+        because = {Reason.REPLACED: next(systems, None), Reason.ORPHANED: None}
+        for entry in (entry for entry in self.old if entry in found):
+            if entry.has_calls and found[entry] is Reason.CAPACITY:
+                because[Reason.ORPHANED] = entry
+            yield Eviction(entry, found[entry], because.get(found[entry]))
 
-    def _origins(self, returning: Mapping[int, int], is_first: bool) -> dict[int, str]:
+    def _origins(self, returning: Mapping[int, Returning], is_first: bool) -> dict[int, str]:
         """Return the origin of each new message: SAID or SYNTHETIC.
 
         A conversation grows at its end. An unknown message before the last known one was therefore
@@ -129,19 +148,20 @@ class Replacement:
         last = self._last_known
         if not self.by_client:
             last = max([last, *returning])
-        return {
+        origins = {
             j: Message.Origin.SAID
             if is_first or j > last or self._is_system(j)
             else Message.Origin.SYNTHETIC
             for j in self.unmatched
         }
+        return origins | {j: message.origin for j, message in returning.items()}
 
-    def _seqs(self, last_seq: int, returning: Mapping[int, int]) -> dict[int, int]:
+    def _seqs(self, last_seq: int, returning: Mapping[int, Returning]) -> dict[int, int]:
         """Return the seq for each position that begins a stay: moved, returning or new."""
         seqs = {j: self.old[i].seq for j, i in self.alignment.moved.items()}
         for position in self.unmatched:
             if position in returning:
-                seqs[position] = returning[position]
+                seqs[position] = returning[position].seq
             else:
                 last_seq += 1
                 seqs[position] = last_seq

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from chatmemory.core.eviction import Reason
 from chatmemory.core.exceptions import StepNotFound
 from chatmemory.core.messages import MessageType
+from chatmemory.core.policies import Policy
 from chatmemory.ledger.changes import ArrivedMessage, ChangeResult, EvictedMessage
 from chatmemory.ledger.lookup import find_memory, find_step
 from chatmemory.models import Message, Stay, Step
@@ -23,8 +24,8 @@ def step(memory_id: str, n: int) -> StepDetail:
 
 def step_detail(row: Step) -> StepDetail:
     """Return the step of a row with its change."""
-    steps = Step.objects.filter(memory_id=row.memory_id, n=row.n - 1)
-    last_seq, last_stay = steps.values_list("last_seq", "last_stay").first() or (0, 0)
+    previous = Step.objects.filter(memory_id=row.memory_id, n=row.n - 1).first()
+    last_seq, last_stay = (previous.last_seq, previous.last_stay) if previous else (0, 0)
     stays = Stay.objects.filter(memory_id=row.memory_id)
     left = list(stays.filter(left_step=row.n).order_by("rank"))
     moved = {stay.seq for stay in left if stay.reason == Reason.MOVED}
@@ -42,6 +43,7 @@ def step_detail(row: Step) -> StepDetail:
             policy=found.policy,
             before=found.before,
             after=found.after,
+            policy_before=_policy_before(row, previous),
             seq=arrived[0].seq if len(arrived) == 1 else row.seq,
             arrived=tuple(arrived),
             evicted=tuple(_evicted(departed, arrived)),
@@ -74,6 +76,13 @@ def evictions_around(memory_id: str, at: int) -> tuple[int | None, int | None]:
     return steps[0], steps[1]
 
 
+def _policy_before(row: Step, previous: Step | None) -> Policy | None:
+    """Return the policy under which an add first trimmed; other changes trim once at most."""
+    if row.by_client:
+        return None
+    return previous.policy if previous and row.kind == Step.Kind.ADD else row.policy
+
+
 def _synthetic(row: Step, stays: Sequence[Stay]) -> set[int]:
     """Return the seqs of synthetic messages. Only a list that replaces the window has them."""
     if row.kind == Step.Kind.ADD and not row.by_client:
@@ -104,7 +113,7 @@ def _evicted(stays: Sequence[Stay], arrived: Sequence[ArrivedMessage]) -> Iterat
     system = next((new.seq for new in arrived if new.type is MessageType.SYSTEM), None)
     for stay in stays:
         reason = Reason(str(stay.reason))
-        if stay.has_calls:
+        if stay.has_calls and reason is Reason.CAPACITY:
             call = stay.seq
         yield EvictedMessage(
             seq=stay.seq,

@@ -89,11 +89,7 @@ class Leaving:
 
     @property
     def reason(self) -> str:
-        return (
-            "too big on its own"
-            if self.item.is_oversized
-            else explain.short_reason(self.item.reason)
-        )
+        return "had no room" if self.item.is_oversized else explain.short_reason(self.item.reason)
 
 
 @require_safe

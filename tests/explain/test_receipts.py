@@ -1,0 +1,186 @@
+"""Receipts add up, and the causes that they name are the core's, whatever happens to a window."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from operator import attrgetter
+
+import pytest
+from django.db import transaction
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from chatmemory import (
+    AiMessage,
+    MessageWindow,
+    Reason,
+    SystemMessage,
+    TokenWindow,
+    ToolExecutionRequest,
+    ToolExecutionResultMessage,
+    UserMessage,
+    explain,
+    queries,
+    services,
+)
+from chatmemory.core.policies import Policy
+from chatmemory.services import ChangeResult, protocol
+
+CALL = AiMessage(None, (ToolExecutionRequest("1", "find", "{}"),))
+texts = st.integers(1, 40).map(lambda n: "word " * n)
+messages = st.one_of(
+    texts.map(UserMessage),
+    texts.map(AiMessage),
+    texts.map(SystemMessage),
+    st.just(CALL),
+    texts.map(lambda text: ToolExecutionResultMessage("1", "find", text)),
+)
+policies = st.one_of(
+    st.builds(MessageWindow, st.integers(1, 6), always_keep_system_message_first=st.booleans()),
+    st.builds(TokenWindow, st.integers(1, 120), always_keep_system_message_first=st.booleans()),
+)
+changes = st.one_of(
+    st.tuples(st.just("add"), st.lists(messages, min_size=1, max_size=4)),
+    st.tuples(st.just("set"), st.lists(messages, max_size=6)),
+    st.tuples(st.just("update"), st.lists(messages, max_size=6)),
+    st.tuples(st.just("policy"), policies),
+    st.tuples(st.just("clear"), st.none()),
+)
+
+
+def make(memory_id: str, kind: str, value: object) -> list[ChangeResult]:
+    match kind:
+        case "add":
+            return services.add(memory_id, value)
+        case "set":
+            return [services.set_messages(memory_id, value)]
+        case "update":
+            return [protocol.update_messages(memory_id, value)]
+        case "policy":
+            services.change(memory_id, policy=value)
+            return []
+    return [services.clear_messages(memory_id)]
+
+
+def stored_changes(memory_id: str) -> list[ChangeResult]:
+    steps = range(1, queries.memory(memory_id).last_step + 1)
+    return [queries.step(memory_id, n).change for n in steps]
+
+
+@given(policy=policies, sequence=st.lists(changes, max_size=8))
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+def test_whatever_happens_receipts_add_up(db, policy, sequence):
+    with transaction.atomic():
+        services.create("m", policy)
+        made = [result for kind, value in sequence for result in make("m", kind, value)]
+        for result in made:
+            if result.step is not None:
+                assert_equal(queries.step("m", result.step).change, result)
+        for change in stored_changes("m"):
+            check_sum(change)
+            for message in change.evicted:
+                check_cause(change, explain.why_left(change, message.seq), message)
+        transaction.set_rollback(True)
+
+
+def assert_equal(stored: ChangeResult, made: ChangeResult) -> None:
+    """What is read back is what was returned; the order of departures follows their ranks."""
+    assert replace(stored, evicted=()) == replace(made, evicted=())
+    by_seq = attrgetter("seq", "reason")
+    assert sorted(stored.evicted, key=by_seq) == sorted(made.evicted, key=by_seq)
+
+
+def check_sum(change: ChangeResult) -> None:
+    lines = explain.receipt(change)
+    if not lines:
+        return
+    first, *between, last = lines
+    load = first.amount
+    for line in between:
+        if line.kind == "over":
+            assert line.amount == load > limit_of(change, line)
+        else:
+            load += line.amount
+    assert last.amount == load == change.policy.load(*change.after)
+    assert (last.kind == "over") == change.policy.is_exceeded_by(change.after)
+    seqs = [line.seq for line in between if line.kind == "minus" and line.seq]
+    assert sorted(seqs) == sorted(message.seq for message in change.evicted)
+    assert_arrivals_come_first(change, between)
+
+
+def limit_of(change: ChangeResult, line: explain.ReceiptLine) -> int:
+    before = change.policy_before or change.policy
+    return min(before.limit, change.policy.limit)
+
+
+def assert_arrivals_come_first(change: ChangeResult, lines: list[explain.ReceiptLine]) -> None:
+    """No message is taken away before it is there."""
+    there: set[int] = set()
+    arriving = {message.seq for message in change.arrived if message.is_new}
+    for line in lines:
+        if line.kind == "plus" and line.seq:
+            there.add(line.seq)
+        assert line.kind != "minus" or line.seq not in arriving - there
+
+
+def check_cause(change: ChangeResult, why: explain.Explanation, message) -> None:
+    is_own = change.kind == "add" and [message.seq] == [each.seq for each in change.arrived]
+    causes = {
+        Reason.CAPACITY: "There was no room.",
+        Reason.ORPHANED: "Its tool call left.",
+        Reason.REPLACED: "Another system message took its place.",
+        Reason.CLEARED: "Memory was cleared.",
+        Reason.SET: "The list was set.",
+    }
+    if message.reason is not Reason.CAPACITY or not is_own:
+        assert why.cause == causes[message.reason]
+        return
+    alone = change.policy.load(1, message.tokens) > change.policy.limit
+    system = change.policy.is_exceeded_by(change.after)
+    assert ("system message alone" in why.cause) == system
+    if "on its own" in why.cause:
+        assert alone
+
+
+@pytest.fixture
+def crowded(db) -> str:
+    """A conversation whose system message is larger than the limit."""
+    services.create("crowded", TokenWindow(30))
+    services.add("crowded", [SystemMessage("word " * 60), UserMessage("a small question")])
+    return "crowded"
+
+
+def test_a_system_message_larger_than_the_limit_is_named(crowded):
+    change = queries.step(crowded, 2).change
+    why = explain.why_left(change, 2)
+    assert why.cause == "The system message alone is larger than the limit."
+    assert why.detail == "It takes 68 of 30 tokens: nothing else can stay."
+    assert "too big" not in explain.caption(change).summary
+    assert why.receipt[-1].kind == "over"
+
+
+def test_a_small_message_is_not_flagged_for_a_large_system_message(crowded):
+    memory = queries.memory(crowded)
+    assert not memory.is_oversized
+
+
+def test_a_message_too_big_beside_the_system_message_says_so(db):
+    policy: Policy = TokenWindow(30)
+    services.create("beside", policy)
+    services.add("beside", [SystemMessage("word " * 8), UserMessage("word " * 16)])
+    change = queries.step("beside", 2).change
+    why = explain.why_left(change, 2)
+    assert why.cause == "It was too big beside the system message."
+    assert policy.load(1, change.arrived[0].tokens) <= policy.limit
+    assert queries.memory("beside").is_oversized
+
+
+def test_several_messages_of_a_set_list_are_not_each_too_big(db):
+    services.create("set", MessageWindow(2))
+    services.set_messages("set", [UserMessage(f"message {n}") for n in range(5)])
+    change = queries.step("set", 1).change
+    assert explain.caption(change).summary.endswith("#1, #2 and #3 were the oldest.")
+    why = explain.why_left(change, 2)
+    assert why.detail.startswith("The new list needed 5 of 2 messages")
