@@ -226,6 +226,11 @@ def load_of(policy: Policy | None, totals: Totals) -> int | None:
     return policy.load(*totals) if can_decide(policy) else None
 
 
+def load_or_tokens(policy: Policy | None, totals: Totals) -> int:
+    """Return the load of a window, or its tokens where no policy can say."""
+    return policy.load(*totals) if can_decide(policy) else totals.tokens
+
+
 def stored_policy(kind: str, limit: int, estimator: str, options: Mapping[str, Any]) -> Policy:
     """Return the policy of stored values, or an UnavailablePolicy if its kind is not installed."""
     known = KINDS.get(kind)

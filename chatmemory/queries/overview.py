@@ -12,7 +12,7 @@ from django.db.models.functions import Coalesce, Left
 from chatmemory.core.eviction import Reason
 from chatmemory.core.exceptions import InvalidValue
 from chatmemory.core.messages import MessageType
-from chatmemory.core.policies import load_of
+from chatmemory.core.policies import load_or_tokens
 from chatmemory.core.window import Totals
 from chatmemory.managers import MemoryQuerySet
 from chatmemory.models import Memory, Message, Stay, Step
@@ -237,8 +237,7 @@ def _overview_rows(rows: Sequence[Memory]) -> tuple[OverviewRow, ...]:
         snippets = dict(texts.values_list("memory_id", "start"))
         for step in Step.objects.filter(recent).order_by("n"):
             after = Totals(step.count_after, step.tokens_after)
-            load = load_of(step.policy, after)
-            loads[step.memory_id].append(after.tokens if load is None else load)
+            loads[step.memory_id].append(load_or_tokens(step.policy, after))
     return tuple(
         OverviewRow(memory_row(row), snippets.get(row.pk, ""), tuple(loads[row.pk])) for row in rows
     )

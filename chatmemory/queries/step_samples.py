@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from chatmemory.core.messages import MessageType
-from chatmemory.core.policies import Policy, can_decide, load_of
+from chatmemory.core.policies import Policy, can_decide, load_or_tokens
 from chatmemory.core.window import Totals
 from chatmemory.models import Stay, Step
 
@@ -72,10 +72,9 @@ def _policy_key(row: Step) -> tuple[object, ...]:
 
 def _sample(row: Step, policy: Policy | None, stay: Stay | None) -> StepSample:
     after = Totals(row.count_after, row.tokens_after)
-    load = load_of(policy, after)
     return StepSample(
         step=row.n,
-        load=after.tokens if load is None else load,
+        load=load_or_tokens(policy, after),
         history=said_load(policy, Totals(row.said_count, row.history_tokens)),
         seq=stay.seq if stay else None,
         type=MessageType(stay.type) if stay else None,

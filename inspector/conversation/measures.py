@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chatmemory import Policy, can_decide
+from chatmemory import Policy, can_decide, load_or_tokens
 from chatmemory.queries import ConversationState, WindowPlace, WindowView
 
 
@@ -12,7 +12,7 @@ def limit_of(state: ConversationState) -> int | None:
 
 def load_in(window: WindowView[WindowPlace]) -> int:
     """Return the load of a window in its policy's unit."""
-    return window.totals.tokens if window.load is None else window.load
+    return load_or_tokens(window.policy, window.totals)
 
 
 def short_unit(policy: Policy | None) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from chatmemory import can_decide, explain
+from chatmemory import explain, load_or_tokens
 from chatmemory.explain import Caption, ReceiptLine, counted
 from chatmemory.queries import ConversationState, StepSample
 from inspector.conversation.measures import cost, load_in
@@ -87,7 +87,7 @@ def draft_samples(state: ConversationState) -> list[StepSample]:
         totals = after[draft.seq]
         sample = StepSample(
             step=state.at + n,
-            load=policy.load(*totals) if can_decide(policy) else totals.tokens,
+            load=load_or_tokens(policy, totals),
             history=history,
             seq=draft.seq,
             type=draft.type,
