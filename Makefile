@@ -24,10 +24,11 @@ test: $(VENV)/installed-dev
 	$(PYTEST) $(ARGS)
 
 # DATABASE_URL=postgresql://… make test-postgresql runs the tests that ask the database, but not those
-# of tests/browser, tests/fuzz and tests/load: CI runs them on SQLite alone.
+# of pages, of tests/browser, tests/fuzz and tests/load: CI runs them on SQLite alone.
 test-postgresql: $(VENV)/installed-dev
 	@case "$$DATABASE_URL" in postgres*) ;; *) echo "DATABASE_URL must name a PostgreSQL"; exit 1;; esac
-	$(PYTEST) -m database --ignore tests/browser --ignore tests/fuzz --ignore tests/load $(ARGS)
+	$(PYTEST) -m database --ignore tests/browser --ignore tests/inspector --ignore tests/fuzz \
+	  --ignore tests/load $(ARGS)
 
 # Every sequence through every way into every store, where `make test` replays a sample of one way.
 conformance: $(VENV)/installed-dev
@@ -39,11 +40,11 @@ fuzz: $(VENV)/installed-dev
 	FUZZ_SECONDS=$$(($(MINUTES) * 60)) $(BIN)/pytest tests/fuzz -s $(ARGS)
 
 load: $(VENV)/installed-dev
-	LOAD_WRITERS=8 LOAD_ADDS=500 LOAD_CONVERSATIONS=50 LOAD_RELOADS=10 \
+	LOAD_WRITERS=8 LOAD_ADDS=500 LOAD_CONVERSATIONS=50 LOAD_RELOADS=10 LOAD_CLIENTS=4 \
 	  $(BIN)/pytest tests/load/test_concurrency.py tests/load/test_reload.py --long -v $(ARGS)
 
 crash: $(VENV)/installed-dev
-	CRASH_SERVER=50 CRASH_DATABASE=10 $(BIN)/pytest tests/load/test_crash.py --long -v $(ARGS)
+	CRASH_SERVER=50 CRASH_DATABASE=10 LOAD_CLIENTS=4 $(BIN)/pytest tests/load/test_crash.py --long -v $(ARGS)
 
 check: $(VENV)/installed-dev
 	$(BIN)/ruff check .

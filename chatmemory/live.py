@@ -22,14 +22,14 @@ from django.db import DatabaseError, connection
 from psycopg import sql
 
 from chatmemory.models import Memory
-from chatmemory.queries import newest_eviction
+from chatmemory.queries import newest_change
 from chatmemory.services import CHANNEL
 
 SQLITE_SECONDS = 0.25
 COALESCE_SECONDS = 0.05
 RETRY_SECONDS = 1.0
 
-# Watches all conversations for the time of the newest eviction. No conversation has an empty id.
+# Watches all conversations for the time of the newest change. No conversation has an empty id.
 ALL_CONVERSATIONS = ""
 
 
@@ -68,7 +68,7 @@ class Follower:
     async def watching(self, memory_id: str) -> AsyncIterator[Watcher]:
         """Yield a watcher that has the newest step and receives every later one.
 
-        For ALL_CONVERSATIONS it has the time of the newest eviction instead.
+        For ALL_CONVERSATIONS it has the time of the newest change instead.
         """
         watcher = Watcher()
         self._watchers[memory_id].add(watcher)
@@ -114,7 +114,7 @@ def _steps(memory_ids: list[str]) -> dict[str, int]:
     connection.close_if_unusable_or_obsolete()
     steps = dict(Memory.objects.filter(id__in=memory_ids).values_list("pk", "last_step"))
     if ALL_CONVERSATIONS in memory_ids:
-        steps[ALL_CONVERSATIONS] = newest_eviction()
+        steps[ALL_CONVERSATIONS] = newest_change()
     return steps
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Self
+from enum import StrEnum
+from typing import Any, Self
 
 from django.db import models
 from django.db.models import F, Q
@@ -13,14 +14,65 @@ from chatmemory.search import saying
 
 CLIENT = "client"
 LATELY_STEPS = 40
+DIGEST_LABEL = "import_digest"  # set by imports for themselves: not shown, not searched
+
+
+class Flag(StrEnum):
+    """Why a conversation needs attention. ANY is at least one of the others."""
+
+    ANY = "any"
+    OVERSIZED = "oversized"
+    DANGLING = "dangling"
+    OVER_LIMIT = "over_limit"
+
+
+_OVERSIZED = Q(oversized_step__gt=F("last_step") - LATELY_STEPS)
+_DANGLING = Q(dangling_call__isnull=False)
+_OVER_LIMIT = Q(window_load__gt=F("policy_limit"))
+_FLAGS = {
+    Flag.ANY: _DANGLING | _OVERSIZED | _OVER_LIMIT,
+    Flag.OVERSIZED: _OVERSIZED,
+    Flag.DANGLING: _DANGLING,
+    Flag.OVER_LIMIT: _OVER_LIMIT,
+}
+
+
+class LabelText(models.Func):
+    """The labels as lines of `name:value`."""
+
+    output_field = models.TextField()
+    template = (
+        "(SELECT %(join)s(key || ':' || value, %(newline)s(10)) FROM %(each)s(%(expressions)s)"
+        " WHERE key <> '%(hidden)s')"
+    )
+
+    def as_sqlite(self, compiler: Any, connection: Any, **context: Any) -> Any:
+        names = {"join": "GROUP_CONCAT", "newline": "CHAR", "each": "json_each"}
+        return self.as_sql(compiler, connection, hidden=DIGEST_LABEL, **names, **context)
+
+    def as_postgresql(self, compiler: Any, connection: Any, **context: Any) -> Any:
+        names = {"join": "STRING_AGG", "newline": "CHR", "each": "jsonb_each_text"}
+        return self.as_sql(compiler, connection, hidden=DIGEST_LABEL, **names, **context)
+
+
+def of_policy(kind: str) -> Q:
+    """Return the condition for a policy of this kind; CLIENT: the client decides."""
+    return Q(policy_kind=None if kind == CLIENT else kind)
+
+
+def having(flag: Flag) -> Q:
+    """Return the condition for a flag."""
+    return _FLAGS[flag]
 
 
 class MemoryQuerySet(models.QuerySet):  # type: ignore[type-arg]
-    OVERSIZED_LATELY = Q(oversized_step__gt=F("last_step") - LATELY_STEPS)
-
     def containing(self, text: str) -> Self:
-        """Select those whose id or messages contain the text; case is ignored. See `search`."""
-        return self.filter(Q(id__icontains=text) | saying(text))
+        """Select those whose id, labels or messages contain the text; case is ignored.
+
+        See `search`.
+        """
+        rows = self.alias(label_text=LabelText("labels"))
+        return rows.filter(Q(id__icontains=text) | Q(label_text__icontains=text) | saying(text))
 
     def beginning_with(self, prefix: str) -> Self:
         """Select those whose id begins with the prefix, which is case-sensitive.
@@ -30,14 +82,6 @@ class MemoryQuerySet(models.QuerySet):  # type: ignore[type-arg]
         if not prefix:
             return self.all()
         return self.alias(beginning=Left("id", len(prefix))).filter(beginning=prefix)
-
-    def flagged(self) -> Self:
-        """Select those with a dangling tool call or a recent oversized message."""
-        return self.filter(Q(dangling_call__isnull=False) | self.OVERSIZED_LATELY)
-
-    def with_policy(self, kind: str) -> Self:
-        """Select those with a policy of this kind; CLIENT selects those whose client decides."""
-        return self.filter(policy_kind=None if kind == CLIENT else kind)
 
     def with_label(self, label: str) -> Self:
         """Select those with a label, given as `name` or `name:value`."""

@@ -21,6 +21,7 @@ from chatmemory.managers import MemoryQuerySet
 RANK_SPACING = 2**20
 _DANGLING = Q(dangling_call__isnull=False)
 _OVERSIZED = Q(oversized_step__isnull=False)
+_OVER_LIMIT = Q(window_load__gt=F("policy_limit"))
 _EVICTING = Q(count_after__lte=F("count_before"))
 
 
@@ -97,6 +98,14 @@ class Memory(PolicyColumns):
         null=True, help_text="the newest step whose message the window had no room for"
     )
 
+    # The chain of digests; see ledger.chain. All null: the conversation was created without one.
+    head = models.BinaryField(null=True, help_text="digest of the newest step")
+    labels_salt = models.BinaryField(null=True)
+    first_labels = models.BinaryField(null=True, help_text="commitment of the first labels")
+    previous_head = models.BinaryField(
+        null=True, help_text="head of a deleted conversation with this id"
+    )
+
     objects = MemoryQuerySet.as_manager()
 
     class Meta:
@@ -106,6 +115,7 @@ class Memory(PolicyColumns):
             models.Index("created_at", "id", name="memory_by_creation"),
             models.Index("dangling_call", condition=_DANGLING, name="memory_dangling"),
             models.Index("oversized_step", condition=_OVERSIZED, name="memory_oversized"),
+            models.Index("window_load", condition=_OVER_LIMIT, name="memory_over_limit"),
         ]
 
     def __str__(self) -> str:
@@ -141,6 +151,8 @@ class Message(models.Model):
     redacted_step = models.BigIntegerField(
         null=True, blank=True, help_text="the step that redacted it"
     )
+    salt = models.BinaryField(null=True, help_text="erased by a redaction")
+    commitment = models.BinaryField(null=True, help_text="of the words as they were said")
 
     class Meta:
         constraints = [
@@ -228,6 +240,10 @@ class Step(PolicyColumns):
     )
     seq = models.BigIntegerField(null=True, blank=True, help_text="seq of the redacted message")
     note = models.CharField(max_length=255, blank=True)
+    commitment = models.BinaryField(
+        null=True, help_text="of the new labels, or of what a redaction left"
+    )
+    digest = models.BinaryField(null=True, help_text="of the step before and of all that it wrote")
 
     class Meta:
         indexes = [
@@ -238,6 +254,30 @@ class Step(PolicyColumns):
 
     def __str__(self) -> str:
         return f"{self.memory_id} step {self.n}"
+
+
+class Trial(models.Model):
+    """Drafts and another limit that somebody tries on a conversation. It is no part of it.
+
+    The URL of a simulation names it by its key, so a row never changes, except for its time.
+    """
+
+    pk = models.CompositePrimaryKey("memory_id", "key")
+    memory = models.ForeignKey(Memory, models.CASCADE, related_name="+", db_index=False)
+    key = models.CharField(max_length=16, help_text="digest of the drafts and the limit")
+    drafts = models.TextField(help_text="a JSON list of messages")
+    limit = models.BigIntegerField(null=True, blank=True)
+    tried_by = models.CharField(max_length=255, blank=True)
+    tried_at = models.DateTimeField()
+
+    class Meta:
+        indexes = [
+            models.Index("tried_at", name="trial_by_age"),
+            models.Index("tried_by", "tried_at", name="trial_by_person"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.memory_id} trial {self.key}"
 
 
 class ApiToken(models.Model):
@@ -297,7 +337,7 @@ class AuditEntry(models.Model):
     actor = models.CharField(max_length=255, blank=True)
     action = models.CharField(max_length=8, choices=Action.choices)
     memory_id = models.CharField(max_length=255)
-    detail = models.JSONField(default=dict, help_text="numbers only, no word of a message")
+    detail = models.JSONField(default=dict, help_text="numbers and digests, no word of a message")
 
     class Meta:
         verbose_name_plural = "audit entries"

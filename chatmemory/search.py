@@ -7,11 +7,18 @@ index, which `icontains` uses by itself; without the extension, a search reads e
 
 from __future__ import annotations
 
+import json
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
 from django.apps import apps
 from django.db import DatabaseError, connection, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models import Q
+from django.db.models import F, Q, QuerySet, Window
 from django.db.models.expressions import RawSQL
+from django.db.models.functions import RowNumber
 
 TRIGRAM = 3
 MENTIONS_MAX = 10_000
@@ -52,24 +59,85 @@ _SQLITE_FILL = (
 _SQLITE_MENTIONS = """SELECT memory_id FROM chatmemory_searchable WHERE id IN (
     SELECT rowid FROM chatmemory_search WHERE chatmemory_search MATCH %s
     ORDER BY rowid DESC LIMIT %s)"""
+_SQLITE_MENTIONS_IN = """WITH latest (id) AS (
+    SELECT rowid FROM chatmemory_search WHERE chatmemory_search MATCH %s
+    ORDER BY rowid DESC LIMIT %s)
+    SELECT memory_id, seq, (SELECT COUNT(*) FROM latest) FROM chatmemory_searchable
+    WHERE id IN (SELECT id FROM latest) AND memory_id IN (SELECT value FROM json_each(%s))
+    ORDER BY memory_id, seq DESC"""
 _POSTGRESQL_INDEX = """CREATE INDEX IF NOT EXISTS message_by_text ON chatmemory_message
     USING gin (UPPER(text) gin_trgm_ops) WHERE origin = 'SAID'"""
+
+
+@dataclass(frozen=True)
+class Mentions:
+    """The seqs of the latest messages that contain the searched words, per conversation.
+
+    `is_complete` is False if older messages may contain them, too.
+    """
+
+    seqs: dict[str, list[int]]
+    is_complete: bool
+
+
+def searches_messages(words: str) -> bool:
+    """Return whether words are searched for in messages.
+
+    One or two ASCII characters are not, because nearly every text contains them.
+    """
+    return len(words) >= TRIGRAM or not words.isascii()
 
 
 def saying(words: str) -> Q:
     """Return the condition for conversations with a message that contains the words.
 
-    Case is ignored. SQLite uses only the latest 10,000 messages that contain the words. One or two
-    ASCII characters match no message, because nearly every text contains them.
+    Case is ignored. SQLite uses only the latest 10,000 messages that contain the words. No message
+    matches words that are not searched for in messages.
     """
-    if len(words) < TRIGRAM and words.isascii():
+    if not searches_messages(words):
         return Q(id__in=())
-    if connection.vendor == "sqlite" and len(words) >= TRIGRAM:
-        quoted = '"' + words.replace('"', '""') + '"'
-        return Q(id__in=RawSQL(_SQLITE_MENTIONS, [quoted, MENTIONS_MAX]))  # noqa: S611
+    if _is_indexed(words):
+        return Q(id__in=RawSQL(_SQLITE_MENTIONS, [_quoted(words), MENTIONS_MAX]))  # noqa: S611
+    return Q(id__in=_said(words).values("memory_id"))
+
+
+def mentions(words: str, memory_ids: Sequence[str], most: int) -> Mentions:
+    """Return up to `most` of the latest messages of each conversation that contain the words.
+
+    The messages are those that `saying` uses.
+    """
+    seqs: dict[str, list[int]] = defaultdict(list)
+    if not searches_messages(words):
+        return Mentions(seqs, is_complete=True)
+    used = 0
+    if _is_indexed(words):
+        with connection.cursor() as cursor:
+            asked = json.dumps(list(memory_ids))
+            cursor.execute(_SQLITE_MENTIONS_IN, (_quoted(words), MENTIONS_MAX, asked))
+            for memory_id, seq, used in cursor:  # noqa: B007
+                if len(seqs[memory_id]) < most:
+                    seqs[memory_id].append(seq)
+    else:
+        place = Window(RowNumber(), partition_by=F("memory_id"), order_by=F("seq").desc())
+        found = _said(words).filter(memory_id__in=memory_ids).annotate(place=place)
+        rows = found.filter(place__lte=most).order_by("memory_id", "-seq")
+        for memory_id, seq in rows.values_list("memory_id", "seq"):
+            seqs[memory_id].append(seq)
+    return Mentions(seqs, is_complete=used < MENTIONS_MAX)
+
+
+def _is_indexed(words: str) -> bool:
+    """Return whether SQLite's index finds the words: it has no words shorter than a trigram."""
+    return connection.vendor == "sqlite" and len(words) >= TRIGRAM
+
+
+def _quoted(words: str) -> str:
+    return '"' + words.replace('"', '""') + '"'
+
+
+def _said(words: str) -> QuerySet[Any]:
     messages = apps.get_model("chatmemory", "Message")._default_manager
-    found = messages.filter(origin="SAID", text__icontains=words)
-    return Q(id__in=found.values("memory_id"))
+    return messages.filter(origin="SAID", text__icontains=words)
 
 
 def install(connection: BaseDatabaseWrapper) -> None:

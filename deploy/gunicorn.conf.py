@@ -2,6 +2,8 @@
 
 WEB_CONCURRENCY         number of processes; default 2, and 2 per core serve most sites
 CHATMEMORY_BIND         address and port, or unix:/path; default 127.0.0.1:8000, for a proxy
+CHATMEMORY_PROXIES      addresses or networks of the proxies that tell the client's address; default
+                        127.0.0.1. On a unix socket, whoever can open it is trusted.
 CHATMEMORY_METRICS_DIR  a folder of its own in which the processes share their metrics
 """
 
@@ -10,12 +12,14 @@ import shutil
 from pathlib import Path
 
 from inspector.observability.logs import logging_settings
-from inspector.project.environment import choice, env, whole_number
+from inspector.project.environment import choice, env, networks, whole_number
 
 wsgi_app = "inspector.project.asgi:application"
 worker_class = "inspector.project.worker.Worker"
 workers = whole_number("WEB_CONCURRENCY", 2, minimum=1)
 bind = env.str("CHATMEMORY_BIND", "127.0.0.1:8000")
+proxies = networks("CHATMEMORY_PROXIES", "127.0.0.1")
+forwarded_allow_ips = "*" if bind.startswith("unix:") else ",".join(proxies)
 timeout = 60
 graceful_timeout = 30
 keepalive = 75

@@ -15,6 +15,7 @@ from chatmemory.services import create
 
 from .serving import migrated, serving
 
+SLOW_FOLDERS = {"browser", "conformance", "fuzz", "live", "load"}
 DATA = Path(__file__).parents[2] / "shared" / "data"
 
 
@@ -114,7 +115,8 @@ def pytest_addoption(parser) -> None:
 def pytest_collection_modifyitems(config, items) -> None:
     """Mark the tests that use the database; the others need not run on every database.
 
-    Leave out those marked long, unless they are asked for.
+    Leave out those marked long, unless they are asked for. Run the slow ones first: a slow test
+    that comes last keeps one process busy while the others have no work left.
     """
     if not config.getoption("--long"):
         long = [item for item in items if item.get_closest_marker("long")]
@@ -124,6 +126,17 @@ def pytest_collection_modifyitems(config, items) -> None:
         fixtures = {"db", "transactional_db", "served", "template"} & set(item.fixturenames)
         if fixtures or item.get_closest_marker("django_db"):
             item.add_marker("database")
+    items.sort(key=_speed)
+
+
+def _speed(item) -> int:
+    """Return 0 for tests that start servers, 1 for those of slow folders, 2 for all others."""
+    if {"template", "own_server", "own_deployed", "deployed"} & set(item.fixturenames):
+        return 0
+    if item.get_closest_marker("own_server"):
+        return 0
+    folder = item.path.relative_to(Path(__file__).parent).parts[0]
+    return 1 if folder in SLOW_FOLDERS else 2
 
 
 def pytest_terminal_summary(terminalreporter) -> None:

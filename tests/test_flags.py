@@ -10,6 +10,7 @@ from chatmemory import (
     ToolExecutionRequest,
     ToolExecutionResultMessage,
     UserMessage,
+    explain,
     queries,
     services,
 )
@@ -19,7 +20,7 @@ from chatmemory.models import Memory
 from chatmemory.services import protocol
 
 HI = UserMessage("hi")
-FLAGGED = queries.MemoryFilter(flagged=True)
+FLAGGED = queries.MemoryFilter(flag=queries.Flag.ANY)
 
 
 def call(*ids: str) -> AiMessage:
@@ -35,6 +36,13 @@ def conversation(db) -> str:
     services.create("m", MessageWindow(6))
     yield "m"
     assert verify("m") is None
+
+
+def test_a_call_dangles_no_more_when_what_parted_it_from_its_result_is_replaced(conversation):
+    services.add(conversation, [call("1"), SystemMessage("s"), result("1")])
+    assert queries.memory(conversation).is_dangling
+    services.add(conversation, [SystemMessage("t")])
+    assert not queries.memory(conversation).is_dangling
 
 
 @pytest.mark.parametrize(
@@ -86,7 +94,7 @@ def test_a_message_too_big_is_flagged_for_a_while(db):
     assert [row.memory.id for row in queries.overview(FLAGGED).rows] == ["m"]
     services.add("m", [HI] * 40)
     assert not queries.memory("m").is_oversized
-    assert queries.overview(FLAGGED).total == 0
+    assert queries.count(FLAGGED) == 0
 
 
 def test_a_wrong_flag_is_found_by_verification(conversation):
@@ -94,3 +102,25 @@ def test_a_wrong_flag_is_found_by_verification(conversation):
     Memory.objects.update(dangling_call=None)
     assert "dangling_call" in str(verify(conversation))
     Memory.objects.update(dangling_call=1)
+    assert verify(conversation) is None
+    Memory.objects.update(oversized_step=2)
+    assert "oversized_step" in str(verify(conversation))
+    Memory.objects.update(oversized_step=None)
+
+
+def test_no_message_is_too_big_for_a_window_that_the_system_message_fills(db):
+    services.create("one", MessageWindow(1))
+    services.add("one", [SystemMessage("Be brief."), HI])
+    assert not queries.memory("one").is_oversized
+    why = explain.why_left(queries.step("one", 2).change, 2)
+    assert why.summary == (
+        "The system message alone fills the limit. It takes 1 of 1 messages: nothing else can stay."
+    )
+
+
+def test_a_message_in_a_window_of_one_is_not_too_big(db):
+    services.create("one", MessageWindow(1))
+    services.add("one", [HI, HI])
+    services.set_messages("one", [HI, UserMessage("you")])
+    assert not queries.memory("one").is_oversized
+    assert verify("one") is None

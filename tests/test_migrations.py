@@ -48,6 +48,8 @@ def say_everything() -> None:
     services.add("first", [UserMessage("hi"), SystemMessage("Be brief."), UserMessage("secret")])
     services.redact("first", 3)
     protocol.update_messages("bare", [UserMessage("a needle"), UserMessage("b")])
+    services.create("large", TokenWindow(20))
+    services.add("large", [UserMessage("word " * 60), UserMessage("hi")])
 
 
 @pytest.mark.django_db(transaction=True)
@@ -67,5 +69,20 @@ def test_every_earlier_state_is_migrated():
         assert [row.pk for row in Memory.objects.containing("needle")] == ["bare"]
         assert queries.message("first", 3).redacted.n == 4
         assert queries.memory("first").policy.always_keep_system_message_first
+        assert queries.memory("large").is_oversized
     services.add("waiting", [UserMessage("still there?")])
     assert queries.memory("waiting").is_dangling
+
+
+@pytest.mark.django_db(transaction=True)
+def test_wrong_flags_of_earlier_versions_are_removed():
+    """A small message that a large system message drove out was flagged as oversized."""
+    services.create("crowded", TokenWindow(30))
+    services.add("crowded", [SystemMessage("word " * 60), UserMessage("a small question")])
+    Memory.objects.update(oversized_step=2)
+    try:
+        migrate("0006_open_policies")
+    finally:
+        migrate(states()[-1])
+    assert not queries.memory("crowded").is_oversized
+    assert verify("crowded") is None

@@ -83,7 +83,9 @@ def test_a_full_disk(api):
 
 
 def test_a_read_only_database(api, operator_client):
+    unused = {"Authorization": f"Bearer {create_token('unused')}"}
     with read_only():
+        assert Client().get(URL, headers=unused).status_code == 200  # its use is not recorded
         assert_refused(api.post(URL, LONG), "read-only")
         assert_untouched()
         assert api.get(URL).status_code == 200
@@ -95,6 +97,14 @@ def test_a_read_only_database(api, operator_client):
         assert Client().get("/readyz").content == b"ready, read-only\n"
     assert Client().get("/readyz").content == b"ready\n"
     assert api.post(URL, LONG).status_code == 201
+
+
+@pytest.mark.own_server(CHATMEMORY_DISK_FREE_MB="999999999")
+def test_readyz_tells_of_a_full_disk(served):
+    if connection.vendor != "sqlite":
+        pytest.skip("PostgreSQL's disk may be another machine's")
+    ready = requests.get(f"{served.url}/readyz")
+    assert (ready.status_code, ready.text) == (200, "ready, disk full: less than 999999999 MB\n")
 
 
 def test_a_database_that_is_not_migrated(api):
@@ -133,12 +143,14 @@ def test_a_writer_waits_and_then_gets_retry_after(served):
     served.say("busy", "one")
     body = {"messages": [{"role": "user", "content": "two"}], "format": "openai_chat"}
     url = f"{served.url}/api/v1/memories/busy/messages/"
+    unused = {"Authorization": f"Bearer {served.manage('create_token', 'unused').strip()}"}
     with locked(served):
         answer = served.api.post(url, json=body)
         assert answer.status_code == 503
         assert answer.headers["Retry-After"] == "2"
         assert answer.json()["title"] == "Database busy"
         assert served.api.get(url).status_code == 200
+        assert requests.get(url, headers=unused).status_code == 200  # its use is not recorded
     assert served.api.post(url, json=body).status_code == 201
 
 

@@ -25,16 +25,19 @@ ONE = {"memory_id": "m"}
 # route: its arguments, and the lowest role for each method
 PAGES = {
     "overview": ({}, {"get": Role.VIEWER}),
-    "feed": ({}, {"get": Role.VIEWER}),
+    "overview-now": ({}, {"get": Role.VIEWER}),
     "live-overview": ({}, {"get": Role.VIEWER}),
     "bulk": ({}, {"post": Role.VIEWER}),
     "conversation": (ONE, {"get": Role.VIEWER}),
     "redact": (ONE | {"seq": 1}, {"post": Role.ADMIN}),
     "live": (ONE, {"get": Role.VIEWER}),
     "simulate": (ONE, {"post": Role.VIEWER}),
+    "verdict": (ONE, {"post": Role.VIEWER}),
     "add": (ONE, {"post": Role.OPERATOR}),
     "branch": (ONE, {"post": Role.OPERATOR}),
     "export": (ONE, {"get": Role.VIEWER}),
+    "settings": (ONE, {"get": Role.VIEWER, "post": Role.VIEWER}),
+    "change": (ONE, {"post": Role.OPERATOR}),
     "import": ({}, {"get": Role.OPERATOR, "post": Role.OPERATOR}),
     "demo": ({}, {"post": Role.OPERATOR}),
     "tokens": ({}, {"get": Role.ADMIN, "post": Role.ADMIN}),
@@ -43,6 +46,7 @@ PAGES = {
     "sign-in-by-link": ({"token": "x"}, {}),
     "sign-out": ({}, {}),  # redirects everyone to the sign-in page
     "theme": ({}, {"post": NOBODY}),
+    "display": ({}, {"post": NOBODY}),
     "healthz": ({}, {"get": NOBODY}),
     "readyz": ({}, {"get": NOBODY}),
     "metrics": ({}, {"get": NOBODY}),  # by IP address or token, see test_metrics
@@ -240,17 +244,32 @@ def test_the_admin_site_is_for_staff(person):
     ("role", "offers"),
     [
         (Role.VIEWER, set()),
-        (Role.OPERATOR, {"/c/m/add/", "/import/", 'value="label"'}),
+        (Role.OPERATOR, {"/c/m/add/", "/c/m/change/", "/import/", 'value="label"'}),
         (
             Role.ADMIN,
-            {"/c/m/add/", "/import/", "/tokens/", 'value="label"', 'value="delete"'},
+            {
+                "/c/m/add/",
+                "/c/m/change/",
+                "/import/",
+                "/tokens/",
+                'value="label"',
+                'value="delete"',
+            },
         ),
     ],
 )
 def test_pages_offer_only_what_is_allowed(person, role, offers):
     client = person(role)
-    html = client.get("/").content.decode() + client.get("/c/m/").content.decode()
-    every = {"/c/m/add/", "/import/", "/tokens/", 'value="label"', 'value="delete"'}
+    pages = ("/", "/c/m/", "/c/m/settings/")
+    html = "".join(client.get(page).content.decode() for page in pages)
+    every = {
+        "/c/m/add/",
+        "/c/m/change/",
+        "/import/",
+        "/tokens/",
+        'value="label"',
+        'value="delete"',
+    }
     assert {each for each in every if each in html} == offers
 
 

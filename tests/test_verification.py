@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from pathlib import Path
+from threading import Event
+
 import pytest
 from django.core.management import CommandError, call_command
 
 from chatmemory import SystemMessage, UserMessage, services
+from chatmemory.core.codec import message_to_json
+from chatmemory.core.exceptions import CorruptRow
+from chatmemory.core.messages import text_of
 from chatmemory.core.policies import TokenWindow
 from chatmemory.ledger.verification import verify
-from chatmemory.models import Memory, Message, Stay, Step
+from chatmemory.models import AuditEntry, Memory, Message, Stay, Step
 
+EARLIER = datetime(2020, 1, 1, tzinfo=UTC)
 ALTERATIONS = {
     "a reason": (Stay, {"n": 3}, {"reason": "SET"}, "stay 3 of message #3"),
     "a step of leaving": (Stay, {"n": 3}, {"left_step": 20}, "stay 3 of message #3"),
@@ -29,6 +38,19 @@ ALTERATIONS = {
     "what history weighs": (Step, {"n": 25}, {"history_tokens": 1}, "step 25"),
     "a policy": (Step, {"n": 25}, {"policy_limit": 10}, "stay"),
     "a bound": (Step, {"n": 25}, {"oldest": 25}, "step 25"),
+    "when it was said": (Message, {"seq": 7}, {"said_at": EARLIER}, "message #7"),
+    "a client id": (Message, {"seq": 7}, {"client_id": "other"}, "message #7"),
+    "its salt": (Message, {"seq": 7}, {"salt": None}, "message #7"),
+    "its commitment": (Message, {"seq": 7}, {"commitment": b"x" * 32}, "message #7"),
+    "who did it": (Step, {"n": 25}, {"actor": "mallory"}, "step 25"),
+    "when it was done": (Step, {"n": 25}, {"at": EARLIER}, "step 25"),
+    "a note": (Step, {"n": 25}, {"note": "never"}, "step 25"),
+    "a client's decision": (Step, {"n": 25}, {"by_client": True}, "step 25"),
+    "a digest": (Step, {"n": 25}, {"digest": b"x" * 32}, "step 25"),
+    "a digest gone": (Step, {"n": 25}, {"digest": None}, "step 25"),
+    "the head": (Memory, {}, {"head": b"x" * 32}, "the conversation's counters"),
+    "the labels": (Memory, {}, {"labels": {"team": "other"}}, "the conversation's counters"),
+    "when it was created": (Memory, {}, {"created_at": EARLIER}, "step 1"),
     "a counter": (Memory, {}, {"window_tokens": 1}, "the conversation's counters"),
     "the number of steps": (Memory, {}, {"last_step": 29}, "step 31"),
 }
@@ -62,6 +84,74 @@ def test_a_missing_row_is_named(conversation, model, number):
     assert "12" in verify(conversation).row
 
 
+def rewrite(memory_id: str, seq: int, message) -> None:
+    """Replace a message as somebody would who knows both columns."""
+    row = Message.objects.filter(memory_id=memory_id, seq=seq)
+    assert row.update(text=text_of(message), payload=message_to_json(message)) == 1
+
+
+def test_words_of_equal_length_are_named(conversation):
+    rewrite(conversation, 7, UserMessage("message 4"))
+    assert verify(conversation).row == "message #7"
+
+
+def test_words_put_into_a_redacted_message_are_named(conversation):
+    services.redact(conversation, 7)
+    assert verify(conversation) is None
+    rewrite(conversation, 7, UserMessage("never said"))
+    assert verify(conversation).row == "message #7"
+
+
+def test_two_messages_that_changed_places_are_named(conversation):
+    rows = Message.objects.filter(memory_id=conversation)
+    for old, new in ((7, 1_000), (8, 7), (1_000, 8)):
+        rows.filter(seq=old).update(seq=new)
+    assert verify(conversation).row == "message #7"
+
+
+def test_an_altered_message_is_not_redacted(conversation):
+    """Its redaction would hide the alteration."""
+    rewrite(conversation, 7, UserMessage("never said"))
+    with pytest.raises(CorruptRow, match="#7 of 'm' is not what was said"):
+        services.redact(conversation, 7)
+
+
+def test_a_missing_audit_entry_of_a_redaction_is_named(conversation):
+    services.redact(conversation, 7)
+    AuditEntry.objects.all().delete()
+    assert str(verify(conversation)) == "'m': step 31: its audit entry is missing"
+
+
+def test_a_conversation_made_again_continues_the_chain(conversation):
+    services.delete(conversation)
+    services.create(conversation, TokenWindow(100))
+    services.add(conversation, [UserMessage("again")])
+    assert verify(conversation) is None
+    AuditEntry.objects.all().delete()
+    assert "audit entry of the deletion" in verify(conversation).what
+
+
+def test_labels_are_committed_without_their_words(conversation):
+    services.change(conversation, labels={"customer": "Ada"})
+    services.change(conversation, labels={"customer": "Bob"})
+    assert verify(conversation) is None
+    Memory.objects.update(labels={"customer": "Ada"})
+    assert "labels" in verify(conversation).what
+
+
+def test_rows_without_digests_are_older_than_the_chain(conversation):
+    """The chain begins with the next step."""
+    Message.objects.update(salt=None, commitment=None)
+    Step.objects.update(digest=None)
+    Memory.objects.update(head=None, first_labels=None, labels_salt=None)
+    assert verify(conversation) is None
+    services.add(conversation, [UserMessage("new")])
+    services.redact(conversation, 7)
+    assert verify(conversation) is None
+    Step.objects.filter(n=31).update(actor="mallory")
+    assert verify(conversation).row == "step 31"
+
+
 def test_an_unreadable_payload_is_named(conversation):
     Message.objects.filter(memory_id=conversation, seq=5).update(payload="{")
     assert "#5" in str(verify(conversation))
@@ -74,6 +164,82 @@ def test_the_command_exits_with_1_and_names_the_row(conversation, capsys):
     with pytest.raises(CommandError, match="1 of 1"):
         call_command("verify_memories", conversation)
     assert "'m': stay 3 of message #3" in capsys.readouterr().err
+
+
+def heads(capsys, file: Path) -> Path:
+    capsys.readouterr()
+    call_command("verify_memories", print_heads=True)
+    file.write_text(capsys.readouterr().out)
+    return file
+
+
+def test_a_kept_head_shows_that_the_newest_steps_were_cut_off(conversation, capsys, tmp_path):
+    kept = heads(capsys, tmp_path / "heads")
+    services.add(conversation, [UserMessage("later")])
+    call_command("verify_memories", heads=kept)
+    kept = heads(capsys, tmp_path / "heads")
+    cut_off(conversation)
+    assert verify(conversation) is None
+    with pytest.raises(CommandError, match="1 of 1"):
+        call_command("verify_memories", heads=kept)
+    assert "'m': step 31: was kept as the head, but is gone" in capsys.readouterr().err
+
+
+def cut_off(memory_id: str) -> None:
+    """Remove the newest step and all its traces, as somebody would who knows the tables."""
+    scope = {"memory_id": memory_id}
+    last, before = Step.objects.filter(**scope).order_by("-n")[:2]
+    Stay.objects.filter(**scope, entered_step=last.n).delete()
+    Stay.objects.filter(**scope, left_step=last.n).update(left_step=None, reason=None)
+    Message.objects.filter(**scope, seq__gt=before.last_seq).delete()
+    Memory.objects.filter(pk=memory_id).update(
+        **{name: getattr(before, name) for name in ("last_seq", "last_stay", "said_count")},
+        history_tokens=before.history_tokens,
+        last_step=before.n,
+        oldest=before.oldest,
+        window_count=before.count_after,
+        window_tokens=before.tokens_after,
+        head=before.digest,
+    )
+    last.delete()
+
+
+def test_a_kept_head_shows_that_a_conversation_is_gone(conversation, capsys, tmp_path):
+    kept = heads(capsys, tmp_path / "heads")
+    Memory.objects.all().delete()
+    with pytest.raises(CommandError, match="1 of 0"):
+        call_command("verify_memories", heads=kept)
+
+
+def test_a_deletion_that_was_audited_does_not_contradict_a_kept_head(
+    conversation, capsys, tmp_path
+):
+    kept = heads(capsys, tmp_path / "heads")
+    services.delete(conversation)
+    call_command("verify_memories", heads=kept)
+
+
+def test_a_file_that_holds_no_heads_is_refused(db, tmp_path):
+    (tmp_path / "heads").write_text("m 30 abc\n")
+    with pytest.raises(CommandError, match="line 1: expected id, step and digest"):
+        call_command("verify_memories", heads=tmp_path / "heads")
+
+
+def test_a_conversation_that_is_being_written_to_is_no_false_alarm(served):
+    served.create("busy", limit=3)
+    served.say("busy", *map(str, range(100)))
+    is_over = Event()
+
+    def write() -> None:
+        while not is_over.is_set():
+            served.say("busy", "more")
+
+    with ThreadPoolExecutor() as threads:
+        writing = threads.submit(write)
+        told = [served.manage("verify_memories", "busy") for _ in range(2)]
+        is_over.set()
+        writing.result()
+    assert told == ["1 conversations verified: all match their replay\n"] * 2
 
 
 def test_the_command_refuses_an_unknown_id(db):

@@ -31,7 +31,7 @@ GROUPS: dict[str, str] = {
     Role.OPERATOR: "Operators",
     Role.ADMIN: "Admins",
 }
-_USERS = ("add_user", "change_user", "delete_user", "view_user")
+_OF_ADMINS = ("add_user", "change_user", "delete_user", "view_user", "view_auditentry")
 
 
 def make_groups(using: str, **_: Any) -> None:
@@ -45,7 +45,7 @@ def make_groups(using: str, **_: Any) -> None:
     )
     for role, name in GROUPS.items():
         names = [grant.partition(".")[2] for grant in GRANTS[role]]
-        names += _USERS if role == Role.ADMIN else ()
+        names += _OF_ADMINS if role == Role.ADMIN else ()
         wanted = permission_model.objects.using(using).filter(
             content_type__app_label__in=("chatmemory", "auth"), codename__in=names
         )

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+from contextlib import suppress
 from datetime import timedelta
 
 from django.core.exceptions import ValidationError
+from django.db import DatabaseError
 from django.utils import timezone
 
 from chatmemory.access.roles import Role
 from chatmemory.core.exceptions import ChatMemoryError
 from chatmemory.models import ApiToken
 from chatmemory.services import audit
+from chatmemory.services.waiting import without_waiting
 
 DAYS_MAX = 3650
 _LAST_USED_RESOLUTION = timedelta(minutes=1)
@@ -81,7 +84,10 @@ def digest(secret: bytes) -> str:
 
 
 def _note_use(token: ApiToken) -> None:
+    """Write the time at most once a minute, and only if the database takes it at once: a request
+    neither waits for other writers, nor fails where nothing can be written.
+    """
     now = timezone.now()
-    # At most one write per minute, so that reading with a token does not write every time.
     if token.last_used_at is None or now - token.last_used_at > _LAST_USED_RESOLUTION:
-        ApiToken.objects.filter(pk=token.pk).update(last_used_at=now)
+        with suppress(DatabaseError), without_waiting():
+            ApiToken.objects.filter(pk=token.pk).update(last_used_at=now)

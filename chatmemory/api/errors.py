@@ -13,6 +13,7 @@ from rest_framework.response import Response
 from rest_framework.views import set_rollback
 
 from chatmemory import queries
+from chatmemory.api.bodies import LengthRequired
 from chatmemory.api.idempotency import InvalidKey, KeyInUse, KeyReused
 from chatmemory.api.problems import URL_NOT_FOUND, Problem, body_too_large, database_problem
 from chatmemory.core import exceptions as core
@@ -33,6 +34,7 @@ _KINDS: list[tuple[type[core.ChatMemoryError], int, str]] = [
     (core.UnsupportedMessage, 422, "Unsupported message"),
     (core.UnknownEstimator, 422, "Unknown token estimator"),
     (core.InvalidValue, 422, "Invalid value"),
+    (LengthRequired, 411, "Length required"),
     (InvalidKey, 400, "Invalid idempotency key"),
     (KeyInUse, 409, "Idempotency key in use"),
     (KeyReused, 422, "Idempotency key reused"),

@@ -15,7 +15,7 @@ from chatmemory.core.exceptions import InvalidMessage
 class StrictJSONParser(BaseParser):
     """Parses JSON as the message codec does: no NaN, bounded numbers and depth, no `type` twice.
 
-    A body has at most DATA_UPLOAD_MAX_MEMORY_SIZE bytes and is not compressed.
+    A body is not compressed, and has at most as many bytes as its view allows the method.
     """
 
     media_type = "application/json"
@@ -23,13 +23,14 @@ class StrictJSONParser(BaseParser):
     def parse(
         self, stream: Any, media_type: str | None = None, context: Mapping[str, Any] | None = None
     ) -> Any:
-        meta = context["request"].META if context and "request" in context else {}
+        context = context or {}
+        meta = context["request"].META if "request" in context else {}
         if (encoding := meta.get("HTTP_CONTENT_ENCODING", "identity")) != "identity":
             raise UnsupportedMediaType(
                 encoding, f"the body must not be encoded as {encoding!r}: send plain JSON"
             )
         try:
-            return load_json(_read(stream, meta).decode())
+            return load_json(_read(stream, meta, _limit(context)).decode())
         except UnicodeDecodeError as error:
             raise ParseError(
                 f"the body is not UTF-8: {error.reason} at byte {error.start}"
@@ -38,9 +39,16 @@ class StrictJSONParser(BaseParser):
             raise ParseError(str(error)) from error
 
 
-def _read(stream: Any, meta: Mapping[str, Any]) -> bytes:
+def _limit(context: Mapping[str, Any]) -> int | None:
+    """The limit in bytes: the view's, if it has one for this method, but never above Django's."""
+    limits = [body_max()]
+    if "view" in context:
+        limits.append(context["view"].body_max(context["request"].method))
+    return min((limit for limit in limits if limit is not None), default=None)
+
+
+def _read(stream: Any, meta: Mapping[str, Any], most: int | None) -> bytes:
     """Raises RequestDataTooBig, before reading anything if the declared length is too large."""
-    most = body_max()
     if most is None:
         return bytes(stream.read())
     length = str(meta.get("CONTENT_LENGTH") or "")

@@ -62,6 +62,9 @@ class MemorySerializer(Json):
     updated_at = serializers.DateTimeField()
     version = serializers.IntegerField(help_text="What If-Match is compared with.")
     last_step = serializers.IntegerField()
+    head = serializers.CharField(
+        allow_null=True, help_text="Digest of the newest step and of all before it, to be kept."
+    )
     said_count = serializers.IntegerField(help_text="Messages in history.")
     history_tokens = serializers.IntegerField()
     window = TotalsSerializer()

@@ -1,4 +1,7 @@
-"""Limits the request rate of each caller, so that one runaway client does not block the others."""
+"""Limits the request rate of each caller, so that one runaway client does not block the others.
+
+DEFAULT_THROTTLE_RATES sets the rates; a scope without one is not limited.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from rest_framework.throttling import SimpleRateThrottle
 
 
 class PerCaller(SimpleRateThrottle):
-    """Counts requests per token, or per user for sessions; DEFAULT_THROTTLE_RATES sets the rate."""
+    """Counts requests per token, or per user for sessions."""
 
     scope = "caller"
 
@@ -17,3 +20,15 @@ class PerCaller(SimpleRateThrottle):
         if request.auth:
             return f"throttle-token-{request.auth.pk}"
         return f"throttle-user-{request.user.pk}" if request.user.is_authenticated else None
+
+
+class PerStranger(SimpleRateThrottle):
+    """Counts requests that were refused for want of a valid token or session, per address."""
+
+    scope = "stranger"
+
+    def get_rate(self) -> str | None:
+        return self.THROTTLE_RATES.get(self.scope)
+
+    def get_cache_key(self, request: Request, view: Any) -> str | None:
+        return f"throttle-stranger-{request.META.get('REMOTE_ADDR', '')}"

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from chatmemory.core.messages import MessageType
+from chatmemory.core.naming import named
 
 _NAMES = {
     MessageType.USER: "User",
@@ -59,14 +60,14 @@ def _unpaired(turns: Iterable[Turn]) -> Iterator[str]:
         is_empty = False
         if turn.type is MessageType.TOOL_EXECUTION_RESULT:
             if not missing:
-                yield f"No. Tool result #{turn.seq} does not follow its call."
+                yield f"No. Tool result {named(turn.seq)} does not follow its call."
             missing = max(0, missing - 1)
             continue
         if missing:
-            yield f"No. Tool call #{call} is not answered before #{turn.seq}."
+            yield f"No. Tool call {named(call)} is not answered before {named(turn.seq)}."
         call, missing = turn.seq, turn.calls
     if missing:
-        yield f"Not yet. Tool call #{call} is waiting for its results."
+        yield f"Not yet. Tool call {named(call)} is waiting for its results."
     if is_empty:
         yield "No. There is nothing to send."
 
@@ -78,4 +79,5 @@ def _opening(turns: Iterable[Turn]) -> Iterator[str]:
         yield "No. There is only a system message."
     elif first.type is not MessageType.USER:
         name = "a tool call" if first.calls else _NAMES[first.type]
-        yield f"No. The first message after system is {name} (#{first.seq}); it must be User."
+        which = f"{name} ({named(first.seq)})"
+        yield f"No. The first message after system is {which}; it must be User."

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import islice, takewhile
 
 from chatmemory.core.eviction import Eviction, Head, Reason
 from chatmemory.core.messages import MessageType
@@ -37,6 +38,9 @@ class Change(StrEnum):
 class Transition:
     """The effect of one change on a window. `arrivals` is empty if an add was ignored.
 
+    It is also empty if nobody saw the message of a client's add, which left at once (see
+    `inference`).
+
     `evictions` are in the order in which they happen and may contain an arrival: a message larger
     than the window leaves in the step that added it. The arrivals of a SET are the whole new list.
     `policy_before` is the policy of the trim before an append, `policy` that of the trim after it.
@@ -53,7 +57,7 @@ class Transition:
 
     @property
     def ignored(self) -> bool:
-        return self.change is Change.ADD and not self.arrivals
+        return self.change is Change.ADD and not self.arrivals and not self.evictions
 
     def with_entries(self, entries: Mapping[Entry, Entry]) -> Transition:
         """Return the transition with entries replaced by those of the mapping."""
@@ -75,10 +79,10 @@ class Transition:
         """Apply the transition to the window on which it was decided."""
         if self.ignored or self.change is Change.KEEP:
             return
-        if self.change is Change.ADD:
-            window.place(self.arrivals[0], self.at_head)
-        else:
+        if self.change is not Change.ADD:
             window.refill(self.arrivals)
+        elif self.arrivals:
+            window.place(self.arrivals[0], self.at_head)
         if self.change is not Change.CLEAR:
             for eviction in self.evictions:
                 window.discard(eviction.entry)
@@ -153,6 +157,20 @@ def unchanged(window: Window, policy: Policy | None) -> Transition:
 def over_limit(window: Window, policy: Policy | None) -> list[Eviction]:
     """Return the evictions that a read under `policy` hides and the next add makes."""
     return list(policy.evict(Head(window))) if policy else []
+
+
+def next_to_leave(window: Window, policy: Policy) -> list[Eviction]:
+    """Return the evictions that come first when the next message finds no room.
+
+    They are one message and the tool results that leave with it. The limit of `policy` is ignored.
+    """
+    arrival = Entry(MessageType.USER, has_calls=False, tokens=2)
+    head = Head(window)
+    head.place(arrival, at_head=False)
+    full = replace(policy, limit=max(1, policy.load(*head.totals) - 1))
+    evictions = full.evict(head)
+    first = [each for each in islice(evictions, 1) if each.entry is not arrival]
+    return first + list(takewhile(lambda each: each.reason is Reason.ORPHANED, evictions))
 
 
 def visible(window: Window, policy: Policy | None) -> list[Entry]:

@@ -1,33 +1,46 @@
 """Explanations of the ledger: captions, receipts and reasons, independent of their display."""
 
-from chatmemory.explain.arithmetic import ReceiptLine, receipt
+from chatmemory.core.naming import named
+from chatmemory.explain.arithmetic import ReceiptLine, receipt, summed
 from chatmemory.explain.captions import Caption, caption
+from chatmemory.explain.causes import Cause, cause_of, reason_of, short_reason
+from chatmemory.explain.forecasts import forecast
+from chatmemory.explain.keeping import what_would_keep
+from chatmemory.explain.limits import leaving, over_limit
 from chatmemory.explain.reasons import (
     Explanation,
-    remembers,
     room_before,
     why_in,
     why_left,
-    without,
 )
+from chatmemory.explain.remembering import Moment, Remembrance, Stretch, remembers, without
 from chatmemory.explain.wording import (
     amount,
     counted,
+    happened,
     policy_name,
     policy_words,
-    reason_of,
     role,
     seqs,
-    short_reason,
 )
 
 __all__ = [
     "Caption",
+    "Cause",
     "Explanation",
+    "Moment",
     "ReceiptLine",
+    "Remembrance",
+    "Stretch",
     "amount",
     "caption",
+    "cause_of",
     "counted",
+    "forecast",
+    "happened",
+    "leaving",
+    "named",
+    "over_limit",
     "policy_name",
     "policy_words",
     "reason_of",
@@ -37,6 +50,8 @@ __all__ = [
     "room_before",
     "seqs",
     "short_reason",
+    "summed",
+    "what_would_keep",
     "why_in",
     "why_left",
     "without",

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from chatmemory.core.eviction import Reason
+from chatmemory.core.naming import named
 from chatmemory.core.policies import Policy, can_decide
 from chatmemory.core.window import Totals
-from chatmemory.explain.wording import reason_of, role
+from chatmemory.explain.causes import reason_of
+from chatmemory.explain.wording import capitalized, role
 from chatmemory.ledger.changes import ArrivedMessage, ChangeResult, EvictedMessage
 
 
@@ -16,13 +19,16 @@ from chatmemory.ledger.changes import ArrivedMessage, ChangeResult, EvictedMessa
 class ReceiptLine:
     """A line of a receipt.
 
-    `kind` is total, plus, minus, over (above the limit) or fits. `amount` is negative for minus. A
-    `sub` line belongs to the line above it.
+    `kind` is total, plus, minus, over (above the limit) or fits. `amount` is in `unit` and negative
+    for minus; `tokens` is the same in tokens where the unit is another. A `sub` line belongs to the
+    line above it.
     """
 
     label: str
     amount: int
     kind: str
+    unit: str
+    tokens: int | None = None
     sub: bool = False
     seq: int | None = None
 
@@ -36,6 +42,15 @@ def receipt(change: ChangeResult) -> tuple[ReceiptLine, ...]:
     if not can_decide(change.policy) or change.kind not in ("add", "set"):
         return ()
     return tuple(_Receipt(change, change.policy).lines())
+
+
+def summed(lines: Sequence[ReceiptLine], label: str) -> ReceiptLine:
+    """Return one line that stands for several, with the sum of those that are signed."""
+    signed = [line for line in lines if line.kind in ("plus", "minus")]
+    amount = sum(line.amount for line in signed)
+    tokens = sum(line.tokens or 0 for line in signed) if lines[0].tokens is not None else None
+    kind = "minus" if amount < 0 else "plus"
+    return ReceiptLine(label, amount, kind, lines[0].unit, tokens)
 
 
 class _Receipt:
@@ -52,9 +67,9 @@ class _Receipt:
         self.oldest = next((message.seq for message in self.evicted), None)
 
     def lines(self) -> Iterator[ReceiptLine]:
-        yield ReceiptLine("In memory before", self.load, "total")
+        yield self.total("In memory before", "total")
         if self.change.kind == "add" and self.over:
-            yield ReceiptLine(f"Over the limit, {self.over_by}", self.load, "over")
+            yield self.total(f"Already {self.over_by}", "over")
             yield from self.evictions(only_before=True)
         self.policy = self.change.policy or self.policy
         for evicted in self.removed:
@@ -62,9 +77,9 @@ class _Receipt:
         for arrived in self.change.arrived:
             yield from self.arrive(arrived)
         if self.over:
-            yield ReceiptLine(f"Needed, {self.over_by}", self.load, "over")
+            yield self.total(f"Needed, {self.over_by}", "over")
         yield from self.evictions()
-        yield ReceiptLine("In memory after", self.load, "over" if self.over else "fits")
+        yield self.total("In memory after", "over" if self.over else "fits")
 
     def evictions(self, only_before: bool = False) -> Iterator[ReceiptLine]:
         """Yield what leaves; with `only_before`, what leaves before anything arrives."""
@@ -76,33 +91,44 @@ class _Receipt:
             yield from self.leave(self.evicted.pop(0))
             followed = self.evicted and self.evicted[0].reason is Reason.ORPHANED
             if self.over and self.evicted and not followed:
-                yield ReceiptLine(f"Still {self.over_by}", self.load, "over")
+                yield self.total(f"Still {self.over_by}", "over")
 
     def arrive(self, arrived: ArrivedMessage) -> Iterator[ReceiptLine]:
         if not self.totals.count and self.policy.overhead:
-            yield ReceiptLine("Every request starts with", self.policy.overhead, "plus")
+            yield self.line("Every request starts with", self.policy.overhead, 0, kind="plus")
         self.totals = Totals(self.totals.count + 1, self.totals.tokens + arrived.tokens)
-        label = f"#{arrived.seq} {role(arrived.type, arrived.has_calls)} arrives"
-        yield ReceiptLine(label, self.policy.cost(arrived.tokens), "plus", seq=arrived.seq)
+        label = f"{capitalized(named(arrived.seq))} {role(arrived.type, arrived.has_calls)} arrives"
+        load = self.policy.cost(arrived.tokens)
+        yield self.line(label, load, arrived.tokens, kind="plus", seq=arrived.seq)
 
     def leave(self, evicted: EvictedMessage) -> Iterator[ReceiptLine]:
         self.totals = Totals(self.totals.count - 1, self.totals.tokens - evicted.tokens)
-        yield ReceiptLine(
+        yield self.line(
             self.label(evicted),
             -self.policy.cost(evicted.tokens),
-            "minus",
+            -evicted.tokens,
+            kind="minus",
             sub=evicted.reason is Reason.ORPHANED,
             seq=evicted.seq,
         )
         if not self.totals.count and self.policy.overhead:
-            yield ReceiptLine("Nothing is left to send", -self.policy.overhead, "minus", sub=True)
+            left = -self.policy.overhead
+            yield self.line("Nothing is left to send", left, 0, kind="minus", sub=True)
+
+    def total(self, label: str, kind: str) -> ReceiptLine:
+        """Return a line with the sum so far."""
+        return self.line(label, self.load, self.totals.tokens, kind=kind)
+
+    def line(self, label: str, amount: int, tokens: int, **kind: Any) -> ReceiptLine:
+        shown = tokens if self.policy.unit != "tokens" else None
+        return ReceiptLine(label, amount, unit=self.policy.short_unit, tokens=shown, **kind)
 
     def label(self, evicted: EvictedMessage) -> str:
-        name = f"#{evicted.seq} {role(evicted.type, evicted.has_calls)}"
-        if evicted.seq in self.arrived and evicted.reason is Reason.CAPACITY:
+        name = f"{capitalized(named(evicted.seq))} {role(evicted.type, evicted.has_calls)}"
+        if evicted.misfit:
             return f"{name} itself"
         if evicted.reason is Reason.ORPHANED:
-            return f"#{evicted.seq} its result"
+            return f"{capitalized(named(evicted.seq))} its result"
         if evicted.reason is Reason.CAPACITY:
             return f"{name}, {'the' if evicted.seq == self.oldest else 'next'} oldest"
         return f"{name}, {reason_of(evicted)}"

@@ -5,8 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from chatmemory.core.eviction import Reason
-from chatmemory.explain.misfits import misfit_of
-from chatmemory.explain.wording import amount, counted, policy_words, role, seqs
+from chatmemory.core.naming import named
+from chatmemory.core.policies import can_decide
+from chatmemory.explain.causes import cause_of
+from chatmemory.explain.misfits import misfit_in
+from chatmemory.explain.wording import (
+    amount,
+    capitalized,
+    counted,
+    decapitalized,
+    policy_words,
+    role,
+    seqs,
+)
 from chatmemory.ledger.changes import ChangeResult
 
 _WHOLE = {Reason.SET: "not in the new list", Reason.CLEARED: "cleared"}  # reasons of whole lists
@@ -35,13 +46,20 @@ def caption(change: ChangeResult) -> Caption:
     gained = sum(message.tokens for message in change.arrived)
     lost = sum(message.tokens for message in change.evicted)
     loss = f"{counted(len(change.evicted), 'message')} left" if change.evicted else ""
-    no_loss = "It fits." if change.kind == "add" else ""
     return Caption(
         event=_event(change),
         gain=f"+{gained:,}" if in_tokens and gained else "",
         loss=f"{loss} {amount(-lost)}" if loss and in_tokens and lost else loss,
-        detail=_reasons(change) if change.evicted else no_loss,
+        detail=_reasons(change) if change.evicted else _fit(change),
     )
+
+
+def _fit(change: ChangeResult) -> str:
+    """Say whether an add that evicted nothing fits."""
+    if change.kind != "add" or not can_decide(change.policy):
+        return ""
+    over = change.policy.load(*change.after) - change.policy.limit
+    return f"Memory is {over:,} {change.policy.unit} over the limit." if over > 0 else "It fits."
 
 
 def _event(change: ChangeResult) -> str:
@@ -56,20 +74,28 @@ def _event(change: ChangeResult) -> str:
             return f"Message #{change.seq} was redacted"
     if len(change.arrived) == 1:
         (arrived,) = change.arrived
+        if arrived.seq < 0:
+            return f"{capitalized(named(arrived.seq))} arrived"
         name = role(arrived.type, arrived.has_calls)
         noun = name if name.startswith("Tool") else f"{name} message"
-        return f"{noun} #{arrived.seq} arrived"
+        verb = "was put into memory, never said" if arrived.is_injected else "arrived"
+        return f"{noun} #{arrived.seq} {verb}"
+    if change.kind == "add" and not change.arrived:
+        return "A message came that left at once"
     if change.kind == "set":
-        return f"Memory was set; {len(change.arrived):,} messages came"
+        injected = sum(message.is_injected for message in change.arrived)
+        some = f", {injected:,} of them never said" if injected else ""
+        never_said = ", never said" if injected == len(change.arrived) > 0 else some
+        return f"Memory was set; {len(change.arrived):,} messages came{never_said}"
     return f"{len(change.arrived):,} messages arrived"
 
 
 def _reasons(change: ChangeResult) -> str:
     """`#25 and #26 were the oldest, results #27 and #28 left with #26.`"""
-    misfit = misfit_of(change)
+    misfit = misfit_in(change)
     by_reason: dict[Reason, list[int]] = {}
     for message in change.evicted:
-        if misfit is None or message.seq != misfit.seq:
+        if message != misfit:
             by_reason.setdefault(message.reason, []).append(message.seq)
     parts = []
     if oldest := by_reason.get(Reason.CAPACITY):
@@ -78,7 +104,8 @@ def _reasons(change: ChangeResult) -> str:
         results = "result" if len(orphans) == 1 else "results"
         parts.append(f"{results} {seqs(orphans)} left with {_calls(change)}")
     if misfit:
-        parts.append(f"#{misfit.seq} could not stay: {misfit.cause}")
+        cause = cause_of(misfit.reason, misfit.misfit).sentence.removesuffix(".")
+        parts.append(f"{named(misfit.seq)} could not stay: {decapitalized(cause)}")
     if replaced := by_reason.get(Reason.REPLACED):
         parts.append(f"{seqs(replaced)} was replaced")
     for reason, words in _WHOLE.items():

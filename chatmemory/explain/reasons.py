@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from chatmemory.core.eviction import Reason
 from chatmemory.core.messages import MessageType
+from chatmemory.core.naming import named
 from chatmemory.core.policies import can_decide
 from chatmemory.explain.arithmetic import ReceiptLine, receipt
-from chatmemory.explain.captions import caption
-from chatmemory.explain.misfits import misfit_of
-from chatmemory.explain.wording import capitalized, seqs
+from chatmemory.explain.causes import cause_of
+from chatmemory.explain.misfits import why_no_fit
+from chatmemory.explain.wording import capitalized, moment
 from chatmemory.ledger.changes import ChangeResult, EvictedMessage
-from chatmemory.queries import MessageRow, WindowPlace, WindowView
+from chatmemory.queries import WindowPlace, WindowView
 
 
 @dataclass(frozen=True)
@@ -38,45 +38,40 @@ def why_left(change: ChangeResult, seq: int) -> Explanation:
     evicted = next((message for message in change.evicted if message.seq == seq), None)
     if evicted is None:
         raise LookupError(f"#{seq} did not leave at step {change.step}")
-    cause, detail = _cause(change, evicted)
-    return Explanation(f"Why did #{seq} leave?", cause, detail, receipt(change))
+    cause = cause_of(evicted.reason, evicted.misfit)
+    detail = _detail(change, evicted)
+    question = f"Why {'would' if change.is_of_draft else 'did'} {named(seq)} leave?"
+    return Explanation(question, cause.sentence, detail, receipt(change))
 
 
-def _cause(change: ChangeResult, evicted: EvictedMessage) -> tuple[str, str]:
-    step, seq, because = change.step, evicted.seq, evicted.because_seq
+def _detail(change: ChangeResult, evicted: EvictedMessage) -> str:
+    when, seq, because = moment(change), evicted.seq, evicted.because_seq
     match evicted.reason:
         case Reason.CAPACITY:
-            misfit = misfit_of(change)
-            if misfit and misfit.seq == seq:
-                return f"{capitalized(misfit.cause)}.", misfit.detail
-            return "There was no room.", _no_room(change, seq)
+            return why_no_fit(change, evicted) if evicted.misfit else _no_room(change, seq)
         case Reason.ORPHANED:
+            answered = f"{named(because)}, which" if because else "a call that"
             rule = "a result stays only as long as its call"
-            return (
-                "Its tool call left.",
-                f"#{seq} answers #{because}, which left at step {step}; {rule}.",
-            )
+            return f"{capitalized(named(seq))} answers {answered} left {when}; {rule}."
         case Reason.REPLACED:
-            return (
-                "Another system message took its place.",
-                f"#{because} arrived at step {step}, and a memory keeps one system message.",
-            )
+            other = capitalized(named(because)) if because else "Another one"
+            return f"{other} arrived {when}, and a memory keeps one system message."
         case Reason.CLEARED:
-            return "Memory was cleared.", f"At step {step} all messages left; history keeps them."
-    return "The list was set.", f"At step {step} memory was set to a list without #{seq}."
+            return f"{capitalized(when)} all messages left; history keeps them."
+    return f"{capitalized(when)} memory was set to a list without #{seq}."
 
 
 def _no_room(change: ChangeResult, seq: int) -> str:
     """Say how much memory needed when a message left as the oldest."""
     over, policy = _exceeded(change, seq), change.policy
-    oldest = f"#{seq} was the oldest message that could leave"
+    oldest = f"{named(seq)} was the oldest message that could leave"
     if over is None or not can_decide(policy):
-        return f"It left the head of the list at step {change.step}."
+        return f"It left the head of the list {moment(change)}."
     needs = f"{over.amount:,} of {policy.limit:,} {policy.unit}"
-    if over.label.startswith("Over"):
+    if over.label.startswith("Already"):
         return f"Memory held {needs} before anything arrived, and {oldest}."
     if len(change.arrived) == 1:
-        return f"When #{change.arrived[0].seq} arrived, memory needed {needs}, and {oldest}."
+        return f"When {named(change.arrived[0].seq)} arrived, memory needed {needs}, and {oldest}."
     return f"The new list needed {needs}, and {oldest}."
 
 
@@ -103,7 +98,7 @@ def why_in(window: WindowView[WindowPlace], seq: int) -> Explanation:
     if position is None:
         raise LookupError(f"#{seq} is not in memory at step {window.step}")
     row, policy = window.rows[position], window.policy
-    question = f"Why is #{seq} still in memory?"
+    question = f"Why is {named(seq)} {'still ' if seq > 0 else ''}in memory?"
     if not can_decide(policy):
         return Explanation(
             question, "The client keeps it.", "The client decides what memory holds."
@@ -141,44 +136,3 @@ def room_before(window: WindowView[WindowPlace], position: int) -> int:
     start = 1 if rows[0].type is MessageType.SYSTEM else 0
     older = sum(policy.cost(row.tokens) for row in rows[start:position])
     return policy.limit - load + older + 1
-
-
-# Whether a phrase is still in memory
-
-
-def remembers(
-    phrase: str,
-    rows: Sequence[MessageRow],
-    total: int,
-    step: int,
-    last: ChangeResult | None = None,
-) -> Explanation:
-    """Explain whether a phrase is in memory at a step, and if not, when and why it left.
-
-    `rows` are the latest messages that contain it, `total` is the number of all of them, and `last`
-    is the change by which the last of them left.
-    """
-    question = f"Does it still remember “{phrase}”?"
-    times = "once" if total == 1 else f"{total:,} times"
-    inside = [row.seq for row in rows if row.is_in_window(step)]
-    if not rows:
-        return Explanation(question, "It was never said.", "No message contains these words.")
-    if inside:
-        are = "is" if len(inside) == 1 else "are"
-        return Explanation(question, "Yes.", f"Said {times}; {seqs(inside)} {are} in memory.")
-    detail = f"Said {times}, and all of it has left."
-    if last is None:
-        return Explanation(question, "No.", detail)
-    left = [message.seq for message in last.evicted if message.seq in {row.seq for row in rows}]
-    return Explanation(
-        question,
-        "No.",
-        f"{detail} The last of it, {seqs(left)}, left at step {last.step:,}. "
-        f"{caption(last).summary}",
-        receipt(last),
-    )
-
-
-def without(left: Sequence[int], phrase: str) -> str:
-    """Return the consequence of departures for the phrase of a search."""
-    return f"Without {seqs(left)}, nothing in memory mentions “{phrase}”."

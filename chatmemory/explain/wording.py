@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from chatmemory.core.eviction import Reason
 from chatmemory.core.messages import MessageType
+from chatmemory.core.naming import named
 from chatmemory.core.policies import Policy
-from chatmemory.ledger.changes import EvictedMessage
+from chatmemory.ledger.changes import ChangeResult
 
 MINUS = "−"
 LISTED_SEQS = 4
@@ -22,34 +22,27 @@ _ROLES = {
     MessageType.TOOL_EXECUTION_RESULT: "Tool result",
     MessageType.CUSTOM: "Custom",
 }
-_SHORT_REASONS = {
-    Reason.CAPACITY: "capacity",
-    Reason.ORPHANED: "left with its call",
-    Reason.REPLACED: "replaced",
-    Reason.CLEARED: "cleared",
-    Reason.SET: "list was set",
-    Reason.MOVED: "moved",
+
+_KINDS = {
+    "add": "a message came in",
+    "set": "memory was set",
+    "clear": "memory was cleared",
+    "policy": "the policy changed",
+    "labels": "the labels changed",
+    "pin": "a message was pinned",
+    "repair": "memory was repaired",
+    "redact": "a message was redacted",
 }
+
+
+def happened(kind: str) -> str:
+    """Return in a few words what a kind of step does."""
+    return _KINDS[kind]
 
 
 def role(type: MessageType, has_calls: bool = False) -> str:
     """Return User, AI, Tool call, Tool result, System or Custom."""
     return "Tool call" if has_calls else _ROLES[type]
-
-
-def short_reason(reason: Reason) -> str:
-    """Return a reason without the message that caused it."""
-    return _SHORT_REASONS[reason]
-
-
-def reason_of(evicted: EvictedMessage) -> str:
-    """Return a reason in up to four words, with the message that caused it."""
-    because = evicted.because_seq
-    if because and evicted.reason is Reason.ORPHANED:
-        return f"left with #{because}"
-    if because and evicted.reason is Reason.REPLACED:
-        return f"replaced by #{because}"
-    return short_reason(evicted.reason)
 
 
 def amount(number: int) -> str:
@@ -62,14 +55,24 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
+def moment(change: ChangeResult) -> str:
+    """Return `at step 43`, or `in the simulation` for the change that a draft would make."""
+    return "in the simulation" if change.is_of_draft else f"at step {change.step or 0:,}"
+
+
 def capitalized(words: str) -> str:
     """Return words with a capital first letter, the others as they are."""
     return words[:1].upper() + words[1:]
 
 
+def decapitalized(words: str) -> str:
+    """Return words with a small first letter, the others as they are."""
+    return words[:1].lower() + words[1:]
+
+
 def seqs(numbers: Sequence[int]) -> str:
     """Format seqs: `#26`, `#26 and #27`, `#26, #27 and #30`, or `#26 to #40`."""
-    names = [f"#{number}" for number in numbers]
+    names = list(map(named, numbers))
     if len(numbers) > LISTED_SEQS:
         if list(numbers) == list(range(numbers[0], numbers[-1] + 1)):
             return f"{names[0]} to {names[-1]}"

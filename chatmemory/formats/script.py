@@ -12,6 +12,7 @@ import re
 from collections import deque
 from collections.abc import Iterator
 
+from chatmemory.core.codec import messages_to_json
 from chatmemory.core.exceptions import InvalidValue
 from chatmemory.core.messages import (
     AiMessage,
@@ -20,6 +21,7 @@ from chatmemory.core.messages import (
     ToolExecutionRequest,
     ToolExecutionResultMessage,
     UserMessage,
+    text_of,
 )
 from chatmemory.core.printable import printable
 from chatmemory.formats.files import read_transcripts
@@ -36,11 +38,35 @@ def read_draft(role: str, text: str) -> list[ChatMessage]:
     return read_script(text) if role == "script" else [_message(role, text)]
 
 
+def write_draft(message: ChatMessage) -> tuple[str, str]:
+    """Return a role and a text that `read_draft` reads as this message."""
+    for role, text in _spellings(message):
+        if text.strip() and read_draft(role, text) == [message]:
+            return role, text
+    return "script", messages_to_json([message])
+
+
 def read_script(text: str) -> list[ChatMessage]:
     """Reads the messages of a script, in order. Raises InvalidValue."""
     if text.lstrip()[:1] in ("[", "{"):
         return _messages_of_json(text)
     return _with_tool_names([_message(role, said) for role, said in _turns(text)])
+
+
+def _spellings(message: ChatMessage) -> Iterator[tuple[str, str]]:
+    """Yield how people would type a message of this type; what it has besides may be missing."""
+    match message:
+        case UserMessage():
+            yield "user", text_of(message)
+        case SystemMessage():
+            yield "system", text_of(message)
+        case ToolExecutionResultMessage():
+            yield "result", text_of(message)
+        case AiMessage(tool_execution_requests=()):
+            yield "ai", text_of(message)
+        case AiMessage(tool_execution_requests=(ToolExecutionRequest() as call,)):
+            arguments = "" if call.arguments is None else f"({call.arguments})"
+            yield "script", f"call: {call.name}{arguments}"
 
 
 def _messages_of_json(text: str) -> list[ChatMessage]:

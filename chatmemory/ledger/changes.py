@@ -7,6 +7,7 @@ from datetime import datetime
 
 from chatmemory.core.eviction import Reason
 from chatmemory.core.messages import ChatMessage, MessageType
+from chatmemory.core.misfits import Misfit
 from chatmemory.core.policies import Policy
 from chatmemory.core.window import Totals
 
@@ -36,12 +37,18 @@ class ArrivedMessage:
         """Whether the message is also new in the history."""
         return self.is_new and self.origin == "SAID"
 
+    @property
+    def is_injected(self) -> bool:
+        """Whether a client put the message into the window, and it was never said."""
+        return self.origin == "SYNTHETIC"
+
 
 @dataclass(frozen=True)
 class EvictedMessage:
     """A message that left the window.
 
     `because_seq` is the tool call with which a result left, or the system message that replaced it.
+    `misfit` is why a message left in the step that added it.
     """
 
     seq: int
@@ -50,6 +57,7 @@ class EvictedMessage:
     tokens: int
     reason: Reason
     because_seq: int | None = None
+    misfit: Misfit | None = None
 
 
 @dataclass(frozen=True)
@@ -71,6 +79,11 @@ class ChangeResult:
     seq: int | None = None
     arrived: tuple[ArrivedMessage, ...] = ()
     evicted: tuple[EvictedMessage, ...] = ()
+
+    @property
+    def is_of_draft(self) -> bool:
+        """Whether it is what a draft would do: drafts are counted down from -1."""
+        return self.seq is not None and self.seq < 0
 
     @property
     def ignored(self) -> bool:

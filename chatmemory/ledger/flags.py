@@ -1,7 +1,7 @@
 """The flags of conversations that need attention, updated with every change of the window.
 
 A tool call is *dangling* if another message followed it before all of its results; providers refuse
-such a list. A message is *oversized* if it does not fit into the whole window.
+such a list. A message is *oversized* if it does not fit although a smaller one would.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from chatmemory.core.messages import MessageType
+from chatmemory.core.misfits import Misfit
 from chatmemory.core.window import Entry
 from chatmemory.ledger.entries import StayEntry, stay_entries
 from chatmemory.models import Memory
@@ -26,6 +27,12 @@ def arrived(memory: Memory, entry: StayEntry) -> None:
     calls = getattr(entry.message, "tool_execution_requests", ()) if entry.has_calls else ()
     memory.missing_results = len(calls)
     memory.waiting_call = entry.seq if calls else None
+
+
+def left_at_once(memory: Memory, misfit: Misfit | None, step: int) -> None:
+    """Update the flags for a message that left in the step that added it."""
+    if misfit and misfit.is_oversized:
+        memory.oversized_step = step
 
 
 def left(memory: Memory, seqs: Collection[int]) -> None:

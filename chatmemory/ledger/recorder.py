@@ -6,8 +6,7 @@ Every change takes the same way: the core decides a `Transition`, its entries ge
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -18,10 +17,11 @@ from chatmemory.core.codec import message_to_json
 from chatmemory.core.estimators import family_named
 from chatmemory.core.eviction import Eviction, Reason
 from chatmemory.core.messages import text_of
+from chatmemory.core.misfits import misfit_in
 from chatmemory.core.policies import Policy, load_of
 from chatmemory.core.transitions import Change, Transition, unchanged
 from chatmemory.core.window import Entry, Totals, total
-from chatmemory.ledger import flags
+from chatmemory.ledger import chain, flags
 from chatmemory.ledger.changes import ArrivedMessage, ChangeResult, EvictedMessage, NewMessage
 from chatmemory.ledger.counters import Counters
 from chatmemory.ledger.entries import (
@@ -32,9 +32,10 @@ from chatmemory.ledger.entries import (
     stay_entries,
 )
 from chatmemory.ledger.ranks import appended_rank, head_rank
-from chatmemory.ledger.redaction import redacted
-from chatmemory.ledger.replacement import Replacement, Returning
-from chatmemory.ledger.rows import PendingRows, Stamp, check_unicode, rows_for
+from chatmemory.ledger.redaction import check_commitment, redacted
+from chatmemory.ledger.replacement import Replacement
+from chatmemory.ledger.returning import returning_messages
+from chatmemory.ledger.rows import PendingRows, Stamp, rows_for
 from chatmemory.ledger.stored_window import stays_at, stored_window
 from chatmemory.models import Memory, Message, Step
 
@@ -82,17 +83,18 @@ class Recorder:
         """Record a whole new list. Messages that stay in order keep their stays.
 
         With `by_client` the list comes from a client that decides its window (the store's
-        `update_messages`); the reasons of departures are then inferred, otherwise they are SET.
+        `update_messages`). It is an add if exactly one add explains it.
         """
         old = list(stay_entries(self.window.with_messages()))
         replacement = Replacement.of(old, transition, by_client)
         if replacement.changes_nothing:
             return self._unchanged(transition.change)
-        positions = replacement.may_return(is_first=self._counters.last_seq == 0)
-        returning = self._returning(positions, replacement.payloads)
-        transition = replacement.numbered(self._counters, returning, self.policy)
-        kind = Step.Kind.ADD if by_client and replacement.is_add(transition) else Step.Kind.SET
-        result = self._step(transition, kind, is_reordered=True, by_client=by_client)
+        add = replacement.as_add(self.window)
+        if add is not None:
+            return self._add_by_client(add, old)
+        returning = returning_messages(self.memory, replacement)
+        transition = replacement.numbered(self._counters, returning)
+        result = self._step(transition, Step.Kind.SET, is_reordered=True, by_client=by_client)
         flags.replaced(self.memory, self.window)
         return result
 
@@ -124,19 +126,28 @@ class Recorder:
         """Change the labels, as a step; equal labels change nothing."""
         if labels == self.memory.labels:
             return None
-        self.memory.labels = labels
-        return self._step(unchanged(self.window, self.policy), Step.Kind.LABELS)
+        memory = self.memory
+        memory.labels, memory.labels_salt = labels, chain.new_salt()
+        commitment = chain.commitment_of_labels(labels, memory.labels_salt)
+        transition = unchanged(self.window, self.policy)
+        return self._step(transition, Step.Kind.LABELS, commitment=commitment)
 
     def redact(self, row: Message) -> ChangeResult | None:
-        """Remove a message's text permanently; a second time changes nothing."""
+        """Remove a message's text permanently; a second time changes nothing.
+
+        Raises CorruptRow for a message that was altered: its redaction would hide that.
+        """
         if row.redacted_step is not None:
             return None
+        check_commitment(row)
         replacement = redacted(read_message(row), row.seq)
         row.text, row.payload = text_of(replacement), message_to_json(replacement)
         row.redacted_step = self._counters.last_step + 1
-        row.save(update_fields=["text", "payload", "redacted_step"])
+        row.salt = None
+        row.save(update_fields=["text", "payload", "redacted_step", "salt"])
         transition = unchanged(self.window, self.policy)
-        return self._step(transition, Step.Kind.REDACT, seq=row.seq)
+        commitment = chain.commitment_of(row)
+        return self._step(transition, Step.Kind.REDACT, seq=row.seq, commitment=commitment)
 
     def duplicate(self, seq: int) -> ChangeResult:
         """Return the result for a message that was sent again, which changes nothing."""
@@ -158,18 +169,28 @@ class Recorder:
     # Recording a change
 
     def _add(self, transition: Transition, sent: NewMessage | None) -> ChangeResult:
-        arrival, transition = self._numbered(transition)
+        transition = self._numbered(transition)
+        (arrival,) = stay_entries(transition.arrivals)
         if transition.policy != self.policy:
             self.policy = self.memory.policy = transition.policy
         result = self._step(transition, Step.Kind.ADD, sent=sent)
         evicted = {message.seq for message in result.evicted}
         flags.left(self.memory, evicted)
         if arrival.seq in evicted:
-            # A system message that is larger than the limit evicts every message, however small.
-            if self.policy and not self.policy.is_exceeded_by(transition.after):
-                self.memory.oversized_step = result.step
+            flags.left_at_once(self.memory, misfit_in(transition), self._counters.last_step)
         elif not transition.at_head:
             flags.arrived(self.memory, arrival)
+        is_replacing = any(message.reason is Reason.REPLACED for message in result.evicted)
+        if is_replacing and self.memory.dangling_call is not None:
+            # The system message that left may have stood between the call and its results.
+            flags.replaced(self.memory, self.window.with_messages())
+        return result
+
+    def _add_by_client(self, transition: Transition, old: Sequence[StayEntry]) -> ChangeResult:
+        """Record an add that was inferred from a client's list; `old` are the loaded entries."""
+        result = self._step(self._numbered(transition), Step.Kind.ADD, by_client=True)
+        loaded: dict[Entry, StayEntry] = {entry: entry for entry in old}
+        flags.replaced(self.memory, (loaded.get(entry, entry) for entry in self.window))
         return result
 
     def _clear(self, transition: Transition) -> ChangeResult:
@@ -198,14 +219,14 @@ class Recorder:
             evictions=tuple(Eviction(entry, Reason.MOVED) for entry in old),
         )
 
-    def _numbered(self, transition: Transition) -> tuple[StayEntry, Transition]:
-        """Return the arrival of an add with the numbers of its rows, and the add with it."""
-        (arrival,) = transition.arrivals
-        n = self._counters.last_stay + 1
+    def _numbered(self, transition: Transition) -> Transition:
+        """Return an add with the numbers of the rows for its arrival, if it has one."""
+        n, seq = self._counters.last_stay + 1, self._counters.last_seq + 1
         first = next(stay_entries(self.window), None) if transition.at_head else None
         rank = head_rank(first.rank) if first else appended_rank(n)
-        entry = numbered(arrival, n, self._counters.last_seq + 1, rank)
-        return entry, transition.with_entries({arrival: entry})
+        return transition.with_entries(
+            {arrival: numbered(arrival, n, seq, rank) for arrival in transition.arrivals}
+        )
 
     def _step(
         self, transition: Transition, kind: str, *, is_reordered: bool = False, **stamped: Any
@@ -222,6 +243,7 @@ class Recorder:
         stamp = Stamp(memory, kind, self._actor, self._now, **stamped)
         rows = rows_for(change, before, self._counters, stamp)
         self._rows.add(rows)
+        memory.head = rows.step.digest
         self._is_changed = True
         result = result_of(change, rows.step, before.last_seq, self.policy)
         self.results.append(result)
@@ -231,36 +253,14 @@ class Recorder:
         totals = self.window.totals
         return ChangeResult(str(change), None, self.policy, totals, totals)
 
-    def _returning(
-        self, positions: Collection[int], payloads: Sequence[str]
-    ) -> dict[int, Returning]:
-        """Return the message of each position that is in the history, outside the window.
-
-        Of several equal messages the latest is used first, and each only once.
-        """
-        wanted = {payloads[j] for j in positions}
-        for payload in wanted:
-            check_unicode(payload)
-        if not wanted:
-            return {}
-        in_window = {entry.seq for entry in stay_entries(self.window)}
-        left: dict[str, list[Returning]] = defaultdict(list)
-        rows = Message.objects.filter(memory=self.memory, payload__in=wanted).order_by("seq")
-        for payload, seq, origin in rows.values_list("payload", "seq", "origin"):
-            if seq not in in_window:
-                left[payload].append(Returning(seq, origin))
-        returning = {}
-        for position in sorted(positions, reverse=True):
-            if left[payloads[position]]:
-                returning[position] = left[payloads[position]].pop()
-        return returning
-
 
 def result_of(
     change: NumberedTransition, step: Step, last_seq: int, policy: Policy | None
 ) -> ChangeResult:
     """Return what callers are told, without messages that only change position."""
     moved = {leaving.entry.seq for leaving in change.leaving if leaving.reason is Reason.MOVED}
+    misfit = misfit_in(change.transition)
+    own = change.transition.arrivals[0] if misfit else None
     arrived = tuple(
         ArrivedMessage(
             entry.seq, entry.type, entry.has_calls, entry.tokens, entry.origin, entry.seq > last_seq
@@ -269,7 +269,15 @@ def result_of(
         if entry.seq not in moved
     )
     evicted = tuple(
-        EvictedMessage(entry.seq, entry.type, entry.has_calls, entry.tokens, reason, because)
+        EvictedMessage(
+            seq=entry.seq,
+            type=entry.type,
+            has_calls=entry.has_calls,
+            tokens=entry.tokens,
+            reason=reason,
+            because_seq=because,
+            misfit=misfit if entry == own else None,
+        )
         for entry, reason, because in change.leaving
         if reason is not Reason.MOVED
     )

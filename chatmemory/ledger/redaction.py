@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from chatmemory.core.codec import message_to_json
+from chatmemory.core.exceptions import CorruptRow
 from chatmemory.core.messages import (
     AiMessage,
     ChatMessage,
@@ -21,6 +22,7 @@ from chatmemory.core.messages import (
     UserMessage,
 )
 from chatmemory.core.window import Entry, Window
+from chatmemory.ledger import chain
 from chatmemory.models import Memory, Message
 
 
@@ -37,6 +39,14 @@ def redacted(message: ChatMessage, seq: int) -> ChatMessage:
         case ToolExecutionResultMessage():
             return ToolExecutionResultMessage(message.id, message.tool_name, text)
     return CustomMessage({"text": text})
+
+
+def check_commitment(row: Message) -> None:
+    """Raise CorruptRow if a message is not the one that was said. One without a salt is older than
+    the chain of digests.
+    """
+    if row.salt is not None and chain.commitment_of(row) != bytes(row.commitment or b""):
+        raise CorruptRow(f"message #{row.seq} of {row.memory_id!r} is not what was said")
 
 
 def mark_of(seq: int) -> str:

@@ -2,31 +2,36 @@
 
 Messages that stay in order keep their stays. The others arrive, return after they had left, or
 move. The stay of a moved message ends with the reason MOVED and a new one begins in the same step,
-so that the order of past windows does not change.
+so that the order of past windows does not change. What is not in the new list left with the reason
+SET.
 
 Lists come from two kinds of callers. A client of the bare store protocol sends the list after each
-of its own changes, so its list is compared as a slide first (see `alignment.align`) and the changes
-are inferred. The caller of `set_messages` means the list as a whole, so every message in both lists
-stays.
+of its own changes: if one add explains it, it is that add (see `core.inference`). The caller of
+`set_messages` means the list as a whole.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple
 
-from chatmemory.core.alignment import Alignment, align, rearrange, reasons
+from chatmemory.core.alignment import Alignment, align, rearrange
 from chatmemory.core.codec import message_to_json
 from chatmemory.core.eviction import Eviction, Reason
+from chatmemory.core.inference import inferred_add
 from chatmemory.core.messages import MessageType
-from chatmemory.core.policies import Policy
 from chatmemory.core.transitions import Transition
-from chatmemory.core.window import Entry, total
+from chatmemory.core.window import Entry, Window, total
 from chatmemory.ledger.counters import Counters
 from chatmemory.ledger.entries import StayEntry, numbered
 from chatmemory.ledger.ranks import appended_rank, place_ranks
 from chatmemory.models import Message
+
+ANY = tuple(Reason)
+DISPLACED = (Reason.SET,)
+EVICTED = (Reason.SET, Reason.CAPACITY, Reason.ORPHANED)
 
 
 class Returning(NamedTuple):
@@ -41,61 +46,66 @@ class Replacement:
     """The replacement of the window `old` by a new list.
 
     `by_client` is True for a list of the bare store protocol. The messages of `old` are loaded. The
-    arrivals of `transition` are the whole list, and its evictions what the policy trims.
+    arrivals of `transition` are the whole list, and its evictions what the policy trims. `before`
+    and `payloads` are the payloads of both lists.
     """
 
     old: Sequence[StayEntry]
     transition: Transition
+    before: Sequence[str]
     payloads: Sequence[str]
-    alignment: Alignment
     by_client: bool
 
     @classmethod
     def of(cls, old: Sequence[StayEntry], transition: Transition, by_client: bool) -> Replacement:
         before = [message_to_json(entry.message) for entry in old]
         payloads = [message_to_json(entry.message) for entry in transition.arrivals]
-        match = align if by_client else rearrange
-        return cls(old, transition, payloads, match(before, payloads), by_client)
+        return cls(old, transition, before, payloads, by_client)
 
     @property
     def changes_nothing(self) -> bool:
-        kept = len(self.alignment.kept)
-        return kept == len(self.old) == len(self.payloads) and not self.transition.evictions
+        return self.before == self.payloads and not self.transition.evictions
 
-    @property
+    def as_add(self, window: Window) -> Transition | None:
+        """Return the one add by which a client made its list; None if it set the list."""
+        if not self.by_client:
+            return None
+        return inferred_add(window, self.before, self.transition.arrivals, self.payloads)
+
+    @cached_property
+    def alignment(self) -> Alignment:
+        match = align if self.by_client else rearrange
+        return match(self.before, self.payloads)
+
+    @cached_property
     def unmatched(self) -> list[int]:
         """The positions of the new list that match no entry of the old list."""
         matched = self.alignment.kept.keys() | self.alignment.moved.keys()
         return [position for position in range(len(self.payloads)) if position not in matched]
 
-    def may_return(self, is_first: bool) -> list[int]:
-        """Return the unmatched positions whose message may be one that left earlier.
+    def may_return(self, is_first: bool) -> dict[int, Collection[Reason]]:
+        """Return the positions whose message may be one that left earlier, and for which reasons.
 
-        In a client's list, all messages behind the last known one are new: a user who says "yes"
-        again has said it twice. An earlier position may hold a message that the client restored.
+        Every unmatched position of a list that `set_messages` gave. For a client's list, see
+        `_returns_after`.
         """
-        if is_first:
-            return []
-        if not self.by_client:
-            return self.unmatched
-        return [j for j in self.unmatched if j < self._last_known and not self._is_system(j)]
+        if is_first or self.alignment.slides:
+            return {}
+        return {j: self._returns_after(j) if self.by_client else ANY for j in self.unmatched}
 
-    def numbered(
-        self, counters: Counters, returning: Mapping[int, Returning], policy: Policy | None
-    ) -> Transition:
+    def numbered(self, counters: Counters, returning: Mapping[int, Returning]) -> Transition:
         """Return the transition with numbers for all messages and stays.
 
-        `returning` maps positions to the seqs of messages that left earlier. `policy` is the one in
-        force, from which the reasons of a client's departures are inferred.
+        `returning` maps positions to messages that left earlier.
         """
         origins = self._origins(returning, is_first=counters.last_seq == 0)
         seqs = self._seqs(counters.last_seq, returning)
         entries = self._entries(counters, seqs, origins)
-        departures = self._departures(policy, entries)
-        moves = [
+        departures = (Eviction(self.old[i], Reason.SET) for i in self.alignment.left(len(self.old)))
+        moves = (
             Eviction(self.old[i], Reason.MOVED)
             for i in (*self.alignment.moved.values(), *self._reranked(entries))
-        ]
+        )
         by_arrival: dict[Entry, Entry] = dict(zip(self.transition.arrivals, entries, strict=True))
         trims = self.transition.with_entries(by_arrival).evictions
         trimmed = {eviction.entry for eviction in trims}
@@ -106,37 +116,35 @@ class Replacement:
             after=total(entry for entry in entries if entry not in trimmed),
         )
 
-    def is_add(self, transition: Transition) -> bool:
-        """Whether a client's list did what adding one message does; `transition` is numbered."""
-        arrived = len(self.unmatched)
-        return arrived == 1 and all(e.reason is not Reason.SET for e in transition.evictions)
+    def _returns_after(self, position: int) -> Collection[Reason]:
+        """Return the reasons for which a message of a client's list may have left to return.
 
-    @property
+        A message before the last known one may be restored, for whatever reason it left. A message
+        behind it is new, such as a second "yes", unless the list of another writer had displaced it
+        (SET). A list without any known message comes from a writer with an older one: all but its
+        last message may have been known then.
+        """
+        if self._is_system(position):
+            return DISPLACED
+        if position < self._last_known:
+            return ANY
+        is_older = self._last_known < 0 and any(not _is_system(entry) for entry in self.old)
+        return EVICTED if is_older and position < len(self.payloads) - 1 else DISPLACED
+
+    @cached_property
     def _last_known(self) -> int:
-        """The last position that matches an entry of the old list; -1 if none does."""
-        return max((*self.alignment.kept, *self.alignment.moved), default=-1)
+        """The last position that matches an entry of the old list; -1 if none does.
+
+        System messages do not count: wherever they stand, what is before them may be new.
+        """
+        known = (*self.alignment.kept, *self.alignment.moved)
+        return self._last_of(known)
+
+    def _last_of(self, positions: Iterable[int]) -> int:
+        return max((j for j in positions if not self._is_system(j)), default=-1)
 
     def _is_system(self, position: int) -> bool:
-        return self.transition.arrivals[position].type is MessageType.SYSTEM
-
-    def _departures(
-        self, policy: Policy | None, entries: Sequence[StayEntry]
-    ) -> Iterator[Eviction]:
-        """Yield the entries of the old list that are not in the new one, with their reasons.
-
-        A result left because of the evicted call before it, a system message because of the new
-        one.
-        """
-        left = [self.old[i] for i in self.alignment.left(len(self.old))]
-        found: Mapping[Entry, Reason] = dict.fromkeys(left, Reason.SET)
-        if self.by_client:
-            found = reasons(self.old, self.transition.arrivals, self.alignment, policy)
-        systems = (entries[j] for j in self.unmatched if self._is_system(j))
-        because = {Reason.REPLACED: next(systems, None), Reason.ORPHANED: None}
-        for entry in (entry for entry in self.old if entry in found):
-            if entry.has_calls and found[entry] is Reason.CAPACITY:
-                because[Reason.ORPHANED] = entry
-            yield Eviction(entry, found[entry], because.get(found[entry]))
+        return _is_system(self.transition.arrivals[position])
 
     def _origins(self, returning: Mapping[int, Returning], is_first: bool) -> dict[int, str]:
         """Return the origin of each new message: SAID or SYNTHETIC.
@@ -147,7 +155,7 @@ class Replacement:
         """
         last = self._last_known
         if not self.by_client:
-            last = max([last, *returning])
+            last = max(last, self._last_of(returning))
         origins = {
             j: Message.Origin.SAID
             if is_first or j > last or self._is_system(j)
@@ -189,3 +197,7 @@ class Replacement:
     def _reranked(self, entries: Sequence[StayEntry]) -> list[int]:
         """Return the old positions of kept messages that needed a new stay for a new rank."""
         return [i for j, i in self.alignment.kept.items() if entries[j] != self.old[i]]
+
+
+def _is_system(entry: Entry) -> bool:
+    return entry.type is MessageType.SYSTEM

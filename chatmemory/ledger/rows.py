@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import islice
+from operator import attrgetter
 from typing import TypeVar
 
 from django.db.models import BigIntegerField, Case, CharField, Value, When
@@ -20,6 +21,7 @@ from chatmemory.core.codec import message_to_json
 from chatmemory.core.exceptions import UnstorableText
 from chatmemory.core.messages import text_of
 from chatmemory.core.transitions import Transition
+from chatmemory.ledger import chain
 from chatmemory.ledger.changes import NewMessage
 from chatmemory.ledger.counters import Counters
 from chatmemory.ledger.entries import NumberedTransition, StayEntry
@@ -45,6 +47,7 @@ class Stamp:
     note: str = ""
     seq: int | None = None
     sent: NewMessage | None = None
+    commitment: bytes | None = None
 
 
 @dataclass(frozen=True)
@@ -63,12 +66,20 @@ def rows_for(change: NumberedTransition, before: Counters, after: Counters, stam
     The step has the policy of `stamp.memory`. Raises UnstorableText.
     """
     new = (entry for entry in change.entering if entry.seq > before.last_seq)
-    return Rows(
+    rows = Rows(
         messages=[_message(entry, stamp) for entry in new],
         stays=[_stay(entry, after.last_step, stamp) for entry in change.entering],
         ended=[(leaving.entry.n, leaving.reason) for leaving in change.leaving],
         step=_step(change.transition, after, stamp),
     )
+    rows.step.digest = chain.digest_of(
+        stamp.memory.head,
+        rows.step,
+        (row.commitment for row in sorted(rows.messages, key=attrgetter("seq"))),
+        sorted(rows.stays, key=attrgetter("n")),
+        sorted((n, str(reason)) for n, reason in rows.ended),
+    )
+    return rows
 
 
 def _message(entry: StayEntry, stamp: Stamp) -> Message:
@@ -83,8 +94,10 @@ def _message(entry: StayEntry, stamp: Stamp) -> Message:
         origin=entry.origin,
         said_at=(stamp.sent.said_at if stamp.sent else None) or stamp.at,
         client_id=stamp.sent.client_id if stamp.sent else None,
+        salt=chain.new_salt(),
     )
     check_storable(row)
+    row.commitment = chain.commitment_of(row)
     return row
 
 
@@ -120,6 +133,7 @@ def _step(transition: Transition, counters: Counters, stamp: Stamp) -> Step:
         oldest=counters.oldest,
         note=stamp.note,
         seq=stamp.seq,
+        commitment=stamp.commitment,
     )
     step.copy_policy(stamp.memory)
     return step

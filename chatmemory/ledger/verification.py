@@ -7,6 +7,7 @@ order of the ledger, so the first contradiction is the first row that is wrong.
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -15,11 +16,14 @@ from chatmemory.core.estimators import count_tokens, estimator_for, is_known
 from chatmemory.core.eviction import Reason
 from chatmemory.core.exceptions import CorruptRow
 from chatmemory.core.messages import MessageType, text_of
+from chatmemory.core.misfits import misfit_in
 from chatmemory.core.policies import Policy, UnavailablePolicy
 from chatmemory.core.transitions import Transition, admit, clear, refill
 from chatmemory.core.window import Totals, Window, total
-from chatmemory.ledger import flags
+from chatmemory.ledger import flags, vouching
 from chatmemory.ledger.entries import StayEntry, read_message, stay_entries, stay_entry
+from chatmemory.ledger.lookup import find_memory
+from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.models import Memory, Message, Stay, Step
 
 
@@ -42,10 +46,14 @@ class _Contradicted(Exception):
 
 
 def verify(memory_id: str) -> Contradiction | None:
-    """Return the first row of a conversation that differs from the replay, or None."""
-    memory = Memory.objects.get(pk=memory_id)
+    """Return the first row of a conversation that differs from the replay, or None.
+
+    Other writers may go on meanwhile. Raises MemoryNotFound.
+    """
     try:
-        _Replay(memory).run()
+        with one_snapshot():
+            replay = _Replay(find_memory(memory_id))
+        replay.run()
     except _Contradicted as found:
         return Contradiction(memory_id, found.row, found.what)
     except CorruptRow as error:
@@ -67,6 +75,7 @@ class _Replay:
         self.newest_rank: int | None = None
         self.said = Totals()
         self.rows_so_far = (0, 0)
+        self.flags = Memory()
 
     def run(self) -> None:
         self.check_numbers()
@@ -77,6 +86,7 @@ class _Replay:
             self.replay(step, policy)
             policy = step.policy
         self.check_memory(policy)
+        self.check_chain()
 
     def check_numbers(self) -> None:
         for name, rows, last in (
@@ -186,6 +196,7 @@ class _Replay:
             raise _Contradicted(step, f"adds #{arrived[0].seq}, which the policy ignores")
         self.check_rank(arrived[0], transition)
         self.compare(step, transition)
+        flags.left_at_once(self.flags, misfit_in(transition), step.n)
 
     def check_rank(self, stay: Stay, transition: Transition) -> None:
         first = next(iter(self.window), None)
@@ -275,12 +286,23 @@ class _Replay:
         if total(self.window) != self.window.totals:
             raise _Contradicted(memory, "the window's totals do not add up")
 
+    def check_chain(self) -> None:
+        found = itertools.chain(
+            vouching.altered_messages(self.messages, self.steps),
+            vouching.altered_steps(self.memory, self.messages, self.steps, self.entered, self.left),
+            vouching.altered_labels(self.memory, self.steps),
+            vouching.missing_audit_entries(self.memory, self.steps),
+        )
+        for row, what in found:
+            raise _Contradicted(row, what)
+
     def check_flags(self) -> None:
-        expected = Memory()
-        entries = stay_entries(self.window)
-        flags.replaced(expected, entries)
-        for name in ("waiting_call", "missing_results", "dangling_call"):
-            _expect(self.memory, name, getattr(self.memory, name), getattr(expected, name))
+        flags.replaced(self.flags, stay_entries(self.window))
+        names = ["waiting_call", "missing_results", "dangling_call"]
+        if not any(isinstance(step.policy, UnavailablePolicy) for step in self.steps):
+            names.append("oversized_step")
+        for name in names:
+            _expect(self.memory, name, getattr(self.memory, name), getattr(self.flags, name))
 
 
 def _expect(row: object, what: str, found: object, expected: object) -> None:

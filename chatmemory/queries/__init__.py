@@ -4,31 +4,39 @@
 """
 
 from chatmemory.core.lint import Verdict
-from chatmemory.managers import CLIENT
+from chatmemory.core.speakers import Speaker
+from chatmemory.core.window import Totals
+from chatmemory.managers import CLIENT, Flag
 from chatmemory.queries.conversation_state import (
     TEXT_SIZE,
     ConversationQuery,
     ConversationState,
-    Mentions,
     conversation_state,
-    simulated_state,
 )
-from chatmemory.queries.conversations import any_memory, is_writable, memories, memory
+from chatmemory.queries.conversations import (
+    any_memory,
+    free_disk_space,
+    is_writable,
+    memories,
+    memory,
+    policy,
+)
+from chatmemory.queries.counts import OverviewStats, count, count_each, overview_stats
 from chatmemory.queries.cursors import CursorPage
+from chatmemory.queries.feed import FeedItem, feed, newest_change
+from chatmemory.queries.filters import MemoryFilter
 from chatmemory.queries.history import Part, history, message, said
+from chatmemory.queries.keeping import WhatWouldKeep
+from chatmemory.queries.mentions import MENTIONS_COUNTED, Mention
 from chatmemory.queries.overview import (
     ORDERINGS,
-    FeedItem,
-    MemoryFilter,
-    Overview,
     OverviewRow,
-    OverviewStats,
-    feed,
+    all_memories,
     memory_page,
-    newest_eviction,
     overview,
-    overview_stats,
+    overview_rows,
 )
+from chatmemory.queries.remembering import MENTIONS_MAX, Mentions
 from chatmemory.queries.rows import (
     MemoryRow,
     MessageRow,
@@ -42,58 +50,87 @@ from chatmemory.queries.rows import (
     memory_row,
     step_row,
 )
+from chatmemory.queries.simulated_state import simulated_state
 from chatmemory.queries.simulation import Simulation, simulate
-from chatmemory.queries.step_samples import StepSample, sample_numbers, step_samples
+from chatmemory.queries.step_samples import (
+    Arrival,
+    StepPoint,
+    StepSample,
+    StepSamples,
+    step_samples,
+)
 from chatmemory.queries.steps import step, steps
-from chatmemory.queries.windows import outline, window
+from chatmemory.queries.trials import Trial, simulate_trial, trial
+from chatmemory.queries.windows import leaving_next, outline, window
+from chatmemory.search import searches_messages
 
 __all__ = [
     "CLIENT",
+    "MENTIONS_COUNTED",
+    "MENTIONS_MAX",
     "ORDERINGS",
     "TEXT_SIZE",
+    "Arrival",
     "ConversationQuery",
     "ConversationState",
     "CursorPage",
     "FeedItem",
+    "Flag",
     "MemoryFilter",
     "MemoryRow",
+    "Mention",
     "Mentions",
     "MessageRow",
-    "Overview",
     "OverviewRow",
     "OverviewStats",
     "Page",
     "Part",
     "Simulation",
+    "Speaker",
     "StayRow",
     "StepDetail",
+    "StepPoint",
     "StepRow",
     "StepSample",
+    "StepSamples",
+    "Totals",
+    "Trial",
     "Verdict",
+    "WhatWouldKeep",
     "WindowPlace",
     "WindowRow",
     "WindowView",
+    "all_memories",
     "any_memory",
     "conversation_state",
+    "count",
+    "count_each",
     "feed",
+    "free_disk_space",
     "history",
     "is_writable",
+    "leaving_next",
     "memories",
     "memory",
     "memory_page",
     "memory_row",
     "message",
-    "newest_eviction",
+    "newest_change",
     "outline",
     "overview",
+    "overview_rows",
     "overview_stats",
+    "policy",
     "said",
     "sample_numbers",
+    "searches_messages",
     "simulate",
+    "simulate_trial",
     "simulated_state",
     "step",
     "step_row",
     "step_samples",
     "steps",
+    "trial",
     "window",
 ]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
 from django.db import connection
 
-from chatmemory.ledger.lookup import find_memory
+from chatmemory.core.policies import Policy
+from chatmemory.ledger.lookup import find_memory, find_step
 from chatmemory.models import Memory
 from chatmemory.queries.rows import MemoryRow, memory_row
 
@@ -16,6 +18,12 @@ from chatmemory.queries.rows import MemoryRow, memory_row
 def memory(memory_id: str) -> MemoryRow:
     """Return a conversation. Raises MemoryNotFound."""
     return memory_row(find_memory(memory_id))
+
+
+def policy(memory_id: str, at: int | None = None) -> Policy | None:
+    """Return the policy in force at step `at`, or now. Raises MemoryNotFound, StepNotFound."""
+    memory = find_memory(memory_id)
+    return memory.policy if at is None else find_step(memory, at).policy
 
 
 def memories(memory_ids: Sequence[str]) -> list[MemoryRow]:
@@ -38,6 +46,16 @@ def is_writable() -> bool:
         cursor.execute("SELECT query_only, file FROM pragma_query_only, pragma_database_list")
         is_read_only, file = cursor.fetchone()
     return not is_read_only and (not file or _may_write(Path(file)))
+
+
+def free_disk_space() -> int | None:
+    """Return the free bytes of the disk that holds a SQLite database; None for other databases."""
+    if connection.vendor != "sqlite":
+        return None
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT file FROM pragma_database_list")
+        (file,) = cursor.fetchone()
+    return shutil.disk_usage(Path(file).parent).free if file else None
 
 
 def _may_write(file: Path) -> bool:

@@ -11,7 +11,8 @@ from chatmemory.core.messages import ChatMessage
 from chatmemory.ledger.entries import read_message
 from chatmemory.ledger.lookup import find_memory, find_step
 from chatmemory.models import Message, Step
-from chatmemory.queries.rows import MessageRow, Page, step_row, with_stays
+from chatmemory.queries.rows import MessageRow, Page, step_row
+from chatmemory.queries.stays import with_stays
 
 NEAREST_WORDS = 5
 
@@ -34,11 +35,13 @@ def history(memory_id: str, part: Part = LATEST, at: int | None = None) -> Page:
 
     Raises MemoryNotFound, StepNotFound.
     """
-    return history_page(memory_id, part, last_seq(memory_id, at))
+    memory = find_memory(memory_id)
+    extent = memory if at is None else find_step(memory, at)
+    return history_page(memory_id, part, extent.last_seq, extent.said_count)
 
 
-def history_page(memory_id: str, part: Part, newest: int) -> Page:
-    """Return a part of the history up to message `newest`."""
+def history_page(memory_id: str, part: Part, newest: int, said_count: int) -> Page:
+    """Return a part of the history up to message `newest`, which has `said_count` messages."""
     messages = said_by(memory_id, newest)
     if part.after is not None:
         found = list(messages.filter(seq__gt=part.after).order_by("seq")[: part.size])
@@ -48,12 +51,14 @@ def history_page(memory_id: str, part: Part, newest: int) -> Page:
             following = messages.filter(seq__gte=part.around).order_by("seq")[: part.size // 2 + 1]
             edge = max([seq for (seq,) in following.values_list("seq")], default=newest) + 1
         found = list(messages.filter(seq__lt=edge).order_by("-seq")[: part.size])[::-1]
-    first, last = (found[0].seq, found[-1].seq) if found else (0, newest)
-    return Page(
-        rows=with_stays(memory_id, found),
-        has_earlier=messages.filter(seq__lt=first).exists(),
-        has_later=messages.filter(seq__gt=last).exists() if found else False,
-    )
+    rows = with_stays(memory_id, found)
+    if not found:
+        return Page(rows)
+    # Without messages that nobody said the seqs have no gaps, and nothing needs to be counted.
+    has_gaps = said_count != newest
+    first = found[0].seq
+    earlier = messages.filter(seq__lt=first).count() if has_gaps else first - 1
+    return Page(rows, earlier, said_count - earlier - len(found))
 
 
 def said(memory_id: str, at: int | None = None) -> list[ChatMessage]:
@@ -76,18 +81,6 @@ def message(memory_id: str, seq: int) -> MessageRow:
         return found
     step = Step.objects.get(memory_id=memory_id, n=row.redacted_step)
     return replace(found, redacted=step_row(step))
-
-
-def mentions(
-    memory_id: str, phrase: str, newest: int, size: int = 50
-) -> tuple[tuple[MessageRow, ...], int]:
-    """Return the latest messages up to `newest` that contain a phrase, and the number of all.
-
-    The messages are in order of seq. Case is ignored.
-    """
-    messages = said_by(memory_id, newest).filter(text__icontains=phrase)
-    found = list(messages.order_by("-seq")[:size])[::-1]
-    return with_stays(memory_id, found), len(found) if len(found) < size else messages.count()
 
 
 def nearest(memory_id: str, phrase: str, newest: int) -> str:

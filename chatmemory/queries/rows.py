@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from typing import Generic, TypeVar
 
 from chatmemory.core.eviction import Reason
+from chatmemory.core.exceptions import CorruptRow
 from chatmemory.core.messages import ChatMessage, MessageType
-from chatmemory.core.policies import Policy, load_of
+from chatmemory.core.misfits import Misfit
+from chatmemory.core.policies import Policy, can_decide, load_of
+from chatmemory.core.readable import readable_text
 from chatmemory.core.window import Totals
 from chatmemory.ledger.changes import ChangeResult
 from chatmemory.ledger.entries import read_message
-from chatmemory.managers import LATELY_STEPS
-from chatmemory.models import Memory, Message, Stay, Step
+from chatmemory.managers import DIGEST_LABEL, LATELY_STEPS
+from chatmemory.models import Memory, Step
 
 
 @dataclass(frozen=True)
 class MemoryRow:
-    """A conversation as it is now. `load` is None if the client decides the window."""
+    """A conversation as it is now. `load` is None if the client decides the window, `head` if it
+    has no digests yet.
+    """
 
     id: str
     policy: Policy | None
@@ -34,14 +38,24 @@ class MemoryRow:
     window: Totals
     is_dangling: bool
     is_oversized: bool
+    head: str | None
 
     @property
     def load(self) -> int | None:
         return load_of(self.policy, self.window)
 
     @property
+    def is_over_limit(self) -> bool:
+        return can_decide(self.policy) and self.policy.is_exceeded_by(self.window)
+
+    @property
     def version(self) -> int:
         return self.last_step
+
+    @property
+    def given_labels(self) -> dict[str, str]:
+        """The labels without the one that an import sets for itself."""
+        return {name: value for name, value in self.labels.items() if name != DIGEST_LABEL}
 
 
 @dataclass(frozen=True)
@@ -68,7 +82,10 @@ class StepRow:
 
 @dataclass(frozen=True)
 class StayRow:
-    """A stay in the window from `entered_step` to `left_step` (None: the message is still in)."""
+    """A stay in the window from `entered_step` to `left_step` (None: the message is still in).
+
+    `misfit` is why a message left in the step that added it.
+    """
 
     n: int
     seq: int
@@ -76,6 +93,7 @@ class StayRow:
     left_step: int | None
     reason: Reason | None
     tokens: int
+    misfit: Misfit | None = None
 
     def covers(self, step: int) -> bool:
         return self.entered_step <= step and (self.left_step is None or self.left_step > step)
@@ -102,6 +120,16 @@ class MessageRow:
     def message(self) -> ChatMessage:
         """The message of the payload. Raises CorruptRow if the payload cannot be read."""
         return read_message(self)
+
+    @cached_property
+    def readable(self) -> str:
+        """The text as people read it: tool results name their tool, calls are easy to read."""
+        if not self.has_calls and self.type is not MessageType.TOOL_EXECUTION_RESULT:
+            return self.text
+        try:
+            return readable_text(self.message)
+        except CorruptRow:
+            return self.text
 
     def is_in_window(self, step: int) -> bool:
         return any(stay.covers(step) for stay in self.stays)
@@ -157,7 +185,7 @@ class WindowView(Generic[Place]):
     """The window at a step as the model sees it.
 
     `over_limit` are messages that are still stored in the window, but hidden by a lowered limit;
-    the next add evicts them.
+    the next add evicts them. `stored` are the totals with them, as the ledger has them.
     """
 
     memory_id: str
@@ -169,6 +197,11 @@ class WindowView(Generic[Place]):
     @cached_property
     def totals(self) -> Totals:
         return Totals(len(self.rows), sum(row.tokens for row in self.rows))
+
+    @cached_property
+    def stored(self) -> Totals:
+        hidden = sum(row.tokens for row in self.over_limit)
+        return Totals(self.totals.count + len(self.over_limit), self.totals.tokens + hidden)
 
     @property
     def load(self) -> int | None:
@@ -195,11 +228,19 @@ class StepDetail:
 
 @dataclass(frozen=True)
 class Page:
-    """Messages of the history in order of seq, and whether there are earlier or later ones."""
+    """Messages of the history in order of seq, and the numbers of earlier and later ones."""
 
     rows: tuple[MessageRow, ...]
-    has_earlier: bool
-    has_later: bool
+    earlier: int = 0
+    later: int = 0
+
+    @property
+    def has_earlier(self) -> bool:
+        return self.earlier > 0
+
+    @property
+    def has_later(self) -> bool:
+        return self.later > 0
 
 
 def memory_row(row: Memory) -> MemoryRow:
@@ -216,6 +257,7 @@ def memory_row(row: Memory) -> MemoryRow:
         window=Totals(row.window_count, row.window_tokens),
         is_dangling=row.dangling_call is not None,
         is_oversized=(row.oversized_step or -LATELY_STEPS) > row.last_step - LATELY_STEPS,
+        head=bytes(row.head).hex() if row.head else None,
     )
 
 
@@ -237,39 +279,4 @@ def step_row(row: Step) -> StepRow:
         oldest=row.oldest,
         note=row.note,
         seq=row.seq,
-    )
-
-
-def with_stays(memory_id: str, rows: Sequence[Message]) -> tuple[MessageRow, ...]:
-    stays: dict[int, list[Stay]] = {row.seq: [] for row in rows}
-    found = Stay.objects.filter(memory_id=memory_id, seq__in=list(stays)).order_by("n")
-    for stay in found if rows else ():
-        stays[stay.seq].append(stay)
-    return tuple(_message_row(row, stays[row.seq]) for row in rows)
-
-
-def _message_row(row: Message, stays: Sequence[Stay]) -> MessageRow:
-    return MessageRow(
-        memory_id=row.memory_id,
-        seq=row.seq,
-        type=MessageType(row.type),
-        has_calls=any(stay.has_calls for stay in stays),
-        text=row.text,
-        payload=row.payload,
-        tokens=row.tokens,
-        origin=row.origin,
-        said_at=row.said_at,
-        client_id=row.client_id,
-        stays=tuple(map(_stay_row, stays)),
-    )
-
-
-def _stay_row(stay: Stay) -> StayRow:
-    return StayRow(
-        n=stay.n,
-        seq=stay.seq,
-        entered_step=stay.entered_step,
-        left_step=stay.left_step,
-        reason=Reason(stay.reason) if stay.reason else None,
-        tokens=stay.tokens,
     )

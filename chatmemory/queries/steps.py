@@ -12,6 +12,7 @@ from chatmemory.ledger.changes import ArrivedMessage, ChangeResult, EvictedMessa
 from chatmemory.ledger.lookup import find_memory, find_step
 from chatmemory.models import Message, Stay, Step
 from chatmemory.queries.rows import StepDetail, StepRow, step_row
+from chatmemory.queries.stays import misfit_of
 
 
 def step(memory_id: str, n: int) -> StepDetail:
@@ -46,7 +47,7 @@ def step_detail(row: Step) -> StepDetail:
             policy_before=_policy_before(row, previous),
             seq=arrived[0].seq if len(arrived) == 1 else row.seq,
             arrived=tuple(arrived),
-            evicted=tuple(_evicted(departed, arrived)),
+            evicted=tuple(_evicted(row, departed, arrived)),
         ),
     )
 
@@ -103,7 +104,9 @@ def _arrived(stay: Stay, last_seq: int, synthetic: set[int]) -> ArrivedMessage:
     )
 
 
-def _evicted(stays: Sequence[Stay], arrived: Sequence[ArrivedMessage]) -> Iterator[EvictedMessage]:
+def _evicted(
+    row: Step, stays: Sequence[Stay], arrived: Sequence[ArrivedMessage]
+) -> Iterator[EvictedMessage]:
     """Yield the departures of a step from its stays, which are in the order of eviction.
 
     The cause of a departure is not stored. A result left with the last call before it, and a
@@ -122,4 +125,5 @@ def _evicted(stays: Sequence[Stay], arrived: Sequence[ArrivedMessage]) -> Iterat
             tokens=stay.tokens,
             reason=reason,
             because_seq={Reason.ORPHANED: call, Reason.REPLACED: system}.get(reason),
+            misfit=misfit_of(stay, row),
         )

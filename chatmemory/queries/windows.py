@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from django.db.models import QuerySet
+from django.db.models import Case, Count, Q, QuerySet, When
 from django.db.models.functions import Left
 
+from chatmemory.core.codec import message_from_json
+from chatmemory.core.exceptions import InvalidMessage
 from chatmemory.core.messages import MessageType
 from chatmemory.core.policies import Policy, can_decide
+from chatmemory.core.readable import readable_text
 from chatmemory.core.transitions import over_limit
 from chatmemory.core.window import Entry, Totals, Window
 from chatmemory.ledger.entries import read_message
 from chatmemory.ledger.lookup import find_memory, find_step
 from chatmemory.ledger.stored_window import open_stays, stays_at
-from chatmemory.models import Message, Stay
-from chatmemory.queries.rows import Place, WindowPlace, WindowRow, WindowView
+from chatmemory.models import Message, Stay, Step
+from chatmemory.queries.rows import MemoryRow, Place, WindowPlace, WindowRow, WindowView
+
+COUNTED_MAX = 500
 
 
 def window(memory_id: str, at: int | None = None) -> WindowView[WindowRow]:
@@ -32,9 +37,24 @@ def outline(memory_id: str, at: int | None = None) -> WindowView[WindowPlace]:
 
 
 def beginnings(memory_id: str, seqs: Iterable[int], size: int) -> dict[int, str]:
-    """Return the first `size` characters of some messages, by seq."""
-    texts = Message.objects.filter(memory_id=memory_id, seq__in=list(seqs))
-    return dict(texts.annotate(start=Left("text", size)).values_list("seq", "start"))
+    """Return the first `size` characters of some messages as people read them, by seq."""
+    is_result = Q(type=MessageType.TOOL_EXECUTION_RESULT)
+    has_calls = Q(type=MessageType.AI, payload__contains='"toolExecutionRequests"')
+    rows = Message.objects.filter(memory_id=memory_id, seq__in=list(seqs)).annotate(
+        start=Left("text", size),
+        whole=Case(When(is_result | has_calls, then="payload"), default=None),
+    )
+    columns = rows.values_list("seq", "start", "whole")
+    return {seq: _readable(whole, start)[:size] for seq, start, whole in columns}
+
+
+def _readable(payload: str | None, text: str) -> str:
+    """Return the readable text of a payload, or the text if it is not there or corrupt."""
+    try:
+        message = message_from_json(payload) if payload else None
+    except InvalidMessage:
+        return text
+    return text if message is None else readable_text(message)
 
 
 def calls_in(memory_id: str, places: Iterable[WindowPlace]) -> dict[int, int]:
@@ -54,6 +74,37 @@ def _view(
         step = find_step(memory, at)
         policy, stays = step.policy, stays_at(step)
     return view_of(memory_id, at, policy, read(stays))
+
+
+def injected_at(step: Step) -> frozenset[int]:
+    """Return the seqs of the messages in the window after a step that were never said."""
+    if step.last_seq == step.said_count:
+        return frozenset()
+    stays = stays_at(step).filter(message__origin=Message.Origin.SYNTHETIC)
+    return frozenset(stays.values_list("seq", flat=True))
+
+
+def injected_now(rows: Iterable[MemoryRow]) -> dict[str, int]:
+    """Return how many messages in memory were never said, by conversation that has some."""
+    ids = [row.id for row in rows if row.last_seq != row.said_count]
+    stays = Stay.objects.filter(memory_id__in=ids, left_step=None)
+    stays = stays.filter(message__origin=Message.Origin.SYNTHETIC)
+    counts = stays.values_list("memory_id").annotate(Count("n")).order_by()
+    return dict(counts) if ids else {}
+
+
+def leaving_next(rows: Iterable[MemoryRow]) -> dict[str, int]:
+    """Return how many messages the next add evicts for a lowered limit, by conversation.
+
+    Windows of more than 500 messages are left out, so that a page of conversations stays cheap.
+    """
+    over = {row.id: row for row in rows if row.is_over_limit and row.window.count <= COUNTED_MAX}
+    stays = Stay.objects.filter(memory_id__in=list(over), left_step=None) if over else ()
+    stored: dict[str, list[WindowPlace]] = {memory_id: [] for memory_id in over}
+    for stay in stays and stays.order_by("memory_id", "rank"):
+        place = WindowPlace(stay.seq, MessageType(stay.type), stay.has_calls, stay.tokens)
+        stored[stay.memory_id].append(place)
+    return {key: len(_over_limit(stored[key], row.policy)) for key, row in over.items()}
 
 
 def view_of(

@@ -9,6 +9,7 @@ from chatmemory.services.imports import Imported, Report, import_all, import_con
 from chatmemory.services.locking import CHANNEL
 from chatmemory.services.memories import branch, change, create, label
 from chatmemory.services.messages import add, change_and_add, clear_messages, set_messages
+from chatmemory.services.trials import forget_old_trials, keep_trial
 
 __all__ = [
     "CHANNEL",
@@ -25,8 +26,10 @@ __all__ = [
     "clear_messages",
     "create",
     "delete",
+    "forget_old_trials",
     "import_all",
     "import_conversation",
+    "keep_trial",
     "label",
     "redact",
     "set_messages",

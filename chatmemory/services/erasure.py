@@ -21,7 +21,9 @@ def delete(memory_id: str, *, actor: str = "", expected_version: int | None = No
     check_id(memory_id)
     with transaction.atomic():
         memory = lock_memory(memory_id, expected_version)
-        detail = {"steps": memory.last_step, "messages": memory.last_seq}
+        detail: dict[str, int | str] = {"steps": memory.last_step, "messages": memory.last_seq}
+        if memory.head:
+            detail["head"] = bytes(memory.head).hex()
         _record_erasure(AuditEntry.Action.DELETE, memory_id, actor, detail)
         memory.delete()
         transaction.on_commit(truncate_log, robust=True)
@@ -41,7 +43,7 @@ def redact(
             raise MessageNotFound(f"{memory_id!r} has no message #{seq}")
         result = recorder.redact(row)
         if result is not None:
-            detail = {"seq": seq, "step": result.step or 0}
+            detail: dict[str, int | str] = {"seq": seq, "step": result.step or 0}
             _record_erasure(AuditEntry.Action.REDACT, memory_id, actor, detail)
             transaction.on_commit(truncate_log, robust=True)
         return result
@@ -57,7 +59,7 @@ def truncate_log() -> None:
             cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
-def _record_erasure(action: str, memory_id: str, actor: str, detail: dict[str, int]) -> None:
+def _record_erasure(action: str, memory_id: str, actor: str, detail: dict[str, int | str]) -> None:
     AuditEntry.objects.create(
         at=timezone.now(), actor=actor, action=action, memory_id=memory_id, detail=detail
     )

@@ -16,11 +16,10 @@ from chatmemory.core.policies import Policy
 from chatmemory.core.printable import printable
 from chatmemory.formats import Loss, Reading, Refused, Transcript
 from chatmemory.ledger.changes import ChangeResult, NewMessage
+from chatmemory.managers import DIGEST_LABEL
 from chatmemory.models import Memory
 from chatmemory.services.memories import create
 from chatmemory.services.messages import add
-
-DIGEST_LABEL = "import_digest"
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,9 @@ from django.utils import timezone
 from chatmemory.conf import configuration
 from chatmemory.core.exceptions import MemoryNotFound, VersionConflict
 from chatmemory.core.policies import can_decide
+from chatmemory.ledger import chain
 from chatmemory.ledger.recorder import Recorder
-from chatmemory.models import Memory
+from chatmemory.models import AuditEntry, Memory
 from chatmemory.services import audit
 from chatmemory.services.validation import check_id
 from chatmemory.signals import memory_changed
@@ -41,11 +42,8 @@ def locked(
     """
     check_id(memory_id)
     with transaction.atomic():
-        if create:
-            # Two requests may create the id at once: the second insert is ignored, and the lock
-            # below puts the requests in order.
-            Memory.objects.bulk_create([unsaved_memory(memory_id)], ignore_conflicts=True)
-        recorder = Recorder(lock_memory(memory_id, expected_version), actor)
+        memory = (_lock_or_create if create else lock_memory)(memory_id, expected_version)
+        recorder = Recorder(memory, actor)
         yield recorder
         if recorder.flush():
             _log_steps(recorder, actor)
@@ -68,15 +66,37 @@ def lock_memory(memory_id: str, expected_version: int | None = None) -> Memory:
     return memory
 
 
-def unsaved_memory(memory_id: str) -> Memory:
-    """Return the unsaved row of a new conversation without a policy."""
+def _lock_or_create(memory_id: str, expected_version: int | None) -> Memory:
+    """Lock a row, which is created first if there is none. Raises VersionConflict."""
+    try:
+        return lock_memory(memory_id, expected_version)
+    except MemoryNotFound:
+        # Two requests may create the id at once: the second insert is ignored, and the lock puts
+        # the requests in order.
+        Memory.objects.bulk_create([unsaved_memory(memory_id)], ignore_conflicts=True)
+        return lock_memory(memory_id, expected_version)
+
+
+def _previous_head(memory_id: str) -> bytes | None:
+    """Return the head of the conversation with this id that was deleted last, or None."""
+    deleted = AuditEntry.objects.filter(memory_id=memory_id, action=AuditEntry.Action.DELETE)
+    details = deleted.order_by("-at", "-pk").values_list("detail", flat=True)
+    head = next((detail.get("head") for detail in details[:1]), None)
+    return bytes.fromhex(head) if head else None
+
+
+def unsaved_memory(memory_id: str, labels: dict[str, str] | None = None) -> Memory:
+    """Return the unsaved row of a new conversation without a policy; its chain has begun."""
     now = timezone.now()
-    return Memory(
+    memory = Memory(
         id=memory_id,
+        labels=labels or {},
         policy_estimator=configuration().ESTIMATOR,
         created_at=now,
         updated_at=now,
     )
+    chain.begin(memory, _previous_head(memory_id))
+    return memory
 
 
 def _log_steps(recorder: Recorder, actor: str) -> None:
@@ -90,6 +110,7 @@ def _log_steps(recorder: Recorder, actor: str) -> None:
         memory_id=memory_id,
         first_step=steps[0],
         last_step=steps[-1],
+        head=recorder.memory.head.hex() if recorder.memory.head else "",
     )
 
 

@@ -30,11 +30,12 @@ def create(
     actor: str = "",
 ) -> Memory:
     """Create an empty conversation without a step. Raises MemoryExists, InvalidValue."""
-    memory = unsaved_memory(check_id(memory_id))
-    memory.policy = check_policy(policy)
-    memory.window_load = load_of(policy, Totals())
-    memory.labels = check_labels(labels or {})
+    check_id(memory_id)
+    check_policy(policy)
+    given = check_labels(labels or {})
     with transaction.atomic():
+        memory = unsaved_memory(memory_id, given)
+        memory.policy, memory.window_load = policy, load_of(policy, Totals())
         created = Memory.objects.bulk_create([memory], ignore_conflicts=True)
         stored: Memory = Memory.objects.select_for_update().get(pk=memory_id)
         if stored.created_at != created[0].created_at or stored.last_step:

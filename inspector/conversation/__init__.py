@@ -4,6 +4,7 @@ Each presenter is a function of a `queries.ConversationState`. Presenters make n
 templates only read their attributes.
 """
 
+from inspector.conversation.links import conversation_url
 from inspector.conversation.page import ConversationPage
 
-__all__ = ["ConversationPage"]
+__all__ = ["ConversationPage", "conversation_url"]

@@ -25,6 +25,15 @@ class HistoryPane:
         return self._state.history.has_later
 
     @property
+    def earlier(self) -> int:
+        """The number of messages before those that the pane shows."""
+        return self._state.history.earlier
+
+    @property
+    def later(self) -> int:
+        return self._state.history.later
+
+    @property
     def first(self) -> int:
         return self._state.history.rows[0].seq
 
@@ -39,7 +48,8 @@ class HistoryPane:
         for i, row in enumerate(self._state.history.rows):
             is_horizon = row.seq == self._horizon and bool(rows) and not rows[-1].is_in
             rows.append(self._row(row, pairing(self._state.history.rows, i), is_horizon))
-        return rows + [self._row(draft, "is-draft") for draft in self._state.drafts]
+        drafts = () if self.has_later else self._state.drafts
+        return rows + [self._row(draft, "is-draft") for draft in drafts]
 
     @property
     def around(self) -> tuple[int | None, int | None]:
@@ -53,8 +63,9 @@ class HistoryPane:
     @cached_property
     def _horizon(self) -> int | None:
         """The seq of the oldest message in memory, except system messages."""
-        rows = (r.seq for r in self._state.window.rows if r.type is not MessageType.SYSTEM)
-        return min(rows, default=None)
+        rows = self._state.window.rows
+        said = (row.seq for row in rows if row.seq > 0 and row.type is not MessageType.SYSTEM)
+        return min(said, default=None)
 
     def _row(self, row: MessageRow, css: str, is_horizon: bool = False) -> HistoryRow:
         state = self._state

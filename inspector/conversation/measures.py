@@ -2,8 +2,54 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from chatmemory import Policy, can_decide, load_or_tokens
-from chatmemory.queries import ConversationState, WindowPlace, WindowView
+from chatmemory.queries import ConversationState, Totals, WindowPlace, WindowView
+
+FULL = 100.0
+
+
+@dataclass(frozen=True)
+class Amount:
+    """A number in a policy's unit, and in tokens where that unit is another (else None)."""
+
+    load: int
+    unit: str
+    tokens: int | None
+
+
+@dataclass(frozen=True)
+class Gauge:
+    """How much of a limit is used.
+
+    `fill` is the width of the bar within the limit, in percent, and `over` that of its red end.
+    Beyond the limit both together are the whole width, and stand for the load.
+    """
+
+    load: int
+    unit: str
+    tokens: int | None
+    limit: int | None
+    fill: float = 0
+    over: float = 0
+
+
+def gauge(policy: Policy | None, totals: Totals) -> Gauge:
+    """Return the gauge of a stored window."""
+    used = amount_of(policy, load_or_tokens(policy, totals), totals.tokens)
+    if policy is None:
+        return Gauge(used.load, used.unit, used.tokens, None)
+    is_over = can_decide(policy) and policy.is_exceeded_by(totals)
+    fill = FULL * min(used.load, policy.limit) / max(policy.limit, used.load if is_over else 0)
+    fill = round(fill, 1)
+    over = round(FULL - fill, 1) if is_over else 0
+    return Gauge(used.load, used.unit, used.tokens, policy.limit, fill, over)
+
+
+def amount_of(policy: Policy | None, load: int, tokens: int) -> Amount:
+    unit = short_unit(policy)
+    return Amount(load, unit, None if unit == "tok" else tokens)
 
 
 def limit_of(state: ConversationState) -> int | None:
@@ -11,8 +57,8 @@ def limit_of(state: ConversationState) -> int | None:
 
 
 def load_in(window: WindowView[WindowPlace]) -> int:
-    """Return the load of a window in its policy's unit."""
-    return load_or_tokens(window.policy, window.totals)
+    """Return the load of a stored window in its policy's unit."""
+    return load_or_tokens(window.policy, window.stored)
 
 
 def short_unit(policy: Policy | None) -> str:
@@ -24,5 +70,29 @@ def cost(policy: Policy | None, tokens: int) -> int:
     return policy.cost(tokens) if can_decide(policy) else tokens
 
 
+def said_load(policy: Policy | None, said: Totals) -> int:
+    """Return the load of a request with all these messages.
+
+    It has the overhead of a request as the window's load does, so that what is in memory and what
+    is forgotten add up to it.
+    """
+    return load_or_tokens(policy, said)
+
+
 def overhead(policy: Policy | None) -> int:
     return policy.overhead if can_decide(policy) else 0
+
+
+def said_totals(state: ConversationState) -> Totals:
+    """Return the totals of all that was said up to the step, with the drafts."""
+    row = state.detail.row if state.detail else None
+    said = Totals(row.said_count, row.history_tokens) if row else Totals()
+    drafts = sum(draft.tokens for draft in state.drafts)
+    return Totals(said.count + len(state.drafts), said.tokens + drafts)
+
+
+def kept_totals(state: ConversationState) -> Totals:
+    """Return the totals of what was said and is in memory."""
+    stored = (*state.window.rows, *state.window.over_limit)
+    kept = [row.tokens for row in stored if row.seq not in state.injected]
+    return Totals(len(kept), sum(kept))

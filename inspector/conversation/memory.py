@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 
-from chatmemory import Reason
-from chatmemory.explain import short_reason
+from chatmemory import Reason, can_decide
+from chatmemory.explain import reason_of
 from chatmemory.queries import ConversationState, WindowPlace
 from chatmemory.services import EvictedMessage
+from inspector.conversation.falls import Falls, falls
 from inspector.conversation.glyphs import glyph
 from inspector.conversation.history import related
 from inspector.conversation.measures import cost, limit_of, load_in, overhead
@@ -28,8 +29,8 @@ class MemoryPane:
     def __init__(self, state: ConversationState) -> None:
         self._state = state
         self._rows = state.window.rows
-        self._drafts = {draft.seq for draft in state.drafts}
         self._related = related(state)
+        self._next = frozenset(state.next_to_leave)
 
     @cached_property
     def head(self) -> tuple[WindowPlace, ...]:
@@ -49,6 +50,10 @@ class MemoryPane:
         return self._kept(self._rows[self._state.part], past)
 
     @property
+    def falls(self) -> Falls:
+        return falls(self.messages, self.bar_width)
+
+    @property
     def earlier(self) -> Elsewhere | None:
         rows = self._rows[len(self.head) : self._state.part.start]
         return _elsewhere(rows, rows[-1].seq) if rows else None
@@ -60,8 +65,11 @@ class MemoryPane:
 
     @property
     def next_to_leave(self) -> WindowPlace | None:
-        rows = self._rows[len(self.head) :]
-        return rows[0] if rows and self._state.is_live and self._state.window.policy else None
+        """The message that leaves first when the next one finds no room."""
+        if self._state.window.over_limit:
+            return self._state.window.over_limit[0]
+        first = self._state.next_to_leave[:1]
+        return next((row for row in self._rows if row.seq in first), None)
 
     @property
     def room(self) -> int | None:
@@ -79,8 +87,9 @@ class MemoryPane:
         if change is None or not change.evicted:
             return None
         rows = tuple(map(self._ghost, change.evicted[:GHOSTS_MAX]))
-        total = sum(message.tokens for message in change.evicted)
-        return Ghosts(rows, len(change.evicted) - len(rows), -total)
+        load = sum(cost(change.policy, message.tokens) for message in change.evicted)
+        tokens = sum(message.tokens for message in change.evicted)
+        return Ghosts(rows, len(change.evicted) - len(rows), -load, -tokens)
 
     @property
     def ghosts_when(self) -> str:
@@ -94,6 +103,11 @@ class MemoryPane:
     def _cost(self, row: WindowPlace) -> int:
         return cost(self._state.window.policy, row.tokens)
 
+    def _is_over(self, past: int, row: WindowPlace) -> bool:
+        """Whether a row ends beyond the limit."""
+        policy = self._state.window.policy
+        return can_decide(policy) and past + self._cost(row) > policy.limit
+
     def _kept(self, rows: Sequence[WindowPlace], past: int, css: str = "") -> list[MemoryRow]:
         """Return the rows of the pane; `past` is the load of the rows above them."""
         kept = []
@@ -104,12 +118,13 @@ class MemoryPane:
 
     def _row(self, row: WindowPlace, css: str, past: int) -> MemoryRow:
         state = self._state
-        is_draft = row.seq in self._drafts
         classes = css_of(
             css,
             row.seq == state.query.msg and "is-sel",
             bool(state.at) and row.entered_step == state.at and "is-new",
-            is_draft and "is-draft",
+            row.seq < 0 and "is-draft",
+            row.seq in self._next and "is-next",
+            self._is_over(past, row) and "is-over",
             row.seq in self._related and "is-rel",
         )
         return MemoryRow(
@@ -120,8 +135,10 @@ class MemoryPane:
             is_code=is_code(row.type, row.has_calls),
             amount=row.tokens,
             past=past,
-            this=self._cost(row),
-            is_draft=is_draft,
+            this=max(0, min(self._cost(row), self.bar_width - past)),
+            is_next=row.seq in self._next,
+            is_over=self._is_over(past, row),
+            note="never said" if row.seq in state.injected else "",
         )
 
     def _ghost(self, evicted: EvictedMessage) -> MemoryRow:
@@ -139,11 +156,9 @@ class MemoryPane:
 
 
 def _ghost_note(evicted: EvictedMessage) -> str:
-    if evicted.reason is Reason.CAPACITY:
+    if evicted.reason is Reason.CAPACITY and not evicted.misfit:
         return "oldest"
-    if evicted.reason is Reason.ORPHANED:
-        return f"with #{evicted.because_seq}"
-    return short_reason(evicted.reason)
+    return reason_of(evicted)
 
 
 def _elsewhere(rows: Sequence[WindowPlace], seq: int) -> Elsewhere:

@@ -9,13 +9,27 @@ from django.utils.http import urlencode
 
 from chatmemory import explain
 from chatmemory.explain import Caption
-from chatmemory.queries import ConversationState, MessageRow
+from chatmemory.queries import ConversationState, MessageRow, Totals
+from inspector.conversation.drafts import DraftRow, draft_rows
 from inspector.conversation.history import HistoryPane
-from inspector.conversation.measures import limit_of, load_in, short_unit
+from inspector.conversation.links import chosen, conversation_url
+from inspector.conversation.measures import (
+    Amount,
+    Gauge,
+    amount_of,
+    gauge,
+    kept_totals,
+    limit_of,
+    load_in,
+    said_load,
+    said_totals,
+    short_unit,
+)
 from inspector.conversation.memory import MemoryPane
 from inspector.conversation.panel import Panel
 from inspector.conversation.simulation import SimulationView
 from inspector.conversation.timeline import Timeline, draw
+from inspector.conversation.writing import Writing, trying
 
 NEW_ID_LENGTH = 200
 
@@ -32,6 +46,7 @@ class ConversationPage:
         self.find = state.query.find
         self.is_live = state.is_live
         self.is_simulation = state.is_simulated
+        self.trial = state.trial.key if state.trial else ""
 
     @cached_property
     def history_pane(self) -> HistoryPane:
@@ -46,12 +61,21 @@ class ConversationPage:
         return Panel(self.state)
 
     @cached_property
-    def timeline(self) -> Timeline:
+    def timeline(self) -> Timeline | None:
         return draw(self.state)
 
     @cached_property
     def simulation(self) -> SimulationView | None:
         return SimulationView(self.state) if self.is_simulation else None
+
+    @cached_property
+    def draft_rows(self) -> list[DraftRow]:
+        return draft_rows(self.state)
+
+    @property
+    def tried(self) -> Writing | None:
+        """What the drafts and the limit would do."""
+        return trying(self.state)
 
     @property
     def drafts(self) -> tuple[MessageRow, ...]:
@@ -62,7 +86,7 @@ class ConversationPage:
         """The pane that a phone shows first: history, why or memory."""
         if self.state.query.before is not None or self.state.query.after is not None:
             return "history"
-        return "why" if self.msg or self.find else "memory"
+        return "why" if self.msg or self.find or self.panel.changes else "memory"
 
     # The head of the page
 
@@ -83,29 +107,48 @@ class ConversationPage:
         return load_in(self.window)
 
     @property
-    def fill(self) -> float:
-        """The gauge's bar in percent."""
-        return min(100.0, round(100 * self.load / self.limit, 1)) if self.limit else 0
+    def gauge(self) -> Gauge:
+        return gauge(self.window.policy, self.window.stored)
 
     @property
-    def is_over(self) -> bool:
-        return self.limit is not None and self.load > self.limit
+    def over_limit(self) -> str:
+        """What it means that memory is over its limit, in words; empty if it is not."""
+        return explain.over_limit(self.window)
 
     @property
     def said_count(self) -> int:
         """The number of messages in the history at this step, without drafts."""
         return self.state.detail.row.said_count if self.state.detail else 0
 
-    @property
-    def history_load(self) -> int:
-        """The load of the history at this step, with the drafts, in the policy's unit."""
-        samples = self.state.samples
-        load = next((sample.history for sample in samples if sample.step == self.at), 0)
-        return load + (self.simulation.load_of_drafts if self.simulation else 0)
+    @cached_property
+    def said(self) -> Amount:
+        """All that was said up to this step, with the drafts."""
+        return self._amount(said_totals(self.state))
 
     @property
-    def forgotten_load(self) -> int:
-        return max(0, self.history_load - self.load)
+    def most_said(self) -> Amount:
+        """All that was said until now: no step has a longer number."""
+        return self._amount(Totals(self.memory.said_count, self.memory.history_tokens))
+
+    @property
+    def kept(self) -> Amount:
+        """What is in memory at this step."""
+        return amount_of(self.window.policy, self.load, self.window.stored.tokens)
+
+    @property
+    def forgotten(self) -> Amount:
+        """What was said and is not in memory."""
+        said, kept = self.said, self._amount(kept_totals(self.state))
+        tokens = None if said.tokens is None else max(0, said.tokens - (kept.tokens or 0))
+        return Amount(max(0, said.load - kept.load), said.unit, tokens)
+
+    def _amount(self, totals: Totals) -> Amount:
+        return amount_of(self.window.policy, said_load(self.window.policy, totals), totals.tokens)
+
+    @property
+    def injected_count(self) -> int:
+        """The number of messages in memory that a client put there, and that were never said."""
+        return len(self.state.injected)
 
     @property
     def found_count(self) -> int:
@@ -147,15 +190,42 @@ class ConversationPage:
         return reverse("conversation", args=[self.memory.id])
 
     @property
-    def step_url(self) -> str:
-        """The URL of the page at this step, without selection, search or drafts."""
-        return self.url if self.is_live else f"{self.url}?at={self.at}"
+    def stored_url(self) -> str:
+        """The URL of the page at this step without the drafts, with the search and a message."""
+        at = None if self.is_live else self.at
+        return conversation_url(self.memory.id, at=at, msg=self.selected_message, find=self.find)
 
     @property
     def live_url(self) -> str:
-        """The URL of the live page with the selection and the search."""
-        query = {name: value for name, value in (("msg", self.msg), ("find", self.find)) if value}
-        return f"{self.url}?{urlencode(query)}" if query else self.url
+        """The URL of the live page with the drafts, the selection and the search."""
+        return conversation_url(
+            self.memory.id, trial=self.trial, **chosen(self.msg), find=self.find
+        )
+
+    @property
+    def follows(self) -> bool:
+        """Whether new messages move the page; they move no simulation."""
+        return self.is_live and not self.trial
+
+    @property
+    def pinned_url(self) -> str:
+        """The URL of the page at this step, which new messages do not move."""
+        return conversation_url(self.memory.id, at=self.at, msg=self.msg, find=self.find)
+
+    @property
+    def followed_url(self) -> str:
+        """The URL of the live page without the drafts, with the search and a message."""
+        return conversation_url(self.memory.id, msg=self.selected_message, find=self.find)
+
+    @property
+    def selected_message(self) -> int | None:
+        """The selected message, if it is not a draft."""
+        return self.msg if self.msg and self.msg > 0 else None
+
+    @property
+    def chosen_query(self) -> str:
+        """The query parameter by which an address keeps the selection."""
+        return urlencode(chosen(self.msg))
 
     @property
     def find_kept(self) -> str:
@@ -167,11 +237,35 @@ class ConversationPage:
         """The query parameter by which a link keeps the search."""
         return _find_query(self.find)
 
-    def link(self, at: int, find: str | None = None, **chosen: int | None) -> str:
-        """Return the URL of this page at a step, with other parameters and the search."""
-        numbers = "".join(f"&{name}={number}" for name, number in chosen.items() if number)
+    @cached_property
+    def trial_query(self) -> str:
+        """The query parameter by which a link keeps the drafts."""
+        return f"&trial={self.trial}" if self.trial else ""
+
+    def link(self, at: int, find: str | None = None, **parameters: int | None) -> str:
+        """Return the URL of this page at a step, with other parameters, drafts and search."""
+        return self.url + self.query(at, find, **parameters)
+
+    def query(self, at: int, find: str | None = None, **parameters: int | None) -> str:
+        """Return the query of such a URL with its question mark; empty for the live page.
+
+        It keeps the comparison, unless `with` is given.
+        """
+        parameters = {"with": self.panel.other} | parameters
+        stays_live = self.is_live and at == self.at
+        numbers = {"at": None if stays_live else at} | chosen(parameters.pop("msg", None))
+        query = "".join(
+            f"&{name}={number}"
+            for name, number in (numbers | parameters).items()
+            if number is not None
+        )
         phrase = self.find_query if find is None else _find_query(find)
-        return f"{self.url}?at={at}{numbers}{phrase}"
+        query = f"{query}{self.trial_query}{phrase}"
+        return f"?{query[1:]}" if query else ""
+
+    def step_link(self, at: int) -> str:
+        """Return the URL of a step with the selection, the search and the comparison."""
+        return self.link(at, msg=self.msg)
 
 
 def _find_query(phrase: str) -> str:

@@ -14,6 +14,7 @@ from chatmemory import (
     ImageContent,
     InvalidMessage,
     MessageType,
+    ToolExecutionResultMessage,
     explain,
     load_json,
     message_to_dict,
@@ -21,9 +22,10 @@ from chatmemory import (
 from chatmemory.explain import Explanation, ReceiptLine, role
 from chatmemory.formats import render_messages
 from chatmemory.queries import ConversationState, MessageRow, Verdict
+from inspector.conversation.found import Found
 from inspector.conversation.glyphs import glyph
 from inspector.conversation.measures import load_in
-from inspector.conversation.rows import SHOWN, tag
+from inspector.conversation.rows import SHOWN
 
 UNFOLDED_MAX = 100_000
 INLINE_PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp")
@@ -31,12 +33,18 @@ INLINE_PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 
 @dataclass(frozen=True)
 class Life:
-    """A message's times in memory, as spans of a line from 0 to `steps`."""
+    """A message's times in memory, as spans of a line from 0 to `steps`: start and length."""
 
     steps: int
     spans: tuple[tuple[int, int], ...]
     entered: int
     left: int | None
+
+    @property
+    def ends(self) -> list[int]:
+        """The places on the line where the message left."""
+        stops = [start + length for start, length in self.spans]
+        return stops if self.left is not None else stops[:-1]
 
 
 @dataclass(frozen=True)
@@ -48,18 +56,6 @@ class Changes:
     left: tuple[int, ...]
     stayed: int
     load: int
-
-
-@dataclass(frozen=True)
-class Mention:
-    """A message that contains the phrase; `step` is the one at which it left, or None."""
-
-    row: MessageRow
-    glyph: str
-    role: str
-    is_in: bool
-    tag: str
-    step: int | None
 
 
 @dataclass(frozen=True)
@@ -87,6 +83,30 @@ class Why:
             requests = self.row.message.tool_execution_requests
             texts = [request.arguments or "" for request in requests if request]
         return "\n".join(filter(None, map(_indented, texts)))
+
+    @property
+    def draft(self) -> int:
+        """The number of the draft, if it is one."""
+        return max(0, -self.row.seq)
+
+    @property
+    def is_injected(self) -> bool:
+        """Whether the message was never said: the client put it into memory."""
+        return self.row.origin == "SYNTHETIC"
+
+    @property
+    def quote(self) -> str:
+        """What was said, without the tool's name, which stands above it."""
+        return self.row.readable if self.row.has_calls else self.row.text
+
+    @property
+    def tools(self) -> str:
+        """The name of the result's tool, or the number of calls."""
+        message = self.row.message
+        if isinstance(message, ToolExecutionResultMessage):
+            return message.tool_name or ""
+        calls = len(getattr(message, "tool_execution_requests", ()))
+        return explain.counted(calls, "call") if calls else ""
 
     @property
     def is_folded(self) -> bool:
@@ -175,55 +195,29 @@ class Panel:
             load=load_in(other),
         )
 
+    @cached_property
+    def would_keep(self) -> Explanation | None:
+        """The limit that would have kept the selected message."""
+        answer = self._state.would_keep
+        return explain.what_would_keep(answer) if answer else None
+
+    @property
+    def can_replay(self) -> bool:
+        """Whether that limit is known only after a replay that nobody has asked for."""
+        return bool(self._state.would_keep and self._state.would_keep.deferred)
+
     # The answer to a search
 
     @cached_property
-    def remembers(self) -> Explanation | None:
-        state, mentions = self._state, self._state.mentions
-        if not state.query.find:
-            return None
-        return explain.remembers(
-            state.query.find, mentions.rows, mentions.count, state.at, mentions.last
-        )
-
-    @cached_property
-    def mentions(self) -> list[Mention]:
-        """The messages that contain the phrase, the latest first."""
-        return [
-            Mention(
-                row=row,
-                glyph=glyph(row.type, row.has_calls),
-                role=role(row.type, row.has_calls),
-                is_in=row.seq in self._state.in_window,
-                tag=self._mention_tag(row),
-                step=self._state.mentions.left_at.get(row.seq),
-            )
-            for row in reversed(self._state.mentions.rows)
-        ]
-
-    @property
-    def nearest(self) -> str:
-        """The part of the phrase that some message contains, if none contains all of it."""
-        return self._state.mentions.nearest
+    def found(self) -> Found | None:
+        return Found(self._state) if self._state.query.find else None
 
     @property
     def consequence(self) -> str:
         """The consequence for the phrase, if its last mention left with the selected message."""
-        why, state = self.why, self._state
-        left_at = state.mentions.left_at
-        if not why or why.step is None or not left_at or state.found & state.in_window:
+        if self.found is None or self.why is None or self.why.step is None:
             return ""
-        left = [seq for seq, step in left_at.items() if step == why.step]
-        if why.row.seq not in left or why.step != max(left_at.values()):
-            return ""
-        return explain.without(left, state.query.find)
-
-    def _mention_tag(self, row: MessageRow) -> str:
-        """Return the row's tag with the message at whose arrival it left."""
-        mentions = self._state.mentions
-        text = tag(self._state, row) or "in memory"
-        arrived = mentions.arrivals.get(mentions.left_at.get(row.seq, 0))
-        return f"{text}, when #{arrived} arrived" if arrived and arrived != row.seq else text
+        return self.found.consequence(self.why.row.seq, self.why.step)
 
     def _explanation(self, row: MessageRow) -> Explanation:
         state = self._state
@@ -238,15 +232,22 @@ class Panel:
             )
         return Explanation(
             f"Does #{row.seq} still count?",
-            "It is over the lowered limit.",
+            "It is over the limit.",
             "The model no longer sees it, and it leaves at the next add. A higher limit before "
             "that brings it back.",
         )
 
     def _life(self, row: MessageRow) -> Life:
-        end = self._state.memory.last_step
-        spans = tuple((entered - 1, (left or end + 1) - entered) for entered, left, _ in row.visits)
-        visits = row.visits or ((0, None, None),)
+        """Return the times in memory up to the step; of a message not said yet, its beginning."""
+        at, end = self._state.at, self._state.memory.last_step
+        visits = [
+            (entered, left if left is not None and left <= at else None)
+            for entered, left, _ in row.visits
+            if entered <= at
+        ]
+        spans = tuple((first - 1, (left or at + 1) - first) for first, left in visits)
+        if not visits:
+            return Life(end, (), row.visits[0][0] if row.visits else 0, None)
         return Life(end, spans, visits[0][0], visits[-1][1])
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from chatmemory import MessageType
-from chatmemory.explain import short_reason
-from chatmemory.queries import TEXT_SIZE, ConversationState, MessageRow, StepSample, WindowPlace
+from chatmemory.explain import reason_of, short_reason
+from chatmemory.queries import TEXT_SIZE, ConversationState, MessageRow
 
 # The number of characters that a row shows of a text.
 SHOWN = TEXT_SIZE - 1
@@ -39,7 +40,8 @@ class MemoryRow:
     amount: int
     past: int
     this: int
-    is_draft: bool = False
+    is_next: bool = False
+    is_over: bool = False
     note: str = ""
 
 
@@ -54,10 +56,14 @@ class Elsewhere:
 
 @dataclass(frozen=True)
 class Ghosts:
-    """The messages that just left: the first rows, the number of others, and their tokens."""
+    """The messages that just left: the first rows, the number of others, and what all took away.
+
+    `load` is in the policy's unit and `amount` in tokens; both are negative.
+    """
 
     rows: tuple[MemoryRow, ...]
     more: int
+    load: int
     amount: int
 
 
@@ -66,9 +72,17 @@ def css_of(*names: str | bool) -> str:
     return " ".join(name for name in names if isinstance(name, str) and name)
 
 
-def pairing(
-    rows: Sequence[MessageRow] | Sequence[WindowPlace] | Sequence[StepSample], i: int
-) -> str:
+class Pairable(Protocol):
+    """What may be a tool call or its result. Its type is None if it is no message."""
+
+    @property
+    def type(self) -> MessageType | None: ...
+
+    @property
+    def has_calls(self) -> bool: ...
+
+
+def pairing(rows: Sequence[Pairable], i: int) -> str:
     """Return a row's position among a tool call and its results: p-start, p-mid, p-end or ""."""
 
     def is_result(position: int) -> bool:
@@ -92,9 +106,9 @@ def tag(state: ConversationState, row: MessageRow) -> str:
     if row.seq in state.in_window:
         return ""
     if state.is_simulated and row.seq in state.evicted:
-        reason = state.evicted[row.seq].reason
-        return f"forgotten in the simulation · {short_reason(reason)}"
+        return f"forgotten in the simulation · {reason_of(state.evicted[row.seq])}"
     departure = row.departure(state.at)
     if departure is None or departure.reason is None:
-        return "would leave" if state.is_simulated else "would leave at the next add"
-    return f"forgotten at step {departure.left_step:,} · {short_reason(departure.reason)}"
+        return "would leave" if state.is_simulated else "leaves at the next add"
+    cause = short_reason(departure.reason, departure.misfit)
+    return f"forgotten at step {departure.left_step:,} · {cause}"

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from chatmemory import explain, load_or_tokens
+from chatmemory import explain
 from chatmemory.explain import Caption, ReceiptLine, counted
-from chatmemory.queries import ConversationState, StepSample
-from inspector.conversation.measures import cost, load_in
+from chatmemory.queries import ConversationState
+from inspector.conversation.measures import load_in
 
 
 @dataclass(frozen=True)
@@ -55,44 +54,12 @@ class SimulationView:
         return sum(draft.tokens for draft in self._state.drafts)
 
     @property
-    def load_of_drafts(self) -> int:
-        """The load of the drafts in the policy's unit."""
-        policy = self._state.window.policy
-        return sum(cost(policy, draft.tokens) for draft in self._state.drafts)
-
-    @property
     def verdict(self) -> Caption:
-        """The composer's verdict, in the conditional because nothing has happened."""
-        seqs: Sequence[int] = list(self._state.evicted) or self._hidden
-        if not seqs:
-            return Caption("Fits", detail="Nothing would leave.")
-        loss = counted(len(seqs), "message")
-        return Caption("Would evict", loss=loss, detail=explain.seqs(seqs))
+        """The composer's verdict on all drafts, or on the limit."""
+        return explain.forecast(self._changes, self._hidden)
 
     @property
     def _hidden(self) -> list[int]:
         """The messages that the limit would hide without any draft."""
         left = self._state.in_window | self._state.evicted.keys()
         return [row.seq for row in self._state.stored_window.rows if row.seq not in left]
-
-
-def draft_samples(state: ConversationState) -> list[StepSample]:
-    """Return the drafts as steps after the one on which the simulation is based."""
-    policy = state.window.policy
-    history = next((sample.history for sample in state.samples if sample.step == state.at), 0)
-    after = {change.seq: change.after for change in state.simulated or ()}
-    samples = []
-    for n, draft in enumerate(state.drafts, 1):
-        history += cost(policy, draft.tokens)
-        totals = after[draft.seq]
-        sample = StepSample(
-            step=state.at + n,
-            load=load_or_tokens(policy, totals),
-            history=history,
-            seq=draft.seq,
-            type=draft.type,
-            has_calls=draft.has_calls,
-            tokens=draft.tokens,
-        )
-        samples.append(sample)
-    return samples

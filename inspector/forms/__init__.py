@@ -1,9 +1,10 @@
 """The forms of the inspector's pages, one module per page or pair of pages."""
 
-from inspector.forms.bulk import BulkForm
+from inspector.forms.bulk import BulkForm, check_number
 from inspector.forms.composer import DraftForm
 from inspector.forms.fields import first_problem
 from inspector.forms.search import searchable
+from inspector.forms.settings import SettingsForm
 from inspector.forms.tokens import TokenForm
 from inspector.forms.transfer import ExportForm, ImportForm
 
@@ -12,7 +13,9 @@ __all__ = [
     "DraftForm",
     "ExportForm",
     "ImportForm",
+    "SettingsForm",
     "TokenForm",
+    "check_number",
     "first_problem",
     "searchable",
 ]

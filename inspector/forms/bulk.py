@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import json
+
 from django import forms
 
 from chatmemory.services.validation import ID_LENGTH, is_id
 
-MAX_CONVERSATIONS = 500
+MAX_CONVERSATIONS = 5_000
 
 
 class BulkForm(forms.Form):
-    """An action on the chosen conversations. `next` is the query string of the overview to return
-    to.
+    """An action on the chosen conversations.
+
+    They are the checked ones of the page and `also` those of other pages, as a JSON list, or with
+    `every` all that match `next`, the query string of the overview to return to.
     """
 
     action = forms.ChoiceField(choices=[(name, name) for name in ("export", "label", "delete")])
+    also = forms.CharField(required=False)
+    every = forms.BooleanField(required=False)
     label_as_text = forms.CharField(required=False, max_length=ID_LENGTH)
     confirmed = forms.BooleanField(required=False)
     next = forms.CharField(required=False, max_length=2_000)
@@ -23,7 +29,7 @@ class BulkForm(forms.Form):
     def ids(self) -> list[str]:
         """The chosen ids in their order, without duplicates and without impossible ids."""
         chosen = self.data.getlist("id")  # type: ignore[attr-defined]
-        unique = dict.fromkeys(chosen[:MAX_CONVERSATIONS])
+        unique = dict.fromkeys([*chosen, *self.cleaned_data.get("also", ())])
         return [memory_id for memory_id in unique if is_id(memory_id)]
 
     @property
@@ -36,10 +42,25 @@ class BulkForm(forms.Form):
         name, _, value = self.cleaned_data["label_as_text"].partition(":")
         return name.strip(), value.strip()
 
+    def clean_also(self) -> list[str]:
+        try:
+            listed = json.loads(self.cleaned_data["also"] or "[]")
+        except (ValueError, RecursionError) as error:
+            raise forms.ValidationError("The choice on other pages cannot be read.") from error
+        return [each for each in listed if isinstance(each, str)] if type(listed) is list else []
+
     def clean(self) -> dict[str, object]:
         data = super().clean() or {}
-        if not self.ids:
-            raise forms.ValidationError("Choose at least one conversation.")
+        if not data.get("every"):
+            check_number(len(self.ids))
         if not self.errors and data["action"] == "label" and not self.label[0]:
             raise forms.ValidationError("Write the label as name:value.")
         return data
+
+
+def check_number(chosen: int) -> None:
+    """Raises ValidationError for no conversations, and for too many at once."""
+    if not chosen:
+        raise forms.ValidationError("Choose at least one conversation.")
+    if chosen > MAX_CONVERSATIONS:
+        raise forms.ValidationError(f"Choose at most {MAX_CONVERSATIONS:,} conversations at once.")

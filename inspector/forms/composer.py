@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from django import forms
 
-from chatmemory import (
-    ChatMessage,
-    InvalidMessage,
-    InvalidValue,
-    Policy,
-    messages_from_json,
-    messages_to_json,
-)
-from chatmemory.formats.script import read_draft
+from chatmemory import ChatMessage, InvalidValue, Policy
+from chatmemory.formats.script import read_draft, write_draft
+from chatmemory.queries import Trial
 from chatmemory.services.validation import ID_LENGTH, LIMIT_MAX
 from inspector.forms.fields import STEP_MAX
+from inspector.forms.search import SEARCH_LENGTH
 
 ROLES = [
     ("user", "User"),
@@ -26,60 +19,70 @@ ROLES = [
     ("script", "Script"),
 ]
 DRAFT_LENGTH = 1_000_000
+KEY_LENGTH = 16
 
 
 class DraftForm(forms.Form):
-    """The next message, or a script of several, after the `drafts` of the current simulation.
+    """The next message, or a script of several, after the drafts of a `trial`.
 
-    `at` is the step that the simulation starts from (empty: the newest), `limit` another limit to
-    try, and `new_id` the id under which to save the simulation as a new conversation.
+    `draft` is the number of the draft that the text replaces, `removed` that of one to remove.
+    `limit` is another limit to try, and `new_id` the id under which to save the simulation as a new
+    conversation. The page that the form is on is at step `at` (empty: the newest), with the message
+    `msg` selected and the phrase `find` searched.
     """
 
-    role = forms.ChoiceField(choices=ROLES, initial="user")
+    role = forms.ChoiceField(choices=ROLES, initial="user", required=False)
     text = forms.CharField(required=False, strip=False, max_length=DRAFT_LENGTH)
     limit = forms.IntegerField(required=False, min_value=1, max_value=LIMIT_MAX)
-    drafts = forms.CharField(required=False, strip=False, max_length=DRAFT_LENGTH)
-    at = forms.IntegerField(required=False, min_value=0, max_value=STEP_MAX)
+    trial = forms.CharField(required=False, max_length=KEY_LENGTH)
+    draft = forms.IntegerField(required=False, min_value=1)
+    removed = forms.IntegerField(required=False, min_value=1)
     new_id = forms.CharField(required=False, max_length=ID_LENGTH)
+    at = forms.IntegerField(required=False, min_value=0, max_value=STEP_MAX)
+    msg = forms.IntegerField(required=False, min_value=1, max_value=STEP_MAX)
+    find = forms.CharField(required=False, max_length=SEARCH_LENGTH)
 
-    def clean_drafts(self) -> list[ChatMessage]:
-        """Reads the hidden field that the page itself wrote."""
-        try:
-            drafts = messages_from_json(self.cleaned_data["drafts"] or "[]")
-        except InvalidMessage as error:
-            raise forms.ValidationError(f"These drafts cannot be read: {error}") from error
-        return [draft for draft in drafts if draft is not None]
+    @classmethod
+    def of(cls, trial: Trial | None, draft: int | None = None) -> DraftForm:
+        """Return the form of a page: for the next message, or with the text of a draft to edit."""
+        drafts = trial.drafts if trial else ()
+        if draft is None or draft > len(drafts):
+            return cls(initial={"role": write_draft(drafts[-1])[0] if drafts else "user"})
+        role, text = write_draft(drafts[draft - 1])
+        return cls(initial={"role": role, "text": text, "draft": draft})
 
     def clean(self) -> dict[str, object]:
         data = super().clean() or {}
         text = data.get("text") or ""
-        if not text.strip() and not data.get("limit") and not data.get("drafts"):
+        asks = any(data.get(name) for name in ("limit", "trial", "removed"))
+        if not text.strip() and not asks:
             raise forms.ValidationError("Write a message or choose another limit to simulate.")
         try:
-            data["written"] = read_draft(str(data.get("role")), text) if text.strip() else []
+            data["written"] = read_draft(data.get("role") or "user", text) if text.strip() else []
         except InvalidValue as error:
             raise forms.ValidationError(str(error)) from error
         return data
 
     @property
-    def messages(self) -> list[ChatMessage]:
-        """The earlier drafts, followed by what was just written."""
-        found: list[ChatMessage] = [*self.cleaned_data["drafts"], *self.cleaned_data["written"]]
-        return found
-
-    @property
     def step(self) -> int | None:
-        at: int | None = self.cleaned_data["at"]
+        at: int | None = self.cleaned_data.get("at")
         return at
 
-    def next(self) -> DraftForm:
-        """Return an empty form for the next message, with these drafts, role, limit and step."""
-        kept = {name: self.cleaned_data[name] for name in ("role", "limit", "at")}
-        return DraftForm(initial=kept | {"drafts": messages_to_json(self.messages)})
+    def first_written(self, revised: Trial) -> int:
+        """Return the position of the first message that was written among those of a revision."""
+        draft: int | None = self.cleaned_data["draft"]
+        return draft - 1 if draft else len(revised.drafts) - len(self.cleaned_data["written"])
 
-    def policy(self, current: Policy | None) -> Policy | None:
-        """Return the current policy with the requested limit, or None if it would not change."""
-        limit = self.cleaned_data.get("limit")
-        if current is None or limit in (None, current.limit):
-            return None
-        return replace(current, limit=limit)
+    def revised(self, trial: Trial, current: Policy | None) -> Trial:
+        """Return a trial with what was written, replaced or removed, and with the form's limit."""
+        data, drafts = self.cleaned_data, list(trial.drafts)
+        written: list[ChatMessage] = data["written"]
+        if data["removed"]:
+            del drafts[data["removed"] - 1 : data["removed"]]
+            return Trial(tuple(drafts), trial.limit)
+        if data["draft"] and written:
+            drafts[data["draft"] - 1 : data["draft"]] = written
+        else:
+            drafts += written
+        limit = None if current and data["limit"] == current.limit else data["limit"]
+        return Trial(tuple(drafts), limit)

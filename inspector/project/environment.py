@@ -6,9 +6,10 @@ not repeat the value, which may hold a password. An empty value counts as a valu
 
 from __future__ import annotations
 
+from ipaddress import ip_network
 from typing import Any
 
-from environs import Env, validate
+from environs import Env, ValidationError, validate
 
 env = Env()
 
@@ -38,6 +39,19 @@ def whole_number(name: str, default: int, minimum: int = 0) -> int:
 def rate(name: str, default: str) -> str:
     """Reads a number of requests per time, in REST framework's notation: 100/second."""
     return env.str(name, default, validate=_RATE)
+
+
+def networks(name: str, *default: str) -> list[str]:
+    """Reads addresses and networks such as 10.0.0.0/8, separated by commas."""
+    return list(env.list(name, default, validate=_are_networks))
+
+
+def _are_networks(names: list[str]) -> None:
+    for name in names:
+        try:
+            ip_network(name)
+        except ValueError as error:
+            raise ValidationError("must be addresses or networks such as 10.0.0.0/8") from error
 
 
 def database(name: str, default: str) -> dict[str, Any]:

@@ -25,8 +25,11 @@ def check(debug: bool, hosts: Sequence[str]) -> None:
         raise ImproperlyConfigured("CHATMEMORY_SECRET_KEY is an example: make a secret of your own")
     if debug:
         raise ImproperlyConfigured("CHATMEMORY_DEBUG shows secrets: unset it in production")
-    if not env.str("CHATMEMORY_HOSTS", "") or any("*" in host for host in hosts):
-        raise ImproperlyConfigured("CHATMEMORY_HOSTS must name the hosts of this site, without *")
+    is_open = any("*" in host or host.startswith(".") for host in hosts)
+    if not env.str("CHATMEMORY_HOSTS", "") or is_open:
+        raise ImproperlyConfigured(
+            "CHATMEMORY_HOSTS must name the hosts of this site, without * and without a first dot"
+        )
 
 
 def settings() -> dict[str, Any]:

@@ -47,9 +47,11 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "servestatic.middleware.ServeStaticMiddleware",
+    "django.middleware.gzip.GZipMiddleware",  # pads at random against BREACH
     "inspector.middleware.observability.ObservabilityMiddleware",
     "csp.middleware.CSPMiddleware",
     "inspector.middleware.headers.PermissionsPolicyMiddleware",
+    "inspector.middleware.headers.NoStoreMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "inspector.middleware.append_slash.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -75,6 +77,9 @@ PRAGMAS = (
     "PRAGMA secure_delete = ON",  # erased bytes are overwritten
 )
 LOCK_SECONDS = whole_number("CHATMEMORY_LOCK_SECONDS", 20)
+
+
+DISK_FREE_MEGABYTES = whole_number("CHATMEMORY_DISK_FREE_MB", 100)
 
 
 def _database() -> dict[str, Any]:
@@ -152,15 +157,26 @@ AUTHENTICATION_BACKENDS = [
     "axes.backends.AxesStandaloneBackend",
     "django.contrib.auth.backends.ModelBackend",
 ]
-# Ten wrong passwords within 15 minutes lock an address out, whichever accounts they were for.
-# A successful sign-in in between does not reset the count.
+# Within 15 minutes, ten wrong passwords for an account lock it for their address, and a hundred for
+# any accounts lock the address. A successful sign-in in between does not reset the count.
 AXES_FAILURE_LIMIT = 10
 AXES_COOLOFF_TIME = timedelta(minutes=15)
-AXES_LOCKOUT_PARAMETERS = ["ip_address"]
+AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"], "ip_address"]
+AXES_CLIENT_IP_CALLABLE = "inspector.access.sign_in_limit.address_of"
+AXES_HANDLER = "inspector.access.sign_in_limit.SignInLimit"
 AXES_LOCKOUT_CALLABLE = "inspector.views.errors.too_many_sign_ins"
 AXES_DISABLE_ACCESS_LOG = True
 AXES_ENABLE_ADMIN = False
 AXES_VERBOSE = False
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": f"django.contrib.auth.password_validation.{name}"}
+    for name in (
+        "UserAttributeSimilarityValidator",
+        "MinimumLengthValidator",
+        "CommonPasswordValidator",
+        "NumericPasswordValidator",
+    )
+]
 
 
 # Pages and static files
@@ -176,6 +192,7 @@ TEMPLATES = [
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
                 "inspector.context_processors.theme",
+                "inspector.context_processors.display",
             ],
         },
     },
@@ -196,7 +213,10 @@ SERVESTATIC_AUTOREFRESH = DEBUG
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["rest_framework.authentication.SessionAuthentication"],
     "DEFAULT_THROTTLE_CLASSES": ["chatmemory.api.throttling.PerCaller"],
-    "DEFAULT_THROTTLE_RATES": {"caller": rate("CHATMEMORY_API_RATE", "1000/second")},
+    "DEFAULT_THROTTLE_RATES": {
+        "caller": rate("CHATMEMORY_API_RATE", "1000/second"),
+        "stranger": rate("CHATMEMORY_STRANGER_RATE", "100/minute"),
+    },
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
     "TEST_REQUEST_DEFAULT_FORMAT": "json",
 }

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from functools import cache
 from typing import Any
 
 from django import template
+from django.template import Context
 from django.template.loader import get_template
 from django.templatetags.static import static
 from django.utils import timezone
@@ -16,9 +17,12 @@ from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.text import Truncator
 
-from chatmemory.explain import ReceiptLine
+from chatmemory.explain import ReceiptLine, summed
 from chatmemory.explain import counted as counted_noun
+from chatmemory.explain import named as name_of
+from inspector.conversation.links import chosen
 from inspector.conversation.rows import SHOWN
+from inspector.conversation.timeline import Cell, Timeline
 
 register = template.Library()
 
@@ -61,26 +65,67 @@ def mark(name: str, is_in: bool = True) -> SafeString:
     return _drawn("_mark.html", name=name, shape=shape(name), is_in=is_in)
 
 
+@register.simple_block_tag
+def part(content: str) -> SafeString:
+    """Marks an element that has an id as a part of the page; see `inspector.parts`."""
+    return mark_safe(f"<part>{content.strip()}</part>")  # noqa: S308
+
+
+@register.simple_block_tag
+def parts(content: str, id: str) -> SafeString:
+    """Marks the content of the element `id` as parts that come and go."""
+    return mark_safe(f"<parts {id}>{content}</parts>")  # noqa: S308
+
+
 @register.simple_tag
 def to(page: Any, at: int | None = None, find: str | None = None, **chosen: int) -> SafeString:
     """The attributes of a link on the page: a real address, and the same for HTMX."""
     return format_html(_LINK, page.link(page.at if at is None else at, find, **chosen))
 
 
-@register.filter
-def cells(page: Any) -> Iterator[tuple[str, str, str, str, str]]:
-    """The columns of the tape: css, link, words, shape, and what the playhead says if it is here.
+@register.simple_tag
+def sort_link(asked: Any, key: str) -> str:
+    """The address of the overview in another order, with the same filters."""
+    return str(asked.link(sort=key))
 
-    There are hundreds, so each is ready to be shown.
+
+@register.simple_tag
+def choice(seq: int) -> SafeString:
+    """The name and the value by which a button chooses a message or a draft."""
+    ((name, number),) = chosen(seq).items()
+    return format_html('name="{}" value="{}"', name, number)
+
+
+@register.simple_tag
+def address_of(page: Any, at: int) -> str:
+    """The address of a step, which keeps all that the page shows beside it."""
+    return str(page.step_link(at))
+
+
+@register.simple_tag(takes_context=True)
+def cells(context: Context) -> Sequence[tuple[int, str, SafeString, str, str]]:
+    """The cells of the tape: step, class, attributes of the link, mark, and the playhead if here.
+
+    There are many, so each is short: its link is relative to the page, unless that was posted to
+    another address. The script of the tape follows it.
     """
-    for cell in page.timeline.cells:
-        css = f"r-{cell.glyph} {cell.css}" if cell.glyph else f"cell--tick {cell.css}"
-        link = _LINK.format(escape(page.link(cell.step, msg=cell.seq)))
-        link += "" if cell.is_head else ' tabindex="-1"'
-        link = "" if cell.is_draft else link
-        head = ("draft" if cell.is_draft else f"{cell.step:,}") if cell.is_head else ""
-        drawn = shape(cell.glyph) if cell.glyph else ""
-        yield mark_safe(css), mark_safe(link), escape(cell.words), drawn, head  # noqa: S308
+    page, tape = context["page"], context["tape"]
+    is_posted = "request" in context and context["request"].method == "POST"
+    base = f"{page.url}?" if is_posted else "?"
+    drawn = []
+    for i, cell in enumerate(tape.cells):
+        css = f"r-{cell.glyph} {cell.css}" if cell.glyph else cell.css
+        query = page.query(cell.step, msg=cell.seq).removeprefix("?")
+        link = "" if cell.is_draft else f'href="{base}{escape(query)}" '
+        link += "" if i == tape.head else 'tabindex="-1" '
+        link += f'title="{escape(cell.words)}"'
+        head = _playhead(tape, cell) if i == tape.head else ""
+        drawn.append((cell.step, css, mark_safe(link), cell.mark, head))  # noqa: S308
+    return drawn
+
+
+def _playhead(tape: Timeline, cell: Cell) -> SafeString:
+    return _drawn("_playhead.html", flag=tape.flag, is_draft=cell.is_draft, is_start=not tape.at)
 
 
 @register.filter
@@ -90,8 +135,7 @@ def shortened(lines: Sequence[ReceiptLine]) -> Sequence[ReceiptLine]:
     if left_out <= 1:
         return lines
     more = lines[RECEIPT_HEAD : RECEIPT_HEAD + left_out]
-    amount = sum(line.amount for line in more if line.kind == "minus")
-    gap = ReceiptLine(f"… {left_out:,} more lines", amount, "minus")
+    gap = summed(more, f"… {left_out:,} more lines")
     return [*lines[:RECEIPT_HEAD], gap, *lines[-RECEIPT_TAIL:]]
 
 
@@ -104,6 +148,12 @@ def thousands(number: int | None) -> str:
 def counted(number: int, noun: str) -> str:
     """1 message, 1,204 messages."""
     return counted_noun(number, noun)
+
+
+@register.filter
+def named(seq: int) -> str:
+    """#26, or draft 1 for -1."""
+    return name_of(seq)
 
 
 @register.filter

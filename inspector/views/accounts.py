@@ -1,10 +1,10 @@
-"""Signing in by link, and the theme."""
+"""Signing in by link, the theme, and the switches for a projector."""
 
 from __future__ import annotations
 
 from django.contrib.auth import login
 from django.contrib.auth.decorators import login_not_required
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
@@ -13,7 +13,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from inspector.access.local import is_local
 from inspector.access.sign_in_links import use_token
-from inspector.context_processors import THEMES
+from inspector.context_processors import DISPLAYS, THEMES
 
 YEAR = 365 * 24 * 3600
 
@@ -34,15 +34,29 @@ def sign_in_by_link(request: HttpRequest, token: str) -> HttpResponse:
 @login_not_required
 def theme(request: HttpRequest) -> HttpResponse:
     """Stores the chosen theme in a cookie and returns to the page given as `next`."""
+    chosen = request.POST.get("theme", "")
+    return _remember(request, "theme", chosen if chosen in THEMES else "")
+
+
+@require_POST
+@login_not_required
+def display(request: HttpRequest) -> HttpResponse:
+    """Switches large type, or the marks of what leaves next, and returns to `next`."""
+    name = request.POST.get("switch", "")
+    if name not in DISPLAYS:
+        raise Http404("there is no such switch")
+    is_on = request.COOKIES.get(name) == DISPLAYS[name]
+    return _remember(request, name, "" if is_on else DISPLAYS[name])
+
+
+def _remember(request: HttpRequest, name: str, value: str) -> HttpResponse:
+    """Keep a value in a cookie, or delete the cookie of an empty one, and go back."""
     back = request.POST.get("next", "")
     if not url_has_allowed_host_and_scheme(back, {request.get_host()}, request.is_secure()):
         back = reverse("overview")
     response = HttpResponseRedirect(back)
-    chosen = request.POST.get("theme", "")
-    if chosen in THEMES:
-        response.set_cookie(
-            "theme", chosen, max_age=YEAR, samesite="Lax", secure=request.is_secure()
-        )
+    if value:
+        response.set_cookie(name, value, max_age=YEAR, samesite="Lax", secure=request.is_secure())
     else:
-        response.delete_cookie("theme", samesite="Lax")
+        response.delete_cookie(name, samesite="Lax")
     return response

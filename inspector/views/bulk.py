@@ -6,9 +6,15 @@ import json
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
-from django.core.exceptions import PermissionDenied
+from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import transaction
-from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
+from django.http import (
+    HttpRequest,
+    HttpResponse,
+    HttpResponseBase,
+    QueryDict,
+    StreamingHttpResponse,
+)
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_POST
@@ -16,7 +22,8 @@ from django.views.decorators.http import require_POST
 from chatmemory import InvalidValue, MemoryNotFound, queries, services
 from chatmemory.access.roles import ERASE, READ, WRITE
 from chatmemory.formats import render_messages
-from inspector.forms import BulkForm, first_problem
+from inspector.forms import BulkForm, check_number, first_problem
+from inspector.overview import Asked
 
 REQUIRED = {"export": READ, "label": WRITE, "delete": ERASE}
 
@@ -29,14 +36,22 @@ def bulk(request: HttpRequest) -> HttpResponseBase:
         return _refused(request, first_problem(form))
     if not request.user.has_perm(REQUIRED[form.cleaned_data["action"]]):
         raise PermissionDenied
-    chosen = queries.memories(form.ids)  # without those deleted meanwhile
+    try:
+        chosen = _chosen(form)
+    except ValidationError as error:
+        return _refused(request, str(error.message))
     actor = request.user.get_username()
     match form.cleaned_data["action"]:
         case "export":
             return _export([row.id for row in chosen])
         case "delete" if not form.cleaned_data["confirmed"]:
-            context = {"chosen": chosen, "said": sum(row.said_count for row in chosen)}
-            return render(request, "inspector/delete.html", context | {"form": form})
+            context = {
+                "chosen": chosen,
+                "ids": json.dumps([row.id for row in chosen]),
+                "said": sum(row.said_count for row in chosen),
+                "form": form,
+            }
+            return render(request, "inspector/delete.html", context)
         case "delete":
             _delete([row.id for row in chosen], actor)
         case "label":
@@ -46,6 +61,15 @@ def bulk(request: HttpRequest) -> HttpResponseBase:
             except InvalidValue as error:
                 return _refused(request, str(error))
     return redirect(reverse("overview") + form.back)
+
+
+def _chosen(form: BulkForm) -> list[queries.MemoryRow]:
+    """Return the chosen conversations without those deleted meanwhile. Raises ValidationError."""
+    if not form.cleaned_data["every"]:
+        return queries.memories(form.ids)
+    which = Asked.read(QueryDict(form.back[1:]).dict()).which
+    check_number(queries.count(which))
+    return queries.all_memories(which)
 
 
 def _refused(request: HttpRequest, problem: str) -> HttpResponse:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
-from chatmemory import queries, services
+from chatmemory import MessageNotFound, queries, services
 from inspector.conversation import ConversationPage
 from inspector.forms import DraftForm, searchable
 from inspector.htmx import render_page_or_fragment
@@ -24,24 +25,35 @@ def conversation(request: HttpRequest, memory_id: str) -> HttpResponse:
     """Show a conversation at a step (`?at=`), with a selected message (`?msg=`).
 
     `?find=` searches for a phrase (`#26` selects that message), `?with=` compares with another
-    step, and `?before=` and `?after=` page through the history.
+    step, `?before=` and `?after=` page through the history, and `?replay=1` computes what
+    would have kept the selected message in a long history. `?trial=` simulates the drafts and the
+    limit of a trial, `?draft=` selects one of its drafts, and `?edit=` is one to be edited.
     """
     find = searchable(request.GET.get("find", ""))
     jump = JUMP.fullmatch(find)
     query = queries.ConversationQuery(
         at=_number(request, "at"),
-        msg=int(jump[1]) if jump else _number(request, "msg"),
+        msg=int(jump[1]) if jump else _selected(request),
         before=_number(request, "before"),
         after=_number(request, "after"),
         other=_number(request, "with"),
         find="" if jump else find,
+        replay="replay" in request.GET,
     )
-    page = ConversationPage(queries.conversation_state(memory_id, query))
+    trial = _trial(request, memory_id)
+    try:
+        state = queries.simulated_state(memory_id, query, trial)
+    except MessageNotFound:
+        if jump is None:
+            raise
+        query = replace(query, msg=None, find=find)
+        state = queries.simulated_state(memory_id, query, trial)
+    page = ConversationPage(state)
     return render_page_or_fragment(
         request,
         "inspector/conversation.html",
         "inspector/_conversation.html",
-        {"page": page, "form": DraftForm()},
+        {"page": page, "form": DraftForm.of(trial, _number(request, "edit"))},
     )
 
 
@@ -60,13 +72,27 @@ def live(request: HttpRequest, memory_id: str) -> HttpResponse:
 
 @require_safe
 def live_overview(request: HttpRequest) -> HttpResponse:
-    """Sends the time of the newest eviction as one event, if no ASGI server runs."""
-    return _event(queries.newest_eviction())
+    """Sends the time of the newest change as one event, if no ASGI server runs."""
+    return _event(queries.newest_change())
 
 
 def _event(step: int) -> HttpResponse:
     event = f"retry: {POLL_MILLISECONDS}\nevent: step\nid: {step}\ndata: {step}\n\n"
     return HttpResponse(event, content_type="text/event-stream")
+
+
+def _selected(request: HttpRequest) -> int | None:
+    """Return the selected message, or the selected draft as a negative number."""
+    draft = _number(request, "draft")
+    return -draft if draft else _number(request, "msg")
+
+
+def _trial(request: HttpRequest, memory_id: str) -> queries.Trial | None:
+    key = searchable(request.GET.get("trial", ""))
+    trial = queries.trial(memory_id, key) if key else None
+    if key and trial is None:
+        raise Http404("this simulation is no longer kept")
+    return trial
 
 
 def _number(request: HttpRequest, name: str) -> int | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from urllib.parse import urlencode
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -33,17 +32,12 @@ def export(request: HttpRequest, memory_id: str) -> HttpResponse:
         "chosen": form.cleaned_data,
         "count": len(rendered.value),
         "lost": Counter(loss.what for loss in rendered.losses).most_common(),
-        "download": "?" + urlencode(_query(form) | {"download": "1"}),
     }
     return render(request, "inspector/export.html", context)
 
 
 def _window(memory_id: str, at: int | None) -> list[ChatMessage]:
     return queries.window(memory_id, at).messages
-
-
-def _query(form: ExportForm) -> dict[str, object]:
-    return {name: value for name, value in form.cleaned_data.items() if value is not None}
 
 
 def _file(value: object, memory_id: str, what: str, at: int | None) -> HttpResponse:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.conf import settings
 from django.contrib.auth.decorators import login_not_required
 from django.db import DatabaseError
 from django.http import HttpRequest, HttpResponse
@@ -21,14 +22,20 @@ def healthz(request: HttpRequest) -> HttpResponse:
 @require_safe
 @login_not_required
 def readyz(request: HttpRequest) -> HttpResponse:
-    """Answers 200 if the database can be read, and says if it is read-only; else 503."""
+    """Answers 200 if the database can be read, and says if nothing can be stored; else 503."""
     try:
         queries.any_memory()
-        is_writable = queries.is_writable()
+        state = _state()
     except DatabaseError as error:
         found = outage(error)
         reason = f"the database is {found.state}: {found.detail}" if found else str(error)
         return HttpResponse(f"{reason}\n", content_type="text/plain", status=503)
-    return HttpResponse(
-        "ready\n" if is_writable else "ready, read-only\n", content_type="text/plain"
-    )
+    return HttpResponse(f"{state}\n", content_type="text/plain")
+
+
+def _state() -> str:
+    if not queries.is_writable():
+        return "ready, read-only"
+    free = queries.free_disk_space()
+    is_full = free is not None and free < settings.DISK_FREE_MEGABYTES * 2**20
+    return f"ready, disk full: less than {settings.DISK_FREE_MEGABYTES} MB" if is_full else "ready"

@@ -3,104 +3,131 @@
 from __future__ import annotations
 
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect
-from django.urls import reverse
+from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST
 
-from chatmemory import ChatMemoryError, ChatMessage, queries, services
-from inspector.conversation import ConversationPage
+from chatmemory import ChatMemoryError, InvalidValue, queries, services
+from chatmemory.queries import Trial
+from inspector.conversation import ConversationPage, conversation_url
+from inspector.conversation.writing import trying, writing
 from inspector.forms import DraftForm, first_problem
 from inspector.htmx import render_page_or_fragment
+
+COUNTED_WHILE_WRITING = 50_000
+TOO_LONG_TO_COUNT = "Preview counts a text of this length."
+NO_LONGER_KEPT = "This simulation is no longer kept. Its drafts have to be written again."
 
 
 @require_POST
 def simulate(request: HttpRequest, memory_id: str) -> HttpResponse:
-    """Show the page with the drafts or another limit, without saving anything."""
+    """Keeps the drafts and the limit as a trial, and goes to the page that simulates it."""
     form = DraftForm(request.POST)
-    if not form.is_valid():
-        return _refused(request, memory_id, form, first_problem(form))
+    key = ""
     try:
-        policy = form.policy(queries.outline(memory_id, form.step).policy)
-        state = queries.simulated_state(memory_id, form.messages, policy, form.step)
+        trial = _trial(form, memory_id)
+        if trial.drafts or trial.limit:
+            queries.simulate_trial(memory_id, trial, form.step)
+            key = services.keep_trial(
+                memory_id, trial.drafts, trial.limit, actor=request.user.get_username()
+            )
     except ChatMemoryError as error:
         return _refused(request, memory_id, form, str(error))
-    return _render(request, ConversationPage(state), form.next())
+    return redirect(_page_url(memory_id, form, at=form.step, trial=key))
+
+
+@require_POST
+def verdict(request: HttpRequest, memory_id: str) -> HttpResponse:
+    """Shows what the text in the composer would do, while it is being written. Keeps nothing."""
+    form = DraftForm(request.POST)
+    context: dict[str, object] = {}
+    if len(request.POST.get("text", "")) > COUNTED_WHILE_WRITING:
+        return render(request, "inspector/_writing.html", {"problem": TOO_LONG_TO_COUNT})
+    try:
+        trial = _trial(form, memory_id)
+        if form.cleaned_data["written"]:
+            simulation = queries.simulate_trial(memory_id, trial, form.step)
+            context["writing"] = writing(simulation, form.first_written(trial))
+        else:
+            query = queries.ConversationQuery(at=form.step)
+            context["writing"] = trying(queries.simulated_state(memory_id, query, trial))
+    except ChatMemoryError as error:
+        context["problem"] = str(error)
+    return render(request, "inspector/_writing.html", context)
 
 
 @require_POST
 def add(request: HttpRequest, memory_id: str) -> HttpResponse:
-    """Changes the limit and adds the drafts, then shows the live page."""
+    """Changes the limit and adds the drafts, then goes to the live page."""
     form = DraftForm(request.POST)
-    if not form.is_valid():
-        return _refused(request, memory_id, form, first_problem(form))
-    actor = request.user.get_username()
     try:
-        policy = form.policy(queries.memory(memory_id).policy)
-        services.change_and_add(memory_id, form.messages, policy=policy, actor=actor)
+        trial = _trial(form, memory_id)
+        services.change_and_add(
+            memory_id,
+            trial.drafts,
+            policy=trial.policy(queries.policy(memory_id)),
+            actor=request.user.get_username(),
+        )
     except ChatMemoryError as error:
         return _refused(request, memory_id, form, str(error))
-    return _show_live(request, memory_id)
+    return redirect(_page_url(memory_id, form))
 
 
 @require_POST
 def branch(request: HttpRequest, memory_id: str) -> HttpResponse:
     """Saves the simulation as a new conversation. The original is not changed."""
     form = DraftForm(request.POST)
-    if not form.is_valid():
-        return _refused(request, memory_id, form, first_problem(form))
-    new_id = form.cleaned_data["new_id"]
     try:
-        policy = form.policy(queries.outline(memory_id, form.step).policy)
+        trial = _trial(form, memory_id)
+        new_id = form.cleaned_data["new_id"]
         services.branch(
             memory_id,
             new_id,
-            form.messages,
+            trial.drafts,
             at=form.step,
-            policy=policy,
+            policy=trial.policy(queries.policy(memory_id, form.step)),
             actor=request.user.get_username(),
         )
     except ChatMemoryError as error:
         return _refused(request, memory_id, form, str(error))
-    return _show_live(request, new_id)
+    return redirect("conversation", new_id)
 
 
-def _show_live(request: HttpRequest, memory_id: str) -> HttpResponse:
-    """Show the live page of a conversation."""
-    if not request.htmx:  # type: ignore[attr-defined]
-        return redirect("conversation", memory_id)
-    response = _render(request, _stored(memory_id), DraftForm())
-    response["HX-Push-Url"] = reverse("conversation", args=[memory_id])
-    return response
+def _trial(form: DraftForm, memory_id: str) -> Trial:
+    """Return the trial that the form makes of the one of its page. Raises InvalidValue."""
+    if not form.is_valid():
+        raise InvalidValue(first_problem(form))
+    key = form.cleaned_data["trial"]
+    kept = queries.trial(memory_id, key) if key else Trial()
+    if kept is None:
+        raise InvalidValue(NO_LONGER_KEPT)
+    return form.revised(kept, queries.policy(memory_id, form.step))
+
+
+def _page_url(memory_id: str, form: DraftForm, **parameters: int | str | None) -> str:
+    """Return the URL of the page with the form's selection and search."""
+    chosen = {name: form.cleaned_data[name] for name in ("msg", "find")}
+    return conversation_url(memory_id, **parameters, **chosen)
 
 
 def _refused(request: HttpRequest, memory_id: str, form: DraftForm, problem: str) -> HttpResponse:
     """Show the page with the drafts, the text and the error in the composer."""
-    data = form.cleaned_data
-    response = _render(request, _page(memory_id, data.get("drafts"), data.get("at")), form, problem)
+    context = {"page": _page(memory_id, form), "form": form, "problem": problem}
+    response = render_page_or_fragment(
+        request, "inspector/conversation.html", "inspector/_conversation.html", context
+    )
     response.status_code = 422
+    response["HX-Push-Url"] = "false"
     return response
 
 
-def _page(memory_id: str, drafts: list[ChatMessage] | None, at: int | None) -> ConversationPage:
-    try:
-        if drafts:
-            return ConversationPage(queries.simulated_state(memory_id, drafts, None, at))
-        return _stored(memory_id, at)
-    except ChatMemoryError:
-        return _stored(memory_id)
-
-
-def _stored(memory_id: str, at: int | None = None) -> ConversationPage:
-    query = queries.ConversationQuery(at=at)
-    return ConversationPage(queries.conversation_state(memory_id, query))
-
-
-def _render(
-    request: HttpRequest, page: ConversationPage, form: DraftForm, problem: str = ""
-) -> HttpResponse:
-    return render_page_or_fragment(
-        request,
-        "inspector/conversation.html",
-        "inspector/_conversation.html",
-        {"page": page, "form": form, "problem": problem},
+def _page(memory_id: str, form: DraftForm) -> ConversationPage:
+    data = form.cleaned_data
+    query = queries.ConversationQuery(
+        at=data.get("at"), msg=data.get("msg"), find=data.get("find", "")
     )
+    key = data.get("trial")
+    trial = queries.trial(memory_id, key) if key else None
+    try:
+        return ConversationPage(queries.simulated_state(memory_id, query, trial))
+    except ChatMemoryError:
+        return ConversationPage(queries.conversation_state(memory_id, queries.ConversationQuery()))

@@ -10,13 +10,24 @@ from axe_playwright_python.sync_playwright import Axe
 from django.conf import settings
 from django.core.signals import request_finished, request_started
 from django.test import Client
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import BrowserContext, Page, sync_playwright
 
 from inspector.access.sign_in_links import get_account
 
 from .chromium import chromium, launch
 
 COOKIE = settings.SESSION_COOKIE_NAME
+
+# What a browser and htmx write to the console when a connection is cut or a request refused.
+CUT = [
+    "net::ERR_",
+    "status of 413",
+    "status of 422",
+    "status of 503",
+    "Error Code 503",
+    "htmx:sendError",
+    "htmx:afterRequest",
+]
 
 
 @pytest.fixture(scope="package")
@@ -31,6 +42,22 @@ def browser():
         browser = launch(playwright, path)
         yield browser
         browser.close()
+
+
+@pytest.fixture(scope="package")
+def contexts(browser):
+    """The windows by their options. Tests share them, and so their cache of styles and scripts."""
+    opened: dict[str, BrowserContext] = {}
+
+    def context(**options) -> BrowserContext:
+        key = repr(sorted(options.items()))
+        if key not in opened:
+            opened[key] = browser.new_context(**options)
+        return opened[key]
+
+    yield context
+    for each in opened.values():
+        each.close()
 
 
 @pytest.fixture
@@ -71,10 +98,10 @@ def signed_in() -> str:
 
 
 @pytest.fixture
-def open_page(browser, live_server, transactional_db, at_rest):
+def open_page(contexts, live_server, transactional_db, at_rest):
     """Opens signed-in pages: `open_page("/", javascript=False, color_scheme="dark", …)`."""
     faults: list[str] = []
-    contexts = []
+    pages: list[Page] = []
 
     def watch(page) -> None:
         page.on("console", lambda m: faults.append(m.text) if m.type == "error" else None)
@@ -90,18 +117,48 @@ def open_page(browser, live_server, transactional_db, at_rest):
 
     def open_(path: str, *, javascript: bool = True, **options):
         options.setdefault("viewport", {"width": 1440, "height": 900})
-        context = browser.new_context(java_script_enabled=javascript, **options)
-        contexts.append(context)
+        context = contexts(java_script_enabled=javascript, **options)
+        context.clear_cookies()
         context.add_cookies([{"name": COOKIE, "value": signed_in(), "url": live_server.url}])
         page = context.new_page()
+        pages.append(page)
         watch(page)
         page.goto(live_server.url + path)
         return page
 
     yield open_
-    for context in contexts:
-        context.close()
+    for page in pages:
+        page.close()
     at_rest()
+    assert not faults
+
+
+@pytest.fixture
+def reader(contexts, served):
+    """Opens signed-in pages of the served site; only a lost connection may show in the console."""
+    pages = []
+    faults: list[str] = []
+
+    def note(message) -> None:
+        is_cut = any(words in message.text for words in CUT)
+        if message.type == "error" and not is_cut:
+            faults.append(message.text)
+
+    def open_(path: str, width: int = 1440):
+        context = contexts(viewport={"width": width, "height": 900})
+        for name, value in served.session().cookies.items():
+            context.add_cookies([{"name": name, "value": value, "url": served.url}])
+        page = context.new_page()
+        pages.append(page)
+        page.on("console", note)
+        page.on("pageerror", lambda error: faults.append(str(error)))
+        page.goto(served.url + path)
+        return page
+
+    yield open_
+    for page in pages:
+        page.context.clear_cookies()
+        page.close()
     assert not faults
 
 

@@ -2,39 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from playwright.sync_api import expect
-
-# What a browser and htmx write to the console when a connection is cut or refused.
-CUT = ["net::ERR_", "status of 503", "Error Code 503", "htmx:sendError", "htmx:afterRequest"]
-
-
-@pytest.fixture
-def reader(browser, served):
-    """Opens signed-in pages of the served site; only a lost connection may show in the console."""
-    contexts = []
-    faults: list[str] = []
-
-    def note(message) -> None:
-        is_cut = any(words in message.text for words in CUT)
-        if message.type == "error" and not is_cut:
-            faults.append(message.text)
-
-    def open_(path: str, width: int = 1440):
-        context = browser.new_context(viewport={"width": width, "height": 900})
-        contexts.append(context)
-        for name, value in served.session().cookies.items():
-            context.add_cookies([{"name": name, "value": value, "url": served.url}])
-        page = context.new_page()
-        page.on("console", note)
-        page.on("pageerror", lambda error: faults.append(str(error)))
-        page.goto(served.url + path)
-        return page
-
-    yield open_
-    for context in contexts:
-        context.close()
-    assert not faults
 
 
 def test_two_readers_see_a_message_arrive(reader, served):
@@ -107,12 +78,12 @@ def test_who_reads_further_up_stays_there(reader, served):
     for pane in ("history", "memory"):
         page.locator(f"[data-pane={pane}]").evaluate("pane => pane.scrollTop = 300")
     row = page.locator("[data-pane=memory] [data-seq='20']")
-    row.get_by_role("link", name="Why? #20").focus()
+    row.get_by_role("button", name="Why? #20").focus()
     before = row.bounding_box()["y"]
     served.say("reading", "one more")
     expect(page.locator(".tape__step")).to_contain_text("Step 81 of 81")
     assert abs(row.bounding_box()["y"] - before) < 2
-    expect(row.get_by_role("link", name="Why? #20")).to_be_focused()
+    expect(row.get_by_role("button", name="Why? #20")).to_be_focused()
 
 
 def test_a_chosen_message_does_not_pull_the_reader_back(reader, served):
@@ -142,51 +113,13 @@ def test_a_phone_stays_on_the_pane_that_is_read_and_at_its_end(reader, served):
     assert page.evaluate("scrollY") == 600
 
 
-def test_the_feed_shows_what_leaves_anywhere(reader, served):
-    served.create("feeding")
-    served.say("feeding", "anywhere", "two", "three")
-    page = reader("/")
-    feed = page.locator("[data-feed]")
-    expect(feed.get_by_text("live", exact=True)).to_be_visible()
-    expect(feed).not_to_contain_text("“anywhere”")
-    served.say("feeding", "four")
-    expect(feed.locator(".is-new")).to_contain_text("“anywhere”")
-    expect(page.get_by_role("status").filter(has_text="1 message left memory")).to_have_count(1)
-
-
-def test_a_paused_feed_waits(reader, served):
-    served.create("paused")
-    served.say("paused", "one", "waiting", "three", "four")
-    page = reader("/")
-    page.get_by_role("button", name="Pause the feed").click()
-    with page.expect_event("requestfinished", predicate=lambda r: "/feed/" in r.url) as asked:
-        served.say("paused", "five")
-        page.get_by_role("button", name="Resume the feed").click()
-    assert asked.value.method == "GET"
-    expect(page.locator("[data-feed] .is-new")).to_contain_text("“waiting”")
-
-
-@pytest.mark.own_server
-def test_the_feed_goes_on_after_a_restart(reader, served):
-    served.create("feedlost")
-    served.say("feedlost", "restarted", "two", "three")
-    page = reader("/")
-    feed = page.locator("[data-feed]")
-    expect(feed.get_by_text("live", exact=True)).to_be_visible()
-    served.stop()
-    expect(feed.get_by_text("connection lost, trying again")).to_be_visible()
-    served.start()
-    served.say("feedlost", "four")
-    expect(feed).to_contain_text("“restarted”", timeout=15_000)
-
-
 def test_a_search_at_the_live_end_is_kept(reader, served):
     served.create("searched")
     served.say("searched", "a needle")
     page = reader("/c/searched/?find=needle")
     served.say("searched", "hay")
     expect(page.locator(".tape__step")).to_contain_text("Step 2 of 2")
-    expect(page.locator("input[name=find]")).to_have_value("needle")
+    expect(page.get_by_role("searchbox", name="Does it still remember…?")).to_have_value("needle")
     assert page.url.endswith("/c/searched/?find=needle")
 
 
@@ -280,3 +213,30 @@ def test_who_is_signed_out_meanwhile_comes_back_to_the_page(reader, served):
     page.get_by_label("Step back").click()
     page.wait_for_url("**/sign-in/?next=/c/expired/%3Fat%3D2")
     expect(page.get_by_role("button", name="Sign in")).to_be_visible()
+
+
+def test_a_selected_message_is_followed_until_it_leaves(reader, served):
+    served.create("followed")
+    served.say("followed", "one", "two")
+    page = reader("/c/followed/")
+    page.get_by_role("button", name="Why? #1").first.click()
+    expect(page).to_have_url(re.compile(r"/c/followed/\?msg=1$"))
+    served.say("followed", "three", "four")
+    expect(page.locator(".tape__step")).to_contain_text("Step 4 of 4")
+    expect(page.get_by_role("heading", name="Why did #1 leave?")).to_be_visible()
+
+
+def test_following_is_switched_off_and_on(reader, served):
+    served.create("switched")
+    served.say("switched", "one", "two")
+    page = reader("/c/switched/?msg=1")
+    page.get_by_role("link", name="Following", exact=True).click()
+    expect(page.get_by_role("link", name="Not following")).to_be_visible()
+    served.say("switched", "three")
+    expect(page.get_by_text("1 new step since you looked.")).to_be_visible()
+    expect(page.locator(".tape__step")).to_contain_text("Step 2 of 2")
+    page.get_by_role("link", name="Not following").click()
+    expect(page.locator(".tape__step")).to_contain_text("Step 3 of 3")
+    expect(page.get_by_role("heading", name="Why is #1 still in memory?")).to_be_visible()
+    page.get_by_role("textbox", name="Message").fill("half a thought")
+    expect(page.get_by_role("link", name="Waits while you write")).to_be_visible()

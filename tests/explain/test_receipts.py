@@ -139,7 +139,7 @@ def check_cause(change: ChangeResult, why: explain.Explanation, message) -> None
         return
     alone = change.policy.load(1, message.tokens) > change.policy.limit
     system = change.policy.is_exceeded_by(change.after)
-    assert ("system message alone" in why.cause) == system
+    assert ("system message alone is larger" in why.cause) == system
     if "on its own" in why.cause:
         assert alone
 
@@ -184,3 +184,30 @@ def test_several_messages_of_a_set_list_are_not_each_too_big(db):
     assert explain.caption(change).summary.endswith("#1, #2 and #3 were the oldest.")
     why = explain.why_left(change, 2)
     assert why.detail.startswith("The new list needed 5 of 2 messages")
+
+
+def test_history_and_why_name_one_cause(operator_client, crowded):
+    page = operator_client.get("/c/crowded/?at=2&msg=2").context["page"]
+    tag = page.history_pane.rows[1].tag
+    assert tag == "forgotten at step 2 · system too big"
+    assert page.memory_pane.ghosts.rows[0].note == "system too big"
+
+
+@pytest.mark.django_db
+def test_a_step_whose_message_nobody_saw_says_so():
+    protocol.update_messages("client", [UserMessage("a"), UserMessage("b")])
+    change = protocol.update_messages("client", [])
+    tokens = sum(each.tokens for each in change.evicted)
+    assert explain.caption(change).summary == (
+        f"A message came that left at once. 2 messages left −{tokens}: #1 and #2 were the oldest."
+    )
+    assert explain.why_left(change, 1).cause == "There was no room."
+    assert queries.step("client", 2).change == change
+
+
+@pytest.mark.django_db
+def test_a_step_whose_message_nobody_saw_takes_no_arrival_from_the_step_before():
+    for words in ("a", "ab", ""):
+        protocol.update_messages("client", [UserMessage(word) for word in words])
+    samples = queries.step_samples("client", 3, 3).part
+    assert [sample.arrival and sample.arrival.seq for sample in samples] == [1, 2, None]

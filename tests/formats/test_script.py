@@ -6,13 +6,14 @@ import pytest
 
 from chatmemory import (
     AiMessage,
+    CustomMessage,
     InvalidValue,
     SystemMessage,
     ToolExecutionRequest,
     ToolExecutionResultMessage,
     UserMessage,
 )
-from chatmemory.formats.script import read_draft, read_script
+from chatmemory.formats.script import read_draft, read_script, write_draft
 
 
 def call(name: str, arguments: str | None = None) -> AiMessage:
@@ -90,3 +91,35 @@ def test_other_text_is_refused(bad):
 )
 def test_only_the_role_script_splits_a_draft(role, message):
     assert read_draft(role, "user: hi") == [message]
+
+
+@pytest.mark.parametrize(
+    ("message", "typed"),
+    [
+        (UserMessage("hello\nthere"), ("user", "hello\nthere")),
+        (SystemMessage("Be brief."), ("system", "Be brief.")),
+        (AiMessage("ok"), ("ai", "ok")),
+        (result(None, "found"), ("result", "found")),
+        (call("find", '{"id": 7}'), ("script", 'call: find({"id": 7})')),
+        (call("now"), ("script", "call: now")),
+    ],
+)
+def test_a_draft_is_written_as_it_was_typed(message, typed):
+    assert write_draft(message) == typed
+    assert read_draft(*typed) == [message]
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        result("find", "found"),
+        AiMessage("I look", (ToolExecutionRequest("1", "find", "{}"),)),
+        UserMessage("hello", name="ada"),
+        UserMessage(" "),
+        CustomMessage({"a": 1}),
+    ],
+)
+def test_a_draft_that_cannot_be_typed_is_written_as_json(message):
+    role, text = write_draft(message)
+    assert role == "script"
+    assert read_draft(role, text) == [message]

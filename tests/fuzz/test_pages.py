@@ -16,7 +16,7 @@ from chatmemory.formats import FORMATS
 from chatmemory.ledger.verification import verify
 from chatmemory.queries import CLIENT
 from inspector import demo
-from inspector.views.overview import FILTERS, ORDERINGS
+from inspector.overview import ORDERINGS, PARAMETERS
 
 from .budget import search, settings_of
 
@@ -63,11 +63,11 @@ composed = {
     "new_id": ids | words,
 }
 moment = dict.fromkeys(["at", "msg", "before", "after", "with"], numbers)
-listed = dict.fromkeys([*FILTERS, "older", "newer"], names) | {"q": words}
+listed = dict.fromkeys([*PARAMETERS, "older", "newer"], names) | {"q": words}
 
 requests = st.one_of(
     to("/", "get", **listed),
-    to("/feed/", "get", seen=numbers),
+    to("/now/", "get", **listed, seen=numbers, id=ids),
     to("/c/{}/", "get", find=words, **moment),
     to("/sign-in/", "post", username=words, password=words, next=words),
     to("/theme/", "post", theme=words | st.just("dark"), next=words),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ import requests
 from inspector.middleware.body_limit import BODY_MAX
 
 MEGABYTE = 2**20
+JSON = {"Content-Type": "application/json"}
 VAST = 100 * MEGABYTE
 SECONDS = 20
 
@@ -52,12 +54,61 @@ def test_a_huge_body_without_a_length_is_refused_and_not_buffered(served, is_dec
     assert peak(served) - before < 2 * BODY_MAX
 
 
-def test_a_body_at_the_limit_is_read(served):
-    body = b'{"id":"large","policy":{"kind":"message_window","max_messages":3}}'
-    body += b" " * (15 * MEGABYTE)
-    headers = {"Content-Type": "application/json"}
-    url = f"{served.url}/api/v1/memories/"
-    assert served.api.post(url, data=body, headers=headers, timeout=SECONDS).status_code == 201
+def test_whole_windows_may_be_larger_than_other_bodies(served):
+    api = f"{served.url}/api/v1"
+    body = b'[{"type":"SYSTEM","text":"' + b"word " * (MEGABYTE // 2) + b'"}]'
+    assert served.api.put(f"{api}/store/large/", data=body, headers=JSON).status_code == 204
+    added = served.api.post(f"{api}/memories/large/messages/", data=body, headers=JSON)
+    assert (added.status_code, added.json()["type"]) == (413, "urn:chatmemory:body-too-large")
+    assert "2,097,152 bytes" in added.json()["detail"]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("POST", "", {"id": "chunked-POST", "labels": {"team": "sent"}}),
+        ("PATCH", "chunked-PATCH/", {"labels": {"team": "sent"}}),
+        ("PUT", "chunked-PUT/messages/", {"messages": [{"type": "SYSTEM", "text": "sent"}]}),
+    ],
+)
+def test_chunked_bodies_are_read(served, method, path, body):
+    memory_id = f"chunked-{method}"
+    if method == "POST":
+        body |= {"policy": {"kind": "message_window", "max_messages": 3}}
+    else:
+        served.create(memory_id)
+    memories = f"{served.url}/api/v1/memories/"
+    chunks = iter([json.dumps(body).encode()])
+    served.api.request(method, memories + path, data=chunks, headers=JSON).raise_for_status()
+    assert '"sent"' in served.api.get(memories + (path or f"{memory_id}/")).text
+
+
+def test_a_chunked_body_is_refused_where_it_cannot_be_read(operator_client):
+    """Under WSGI, which is what Django's test client speaks."""
+    headers = {"Transfer-Encoding": "chunked"}
+    response = operator_client.patch("/api/v1/memories/any/", CONTENT_LENGTH="", headers=headers)
+    assert response.status_code == 411
+    assert response.json()["type"] == "urn:chatmemory:length-required"
+
+
+HOSTILE = {
+    "objects": b"{},",
+    "lists": b"[],",
+    "texts": b'"ab",',
+    "as many objects as are decoded": b'{"type":"%s"},' % (b"A" * 52),
+}
+
+
+@pytest.mark.own_server
+def test_hostile_json_takes_bounded_memory(served):
+    url = f"{served.url}/api/v1/store/hostile/"
+    served.api.get(url).raise_for_status()
+    for name, piece in HOSTILE.items():
+        body = b"[" + (piece * (16 * MEGABYTE // len(piece) - 1)).rstrip(b",") + b"]"
+        before = peak(served)
+        response = served.api.put(url, data=body, headers=JSON)
+        assert response.status_code in (400, 413, 422), (name, response.text[:200])
+        assert peak(served) - before <= 12 * len(body) + 20 * MEGABYTE, name
 
 
 def test_pages_refuse_large_bodies(served):

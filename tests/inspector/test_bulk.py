@@ -6,9 +6,10 @@ import pytest
 from django.test import Client
 
 from chatmemory import UserMessage, queries, services
-from chatmemory.core.policies import MessageWindow
+from chatmemory.core.policies import MessageWindow, TokenWindow
 from chatmemory.formats import read_transcripts
 from chatmemory.services.validation import LABELS_MAX
+from inspector.forms import bulk
 
 URL = "/bulk/"
 NASTY = "acme/<b>7"
@@ -52,7 +53,7 @@ def test_nothing_is_deleted_before_it_is_confirmed(operator_client, three):
     assert "Delete 2 conversations?" in page
     assert "This also deletes 6 messages" in page
     assert "acme/&lt;b&gt;7" in page
-    assert queries.overview().total == 3
+    assert queries.count() == 3
     assert operator_client.post(URL, form | {"confirmed": "1"})["Location"] == "/"
     assert [row.memory.id for row in queries.overview().rows] == ["two"]
 
@@ -60,7 +61,7 @@ def test_nothing_is_deleted_before_it_is_confirmed(operator_client, three):
 def test_a_deleted_conversation_does_not_stop_the_action(operator_client, three):
     form = {"action": "delete", "confirmed": "1", "id": ["one", "gone", "nul\0"]}
     assert operator_client.post(URL, form).status_code == 302
-    assert queries.overview().total == 2
+    assert queries.count() == 2
 
 
 @pytest.mark.parametrize(
@@ -70,6 +71,8 @@ def test_a_deleted_conversation_does_not_stop_the_action(operator_client, three)
         ({"action": "label", "id": "one", "label_as_text": " :x"}, "name:value"),
         ({"action": "label", "id": "one", "label_as_text": "a:\0"}, "Null characters"),
         ({"action": "burn", "id": "one"}, "valid choice"),
+        ({"action": "delete", "also": "[" * 9_000}, "cannot be read"),
+        ({"action": "delete", "every": "1", "next": "?q=nothing+like+it"}, "Choose at least one"),
     ],
 )
 def test_an_invalid_action_is_refused_with_a_reason(operator_client, three, form, words):
@@ -97,9 +100,45 @@ def test_only_posts_of_signed_in_users_are_accepted(operator_client, three):
     assert operator_client.get(URL).status_code == 405
     assert Client().post(URL, form).status_code == 302
     assert Client(enforce_csrf_checks=True).post(URL, form).status_code == 403
-    assert queries.overview().total == 3
+    assert queries.count() == 3
 
 
 def test_an_export_is_one_line_per_conversation(operator_client, three):
     body = operator_client.post(URL, {"action": "export", "id": three}).getvalue().decode()
     assert [json.loads(line)["id"] for line in body.splitlines()] == three
+
+
+def test_what_was_chosen_on_other_pages_is_chosen_too(operator_client, three):
+    form = {"action": "label", "id": "one", "also": '["two", "nul\\u0000", 7]'}
+    operator_client.post(URL, form | {"label_as_text": "team:blue"})
+    assert [queries.memory(memory_id).labels.get("team") for memory_id in three] == [
+        "blue",
+        "blue",
+        None,
+    ]
+
+
+def test_everything_that_matches_the_filter_is_chosen_at_once(operator_client, three):
+    services.change("two", policy=TokenWindow(100))
+    form = {"action": "label", "every": "1", "label_as_text": "a:b"}
+    operator_client.post(URL, form | {"next": "?policy=message_window"})
+    labelled = [memory_id for memory_id in three if "a" in queries.memory(memory_id).labels]
+    assert labelled == ["one", NASTY]
+
+
+def test_what_is_confirmed_is_what_was_shown(operator_client, three):
+    page = operator_client.post(URL, {"action": "delete", "every": "1", "next": "?q=o"})
+    services.create("newcomer", MessageWindow(2))
+    assert "Delete 2 conversations?" in page.content.decode()
+    form = {"action": "delete", "confirmed": "1", "also": page.context["ids"], "next": "?q=o"}
+    operator_client.post(URL, form)
+    assert sorted(row.memory.id for row in queries.overview().rows) == [NASTY, "newcomer"]
+
+
+@pytest.mark.parametrize("form", [{"also": '["one", "two", "acme/<b>7"]'}, {"every": "1"}])
+def test_too_many_at_once_are_refused_and_not_cut(operator_client, three, monkeypatch, form):
+    monkeypatch.setattr(bulk, "MAX_CONVERSATIONS", 2)
+    response = operator_client.post(URL, {"action": "delete", "confirmed": "1"} | form)
+    assert response.status_code == 422
+    assert "at most 2 conversations" in response.content.decode()
+    assert queries.count() == 3

@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from chatmemory import explain
-from chatmemory.queries.history import mentions
+from chatmemory import MessageWindow, TokenWindow, UserMessage, services
+from chatmemory.queries import remembering
+from chatmemory.services import protocol
 from inspector import demo
 
 
@@ -16,24 +17,82 @@ def find(client, query: str):
     return client.get(f"/c/order-7741/?{query}").context["page"]
 
 
-def test_a_phrase_in_memory_is_remembered(operator_client):
-    page = find(operator_client, "at=30&find=a-1182")
-    assert page.panel.remembers.summary.startswith(
-        "Yes. Said 4 times; #25, #26, #27 and #28 are in memory."
+def answer(client, query: str):
+    return find(client, query).panel.found.answer
+
+
+def test_a_phrase_that_came_back_is_answered_with_the_gap(operator_client):
+    now = answer(operator_client, "find=A-1182")
+    assert now.question == "Does it still remember “A-1182”?"
+    assert now.summary == (
+        "Yes, since #47. Forgotten from step 43 until step 47, when #43 arrived; then User #47 "
+        "said it again. #47 and #49 are in memory."
     )
+    assert [(each.first, each.last, each.is_in) for each in now.stretches] == [
+        (1, 24, False),
+        (25, 42, True),
+        (43, 46, False),
+        (47, 58, True),
+    ]
+    assert find(operator_client, "find=A-1182").state.remembered == ((25, 42), (47, 58))
 
 
 def test_a_phrase_that_left_is_answered_with_the_step(operator_client):
     page = find(operator_client, "at=43&find=A-1182")
-    assert page.panel.remembers.question == "Does it still remember “A-1182”?"
-    assert page.panel.remembers.summary == (
-        "No. Said 4 times, and all of it has left. The last of it, #25, #26, #27 and #28, left at "
-        "step 43. User message #43 arrived +57. 4 messages left −183: #25 and #26 were the oldest, "
-        "results #27 and #28 left with #26."
+    assert page.panel.found.answer.summary == (
+        "At step 43: no, forgotten at this step, when #43 arrived. User message #43 arrived +57. "
+        "4 messages left −183: #25 and #26 were the oldest, results #27 and #28 left with #26. "
+        "Later: User #47 said it again, at step 47."
     )
-    assert page.panel.remembers.receipt[-1].label == "In memory after"
-    assert [mention.step for mention in page.panel.mentions] == [43] * 4
-    assert page.panel.mentions[-1].tag == "forgotten at step 43 · capacity, when #43 arrived"
+    assert page.panel.found.answer.receipt[-1].label == "In memory after"
+    statements = page.panel.found.groups[0].mentions
+    assert [(each.row.seq, each.step) for each in statements] == [
+        (49, 49),
+        (47, 47),
+        (28, 43),
+        (27, 43),
+        (25, 43),
+    ]
+    assert statements[-1].tag == "forgotten at step 43 · capacity, when #43 arrived"
+    assert statements[0].tag == "said at step 49"
+
+
+def test_a_phrase_in_memory_at_a_past_step_says_how_it_went_on(operator_client):
+    assert answer(operator_client, "at=30&find=a-1182").summary == (
+        "At step 30: yes, since #25. #25, #27 and #28 are in memory. "
+        "Later: forgotten when #43 arrived, at step 43."
+    )
+
+
+def test_a_phrase_that_is_said_later_is_not_said_yet(operator_client):
+    assert answer(operator_client, "at=3&find=A-1182").summary == (
+        "At step 3: not said yet. Later: User #25 said it, at step 25."
+    )
+    assert answer(operator_client, "at=0&find=A-1182").cause == "At step 0: not said yet."
+
+
+def test_a_question_about_it_is_no_mention_of_it(operator_client):
+    """The bot asks for the order number, and its system message speaks of it."""
+    page = find(operator_client, "find=order+number")
+    assert page.panel.found.answer.cause == (
+        "Only in the assistant’s own words (#44) and the system message (#1)."
+    )
+    assert page.panel.found.answer.detail.startswith(
+        "What users and tools said is forgotten since step 43, when #43 arrived."
+    )
+    assert page.state.remembered == ((25, 42),)
+    assert [group.heading for group in page.panel.found.groups] == [
+        "Users and tools",
+        "The assistant itself",
+        "System messages",
+    ]
+    assert "follow what users and tools said" in page.panel.found.answer.decided_by
+
+
+def test_what_only_the_assistant_said_is_said_to_be_its_own(operator_client):
+    page = find(operator_client, "find=your+confirmation")
+    assert page.panel.found.answer.cause.startswith("Yes, since #44")
+    assert "No user and no tool said it" in page.panel.found.answer.decided_by
 
 
 def test_the_last_mention_explains_the_consequence(operator_client):
@@ -50,12 +109,12 @@ def test_the_last_mention_explains_the_consequence(operator_client):
     [("A-1183", "A-118"), ("order zebra", "order"), ("A-1182", ""), ("zzzz", ""), ("  ", "")],
 )
 def test_a_similar_phrase_is_offered(operator_client, phrase, near):
-    assert find(operator_client, f"find={phrase}").panel.nearest == near
+    page = find(operator_client, f"find={phrase}")
+    assert (page.panel.found.nearest if page.panel.found else "") == near
 
 
 def test_a_phrase_that_was_never_said(operator_client):
-    assert "It was never said." in find(operator_client, "find=zebra").panel.remembers.summary
-    assert "It was never said." in find(operator_client, "at=3&find=A-1182").panel.remembers.summary
+    assert "It was never said." in answer(operator_client, "find=zebra").summary
 
 
 def test_the_phrase_is_marked_and_the_link_can_be_shared(operator_client):
@@ -70,15 +129,48 @@ def test_hostile_phrases_show_as_text(operator_client):
     assert "<script>x" not in html
 
 
-def test_hits_are_bounded_but_counted():
-    rows, total = mentions("order-7741", "e", newest=58, size=5)
-    assert len(rows) == 5
-    assert total > 40
-    assert explain.remembers("e", rows, total, 58).cause == "Yes."
+def test_hits_are_bounded_but_counted(operator_client, monkeypatch):
+    monkeypatch.setattr(remembering, "MENTIONS_MAX", 20)
+    page = find(operator_client, "find=e")
+    assert page.found_count > 40
+    assert len(page.state.mentions.speakers) == 20
+    assert "Only the latest" in page.panel.found.answer.decided_by
+
+
+def test_a_phrase_over_the_lowered_limit_is_hidden(operator_client):
+    services.create("lowered", MessageWindow(9))
+    services.add("lowered", [UserMessage("the key is 17"), *[UserMessage("hm")] * 3])
+    services.change("lowered", policy=MessageWindow(2))
+    page = operator_client.get("/c/lowered/?find=key").context["page"]
+    assert page.panel.found.answer.summary == (
+        "Only over the limit: #1. The model no longer sees it; the next add evicts #1."
+    )
+
+
+def test_what_never_fitted_was_never_in_memory(operator_client):
+    services.create("big", TokenWindow(20))
+    services.add("big", [UserMessage("hi"), UserMessage("the key is 17 " * 20), UserMessage("ok")])
+    page = operator_client.get("/c/big/?find=key").context["page"]
+    assert page.state.remembered == ()
+    assert page.panel.found.answer.cause == "No, it had no room when it was said, at step 2."
+
+
+def test_what_the_client_put_in_was_never_said(operator_client):
+    words = [UserMessage("a"), UserMessage("b")]
+    protocol.update_messages("client", words)
+    protocol.update_messages("client", [words[0], UserMessage("the key is 17"), words[1]])
+    found = operator_client.get("/c/client/?find=key").context["page"].panel.found
+    assert found.answer.cause == "Yes, since #3."
+    assert found.groups[0].heading == "Put into memory by the client, never said"
 
 
 def test_a_number_selects_its_message(operator_client):
     page = find(operator_client, "at=43&find=%2326")
     assert (page.msg, page.find) == (26, "")
-    assert operator_client.get("/c/order-7741/?find=%23999").status_code == 404
     assert find(operator_client, "find=%23").find == "#"
+
+
+def test_a_number_that_no_message_has_says_so(operator_client):
+    page = find(operator_client, "at=43&find=%2399999")
+    assert page.panel.found.answer.summary == ("There is no message #99999. The newest is #58.")
+    assert operator_client.get("/c/order-7741/?msg=99999").status_code == 404

@@ -12,7 +12,7 @@ from inspector.urls import urlpatterns
 
 PAGES = {
     "overview": "/",
-    "feed": "/feed/",
+    "overview-now": "/now/",
     "live-overview": "/live/",
     "bulk": None,
     "conversation": "/c/m/?at=1&msg=1&find=hi",
@@ -21,6 +21,9 @@ PAGES = {
     "simulate": None,
     "add": None,
     "branch": None,
+    "verdict": None,
+    "settings": "/c/m/settings/",
+    "change": None,
     "export": "/c/m/export/",
     "import": "/import/",
     "demo": None,
@@ -30,6 +33,7 @@ PAGES = {
     "sign-in-by-link": "/sign-in/broken/",
     "sign-out": None,
     "theme": None,
+    "display": None,
     "healthz": "/healthz",
     "readyz": "/readyz",
     "metrics": "/metrics",
@@ -39,6 +43,7 @@ POSTS = {
     "/c/m/simulate/": {"role": "user", "text": "what if"},
     "/bulk/": {"action": "delete", "id": "m"},
     "/import/": {},
+    "/c/m/verdict/": {"role": "user", "text": "what if"},
     "/c/m/add/": {"role": "robot"},
 }
 POLICY = {

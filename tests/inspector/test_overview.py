@@ -1,10 +1,22 @@
 from __future__ import annotations
 
 import pytest
+from django.db import connection
 
-from chatmemory import UserMessage, services
+from chatmemory import (
+    AiMessage,
+    SystemMessage,
+    ToolExecutionRequest,
+    UserMessage,
+    search,
+    services,
+)
 from chatmemory.core.policies import MessageWindow, TokenWindow
+from chatmemory.managers import DIGEST_LABEL
 from chatmemory.services import protocol
+from inspector.overview import headlines
+
+CALL = AiMessage(None, (ToolExecutionRequest("1", "find", "{}"),))
 
 
 def say(memory_id: str, *words: str) -> None:
@@ -35,12 +47,20 @@ def test_it_shows_fill_counts_and_what_left(operator_client, memory_id):
     assert f"/c/{memory_id}/?at=4&amp;msg=1" in page
 
 
-def test_headline_numbers_are_counted_at_most_every_half_minute(operator_client, memory_id):
+def test_headline_numbers_are_kept_for_a_while_and_say_when_they_were_counted(
+    operator_client, memory_id, monkeypatch
+):
+    monkeypatch.setattr(headlines, "LEAST_SECONDS", 30)
     first = operator_client.get("/").context["headlines"]
     say(memory_id, *"abcdef")
     again = operator_client.get("/")
     assert again.context["headlines"] == first
     assert f"{first.at:%H:%M:%S}" in again.content.decode()
+
+
+@pytest.mark.parametrize(("took", "kept"), [(0.001, 1), (0.2, 4), (9, 30)])
+def test_numbers_that_are_slow_to_count_are_kept_longer(took, kept):
+    assert headlines.kept_seconds(took) == kept
 
 
 def test_a_client_that_decides_has_no_meter(operator_client, db):
@@ -107,3 +127,196 @@ def test_it_takes_a_bounded_number_of_queries(operator_client, db, django_assert
         say(f"m{number}", "a", "b", "c")
     with django_assert_max_num_queries(16):
         operator_client.get("/")
+
+
+def chips(page) -> dict[str, tuple[int, bool]]:
+    return {chip.label: (chip.count, chip.pressed) for chip in page.context["asked"].chips}
+
+
+def row_of(page, memory_id: str) -> str:
+    html = page.content.decode()
+    return " ".join(html.split(f'<tr data-id="{memory_id}">')[1].split("</tr>")[0].split())
+
+
+@pytest.fixture
+def fleet(db) -> None:
+    """Two conversations with flags and one without, under three policies."""
+    services.create("dangling", MessageWindow(5), {"team": "blue"})
+    services.add("dangling", [UserMessage("hi"), CALL, UserMessage("well?")])
+    services.create("oversized", TokenWindow(12), {"team": "green"})
+    services.add("oversized", [UserMessage("hi"), UserMessage("too long " * 30)])
+    protocol.update_messages("bare", [UserMessage("a refund")])
+
+
+def test_filters_count_what_they_would_show(operator_client, fleet):
+    page = operator_client.get("/")
+    assert chips(page) == {
+        "Active today": (3, False),
+        "Message window": (1, False),
+        "Token window": (1, False),
+        "Client decides": (1, False),
+        "Need attention": (2, False),
+    }
+    page = operator_client.get("/?policy=token_window")
+    assert chips(page)["Token window"] == (1, True)
+    assert chips(page)["Message window"] == (1, False), "another policy replaces this one"
+    assert chips(page)["Need attention"] == (1, False)
+    found = chips(operator_client.get("/?q=refund"))
+    assert found["Client decides"] == (1, False)
+    assert "Message window" not in found, "it would show nothing"
+
+
+@pytest.mark.parametrize("flag", ["oversized", "dangling"])
+def test_what_needs_attention_can_be_listed(operator_client, fleet, flag):
+    headlines = operator_client.get("/").content.decode()
+    assert f'href="?flagged={flag}"' in headlines
+    page = operator_client.get(f"/?flagged={flag}")
+    assert [row.memory.id for row in page.context["rows"]] == [flag]
+    assert chips(page)[flag.capitalize()] == (1, True)
+    assert len(operator_client.get("/?flagged=any").context["rows"]) == 2
+    assert len(operator_client.get("/?flagged=burnt").context["rows"]) == 3
+
+
+def test_a_conversation_with_two_flags_counts_once(operator_client, db):
+    services.create("both", TokenWindow(60))
+    services.add("both", [UserMessage("hi"), CALL, UserMessage("too long " * 90), UserMessage("x")])
+    services.create("other", MessageWindow(3))
+    stats = operator_client.get("/").context["headlines"].stats
+    assert stats.flagged <= stats.dangling + stats.oversized
+    assert stats.flagged == len(operator_client.get("/?flagged=any").context["rows"])
+
+
+def test_the_order_is_marked_and_can_be_changed_in_the_heads(operator_client, fleet):
+    html = operator_client.get("/?sort=said&policy=client").content.decode()
+    marked = html.split('aria-sort="descending"')
+    assert len(marked) == 2
+    assert "Said" in marked[1].split("</th>")[0]
+    assert 'href="?policy=client&amp;sort=fill"' in html
+    assert 'href="?policy=client"' in html, "the last activity is the plain order"
+
+
+def test_labels_are_shown_and_found(operator_client, fleet):
+    page = operator_client.get("/?q=EAM:BLU")
+    assert [row.memory.id for row in page.context["rows"]] == ["dangling"]
+    assert "team:blue" in row_of(page, "dangling")
+    assert 'href="?q=EAM%3ABLU&amp;label=team%3Ablue"' in row_of(page, "dangling")
+    page = operator_client.get("/?label=team:green")
+    assert [row.memory.id for row in page.context["rows"]] == ["oversized"]
+    assert chips(page)["team:green"] == (1, True)
+
+
+def test_the_label_of_an_import_is_neither_shown_nor_found(operator_client, db):
+    services.create("imported", MessageWindow(3), {DIGEST_LABEL: "facade", "team": "red"})
+    assert "facade" not in operator_client.get("/").content.decode()
+    assert "imported" not in operator_client.get("/?q=facade").content.decode()
+
+
+def test_a_search_shows_the_line_and_whether_it_is_remembered(operator_client, memory_id):
+    say(memory_id, "my number is A-1182, thanks", "b", "c", "d", "A-1182 again")
+    row = row_of(operator_client.get("/?q=a-1182"), memory_id)
+    assert "#5 “<mark>A-1182</mark> again”" in row
+    assert "said 2 times" in row
+    assert "in memory" in row
+    assert f'href="/c/{memory_id}/?find=a-1182"' in row
+    say(memory_id, "e", "f", "g")
+    row = row_of(operator_client.get("/?q=a-1182"), memory_id)
+    assert "forgotten at step 8" in row
+
+
+def test_what_a_user_said_goes_before_who_repeats_it(operator_client, memory_id):
+    said = [SystemMessage("Ask for A-1182."), UserMessage("A-1182"), AiMessage("A-1182, fine")]
+    services.add(memory_id, said)
+    assert "#2 “<mark>A-1182</mark>”" in row_of(operator_client.get("/?q=A-1182"), memory_id)
+    say(memory_id, "c")
+    row = row_of(operator_client.get("/?q=A-1182"), memory_id)
+    assert "#2 “" in row
+    assert "forgotten at step 4" in row
+    assert "still mentioned by #3" in row
+
+
+def test_a_line_begins_shortly_before_the_words(operator_client, memory_id):
+    say(memory_id, "x" * 500 + " needle " + "y" * 500)
+    row = row_of(operator_client.get("/?q=needle"), memory_id)
+    assert "“…xxxxxxxxxxxxxxx <mark>needle</mark> yyy" in row
+    assert len(row) < 4_000
+
+
+def test_a_hit_is_marked_in_any_case_and_script(operator_client, memory_id):
+    say(memory_id, "Ärger <b>mit</b> 返金")
+    for words, marked in (("ärger", "Ärger"), ("返金", "返金"), ("<b>M", "&lt;b&gt;m")):
+        row = row_of(operator_client.get("/", {"q": words}), memory_id)
+        assert f"<mark>{marked}</mark>" in row
+
+
+def test_mentions_are_counted_up_to_100(operator_client, memory_id):
+    say(memory_id, *["needle"] * 100)
+    assert "said 100 times" in row_of(operator_client.get("/?q=needle"), memory_id)
+    say(memory_id, "needle")
+    assert "said 100+ times" in row_of(operator_client.get("/?q=needle"), memory_id)
+
+
+def test_a_conversation_found_by_its_id_shows_its_last_message(operator_client, memory_id):
+    say(memory_id, "hello")
+    row = row_of(operator_client.get("/?q=7741"), memory_id)
+    assert f'href="/c/{memory_id}/"' in row
+    assert "hello" in row
+
+
+def test_one_or_two_letters_search_ids_and_labels_only(operator_client, memory_id):
+    say(memory_id, "zz")
+    page = operator_client.get("/?q=zz").content.decode()
+    assert "searched for in ids and labels only" in page
+    assert len(operator_client.get("/?q=77").context["rows"]) == 1
+
+
+def test_a_search_takes_a_bounded_number_of_queries(
+    operator_client, db, django_assert_max_num_queries
+):
+    for number in range(30):
+        services.create(f"m{number}", MessageWindow(2))
+        say(f"m{number}", *["a needle"] * (4 * number))
+    with django_assert_max_num_queries(19):
+        page = operator_client.get("/?q=needle")
+    assert all(row.hit for row in page.context["rows"])
+
+
+def test_a_search_that_stops_early_says_so(operator_client, memory_id, monkeypatch):
+    if connection.vendor != "sqlite":
+        pytest.skip("only SQLite's index stops early")
+    monkeypatch.setattr(search, "MENTIONS_MAX", 2)
+    say(memory_id, *["needle"] * 3)
+    page = operator_client.get("/?q=needle")
+    assert "said at least 2 times" in row_of(page, memory_id)
+    assert "the latest of them were searched" in page.content.decode()
+
+
+def shown(page) -> list[str]:
+    return [row.memory.id for row in page.context["rows"]]
+
+
+def test_what_moves_is_the_page_as_it_is_now(operator_client, fleet):
+    before = operator_client.get("/now/?sort=said&flagged=any")
+    say("oversized", "hi", "hello", "one", "two")
+    after = operator_client.get("/now/?sort=said&flagged=any")
+    assert shown(before) == ["dangling", "oversized"]
+    assert shown(after) == ["oversized", "dangling"]
+    assert after.context["moment"] > before.context["moment"]
+    html = after.content.decode()
+    for part in ("data-stats", "data-chips", "data-found", "data-pager", "data-leaving"):
+        assert part in html
+
+
+def test_rows_in_use_stay_where_they_are(operator_client, fleet):
+    say("dangling", "later")
+    page = operator_client.get("/now/?policy=token_window&id=bare&id=dangling&id=gone&id=nul%00")
+    assert shown(page) == ["bare", "dangling"]
+    assert "later" in row_of(page, "dangling")
+    assert "data-pager" not in page.content.decode()
+
+
+def test_what_left_since_the_last_look_is_new(operator_client, memory_id):
+    say(memory_id, "a", "b", "c", "d")
+    seen = operator_client.get("/").context["newest"]
+    assert "is-new" not in operator_client.get(f"/now/?seen={seen}").content.decode()
+    say(memory_id, "e")
+    assert operator_client.get(f"/now/?seen={seen}").content.decode().count("is-new") == 1

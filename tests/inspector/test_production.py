@@ -9,11 +9,21 @@ import sys
 from pathlib import Path
 
 import pytest
+from django.contrib.auth.models import Group
+from django.contrib.auth.password_validation import validate_password
 from django.core.cache import cache
+from django.core.exceptions import ValidationError
 from django.test import Client
 from rest_framework.settings import api_settings
 
+from chatmemory import MessageWindow, services
+
 ROOT = Path(__file__).parents[2]
+DATES = {
+    f"{name}_{part}": value
+    for name in ("date_joined", "last_login")
+    for part, value in (("0", "2026-01-01"), ("1", "12:00:00"))
+}
 SAFE = {
     "CHATMEMORY_PRODUCTION": "1",
     "CHATMEMORY_SECRET_KEY": secrets.token_urlsafe(48),
@@ -54,6 +64,7 @@ def test_djangos_deployment_check_reports_no_issues(tmp_path):
         ({"CHATMEMORY_HOSTS": ""}, "CHATMEMORY_HOSTS must name the hosts"),
         ({"CHATMEMORY_HOSTS": "a.example,*"}, "without *"),
         ({"CHATMEMORY_HOSTS": "*.example"}, "without *"),
+        ({"CHATMEMORY_HOSTS": "a.example,.example.com"}, "without a first dot"),
     ],
 )
 def test_an_unsafe_configuration_does_not_start(tmp_path, change, words):
@@ -103,27 +114,84 @@ def sign_in(password: str, username: str = "ada", **options):
     return Client(**options).post("/sign-in/", {"username": username, "password": password})
 
 
-def test_ten_wrong_passwords_lock_an_address_out(account, settings):
+def test_ten_wrong_passwords_lock_an_account_for_an_address(account, settings):
     assert sign_in("correct horse").status_code == 302
     for _ in range(settings.AXES_FAILURE_LIMIT - 1):
         assert sign_in("wrong").status_code == 200
+    assert sign_in("correct horse").status_code == 302  # does not reset the count
     assert sign_in("wrong").status_code == 429
     locked = sign_in("correct horse")
     assert locked.status_code == 429
     assert locked["Retry-After"] == "900"
     assert "Wait 15 minutes" in locked.content.decode()
-    elsewhere = sign_in("correct horse", REMOTE_ADDR="192.0.2.7")
-    assert elsewhere.status_code == 302
+    assert sign_in("correct horse", REMOTE_ADDR="192.0.2.7").status_code == 302
 
 
-def test_wrong_passwords_for_many_accounts_count_together(account, settings):
-    for n in range(settings.AXES_FAILURE_LIMIT - 1):
+@pytest.mark.parametrize("address", ["192.0.2.9", ""], ids=["one address", "no address"])
+def test_a_locked_account_does_not_lock_its_neighbours_out(account, settings, address):
+    for _ in range(settings.AXES_FAILURE_LIMIT):
+        sign_in("wrong", username="bob", REMOTE_ADDR=address)
+    assert sign_in("wrong", username="bob", REMOTE_ADDR=address).status_code == 429
+    assert sign_in("correct horse", REMOTE_ADDR=address).status_code == 302
+
+
+def test_a_hundred_wrong_passwords_for_many_accounts_lock_their_address_out(account, settings):
+    for n in range(10 * settings.AXES_FAILURE_LIMIT - 1):
         assert sign_in("wrong", username=f"user-{n}").status_code == 200
-    assert (
-        sign_in("correct horse").status_code == 302
-    )  # a correct password does not reset the count
+    assert sign_in("correct horse").status_code == 302
     assert sign_in("wrong", username="one more").status_code == 429
     assert sign_in("correct horse").status_code == 429
+    assert sign_in("correct horse", REMOTE_ADDR="192.0.2.7").status_code == 302
+
+
+def test_staff_cannot_make_themselves_superuser(django_user_model):
+    """Admins may manage accounts, but neither their own permissions nor other staff."""
+    users = django_user_model.objects
+    staff = users.create_user("eve", is_staff=True)
+    staff.groups.add(Group.objects.get(name="Admins"))
+    chief, plain = users.create_superuser("chief"), users.create_user("bob")
+    client = Client()
+    client.force_login(staff)
+    form = {"username": "eve", "is_active": "on", "is_staff": "on", "is_superuser": "on"}
+    for account in (staff, plain):
+        page = f"/admin/auth/user/{account.pk}/change/"
+        assert client.post(page, form | {"username": account.username} | DATES).status_code == 302
+        account.refresh_from_db()
+        assert not account.is_superuser
+    assert not plain.is_staff
+    for path in ("change", "password", "delete"):
+        page = f"/admin/auth/user/{chief.pk}/{path}/"
+        assert client.post(page, form).status_code == 403, path
+    assert client.get("/admin/chatmemory/auditentry/").status_code == 200
+
+
+def test_weak_passwords_are_refused(django_user_model):
+    with pytest.raises(ValidationError, match="too common"):
+        validate_password("password123", django_user_model(username="ada"))
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/c/order-7741/", "/c/order-7741/export/?download=1", "/tokens/", "/import/"]
+)
+def test_pages_are_kept_out_of_caches(operator_client, path):
+    services.create("order-7741", MessageWindow(3))
+    assert "no-store" in operator_client.get(path)["Cache-Control"]
+
+
+def test_the_api_keeps_its_answers_out_of_caches(api):
+    for path in ("memories/", "memories/none/", "schema/"):
+        assert api.get(f"/api/v1/{path}")["Cache-Control"] == "no-store"
+
+
+def test_an_address_that_is_refused_too_often_is_told_to_wait(client, api, monkeypatch):
+    monkeypatch.setitem(api_settings.DEFAULT_THROTTLE_RATES, "stranger", "3/minute")
+    bad = {"Authorization": "Bearer cm_guess"}
+    statuses = [client.get("/api/v1/memories/", headers=bad).status_code for _ in range(3)]
+    answer = client.get("/api/v1/memories/")
+    assert [*statuses, answer.status_code] == [401, 401, 401, 429]
+    assert 0 < int(answer["Retry-After"]) <= 60
+    assert client.get("/api/v1/memories/", REMOTE_ADDR="192.0.2.7").status_code == 401
+    assert api.get("/api/v1/memories/").status_code == 200
 
 
 def test_a_client_over_its_rate_is_refused_and_others_are_not(api, operator_client, monkeypatch):

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+from django.contrib.auth.models import Group
 from django.test import Client
 
 from chatmemory import (
@@ -8,12 +9,16 @@ from chatmemory import (
     queries,
     services,
 )
-from chatmemory.core.policies import MessageWindow
+from chatmemory.access.roles import GROUPS, Role
+from chatmemory.core.policies import MessageWindow, TokenWindow
+from chatmemory.core.readable import readable_text
+from chatmemory.models import Trial
 from chatmemory.services import protocol
 
 URL = "/c/order-7741/simulate/"
 ADD = "/c/order-7741/add/"
 BRANCH = "/c/order-7741/branch/"
+VERDICT = "/c/order-7741/verdict/"
 
 
 @pytest.fixture
@@ -26,8 +31,17 @@ def draft(client, url=URL, **values):
     return client.post(url, {"role": "user", "text": "d", **values})
 
 
+def preview(client, **values):
+    """Post the composer and return the page that simulates what was written."""
+    return client.post(URL, {"role": "user", "text": "d", **values}, follow=True)
+
+
+def key_of(response) -> str:
+    return response.context["page"].trial
+
+
 def test_a_preview_shows_what_would_leave_and_saves_nothing(operator_client, full):
-    page = draft(operator_client).context["page"]
+    page = preview(operator_client).context["page"]
     assert page.is_simulation
     assert [row.text for row in page.memory_pane.messages] == ["b", "c", "d"]
     assert [ghost.seq for ghost in page.memory_pane.ghosts.rows] == [1]
@@ -36,7 +50,7 @@ def test_a_preview_shows_what_would_leave_and_saves_nothing(operator_client, ful
 
 
 def test_a_preview_is_marked_as_a_simulation(operator_client, full):
-    html = draft(operator_client).content.decode()
+    html = preview(operator_client).content.decode()
     assert "Simulation from step 3." in html
     assert "Nothing here is saved" in html
     assert "Would leave" in html
@@ -44,23 +58,23 @@ def test_a_preview_is_marked_as_a_simulation(operator_client, full):
 
 
 def test_the_panel_explains_each_draft(operator_client, full):
-    html = draft(operator_client).content.decode()
+    html = preview(operator_client).content.decode()
     answer = html.partition("What would the draft push out?")[2].partition("Would providers")[0]
-    assert "#4 arrived" in answer
+    assert "Draft 1 arrived" in answer
 
 
 def test_adding_has_the_effect_of_the_preview(operator_client, full):
     script = "user: one\ncall: find(7)\nresult: found\nai: two"
-    page = draft(operator_client, role="script", text=script).context["page"]
+    page = preview(operator_client, role="script", text=script).context["page"]
     foreseen = [row.text for row in page.memory_pane.messages]
     response = draft(operator_client, ADD, role="script", text=script)
     assert response["Location"] == "/c/order-7741/"
-    assert [row.text for row in queries.window(full).rows] == foreseen
+    assert [readable_text(row.message) for row in queries.window(full).rows] == foreseen
     assert queries.step(full, 7).row.actor == "operator"
 
 
 def test_moving_the_limit_shows_what_would_leave(operator_client, full):
-    page = draft(operator_client, text="", limit="1").context["page"]
+    page = preview(operator_client, text="", limit="1").context["page"]
     assert [row.text for row in page.memory_pane.messages] == ["c"]
     assert page.simulation.verdict.summary == "Would evict. 2 messages: #1 and #2"
     assert queries.memory(full).policy == MessageWindow(3)
@@ -110,37 +124,185 @@ def test_there_is_no_composer_if_the_client_decides(operator_client, db):
 
 
 def test_drafts_gather_until_they_are_added(operator_client, full):
-    first = draft(operator_client, text="d")
-    drafts = first.context["form"]["drafts"].value()
-    page = draft(operator_client, text="e", role="ai", drafts=drafts).context["page"]
+    trial = key_of(preview(operator_client, text="d"))
+    page = preview(operator_client, text="e", role="ai", trial=trial).context["page"]
     assert [row.text for row in page.memory_pane.messages] == ["c", "d", "e"]
     assert page.caption.summary.startswith("Your 2 drafts arrived.")
-    draft(operator_client, ADD, text="", drafts=drafts)
+    draft(operator_client, ADD, text="", trial=trial)
     assert [row.text for row in queries.window(full).rows] == ["b", "c", "d"]
 
 
 def test_a_refusal_keeps_the_drafts(operator_client, full):
-    drafts = draft(operator_client).context["form"]["drafts"].value()
-    response = draft(operator_client, role="script", text="hello", drafts=drafts)
+    trial = key_of(preview(operator_client))
+    response = draft(operator_client, role="script", text="hello", trial=trial)
     assert response.status_code == 422
     assert response.context["page"].is_simulation
-    assert response.context["form"]["drafts"].value() == drafts
+    assert key_of(response) == trial
+    assert response.context["form"]["text"].value() == "hello"
+    assert response["HX-Push-Url"] == "false"
 
 
-def test_unreadable_drafts_are_refused(operator_client, full):
-    response = draft(operator_client, drafts='[{"type": "ROBOT"}]')
+def test_a_simulation_has_an_address(operator_client, full):
+    url = preview(operator_client).redirect_chain[-1][0]
+    again = operator_client.get(url).context["page"]
+    assert again.is_simulation
+    assert [row.text for row in again.memory_pane.messages] == ["b", "c", "d"]
+    assert queries.memory(full).last_step == 3
+
+
+def test_the_address_of_a_simulation_can_be_shared(operator_client, django_user_model, full):
+    viewer = django_user_model.objects.create_user("viewer")
+    viewer.groups.add(Group.objects.get(name=GROUPS[Role.VIEWER]))
+    viewer_client = Client()
+    viewer_client.force_login(viewer)
+    url = preview(operator_client).redirect_chain[-1][0]
+    page = viewer_client.get(url).context["page"]
+    assert [row.text for row in page.memory_pane.messages] == ["b", "c", "d"]
+
+
+def test_equal_drafts_have_one_address(operator_client, full):
+    assert key_of(preview(operator_client)) == key_of(preview(operator_client))
+    assert Trial.objects.count() == 1
+    assert key_of(preview(operator_client, text="e")) != key_of(preview(operator_client))
+
+
+def test_a_trial_of_another_conversation_is_not_found(operator_client, full):
+    services.create("other", MessageWindow(3))
+    trial = key_of(preview(operator_client))
+    response = operator_client.get(f"/c/other/?trial={trial}")
+    assert response.status_code == 404
+    assert "This simulation is no longer kept" in response.content.decode()
+
+
+def test_a_draft_after_the_trial_is_gone_is_refused_with_its_text(operator_client, full):
+    trial = key_of(preview(operator_client))
+    Trial.objects.all().delete()
+    response = draft(operator_client, text="e", trial=trial)
     assert response.status_code == 422
-    assert "These drafts cannot be read" in response.content.decode()
+    assert "no longer kept" in response.content.decode()
+    assert response.context["form"]["text"].value() == "e"
+
+
+def test_links_inside_a_simulation_keep_it(operator_client, full):
+    page = preview(operator_client, at="2", find="c").context["page"]
+    for link in (page.link(1), page.link(2, msg=1), page.link(2, find="b"), page.live_url):
+        assert operator_client.get(link).context["page"].drafts[0].text == "d"
+    assert page.find == "c"
+    assert "trial" not in page.stored_url
+
+
+def test_a_simulation_is_stepped_through(operator_client, full):
+    trial = key_of(preview(operator_client, at="2"))
+    page = operator_client.get(f"/c/order-7741/?at=1&trial={trial}").context["page"]
+    assert [row.text for row in page.memory_pane.messages] == ["a", "d"]
+
+
+def test_nothing_is_simulated_where_the_client_decides(operator_client, db):
+    protocol.update_messages("order-7741", [UserMessage("a")])
+    services.change("order-7741", policy=MessageWindow(3))
+    trial = key_of(preview(operator_client))
+    response = operator_client.get(f"/c/order-7741/?at=1&trial={trial}")
+    assert not response.context["page"].is_simulation
+    assert "Nothing is simulated at step 1" in response.content.decode()
+
+
+def test_a_draft_is_removed(operator_client, full):
+    trial = key_of(preview(operator_client, role="script", text="user: d\nai: e\nuser: f"))
+    page = preview(operator_client, text="", trial=trial, removed="2").context["page"]
+    assert [draft.text for draft in page.drafts] == ["d", "f"]
+    for _ in range(2):
+        page = preview(operator_client, text="", trial=page.trial, removed="1").context["page"]
+    assert not page.is_simulation
+    assert not page.trial
+
+
+def test_a_draft_is_edited_in_its_place(operator_client, full):
+    trial = key_of(preview(operator_client, role="script", text="user: d\nai: e\nuser: f"))
+    form = operator_client.get(f"/c/order-7741/?trial={trial}&edit=2").context["form"]
+    assert (form["role"].value(), form["text"].value()) == ("ai", "e")
+    page = preview(operator_client, role="ai", text="E", trial=trial, draft="2").context["page"]
+    assert [draft.text for draft in page.drafts] == ["d", "E", "f"]
+
+
+def test_drafts_have_numbers_of_their_own(operator_client, full):
+    html = preview(operator_client, at="2").content.decode()
+    assert "draft 1" in html
+    assert "#-1" not in html
+    assert "#4" not in html
+    assert 'aria-label="Edit draft 1"' in html
+    assert 'aria-label="Remove draft 1"' in html
+
+
+def test_a_selected_draft_is_explained(operator_client, full):
+    trial = key_of(preview(operator_client))
+    response = operator_client.get(f"/c/order-7741/?trial={trial}&draft=1")
+    why = response.context["page"].panel.why
+    assert why.is_in
+    assert why.explanation.question == "Why is draft 1 in memory?"
+    assert "Redact" not in response.content.decode()
+    assert operator_client.get(f"/c/order-7741/?trial={trial}&draft=2").status_code == 404
+
+
+def test_a_message_that_a_draft_would_push_out_is_explained(operator_client, full):
+    trial = key_of(preview(operator_client))
+    page = operator_client.get(f"/c/order-7741/?trial={trial}&msg=1").context["page"]
+    assert not page.panel.why.is_in
+    assert page.panel.why.explanation.question == "Why would #1 leave?"
+    assert "draft 1 arrived" in page.panel.why.explanation.detail
+    stays = operator_client.get(f"/c/order-7741/?trial={trial}&msg=2").context["page"]
+    assert stays.panel.why.is_in
+
+
+def test_a_selected_message_stays_selected_in_a_preview_and_after_it(operator_client, full):
+    page = preview(operator_client, msg="1").context["page"]
+    assert page.msg == 1
+    response = draft(operator_client, ADD, text="", trial=page.trial, msg="1")
+    assert response["Location"] == "/c/order-7741/?msg=1"
+
+
+def test_the_verdict_of_a_text_is_told_before_it_is_previewed(operator_client, full):
+    response = draft(operator_client, VERDICT)
+    html = response.content.decode()
+    assert "Would evict" in html
+    assert "#1" in html
+    assert response.context["writing"].tokens == 5
+    assert not Trial.objects.exists()
+    trial = key_of(preview(operator_client))
+    response = draft(operator_client, VERDICT, text="e", trial=trial)
+    assert response.context["writing"].verdict.summary == "Would evict. 1 message: #2"
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"text": "", "limit": "3"}, "Preview shows what would leave"),
+        ({"text": "", "limit": "1"}, "2 messages"),
+        ({"role": "script", "text": "hello"}, "a script begins with"),
+        ({"text": "word " * 20_000}, "Preview counts a text of this length"),
+        ({"text": "x", "trial": "unknown"}, "no longer kept"),
+    ],
+)
+def test_the_verdict_answers_every_text(operator_client, full, values, words):
+    response = draft(operator_client, VERDICT, **values)
+    assert response.status_code == 200
+    assert words in response.content.decode()
+
+
+def test_the_verdict_of_a_message_that_is_too_big(operator_client, db):
+    services.create("order-7741", TokenWindow(10))
+    html = draft(operator_client, VERDICT, text="word " * 20).content.decode()
+    assert "Too big" in html
+    assert "Draft 1 alone needs" in html
 
 
 def test_a_simulation_can_start_at_a_past_step(operator_client, full):
-    page = draft(operator_client, text="x", at="1").context["page"]
+    page = preview(operator_client, text="x", at="1").context["page"]
     assert [row.text for row in page.memory_pane.messages] == ["a", "x"]
     assert [row.row.text for row in page.history_pane.rows] == ["a", "x"]
     assert page.simulation.verdict.summary == "Fits. Nothing would leave."
-    page = draft(operator_client, text="x", at="3").context["page"]
+    page = preview(operator_client, text="x", at="3").context["page"]
     assert [row.text for row in page.memory_pane.messages] == ["b", "c", "x"]
-    empty = draft(operator_client, text="x", at="0").context["page"]
+    empty = preview(operator_client, text="x", at="0").context["page"]
     assert [row.text for row in empty.memory_pane.messages] == ["x"]
 
 
@@ -156,18 +318,17 @@ def test_a_past_step_has_no_add_button(operator_client, full):
 
 
 def test_the_history_shows_what_would_be_forgotten(operator_client, full):
-    page = draft(operator_client).context["page"]
+    page = preview(operator_client).context["page"]
     assert page.history_pane.rows[0].tag == "forgotten in the simulation · capacity"
     assert page.history_pane.rows[0].leaves_now
     assert "is-draft" in page.history_pane.rows[-1].css
-    (cell,) = [cell for cell in page.timeline.cells if cell.is_draft]
-    assert cell.is_head
+    assert page.timeline.cells[page.timeline.head].is_draft
 
 
 def test_a_simulation_is_saved_as_a_new_conversation(operator_client, full):
     services.set_messages(full, [UserMessage("c"), UserMessage("b")])
     foreseen = [
-        row.text for row in draft(operator_client, at="4").context["page"].memory_pane.messages
+        row.text for row in preview(operator_client, at="4").context["page"].memory_pane.messages
     ]
     response = draft(operator_client, BRANCH, at="4", new_id="other/one")
     assert response["Location"] == "/c/other~2Fone/"
@@ -188,7 +349,7 @@ def test_an_invalid_id_for_a_branch_is_refused(operator_client, full, new_id, wo
     response = draft(operator_client, BRANCH, new_id=new_id)
     assert response.status_code == 422
     assert words in response.content.decode()
-    assert queries.overview().total == 1
+    assert queries.count() == 1
 
 
 def test_an_unknown_step_is_refused(operator_client, full):
@@ -197,7 +358,7 @@ def test_an_unknown_step_is_refused(operator_client, full):
     assert "no step 9" in response.content.decode()
 
 
-@pytest.mark.parametrize("url", [URL, ADD, BRANCH])
+@pytest.mark.parametrize("url", [URL, ADD, BRANCH, VERDICT])
 def test_only_posts_of_signed_in_users_are_accepted(operator_client, full, url):
     assert operator_client.get(url).status_code == 405
     assert Client().post(url, {"role": "user", "text": "d"}).status_code == 302
@@ -207,11 +368,3 @@ def test_only_posts_of_signed_in_users_are_accepted(operator_client, full, url):
 
 def test_an_unknown_conversation_is_not_found(operator_client):
     assert operator_client.post("/c/nobody/add/", {"text": "x"}).status_code == 404
-
-
-def test_htmx_gets_the_live_page_after_an_add(operator_client, full):
-    response = operator_client.post(
-        ADD, {"role": "user", "text": "d"}, headers={"HX-Request": "true"}
-    )
-    assert response["HX-Push-Url"] == "/c/order-7741/"
-    assert response.content.strip().startswith(b'<main id="main"')

@@ -16,7 +16,7 @@ SHEETS = sorted((ROOT / "static/inspector/css").glob("*.css"))
 SCRIPTS = sorted((ROOT / "static/inspector/js").glob("*.js"))
 TEMPLATES = sorted((ROOT / "templates").rglob("*.html"))
 PRESENTERS = [
-    *(ROOT / "inspector/conversation").glob("*.py"),
+    *(ROOT / "inspector/conversation").rglob("*.py"),
     *(ROOT / "inspector/templatetags").glob("*.py"),
     *(ROOT / "chatmemory/explain").glob("*.py"),
 ]
@@ -112,8 +112,9 @@ def test_every_rule_is_in_a_layer(sheet):
 
 def test_every_hook_that_a_script_or_a_sheet_asks_for_is_on_a_page():
     asked = set(re.findall(r"\[(data-[\w-]+)", scripts() + styles()))
-    set_by_scripts = {"data-js", "data-jump"}
-    on_pages = set(re.findall(r"\b(data-[\w-]+)", html()))
+    set_by_scripts = {"data-has-chosen", "data-js", "data-jump"}
+    parts = (ROOT / "inspector/parts.py").read_text()
+    on_pages = set(re.findall(r"\b(data-[\w-]+)", html() + parts))
     assert sorted(asked - set_by_scripts - on_pages) == []
 
 

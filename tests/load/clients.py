@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import threading
 from collections import Counter
@@ -11,7 +12,7 @@ import requests
 
 from ..serving import Served
 
-CLIENTS = 4
+CLIENTS = int(os.environ.get("LOAD_CLIENTS", "2"))
 IDS = ("one", "two", "three")
 
 
@@ -58,7 +59,7 @@ class Load:
             try:
                 answer = session.post(url, json=body, headers=headers, timeout=30)
             except requests.RequestException as error:
-                self.sent_again.append(repr(error))
+                self.repeat(repr(error))
                 continue
             if answer.status_code == 201:
                 self.note(memory_id, text, answer.json()["changes"][0]["seq"])
@@ -66,7 +67,12 @@ class Load:
             if answer.status_code not in (409, 503):
                 self.faults.append(f"{answer.status_code} {answer.text[:300]}")
                 return
-            self.sent_again.append(f"{answer.status_code} {answer.text[:300]}")
+            self.repeat(f"{answer.status_code} {answer.text[:300]}")
+
+    def repeat(self, reason: str) -> None:
+        with self.grew:
+            self.sent_again.append(reason)
+            self.grew.notify_all()
 
     def note(self, memory_id: str, text: str, seq: int) -> None:
         with self.grew:
@@ -78,6 +84,12 @@ class Load:
         with self.grew:
             target = len(self.acknowledged) + more
             assert self.grew.wait_for(lambda: len(self.acknowledged) >= target, timeout=120)
+
+    def wait_for_repeat(self) -> None:
+        """Wait until one more request had no response."""
+        with self.grew:
+            before = len(self.sent_again)
+            assert self.grew.wait_for(lambda: len(self.sent_again) > before, timeout=120)
 
 
 def check(served: Served, load: Load) -> None:

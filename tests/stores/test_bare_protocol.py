@@ -14,12 +14,13 @@ from chatmemory import (
 )
 from chatmemory.core.policies import MessageWindow
 from chatmemory.services import change
-from chatmemory.services.protocol import update_messages
+from chatmemory.services.protocol import delete_messages, update_messages
 
 pytestmark = pytest.mark.django_db
 
 SYSTEM = SystemMessage("Be brief.")
 CALL = AiMessage(None, (ToolExecutionRequest("1", "find", "{}"),))
+OK = UserMessage("ok")
 RESULT = ToolExecutionResultMessage("1", "find", "found")
 
 
@@ -29,6 +30,10 @@ def users(words: str) -> list[UserMessage]:
 
 def left(step: int) -> list[tuple[int, str]]:
     return [(each.seq, each.reason) for each in queries.step("bare", step).change.evicted]
+
+
+def window(step: int | None = None) -> list[str]:
+    return [row.text for row in queries.window("bare", step).rows]
 
 
 def history() -> list[str]:
@@ -94,11 +99,116 @@ def test_a_message_that_returns_before_the_end_has_a_second_stay():
     assert len(queries.message("bare", 1).stays) == 2
 
 
-def test_departures_have_the_reasons_of_the_policy():
+def test_the_servers_policy_does_not_decide_what_a_client_did():
     update_messages("bare", users("ab"))
-    change("bare", policy=MessageWindow(2))
+    change("bare", policy=MessageWindow(10))
     update_messages("bare", users("bc"))
     assert left(3) == [(1, "CAPACITY")]
+    step = queries.step("bare", 3)
+    assert (step.row.by_client, step.row.policy) == (True, MessageWindow(10))
+
+
+def test_a_message_that_left_at_once_is_an_add_that_nobody_saw():
+    update_messages("bare", [SYSTEM, *users("ab")])
+    result = update_messages("bare", [SYSTEM])
+    assert (result.kind, result.seq, result.arrived) == ("add", None, ())
+    assert left(2) == [(2, "CAPACITY"), (3, "CAPACITY")]
+    assert history() == ["Be brief.", "a", "b"]
+
+
+def test_a_system_message_that_is_kept_first_evicts_the_oldest():
+    update_messages("bare", users("abc"))
+    result = update_messages("bare", [SYSTEM, *users("bc")])
+    assert result.kind == "add"
+    assert left(2) == [(1, "CAPACITY")]
+    assert window() == ["Be brief.", "b", "c"]
+    assert window(1) == ["a", "b", "c"]
+
+
+def test_messages_leave_on_both_sides_of_a_system_message():
+    update_messages("bare", [*users("a"), SYSTEM, *users("bc")])
+    update_messages("bare", [SYSTEM, *users("cd")])
+    assert left(2) == [(1, "CAPACITY"), (3, "CAPACITY")]
+
+
+def test_a_system_message_is_replaced_where_an_older_message_is_said_again():
+    kind = SystemMessage("Be kind.")
+    update_messages("bare", [OK, *users("b")])
+    update_messages("bare", [OK, *users("b"), SYSTEM])
+    update_messages("bare", [OK, *users("b"), SYSTEM, OK])
+    update_messages("bare", [OK, *users("b"), OK, kind])
+    assert left(4) == [(3, "REPLACED")]
+    assert history() == ["ok", "b", "Be brief.", "ok", "Be kind."]
+
+
+@pytest.mark.parametrize("words", ["xy", "cxy", "acx", "cab"])
+def test_what_is_not_in_a_list_that_was_set_left_by_it(words):
+    update_messages("bare", [SYSTEM, *users("abc")])
+    update_messages("bare", users(words))
+    assert queries.step("bare", 2).row.kind == "set"
+    assert {reason for _, reason in left(2)} == {"SET"}
+
+
+def test_two_messages_that_came_are_no_add():
+    update_messages("bare", users("abc"))
+    result = update_messages("bare", users("bcxy"))
+    assert result.kind == "set"
+    assert left(2) == [(1, "SET")]
+    assert history() == list("abcxy")
+
+
+def test_what_stands_before_an_equal_system_message_is_new():
+    update_messages("bare", [SYSTEM, *users("ab")])
+    update_messages("bare", [*users("xy"), SYSTEM])
+    assert history() == ["Be brief.", "a", "b", "x", "y"]
+
+
+def test_a_message_that_another_list_displaced_returns():
+    update_messages("bare", users("ab"))
+    update_messages("bare", users("abx"))
+    update_messages("bare", users("aby"))  # by a writer that had not seen x
+    update_messages("bare", users("abxz"))  # by one that had
+    assert left(3) == [(3, "SET")]
+    assert history() == list("abxyz")
+    assert [stay.reason for stay in queries.message("bare", 3).stays] == ["SET", None]
+
+
+def test_a_message_that_was_evicted_is_said_again():
+    update_messages("bare", users("ab"))
+    update_messages("bare", users("bc"))
+    update_messages("bare", users("bcad"))
+    update_messages("bare", users("adc"))
+    assert history() == list("abcadc")
+
+
+def test_a_message_of_a_cleared_memory_is_said_again():
+    update_messages("bare", users("ab"))
+    delete_messages("bare")
+    update_messages("bare", users("ab"))
+    assert history() == list("abab")
+
+
+def test_what_slides_in_is_said_again_whatever_was_displaced():
+    update_messages("bare", users("abcd"))
+    update_messages("bare", users("cdef"))
+    update_messages("bare", users("efab"))
+    assert history() == list("abcdefab")
+
+
+def test_an_added_message_is_said_even_if_an_equal_one_was_displaced():
+    update_messages("bare", users("abc"))
+    update_messages("bare", users("ac"))
+    update_messages("bare", users("acb"))
+    assert history() == list("abcb")
+
+
+@pytest.mark.parametrize(("older", "said"), [("az", "abcxyz"), ("za", "abcxyza")])
+def test_an_older_list_brings_back_all_but_its_last_message(older, said):
+    update_messages("bare", users("ab"))
+    update_messages("bare", users("bc"))  # a left for want of room
+    update_messages("bare", users("xy"))
+    update_messages("bare", users(older))
+    assert sorted(history()) == sorted(said)
 
 
 def test_equal_messages_in_one_list_are_two_messages():

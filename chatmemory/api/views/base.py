@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from rest_framework.exceptions import AuthenticationFailed, NotAuthenticated, Throttled
 from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -13,28 +14,56 @@ from rest_framework.utils.urls import remove_query_param, replace_query_param
 from rest_framework.views import APIView
 
 from chatmemory.api.authentication import BearerTokenAuthentication
+from chatmemory.api.bodies import read_chunked
 from chatmemory.api.errors import handle_exception
 from chatmemory.api.parsers import StrictJSONParser
 from chatmemory.api.permissions import HasRole
+from chatmemory.api.throttling import PerStranger
+
+BODY_MAX = 2 * 2**20
+WINDOW_BODY_MAX = 16 * 2**20  # many messages, or pictures within them
 
 
 class Guarded(APIView):
-    """Requires a role, accepts bearer tokens and answers errors with problem details, whatever the
-    project's REST framework settings say.
+    """Requires a role, accepts bearer tokens, answers errors with problem details and keeps answers
+    out of caches, whatever the project's REST framework settings say.
     """
 
     authentication_classes = (BearerTokenAuthentication, *APIView.authentication_classes)
     permission_classes = (HasRole,)
+
+    @property
+    def default_response_headers(self) -> dict[str, str]:
+        return {**super().default_response_headers, "Cache-Control": "no-store"}
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        """Raises Throttled for an address that was refused too often."""
+        try:
+            super().initial(request, *args, **kwargs)
+        except (AuthenticationFailed, NotAuthenticated):
+            stranger = PerStranger()
+            if not stranger.allow_request(request, self):
+                raise Throttled(stranger.wait()) from None
+            raise
 
     def get_exception_handler(self) -> Callable[[Exception, dict[str, Any]], Response | None]:
         return handle_exception
 
 
 class Resource(Guarded):
-    """Reads and writes JSON."""
+    """Reads and writes JSON. `whole_windows` names the methods whose bodies hold a whole window."""
 
     parser_classes = (StrictJSONParser,)
     renderer_classes = (JSONRenderer,)
+    whole_windows: tuple[str, ...] = ()
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        read_chunked(request._request)
+        super().initial(request, *args, **kwargs)
+
+    def body_max(self, method: str | None) -> int:
+        """The largest body in bytes."""
+        return WINDOW_BODY_MAX if method in self.whole_windows else BODY_MAX
 
 
 def url_of(request: Request, name: str, memory_id: str) -> str:

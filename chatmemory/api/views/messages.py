@@ -17,6 +17,8 @@ from chatmemory.services import ChangeResult
 
 
 class MemoryMessages(Resource):
+    whole_windows = ("PUT",)
+
     @reads(WindowSerializer, query=requests.WindowQuery, name="window")
     def get(self, request: Request, memory_id: str) -> Response:
         """Show what the model sees, now or after a step."""

@@ -14,6 +14,8 @@ from chatmemory.services.validation import check_id
 
 
 class Store(Resource):
+    whole_windows = ("PUT",)
+
     @reads(schemas.MESSAGES, name="store_get")
     def get(self, request: Request, memory_id: str) -> Response:
         """getMessages: the messages in memory, untrimmed; [] for an unknown id."""

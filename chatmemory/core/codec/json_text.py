@@ -11,6 +11,10 @@ from typing import Any
 from chatmemory.core.exceptions import InvalidMessage
 
 DEPTH_MAX = 200
+ELEMENTS_FREE, ELEMENTS_MAX = 1_000, 500_000
+SIZE_PER_ELEMENT = 8  # the shortest messages of OpenAI and LangChain4j have 9 to 10 characters
+
+_STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
 
 # An escaped backslash matches too, so that `\\u001f` within a text stays as it is.
 _LOWER_CASED = re.compile(r"\\u00[0-9a-f]{2}|\\\\")
@@ -94,7 +98,9 @@ def load_json(text: str) -> Any:
 
     Raises InvalidMessage, also for values deeper than `DEPTH_MAX` levels. Any value returned here
     can be written, shown and read again, however much of Python's stack is in use then.
+    Text such as `{},{},{}`, whose objects would take many times its memory, is not decoded.
     """
+    _check_density(text)
     try:
         value = _DECODER.decode(text)
     except RecursionError as error:
@@ -103,6 +109,25 @@ def load_json(text: str) -> Any:
         raise InvalidMessage(f"not valid JSON: {error}") from error
     _check_depth(value)
     return value
+
+
+def _check_density(text: str) -> None:
+    """Raises InvalidMessage if there are more lists, objects and commas than messages need."""
+    most = min(ELEMENTS_FREE + len(text) // SIZE_PER_ELEMENT, ELEMENTS_MAX)
+    found = _elements(text)
+    if found <= most:
+        return
+    # Strings may hold any number of them.
+    within = sum(_elements(string[0]) for string in _STRING.finditer(text))
+    if found - within > most:
+        raise InvalidMessage(
+            f"the JSON has more than {most:,} lists, objects and commas in {len(text):,} "
+            "characters: send less at a time"
+        )
+
+
+def _elements(text: str) -> int:
+    return text.count("{") + text.count("[") + text.count(",")
 
 
 def _check_depth(value: Any) -> None:
@@ -121,7 +146,8 @@ def _check_depth(value: Any) -> None:
 class JsonObject(dict[str, Any]):
     """A decoded JSON object that remembers whether it had two properties named `type`."""
 
-    type_twice = False
+    __slots__ = ("type_twice",)
+    type_twice: bool
 
 
 def _object(pairs: list[tuple[str, Any]]) -> JsonObject:

@@ -18,6 +18,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         forget_expired()
+        services.forget_old_trials()
         search.rebuild(connection)
         with connection.cursor() as cursor:
             cursor.execute("VACUUM")

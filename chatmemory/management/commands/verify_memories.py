@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from chatmemory.ledger.verification import verify
+from chatmemory.core.exceptions import MemoryNotFound
+from chatmemory.ledger.heads import verify_head
+from chatmemory.ledger.verification import Contradiction, verify
 from chatmemory.models import Memory
 from chatmemory.services.validation import check_id
 
@@ -14,18 +17,52 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("ids", nargs="*", metavar="ID", help="default: all conversations")
+        parser.add_argument(
+            "--heads",
+            type=Path,
+            metavar="FILE",
+            help="also compare heads that were kept: lines of id, step and digest",
+        )
+        parser.add_argument(
+            "--print-heads",
+            action="store_true",
+            help="only print the newest heads, to be kept elsewhere",
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        ids = options["ids"] or Memory.objects.order_by("id").values_list("pk", flat=True)
-        verified, wrong = 0, []
-        for memory_id in list(ids):
-            if not Memory.objects.filter(pk=check_id(memory_id)).exists():
-                raise CommandError(f"no conversation has the id {memory_id!r}")
-            found = verify(memory_id)
+        ids = [check_id(memory_id) for memory_id in options["ids"]]
+        if options["print_heads"]:
+            return self.print_heads(ids)
+        found = self.kept(options["heads"]) if options["heads"] else []
+        verified = 0
+        for memory_id in ids or Memory.objects.order_by("id").values_list("pk", flat=True):
+            try:
+                contradiction = verify(memory_id)
+            except MemoryNotFound as error:
+                if ids:
+                    raise CommandError(str(error)) from error
+                continue  # deleted meanwhile
             verified += 1
-            if found:
-                wrong.append(found)
-                self.stderr.write(str(found))
-        if wrong:
-            raise CommandError(f"{len(wrong)} of {verified} conversations differ from their replay")
+            found += [contradiction] if contradiction else []
+        for contradiction in found:
+            self.stderr.write(str(contradiction))
+        if found:
+            wrong = len({contradiction.memory_id for contradiction in found})
+            raise CommandError(f"{wrong} of {verified} conversations differ from their replay")
         self.stdout.write(f"{verified} conversations verified: all match their replay")
+        return None
+
+    def print_heads(self, ids: list[str]) -> None:
+        rows = Memory.objects.filter(head__isnull=False, last_step__gt=0).order_by("id")
+        for row in rows.filter(id__in=ids) if ids else rows:
+            self.stdout.write(f"{row.pk}\t{row.last_step}\t{bytes(row.head).hex()}")
+
+    def kept(self, file: Path) -> list[Contradiction]:
+        """Return what contradicts the heads of a file."""
+        found = []
+        for number, line in enumerate(file.read_text("utf-8").splitlines(), 1):
+            parts = line.split("\t")
+            if len(parts) != 3 or not parts[1].isdecimal():
+                raise CommandError(f"{file}, line {number}: expected id, step and digest, by tabs")
+            found.append(verify_head(parts[0], int(parts[1]), parts[2]))
+        return [contradiction for contradiction in found if contradiction]

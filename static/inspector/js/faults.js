@@ -5,22 +5,24 @@ import { pause } from "./play.js";
 const REASONS = {
   0: "The server cannot be reached.",
   403: "Your account may not do this, or the page is out of date: reload it.",
-  404: "It no longer exists.",
+  404: "There is nothing at this address.",
+  413: "The server does not take that much at once.",
   429: "There were too many requests at once.",
   503: "The database is not available right now.",
 };
 let again = null;
 
+export const reason = (status) => REASONS[status] ?? "The server failed and has logged the error.";
+
 const note = () => document.querySelector("[data-fault]");
 
 function words(status, isRead) {
-  const reason = REASONS[status] ?? "The server failed and has logged the error.";
-  if (isRead) return `Not loaded. ${reason} The page still shows what was there before.`;
-  return status ? `Not done. ${reason}` : `${reason} Your change may have been saved: check before you send it again.`;
+  if (isRead) return `Not loaded. ${reason(status)} The page still shows what was there before.`;
+  return status ? `Not done. ${reason(status)}` : `${reason(status)} Your change may have been saved: check before you send it again.`;
 }
 
 function tell({ detail: { xhr, target, requestConfig, pathInfo } }) {
-  if (requestConfig.elt.matches("[data-live-badge]") || target.matches("[data-feed]")) return;
+  if (requestConfig.elt.matches("[data-live-badge]")) return;
   const isRead = requestConfig.verb === "get";
   const button = note().querySelector("button");
   again = { path: pathInfo.finalRequestPath, target };
@@ -37,6 +39,9 @@ function retry() {
 export function bindFaults() {
   document.body.addEventListener("htmx:responseError", tell);
   document.body.addEventListener("htmx:sendError", tell);
-  document.body.addEventListener("htmx:afterSwap", () => (note().hidden = true));
+  document.body.addEventListener("htmx:afterSwap", ({ target }) => {
+    // The verdict on a text comes by itself and says nothing of what failed.
+    if (!target.matches("#verdict")) note().hidden = true;
+  });
   note().querySelector("button").addEventListener("click", retry);
 }

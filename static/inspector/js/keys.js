@@ -1,4 +1,5 @@
 import { pause, play } from "./play.js";
+import { move as step } from "./steps.js";
 
 // The keyboard map; off while someone types.
 const typing = "input:not([type=radio]), textarea, select, [contenteditable]";
@@ -8,32 +9,55 @@ function press(key) {
   document.querySelector(`[data-key="${key}"]`)?.click();
 }
 
-function move(direction) {
-  const rows = [...document.querySelectorAll("[data-pane=history] [data-seq]")];
-  const chosen = rows.findIndex((row) => row.classList.contains("is-sel"));
-  const next = chosen < 0 ? rows.at(direction > 0 ? 0 : -1) : rows[chosen + direction];
-  next?.querySelector("a").click();
+// On the overview the focus goes from conversation to conversation.
+function walk(direction) {
+  const links = [...document.querySelectorAll("[data-rows] tr")].map((row) => row.querySelector("a"));
+  const at = links.indexOf(document.activeElement);
+  (at < 0 ? links.at(direction > 0 ? 0 : -1) : links[at + direction])?.focus();
 }
 
-// Ten steps at once: the step is part of the address.
-function jump(steps) {
-  const main = document.querySelector("[data-conversation]");
-  if (!main) return;
-  const { at, steps: last } = main.dataset;
-  const to = Math.min(Math.max(Number(at) + steps, 0), Number(last));
-  htmx.ajax("GET", `${main.dataset.url}?at=${to}`, { source: "#main", target: "#main", swap: "outerHTML" });
+function move(direction) {
+  const rows = [...document.querySelectorAll("[data-pane=history] [data-seq]")];
+  if (!rows.length) return walk(direction);
+  const chosen = rows.findIndex((row) => row.classList.contains("is-sel"));
+  const next = chosen < 0 ? rows.at(direction > 0 ? 0 : -1) : rows[chosen + direction];
+  next?.querySelector(".hit").click();
 }
+
+// Ten steps with Shift. A held key is one movement.
+function go(direction, { shiftKey, repeat }) {
+  if (document.querySelector("[data-place]")) step(shiftKey ? 10 * direction : direction, repeat);
+}
+
+// Open the composer, on a phone in its pane.
+function simulate() {
+  document.querySelector("#pane-m")?.click();
+  document.querySelector("[data-composer] textarea")?.focus();
+}
+
+// Esc closes one thing, the topmost: help (by the browser itself), the field that has the focus, the
+// draft that is edited, the selection, the search, the simulation. Back brings each of them again.
+function close(event) {
+  const isTyping = event.target.matches(typing);
+  if (document.querySelector(":popover-open") || (isTyping && !event.target.closest("#main"))) return;
+  event.preventDefault();
+  pause();
+  if (isTyping) document.querySelector("#main").focus({ preventScroll: true });
+  else press(["cancel", "clear", "discard"].find((key) => document.querySelector(`[data-key="${key}"]`)));
+}
+
+// In a group of radios the arrows choose.
+const isOfRadio = ({ key, target }) => target.matches("input[type=radio]") && (key.startsWith("Arrow") || key === " ");
 
 const actions = {
   j: () => move(1),
   k: () => move(-1),
-  ArrowLeft: (event) => (event.shiftKey ? jump(-10) : press("back")),
-  ArrowRight: (event) => (event.shiftKey ? jump(10) : press("forward")),
+  ArrowLeft: (event) => go(-1, event),
+  ArrowRight: (event) => go(1, event),
   "[": () => press("previous-eviction"),
   "]": () => press("next-eviction"),
   " ": () => play(),
-  s: () => document.querySelector("[data-composer] textarea")?.focus(),
-  Escape: () => press("clear"),
+  s: () => simulate(),
   h: () => document.querySelector("[data-pane=history]")?.focus(),
   m: () => document.querySelector("[data-pane=memory]")?.focus(),
   "/": () => document.querySelector("[data-search]")?.focus(),
@@ -41,8 +65,15 @@ const actions = {
 };
 
 export function bindKeys() {
+  document.addEventListener("click", (event) => {
+    if (!event.target.closest("[data-simulate]")) return;
+    event.preventDefault();
+    simulate();
+  });
   document.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches(typing)) return;
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.key === "Escape") return close(event);
+    if (event.target.matches(typing) || isOfRadio(event)) return;
     const action = goes ? { l: () => press("live"), o: () => location.assign("/") }[event.key] : actions[event.key];
     goes = !goes && event.key === "g";
     if (!action || (event.key === " " && event.target.closest("a, button"))) return;

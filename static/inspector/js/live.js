@@ -9,6 +9,7 @@ let shown = 0;
 let isLost = true;
 
 const main = () => document.querySelector("[data-conversation]");
+const place = () => document.querySelector("[data-place]");
 const badge = () => document.querySelector("[data-live-badge]");
 
 function isWriting() {
@@ -19,6 +20,12 @@ function isWriting() {
     Boolean(form?.elements.text.value.trim()) ||
     limit?.value !== limit?.defaultValue
   );
+}
+
+// Who writes at the live end is not moved, and sees so.
+function showFollowing() {
+  const link = document.querySelector("[data-follow]");
+  if (link) link.textContent = isWriting() ? "Waits while you write" : "Following";
 }
 
 function tell(count) {
@@ -32,9 +39,10 @@ function tell(count) {
 function catchUp() {
   const page = main();
   if (!page || page.querySelector(".htmx-request")) return;
-  const behind = Math.max(0, newest - Number(page.dataset.steps));
-  const follows = page.dataset.live === "" && !page.hasAttribute("data-simulation") && !isWriting();
+  const behind = Math.max(0, newest - Number(place().dataset.steps));
+  const follows = place().dataset.live === "" && !page.hasAttribute("data-simulation") && !isWriting();
   tell(follows ? 0 : behind);
+  showFollowing();
   if (follows && behind) htmx.trigger(badge(), "catch-up");
 }
 
@@ -42,8 +50,8 @@ function catchUp() {
 function settle() {
   const page = main();
   if (!page) return;
-  const at = Number(page.dataset.at);
-  if (Math.abs(at - shown) > 1) page.setAttribute("data-jump", "");
+  const at = Number(place().dataset.at);
+  if (at !== shown) page.toggleAttribute("data-jump", Math.abs(at - shown) > 1);
   shown = at;
   showLine(badge(), isLost);
 }
@@ -56,8 +64,8 @@ function retry({ detail: { xhr, requestConfig } }) {
 
 export function bindLive() {
   if (!main()) return;
-  newest = Number(main().dataset.steps);
-  shown = Number(main().dataset.at);
+  newest = Number(place().dataset.steps);
+  shown = Number(place().dataset.at);
   follow(`${main().dataset.url}live/`, {
     newest: () => newest,
     moved: (step) => {
@@ -75,4 +83,5 @@ export function bindLive() {
   document.body.addEventListener("htmx:responseError", retry);
   document.body.addEventListener("htmx:sendError", retry);
   document.addEventListener("focusout", () => setTimeout(catchUp));
+  for (const name of ["focusin", "input"]) document.addEventListener(name, showFollowing);
 }

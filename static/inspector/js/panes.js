@@ -1,56 +1,68 @@
-// A list starts at its end; the last hit of a search, then a selection, scroll into view. A page that
-// moves by itself leaves the reader where they were: same message, same height, same focus.
+// A list starts at its end; the last hit of a search, then a selection, scroll into view. Through every
+// swap the reader stays: who stands at the end goes with it, others see the same message at the same
+// height, with the same focus.
 export const END = 8;
 
-export function settlePanes(root) {
-  const scope = root.closest?.("main") ?? document;
-  for (const pane of scope.querySelectorAll(".scroll-end")) pane.scrollTop = pane.scrollHeight;
-  const hit = [...scope.querySelectorAll(".pane--history .is-hit")].at(-1);
-  for (const chosen of [hit, ...scope.querySelectorAll(".pane__body .is-sel")]) {
+const panes = () => [...document.querySelectorAll("[data-pane]")];
+const asked = () => document.querySelector("[data-place]")?.dataset.asked;
+
+export function showChosen() {
+  const hit = [...document.querySelectorAll(".pane--history .is-hit")].at(-1);
+  for (const chosen of [hit, ...document.querySelectorAll(".pane__body .is-sel")]) {
     chosen?.scrollIntoView({ block: "nearest" });
   }
 }
 
+function begin() {
+  for (const pane of document.querySelectorAll(".pane__body")) pane.scrollTop = pane.scrollHeight;
+  showChosen();
+}
+
 // Where a pane stands: at the end of its list, at the first message in view, or so many pixels down.
-function place(pane) {
+function standing(pane) {
   const name = pane.dataset.pane;
   const box = pane.getBoundingClientRect();
   const rows = [...pane.querySelectorAll("[data-seq]")];
   if (rows.length && pane.scrollHeight - pane.scrollTop - box.height <= END) return { name, isAtEnd: true };
   const row = rows.find((each) => each.getBoundingClientRect().bottom > box.top);
-  return { name, seq: row?.dataset.seq, top: row ? row.getBoundingClientRect().top - box.top : pane.scrollTop };
+  const top = row ? row.getBoundingClientRect().top - box.top : pane.scrollTop;
+  return { name, seq: Number(row?.dataset.seq), top };
 }
 
-function restore({ name, isAtEnd, seq, top }) {
+// Of a list without the message that was first in view the nearer end is shown.
+function stand({ name, isAtEnd, seq, top }) {
   const pane = document.querySelector(`[data-pane=${name}]`);
-  const row = pane?.querySelector(`[data-seq="${seq}"]`);
+  if (!pane) return;
+  const rows = [...pane.querySelectorAll("[data-seq]")];
+  const row = rows.find((each) => Number(each.dataset.seq) === seq);
+  const isBehind = Number(rows.at(-1)?.dataset.seq) < seq;
   if (row) pane.scrollTop += row.getBoundingClientRect().top - pane.getBoundingClientRect().top - top;
-  else if (pane) pane.scrollTop = isAtEnd ? pane.scrollHeight : seq ? 0 : top;
+  else if (isAtEnd || isBehind) pane.scrollTop = pane.scrollHeight;
+  else pane.scrollTop = seq ? 0 : top;
 }
 
-// The link that has the focus, as it can be found again after a swap.
+// What has the focus in a row or pane, as it can be found again after a swap.
 function focused() {
-  const link = document.activeElement;
-  if (!link?.closest("#main") || link.id) return null;
-  const row = link.closest("[data-seq]");
-  const pane = link.closest("[data-pane]")?.dataset.pane;
-  return row && pane ? `[data-pane=${pane}] [data-seq="${row.dataset.seq}"] a` : pane ? `[data-pane=${pane}]` : null;
+  const active = document.activeElement;
+  const pane = active?.closest("#main [data-pane]")?.dataset.pane;
+  const row = active?.closest("[data-seq]");
+  if (!pane || active.id) return null;
+  return row ? `[data-pane=${pane}] [data-seq="${row.dataset.seq}"] .hit` : `[data-pane=${pane}]`;
 }
 
 export function bindPanes() {
-  let places = null;
-  let focus = null;
-  document.body.addEventListener("htmx:beforeSwap", (event) => {
-    const isLive = event.detail.requestConfig?.elt?.matches?.("[data-live-badge]");
-    places = isLive ? [...document.querySelectorAll("[data-pane]")].map(place) : null;
-    focus = focused();
+  let before = null;
+  document.body.addEventListener("htmx:beforeSwap", () => {
+    before = { places: panes().map(standing), asked: asked(), focus: focused() };
   });
-  document.body.addEventListener("htmx:afterSettle", (event) => {
-    if (places) places.forEach(restore);
-    else settlePanes(event.detail.elt);
+  document.body.addEventListener("htmx:afterSettle", () => {
+    if (!before) return;
+    const { places, focus, asked: askedBefore } = before;
+    before = null;
+    places.forEach(stand);
+    if (asked() !== askedBefore) showChosen();
     if (focus && document.activeElement === document.body) document.querySelector(focus)?.focus({ preventScroll: true });
-    places = null;
-    focus = null;
   });
-  settlePanes(document);
+  document.body.addEventListener("htmx:historyRestore", begin);
+  begin();
 }

@@ -1,0 +1,47 @@
+"""Misfits: messages that leave in the step that brought them, because nothing can make room."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from chatmemory.core.eviction import Reason
+from chatmemory.core.policies import Policy, can_decide
+from chatmemory.core.transitions import Change, Transition
+from chatmemory.core.window import Totals
+
+
+class Misfit(StrEnum):
+    """The cause for which a message cannot stay although all that can leave has left.
+
+    What remains is what a policy never evicts: a leading system message, or nothing.
+    """
+
+    TOO_BIG = "TOO_BIG"
+    TOO_BIG_BESIDE_SYSTEM = "TOO_BIG_BESIDE_SYSTEM"
+    SYSTEM_TOO_BIG = "SYSTEM_TOO_BIG"
+    SYSTEM_FILLS = "SYSTEM_FILLS"
+
+    @property
+    def is_oversized(self) -> bool:
+        """Whether a smaller message could have stayed."""
+        return self in (Misfit.TOO_BIG, Misfit.TOO_BIG_BESIDE_SYSTEM)
+
+
+def misfit(policy: Policy, remaining: Totals, tokens: int) -> Misfit:
+    """Return why a message of `tokens` tokens could not stay beside what remained without it."""
+    if policy.is_exceeded_by(remaining):
+        return Misfit.SYSTEM_TOO_BIG
+    if policy.is_exceeded_by(Totals(remaining.count + 1, remaining.tokens)):
+        return Misfit.SYSTEM_FILLS
+    if policy.is_exceeded_by(Totals(1, tokens)):
+        return Misfit.TOO_BIG
+    return Misfit.TOO_BIG_BESIDE_SYSTEM
+
+
+def misfit_in(transition: Transition) -> Misfit | None:
+    """Return why an add evicted its own message; None if it did not."""
+    if transition.change is not Change.ADD or not can_decide(transition.policy):
+        return None
+    left = {each.entry for each in transition.evictions if each.reason is Reason.CAPACITY}
+    arrival = next((entry for entry in transition.arrivals if entry in left), None)
+    return misfit(transition.policy, transition.after, arrival.tokens) if arrival else None

@@ -1,0 +1,49 @@
+"""Readable texts of tool messages: the tool's name, and arguments without JSON's quotes of keys."""
+
+from __future__ import annotations
+
+import json
+
+from chatmemory.core.codec import load_json
+from chatmemory.core.exceptions import InvalidMessage
+from chatmemory.core.messages import (
+    AiMessage,
+    ChatMessage,
+    ToolExecutionRequest,
+    ToolExecutionResultMessage,
+    text_of,
+)
+
+
+def readable_text(message: ChatMessage) -> str:
+    """Return the text of a message for people.
+
+    A tool result begins with the name of its tool, and each tool call is on a line of its own, as
+    `find_order(order: "A-1182")`. Other messages have the text that `text_of` returns.
+    """
+    match message:
+        case ToolExecutionResultMessage():
+            return f"{message.tool_name or ''} {text_of(message)}".strip()
+        case AiMessage():
+            calls = map(_call, filter(None, message.tool_execution_requests))
+            return "\n".join(filter(None, (message.text, *calls)))
+    return text_of(message)
+
+
+def _call(request: ToolExecutionRequest) -> str:
+    return f"{request.name or ''}({_arguments(request.arguments or '')})"
+
+
+def _arguments(text: str) -> str:
+    """Return the arguments as `key: value, …` if they are a JSON object, else as they are."""
+    try:
+        arguments = load_json(text)
+    except InvalidMessage:
+        return text
+    if not isinstance(arguments, dict):
+        return text
+    return ", ".join(f"{name}: {_json(value)}" for name, value in arguments.items())
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,65 @@
+"""Why messages leave: one cause for each reason, in a few words and in a sentence.
+
+History, memory, receipts, captions and Why? all take their words from here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from chatmemory.core.eviction import Reason
+from chatmemory.core.misfits import Misfit
+from chatmemory.core.naming import named
+from chatmemory.ledger.changes import EvictedMessage
+
+
+@dataclass(frozen=True)
+class Cause:
+    """A cause as a few words, which can follow a step or a comma, and as a sentence."""
+
+    short: str
+    sentence: str
+
+
+_CAUSES = {
+    Reason.CAPACITY: Cause("capacity", "There was no room."),
+    Reason.ORPHANED: Cause("left with its call", "Its tool call left."),
+    Reason.REPLACED: Cause("replaced", "Another system message took its place."),
+    Reason.CLEARED: Cause("cleared", "Memory was cleared."),
+    Reason.SET: Cause("list was set", "The list was set."),
+    Reason.MOVED: Cause("moved", "It moved."),
+}
+_MISFITS = {
+    Misfit.TOO_BIG: Cause("too big", "It was too big on its own."),
+    Misfit.TOO_BIG_BESIDE_SYSTEM: Cause(
+        "too big beside system", "It was too big beside the system message."
+    ),
+    Misfit.SYSTEM_TOO_BIG: Cause(
+        "system too big",
+        "The system message alone is larger than the limit.",
+    ),
+    Misfit.SYSTEM_FILLS: Cause(
+        "system fills limit",
+        "The system message alone fills the limit.",
+    ),
+}
+
+
+def cause_of(reason: Reason, misfit: Misfit | None = None) -> Cause:
+    """Return the cause of a reason, or of a message that left in the step that added it."""
+    return _MISFITS[misfit] if misfit else _CAUSES[reason]
+
+
+def short_reason(reason: Reason, misfit: Misfit | None = None) -> str:
+    """Return a cause in a few words, without the message that caused it."""
+    return cause_of(reason, misfit).short
+
+
+def reason_of(evicted: EvictedMessage) -> str:
+    """Return a cause in a few words, with the message that caused it."""
+    because = evicted.because_seq
+    if because and evicted.reason is Reason.ORPHANED:
+        return f"left with {named(because)}"
+    if because and evicted.reason is Reason.REPLACED:
+        return f"replaced by {named(because)}"
+    return short_reason(evicted.reason, evicted.misfit)

@@ -1,0 +1,47 @@
+"""What would have kept a message in memory, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from chatmemory.explain.reasons import Explanation
+from chatmemory.queries import WhatWouldKeep
+
+QUESTION = "What would have kept it?"
+
+
+def what_would_keep(answer: WhatWouldKeep) -> Explanation:
+    """Explain which limit would have kept a message, and that a higher one now comes too late."""
+    return Explanation(QUESTION, _cause(answer), " ".join(_details(answer)))
+
+
+def _cause(answer: WhatWouldKeep) -> str:
+    if answer.keeping is None:
+        return "Not known." if not answer.deferred else "Not computed yet."
+    if answer.keeping.limit is None:
+        return "No limit."
+    about = "About " if answer.keeping.tried_every > 1 else ""
+    return f"{about}{answer.keeping.limit:,} {answer.policy.unit} or more."
+
+
+def _details(answer: WhatWouldKeep) -> Iterator[str]:
+    keeping = answer.keeping
+    if keeping is None and answer.deferred:
+        yield f"It takes a replay of {answer.deferred:,} messages."
+    elif keeping is None:
+        yield (
+            f"A {answer.policy.label.lower()} has a rule of its own, and this history is too long "
+            "to try its limits one by one."
+        )
+    elif keeping.limit is None:
+        yield f"Even with room for everything, memory would not hold it at step {answer.step:,}."
+    else:
+        yield (
+            f"With that limit from the first message on, #{answer.seq} would still be in memory at "
+            f"step {answer.step:,}."
+        )
+        if keeping.tried_every > 1:
+            yield f"Limits were tried {keeping.tried_every:,} apart."
+    if answer.leaves_out_changes:
+        yield "This leaves out that memory was also cleared or set as a whole."
+    yield "A higher limit now does not bring it back."

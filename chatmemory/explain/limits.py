@@ -1,0 +1,22 @@
+"""What it means that a window is over its limit."""
+
+from __future__ import annotations
+
+from chatmemory.core.policies import can_decide
+from chatmemory.queries import WindowPlace, WindowView
+
+
+def over_limit(window: WindowView[WindowPlace]) -> str:
+    """Say what a window over its limit leads to; an empty string if it is within the limit."""
+    policy = window.policy
+    if not can_decide(policy) or not policy.is_exceeded_by(window.stored):
+        return ""
+    parts = [leaving(len(window.over_limit))] if window.over_limit else []
+    if policy.is_exceeded_by(window.totals):
+        parts.append("the system message alone is larger than the limit: nothing else can stay")
+    return "; ".join(parts)
+
+
+def leaving(count: int) -> str:
+    """Say how many messages of a stored window the next add evicts."""
+    return f"{count:,} of these will leave at the next add"

@@ -1,0 +1,197 @@
+"""Whether a phrase is still in memory: the answer at a step first, then how it went on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from chatmemory.core.speakers import Speaker
+from chatmemory.explain.arithmetic import receipt
+from chatmemory.explain.captions import caption
+from chatmemory.explain.reasons import Explanation
+from chatmemory.explain.wording import capitalized, counted, decapitalized, role, seqs
+from chatmemory.queries import MENTIONS_MAX, Mentions
+
+STRETCHES = 12
+_NOT_YET = "not said yet"
+_NUMBER = re.compile(r"#[0-9]+")
+
+_WHOSE = {
+    Speaker.OTHERS: "what users and tools said",
+    Speaker.ASSISTANT: "the assistant’s own words",
+    Speaker.SYSTEM: "the system message",
+    Speaker.CLIENT: "what the client put into memory",
+}
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Steps from `first` to `last` at which a phrase was in memory or was not, and why."""
+
+    first: int
+    last: int
+    is_in: bool
+    why: str
+
+
+@dataclass(frozen=True)
+class Remembrance(Explanation):
+    """The answer for a phrase, its latest stretches, the number of others, and what decides."""
+
+    stretches: tuple[Stretch, ...] = ()
+    earlier: int = 0
+    decided_by: str = ""
+
+
+@dataclass(frozen=True)
+class Moment:
+    """The step of the question, the newest step and message, and what a limit hides."""
+
+    at: int
+    last_step: int
+    last_seq: int
+    hidden: Collection[int] = ()
+
+
+def remembers(phrase: str, mentions: Mentions, moment: Moment) -> Remembrance:
+    """Explain whether a phrase is in memory at a step, and when it was and will be."""
+    question = f"Does it still remember “{phrase}”?"
+    if mentions.speaker is None:
+        if _NUMBER.fullmatch(phrase):
+            newest = f"The newest is #{moment.last_seq}."
+            return Remembrance(question, f"There is no message {phrase}.", newest)
+        detail = "No message contains these words."
+        return Remembrance(question, "It was never said.", detail)
+    stretches = stretches_of(mentions, moment.last_step)
+    here = next((each for each in stretches if each.first <= moment.at <= each.last), None)
+    cause, detail = _answer(mentions, moment, here)
+    is_past = moment.at < moment.last_step
+    is_lost = mentions.lost is not None and here is not None and not here.is_in
+    return Remembrance(
+        question,
+        f"At step {moment.at:,}: {decapitalized(cause)}" if is_past else cause,
+        " ".join(filter(None, [detail, _later(stretches, moment)])),
+        receipt(mentions.lost) if is_lost and mentions.lost else (),
+        stretches[-STRETCHES:],
+        max(0, len(stretches) - STRETCHES),
+        _decided_by(mentions),
+    )
+
+
+def stretches_of(mentions: Mentions, last_step: int) -> tuple[Stretch, ...]:
+    """Return the whole conversation as stretches in and out of memory."""
+    stretches: list[Stretch] = []
+    step = 1
+    for first, last in mentions.spans:
+        if step < first:
+            stretches.append(_out(mentions, step, first - 1))
+        stretches.append(Stretch(first, last, True, _came(mentions, first)))
+        step = last + 1
+    if step <= last_step:
+        stretches.append(_out(mentions, step, last_step))
+    return tuple(stretches)
+
+
+def without(left: Sequence[int], phrase: str) -> str:
+    """Return the consequence of departures for the phrase of a search."""
+    return f"Without {seqs(left)}, nothing in memory mentions “{phrase}”."
+
+
+def _answer(mentions: Mentions, moment: Moment, here: Stretch | None) -> tuple[str, str]:
+    if here and here.is_in:
+        return _yes(mentions, moment, here)
+    state = _state(mentions, moment, here)
+    told = caption(mentions.lost).summary if mentions.lost else ""
+    echo = {who: found for who, found in mentions.present.items() if who is not mentions.speaker}
+    if echo:
+        where = " and ".join(f"{_WHOSE[who]} ({seqs(found)})" for who, found in echo.items())
+        return f"Only in {where}.", f"{capitalized(_whose(mentions))} is {state}. {told}".strip()
+    return ("Not said yet." if state == _NOT_YET else f"No, {state}."), told
+
+
+def _yes(mentions: Mentions, moment: Moment, here: Stretch) -> tuple[str, str]:
+    """Say since when, which mentions are in memory, and when it was last forgotten before."""
+    kept = mentions.present[mentions.speaker] if mentions.speaker is not None else ()
+    visible = [seq for seq in kept if seq not in moment.hidden]
+    if not visible:
+        hidden = "The model no longer sees " + ("it" if len(kept) == 1 else "them")
+        return f"Only over the limit: {seqs(kept)}.", f"{hidden}; the next add evicts {seqs(kept)}."
+    turn = mentions.turns.get(here.first)
+    since = f"#{turn.seqs[0]}" if turn and len(turn.seqs) == 1 else f"step {here.first:,}"
+    said = f"{seqs(visible)} {'is' if len(visible) == 1 else 'are'} in memory."
+    lost = [last + 1 for _, last in mentions.spans if last < here.first]
+    if lost:
+        gap = f"Forgotten from step {lost[-1]:,} until step {here.first:,}"
+        said = f"{gap}, {_went(mentions, lost[-1])}; then {here.why}. {said}"
+    return f"Yes, since {since}.", said
+
+
+def _state(mentions: Mentions, moment: Moment, here: Stretch | None) -> str:
+    """Say how the phrase came to be out of memory at a step."""
+    if here is None or moment.at < mentions.first_step:
+        return _NOT_YET
+    if here.first == 1:
+        return _no_room(mentions)
+    since = "at this step" if here.first == moment.at else f"since step {here.first:,}"
+    return f"forgotten {since}, {_went(mentions, here.first)}"
+
+
+def _later(stretches: Sequence[Stretch], moment: Moment) -> str:
+    """Say how it goes on after a step in the past."""
+    later = next((each for each in stretches if each.first > moment.at), None)
+    return f"Later: {later.why}, at step {later.first:,}." if later else ""
+
+
+def _out(mentions: Mentions, first: int, last: int) -> Stretch:
+    if first > 1:
+        return Stretch(first, last, False, f"forgotten {_went(mentions, first)}")
+    if last < mentions.first_step:
+        return Stretch(first, last, False, _NOT_YET)
+    return Stretch(first, last, False, _no_room(mentions))
+
+
+def _came(mentions: Mentions, step: int) -> str:
+    """Say what brought the phrase into memory."""
+    turn = mentions.turns.get(step)
+    if turn is None:
+        return "in memory"
+    if not turn.is_new:
+        return f"{seqs(turn.seqs)} came back"
+    name = role(turn.type, turn.has_calls) + " " if len(turn.seqs) == 1 else ""
+    again = " again" if step > mentions.first_step else ""
+    return f"{name}{seqs(turn.seqs)} said it{again}"
+
+
+def _went(mentions: Mentions, step: int) -> str:
+    """Say at what occasion the last mention left."""
+    turn = mentions.turns.get(step)
+    if turn is None or turn.arrived is None:
+        return "when the whole list was changed"
+    if turn.arrived in turn.seqs:
+        return f"when #{turn.arrived} had no room"
+    return f"when #{turn.arrived} arrived"
+
+
+def _no_room(mentions: Mentions) -> str:
+    return f"it had no room when it was said, at step {mentions.first_step:,}"
+
+
+def _whose(mentions: Mentions) -> str:
+    return _WHOSE[mentions.speaker] if mentions.speaker is not None else ""
+
+
+def _decided_by(mentions: Mentions) -> str:
+    """Say whose messages decide, and that others and older ones do not."""
+    whose = _whose(mentions)
+    others = sorted(set(mentions.speakers.values()) - {mentions.speaker})
+    parts = []
+    if others:
+        rest = " and ".join(_WHOSE[who] for who in others)
+        parts.append(f"The answer and the band on the timeline follow {whose}, not {rest}.")
+    elif mentions.speaker is not Speaker.OTHERS:
+        parts.append(f"No user and no tool said it: it is found only in {whose}.")
+    if mentions.is_capped:
+        latest = f"the latest {MENTIONS_MAX:,} of {counted(mentions.count, 'mention')}"
+        parts.append(f"Only {latest} are considered.")
+    return " ".join(parts)

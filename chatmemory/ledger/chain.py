@@ -1,0 +1,127 @@
+"""The chain of digests, which shows alterations that a replay cannot.
+
+Each step has a digest over the digest before it and over everything that the step wrote: its own
+columns, the commitments of its messages, and the stays that it began and ended. The newest digest,
+the head, is in the conversation's row. Whoever kept a head can tell later that nothing up to its
+step was altered or cut off; without a kept head, an attacker who can write to the database can
+also compute the chain anew.
+
+A commitment is a digest over columns and a random salt. It stays when the words and the salt are
+erased, and does not let anybody guess the words.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from chatmemory.models import Memory, Message, Stay, Step
+
+Bytes = bytes | memoryview  # what databases return
+
+VERSION = 1
+SALT_BYTES = 16
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MESSAGE = ("seq", "type", "text", "payload", "tokens", "origin", "said_at", "client_id")
+_STAY = ("n", "seq", "rank", "type", "has_calls", "pinned", "tokens")
+_STEP = (
+    *("n", "kind", "at", "actor", "by_client", "count_before", "tokens_before", "count_after"),
+    *("tokens_after", "history_tokens", "last_seq", "said_count", "last_stay", "oldest", "seq"),
+    *("note", "policy_kind", "policy_limit", "policy_estimator", "policy_options", "commitment"),
+)
+
+
+def new_salt() -> bytes:
+    return secrets.token_bytes(SALT_BYTES)
+
+
+def commitment_of(message: Message) -> bytes:
+    """Return the digest of a message's columns and its salt, which a redacted one has not."""
+    return _digest("message", {"salt": message.salt} | _columns(message, _MESSAGE))
+
+
+def commitment_of_labels(labels: Mapping[str, str], salt: Bytes | None) -> bytes:
+    return _digest("labels", {"salt": salt, "labels": dict(labels)})
+
+
+def first_digest(memory: Memory) -> bytes:
+    """Return the digest before step 1. It continues the chain of a deleted one with the same id."""
+    return _digest(
+        "conversation",
+        {
+            "id": memory.pk,
+            "created_at": memory.created_at,
+            "labels": memory.first_labels,
+            "previous": memory.previous_head,
+        },
+    )
+
+
+def begin(memory: Memory, previous_head: bytes | None) -> None:
+    """Begin the chain of a new conversation, which is not yet saved."""
+    memory.labels_salt = new_salt()
+    memory.first_labels = commitment_of_labels(memory.labels, memory.labels_salt)
+    memory.previous_head = previous_head
+    memory.head = first_digest(memory)
+
+
+def digest_of(
+    previous: Bytes | None,
+    step: Step,
+    commitments: Iterable[Bytes | None],
+    begun: Iterable[Stay],
+    ended: Iterable[tuple[int, str]],
+) -> bytes:
+    """Return the digest of a step, given the messages by seq, and the stays that it began and
+    ended (number and reason) by number.
+    """
+    return _digest(
+        "step",
+        {
+            "previous": previous,
+            "messages": list(commitments),
+            "begun": [_columns(stay, _STAY) for stay in begun],
+            "ended": [list(each) for each in ended],
+        }
+        | _columns(step, _STEP),
+    )
+
+
+def _columns(row: Message | Stay | Step, names: Iterable[str]) -> dict[str, Any]:
+    return {name: getattr(row, name) for name in names}
+
+
+def _digest(kind: str, fields: Mapping[str, Any]) -> bytes:
+    return hashlib.sha256(f"chatmemory {VERSION} {kind} ".encode() + _encoded(fields)).digest()
+
+
+def _encoded(value: Any) -> bytes:
+    """Return bytes that no other value has: a letter for the type, the length and the content."""
+    match value:
+        case None:
+            return b"n"
+        case bool():
+            return b"b1" if value else b"b0"
+        case int():
+            return b"i%d;" % value
+        case str():
+            return _sized(b"s", value.encode())
+        case bytes() | bytearray() | memoryview():
+            return _sized(b"x", bytes(value))
+        case datetime():
+            return b"t%d;" % ((value - _EPOCH) // timedelta(microseconds=1))
+        case Mapping():
+            pairs = (_encoded(name) + _encoded(each) for name, each in sorted(value.items()))
+            return _sized(b"m", b"".join(pairs))
+        case list() | tuple():
+            return _sized(b"l", b"".join(map(_encoded, value)))
+    # The numbers with a fraction of a policy's options
+    return _sized(b"j", json.dumps(value).encode())
+
+
+def _sized(kind: bytes, content: bytes) -> bytes:
+    return b"%b%d:%b" % (kind, len(content), content)

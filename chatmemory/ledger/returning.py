@@ -1,0 +1,60 @@
+"""Messages that return: they are in the history, had left the window, and are in a new list.
+
+Such a message is not said again. A stay begins, and the history does not change.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping
+
+from django.db.models import OuterRef, Subquery
+
+from chatmemory.core.eviction import Reason
+from chatmemory.ledger.replacement import Replacement, Returning
+from chatmemory.ledger.rows import check_unicode
+from chatmemory.models import Memory, Message, Stay
+
+# Messages that left, by payload and by the reason for which they left, in the order of the history.
+_Left = Mapping[tuple[str, Reason], list[Returning]]
+
+
+def returning_messages(memory: Memory, replacement: Replacement) -> dict[int, Returning]:
+    """Return the message of the history that returns at each position of a new list.
+
+    Of several equal messages the latest is used first, and each only once.
+    """
+    allowed = replacement.may_return(is_first=memory.last_seq == 0)
+    if not allowed:
+        return {}
+    wanted = {replacement.payloads[position] for position in allowed}
+    left = _messages_that_left(memory, wanted, {entry.seq for entry in replacement.old})
+    returning = {}
+    for position in sorted(allowed, reverse=True):
+        payload = replacement.payloads[position]
+        found = [left[payload, reason] for reason in allowed[position] if left[payload, reason]]
+        if found:
+            returning[position] = max(found, key=_latest_seq).pop()
+    return returning
+
+
+def _messages_that_left(
+    memory: Memory, payloads: Collection[str], in_window: Collection[int]
+) -> _Left:
+    for payload in payloads:
+        check_unicode(payload)
+    last_stay = Stay.objects.filter(memory=memory, seq=OuterRef("seq")).order_by("-n")
+    rows = (
+        Message.objects.filter(memory=memory, payload__in=payloads)
+        .annotate(left_for=Subquery(last_stay.values("reason")[:1]))
+        .order_by("seq")
+    )
+    left: dict[tuple[str, Reason], list[Returning]] = defaultdict(list)
+    for payload, seq, origin, reason in rows.values_list("payload", "seq", "origin", "left_for"):
+        if seq not in in_window:
+            left[payload, Reason(reason)].append(Returning(seq, origin))
+    return left
+
+
+def _latest_seq(messages: list[Returning]) -> int:
+    return messages[-1].seq

@@ -1,0 +1,30 @@
+"""Reading many rows of one state of the database, while others write."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from django.db import connection, transaction
+
+
+@contextmanager
+def one_snapshot() -> Iterator[None]:
+    """Let all reads of the block see one state; writers neither wait for it nor are seen by it.
+
+    Within a transaction the block reads as that transaction does.
+    """
+    if connection.in_atomic_block:
+        yield
+    elif connection.vendor == "postgresql":
+        with transaction.atomic():
+            with connection.cursor() as cursor:
+                cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            yield
+    else:
+        with connection.cursor() as cursor:
+            cursor.execute("BEGIN DEFERRED")  # atomic() would take the lock of a writer
+            try:
+                yield
+            finally:
+                cursor.execute("ROLLBACK")

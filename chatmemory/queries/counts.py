@@ -1,0 +1,82 @@
+"""Counts of conversations: for the headlines of the overview, and for each of its filters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TypeVar
+
+from django.db.models import Count, F, Q, Sum
+
+from chatmemory.managers import Flag, having
+from chatmemory.models import Memory
+from chatmemory.queries.feed import evicting_adds
+from chatmemory.queries.filters import EVERYTHING, MemoryFilter
+
+Name = TypeVar("Name")
+
+
+@dataclass(frozen=True)
+class OverviewStats:
+    """The statistics of all conversations since a time.
+
+    `forgotten` is the number of evicted messages, `forgotten_in` the number of conversations that
+    they left. `reach` is the median number of messages in the memories of active conversations.
+    `flagged` is the number of conversations with any flag.
+    """
+
+    conversations: int
+    active: int
+    forgotten: int
+    forgotten_in: int
+    reach: int
+    flagged: int
+    dangling: int
+    oversized: int
+    over_limit: int
+
+
+def overview_stats(since: datetime) -> OverviewStats:
+    """Return the statistics of all conversations since a time."""
+    active = Q(updated_at__gte=since)
+    counts = Memory.objects.aggregate(
+        conversations=Count("pk"),
+        active=Count("pk", filter=active),
+        flagged=Count("pk", filter=having(Flag.ANY)),
+        dangling=Count("pk", filter=having(Flag.DANGLING)),
+        oversized=Count("pk", filter=having(Flag.OVERSIZED)),
+        over_limit=Count("pk", filter=having(Flag.OVER_LIMIT)),
+    )
+    adds = evicting_adds().filter(at__gte=since)
+    adds = adds.annotate(left=F("count_before") + 1 - F("count_after"))
+    left = adds.aggregate(sum=Sum("left"), memories=Count("memory_id", distinct=True))
+    reaching = Memory.objects.filter(active, window_count__gt=0).order_by("window_count")
+    middle = reaching.count() // 2
+    reach = reaching.values_list("window_count", flat=True)[middle : middle + 1]
+    return OverviewStats(
+        **counts,
+        forgotten=left["sum"] or 0,
+        forgotten_in=left["memories"],
+        reach=next(iter(reach), 0),
+    )
+
+
+def count(which: MemoryFilter = EVERYTHING) -> int:
+    """Return the number of conversations that match a filter."""
+    return which.rows().count()
+
+
+def count_each(filters: Mapping[Name, MemoryFilter]) -> dict[Name, int]:
+    """Return the number of conversations that match each filter, by one query.
+
+    The filters differ in their policy, flag and times of activity only.
+    """
+    if not filters:
+        return {}
+    base = next(iter(filters.values())).without_columns().rows()
+    conditions = [which.columns() for which in filters.values()]
+    counts = base.aggregate(
+        **{f"n{i}": Count("pk", filter=each or None) for i, each in enumerate(conditions)}
+    )
+    return {name: counts[f"n{i}"] for i, name in enumerate(filters)}

@@ -1,0 +1,78 @@
+"""The latest evictions in all conversations, and the time of the latest change."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from django.db.models import F, Q, QuerySet
+
+from chatmemory.core.eviction import Reason
+from chatmemory.core.messages import MessageType
+from chatmemory.core.misfits import Misfit
+from chatmemory.models import Memory, Stay, Step
+from chatmemory.queries.stays import misfit_of
+
+
+@dataclass(frozen=True)
+class FeedItem:
+    """A message that recently left the memory of any conversation."""
+
+    memory_id: str
+    at: datetime
+    step: int
+    seq: int
+    type: MessageType
+    has_calls: bool
+    text: str
+    reason: Reason
+    misfit: Misfit | None
+
+    @property
+    def moment(self) -> int:
+        """`at` in microseconds since 1970, as the live feed counts."""
+        return moment(self.at)
+
+
+def feed(size: int = 12) -> list[FeedItem]:
+    """Return the messages that left memory last, the latest first."""
+    steps = list(evicting_adds().order_by("-at", "memory_id", "-n")[:size])
+    if not steps:
+        return []
+    ended = Q()
+    for row in steps:
+        ended |= Q(memory_id=row.memory_id, left_step=row.n)
+    step_of = {(row.memory_id, row.n): row for row in steps}
+    stays = Stay.objects.filter(ended).exclude(reason=Reason.MOVED).select_related("message")
+    items = [
+        FeedItem(
+            memory_id=stay.memory_id,
+            at=step_of[stay.memory_id, stay.left_step].at,
+            step=stay.left_step,
+            seq=stay.seq,
+            type=MessageType(stay.type),
+            has_calls=stay.has_calls,
+            text=stay.message.text[:200],
+            reason=Reason(str(stay.reason)),
+            misfit=misfit_of(stay, step_of[stay.memory_id, stay.left_step]),
+        )
+        for stay in stays[: size * 20]
+        if stay.left_step is not None
+    ]
+    return sorted(items, key=lambda item: (item.at, item.step, item.seq), reverse=True)[:size]
+
+
+def newest_change() -> int:
+    """Return the `moment` of the latest change of any conversation; 0 if there is none."""
+    at = Memory.objects.order_by("-updated_at").values_list("updated_at", flat=True).first()
+    return moment(at) if at else 0
+
+
+def moment(at: datetime) -> int:
+    """Return a time as microseconds since 1970."""
+    return (at - datetime.fromtimestamp(0, UTC)) // timedelta(microseconds=1)
+
+
+def evicting_adds() -> QuerySet[Step]:
+    """Return the adds that evicted a message. The condition is that of the index step_evicting."""
+    return Step.objects.filter(kind=Step.Kind.ADD, count_after__lte=F("count_before"))

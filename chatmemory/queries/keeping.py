@@ -1,0 +1,124 @@
+"""The limit that would have kept a message in memory, from the messages that were said."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from django.db.models import Q, QuerySet
+
+from chatmemory.core.estimators import family_named
+from chatmemory.core.eviction import Reason
+from chatmemory.core.keeping import Keeping, evicts_oldest_first, smallest_limit
+from chatmemory.core.messages import ChatMessage, MessageType
+from chatmemory.core.policies import Policy, can_decide
+from chatmemory.core.window import Entry
+from chatmemory.ledger.changes import ChangeResult
+from chatmemory.ledger.counting import counter
+from chatmemory.ledger.entries import read_message
+from chatmemory.models import Message, Stay, Step
+from chatmemory.queries.history import said_by
+from chatmemory.queries.rows import MessageRow
+
+# The messages that a page replays without being asked to: by their stored token counts, and those
+# that are counted again because the conversation changed its estimator.
+READ_AT_ONCE = 20_000
+COUNTED_AT_ONCE = 500
+_PAIRED = (MessageType.TOOL_EXECUTION_RESULT, MessageType.SYSTEM)
+
+
+@dataclass(frozen=True)
+class WhatWouldKeep:
+    """The limit that would have kept a message in memory to `step`, that limit throughout.
+
+    `keeping` is None if it is not known; with `deferred`, the number of messages to replay, because
+    nobody has asked for it. `leaves_out_changes` tells that memory was cleared or set as a whole,
+    which a replay of what was said leaves out.
+    """
+
+    seq: int
+    step: int
+    policy: Policy
+    keeping: Keeping | None = None
+    deferred: int = 0
+    leaves_out_changes: bool = False
+
+
+def what_would_keep(
+    step: Step, row: MessageRow | None, left_by: ChangeResult | None, is_asked: bool
+) -> WhatWouldKeep | None:
+    """Return what would have kept a message that left by a change for want of room.
+
+    None if it left for another reason, if nobody said it, or if no installed policy is in force at
+    the step. A long history is replayed only if `is_asked`.
+    """
+    policy = step.policy
+    if row is None or not can_decide(policy) or not _left_for_want_of_room(row, left_by):
+        return None
+    steps = Step.objects.filter(memory_id=step.memory_id, n__lte=step.n)
+    changes = set(steps.values_list("kind", "policy_estimator").distinct())
+    is_recounted = len({family_named(name) for _, name in changes}) > 1
+    first = _first_that_counts(row) if evicts_oldest_first(policy) else 1
+    answer = WhatWouldKeep(
+        row.seq,
+        step.n,
+        policy,
+        leaves_out_changes=any(kind in (Step.Kind.SET, Step.Kind.CLEAR) for kind, _ in changes),
+    )
+    amount = step.last_seq - first + 1
+    if amount > (COUNTED_AT_ONCE if is_recounted else READ_AT_ONCE) and not is_asked:
+        return replace(answer, deferred=amount)
+    said = _entries(step, first, policy if is_recounted else None)
+    position = next(i for i, entry in enumerate(said) if entry.key == row.seq)
+    return replace(answer, keeping=smallest_limit(said, position, policy))
+
+
+def _left_for_want_of_room(row: MessageRow, left_by: ChangeResult | None) -> bool:
+    reasons = (Reason.CAPACITY, Reason.ORPHANED)
+    evicted = left_by.evicted if left_by and row.origin == Message.Origin.SAID else ()
+    return any(each.seq == row.seq and each.reason in reasons for each in evicted)
+
+
+def _first_that_counts(row: MessageRow) -> int:
+    """Return the first message that can matter: of a tool result, the one before its run."""
+    if row.type is not MessageType.TOOL_EXECUTION_RESULT:
+        return row.seq
+    before = said_by(row.memory_id, row.seq).exclude(type__in=_PAIRED).order_by("-seq")
+    return before.values_list("seq", flat=True).first() or row.seq
+
+
+def _entries(step: Step, first: int, recounted_by: Policy | None) -> list[Entry]:
+    """Return what was said from `first` on, after the system message in force there, in order.
+
+    The key of an entry is its seq. With `recounted_by`, its estimator counts the messages again.
+    """
+    systems = _system_messages(step, first)
+    stays = Stay.objects.filter(memory_id=step.memory_id, seq__gte=first, seq__lte=step.last_seq)
+    calling = set(stays.filter(has_calls=True).values_list("seq", flat=True))
+    said = said_by(step.memory_id, step.last_seq).order_by("seq")
+    said = said.filter(Q(seq__gte=first) | Q(seq=min(systems, default=first)))
+    facts = (
+        said.values_list("seq", "type", "tokens")
+        if recounted_by is None
+        else _recounted(said, recounted_by)
+    )
+    return [
+        Entry(MessageType(type), seq in calling, tokens, systems.get(seq), key=seq)
+        for seq, type, tokens in facts
+    ]
+
+
+def _system_messages(step: Step, first: int) -> dict[int, ChatMessage]:
+    """Return the system messages from `first` on and the last one before it, by seq."""
+    stays = Stay.objects.filter(memory_id=step.memory_id, type=MessageType.SYSTEM)
+    stays = stays.filter(seq__lte=step.last_seq, message__origin=Message.Origin.SAID)
+    before = stays.filter(seq__lt=first).order_by("-seq").values("seq")[:1]
+    found = stays.filter(Q(seq__gte=first) | Q(seq__in=before)).select_related("message")
+    return {stay.seq: read_message(stay.message) for stay in found}
+
+
+def _recounted(said: QuerySet[Message], policy: Policy) -> Iterator[tuple[int, str, int]]:
+    """Yield messages as the policy's estimator counts them; redacted ones keep their count."""
+    count = counter(policy.estimator)
+    for row in said.iterator(2_000):
+        yield row.seq, row.type, row.tokens if row.redacted_step else count(read_message(row))

@@ -1,0 +1,38 @@
+"""What leaves a window next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from chatmemory.core.policies import can_decide
+from chatmemory.core.transitions import next_to_leave as next_evictions
+from chatmemory.core.window import Entry, EntrySource, Window
+from chatmemory.queries.rows import WindowPlace, WindowView
+
+
+class _Places(EntrySource):
+    """The places of a window as entries, made as far as they are read; the key is the seq."""
+
+    def __init__(self, places: Sequence[WindowPlace]) -> None:
+        self._places = places
+
+    def entries(self) -> Iterator[Entry]:
+        for place in self._places:
+            yield Entry(place.type, place.has_calls, place.tokens, key=place.seq)
+
+    def systems(self) -> Iterable[Entry]:
+        raise NotImplementedError("the messages of these places are not read")
+
+    def with_messages(self) -> Iterable[Entry]:
+        raise NotImplementedError("the messages of these places are not read")
+
+
+def next_to_leave(window: WindowView[WindowPlace]) -> tuple[int, ...]:
+    """Return the messages that leave first when there is no room: one, and its results.
+
+    Empty without an installed policy, and if only a leading system message is left.
+    """
+    if not can_decide(window.policy):
+        return ()
+    evictions = next_evictions(Window(_Places(window.rows), window.totals), window.policy)
+    return tuple(seq for each in evictions if isinstance(seq := each.entry.key, int))

@@ -1,0 +1,116 @@
+"""What was said that a search of all conversations finds, one line for each conversation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from django.db.models import F, Q, TextField, Value
+from django.db.models.functions import Greatest, Lower, StrIndex, Substr
+
+from chatmemory import search
+from chatmemory.core.messages import MessageType
+from chatmemory.core.speakers import speaker_of
+from chatmemory.models import Message, Stay
+
+MENTIONS_COUNTED = 100
+BEFORE = 200
+EXCERPT = 10_000
+
+
+@dataclass(frozen=True)
+class Mention:
+    """A message of a conversation that contains the searched words.
+
+    `text` is the part of it around them. `count` is the number of messages that contain them, up
+    to 101. `is_complete` is False if not all messages were searched, so that there may be more.
+    `left_step` is the step at which the message left, None while it is in memory; `echo` is then
+    the latest message in memory that contains the words, if there is one.
+    """
+
+    seq: int
+    type: MessageType
+    has_calls: bool
+    text: str
+    count: int
+    is_complete: bool
+    left_step: int | None
+    echo: int | None
+
+
+@dataclass(frozen=True)
+class _Said:
+    seq: int
+    type: MessageType
+    has_calls: bool
+    left_step: int | None
+
+    @property
+    def order(self) -> tuple[int, bool, int]:
+        """What users and tools said first, then what is in memory, then the latest."""
+        return speaker_of(self.type), self.left_step is not None, -self.seq
+
+
+def told(words: str, memory_ids: Sequence[str]) -> dict[str, Mention]:
+    """Return the telling mention of the words in each conversation that has one.
+
+    It is chosen among the latest 100: what a user or a tool said before what the assistant said
+    and before a system message, and of these the latest in memory, else the latest.
+    """
+    found = search.mentions(words, memory_ids, MENTIONS_COUNTED + 1)
+    said = _said({memory_id: seqs[:MENTIONS_COUNTED] for memory_id, seqs in found.seqs.items()})
+    chosen = {memory_id: min(each, key=lambda s: s.order) for memory_id, each in said.items()}
+    texts = _excerpts(words, {memory_id: each.seq for memory_id, each in chosen.items()})
+    return {
+        memory_id: Mention(
+            seq=each.seq,
+            type=each.type,
+            has_calls=each.has_calls,
+            text=texts[memory_id],
+            count=len(found.seqs[memory_id]),
+            is_complete=found.is_complete,
+            left_step=each.left_step,
+            echo=_echo(said[memory_id]) if each.left_step else None,
+        )
+        for memory_id, each in chosen.items()
+        if memory_id in texts
+    }
+
+
+def _said(seqs: Mapping[str, Sequence[int]]) -> dict[str, list[_Said]]:
+    """Return the messages with the step at which each left for the last time."""
+    if not seqs:
+        return {}
+    these = _any_of({memory_id: list(each) for memory_id, each in seqs.items()})
+    last: dict[tuple[str, int], _Said] = {}
+    stays = Stay.objects.filter(these).order_by("memory_id", "n")
+    columns = ("memory_id", "seq", "type", "has_calls", "left_step")
+    for memory_id, seq, type, has_calls, left_step in stays.values_list(*columns):
+        last[memory_id, seq] = _Said(seq, MessageType(type), has_calls, left_step)
+    said: dict[str, list[_Said]] = {}
+    for (memory_id, _), each in last.items():
+        said.setdefault(memory_id, []).append(each)
+    return said
+
+
+def _echo(said: Sequence[_Said]) -> int | None:
+    """Return the latest of the messages that is in memory."""
+    return max((each.seq for each in said if each.left_step is None), default=None)
+
+
+def _excerpts(words: str, seqs: Mapping[str, int]) -> dict[str, str]:
+    """Return the text of one message of each conversation, long ones around the words."""
+    if not seqs:
+        return {}
+    place = StrIndex(Lower("text"), Lower(Value(words, output_field=TextField())))
+    part = Substr("text", Greatest(F("place") - BEFORE, 1), EXCERPT)
+    these = _any_of({memory_id: [seq] for memory_id, seq in seqs.items()})
+    rows = Message.objects.filter(these).alias(place=place).annotate(part=part)
+    return dict(rows.values_list("memory_id", "part"))
+
+
+def _any_of(seqs: Mapping[str, list[int]]) -> Q:
+    condition = Q()
+    for memory_id, each in seqs.items():
+        condition |= Q(memory_id=memory_id, seq__in=each)
+    return condition

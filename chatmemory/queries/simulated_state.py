@@ -1,0 +1,118 @@
+"""The data of a conversation page with a trial: what its drafts and its limit would do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from django.utils import timezone
+
+from chatmemory.core.codec import message_to_json
+from chatmemory.core.exceptions import MessageNotFound
+from chatmemory.core.messages import ChatMessage, text_of
+from chatmemory.core.policies import can_decide
+from chatmemory.ledger.changes import ChangeResult
+from chatmemory.queries.conversation_state import (
+    EVICTED_SIZE,
+    TEXT_SIZE,
+    ConversationQuery,
+    ConversationState,
+    conversation_state,
+    window_part,
+)
+from chatmemory.queries.rows import MessageRow, WindowPlace, WindowView
+from chatmemory.queries.simulation import Simulation
+from chatmemory.queries.trials import Trial, simulate_trial
+from chatmemory.queries.windows import beginnings
+
+
+def simulated_state(
+    memory_id: str, query: ConversationQuery, trial: Trial | None
+) -> ConversationState:
+    """Return the state with the drafts added at the query's step, under the limit that is tried.
+
+    Without a trial, and where no policy decides the window, nothing is simulated. Raises the
+    exceptions of `conversation_state` and `simulate`.
+    """
+    if trial is None:
+        return conversation_state(memory_id, query)
+    asks_for_draft = query.msg is not None and query.msg < 0
+    stored = conversation_state(memory_id, replace(query, msg=None) if asks_for_draft else query)
+    state = replace(stored, query=query, trial=trial)
+    if not can_decide(state.window.policy):
+        return state
+    simulation = simulate_trial(memory_id, trial, query.at)
+    changes = simulation.changes
+    window = _window(state.window, simulation)
+    drafts = tuple(_drafts(memory_id, trial.drafts, changes))
+    part = window_part(window, query.msg)
+    return replace(
+        state,
+        window=window,
+        part=part,
+        texts=_texts(state, (*window.rows[:1], *window.rows[part]), drafts, changes),
+        calls=dict(state.calls) | {draft.seq: _calls_of(draft.message) for draft in drafts},
+        drafts=drafts,
+        simulated=changes,
+        selected=_draft(drafts, query.msg) if asks_for_draft else state.selected,
+        left_by=_left_by(changes, query.msg) or state.left_by,
+    )
+
+
+def _window(window: WindowView[WindowPlace], simulation: Simulation) -> WindowView[WindowPlace]:
+    """Return the window after a simulation; stored messages keep their `entered_step`."""
+    entered = {row.seq: row.entered_step for row in (*window.rows, *window.over_limit)}
+    rows = (replace(row, entered_step=entered.get(row.seq, 0)) for row in simulation.remaining)
+    return replace(window, policy=simulation.policy, rows=tuple(rows), over_limit=())
+
+
+def _drafts(
+    memory_id: str, messages: Sequence[ChatMessage], changes: Sequence[ChangeResult]
+) -> Iterable[MessageRow]:
+    """Yield the drafts as rows of the history; one that changes nothing has no row."""
+    now = timezone.now()
+    for message, change in zip(messages, changes, strict=True):
+        for arrived in change.arrived:
+            yield MessageRow(
+                memory_id=memory_id,
+                seq=arrived.seq,
+                type=message.type,
+                has_calls=message.has_tool_execution_requests,
+                text=text_of(message),
+                payload=message_to_json(message),
+                tokens=arrived.tokens,
+                origin="DRAFT",
+                said_at=now,
+                client_id=None,
+            )
+
+
+def _draft(drafts: Sequence[MessageRow], seq: int | None) -> MessageRow:
+    for draft in drafts:
+        if draft.seq == seq:
+            return draft
+    raise MessageNotFound("this simulation has no such draft")
+
+
+def _left_by(changes: Sequence[ChangeResult], seq: int | None) -> ChangeResult | None:
+    """Return the simulated change by which a message would leave."""
+    return next(
+        (change for change in changes for message in change.evicted if message.seq == seq), None
+    )
+
+
+def _texts(
+    state: ConversationState,
+    rows: Sequence[WindowPlace],
+    drafts: Sequence[MessageRow],
+    changes: Sequence[ChangeResult],
+) -> dict[int, str]:
+    """Return the beginnings of the texts that the state of a simulation shows, by seq."""
+    known = dict(state.texts) | {draft.seq: draft.readable for draft in drafts}
+    evicted = [message.seq for change in changes for message in change.evicted][:EVICTED_SIZE]
+    missing = {*(row.seq for row in rows), *evicted} - known.keys()
+    return known | (beginnings(state.memory.id, sorted(missing), TEXT_SIZE) if missing else {})
+
+
+def _calls_of(message: ChatMessage) -> int:
+    return len(getattr(message, "tool_execution_requests", ()))

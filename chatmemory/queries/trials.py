@@ -1,0 +1,75 @@
+"""Trials: drafts and another limit, to be simulated at any step.
+
+Drafts have no seq, and a message may have the next one already. A simulated trial counts them down
+from -1: the message -2 is the second draft, in the changes and in the window.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from chatmemory.core.codec import messages_from_json
+from chatmemory.core.messages import ChatMessage
+from chatmemory.core.policies import Policy, can_decide
+from chatmemory.ledger.changes import ChangeResult
+from chatmemory.models import Trial as TrialRow
+from chatmemory.queries.conversations import policy as policy_at
+from chatmemory.queries.simulation import Simulation, simulate
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Drafts to add and another limit to try. `key` names a trial that is kept."""
+
+    drafts: tuple[ChatMessage, ...] = ()
+    limit: int | None = None
+    key: str = ""
+
+    def policy(self, current: Policy | None) -> Policy | None:
+        """Return the current policy with the limit, or None if it would not change."""
+        if not can_decide(current) or self.limit in (None, current.limit):
+            return None
+        return replace(current, limit=self.limit)
+
+
+def trial(memory_id: str, key: str) -> Trial | None:
+    """Return a kept trial of a conversation, or None if it is not kept any more."""
+    row = TrialRow.objects.filter(memory_id=memory_id, key=key).first()
+    if row is None:
+        return None
+    drafts = tuple(draft for draft in messages_from_json(row.drafts) if draft is not None)
+    return Trial(drafts, row.limit, row.key)
+
+
+def simulate_trial(memory_id: str, trial: Trial, at: int | None = None) -> Simulation:
+    """Return the result of a trial now or at step `at`. Raises the exceptions of `simulate`."""
+    policy = trial.policy(policy_at(memory_id, at))
+    simulation = simulate(memory_id, trial.drafts, policy, at)
+    numbers = {
+        arrived.seq: -n
+        for n, change in enumerate(simulation.changes, 1)
+        for arrived in change.arrived
+    }
+    return replace(
+        simulation,
+        changes=tuple(_renumbered(change, numbers) for change in simulation.changes),
+        remaining=tuple(
+            replace(place, seq=numbers.get(place.seq, place.seq)) for place in simulation.remaining
+        ),
+    )
+
+
+def _renumbered(change: ChangeResult, numbers: Mapping[int, int]) -> ChangeResult:
+    def number(seq: int | None) -> int | None:
+        return seq if seq is None else numbers.get(seq, seq)
+
+    return replace(
+        change,
+        seq=number(change.seq),
+        arrived=tuple(replace(m, seq=numbers.get(m.seq, m.seq)) for m in change.arrived),
+        evicted=tuple(
+            replace(m, seq=numbers.get(m.seq, m.seq), because_seq=number(m.because_seq))
+            for m in change.evicted
+        ),
+    )

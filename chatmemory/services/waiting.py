@@ -1,0 +1,27 @@
+"""Writes that are not worth waiting for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from django.db import connection, transaction
+
+
+@contextmanager
+def without_waiting() -> Iterator[None]:
+    """A transaction in which a lock that another writer holds is an OperationalError at once."""
+    if connection.vendor == "postgresql":
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute("SET LOCAL lock_timeout = 1")  # milliseconds; 0 would wait for ever
+            yield
+        return
+    with connection.cursor() as cursor:
+        cursor.execute("PRAGMA busy_timeout")
+        (before,) = cursor.fetchone()
+        cursor.execute("PRAGMA busy_timeout = 0")
+        try:
+            with transaction.atomic():
+                yield
+        finally:
+            cursor.execute(f"PRAGMA busy_timeout = {int(before)}")

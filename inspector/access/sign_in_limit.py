@@ -1,0 +1,31 @@
+"""How many wrong passwords lock whom out."""
+
+from __future__ import annotations
+
+from axes.handlers.database import AxesDatabaseHandler
+from django.db.models import Sum
+from django.http import HttpRequest
+
+ACCOUNTS_PER_ADDRESS = 10
+
+
+def address_of(request: HttpRequest) -> str | None:
+    """Return the client's address; None behind a unix socket whose proxy does not tell it."""
+    return request.META.get("REMOTE_ADDR") or None
+
+
+class SignInLimit(AxesDatabaseHandler):  # type: ignore[misc]
+    """Locks an account for an address at AXES_FAILURE_LIMIT failures, and the address for every
+    account at ten times as many: colleagues behind one address do not lock each other out.
+
+    A client without an address, behind a proxy that is not trusted, is limited by account only.
+    """
+
+    def get_failures(self, request: HttpRequest, credentials: dict[str, str] | None = None) -> int:
+        by_account, by_address = (
+            attempts.aggregate(total=Sum("failures_since_start"))["total"] or 0
+            for attempts in self.get_user_attempts(request, credentials)
+        )
+        if request.axes_ip_address is None:  # type: ignore[attr-defined]
+            return int(by_account)
+        return int(max(by_account, by_address // ACCOUNTS_PER_ADDRESS))

@@ -1,0 +1,37 @@
+"""Accounts in Django's admin."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin
+from django.contrib.auth.admin import UserAdmin
+from django.contrib.auth.models import User
+from django.http import HttpRequest
+
+_ONLY_FOR_SUPERUSERS = ("is_superuser", "is_staff", "groups", "user_permissions")
+
+admin.site.unregister(User)
+
+
+@admin.register(User)
+class AccountAdmin(UserAdmin):  # type: ignore[type-arg]
+    """Like Django's, but only a superuser gives permissions, and changes or deletes superusers and
+    staff: others could make themselves superuser.
+    """
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        own = super().get_readonly_fields(request, obj)
+        return own if request.user.is_superuser else (*own, *_ONLY_FOR_SUPERUSERS)
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return _may_touch(request, obj) and super().has_change_permission(request, obj)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return _may_touch(request, obj) and super().has_delete_permission(request, obj)
+
+
+def _may_touch(request: HttpRequest, account: User | None) -> bool:
+    if request.user.is_superuser or account is None or account.pk == request.user.pk:
+        return True
+    return not (account.is_superuser or account.is_staff)

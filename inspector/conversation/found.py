@@ -1,0 +1,106 @@
+"""The answer to a search in a conversation: whether the phrase is remembered, and who said it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+from chatmemory import explain
+from chatmemory.explain import Remembrance, role
+from chatmemory.queries import ConversationState, MessageRow, Speaker
+from inspector.conversation.glyphs import glyph
+from inspector.conversation.rows import tag
+
+HEADINGS = {
+    Speaker.OTHERS: "Users and tools",
+    Speaker.ASSISTANT: "The assistant itself",
+    Speaker.SYSTEM: "System messages",
+    Speaker.CLIENT: "Put into memory by the client, never said",
+}
+
+
+@dataclass(frozen=True)
+class Mention:
+    """A message that contains the phrase; `step` is where it left or will arrive, or None."""
+
+    row: MessageRow
+    glyph: str
+    role: str
+    is_in: bool
+    tag: str
+    step: int | None
+
+
+@dataclass(frozen=True)
+class Group:
+    """The mentions of one kind of speaker, the latest first."""
+
+    heading: str
+    mentions: tuple[Mention, ...]
+
+
+class Found:
+    """The presenter of a search."""
+
+    def __init__(self, state: ConversationState) -> None:
+        self._state = state
+        self._mentions = state.mentions
+
+    @cached_property
+    def answer(self) -> Remembrance:
+        state = self._state
+        moment = explain.Moment(
+            at=state.at,
+            last_step=state.memory.last_step,
+            last_seq=state.memory.last_seq,
+            hidden={row.seq for row in state.window.over_limit},
+        )
+        return explain.remembers(state.query.find, self._mentions, moment)
+
+    @cached_property
+    def groups(self) -> list[Group]:
+        """The mentions by who said them, those that count most first."""
+        rows = list(reversed(self._mentions.rows))
+        speakers = self._mentions.speakers
+        return [
+            Group(heading, tuple(map(self._mention, these)))
+            for speaker, heading in HEADINGS.items()
+            if (these := [row for row in rows if speakers[row.seq] is speaker])
+        ]
+
+    @property
+    def nearest(self) -> str:
+        """The part of the phrase that some message contains, if none contains all of it."""
+        return self._mentions.nearest
+
+    def consequence(self, seq: int, step: int) -> str:
+        """Return what it means for the phrase that a message left, if nothing mentions it now."""
+        left_at = self._mentions.left_at
+        if self._mentions.present or left_at.get(seq) != step or step != max(left_at.values()):
+            return ""
+        left = [other for other, then in left_at.items() if then == step]
+        return explain.without(left, self._state.query.find)
+
+    def _mention(self, row: MessageRow) -> Mention:
+        arrival = _first_step(row)
+        is_later = arrival > self._state.at
+        return Mention(
+            row=row,
+            glyph=glyph(row.type, row.has_calls),
+            role=role(row.type, row.has_calls),
+            is_in=row.seq in self._state.in_window,
+            tag=f"said at step {arrival:,}" if is_later else self._tag(row),
+            step=arrival if is_later else self._mentions.left_at.get(row.seq),
+        )
+
+    def _tag(self, row: MessageRow) -> str:
+        """Return the row's tag with the message at whose arrival it left."""
+        text = tag(self._state, row) or "in memory"
+        arrived = self._mentions.arrivals.get(self._mentions.left_at.get(row.seq, 0))
+        return f"{text}, when #{arrived} arrived" if arrived and arrived != row.seq else text
+
+
+def _first_step(row: MessageRow) -> int:
+    steps: Iterable[int] = (stay.entered_step for stay in row.stays)
+    return min(steps, default=0)

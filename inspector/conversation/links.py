@@ -1,0 +1,20 @@
+"""The URLs of the conversation page."""
+
+from __future__ import annotations
+
+from django.urls import reverse
+from django.utils.http import urlencode
+
+
+def conversation_url(memory_id: str, **parameters: int | str | None) -> str:
+    """Return the URL of the page with these parameters, without None and empty ones."""
+    query = {name: value for name, value in parameters.items() if value not in (None, "")}
+    url = reverse("conversation", args=[memory_id])
+    return f"{url}?{urlencode(query)}" if query else url
+
+
+def chosen(msg: int | None) -> dict[str, int]:
+    """Return the parameter that selects a message: `msg`, or `draft` for a draft."""
+    if not msg:
+        return {}
+    return {"msg": msg} if msg > 0 else {"draft": -msg}

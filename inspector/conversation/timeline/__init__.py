@@ -1,0 +1,9 @@
+"""The timeline: a chart of all steps, and a strip with a cell for each step around the playhead.
+
+Styles and templates call it the tape. Its data are those of `queries.step_samples`.
+"""
+
+from inspector.conversation.timeline.cells import Cell
+from inspector.conversation.timeline.drawing import Timeline, draw
+
+__all__ = ["Cell", "Timeline", "draw"]

@@ -1,0 +1,154 @@
+"""The chart: what was said and what memory held after each step, as paths.
+
+A path lies in a box that is as wide as there are steps and HEIGHT high, with y downwards. It is
+written with relative lines, and neighbours of one height are one line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+HEIGHT = 200
+EVICTIONS = 24
+# The limit is in the chart if it is at most so many times what the chart has to show anyway.
+LIMIT_SHARE = 2
+# Labels beside the chart are so high, in percent of the lowest chart.
+LABEL = 24
+
+
+@dataclass(frozen=True)
+class Point:
+    """The loads after a step in one unit; `limit` is None where another unit counted."""
+
+    step: int
+    said: int
+    memory: int
+    limit: int | None
+    forgotten: int = 0
+    is_draft: bool = False
+
+
+@dataclass(frozen=True)
+class AxisLabel:
+    """A number beside the chart, at `y` percent from its top."""
+
+    text: str
+    y: float
+    css: str = ""
+
+
+@dataclass(frozen=True)
+class DraftBar:
+    """A draft in the chart: its column, and the tops of history and memory with it."""
+
+    x: int
+    said: int
+    memory: int
+
+
+@dataclass(frozen=True)
+class Chart:
+    """The paths of a chart with `columns` steps. `limits` is empty if the limit is above it."""
+
+    columns: int
+    said: str
+    memory: str
+    limits: str
+    evictions: str
+    labels: tuple[AxisLabel, ...]
+    drafts: tuple[DraftBar, ...]
+
+
+def chart(points: Sequence[Point], limit: int | None) -> Chart:
+    """Return the chart of points in order of steps; `limit` is the one that is named."""
+    columns = points[-1].step
+    most = max(1, *(max(point.said, point.memory) for point in points))
+    shown = [each for each in (limit, *(p.limit for p in points)) if each]
+    top = round_up(max([most, *(each for each in shown if each <= LIMIT_SHARE * most)]))
+    steps = [point.step for point in points]
+    return Chart(
+        columns=columns,
+        said=_area(steps, [_y(point.said, top) for point in points]),
+        memory=_area(steps, [_y(point.memory, top) for point in points]),
+        limits="".join(_limits(points, top)),
+        evictions=_evictions(points),
+        labels=tuple(_labels(top, limit)),
+        drafts=tuple(
+            DraftBar(point.step - 1, _y(point.said, top), _y(point.memory, top))
+            for point in points
+            if point.is_draft
+        ),
+    )
+
+
+def round_up(number: int) -> int:
+    """Round up to one or two significant digits, so that the axis ends at a round number."""
+    scale: int = 10 ** max(0, len(str(number)) - 2)
+    return -(-number // scale) * scale
+
+
+def short_number(number: int) -> str:
+    """Return a number in up to five characters: 9,999, 12.5k, 128k, 1.05M."""
+    if number < 10_000:
+        return f"{number:,}"
+    unit, size = ("k", 1_000) if number < 1_000_000 else ("M", 1_000_000)
+    return f"{float(f'{number / size:.3g}'):,g}{unit}"
+
+
+def _y(load: int, top: int) -> int:
+    return HEIGHT - HEIGHT * load // top
+
+
+def _area(steps: Sequence[int], heights: Sequence[int]) -> str:
+    """Return an area with its outline beside and below the box, where it is not seen."""
+    last, below = steps[-1], 2 * HEIGHT
+    return f"M-{last} {below}V{heights[0]}h{last}{_stairs(steps, heights)}h{last}V{below}z"
+
+
+def _stairs(steps: Sequence[int], heights: Sequence[int]) -> str:
+    """Return lines from step 0 to the last; each height holds from the step before to its own."""
+    path, at, level = "", 0, heights[0]
+    for height, run in groupby(zip(steps, heights, strict=True), key=lambda pair: pair[1]):
+        *_, (end, _) = run
+        path += f"v{height - level}" if height != level else ""
+        path += f"h{end - at}"
+        at, level = end, height
+    return path
+
+
+def _limits(points: Sequence[Point], top: int) -> Iterator[str]:
+    """Yield the limit in force as lines, without those above the chart."""
+    begin = 0
+    for limit, run in groupby(points, key=lambda point: point.limit):
+        *_, last = run
+        if limit is not None and limit <= top:
+            yield f"M{begin} {_y(limit, top)}H{last.step}"
+        begin = last.step
+
+
+def _evictions(points: Sequence[Point]) -> str:
+    """Return how many messages left memory between the points, as an area below the chart."""
+    before = [0, *(point.forgotten for point in points)]
+    counts = [max(0, point.forgotten - n) for point, n in zip(points, before, strict=False)]
+    most = max(1, *counts)
+    depths = [-(-EVICTIONS * count // most) for count in counts]
+    return f"M0 {HEIGHT}v{depths[0]}{_stairs([p.step for p in points], depths)}V{HEIGHT}z"
+
+
+def _labels(top: int, limit: int | None) -> Iterator[AxisLabel]:
+    """Yield the ends of the axis and the limit, which the ends make room for."""
+    y = 100 - 100 * limit / top if limit else None
+    if y is not None and y < 0:
+        yield AxisLabel(short_number(top), LABEL / 2)
+        yield AxisLabel(f"limit {short_number(limit or 0)} ↑", LABEL * 1.5, "lim")
+        yield AxisLabel("0", 100 - LABEL / 2)
+        return
+    place = None if y is None else min(max(y, LABEL / 2), 100 - LABEL / 2)
+    if place is None or place >= LABEL * 1.5:
+        yield AxisLabel(short_number(top), LABEL / 2)
+    if place is not None:
+        yield AxisLabel(f"limit {short_number(limit or 0)}", round(place, 2), "lim")
+    if place is None or place <= 100 - LABEL * 1.5:
+        yield AxisLabel("0", 100 - LABEL / 2)

@@ -1,0 +1,116 @@
+"""Where labels stand, so that no two of them touch at any width of a browser.
+
+Widths of texts are estimated from above and those of strips from below, so that labels which do
+not touch here are further apart on a page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+# In pixels. CHARACTER is a wide one at the size of the labels; MARGIN may be used beside a strip.
+CHARACTER = 7.2
+GAP = 8.0
+MARGIN = 30.0
+FLAG_PADDING, FLAG_MIN = 12.0, 28.0
+CELL_MIN, CELL_MAX = 8.0, 28.0
+NARROW, WIDE = 300.0, 640.0
+
+EVERY = sorted({int(n * 10**power) for power in range(7) for n in (1, 2, 2.5, 5)})
+
+
+@dataclass(frozen=True)
+class Label:
+    """A text at `x` percent of a row, `dx` pixels beside it; `anchor` is start, middle or end."""
+
+    text: str
+    x: float
+    anchor: str = "middle"
+    css: str = ""
+    dx: float = 0.0
+
+    @property
+    def classes(self) -> str:
+        anchor = "" if self.anchor == "middle" else self.anchor
+        return " ".join(filter(None, [anchor, self.css]))
+
+    def span(self, row: float) -> tuple[float, float]:
+        """Return the ends of the text in a row of so many pixels."""
+        width = text_width(self.text)
+        share = {"start": 0.0, "middle": 0.5, "end": 1.0}[self.anchor]
+        left = row * self.x / 100 + self.dx - width * share
+        return left, left + width
+
+
+class LabelRow:
+    """A row of labels, at least `width` pixels wide, that takes those for which it has room."""
+
+    def __init__(self, width: float) -> None:
+        self.width = width
+        self.labels: list[Label] = []
+        self._taken: list[tuple[float, float]] = []
+
+    def reserve(self, left: float, right: float) -> None:
+        self._taken.append((left, right))
+
+    def add(self, label: Label) -> bool:
+        """Add a label if it touches no other and stands within the margins."""
+        left, right = label.span(self.width)
+        is_inside = left >= -MARGIN and right <= self.width + MARGIN
+        if not is_inside or any(
+            left < end + GAP and start < right + GAP for start, end in self._taken
+        ):
+            return False
+        self.reserve(left, right)
+        self.labels.append(label)
+        return True
+
+
+def text_width(text: str) -> float:
+    return CHARACTER * len(text)
+
+
+def flag_width(text: str) -> float:
+    """Return the width of the playhead's flag with this text."""
+    return max(FLAG_MIN, text_width(text) + FLAG_PADDING)
+
+
+def strip_width(cells: int) -> float:
+    """Return the least width of a strip with so many cells."""
+    return cells * min(CELL_MAX, max(CELL_MIN, NARROW / max(cells, 1)))
+
+
+def round_numbers(first: int, last: int, width: float) -> range:
+    """Return the round numbers in a range of steps that have room in so many pixels."""
+    every = distance(first, last, width)
+    return range(-(-first // every) * every, last + 1, every)
+
+
+def distance(first: int, last: int, width: float, among: int = 0) -> int:
+    """Return the least round distance of labels with room; `among` is a multiple of it, or 0."""
+    pixels = width / max(last - first + 1, 1)
+    room = text_width(f"{last:,}") + GAP
+    fitting = (n for n in EVERY if n * pixels >= room and among % n == 0)
+    return next(fitting, among or EVERY[-1])
+
+
+def axis(last: int) -> list[Label]:
+    """Return the labels of an axis from step 0 to the last; those with `wide` need a wide row."""
+    narrow, wide = LabelRow(NARROW), LabelRow(WIDE)
+    every = distance(1, last, NARROW)
+    _add_all(narrow, [Label("0", 0, "start"), Label(f"{last:,}", 100, "end")])
+    _add_all(narrow, _ticks(last, every))
+    _add_all(wide, narrow.labels)
+    _add_all(wide, _ticks(last, distance(1, last, WIDE, among=every), "wide"))
+    return wide.labels
+
+
+def _ticks(last: int, every: int, css: str = "") -> Iterable[Label]:
+    numbers = range(every, last, every)
+    return (Label(f"{n:,}", round(100 * n / last, 2), css=css) for n in numbers)
+
+
+def _add_all(row: LabelRow, labels: Iterable[Label]) -> None:
+    for label in labels:
+        row.add(label)

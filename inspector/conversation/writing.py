@@ -1,0 +1,52 @@
+"""What is being written in the composer: its tokens, and what it would do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from chatmemory import explain, load_or_tokens
+from chatmemory.explain import Caption
+from chatmemory.queries import ConversationState, Simulation
+from inspector.conversation.simulation import SimulationView
+
+
+@dataclass(frozen=True)
+class Writing:
+    """The tokens of what is being written, its verdict, and the loads before and after it."""
+
+    tokens: int
+    verdict: Caption
+    before: int
+    after: int
+    limit: int
+    unit: str
+
+
+def writing(simulation: Simulation, first: int) -> Writing | None:
+    """Return what the simulated messages from the position `first` on would do; None if none."""
+    changes, policy = simulation.changes[first:], simulation.policy
+    if not changes:
+        return None
+    return Writing(
+        tokens=sum(message.tokens for change in changes for message in change.arrived),
+        verdict=explain.forecast(changes),
+        before=load_or_tokens(policy, changes[0].before),
+        after=load_or_tokens(policy, changes[-1].after),
+        limit=policy.limit,
+        unit=policy.short_unit,
+    )
+
+
+def trying(state: ConversationState) -> Writing | None:
+    """Return what the drafts and the limit of a state's trial would do; None if nothing."""
+    simulation, policy = SimulationView(state), state.window.policy
+    if policy is None or state.trial is None or not (state.drafts or state.trial.limit):
+        return None
+    return Writing(
+        tokens=simulation.draft_tokens,
+        verdict=simulation.verdict,
+        before=simulation.before,
+        after=load_or_tokens(policy, state.window.totals),
+        limit=policy.limit,
+        unit=policy.short_unit,
+    )

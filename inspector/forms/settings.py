@@ -1,0 +1,108 @@
+"""The settings of a conversation: its policy, with the options of its kind, and its labels."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from hashlib import sha256
+from typing import Any
+
+from django import forms
+from django.http import QueryDict
+
+from chatmemory import Policy, caller_options, policy_from_dict, policy_kinds
+from chatmemory.services.validation import ID_LENGTH, LIMIT_MAX
+from inspector.forms.fields import select
+
+BLANK_LABELS = 2
+OPTION = "option_"
+_FIELDS: dict[type, Callable[..., forms.Field]] = {
+    bool: forms.BooleanField,
+    int: forms.IntegerField,
+    float: forms.FloatField,
+    str: forms.CharField,
+}
+
+
+def _kinds() -> list[tuple[str, str]]:
+    return [(name, kind.label) for name, kind in policy_kinds().items()]
+
+
+def _digest(policy: Mapping[str, Any], labels: Mapping[str, str]) -> str:
+    settings = json.dumps([policy, labels], sort_keys=True, default=str)
+    return sha256(settings.encode()).hexdigest()
+
+
+class SettingsForm(forms.Form):
+    """A policy and labels, as they are or as someone wants them.
+
+    The chosen kind decides which options the form has; `options_of` is the kind whose options the
+    page showed, so that those of another kind begin with their defaults. Labels are two lists of
+    the same length, `name` and `value`; one with an empty name is left out. `seen` is the digest of
+    the settings that the page was made from.
+    """
+
+    kind = forms.ChoiceField(choices=_kinds, widget=select())
+    limit = forms.IntegerField(min_value=1, max_value=LIMIT_MAX)
+    estimator = forms.CharField(max_length=ID_LENGTH)
+    seen = forms.CharField(required=False, max_length=64)
+
+    def __init__(
+        self, policy: Policy | None, labels: Mapping[str, str], data: QueryDict | None = None
+    ) -> None:
+        initial = policy.to_dict() if policy else {}
+        super().__init__(data, initial=initial | {"limit": policy.limit if policy else None})
+        self.digest = _digest(initial, labels)
+        self._stored_labels = labels
+        kinds = policy_kinds()
+        kind = kinds.get(str(self["kind"].value())) or next(iter(kinds.values()))
+        self.unit, self.options_of = kind.unit, kind.kind
+        self._names = self._add_options(kind, initial)
+
+    def _add_options(self, kind: type[Policy], stored: Mapping[str, Any]) -> list[str]:
+        """Add a field for each option of a kind that a form can hold; return their names."""
+        types = {name: type for name, type in caller_options(kind).items() if type in _FIELDS}
+        types.pop("estimator")
+        is_shown = self.data.get("options_of") == kind.kind
+        for name, type in types.items():
+            label = name.replace("_", " ").capitalize()
+            default = stored.get(name, getattr(kind, name, None))
+            field = _FIELDS[type](required=False, label=label, initial=default)
+            self.fields[OPTION + name] = field
+            if self.is_bound and not is_shown:
+                field.disabled = True  # a disabled field has its initial value, whatever was sent
+        return list(types)
+
+    @property
+    def options(self) -> list[forms.BoundField]:
+        return [self[OPTION + name] for name in self._names]
+
+    @property
+    def policy(self) -> Policy:
+        """The policy that a valid form describes. Raises InvalidValue, UnknownEstimator."""
+        data = self.cleaned_data
+        kind = policy_kinds()[data["kind"]]
+        options = {name: data[OPTION + name] for name in self._names}
+        return policy_from_dict(
+            {name: value for name, value in options.items() if value is not None}
+            | {"kind": kind.kind, kind.limit_name: data["limit"], "estimator": data["estimator"]}
+        )
+
+    @property
+    def is_outdated(self) -> bool:
+        """Whether someone has changed the settings since the page of a valid form was made."""
+        return self.cleaned_data["seen"] not in ("", self.digest)
+
+    @property
+    def labels(self) -> dict[str, str]:
+        return {name: value for name, value in self._typed_labels() if name}
+
+    @property
+    def label_rows(self) -> list[tuple[str, str]]:
+        """The labels as rows of the form, and some blank ones."""
+        rows = list((self.labels if self.is_bound else self._stored_labels).items())
+        return rows + [("", "")] * BLANK_LABELS
+
+    def _typed_labels(self) -> list[tuple[str, str]]:
+        names, values = (self.data.getlist(name) for name in ("name", "value"))  # type: ignore[attr-defined]
+        return [(name.strip(), value.strip()) for name, value in zip(names, values, strict=False)]

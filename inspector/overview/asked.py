@@ -1,0 +1,158 @@
+"""What the address of the overview asks for, and the links to other such addresses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import cached_property
+
+from django.utils import timezone
+from django.utils.http import urlencode
+
+from chatmemory import policy_kinds, queries
+from chatmemory.queries import CLIENT, Flag, MemoryFilter
+from inspector.forms import searchable
+
+PARAMETERS = ("q", "policy", "label", "active", "flagged", "sort")
+ORDERINGS = {
+    "activity": "Last activity",
+    "forgotten": "Most forgotten",
+    "fill": "Window fill",
+    "said": "Most said",
+}
+FLAG_LABELS = {
+    Flag.ANY: "Need attention",
+    Flag.OVERSIZED: "Oversized",
+    Flag.DANGLING: "Dangling",
+    Flag.OVER_LIMIT: "Over the limit",
+}
+
+
+@dataclass(frozen=True)
+class Chip:
+    """A filter with the number of conversations that it shows; its link sets or removes it."""
+
+    label: str
+    count: int
+    pressed: bool
+    href: str
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The search, the filters, the order and the page of an overview. Unknown values are none."""
+
+    q: str = ""
+    policy: str = ""
+    label: str = ""
+    active: str = ""
+    flagged: str = ""
+    sort: str = "activity"
+    cursor: str = ""
+
+    @classmethod
+    def read(cls, given: Mapping[str, str]) -> Asked:
+        """Reads the parameters of an address."""
+        asked = {name: searchable(given.get(name, "")) for name in PARAMETERS}
+        known: dict[str, list[str]] = {
+            "policy": [kind for kind, _ in policy_choices()],
+            "flagged": list(Flag),
+            "active": ["1"],
+            "sort": list(ORDERINGS),
+        }
+        kept = {name: value for name, value in asked.items() if value in known.get(name, [value])}
+        kept = {name: value for name, value in kept.items() if value}
+        return cls(**kept, cursor=given.get("older") or given.get("newer") or "")
+
+    @property
+    def which(self) -> MemoryFilter:
+        return MemoryFilter(
+            search=self.q,
+            policy=self.policy,
+            label=self.label,
+            active_since=midnight() if self.active else None,
+            flag=Flag(self.flagged) if self.flagged else None,
+        )
+
+    @property
+    def ordering(self) -> str:
+        return f"-{self.sort}"
+
+    @property
+    def searches_ids_only(self) -> bool:
+        """Whether the search is too short to be a search of messages."""
+        return bool(self.q) and not queries.searches_messages(self.q)
+
+    @property
+    def given(self) -> dict[str, str]:
+        """The parameters that differ from those of the plain overview."""
+        plain = Asked()
+        values = {name: getattr(self, name) for name in PARAMETERS}
+        return {name: value for name, value in values.items() if value != getattr(plain, name)}
+
+    @property
+    def query(self) -> str:
+        """The query string of the first page, beginning with a question mark."""
+        return "?" + urlencode(self.given)
+
+    def page(self, **cursor: str | None) -> str | None:
+        """Return the query string of the page at `older` or `newer`, or None without one."""
+        places = {name: value for name, value in cursor.items() if value}
+        return "?" + urlencode({**self.given, **places}) if places else None
+
+    def link(self, **changes: str) -> str:
+        return replace(self, **changes).query
+
+    @cached_property
+    def chips(self) -> list[Chip]:
+        """The filters. A label, and a flag of a kind, are among them only while they are set; a
+        policy while it is set or would show something.
+        """
+        return [
+            Chip(
+                label=label,
+                count=self._counts[name, value],
+                pressed=self._is(name, value),
+                href=self.link(**{name: "" if self._is(name, value) else value}),
+            )
+            for name, value, label in self._offered
+            if name != "policy" or self._is(name, value) or self._counts[name, value]
+        ]
+
+    @property
+    def total(self) -> int:
+        return self._counts["", ""]
+
+    @property
+    def _offered(self) -> list[tuple[str, str, str]]:
+        """The name, the value and the label of each filter."""
+        filters = [("active", "1", "Active today")]
+        filters += [("policy", kind, label) for kind, label in policy_choices()]
+        filters += [
+            ("flagged", flag, label)
+            for flag, label in FLAG_LABELS.items()
+            if flag is Flag.ANY or self._is("flagged", flag)
+        ]
+        return [*filters, ("label", self.label, self.label)] if self.label else filters
+
+    @cached_property
+    def _counts(self) -> dict[tuple[str, str], int]:
+        """The number of conversations that match, and that would match with each filter set."""
+        selections = {
+            (name, value): replace(self, **{name: value}).which for name, value, _ in self._offered
+        }
+        return queries.count_each({("", ""): self.which, **selections})
+
+    def _is(self, name: str, value: str) -> bool:
+        return bool(getattr(self, name) == value)
+
+
+def policy_choices() -> list[tuple[str, str]]:
+    """Return the values of the policy filter with their labels."""
+    kinds = [(name, kind.label) for name, kind in policy_kinds().items()]
+    return [*kinds, (CLIENT, "Client decides")]
+
+
+def midnight() -> datetime:
+    return timezone.now().replace(hour=0, minute=0, second=0, microsecond=0)

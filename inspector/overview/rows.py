@@ -1,0 +1,149 @@
+"""The rows of the table and of the feed, complete for the templates."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+
+from django.utils import timezone
+from django.utils.http import urlencode
+
+from chatmemory import explain, queries
+from chatmemory.queries import FeedItem, OverviewRow
+from inspector.conversation.glyphs import glyph
+from inspector.conversation.measures import Gauge, gauge
+from inspector.overview.asked import Asked
+from inspector.overview.sparkline import spark
+
+BUSY_SECONDS = 60
+LABELS_SHOWN = 3
+BEFORE_HIT, AFTER_HIT = 16, 120
+
+
+@dataclass(frozen=True)
+class Label:
+    """A label of a conversation, with the link to all that have it."""
+
+    text: str
+    href: str
+
+
+@dataclass(frozen=True)
+class Hit:
+    """What the search found in a conversation: one line, cut around the words."""
+
+    mention: queries.Mention
+    before: str
+    words: str
+    after: str
+
+    @property
+    def glyph(self) -> str:
+        return glyph(self.mention.type, self.mention.has_calls)
+
+    @property
+    def is_in(self) -> bool:
+        return self.mention.left_step is None
+
+    @property
+    def times(self) -> str:
+        """Said once, said 4 times, said 100+ times."""
+        count, most = self.mention.count, queries.MENTIONS_COUNTED
+        if count > most:
+            return f"said {most}+ times"
+        if not self.mention.is_complete:
+            return f"said at least {count} time{'' if count == 1 else 's'}"
+        return "said once" if count == 1 else f"said {count} times"
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of the table."""
+
+    row: OverviewRow
+    asked: Asked
+
+    @property
+    def memory(self) -> queries.MemoryRow:
+        return self.row.memory
+
+    @property
+    def limit(self) -> int | None:
+        return self.memory.policy.limit if self.memory.policy else None
+
+    @cached_property
+    def gauge(self) -> Gauge:
+        return gauge(self.memory.policy, self.memory.window)
+
+    @property
+    def over_limit(self) -> str:
+        """Why the window is over its limit, in words; empty if it is not."""
+        if not self.memory.is_over_limit:
+            return ""
+        return explain.leaving(self.row.leaving) if self.row.leaving else "over the limit"
+
+    @property
+    def policy_name(self) -> str:
+        return explain.policy_name(self.memory.policy).removesuffix(" window")
+
+    @property
+    def forgotten(self) -> int:
+        return self.memory.said_count - (self.memory.window.count - self.row.injected)
+
+    @property
+    def is_busy(self) -> bool:
+        return (timezone.now() - self.memory.updated_at).total_seconds() < BUSY_SECONDS
+
+    @property
+    def spark(self) -> tuple[str, str, float | None]:
+        return spark(self.row.loads, self.limit)
+
+    @property
+    def labels(self) -> list[Label]:
+        """The first labels; the one that is filtered by comes first."""
+        given = self.memory.given_labels
+        texts = [f"{name}:{value}" if value else name for name, value in given.items()]
+        texts.sort(key=lambda text: text != self.asked.label)
+        return [Label(text, self.asked.link(label=text)) for text in texts[:LABELS_SHOWN]]
+
+    @property
+    def more_labels(self) -> int:
+        return max(0, len(self.memory.given_labels) - LABELS_SHOWN)
+
+    @cached_property
+    def hit(self) -> Hit | None:
+        mention = self.row.mention
+        return cut_around(self.asked.q, mention) if mention else None
+
+    @property
+    def find(self) -> str:
+        """The query that opens the conversation with the search, if the words were said in it."""
+        return "?" + urlencode({"find": self.asked.q}) if self.row.mention else ""
+
+
+@dataclass(frozen=True)
+class Leaving:
+    """An entry of the feed."""
+
+    item: FeedItem
+    is_new: bool
+
+    @property
+    def glyph(self) -> str:
+        return glyph(self.item.type, self.item.has_calls)
+
+    @property
+    def reason(self) -> str:
+        return explain.short_reason(self.item.reason, self.item.misfit)
+
+
+def cut_around(words: str, mention: queries.Mention) -> Hit:
+    """Return a mention cut to one line that begins shortly before the words."""
+    text = mention.text
+    found = re.search(re.escape(words), text, re.IGNORECASE)
+    start, end = found.span() if found else (0, 0)
+    begin = max(0, start - BEFORE_HIT)
+    before = ("…" if begin else "") + text[begin:start]
+    after = text[end : end + AFTER_HIT] + ("…" if len(text) > end + AFTER_HIT else "")
+    return Hit(mention, before, text[start:end], after)

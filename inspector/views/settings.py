@@ -1,0 +1,67 @@
+"""The settings of a conversation: its policy, with a preview of the change, and its labels."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods, require_POST
+
+from chatmemory import ChatMemoryError, VersionConflict, queries, services
+from inspector.conversation.policy_change import PolicyChange
+from inspector.forms import SettingsForm, first_problem
+
+OUTDATED = "Someone changed these settings meanwhile. Look at the preview, then save again."
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def settings(request: HttpRequest, memory_id: str) -> HttpResponse:
+    """Show the settings. A POST shows what those of the form would change, and saves nothing."""
+    memory = queries.memory(memory_id)
+    data = request.POST if request.method == "POST" else None
+    return _render(request, memory, SettingsForm(memory.policy, memory.labels, data))
+
+
+@require_POST
+def change(request: HttpRequest, memory_id: str) -> HttpResponse:
+    """Stores the policy and the labels, then shows the conversation."""
+    memory = queries.memory(memory_id)
+    form = SettingsForm(memory.policy, memory.labels, request.POST)
+    if not form.is_valid():
+        return _render(request, memory, form)
+    if form.is_outdated:
+        return _render(request, memory, form, OUTDATED, status=412)
+    try:
+        services.change(
+            memory_id,
+            policy=form.policy,
+            labels=form.labels,
+            actor=request.user.get_username(),
+            expected_version=memory.version,
+        )
+    except VersionConflict:
+        return _render(request, memory, form, OUTDATED, status=412)
+    except ChatMemoryError as error:
+        return _render(request, memory, form, str(error), status=422)
+    return redirect("conversation", memory_id)
+
+
+def _render(
+    request: HttpRequest,
+    memory: queries.MemoryRow,
+    form: SettingsForm,
+    problem: str = "",
+    status: int = 200,
+) -> HttpResponse:
+    """Show the form, with a preview if it is valid, and with the first problem otherwise."""
+    preview = None
+    try:
+        if form.is_bound and form.is_valid():
+            preview = PolicyChange(
+                queries.outline(memory.id), queries.simulate(memory.id, (), form.policy)
+            )
+    except ChatMemoryError as error:
+        problem = problem or str(error)
+    problem = problem or first_problem(form)
+    context = {"memory": memory, "form": form, "preview": preview, "problem": problem}
+    status = 422 if problem and status == 200 else status
+    return render(request, "inspector/settings.html", context, status=status)

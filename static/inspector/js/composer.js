@@ -1,0 +1,65 @@
+// What is typed stays: the composer's text, role and limit outlive swaps, a reload and Back in this tab,
+// until they are previewed or added. A draft that is being edited has a text of its own.
+const form = () => document.querySelector("[data-composer]");
+const key = ({ draft, trial }) => ["composer", location.pathname, ...(draft ? [trial.value, draft.value] : [])].join(" ");
+const differs = (field) => field.value !== field.defaultValue;
+const isOfComposer = ({ elt, verb }) => verb === "post" && (elt.form ?? elt) === form();
+
+const recount = () => htmx.trigger("#verdict", "recount");
+
+function keep() {
+  const { elements } = form();
+  const { text, role, limit } = elements;
+  if (!differs(text) && !differs(limit)) return sessionStorage.removeItem(key(elements));
+  const kept = { text: text.value, role: role.value, limit: differs(limit) ? limit.value : null };
+  sessionStorage.setItem(key(elements), JSON.stringify(kept));
+}
+
+function restore() {
+  if (!form()) return;
+  const { elements } = form();
+  const kept = JSON.parse(sessionStorage.getItem(key(elements)));
+  if (kept && !differs(elements.text)) {
+    elements.text.value = kept.text;
+    elements.role.value = kept.role;
+    if (kept.limit !== null) elements.limit.value = kept.limit;
+  }
+  if (elements.text.value.trim() || differs(elements.limit)) recount();
+}
+
+// What was previewed or added is part of the page now.
+function clear() {
+  const { elements } = form();
+  sessionStorage.removeItem(key(elements));
+  elements.text.value = elements.text.defaultValue = "";
+  elements.limit.value = elements.limit.defaultValue;
+}
+
+function caret() {
+  const text = form()?.elements.text;
+  return text && document.activeElement === text ? [text.selectionStart, text.selectionEnd] : null;
+}
+
+export function bindComposer() {
+  let place = null;
+  document.addEventListener("input", ({ target }) => {
+    if (!form() || target.form !== form()) return;
+    keep();
+    recount();
+  });
+  document.body.addEventListener("htmx:beforeSwap", ({ detail: { requestConfig, xhr } }) => {
+    if (form() && isOfComposer(requestConfig) && xhr.status < 300) clear();
+    place = caret();
+  });
+  document.body.addEventListener("htmx:afterSettle", ({ detail: { target } }) => {
+    if (target?.id === "verdict") return;
+    restore();
+    const text = form()?.elements.text;
+    if (!place || !text || document.activeElement === text) return;
+    text.focus({ preventScroll: true });
+    text.setSelectionRange(...place);
+  });
+  document.body.addEventListener("htmx:historyRestore", restore);
+  restore();
+  document.addEventListener("DOMContentLoaded", restore); // htmx listens by then
+}

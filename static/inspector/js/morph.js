@@ -1,0 +1,44 @@
+// Makes elements equal to fresh ones, and changes only what differs: focus, ticks, the pointer and the
+// place of a list stay with what is still there.
+const ASKS = "hx-get";
+
+function adopt(fresh) {
+  const node = document.importNode(fresh, true);
+  if (node.nodeType === Node.ELEMENT_NODE) htmx.process(node);
+  return node;
+}
+
+export function morph(old, fresh) {
+  if (old.isEqualNode(fresh)) return;
+  if (old.nodeName !== fresh.nodeName || isAnotherLink(old, fresh)) return old.replaceWith(adopt(fresh));
+  if (old.nodeType !== Node.ELEMENT_NODE) {
+    old.nodeValue = fresh.nodeValue;
+    return;
+  }
+  for (const { name } of [...old.attributes]) if (!fresh.hasAttribute(name)) old.removeAttribute(name);
+  for (const { name, value } of fresh.attributes) if (old.getAttribute(name) !== value) old.setAttribute(name, value);
+  const freshNodes = [...fresh.childNodes];
+  while (old.childNodes.length > freshNodes.length) old.lastChild.remove();
+  freshNodes.forEach((node, i) => (i < old.childNodes.length ? morph(old.childNodes[i], node) : old.append(adopt(node))));
+}
+
+// HTMX read the address of a link when it first met it.
+function isAnotherLink(old, fresh) {
+  return old.nodeType === Node.ELEMENT_NODE && old.getAttribute(ASKS) !== fresh.getAttribute(ASKS);
+}
+
+// Items are told apart by data-id. With `keeps`, the old ones stay where they are and no others come.
+export function morphList(list, freshList, keeps = false) {
+  const known = new Map([...list.children].map((item) => [item.dataset.id, item]));
+  const items = [...freshList.children].map((fresh) => {
+    const old = known.get(fresh.dataset.id);
+    if (!old) return keeps ? null : adopt(fresh);
+    morph(old, fresh);
+    return old;
+  });
+  if (keeps) return;
+  [...list.children].filter((item) => !items.includes(item)).forEach((item) => item.remove());
+  items.forEach((item, i) => {
+    if (list.children[i] !== item) list.insertBefore(item, list.children[i] ?? null);
+  });
+}

@@ -1,0 +1,88 @@
+"""The details of a conversation where the eye is: comparison, widths, projector, forced colours."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import expect
+
+from inspector import demo
+
+SIZES = [(1440, 900), (1280, 720), (1100, 800), (390, 844)]
+
+
+@pytest.fixture(autouse=True)
+def _demo(transactional_db):
+    demo.load()
+
+
+@pytest.mark.parametrize(("width", "height"), SIZES)
+def test_a_comparison_is_in_view_and_stays_while_stepping(open_page, width, height):
+    page = open_page("/c/order-7741/?at=43&with=30", viewport={"width": width, "height": height})
+    compared = page.locator("[data-compared]")
+    expect(compared).to_contain_text("Compared with step 30")
+    assert compared.bounding_box()["y"] < height
+    page.get_by_role("link", name="Step forward").click()
+    expect(page.locator("[data-step]")).to_contain_text("44")
+    expect(compared).to_contain_text("at step 44")
+    assert "with=30" in page.url
+    compared.get_by_role("link", name="Stop").click()
+    expect(compared).to_have_count(0)
+
+
+@pytest.mark.parametrize("width", [1024, 1100, 1180])
+def test_why_stands_beside_the_other_panes(open_page, width):
+    page = open_page("/c/order-7741/?at=43&msg=25", viewport={"width": width, "height": 800})
+    expect(page.get_by_role("heading", name="Why did #25 leave?")).to_be_in_viewport()
+    boxes = [page.locator(f"[data-pane={name}]").bounding_box() for name in ("history", "memory")]
+    why = page.locator(".why").bounding_box()
+    assert all(box["x"] + box["width"] <= why["x"] for box in boxes)
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_forced_colours_tell_states_by_more_than_colour(open_page):
+    page = open_page("/c/order-7741/?at=43&msg=25", forced_colors="active")
+
+    def style(selector: str, name: str) -> str:
+        return page.locator(selector).first.evaluate(
+            "(element, name) => getComputedStyle(element)[name]", name
+        )
+
+    assert style(".said.is-sel", "outlineStyle") == "solid"
+    assert style(".said.is-out .mark", "outlineStyle") == "dashed"
+    assert style(".led.is-leaving .led__text", "textDecorationLine") == "line-through"
+    assert style(".led.is-next .led__soon", "textDecorationLine") == "underline"
+
+
+def text_size(page) -> float:
+    return page.locator(".said__text").first.evaluate(
+        "text => parseFloat(getComputedStyle(text).fontSize)"
+    )
+
+
+@pytest.mark.parametrize("javascript", [True, False])
+def test_large_type_for_a_projector_stays_on(open_page, javascript):
+    options = {"viewport": {"width": 1280, "height": 720}, "javascript": javascript}
+    page = open_page("/c/order-7741/?at=43&msg=25", **options)
+    before = text_size(page)
+    arrival = page.expect_response("**/display/") if javascript else page.expect_navigation()
+    with arrival:
+        page.get_by_role("button", name="Large type").click()
+    page.reload()
+    assert text_size(page) >= before * 1.2
+    expect(page.get_by_role("heading", name="Why did #25 leave?")).to_be_in_viewport()
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_what_leaves_next_is_hidden_until_it_is_revealed(open_page):
+    page = open_page("/c/order-7741/?at=43")
+    mark = page.get_by_text("next to leave", exact=True)
+    expect(mark).to_be_visible()
+    switch = page.get_by_role("button", name="Hide or show what leaves next")
+    with page.expect_response("**/display/"):
+        switch.click()
+    expect(mark).to_be_hidden()
+    page.reload()
+    expect(mark).to_be_hidden()
+    with page.expect_response("**/display/"):
+        switch.click()
+    expect(mark).to_be_visible()

@@ -1,0 +1,181 @@
+"""The overview moves as conversations change, and keeps what its reader has chosen."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+PAGE = 25
+SECONDS_KEPT = 40  # headline numbers are counted anew after half a minute at the latest
+
+
+def row(page, memory_id: str):
+    return page.locator(f"[data-rows] tr[data-id='{memory_id}']")
+
+
+def order(page) -> list[str]:
+    return page.locator("[data-rows] tr").evaluate_all("rows => rows.map(row => row.dataset.id)")
+
+
+def test_a_row_and_the_numbers_move(reader, served):
+    served.create("move-a")
+    served.create("move-b")
+    served.say("move-a", "one", "two", "three")
+    served.say("move-b", "one")
+    page = reader("/?q=move-")
+    expect(page.locator("[data-rows] tr").first).to_contain_text("move-b")
+    forgotten = page.locator(".stat").filter(has_text="Messages forgotten today").locator("b")
+    before = int(forgotten.inner_text().replace(",", ""))
+    served.say("move-a", "the fourth")
+    expect(row(page, "move-a")).to_contain_text("the fourth")
+    expect(row(page, "move-a").locator(".lost")).to_have_text("1")
+    expect(page.locator("[data-rows] tr").first).to_contain_text("move-a")
+    expect(forgotten).to_have_text(f"{before + 1:,}", timeout=SECONDS_KEPT * 1000)
+
+
+def test_a_new_conversation_appears_and_is_counted(reader, served):
+    served.create("come-a")
+    served.say("come-a", "one")
+    page = reader("/?q=come-")
+    expect(page.get_by_text("1 of 1 conversation")).to_be_visible()
+    served.create("come-b")
+    served.say("come-b", "one")
+    expect(row(page, "come-b")).to_be_visible()
+    expect(page.get_by_text("2 of 2 conversations")).to_be_visible()
+    expect(page.get_by_role("button", name=re.compile("Message window 2"))).to_be_visible()
+
+
+def test_rows_in_use_change_where_they_are(reader, served):
+    for name in ("hold-a", "hold-b", "hold-c"):
+        served.create(name)
+        served.say(name, "one")
+    page = reader("/?q=hold-")
+    page.get_by_role("checkbox", name="Select hold-b").check()
+    row(page, "hold-c").get_by_role("link").first.focus()
+    served.say("hold-a", "moved on")
+    expect(row(page, "hold-a")).to_contain_text("moved on")
+    assert order(page) == ["hold-c", "hold-b", "hold-a"]
+    expect(page.get_by_role("checkbox", name="Select hold-b")).to_be_checked()
+    expect(row(page, "hold-c").get_by_role("link").first).to_be_focused()
+    page.get_by_role("button", name="Clear").click()
+    served.say("hold-a", "and again")
+    expect(page.locator("[data-rows] tr").first).to_contain_text("hold-a")
+
+
+def test_a_later_page_keeps_its_rows(reader, served):
+    for n in range(PAGE + 3):
+        served.create(f"later-{n:02}")
+        served.say(f"later-{n:02}", "one")
+    page = reader("/?q=later-")
+    page.get_by_role("link", name="Older").click()
+    expect(page.locator("[data-rows] tr")).to_have_count(3)
+    before = order(page)
+    served.say("later-01", "moved on")
+    expect(row(page, "later-01")).to_contain_text("moved on")
+    assert order(page) == before
+
+
+def test_the_keyboard_walks_from_conversation_to_conversation(reader, served):
+    for name in ("walk-a", "walk-b", "walk-c"):
+        served.create(name)
+        served.say(name, "one")
+    page = reader("/?q=walk-")
+    for key in "jjk":
+        page.keyboard.press(key)
+    expect(row(page, "walk-c").get_by_role("link").first).to_be_focused()
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="walk-b")).to_be_visible()
+
+
+def test_what_is_typed_is_left_alone(reader, served):
+    served.create("typed")
+    served.say("typed", "one")
+    page = reader("/?q=typed")
+    box = page.get_by_role("searchbox")
+    box.focus()
+    served.say("typed", "moved on")
+    expect(row(page, "typed")).to_contain_text("moved on")
+    expect(box).to_be_focused()
+    expect(box).to_have_value("typed")
+
+
+@pytest.mark.own_server
+def test_the_first_match_of_a_filter_brings_the_table(reader, served):
+    served.create("first")
+    page = reader("/?q=not+yet")
+    expect(page.get_by_text("No conversation matches.")).to_be_visible()
+    served.say("first", "not yet said until now")
+    expect(page.locator("[data-rows] tr mark")).to_have_text("not yet")
+
+
+def test_the_feed_shows_what_leaves_anywhere(reader, served):
+    served.create("feeding")
+    served.say("feeding", "anywhere", "two", "three")
+    page = reader("/")
+    feed = page.locator("[data-feed]")
+    expect(feed.get_by_text("live", exact=True)).to_be_visible()
+    expect(feed).not_to_contain_text("“anywhere”")
+    served.say("feeding", "four")
+    expect(feed.locator(".is-new")).to_contain_text("“anywhere”")
+    expect(page.get_by_role("status").filter(has_text="1 message left memory")).to_have_count(1)
+
+
+def test_a_paused_feed_waits(reader, served):
+    served.create("paused")
+    served.say("paused", "one", "waiting", "three", "four")
+    page = reader("/")
+    page.get_by_role("button", name="Pause live updates").click()
+    with page.expect_event("requestfinished", predicate=lambda r: "/now/" in r.url) as asked:
+        served.say("paused", "five")
+        page.get_by_role("button", name="Resume live updates").click()
+    assert asked.value.method == "GET"
+    expect(page.locator("[data-feed] .is-new")).to_contain_text("“waiting”")
+
+
+@pytest.mark.own_server
+def test_the_feed_goes_on_after_a_restart(reader, served):
+    served.create("feedlost")
+    served.say("feedlost", "restarted", "two", "three")
+    page = reader("/")
+    feed = page.locator("[data-feed]")
+    expect(feed.get_by_text("live", exact=True)).to_be_visible()
+    served.stop()
+    expect(feed.get_by_text("connection lost, trying again")).to_be_visible()
+    served.start()
+    served.say("feedlost", "four")
+    expect(feed).to_contain_text("“restarted”", timeout=15_000)
+
+
+def test_a_choice_stays_over_pages_and_reload(reader, served):
+    for n in range(PAGE + 2):
+        served.create(f"pick-{n:02}")
+        served.say(f"pick-{n:02}", "one")
+    page = reader("/?q=pick-")
+    page.get_by_role("checkbox", name="Select pick-26").check()
+    expect(page.get_by_text("1 selected", exact=True)).to_be_visible()
+    page.get_by_role("link", name="Older").click()
+    page.get_by_role("checkbox", name="Select pick-00").check()
+    expect(page.get_by_text("2 selected, 1 on other pages")).to_be_visible()
+    page.reload()
+    expect(page.get_by_role("checkbox", name="Select pick-00")).to_be_checked()
+    page.get_by_label("Label, as name:value").fill("team:blue")
+    page.get_by_role("button", name="Label", exact=True).click()
+    page.get_by_role("searchbox").fill("team:blue")
+    expect(page.locator("[data-rows] tr")).to_have_count(2)
+    assert sorted(order(page)) == ["pick-00", "pick-26"]
+
+
+def test_everything_that_matches_is_chosen_and_exported_by_one_press(reader, served):
+    for n in range(PAGE + 1):
+        served.create(f"all-{n:02}")
+    page = reader("/?q=all-")
+    page.get_by_role("checkbox", name="Select all on this page").check()
+    expect(page.get_by_text(f"{PAGE} selected", exact=True)).to_be_visible()
+    page.get_by_role("checkbox", name="All 26 that match").check()
+    expect(page.get_by_text("All 26 selected")).to_be_visible()
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Export").click()
+    assert len(download.value.path().read_text().splitlines()) == PAGE + 1

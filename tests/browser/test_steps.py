@@ -1,0 +1,69 @@
+"""Steps of a long conversation: a held key, and how little of the page a step touches."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import expect
+
+from chatmemory import AiMessage, TokenWindow, UserMessage, services
+
+MESSAGES = 10_000
+PRESSES = 40
+MOST_BYTES = 60_000
+MOST_NODES = 300
+
+# Presses a key as a keyboard does that repeats it every 40 ms, and notes the playhead after each.
+HOLD = """presses => new Promise(done => {
+  const seen = [];
+  const press = () => {
+    const key = { key: "ArrowRight", bubbles: true, cancelable: true, repeat: seen.length > 0 };
+    document.body.dispatchEvent(new KeyboardEvent("keydown", key));
+    seen.push(document.querySelector("[data-step] b").textContent);
+    if (seen.length === presses) done(seen);
+    else setTimeout(press, 40);
+  };
+  press();
+})"""
+
+# Counts what a change of the page adds, removes or alters, with all that is inside.
+COUNT = """() => {
+  const elements = node => node.nodeType === 1 ? 1 + node.querySelectorAll("*").length : 1;
+  const kept = new Map();
+  window.touched = { added: 0, removed: 0, altered: kept };
+  new MutationObserver(changes => changes.forEach(change => {
+    for (const node of change.addedNodes) window.touched.added += elements(node);
+    for (const node of change.removedNodes) window.touched.removed += elements(node);
+    if (change.type !== "childList") kept.set(change.target, true);
+  })).observe(document.querySelector("#main"),
+              { subtree: true, childList: true, attributes: true, characterData: true });
+}"""
+
+
+@pytest.fixture
+def long_conversation(transactional_db) -> str:
+    said = [(UserMessage, AiMessage)[n % 2](f"{n}: where is my parcel?") for n in range(MESSAGES)]
+    services.import_conversation("long", said, TokenWindow(1_000))
+    return "/c/long/"
+
+
+def test_a_held_key_moves_the_playhead_on_each_press(open_page, long_conversation):
+    page = open_page(f"{long_conversation}?at=5000")
+    seen = page.evaluate(HOLD, PRESSES)
+    assert seen == [f"{5001 + n:,}" for n in range(PRESSES)]
+    expect(page).to_have_url(f"{page.url.partition('?')[0]}?at=5040")
+    expect(page.locator("#said li").last).to_contain_text("#5040")
+    expect(page.locator("#kept li").last).to_contain_text("#5040")
+    page.go_back()
+    expect(page.locator("[data-step]")).to_contain_text("Step 5,000 of 10,000")
+
+
+def test_a_step_sends_and_touches_only_what_differs(open_page, long_conversation):
+    page = open_page(f"{long_conversation}?at=5010")
+    page.evaluate(COUNT)
+    with page.expect_response("**/?at=5011") as response:
+        page.keyboard.press("ArrowRight")
+    expect(page.locator("#said-5011")).to_be_visible()
+    expect(page).to_have_url(f"{page.url.partition('?')[0]}?at=5011")
+    assert len(response.value.body()) < MOST_BYTES
+    touched = page.evaluate("() => ({ ...window.touched, altered: window.touched.altered.size })")
+    assert touched["added"] < MOST_NODES, touched

@@ -1,0 +1,116 @@
+"""The tape in a browser: a press means its step, and no label stands on another."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from chatmemory import MessageWindow, UserMessage, services
+from inspector import demo
+
+WIDTHS = [(1440, 900), (1024, 768), (390, 844)]
+# The labels of each row of the tape that are in view, and the playhead's flag, as boxes.
+ROWS = [".tape__axis text", ".tape__over .ticks text", ".strip .ticks text, .playhead b"]
+BOXES = """rows => rows.map(row => [...document.querySelectorAll(row)]
+  .filter(each => getComputedStyle(each).display !== 'none')
+  .map(each => ({text: each.textContent.trim(), ...each.getBoundingClientRect().toJSON()})))"""
+
+
+def overlaps(row: list[dict]) -> list[str]:
+    return [
+        f"{a['text']} and {b['text']}"
+        for i, a in enumerate(row)
+        for b in row[i + 1 :]
+        if a["left"] < b["right"]
+        and b["left"] < a["right"]
+        and a["top"] < b["bottom"]
+        and b["top"] < a["bottom"]
+    ]
+
+
+@pytest.fixture
+def conversation(transactional_db):
+    """Makes a conversation of so many messages and returns its path."""
+
+    def make(steps: int) -> str:
+        messages = [UserMessage(f"m{n}") for n in range(steps)]
+        services.import_conversation(f"c{steps}", messages, MessageWindow(20))
+        return f"/c/c{steps}/"
+
+    return make
+
+
+@pytest.mark.parametrize("steps", [1, 58, 10_000])
+def test_no_label_stands_on_another(open_page, conversation, steps):
+    path = conversation(steps)
+    page = open_page(path)
+    for at in {1, steps // 3, steps * 4 // 5, steps} - {0}:
+        for width, height in WIDTHS:
+            page.set_viewport_size({"width": width, "height": height})
+            page.goto(page.url.partition("?")[0] + f"?at={at}")
+            for row in page.evaluate(BOXES, ROWS):
+                assert overlaps(row) == [], (at, width)
+            cell = page.locator(".cells > li").first.bounding_box()
+            assert 8 <= cell["width"] <= 28.5
+            assert page.locator(".playhead b").bounding_box()["x"] >= 0
+            assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_a_press_on_the_overview_means_its_step_each_time(open_page, conversation):
+    page = open_page(conversation(1_000))
+    box = page.locator(".tape__chart").bounding_box()
+    for _ in range(3):
+        page.mouse.click(box["x"] + box["width"] / 10, box["y"] + 20)
+        expect(page).to_have_url(re.compile(r"\?at=100$"))
+        expect(page.locator(".playhead b")).to_have_text("100")
+    cells = page.locator(".cells > li")
+    cells.nth(50).click()
+    expect(page).to_have_url(re.compile(r"\?at=71&msg=71$"))
+    expect(page.locator(".playhead b")).to_have_text("71")
+    expect(cells.first.locator("a")).to_have_attribute("title", "#1 User, forgotten at step 21")
+
+
+def test_the_bracket_is_dragged_with_the_playhead(open_page, conversation):
+    page = open_page(conversation(1_000))
+    box = page.locator(".tape__chart").bounding_box()
+    bracket = page.locator("[data-bracket]")
+    page.mouse.move(box["x"] + box["width"] - 2, box["y"] + 20)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 20, steps=4)
+    expect(page.locator(".tape__step b")).to_have_text("500")
+    assert int(bracket.get_attribute("x")) < 500
+    page.mouse.up()
+    expect(page).to_have_url(re.compile(r"\?at=500$"))
+    expect(page.locator("[data-overview]")).to_have_attribute("data-first", "421")
+    assert bracket.get_attribute("x") == "420"
+
+
+def test_a_step_is_typed_without_javascript(open_page, conversation):
+    page = open_page(conversation(200), javascript=False)
+    page.get_by_label("Go to step").fill("77")
+    page.get_by_role("button", name="Go", exact=True).click()
+    expect(page.locator(".tape__step")).to_contain_text("Step 77 of 200")
+    page.locator(".cells > li").nth(2).click()
+    expect(page.locator(".tape__step")).to_contain_text("Step 3 of 200")
+
+
+def test_a_step_is_typed(open_page, conversation):
+    page = open_page(conversation(200))
+    page.get_by_label("Go to step").fill("77")
+    page.keyboard.press("Enter")
+    expect(page.locator(".tape__step")).to_contain_text("Step 77 of 200")
+    expect(page.locator(".playhead b")).to_have_text("77")
+
+
+def test_the_strip_scrolls_to_the_playhead_on_a_phone(open_page, transactional_db):
+    demo.load()
+    page = open_page("/c/order-7741/?at=43", viewport={"width": 390, "height": 844})
+    expect(page.locator(".playhead b")).to_be_in_viewport()
+    left = page.locator(".strip").evaluate("strip => strip.scrollLeft")
+    assert left > 0
+    page.get_by_role("link", name="Step forward").click()
+    expect(page.locator(".playhead b")).to_have_text("44")
+    assert page.locator(".strip").evaluate("strip => strip.scrollLeft") == left
+    expect(page.locator("[data-bracket]")).to_be_visible()

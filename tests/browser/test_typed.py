@@ -1,0 +1,289 @@
+"""Nothing that was typed or chosen is lost, by real key presses."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from inspector import demo
+
+PHONE = {"viewport": {"width": 390, "height": 844}}
+TEXT = "Where is my parcel?"
+
+
+@pytest.fixture(autouse=True)
+def _demo(transactional_db):
+    demo.load()
+
+
+def message(page):
+    return page.get_by_role("textbox", name="Message")
+
+
+def at_step(page, step: int | str):
+    expect(page.locator(".tape__step")).to_contain_text(f"Step {step}")
+
+
+def preview(page, text: str) -> None:
+    drafts = page.locator(".draft").count()
+    message(page).fill(text)
+    page.get_by_role("button", name="Preview").click()
+    expect(page.locator(".draft")).to_have_count(drafts + 1)
+
+
+def find(page, phrase: str) -> None:
+    page.get_by_role("searchbox", name="Does it still remember…?").fill(phrase)
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile("find="))
+
+
+def test_a_text_outlives_steps_selections_searches_reload_and_back(open_page):
+    page = open_page("/c/order-7741/?at=42")
+
+    def still_there():
+        expect(message(page)).to_have_value(TEXT)
+        expect(page.get_by_role("radio", name="AI", exact=True)).to_be_checked()
+        expect(page.locator("#written")).to_contain_text("tok")
+
+    page.locator("label", has_text="AI").click()
+    message(page).press_sequentially(TEXT)
+    message(page).blur()
+    page.keyboard.press("ArrowRight")
+    at_step(page, 43)
+    still_there()
+    page.keyboard.press("k")
+    expect(page).to_have_url(re.compile("msg=43"))
+    still_there()
+    find(page, "A-1182")
+    still_there()
+    page.keyboard.press("g")
+    page.keyboard.press("l")
+    at_step(page, "58 of 58")
+    still_there()
+    page.reload()
+    still_there()
+    page.go_back()
+    at_step(page, 43)
+    still_there()
+
+
+def test_a_text_is_gone_when_it_was_previewed_or_added(open_page):
+    page = open_page("/c/order-7741/")
+    preview(page, TEXT)
+    expect(message(page)).to_have_value("")
+    preview(page, "And the saucers?")
+    expect(message(page)).to_have_value("")
+    page.reload()
+    expect(message(page)).to_have_value("")
+    message(page).fill("A third one")
+    page.get_by_role("button", name="Add", exact=True).click()
+    at_step(page, "61 of 61")
+    expect(message(page)).to_have_value("")
+
+
+def test_the_verdict_follows_the_text_and_never_takes_the_focus(open_page):
+    page = open_page("/c/order-7741/?at=42")
+    message(page).press_sequentially(TEXT)
+    expect(page.locator("#verdict")).to_contain_text("Would evict 1 message: #25.")
+    expect(page.locator("#written")).to_have_text("9 tok")
+    expect(message(page)).to_be_focused()
+    message(page).press_sequentially(" Please!")
+    expect(page.locator("#written")).to_have_text("11 tok")
+    expect(message(page)).to_have_value(f"{TEXT} Please!")
+    page.locator("label", has_text="Script").click()
+    expect(page.locator("#verdict")).to_contain_text("a script begins with")
+    page.get_by_role("radio", name="Script").blur()
+    page.keyboard.press("ArrowLeft")
+    at_step(page, 41)
+    expect(page.locator("#verdict")).to_contain_text("a script begins with")
+
+
+def test_the_verdict_is_that_of_the_step(open_page):
+    page = open_page("/c/order-7741/?at=43")
+    message(page).press_sequentially(TEXT)
+    expect(page.locator("#verdict")).to_contain_text("Fits")
+    message(page).blur()
+    page.keyboard.press("ArrowLeft")
+    expect(page.locator("#verdict")).to_contain_text("Would evict")
+
+
+def test_a_simulation_outlives_steps_selections_searches_reload_and_back(open_page):
+    page = open_page("/c/order-7741/?at=42")
+    preview(page, TEXT)
+    preview(page, "And the saucers?")
+
+    def still_there(step: int):
+        expect(page.get_by_text(f"Simulation from step {step}.")).to_be_visible()
+        expect(page.locator(".draft")).to_have_count(2)
+        expect(page.locator(".said.is-draft").last).to_contain_text("And the saucers?")
+
+    page.keyboard.press("ArrowLeft")
+    still_there(41)
+    page.reload()
+    still_there(41)
+    page.get_by_role("button", name="Why? #30").first.click()
+    expect(page.get_by_role("heading", name="Why is #30 still in memory?")).to_be_visible()
+    still_there(41)
+    find(page, "A-1182")
+    still_there(41)
+    page.go_back()
+    expect(page.get_by_role("heading", name="Why is #30 still in memory?")).to_be_visible()
+    page.go_back()
+    expect(page.get_by_role("heading", name="What would the draft push out?")).to_be_visible()
+    still_there(41)
+    page.go_back()
+    still_there(42)
+    page.go_back()
+    expect(page.locator(".draft")).to_have_count(1)
+
+
+def test_drafts_are_explained_edited_and_removed(open_page, violations):
+    page = open_page("/c/order-7741/?at=42")
+    preview(page, TEXT)
+    preview(page, "And the saucers?")
+    message(page).fill("a third, unfinished")
+    page.get_by_role("link", name="draft 1", exact=True).click()
+    expect(page.get_by_role("heading", name="Why is draft 1 in memory?")).to_be_visible()
+    assert violations(page) == []
+    page.get_by_role("link", name="Edit draft 2").click()
+    expect(message(page)).to_have_value("And the saucers?")
+    message(page).fill("And the mugs?")
+    page.get_by_role("button", name="Change draft 2").click()
+    expect(page.locator(".draft").last).to_contain_text("And the mugs?")
+    expect(message(page)).to_have_value("a third, unfinished")
+    page.get_by_role("button", name="Remove draft 1").click()
+    expect(page.locator(".draft")).to_have_count(1)
+    expect(page.locator(".draft")).to_contain_text("And the mugs?")
+    expect(message(page)).to_have_value("a third, unfinished")
+
+
+def test_a_message_that_a_draft_would_push_out_is_explained(open_page):
+    page = open_page("/c/order-7741/?at=42&msg=25")
+    preview(page, TEXT)
+    expect(page.get_by_role("heading", name="Why would #25 leave?")).to_be_visible()
+
+
+def test_a_selected_message_is_seen_to_leave(open_page):
+    page = open_page("/c/order-7741/?at=42&msg=25")
+    expect(page.get_by_role("heading", name="Why is #25 still in memory?")).to_be_visible()
+    page.keyboard.press("ArrowRight")
+    expect(page.get_by_role("heading", name="Why did #25 leave?")).to_be_visible()
+
+
+def test_a_selection_at_the_live_end_stays_there(open_page):
+    page = open_page("/c/order-7741/")
+    page.keyboard.press("k")
+    expect(page).to_have_url(re.compile(r"/c/order-7741/\?msg=58$"))
+    at_step(page, "58 of 58")
+
+
+def test_escape_closes_what_is_on_top(open_page):
+    page = open_page("/c/order-7741/?at=43")
+    preview(page, TEXT)
+    find(page, "A-1182")
+    page.locator(".pane--history .hit").first.click()
+    expect(page).to_have_url(re.compile("msg="))
+    page.keyboard.press("?")
+    expect(page.get_by_role("heading", name="Keyboard")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("heading", name="Keyboard")).to_be_hidden()
+    expect(page).to_have_url(re.compile("msg="))
+    message(page).focus()
+    page.keyboard.press("Escape")
+    expect(message(page)).not_to_be_focused()
+    expect(page).to_have_url(re.compile("msg="))
+    page.keyboard.press("Escape")
+    expect(page).not_to_have_url(re.compile("msg="))
+    expect(page).to_have_url(re.compile("find="))
+    page.keyboard.press("Escape")
+    expect(page).not_to_have_url(re.compile("find="))
+    expect(page.get_by_text("Simulation from step 43.")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_text("Simulation from step 43.")).to_be_hidden()
+    page.go_back()
+    expect(page.get_by_text("Simulation from step 43.")).to_be_visible()
+
+
+def test_arrows_in_radios_choose_and_do_not_step(open_page):
+    page = open_page("/c/order-7741/?at=43")
+    page.get_by_role("radio", name="User").focus()
+    page.keyboard.press("ArrowRight")
+    expect(page.get_by_role("radio", name="AI", exact=True)).to_be_checked()
+    page.keyboard.press("ArrowLeft")
+    expect(page.get_by_role("radio", name="User")).to_be_checked()
+    at_step(page, 43)
+    message(page).blur()
+    page.get_by_role("radio", name="User").blur()
+    page.keyboard.press("ArrowLeft")
+    at_step(page, 42)
+
+
+def test_the_focus_goes_to_the_answer(open_page):
+    page = open_page("/c/order-7741/?at=43")
+    find(page, "A-1182")
+    expect(page.get_by_role("heading", name="Does it still remember “A-1182”?")).to_be_focused()
+    expect(page.locator("[data-announce]")).to_contain_text("forgotten at this step")
+    page.keyboard.press("Escape")
+    preview(page, TEXT)
+    expect(page.get_by_role("heading", name="What would the draft push out?")).to_be_focused()
+    expect(page.locator("[data-announce]")).to_contain_text("draft arrived")
+
+
+# Focuses and scrolls to everything, and asks all that holds panes to scroll.
+STUCK = """() => {
+  const elements = [...document.querySelectorAll("html, body, body *")];
+  for (const element of elements) {
+    element.scrollIntoView();
+    if (element.matches("a, button, input, textarea, [tabindex]")) element.focus();
+  }
+  const holds = elements.filter((element) => element.querySelector("[data-pane]"));
+  for (const element of holds) element.scrollTop = 500;
+  return holds.filter((element) => element.scrollTop).map((element) => element.tagName);
+}"""
+
+
+@pytest.mark.parametrize("size", [(1440, 900), (1280, 720)])
+@pytest.mark.parametrize("query", ["?at=43&msg=25", "?find=parcel", "#m25", "#composer"])
+def test_no_page_ends_scrolled(open_page, query, size):
+    page = open_page(
+        f"/c/order-7741/{query}", viewport=dict(zip(("width", "height"), size, strict=True))
+    )
+    assert page.evaluate(STUCK) == []
+    assert page.evaluate("[scrollX, scrollY]") == [0, 0]
+    assert page.locator(".topbar").bounding_box()["y"] == 0
+
+
+def test_a_phone_writes_previews_edits_and_removes(open_page):
+    page = open_page("/c/order-7741/?at=42", **PHONE)
+    message(page).click()
+    message(page).press_sequentially(TEXT)
+    expect(page.locator("#verdict")).to_contain_text("Would evict")
+    page.get_by_role("button", name="Preview").click()
+    expect(page.locator(".draft")).to_be_in_viewport()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    for name in ("Edit draft 1", "Remove draft 1"):
+        box = page.locator(f"[aria-label='{name}']").bounding_box()
+        assert min(box["width"], box["height"]) >= 40
+    page.get_by_role("link", name="Edit draft 1").click()
+    expect(message(page)).to_have_value(TEXT)
+    message(page).fill("Never mind.")
+    page.get_by_role("button", name="Change draft 1").click()
+    expect(page.locator(".draft")).to_contain_text("Never mind.")
+    page.get_by_role("button", name="Remove draft 1").click()
+    expect(page.locator(".draft")).to_have_count(0)
+
+
+def test_a_simulation_without_javascript(open_page):
+    page = open_page("/c/order-7741/?at=42", javascript=False)
+    preview(page, TEXT)
+    page.get_by_role("link", name="Step back").click()
+    expect(page.get_by_text("Simulation from step 41.")).to_be_visible()
+    page.get_by_role("link", name="Edit draft 1").click()
+    expect(message(page)).to_have_value(TEXT)
+    message(page).fill("Never mind.")
+    page.get_by_role("button", name="Change draft 1").click()
+    expect(page.locator(".draft")).to_contain_text("Never mind.")
+    page.get_by_role("button", name="Remove draft 1").click()
+    expect(page.locator(".draft")).to_have_count(0)

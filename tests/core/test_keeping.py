@@ -1,0 +1,178 @@
+"""The limits that keep a message, against replays under every limit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import ClassVar
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from chatmemory import (
+    AiMessage,
+    MessageWindow,
+    SystemMessage,
+    TokenWindow,
+    ToolExecutionRequest,
+    ToolExecutionResultMessage,
+    UserMessage,
+)
+from chatmemory.core.eviction import Eviction, Head, Reason
+from chatmemory.core.keeping import Keeping, limits_that_drop, smallest_limit
+from chatmemory.core.policies import Policy
+from chatmemory.core.transitions import fold
+from chatmemory.core.window import Entry, Window, total
+
+
+@dataclass(frozen=True)
+class Surcharged(Policy):
+    """Counts tokens and a surcharge per message, and evicts by the rule of all policies."""
+
+    kind: ClassVar[str] = "surcharged"
+    label: ClassVar[str] = "Surcharged"
+    unit: ClassVar[str] = "points"
+    short_unit: ClassVar[str] = "pts"
+    limit_name: ClassVar[str] = "max_points"
+
+    _: KW_ONLY
+    surcharge: int = 2
+
+    def load(self, count: int, tokens: int) -> int:
+        return tokens + count * self.surcharge
+
+    def cost(self, tokens: int) -> int:
+        return tokens + self.surcharge
+
+
+@dataclass(frozen=True)
+class Halving(Surcharged):
+    """Has a rule of its own: over the limit, it evicts from the head down to half of it."""
+
+    kind: ClassVar[str] = "halving"
+
+    def evict(self, head: Head) -> Iterator[Eviction]:
+        if self.is_exceeded_by(head.totals):
+            while self.load(*head.totals) > self.limit // 2 and (victim := head.pop()):
+                yield Eviction(victim, Reason.CAPACITY)
+
+
+CALL = AiMessage(None, (ToolExecutionRequest("1", "find", "{}"),))
+RESULT = ToolExecutionResultMessage("1", "find", "found")
+messages = st.sampled_from(
+    [UserMessage("hello"), CALL, CALL, RESULT, RESULT, RESULT]
+    + [SystemMessage(text) for text in ("brief", "kind", "long")]
+)
+tokens = st.integers(0, 6)
+histories = st.lists(st.builds(Entry.of, messages, tokens), min_size=1, max_size=9)
+first = st.booleans()
+oldest_first = st.one_of(
+    st.builds(MessageWindow, st.just(1), always_keep_system_message_first=first),
+    st.builds(
+        TokenWindow,
+        st.just(1),
+        always_keep_system_message_first=first,
+        fixed_overhead=st.integers(0, 4),
+    ),
+    st.builds(Surcharged, st.just(1), always_keep_system_message_first=first),
+)
+
+
+def holds(said: list[Entry], position: int, policy: Policy, limit: int) -> bool:
+    window = Window()
+    for _ in fold(window, said, replace(policy, limit=limit)):
+        pass
+    return said[position] in list(window)
+
+
+def dropped(said: list[Entry], position: int, policy: Policy) -> set[int]:
+    """The limits that do not keep the message, up to one that all messages fit in."""
+    most = policy.load(*total(said)) + 3
+    return {limit for limit in range(1, most) if not holds(said, position, policy, limit)}
+
+
+def entries(*said: tuple[object, int]) -> list[Entry]:
+    return [Entry.of(message, tokens) for message, tokens in said]
+
+
+SWEPT_LATER = entries(
+    (CALL, 2), (SystemMessage("brief"), 5), (RESULT, 1), (SystemMessage("kind"), 1), (RESULT, 9)
+)
+
+
+@settings(max_examples=int(__import__("os").environ.get("EX", "250")), deadline=None)
+@given(histories, st.data(), oldest_first)
+@example(SWEPT_LATER, None, TokenWindow(1, fixed_overhead=0))
+def test_the_limits_that_drop_a_message_are_those_of_the_replays(said, data, policy):
+    for position in (
+        range(len(said)) if data is None else [data.draw(st.sampled_from(range(len(said))))]
+    ):
+        ranges = limits_that_drop(said, position, policy)
+        found = dropped(said, position, policy)
+        if ranges is None:
+            assert found == set(range(1, policy.load(*total(said)) + 3))
+        else:
+            assert found == {limit for limits in ranges for limit in limits}
+
+
+@settings(max_examples=120, deadline=None)
+@given(histories, st.data(), oldest_first | st.builds(Halving, st.just(1)))
+def test_every_limit_from_the_smallest_on_keeps_the_message_and_the_one_below_does_not(
+    said, data, policy
+):
+    position = data.draw(st.sampled_from(range(len(said))))
+    found = dropped(said, position, policy)
+    most = policy.load(*total(said)) + 2
+    expected = None if most in found else max(found, default=0) + 1
+    assert smallest_limit(said, position, policy) == Keeping(expected)
+
+
+def test_a_result_may_stay_where_its_call_left_before_it_arrived():
+    said = entries((CALL, 10), (RESULT, 1), (UserMessage("thanks"), 1))
+    ranges = limits_that_drop(said, 1, TokenWindow(1, fixed_overhead=0)) or ()
+    assert [limit for limits in ranges for limit in limits] == [1, 10, 11]
+    assert smallest_limit(said, 1, TokenWindow(1, fixed_overhead=0)) == Keeping(12)
+
+
+def test_no_limit_keeps_a_system_message_that_was_replaced():
+    said = entries(
+        (SystemMessage("brief"), 3), (UserMessage("hello"), 2), (SystemMessage("kind"), 3)
+    )
+    assert smallest_limit(said, 0, MessageWindow(1)) == Keeping(None)
+    assert smallest_limit(said, 2, MessageWindow(1)) == Keeping(1)
+
+
+@pytest.fixture
+def halved() -> list[Entry]:
+    return entries(*((UserMessage(f"message {n}"), 100) for n in range(40)))
+
+
+def test_a_rule_of_its_own_is_tried_on_a_grid_where_every_limit_would_take_too_long(halved):
+    keeping = smallest_limit(halved, 30, Halving(1), most_adds=40 * 60)
+    assert keeping is not None
+    assert keeping.tried_every > 1
+    assert keeping.limit is not None
+    assert holds(halved, 30, Halving(1), keeping.limit)
+    exact = smallest_limit(halved, 30, Halving(1), most_adds=10**9)
+    assert exact is not None
+    assert exact.limit is not None
+    assert exact.limit <= keeping.limit <= exact.limit + keeping.tried_every
+
+
+def test_a_rule_of_its_own_over_a_long_history_has_no_known_limit(halved):
+    assert smallest_limit(halved, 30, Halving(1), most_adds=40) is None
+
+
+def test_a_long_history_is_read_once():
+    reads = 0
+
+    class Counted(list[Entry]):
+        def __iter__(self):
+            nonlocal reads
+            reads += 1
+            return super().__iter__()
+
+    said = Counted(entries(*((UserMessage("hello"), 5) for _ in range(10_000))))
+    assert smallest_limit(said, 4_000, TokenWindow(1)) == Keeping(5 * 6_000 + 3)
+    assert reads == 1

@@ -1,0 +1,105 @@
+"""What a page says in words and in sums is one story, at every step of whatever happens."""
+
+from __future__ import annotations
+
+import re
+
+from django.db import transaction
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from chatmemory import SystemMessage, TokenWindow, UserMessage, explain, queries, services
+from chatmemory.queries import ConversationQuery
+from chatmemory.services import protocol
+from inspector.conversation import ConversationPage
+
+from .test_receipts import changes, make, policies
+
+STEP = re.compile(r"(?:forgotten at|left at|since) step ([\d,]+)")
+
+
+def page_at(at: int, **query) -> ConversationPage:
+    return ConversationPage(queries.conversation_state("m", ConversationQuery(at=at, **query)))
+
+
+@given(policy=policies, sequence=st.lists(changes, min_size=1, max_size=5))
+@settings(
+    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+def test_a_page_tells_one_story(db, policy, sequence):
+    with transaction.atomic():
+        services.create("m", policy)
+        for kind, value in sequence:
+            make("m", kind, value)
+        last = queries.memory("m").last_step
+        for at in range(last + 1):
+            page = page_at(at)
+            check_numbers(page)
+            check_steps(page)
+            if at in (last // 2, last):
+                check_reasons(page)
+        transaction.set_rollback(True)
+
+
+def check_numbers(page: ConversationPage) -> None:
+    """The head, the receipt, the caption and the pane have the same numbers."""
+    lines = page.panel.receipt
+    assert not lines or lines[-1].amount == page.gauge.load == page.kept.load
+    is_over = page.gauge.limit is not None and page.gauge.load > page.gauge.limit
+    assert (page.gauge.over > 0) == is_over == bool(page.over_limit)
+    assert not (is_over and "It fits." in page.caption.summary)
+    stored = {row.seq for row in (*page.window.rows, *page.window.over_limit)}
+    assert len(stored) == page.window.stored.count
+    said = {row.row.seq for row in page.history_pane.rows}
+    assert len(said) == page.said_count
+    assert len(stored) == len(stored & said) + page.injected_count
+    if page.unit == "msg":
+        assert (page.said.load, page.forgotten.load) == (len(said), len(said - stored))
+
+
+def check_steps(page: ConversationPage) -> None:
+    """No row says a step that is later than the one of the page."""
+    tags = [row.tag for row in page.history_pane.rows]
+    words = [cell.words for cell in page.timeline.cells] if page.timeline else []
+    for text in (*tags, *words):
+        assert all(int(step.replace(",", "")) <= page.at for step in STEP.findall(text))
+
+
+def check_reasons(page: ConversationPage) -> None:
+    """History, Why? and the ledger name one cause."""
+    for said in page.history_pane.rows:
+        selected = page_at(page.at, msg=said.row.seq)
+        life = selected.panel.why.life
+        assert life.entered <= page.at
+        assert life.left is None or life.left <= page.at
+        departure = said.row.departure(page.at)
+        if departure is None or departure.reason is None:
+            continue
+        cause = explain.cause_of(departure.reason, departure.misfit)
+        assert said.tag == f"forgotten at step {departure.left_step:,} · {cause.short}"
+        assert selected.panel.why.explanation.cause == cause.sentence
+        assert life.left == departure.left_step
+
+
+def test_a_system_message_over_the_limit_does_not_fit(db):
+    services.create("m", TokenWindow(30))
+    services.add("m", [SystemMessage("word " * 60)])
+    assert page_at(1).caption.summary.endswith("Memory is 38 tokens over the limit.")
+
+
+def test_what_was_never_said_is_marked(db):
+    words = [UserMessage("a"), UserMessage("b")]
+    protocol.update_messages("m", words)
+    protocol.update_messages("m", [words[0], UserMessage("a summary"), words[1]])
+    page = page_at(2, msg=3)
+    assert page.caption.event == "User message #3 was put into memory, never said"
+    assert [row.note for row in page.memory_pane.messages] == ["", "never said", ""]
+    assert page.panel.why.is_injected
+    assert page.injected_count == 1
+
+
+def test_a_past_step_does_not_know_when_a_message_left_later(db):
+    services.create("m", TokenWindow(30))
+    services.add("m", [UserMessage(f"message {n}") for n in range(9)])
+    assert queries.message("m", 1).stays[0].left_step is not None
+    assert page_at(1, msg=1).panel.why.life.left is None

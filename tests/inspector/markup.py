@@ -1,0 +1,71 @@
+"""HTML as a tree, and what htmx does to it with a response of out-of-band swaps."""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+from xml.etree.ElementTree import Element, SubElement
+
+VOID = {"area", "base", "br", "col", "hr", "img", "input", "link", "meta", "source", "wbr"}
+SWAP = "hx-swap-oob"
+
+
+class _Builder(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.open = [Element("page")]
+
+    def handle_starttag(self, tag, attributes) -> None:
+        made = SubElement(self.open[-1], tag, {name: value or "" for name, value in attributes})
+        if tag not in VOID:
+            self.open.append(made)
+
+    def handle_startendtag(self, tag, attributes) -> None:
+        SubElement(self.open[-1], tag, {name: value or "" for name, value in attributes})
+
+    def handle_endtag(self, tag) -> None:
+        assert self.open.pop().tag == tag, f"</{tag}> closes nothing"
+
+    def handle_data(self, text) -> None:
+        if text.strip():
+            SubElement(self.open[-1], "text").text = " ".join(text.split())
+
+
+def tree(html: str) -> Element:
+    """The elements of a page, with texts as elements, and without blank ones."""
+    builder = _Builder()
+    builder.feed(html)
+    builder.close()
+    return builder.open[0]
+
+
+def held(page: Element) -> str:
+    """What a page says that it holds."""
+    parts = (each for each in page.iter() if "data-part" in each.attrib)
+    return " ".join(f"{each.get('id')}:{each.get('data-part')}" for each in parts)
+
+
+def swap(page: Element, response: str) -> None:
+    """Change a page as htmx does: https://htmx.org/attributes/hx-swap-oob/."""
+    for element in tree(response):
+        how, _, targets = element.attrib.pop(SWAP).partition(":")
+        for target in targets.split(",") if targets else [f"#{element.get('id')}"]:
+            _swap_one(page, how, target.removeprefix("#"), element)
+
+
+def _swap_one(page: Element, how: str, id: str, element: Element) -> None:
+    parent, target = next(
+        (parent, child) for parent in page.iter() for child in parent if child.get("id") == id
+    )
+    i = list(parent).index(target)
+    if how == "innerHTML":
+        target[:] = list(element)
+    elif how == "delete":
+        parent.remove(target)
+    elif how == "true":
+        parent[i] = element
+    elif how == "afterend":
+        parent[i + 1 : i + 1] = list(element)
+    elif how == "beforebegin":
+        parent[i:i] = list(element)
+    else:
+        raise AssertionError(how)

@@ -1,0 +1,149 @@
+"""A window over its limit says so everywhere, with one number."""
+
+from __future__ import annotations
+
+import pytest
+from django.core.cache import cache
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from chatmemory import MessageWindow, SystemMessage, TokenWindow, UserMessage, queries, services
+from chatmemory.services import protocol
+
+
+def users(count: int) -> list[UserMessage]:
+    return [UserMessage(f"message {n}") for n in range(count)]
+
+
+@pytest.fixture
+def lowered(db) -> str:
+    """Thirteen messages in memory, under a limit that became six."""
+    services.create("lowered", MessageWindow(20))
+    services.add("lowered", users(13))
+    services.change("lowered", policy=MessageWindow(6))
+    return "lowered"
+
+
+@pytest.fixture
+def crowded(db) -> str:
+    """A system message that is larger than the limit."""
+    services.create("crowded", TokenWindow(30))
+    services.add("crowded", [SystemMessage("word " * 60), UserMessage("a small question")])
+    return "crowded"
+
+
+def conversation(client, memory_id: str, query: str = ""):
+    return client.get(f"/c/{memory_id}/{query}").context["page"]
+
+
+def test_a_lowered_limit_is_told_by_one_number(operator_client, lowered):
+    page = conversation(operator_client, lowered)
+    assert page.over_limit == "7 of these will leave at the next add"
+    assert (page.gauge.load, page.gauge.limit, page.kept.load) == (13, 6, 13)
+    assert page.state.samples.part[-1].after == page.window.stored
+    assert page.forgotten.load == 0
+    assert len(queries.window(lowered).over_limit) == 7
+    (result,) = services.add(lowered, users(1))
+    assert len(result.evicted) == 8
+    page = conversation(operator_client, lowered)
+    assert (page.over_limit, page.gauge.load, page.gauge.over) == ("", 6, 0)
+
+
+def test_before_the_limit_was_lowered_nothing_is_over_it(operator_client, lowered):
+    page = conversation(operator_client, lowered, "?at=13")
+    assert (page.over_limit, page.gauge.over) == ("", 0)
+
+
+def test_the_number_of_a_page_of_conversations_is_that_of_the_window(lowered, crowded):
+    services.create("within", MessageWindow(3))
+    rows = queries.memories(["within", lowered, crowded])
+    assert queries.leaving_next(rows) == {lowered: 7, crowded: 0}
+
+
+def test_a_system_message_over_the_limit_is_named(operator_client, crowded):
+    page = conversation(operator_client, crowded)
+    assert page.over_limit == (
+        "the system message alone is larger than the limit: nothing else can stay"
+    )
+    (system,) = page.memory_pane.system
+    assert "is-over" in system.css
+    html = operator_client.get("/c/crowded/").content.decode()
+    assert "g-over" in html
+    assert "over the limit" in html
+
+
+def test_the_red_end_of_the_meter_is_what_is_over(operator_client, lowered):
+    gauge = conversation(operator_client, lowered).gauge
+    assert (gauge.fill, gauge.over) == (46.2, 53.8)
+
+
+def test_a_message_window_says_messages_and_tokens(operator_client, lowered):
+    services.add(lowered, users(1))
+    page = conversation(operator_client, lowered)
+    assert (page.gauge.unit, page.gauge.tokens) == ("msg", 42)
+    assert (page.said.load, page.said.tokens) == (14, 98)
+    assert (page.forgotten.load, page.forgotten.tokens) == (8, 56)
+    assert (page.memory_pane.ghosts.load, page.memory_pane.ghosts.amount) == (-8, -56)
+    line = page.panel.receipt[-1]
+    assert (line.amount, line.unit, line.tokens) == (6, "msg", 42)
+
+
+def test_what_was_forgotten_and_what_is_in_memory_make_what_was_said(operator_client, db):
+    services.create("tokens", TokenWindow(40))
+    services.add("tokens", users(9))
+    page = conversation(operator_client, "tokens")
+    assert page.said.load == page.forgotten.load + page.kept.load
+    assert page.said.tokens is None
+
+
+def test_the_next_to_leave_is_the_first_that_a_lowered_limit_hides(operator_client, lowered):
+    assert conversation(operator_client, lowered).memory_pane.next_to_leave.seq == 1
+
+
+def test_no_bar_is_wider_than_its_column(operator_client, crowded):
+    pane = conversation(operator_client, crowded).memory_pane
+    assert all(row.past + row.this <= pane.bar_width for row in pane.system)
+
+
+def test_the_overview_flags_windows_over_the_limit(operator_client, lowered, crowded):
+    services.create("within", MessageWindow(3))
+    context = operator_client.get("/?flagged=over_limit").context
+    told = {row.memory.id: (row.over_limit, row.gauge.over > 0) for row in context["rows"]}
+    assert told == {
+        lowered: ("7 of these will leave at the next add", True),
+        crowded: ("over the limit", True),
+    }
+    assert context["headlines"].stats.over_limit == 2
+
+
+def test_the_feed_names_the_cause_that_history_names(operator_client, crowded):
+    (leaving,) = operator_client.get("/").context["feed"]
+    tag = conversation(operator_client, crowded).history_pane.rows[1].tag
+    assert leaving.reason == "system too big"
+    assert tag.endswith(leaving.reason)
+
+
+def test_messages_that_were_never_said_are_not_subtracted_from_what_was_said(operator_client, db):
+    words = users(3)
+    protocol.update_messages("client", words)
+    protocol.update_messages("client", [words[0], UserMessage("a summary"), *words[1:]])
+    (row,) = operator_client.get("/").context["rows"]
+    assert (row.memory.said_count, row.memory.window.count, row.forgotten) == (3, 4, 0)
+    page = conversation(operator_client, "client")
+    assert (page.said.load, page.forgotten.load, page.injected_count) == (21, 0, 1)
+
+
+def test_conversations_over_the_limit_take_no_more_queries(operator_client, db):
+    def asked(conversations: range) -> int:
+        for n in conversations:
+            services.create(f"c{n}", MessageWindow(9))
+            services.add(f"c{n}", users(5))
+            services.change(f"c{n}", policy=MessageWindow(2))
+            protocol.update_messages(f"client{n}", users(2))
+            protocol.update_messages(f"client{n}", [UserMessage("a summary"), *users(2)])
+        cache.clear()
+        with CaptureQueriesContext(connection) as made:
+            operator_client.get("/")
+        return len(made)
+
+    assert asked(range(2)) == asked(range(2, 10))

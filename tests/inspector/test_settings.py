@@ -1,0 +1,170 @@
+"""The settings of a conversation: policy with a preview, and labels."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from chatmemory import MessageWindow, TokenWindow, UserMessage, queries, services
+from chatmemory.core.policies import KINDS
+from tests.test_policy_kinds import FrugalWindow
+
+URL, SAVE = "/c/c/settings/", "/c/c/change/"
+MESSAGES = {"kind": "message_window", "limit": "9", "estimator": "gpt-4o"}
+
+
+@pytest.fixture(autouse=True)
+def _conversation(db):
+    services.create("c", MessageWindow(9), {"team": "support"})
+    services.add("c", [UserMessage(f"message {n}") for n in range(9)])
+
+
+def form(**typed: str) -> dict[str, object]:
+    """What the page sends if nothing but `typed` is changed."""
+    return MESSAGES | {"options_of": "message_window", "name": "team", "value": "support"} | typed
+
+
+def page(client, **typed: str) -> str:
+    return client.post(URL, form(**typed)).content.decode()
+
+
+class TestThePage:
+    def test_shows_the_policy_and_the_labels(self, operator_client):
+        html = operator_client.get(URL).content.decode()
+        assert '<option value="message_window" selected>Message window</option>' in html
+        assert 'value="9"' in html
+        assert "Limit in messages" in html
+        assert 'value="team"' in html
+        assert 'value="support"' in html
+
+    def test_is_linked_from_the_conversation(self, operator_client):
+        assert f'href="{URL}"' in operator_client.get("/c/c/").content.decode()
+
+    def test_of_an_unknown_conversation_is_not_found(self, operator_client):
+        assert operator_client.get("/c/nobody/settings/").status_code == 404
+        assert operator_client.post("/c/nobody/change/", form()).status_code == 404
+
+    def test_sends_no_secret_in_an_address(self, operator_client):
+        assert 'method="get"' not in operator_client.get(URL).content.decode()
+
+
+class TestThePreview:
+    def test_says_what_would_leave_and_changes_nothing(self, operator_client):
+        html = page(operator_client, limit="2")
+        assert "7 messages would leave at the next add: #1 to #7." in html
+        assert "Message window 2: memory would hold 2" in html
+        assert "It holds 9 messages now." in html
+        assert queries.memory("c").policy == MessageWindow(9)
+
+    def test_says_what_comes_back(self, operator_client):
+        services.change("c", policy=MessageWindow(7))
+        assert "2 messages come back: #1 and #2." in page(operator_client, limit="9")
+
+    def test_counts_in_the_unit_of_another_kind(self, operator_client):
+        html = page(operator_client, kind="token_window", limit="30")
+        assert "Limit in tokens" in html
+        assert "would leave at the next add" in html
+        assert "It holds 9 messages now." in html
+
+    def test_of_the_same_policy_says_so(self, operator_client):
+        assert "The policy stays as it is." in page(operator_client)
+
+    @pytest.mark.parametrize(
+        ("typed", "problem"),
+        [
+            ({"limit": "0"}, "greater than or equal to 1"),
+            ({"limit": "9" * 30}, "less than or equal to"),
+            ({"kind": "nothing"}, "not one of the available choices"),
+            ({"estimator": "nobody/knows"}, "nobody/knows"),
+        ],
+    )
+    def test_says_what_is_wrong(self, operator_client, typed, problem):
+        response = operator_client.post(URL, form(**typed))
+        assert response.status_code == 422
+        assert problem in response.content.decode()
+
+
+class TestSaving:
+    def test_stores_the_policy_in_a_step(self, operator_client, caplog):
+        with caplog.at_level(logging.INFO, "chatmemory"):
+            response = operator_client.post(SAVE, form(limit="4"))
+        assert response["Location"] == "/c/c/"
+        assert queries.memory("c").policy == MessageWindow(4)
+        assert queries.memory("c").last_step == 10
+        assert queries.step("c", 10).row.actor == "operator"
+
+    def test_stores_the_labels(self, operator_client):
+        labels = {"name": ["team", "", "shop: Lyon"], "value": ["sales", "lost", "a:b"]}
+        operator_client.post(SAVE, form() | labels)
+        assert queries.memory("c").labels == {"team": "sales", "shop: Lyon": "a:b"}
+        assert queries.memory("c").policy == MessageWindow(9)
+
+    def test_of_what_is_already_so_is_no_step(self, operator_client):
+        operator_client.post(SAVE, form())
+        assert queries.memory("c").last_step == 9
+
+    def test_keeps_what_others_changed_meanwhile(self, operator_client):
+        seen = operator_client.get(URL).context["form"].digest
+        services.change("c", policy=MessageWindow(5))
+        response = operator_client.post(SAVE, form(limit="4", seen=seen))
+        assert response.status_code == 412
+        assert "Someone changed these settings meanwhile." in response.content.decode()
+        assert queries.memory("c").policy == MessageWindow(5)
+        again = response.context["form"].digest
+        operator_client.post(SAVE, form(limit="4", seen=again))
+        assert queries.memory("c").policy == MessageWindow(4)
+
+    def test_does_not_mind_messages_that_arrived_meanwhile(self, operator_client):
+        seen = operator_client.get(URL).context["form"].digest
+        services.add("c", [UserMessage("one more")])
+        operator_client.post(SAVE, form(limit="4", seen=seen))
+        assert queries.memory("c").policy == MessageWindow(4)
+
+    def test_says_what_is_wrong_with_labels(self, operator_client):
+        labels = {"name": [f"n{n}" for n in range(65)], "value": ["v"] * 65}
+        response = operator_client.post(SAVE, form() | labels)
+        assert response.status_code == 422
+        assert "up to 64 labels" in response.content.decode()
+
+    def test_needs_post(self, operator_client):
+        assert operator_client.get(SAVE).status_code == 405
+
+
+class TestOptions:
+    def test_are_those_of_the_kind(self, operator_client):
+        operator_client.post(SAVE, form(option_always_keep_system_message_first="on"))
+        policy = queries.memory("c").policy
+        assert policy == MessageWindow(9, always_keep_system_message_first=True)
+        html = operator_client.get(URL).content.decode()
+        assert "Always keep system message first" in html
+        assert "checked" in html
+
+    def test_of_another_kind_begin_with_their_defaults(self, operator_client):
+        KINDS.register(FrugalWindow.kind, FrugalWindow)
+        try:
+            html = page(operator_client, kind="frugal_window", option_surcharge="99")
+            assert 'name="option_surcharge" value="5"' in html
+            operator_client.post(
+                SAVE, form(kind="frugal_window", options_of="frugal_window", option_surcharge="7")
+            )
+            assert queries.memory("c").policy == FrugalWindow(9, surcharge=7)
+        finally:
+            KINDS.unregister(FrugalWindow.kind)
+
+
+def test_a_conversation_that_the_client_decides_takes_a_policy(operator_client):
+    services.create("theirs", None)
+    assert operator_client.get("/c/theirs/settings/").status_code == 200
+    typed = MESSAGES | {"kind": "token_window", "options_of": "token_window", "limit": "500"}
+    operator_client.post("/c/theirs/change/", typed)
+    assert queries.memory("theirs").policy == TokenWindow(500)
+
+
+def test_a_policy_whose_package_is_gone_can_be_replaced(operator_client):
+    KINDS.register(FrugalWindow.kind, FrugalWindow)
+    services.change("c", policy=FrugalWindow(60))
+    KINDS.unregister(FrugalWindow.kind)
+    assert operator_client.get(URL).status_code == 200
+    operator_client.post(SAVE, form(limit="4"))
+    assert queries.memory("c").policy == MessageWindow(4)

@@ -1,0 +1,282 @@
+"""The tape: its geometry, without a browser, and what it draws of a ledger."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+
+from chatmemory import MessageWindow, SystemMessage, TokenWindow, UserMessage, queries, services
+from chatmemory.queries import ConversationQuery, conversation_state, step_samples
+from chatmemory.queries.step_samples import BLOCK, OUTLINE, PART, outline_of, part_around
+from chatmemory.stores.database import DjangoChatMemoryStore
+from inspector.conversation.timeline import Cell, draw
+from inspector.conversation.timeline.chart import Point, chart, short_number
+from inspector.conversation.timeline.drawing import strip_labels
+from inspector.conversation.timeline.labels import (
+    CELL_MAX,
+    MARGIN,
+    NARROW,
+    WIDE,
+    axis,
+    flag_width,
+    strip_width,
+)
+
+SIZES = [1, 2, 3, 9, 10, 11, 58, 99, 118, 120, 121, 400, 999, 1_000, 10_000, 99_999, 100_000]
+
+
+def strip_at(steps: int, at: int) -> list[Cell]:
+    """The cells around a step of a conversation whose memory holds the last ten."""
+    return [
+        Cell(
+            step=n,
+            seq=n,
+            glyph="system" if n == 1 else "user",
+            css="is-later" if n > at else "is-in" if n == 1 or n > at - 10 else "is-out",
+            words="",
+        )
+        for n in part_around(steps, at)
+    ]
+
+
+def some_steps(steps: int) -> set[int]:
+    return {at for n in range(0, steps + 1, max(1, steps // 97)) for at in (n, n + 1)} & set(
+        range(steps + 1)
+    )
+
+
+def touching(spans: list[tuple[float, float]]) -> list[tuple[tuple[float, float], ...]]:
+    ordered = sorted(spans)
+    return [(a, b) for a, b in pairwise(ordered) if b[0] < a[1] + 4]
+
+
+@pytest.mark.parametrize("steps", SIZES)
+def test_labels_of_the_strip_touch_neither_each_other_nor_the_flag(steps):
+    for at in some_steps(steps):
+        strip = strip_at(steps, at)
+        flag = f"{at:,}"
+        labels = strip_labels(strip, at, flag)
+        least = strip_width(len(strip))
+        for width in (least, (least + CELL_MAX * len(strip)) / 2, CELL_MAX * len(strip)):
+            place = width * max(at - strip[0].step + 1, 0) / len(strip)
+            half = flag_width(flag) / 2
+            spans = [label.span(width) for label in labels]
+            assert all(a >= -MARGIN and b <= width + MARGIN for a, b in spans)
+            assert not touching([*spans, (place - half, place + half)]), (steps, at, width)
+
+
+@pytest.mark.parametrize("steps", SIZES)
+def test_labels_of_the_axis_do_not_touch(steps):
+    labels = axis(steps)
+    assert not touching([label.span(WIDE) for label in labels])
+    assert not touching([label.span(NARROW) for label in labels if label.css != "wide"])
+
+
+def test_a_long_strip_has_its_names():
+    texts = [label.text for label in strip_labels(strip_at(100_000, 50_030), 50_030, "50,030")]
+    assert {"window", "not said yet", "forgotten"} <= set(texts)
+    assert "50,000" in texts
+
+
+@pytest.mark.parametrize("steps", SIZES)
+def test_the_strip_has_the_steps_around_the_playhead(steps):
+    for at in some_steps(steps) - {0}:
+        part = part_around(steps, at)
+        assert at in part
+        assert len(part) == min(steps, PART)
+        assert part[0] >= 1
+        assert part[-1] <= steps
+
+
+def test_the_strip_stands_still_for_most_steps():
+    starts = [part_around(10_000, at).start for at in range(1, 10_001)]
+    moves = sum(a != b for a, b in pairwise(starts))
+    assert moves <= 10_000 / BLOCK
+    assert starts == sorted(starts)
+
+
+@pytest.mark.parametrize("steps", [size for size in SIZES if size > PART])
+def test_the_overview_is_linear_in_steps(steps):
+    numbers = [0, *outline_of(steps)]
+    gaps = {b - a for a, b in pairwise(numbers)}
+    assert numbers[-1] == steps
+    assert len(numbers) <= OUTLINE + 1
+    assert max(gaps) - min(gaps) <= 1
+
+
+def heights(path: str) -> list[int]:
+    """The heights of a path of relative lines, from its first."""
+    first = re.search(r"V(-?\d+)h", path)
+    at = int(first[1]) if first else 0
+    found = [at]
+    for step in re.findall(r"v(-?\d+)", path):
+        at += int(step)
+        found.append(at)
+    return found
+
+
+def point(step: int, said: int, memory: int, limit: int | None = None, forgotten: int = 0) -> Point:
+    return Point(step, said, memory, limit, forgotten)
+
+
+def test_nothing_in_the_chart_is_cut_off():
+    drawn = chart([point(1, 10, 41), point(2, 38, 41)], limit=20)
+    assert min(heights(drawn.memory)) >= 0
+    assert max(heights(drawn.memory)) < min(heights(drawn.said)[0], 200)
+
+
+def test_a_limit_far_above_is_named_at_the_edge_and_does_not_flatten_the_chart():
+    drawn = chart([point(1, 900, 900, 128_000)], limit=128_000)
+    assert drawn.limits == ""
+    assert [label.text for label in drawn.labels] == ["900", "limit 128k ↑", "0"]
+    assert heights(drawn.said) == [0]
+
+
+def test_the_limit_line_follows_the_policy_in_force():
+    points = [point(1, 5, 5, 10), point(2, 8, 8, 10), point(3, 8, 8, 4), point(4, 9, 4, None)]
+    assert chart(points, limit=4).limits == "M0 0H2M2 120H3"
+
+
+def test_labels_beside_the_chart_do_not_touch():
+    for limit in [*range(1, 120), 500, 10_000, None]:
+        drawn = chart([point(1, 100, 100, limit)], limit)
+        places = sorted(label.y for label in drawn.labels)
+        assert all(b - a >= 23.9 for a, b in pairwise(places)), limit
+
+
+def test_evictions_are_as_deep_as_there_are_many():
+    points = [point(10, 1, 1, None, 0), point(20, 2, 1, None, 4), point(30, 3, 1, None, 5)]
+    assert chart(points, None).evictions == "M0 200v0h10v24h10v-18h10V200z"
+
+
+def test_long_numbers_are_short():
+    assert [short_number(n) for n in (9_999, 12_500, 128_000, 1_050_000)] == [
+        "9,999",
+        "12.5k",
+        "128k",
+        "1.05M",
+    ]
+
+
+# On a ledger
+
+
+def timeline(memory_id: str, at: int | None = None):
+    return draw(conversation_state(memory_id, ConversationQuery(at=at)))
+
+
+@pytest.fixture
+def told(db) -> DjangoChatMemoryStore:
+    """A store that a client tells whole lists."""
+    return DjangoChatMemoryStore()
+
+
+def test_a_step_with_several_messages_says_how_many(told):
+    told.update_messages("c", [UserMessage(f"said {n}") for n in range(12)])
+    told.update_messages("c", [UserMessage(f"said {n}") for n in range(10, 13)])
+    first, second = timeline("c").cells
+    assert (first.mark, first.words) == ("12", "#1 to #12: 12 messages, 2 in memory")
+    assert "is-many" in first.css
+    assert (second.seq, second.mark) == (13, "")
+
+
+def test_a_step_without_a_message_is_a_tick(db):
+    services.create("c", MessageWindow(9))
+    services.add("c", [UserMessage("a")])
+    services.change("c", policy=MessageWindow(5))
+    services.clear_messages("c")
+    assert [(cell.words, "is-tick" in cell.css) for cell in timeline("c").cells] == [
+        ("#1 User, forgotten at step 3", False),
+        ("Step 2: the policy changed", True),
+        ("Step 3: memory was cleared", True),
+    ]
+
+
+def test_a_message_that_came_back_is_forgotten_when_it_left_last(told):
+    a, b = UserMessage("a"), UserMessage("b")
+    for messages in ([a], [a, b], [b], [a, b], [UserMessage("c")]):
+        told.update_messages("c", messages)
+    first = timeline("c").cells[0]
+    assert first.words.endswith("forgotten at step 5")
+
+
+def test_a_message_that_is_counted_anew_has_not_left(db):
+    services.create("c", TokenWindow(100, estimator="gpt-4o"))
+    services.add("c", [UserMessage("a")])
+    services.change("c", policy=TokenWindow(100, estimator="gpt-4"))
+    services.clear_messages("c")
+    assert timeline("c").cells[0].words.endswith("forgotten at step 3")
+    assert timeline("c", at=2).cells[0].words.endswith("in memory")
+
+
+def test_memory_beside_what_was_said_is_in_the_chart(told):
+    told.update_messages("c", [UserMessage("a"), UserMessage("b")])
+    told.update_messages("c", [SystemMessage("S"), *(UserMessage(t) for t in "vwxyzab")])
+    drawn = timeline("c").chart
+    assert min(heights(drawn.memory)) >= 0
+
+
+def test_a_lowered_limit_is_drawn_from_its_step(db):
+    services.create("c", MessageWindow(9))
+    services.add("c", [UserMessage(f"said {n}") for n in range(8)])
+    services.change("c", policy=MessageWindow(4))
+    services.add("c", [UserMessage("more")])
+    assert timeline("c").chart.limits == "M0 0H8M8 112H10"
+
+
+def test_a_limit_of_another_unit_is_not_drawn(db):
+    services.create("c", MessageWindow(9))
+    services.add("c", [UserMessage("said")])
+    services.change("c", policy=TokenWindow(5))
+    assert re.fullmatch(r"M1 \d+H2", timeline("c").chart.limits)
+
+
+@pytest.fixture
+def long(db) -> str:
+    services.import_conversation(
+        "order-7741",
+        [UserMessage(f"where is my parcel {n}") for n in range(400)],
+        TokenWindow(200),
+    )
+    return "order-7741"
+
+
+def test_the_steps_are_read_by_two_queries(long, django_assert_num_queries):
+    with django_assert_num_queries(2):
+        samples = step_samples(long, 400, 200)
+    assert [sample.step for sample in samples.part] == list(part_around(400, 200))
+    assert [sample.seqs for sample in samples.part[:2]] == [range(101, 102), range(102, 103)]
+    assert samples.points[-1].step == 400
+
+
+def test_the_overview_has_what_the_steps_have(long):
+    points = {point.step: point for point in step_samples(long, 400, 1).points}
+    for n in (4, 200, 400):
+        assert points[n].after == queries.step(long, n).row.after
+        assert points[n].said.tokens == queries.step(long, n).row.history_tokens
+
+
+def test_a_long_tape_is_small(long, operator_client):
+    """Without the ids and digests by which a step sends only the cells that changed."""
+    html = operator_client.get(f"/c/{long}/?at=200").content.decode()
+    tape = html[html.index('<section class="tape"') :]
+    drawn = re.sub(r' (id="cells-\d+"|data-part="[^"]+")', "", tape[: tape.index("</section>")])
+    assert len(drawn.encode()) < 25_000
+
+
+def test_cells_of_a_refused_draft_lead_back_to_the_conversation(long, operator_client):
+    form = {"role": "user", "text": "", "limit": "none", "at": "200"}
+    response = operator_client.post(f"/c/{long}/simulate/", form)
+    assert response.status_code == 422
+    assert f'href="/c/{long}/?at=200' in response.content.decode()
+
+
+def test_the_band_tells_its_steps_in_words(db):
+    services.create("c", MessageWindow(2))
+    services.add("c", [UserMessage(text) for text in ("order A-1", "b", "c", "A-1 again", "d")])
+    state = conversation_state("c", ConversationQuery(find="A-1"))
+    drawn = draw(replace(state, remembered=((1, 2), (4, 5))))
+    assert (drawn.band, drawn.band_words) == ("M0 2H2M3 2H5", "1 to 2 and 4 to 5")

@@ -1,0 +1,98 @@
+"""Trials keep what a simulation tries, and change nothing of the conversation."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.core.management import call_command
+from django.utils import timezone
+
+from chatmemory import MemoryNotFound, MessageWindow, UnstorableText, UserMessage, queries, services
+from chatmemory.models import Memory, Trial
+from chatmemory.queries import ConversationQuery
+from chatmemory.services import trials
+
+DRAFTS = (UserMessage("what if"), UserMessage("and then"))
+
+
+def test_a_trial_is_read_as_it_was_kept(memory_id):
+    key = services.keep_trial(memory_id, DRAFTS, 2, actor="ada")
+    assert queries.trial(memory_id, key) == queries.Trial(DRAFTS, 2, key)
+
+
+def test_the_key_does_not_tell_the_drafts(memory_id, settings):
+    key = services.keep_trial(memory_id, DRAFTS)
+    settings.SECRET_KEY = "another one"
+    assert services.keep_trial(memory_id, DRAFTS) != key
+    assert key.isascii()
+    assert len(key) == 16
+
+
+def test_keeping_changes_nothing_of_the_conversation(memory_id):
+    services.add(memory_id, [UserMessage("a")])
+    before = Memory.objects.values().get()
+    services.keep_trial(memory_id, DRAFTS)
+    assert Memory.objects.values().get() == before
+
+
+def test_what_cannot_be_kept_is_refused(memory_id):
+    with pytest.raises(MemoryNotFound):
+        services.keep_trial("nobody", DRAFTS)
+    with pytest.raises(UnstorableText):
+        services.keep_trial(memory_id, [UserMessage("\ud800")])
+
+
+def test_trying_again_keeps_a_trial_longer(memory_id):
+    key = services.keep_trial(memory_id, DRAFTS)
+    Trial.objects.update(tried_at=timezone.now() - timedelta(days=29))
+    assert services.keep_trial(memory_id, DRAFTS) == key
+    assert Trial.objects.get().tried_at > timezone.now() - timedelta(days=1)
+
+
+def test_old_trials_are_forgotten(memory_id):
+    old = services.keep_trial(memory_id, DRAFTS)
+    Trial.objects.update(tried_at=timezone.now() - timedelta(days=31))
+    new = services.keep_trial(memory_id, DRAFTS[:1])
+    assert queries.trial(memory_id, old) is None
+    assert queries.trial(memory_id, new)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_compacting_forgets_old_trials(memory_id):
+    services.keep_trial(memory_id, DRAFTS)
+    Trial.objects.update(tried_at=timezone.now() - timedelta(days=31))
+    call_command("compact")
+    assert not Trial.objects.exists()
+
+
+def test_the_newest_trials_of_each_person_are_kept(memory_id, monkeypatch):
+    monkeypatch.setattr(trials, "KEPT_OF_A_PERSON", 3)
+    theirs = services.keep_trial(memory_id, DRAFTS, actor="grace")
+    mine = [services.keep_trial(memory_id, [UserMessage(word)], actor="ada") for word in "abcde"]
+    kept = set(Trial.objects.values_list("key", flat=True))
+    assert kept == {theirs, *mine[2:]}
+
+
+def test_trials_leave_with_their_conversation(memory_id):
+    services.keep_trial(memory_id, DRAFTS)
+    services.delete(memory_id)
+    assert not Trial.objects.exists()
+
+
+def test_drafts_are_counted_down_where_messages_have_the_next_numbers(memory_id):
+    services.add(memory_id, [UserMessage(word) for word in "abcd"])
+    trial = queries.Trial((UserMessage("x"), UserMessage("y"), UserMessage("z")))
+    state = queries.simulated_state(memory_id, ConversationQuery(at=2), trial)
+    assert [row.seq for row in state.window.rows] == [-1, -2, -3]
+    assert [draft.seq for draft in state.drafts] == [-1, -2, -3]
+    assert [change.seq for change in state.simulated] == [-1, -2, -3]
+    assert list(state.evicted) == [1, 2]
+    assert all(change.is_of_draft for change in state.simulated)
+
+
+def test_a_limit_of_a_trial_is_no_change_where_it_is_in_force():
+    assert queries.Trial(limit=3).policy(MessageWindow(3)) is None
+    assert queries.Trial(limit=2).policy(MessageWindow(3)) == MessageWindow(2)
+    assert queries.Trial().policy(MessageWindow(3)) is None
+    assert queries.Trial(limit=2).policy(None) is None
