@@ -6,6 +6,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_ROOT_USER_ACTION := ignore
+# Without bytecode, each start of a process compiles Django and all other packages again.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: run install test test-postgresql conformance fuzz load crash check format screenshots lock clean
 
