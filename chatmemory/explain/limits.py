@@ -17,6 +17,6 @@ def over_limit(window: WindowView[WindowPlace]) -> str:
     return "; ".join(parts)
 
 
-def leaving(count: int) -> str:
-    """Say how many messages of a stored window the next add evicts."""
-    return f"{count:,} of these will leave at the next add"
+def leaving(count: int, is_least: bool = False) -> str:
+    """Say how many messages of a stored window the next add evicts, or that it is at least one."""
+    return f"{count:,}{' or more' if is_least else ''} of these will leave at the next add"

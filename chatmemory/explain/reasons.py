@@ -110,13 +110,8 @@ def why_in(window: WindowView[WindowPlace], seq: int) -> Explanation:
             "It stays at the head of memory until another system message takes its place.",
         )
     room = room_before(window, position)
-    return Explanation(
-        question,
-        "There is room for it.",
-        f"It leaves when {room:,} more {policy.unit} arrive."
-        if room
-        else "It is the next to leave.",
-    )
+    when = f"when {room:,} more {policy.unit} arrive" if room > 1 else "at the next add"
+    return Explanation(question, "There is room for it.", f"It leaves {when}.")
 
 
 def room_before(window: WindowView[WindowPlace], position: int) -> int:

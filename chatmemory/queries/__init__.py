@@ -61,11 +61,12 @@ from chatmemory.queries.step_samples import (
 )
 from chatmemory.queries.steps import step, steps
 from chatmemory.queries.trials import Trial, simulate_trial, trial
-from chatmemory.queries.windows import leaving_next, outline, window
+from chatmemory.queries.windows import HIDDEN_MAX, hidden_now, outline, window
 from chatmemory.search import searches_messages
 
 __all__ = [
     "CLIENT",
+    "HIDDEN_MAX",
     "MENTIONS_COUNTED",
     "MENTIONS_MAX",
     "ORDERINGS",
@@ -107,9 +108,9 @@ __all__ = [
     "count_each",
     "feed",
     "free_disk_space",
+    "hidden_now",
     "history",
     "is_writable",
-    "leaving_next",
     "memories",
     "memory",
     "memory_page",

@@ -16,7 +16,7 @@ from chatmemory.ledger.stored_window import open_stays, stays_at
 from chatmemory.models import Memory, Step
 from chatmemory.queries.history import Part, history_page, message
 from chatmemory.queries.keeping import WhatWouldKeep, what_would_keep
-from chatmemory.queries.leaving import next_to_leave
+from chatmemory.queries.leaving import is_full, next_to_leave
 from chatmemory.queries.remembering import Mentions, change_at, mentions_of
 from chatmemory.queries.rows import (
     MemoryRow,
@@ -123,6 +123,11 @@ class ConversationState:
     def next_to_leave(self) -> tuple[int, ...]:
         """The messages that leave first when the next one finds no room."""
         return next_to_leave(self.window)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the next message evicts another, however short it is."""
+        return is_full(self.window)
 
     @cached_property
     def verdicts(self) -> tuple[Verdict, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from chatmemory.core.policies import can_decide
 from chatmemory.core.transitions import next_to_leave as next_evictions
-from chatmemory.core.window import Entry, EntrySource, Window
+from chatmemory.core.window import Entry, EntrySource, Totals, Window
 from chatmemory.queries.rows import WindowPlace, WindowView
 
 
@@ -36,3 +36,9 @@ def next_to_leave(window: WindowView[WindowPlace]) -> tuple[int, ...]:
         return ()
     evictions = next_evictions(Window(_Places(window.rows), window.totals), window.policy)
     return tuple(seq for each in evictions if isinstance(seq := each.entry.key, int))
+
+
+def is_full(window: WindowView[WindowPlace]) -> bool:
+    """Return whether even a message of one token evicts another; False without a policy."""
+    shortest = Totals(window.totals.count + 1, window.totals.tokens + 1)
+    return can_decide(window.policy) and window.policy.is_exceeded_by(shortest)

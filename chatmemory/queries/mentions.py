@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from django.db.models import F, Q, TextField, Value
@@ -24,8 +24,9 @@ class Mention:
 
     `text` is the part of it around them. `count` is the number of messages that contain them, up
     to 101. `is_complete` is False if not all messages were searched, so that there may be more.
-    `left_step` is the step at which the message left, None while it is in memory; `echo` is then
-    the latest message in memory that contains the words, if there is one.
+    `left_step` is the step at which the message left, None while it has not; `is_in` is False also
+    if a lowered limit hides it. `echo` is then the latest message in memory that contains the
+    words, if there is one.
     """
 
     seq: int
@@ -35,6 +36,7 @@ class Mention:
     count: int
     is_complete: bool
     left_step: int | None
+    is_in: bool
     echo: int | None
 
 
@@ -44,21 +46,26 @@ class _Said:
     type: MessageType
     has_calls: bool
     left_step: int | None
+    is_in: bool
 
     @property
     def order(self) -> tuple[int, bool, int]:
         """What users and tools said first, then what is in memory, then the latest."""
-        return speaker_of(self.type), self.left_step is not None, -self.seq
+        return speaker_of(self.type), not self.is_in, -self.seq
 
 
-def told(words: str, memory_ids: Sequence[str]) -> dict[str, Mention]:
+def told(
+    words: str, memory_ids: Sequence[str], hidden: Mapping[str, Collection[int]]
+) -> dict[str, Mention]:
     """Return the telling mention of the words in each conversation that has one.
 
-    It is chosen among the latest 100: what a user or a tool said before what the assistant said
-    and before a system message, and of these the latest in memory, else the latest.
+    `hidden` are the messages that a lowered limit hides, by conversation. The mention is chosen
+    among the latest 100: what a user or a tool said before what the assistant said and before a
+    system message, and of these the latest in memory, else the latest.
     """
     found = search.mentions(words, memory_ids, MENTIONS_COUNTED + 1)
-    said = _said({memory_id: seqs[:MENTIONS_COUNTED] for memory_id, seqs in found.seqs.items()})
+    latest = {memory_id: seqs[:MENTIONS_COUNTED] for memory_id, seqs in found.seqs.items()}
+    said = _said(latest, hidden)
     chosen = {memory_id: min(each, key=lambda s: s.order) for memory_id, each in said.items()}
     texts = _excerpts(words, {memory_id: each.seq for memory_id, each in chosen.items()})
     return {
@@ -70,14 +77,17 @@ def told(words: str, memory_ids: Sequence[str]) -> dict[str, Mention]:
             count=len(found.seqs[memory_id]),
             is_complete=found.is_complete,
             left_step=each.left_step,
-            echo=_echo(said[memory_id]) if each.left_step else None,
+            is_in=each.is_in,
+            echo=None if each.is_in else _echo(said[memory_id]),
         )
         for memory_id, each in chosen.items()
         if memory_id in texts
     }
 
 
-def _said(seqs: Mapping[str, Sequence[int]]) -> dict[str, list[_Said]]:
+def _said(
+    seqs: Mapping[str, Sequence[int]], hidden: Mapping[str, Collection[int]]
+) -> dict[str, list[_Said]]:
     """Return the messages with the step at which each left for the last time."""
     if not seqs:
         return {}
@@ -86,7 +96,8 @@ def _said(seqs: Mapping[str, Sequence[int]]) -> dict[str, list[_Said]]:
     stays = Stay.objects.filter(these).order_by("memory_id", "n")
     columns = ("memory_id", "seq", "type", "has_calls", "left_step")
     for memory_id, seq, type, has_calls, left_step in stays.values_list(*columns):
-        last[memory_id, seq] = _Said(seq, MessageType(type), has_calls, left_step)
+        is_in = left_step is None and seq not in hidden.get(memory_id, ())
+        last[memory_id, seq] = _Said(seq, MessageType(type), has_calls, left_step, is_in)
     said: dict[str, list[_Said]] = {}
     for (memory_id, _), each in last.items():
         said.setdefault(memory_id, []).append(each)
@@ -95,7 +106,7 @@ def _said(seqs: Mapping[str, Sequence[int]]) -> dict[str, list[_Said]]:
 
 def _echo(said: Sequence[_Said]) -> int | None:
     """Return the latest of the messages that is in memory."""
-    return max((each.seq for each in said if each.left_step is None), default=None)
+    return max((each.seq for each in said if each.is_in), default=None)
 
 
 def _excerpts(words: str, seqs: Mapping[str, int]) -> dict[str, str]:

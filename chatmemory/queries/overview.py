@@ -17,23 +17,23 @@ from chatmemory.queries.cursors import CursorPage, SortKey, page_by_cursor
 from chatmemory.queries.filters import EVERYTHING, MemoryFilter
 from chatmemory.queries.mentions import Mention, told
 from chatmemory.queries.rows import MemoryRow, memory_row
-from chatmemory.queries.windows import injected_now, leaving_next
+from chatmemory.queries.windows import hidden_now, injected_now
 
 
 @dataclass(frozen=True)
 class OverviewRow:
     """A conversation with its newest message and the load of its window in the last steps.
 
-    `leaving` is the number of messages that the next add evicts for a lowered limit, None if it is
-    not known. `injected` is the number of messages in memory that were never said.
-    `mention` is what was found in its messages, if they were searched.
+    `hidden` are the messages that a lowered limit hides, up to 500. `injected` is the number of
+    messages in memory that were never said. `mention` is what was found in its messages, if
+    they were searched.
     """
 
     memory: MemoryRow
     snippet: str
     loads: tuple[int, ...]
     mention: Mention | None = None
-    leaving: int | None = None
+    hidden: tuple[int, ...] = ()
     injected: int = 0
 
 
@@ -112,16 +112,16 @@ def _overview_rows(rows: Sequence[Memory], search: str) -> tuple[OverviewRow, ..
     for step in Step.objects.filter(recent).order_by("n"):
         after = Totals(step.count_after, step.tokens_after)
         loads[step.memory_id].append(load_or_tokens(step.policy, after))
-    found = told(search, [row.pk for row in rows]) if search else {}
     memories = [memory_row(row) for row in rows]
-    leaving, injected = leaving_next(memories), injected_now(memories)
+    hidden, injected = hidden_now(memories), injected_now(memories)
+    found = told(search, [row.pk for row in rows], hidden) if search else {}
     return tuple(
         OverviewRow(
             memory=memory,
             snippet=snippets.get(memory.id, ""),
             loads=tuple(loads[memory.id]),
             mention=found.get(memory.id),
-            leaving=leaving.get(memory.id),
+            hidden=hidden.get(memory.id, ()),
             injected=injected.get(memory.id, 0),
         )
         for memory in memories

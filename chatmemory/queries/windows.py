@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from django.db.models import Case, Count, Q, QuerySet, When
-from django.db.models.functions import Left
+from django.db.models import Window as Partition
+from django.db.models.functions import Left, RowNumber
 
 from chatmemory.core.codec import message_from_json
 from chatmemory.core.exceptions import InvalidMessage
@@ -20,7 +22,8 @@ from chatmemory.ledger.stored_window import open_stays, stays_at
 from chatmemory.models import Message, Stay, Step
 from chatmemory.queries.rows import MemoryRow, Place, WindowPlace, WindowRow, WindowView
 
-COUNTED_MAX = 500
+HIDDEN_MAX = 500
+PLACE_COLUMNS = ("seq", "type", "has_calls", "tokens", "entered_step")
 
 
 def window(memory_id: str, at: int | None = None) -> WindowView[WindowRow]:
@@ -93,25 +96,41 @@ def injected_now(rows: Iterable[MemoryRow]) -> dict[str, int]:
     return dict(counts) if ids else {}
 
 
-def leaving_next(rows: Iterable[MemoryRow]) -> dict[str, int]:
-    """Return how many messages the next add evicts for a lowered limit, by conversation.
+def hidden_now(rows: Iterable[MemoryRow]) -> dict[str, tuple[int, ...]]:
+    """Return the messages that a lowered limit hides, by conversation that is over its limit.
 
-    Windows of more than 500 messages are left out, so that a page of conversations stays cheap.
+    They are the first 500 in the window: a page of conversations reads no more of each.
     """
-    over = {row.id: row for row in rows if row.is_over_limit and row.window.count <= COUNTED_MAX}
-    stays = Stay.objects.filter(memory_id__in=list(over), left_step=None) if over else ()
-    stored: dict[str, list[WindowPlace]] = {memory_id: [] for memory_id in over}
-    for stay in stays and stays.order_by("memory_id", "rank"):
-        place = WindowPlace(stay.seq, MessageType(stay.type), stay.has_calls, stay.tokens)
-        stored[stay.memory_id].append(place)
-    return {key: len(_over_limit(stored[key], row.policy)) for key, row in over.items()}
+    over = {row.id: row for row in rows if row.is_over_limit}
+    heads: dict[str, list[WindowPlace]] = {memory_id: [] for memory_id in over}
+    for memory_id, *columns in _heads(list(over)) if over else ():
+        heads[memory_id].append(_place(*columns))
+    return {
+        memory_id: tuple(
+            heads[memory_id][i].seq
+            for i in sorted(_over_limit(heads[memory_id], row.policy, row.window))[:HIDDEN_MAX]
+        )
+        for memory_id, row in over.items()
+    }
+
+
+def _heads(memory_ids: Sequence[str]) -> Iterable[tuple[Any, ...]]:
+    """Return the ids and the columns of the first open stays of each conversation.
+
+    There is one more than may be hidden, for a leading system message, which stays.
+    """
+    number = Partition(RowNumber(), partition_by="memory_id", order_by="rank")
+    stays = Stay.objects.filter(memory_id__in=memory_ids, left_step=None).annotate(place=number)
+    stays = stays.filter(place__lte=HIDDEN_MAX + 1).order_by("memory_id", "rank")
+    return stays.values_list("memory_id", *PLACE_COLUMNS)
 
 
 def view_of(
     memory_id: str, step: int, policy: Policy | None, rows: Sequence[Place]
 ) -> WindowView[Place]:
     """Return the window of some rows, with those that a lowered limit hides in `over_limit`."""
-    hidden = _over_limit(rows, policy)
+    totals = Totals(len(rows), sum(row.tokens for row in rows))
+    hidden = _over_limit(rows, policy, totals)
     return WindowView(
         memory_id,
         step,
@@ -121,9 +140,11 @@ def view_of(
     )
 
 
-def _over_limit(places: Sequence[WindowPlace], policy: Policy | None) -> set[int]:
-    """Return the positions that a lowered limit hides; none without an installed policy."""
-    totals = Totals(len(places), sum(place.tokens for place in places))
+def _over_limit(places: Sequence[WindowPlace], policy: Policy | None, totals: Totals) -> set[int]:
+    """Return the positions that a lowered limit hides; none without an installed policy.
+
+    The places may be the first ones of a window with these totals.
+    """
     if not can_decide(policy) or not policy.is_exceeded_by(totals):
         return set()
     entries = (
@@ -139,11 +160,11 @@ def _with_messages(stays: QuerySet[Stay]) -> list[WindowRow]:
 
 def places(stays: QuerySet[Stay]) -> list[WindowPlace]:
     """Return the places of stays, without the texts of their messages."""
-    columns = stays.values_list("seq", "type", "has_calls", "tokens", "entered_step")
-    return [
-        WindowPlace(seq, MessageType(type), has_calls, tokens, entered)
-        for seq, type, has_calls, tokens, entered in columns
-    ]
+    return [_place(*columns) for columns in stays.values_list(*PLACE_COLUMNS)]
+
+
+def _place(seq: int, type: str, has_calls: bool, tokens: int, entered_step: int) -> WindowPlace:
+    return WindowPlace(seq, MessageType(type), has_calls, tokens, entered_step)
 
 
 def _window_row(stay: Stay) -> WindowRow:

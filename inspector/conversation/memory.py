@@ -31,6 +31,7 @@ class MemoryPane:
         self._rows = state.window.rows
         self._related = related(state)
         self._next = frozenset(state.next_to_leave)
+        self.is_full = state.is_full
 
     @cached_property
     def head(self) -> tuple[WindowPlace, ...]:
@@ -65,11 +66,14 @@ class MemoryPane:
 
     @property
     def next_to_leave(self) -> WindowPlace | None:
-        """The message that leaves first when the next one finds no room."""
-        if self._state.window.over_limit:
-            return self._state.window.over_limit[0]
+        """The message of memory that leaves first when the next one finds no room."""
         first = self._state.next_to_leave[:1]
         return next((row for row in self._rows if row.seq in first), None)
+
+    @property
+    def next_words(self) -> str:
+        """What marks the messages that leave first: at the next add if memory is full."""
+        return "leaves next" if self.is_full else "first to leave"
 
     @property
     def room(self) -> int | None:
@@ -123,7 +127,7 @@ class MemoryPane:
             row.seq == state.query.msg and "is-sel",
             bool(state.at) and row.entered_step == state.at and "is-new",
             row.seq < 0 and "is-draft",
-            row.seq in self._next and "is-next",
+            row.seq in self._next and ("is-next is-due" if self.is_full else "is-next"),
             self._is_over(past, row) and "is-over",
             row.seq in self._related and "is-rel",
         )
@@ -136,7 +140,7 @@ class MemoryPane:
             amount=row.tokens,
             past=past,
             this=max(0, min(self._cost(row), self.bar_width - past)),
-            is_next=row.seq in self._next,
+            soon=self.next_words if row.seq in self._next else "",
             is_over=self._is_over(past, row),
             note="never said" if row.seq in state.injected else "",
         )

@@ -30,7 +30,10 @@ class HistoryRow:
 
 @dataclass(frozen=True)
 class MemoryRow:
-    """A row of the memory pane; `past` and `this` draw the cumulative bar in units of the limit."""
+    """A row of the memory pane; `past` and `this` draw the cumulative bar in units of the limit.
+
+    `soon` marks one that leaves first.
+    """
 
     seq: int
     glyph: str
@@ -40,7 +43,7 @@ class MemoryRow:
     amount: int
     past: int
     this: int
-    is_next: bool = False
+    soon: str = ""
     is_over: bool = False
     note: str = ""
 

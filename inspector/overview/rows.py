@@ -44,7 +44,14 @@ class Hit:
 
     @property
     def is_in(self) -> bool:
-        return self.mention.left_step is None
+        return self.mention.is_in
+
+    @property
+    def state(self) -> str:
+        if self.is_in:
+            return "in memory"
+        left = self.mention.left_step
+        return f"forgotten at step {left:,}" if left else "leaves at the next add"
 
     @property
     def times(self) -> str:
@@ -81,7 +88,8 @@ class Row:
         """Why the window is over its limit, in words; empty if it is not."""
         if not self.memory.is_over_limit:
             return ""
-        return explain.leaving(self.row.leaving) if self.row.leaving else "over the limit"
+        count = len(self.row.hidden)
+        return explain.leaving(count, count == queries.HIDDEN_MAX) if count else "over the limit"
 
     @property
     def policy_name(self) -> str:

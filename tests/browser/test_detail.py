@@ -75,7 +75,7 @@ def test_large_type_for_a_projector_stays_on(open_page, javascript):
 
 def test_what_leaves_next_is_hidden_until_it_is_revealed(open_page):
     page = open_page("/c/order-7741/?at=43")
-    mark = page.get_by_text("next to leave", exact=True)
+    mark = page.get_by_text("first to leave", exact=True)
     expect(mark).to_be_visible()
     switch = page.get_by_role("button", name="Hide or show what leaves next")
     with page.expect_response("**/display/"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from html.parser import HTMLParser
 from xml.etree.ElementTree import Element, SubElement
 
@@ -69,3 +70,9 @@ def _swap_one(page: Element, how: str, id: str, element: Element) -> None:
         parent[i:i] = list(element)
     else:
         raise AssertionError(how)
+
+
+def said(response, id: str) -> str:
+    """The words in the element with an id, without the spaces between them."""
+    element = next(each for each in tree(response.content.decode()).iter() if each.get("id") == id)
+    return re.sub(r" (?=[.,;])", "", " ".join(filter(None, (each.text for each in element.iter()))))

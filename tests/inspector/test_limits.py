@@ -8,7 +8,10 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from chatmemory import MessageWindow, SystemMessage, TokenWindow, UserMessage, queries, services
+from chatmemory.queries import windows
 from chatmemory.services import protocol
+
+from .markup import said
 
 
 def users(count: int) -> list[UserMessage]:
@@ -57,7 +60,36 @@ def test_before_the_limit_was_lowered_nothing_is_over_it(operator_client, lowere
 def test_the_number_of_a_page_of_conversations_is_that_of_the_window(lowered, crowded):
     services.create("within", MessageWindow(3))
     rows = queries.memories(["within", lowered, crowded])
-    assert queries.leaving_next(rows) == {lowered: 7, crowded: 0}
+    assert queries.hidden_now(rows) == {lowered: tuple(range(1, 8)), crowded: ()}
+
+
+def test_a_long_window_is_counted_from_its_head(operator_client, lowered, monkeypatch):
+    """As far as messages are counted, the number is exact; beyond that it is a bound."""
+    told = {}
+    for most in (8, 7, 3):
+        monkeypatch.setattr(windows, "HIDDEN_MAX", most)
+        monkeypatch.setattr(queries, "HIDDEN_MAX", most)
+        (row,) = operator_client.get("/").context["rows"]
+        told[most] = row.over_limit
+    assert told == {
+        8: "7 of these will leave at the next add",
+        7: "7 or more of these will leave at the next add",
+        3: "3 or more of these will leave at the next add",
+    }
+
+
+def test_a_search_of_all_conversations_does_not_call_in_memory_what_a_limit_hides(
+    operator_client, lowered
+):
+    services.create("kept", MessageWindow(20))
+    services.add("kept", users(2))
+    rows = {row.memory.id: row for row in operator_client.get("/?q=message+1").context["rows"]}
+    assert (rows["kept"].hit.is_in, rows["kept"].hit.state) == (True, "in memory")
+    (hidden,) = operator_client.get("/?q=message+3").context["rows"]
+    assert (hidden.hit.is_in, hidden.hit.state) == (False, "leaves at the next add")
+    tag = conversation(operator_client, lowered, "?find=message+3").history_pane.rows[3].tag
+    assert tag == hidden.hit.state
+    assert rows[lowered].hit.mention.seq == 13
 
 
 def test_a_system_message_over_the_limit_is_named(operator_client, crowded):
@@ -96,8 +128,29 @@ def test_what_was_forgotten_and_what_is_in_memory_make_what_was_said(operator_cl
     assert page.said.tokens is None
 
 
-def test_the_next_to_leave_is_the_first_that_a_lowered_limit_hides(operator_client, lowered):
-    assert conversation(operator_client, lowered).memory_pane.next_to_leave.seq == 1
+def test_why_and_memory_mark_the_same_message_under_a_lowered_limit(operator_client, lowered):
+    page = conversation(operator_client, lowered)
+    assert [row.seq for row in page.memory_pane.messages if row.soon] == [8]
+    assert page.memory_pane.next_to_leave.seq == 8
+    why = said(operator_client.get("/c/lowered/"), "why")
+    assert (
+        "Free: 0 msg. 7 messages over the limit will leave at the next add. "
+        "Leaves next: #8, 7 tokens."
+    ) in why
+    assert "leaves next" in said(operator_client.get("/c/lowered/"), "kept-8")
+    assert "It leaves at the next add." in said(operator_client.get("/c/lowered/?msg=8"), "why")
+
+
+@pytest.mark.parametrize(("limit", "words"), [(6, "first to leave"), (5, "leaves next")])
+def test_the_mark_tells_whether_there_is_room_for_another_message(
+    operator_client, db, limit, words
+):
+    services.create("c", MessageWindow(limit))
+    services.add("c", users(5))
+    assert words in said(operator_client.get("/c/c/"), "kept-1")
+    assert ("is-due" in conversation(operator_client, "c").memory_pane.messages[0].css) == (
+        limit == 5
+    )
 
 
 def test_no_bar_is_wider_than_its_column(operator_client, crowded):

@@ -81,11 +81,11 @@ class TestTools:
 class TestNextToLeave:
     def next(self, client, query: str = "") -> list[int]:
         rows = page(client, query).memory_pane.messages
-        return [row.seq for row in rows if row.is_next]
+        return [row.seq for row in rows if row.soon]
 
     def test_is_the_oldest_message_below_the_system_message(self, operator_client, shop):
         assert self.next(operator_client) == [2]
-        assert "next to leave" in operator_client.get("/c/c/").content.decode()
+        assert "first to leave" in operator_client.get("/c/c/").content.decode()
 
     def test_takes_the_results_of_its_calls_along(self, operator_client, shop):
         services.change("c", policy=MessageWindow(5))
