@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,7 +15,8 @@ from chatmemory import SystemMessage, UserMessage, services
 from chatmemory.core.codec import message_to_json
 from chatmemory.core.exceptions import CorruptRow
 from chatmemory.core.messages import text_of
-from chatmemory.core.policies import TokenWindow
+from chatmemory.core.policies import MessageWindow, TokenWindow
+from chatmemory.ledger import reading
 from chatmemory.ledger.verification import verify
 from chatmemory.models import AuditEntry, Memory, Message, Stay, Step
 
@@ -28,6 +30,9 @@ ALTERATIONS = {
         {"left_step": None, "reason": None},
         "stay 3 of message #3",
     ),
+    "a step of entering": (Stay, {"n": 3}, {"entered_step": 20}, "step 3"),
+    "a message of a stay": (Stay, {"n": 7}, {"seq": 9}, "stay 7 of message #9"),
+    "a reason that is none": (Stay, {"n": 3}, {"reason": "NEVER"}, "stay 3 of message #3"),
     "the tokens of a stay": (Stay, {"n": 30}, {"tokens": 1}, "stay 30 of message #30"),
     "a rank": (Stay, {"n": 30}, {"rank": 5}, "stay 30 of message #30"),
     "a text": (Message, {"seq": 7}, {"text": "never said"}, "message #7"),
@@ -52,7 +57,7 @@ ALTERATIONS = {
     "the labels": (Memory, {}, {"labels": {"team": "other"}}, "the conversation's counters"),
     "when it was created": (Memory, {}, {"created_at": EARLIER}, "step 1"),
     "a counter": (Memory, {}, {"window_tokens": 1}, "the conversation's counters"),
-    "the number of steps": (Memory, {}, {"last_step": 29}, "step 31"),
+    "the number of steps": (Memory, {}, {"last_step": 29}, "step 30"),
 }
 
 
@@ -82,6 +87,19 @@ def test_an_altered_row_is_named(conversation, name):
 def test_a_missing_row_is_named(conversation, model, number):
     model.objects.filter(memory_id=conversation, **{number: 12}).delete()
     assert "12" in verify(conversation).row
+
+
+def test_memory_does_not_grow_with_the_conversation(db, monkeypatch):
+    monkeypatch.setattr(reading, "BATCH", 10)
+    peaks = []
+    for rows in (40, 40, 160):  # the first run also measures what Python keeps
+        services.create(f"{len(peaks)}", MessageWindow(5))
+        services.add(f"{len(peaks)}", [UserMessage(f"{n} and so on" * 100) for n in range(rows)])
+        tracemalloc.start()
+        assert verify(f"{len(peaks)}") is None
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[2] < 2 * peaks[1]
 
 
 def rewrite(memory_id: str, seq: int, message) -> None:

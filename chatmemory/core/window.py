@@ -28,7 +28,7 @@ class Totals(NamedTuple):
         return Totals(self.count - 1, self.tokens - entry.tokens)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Entry:
     """A message's place in a window, with the facts that eviction needs.
 

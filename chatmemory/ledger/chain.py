@@ -73,22 +73,30 @@ def digest_of(
     previous: Bytes | None,
     step: Step,
     commitments: Iterable[Bytes | None],
-    begun: Iterable[Stay],
+    begun: Iterable[bytes],
     ended: Iterable[tuple[int, str]],
 ) -> bytes:
-    """Return the digest of a step, given the messages by seq, and the stays that it began and
-    ended (number and reason) by number.
+    """Return the digest of a step.
+
+    `commitments` are those of its messages by seq, `begun` the stays that it began (see
+    `encoded_stay`), `ended` the number and the reason of those that it ended. Stays are in the
+    order of their numbers.
     """
     return _digest(
         "step",
         {
             "previous": previous,
             "messages": list(commitments),
-            "begun": [_columns(stay, _STAY) for stay in begun],
-            "ended": [list(each) for each in ended],
+            "begun": _Encoded(_sized(b"l", b"".join(begun))),
+            "ended": list(ended),
         }
         | _columns(step, _STEP),
     )
+
+
+def encoded_stay(stay: Stay) -> bytes:
+    """Return the columns of a stay that are known when it begins."""
+    return _encoded(_columns(stay, _STAY))
 
 
 def _columns(row: Message | Stay | Step, names: Iterable[str]) -> dict[str, Any]:
@@ -97,6 +105,10 @@ def _columns(row: Message | Stay | Step, names: Iterable[str]) -> dict[str, Any]
 
 def _digest(kind: str, fields: Mapping[str, Any]) -> bytes:
     return hashlib.sha256(f"chatmemory {VERSION} {kind} ".encode() + _encoded(fields)).digest()
+
+
+class _Encoded(bytes):
+    """A value that is encoded already."""
 
 
 def _encoded(value: Any) -> bytes:
@@ -110,6 +122,8 @@ def _encoded(value: Any) -> bytes:
             return b"i%d;" % value
         case str():
             return _sized(b"s", value.encode())
+        case _Encoded():
+            return value
         case bytes() | bytearray() | memoryview():
             return _sized(b"x", bytes(value))
         case datetime():

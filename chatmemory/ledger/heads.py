@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chatmemory.ledger.verification import Contradiction
+from chatmemory.ledger.contradictions import Contradiction
 from chatmemory.models import AuditEntry, Step
 
 

@@ -76,7 +76,7 @@ def rows_for(change: NumberedTransition, before: Counters, after: Counters, stam
         stamp.memory.head,
         rows.step,
         (row.commitment for row in sorted(rows.messages, key=attrgetter("seq"))),
-        sorted(rows.stays, key=attrgetter("n")),
+        map(chain.encoded_stay, sorted(rows.stays, key=attrgetter("n"))),
         sorted((n, str(reason)) for n, reason in rows.ended),
     )
     return rows

@@ -5,77 +5,104 @@ Rows that are older than the chain have no digest, and nothing is said of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable
+from typing import NamedTuple
 
 from chatmemory.ledger import chain
-from chatmemory.models import AuditEntry, Memory, Message, Stay, Step
-
-Found = tuple[Memory | Message | Step, str]
-Stays = Mapping[int, Sequence[Stay]]
+from chatmemory.ledger.contradictions import Contradicted, expect
+from chatmemory.models import AuditEntry, Memory, Message, Step
 
 
-def altered_messages(messages: Sequence[Message], steps: Sequence[Step]) -> Iterator[Found]:
-    """Yield the messages that are neither what was said nor what their redaction left."""
-    redactions = {step.seq: step for step in steps if step.kind == Step.Kind.REDACT}
-    for row in messages:
-        if row.redacted_step is None and row.salt is None and row.commitment is None:
-            continue  # older than the chain
-        step = redactions.get(row.seq)
-        expected = row.commitment if step is None else step.commitment
-        if expected is not None and chain.commitment_of(row) != bytes(expected):
-            yield row, "is not what its digest says: it was altered"
+class _Redacted(NamedTuple):
+    """A redacted message: its number, and the commitment of what is left of it."""
+
+    seq: int
+    commitment: bytes
 
 
-def altered_steps(
-    memory: Memory, messages: Sequence[Message], steps: Sequence[Step], begun: Stays, ended: Stays
-) -> Iterator[Found]:
-    """Yield the steps whose digests do not follow from each other, and a head that is not the
-    newest digest. `begun` and `ended` are the stays by the step that began or ended them.
+class Vouching:
+    """The check of a chain, row by row in the order of the ledger. Its methods raise Contradicted
+    for a row that is not what its digest says.
     """
-    previous = chain.first_digest(memory) if memory.first_labels else None
-    has_begun, last_seq = previous is not None, 0
-    for step in steps:
-        said, last_seq = messages[last_seq : step.last_seq], step.last_seq
-        if step.digest is None and not has_begun:
-            continue
-        has_begun = True
-        expected = chain.digest_of(
-            previous,
-            step,
-            (row.commitment for row in said),
-            begun[step.n],
-            ((stay.n, str(stay.reason)) for stay in ended[step.n]),
-        )
-        previous = bytes(step.digest or b"")
-        if previous != expected:
-            yield step, "is not what its digest says: it or its rows were altered"
-    if has_begun and bytes(memory.head or b"") != previous:
-        yield memory, "the head is not the digest of the newest step"
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+        self._has_begun = memory.first_labels is not None
+        self._previous = chain.first_digest(memory) if self._has_begun else None
+        self._labels = memory.first_labels
+        self._redacted: dict[int, _Redacted] = {}
+        self._audited = _audited_redactions(memory)
+
+    def check_message(self, row: Message) -> None:
+        """Check a message, which is what was said or what its redaction left."""
+        if row.redacted_step is not None:
+            other = self._redacted.setdefault(
+                row.redacted_step, _Redacted(row.seq, chain.commitment_of(row))
+            )
+            expect(row, f"the message redacted at step {row.redacted_step}", other.seq, row.seq)
+        elif row.commitment is not None and chain.commitment_of(row) != bytes(row.commitment):
+            raise Contradicted(row, "is not what its digest says: it was altered")
+
+    def check_step(
+        self,
+        step: Step,
+        said: Iterable[chain.Bytes | None],
+        begun: Iterable[bytes],
+        ended: Iterable[tuple[int, str]],
+    ) -> None:
+        """Check a step with the commitments of its messages and the stays that it began and ended.
+
+        See `chain.digest_of`.
+        """
+        self._check_redaction(step)
+        if step.kind == Step.Kind.LABELS:
+            self._labels = step.commitment
+        if step.digest is None and not self._has_begun:
+            return
+        self._has_begun = True
+        expected = chain.digest_of(self._previous, step, said, begun, ended)
+        self._previous = bytes(step.digest or b"")
+        if self._previous != expected:
+            raise Contradicted(step, "is not what its digest says: it or its rows were altered")
+
+    def check_end(self) -> None:
+        """Check the head, the labels and the audit entries after the last step."""
+        for n, redacted in self._redacted.items():
+            row = Message(seq=redacted.seq)
+            raise Contradicted(row, f"redacted at step {n}, which is no redaction")
+        memory = self._memory
+        if self._has_begun and bytes(memory.head or b"") != self._previous:
+            raise Contradicted(memory, "the head is not the digest of the newest step")
+        if self._labels is not None:
+            found = chain.commitment_of_labels(memory.labels, memory.labels_salt)
+            if found != bytes(self._labels):
+                raise Contradicted(memory, "the labels are not what their digest says")
+        if memory.previous_head is not None and not _was_deletion_audited(memory):
+            raise Contradicted(memory, "the audit entry of the deletion before is missing")
+
+    def _check_redaction(self, step: Step) -> None:
+        if step.kind != Step.Kind.REDACT:
+            expect(step, "seq", step.seq, None)
+            return
+        redacted = self._redacted.pop(step.n, None)
+        expect(step, "seq", step.seq, redacted and redacted.seq)
+        if redacted and step.commitment and bytes(step.commitment) != redacted.commitment:
+            row = Message(seq=redacted.seq)
+            raise Contradicted(row, "is not what its redaction left: it was altered")
+        if step.digest is not None and (step.seq, step.n, step.actor) not in self._audited:
+            raise Contradicted(step, "its audit entry is missing")
 
 
-def altered_labels(memory: Memory, steps: Sequence[Step]) -> Iterator[Found]:
-    """Yield the conversation if its labels are not those that were committed last."""
-    changes = [step for step in steps if step.kind == Step.Kind.LABELS]
-    expected = changes[-1].commitment if changes else memory.first_labels
-    if expected is None:
-        return
-    if chain.commitment_of_labels(memory.labels, memory.labels_salt) != bytes(expected):
-        yield memory, "the labels are not what their digest says"
+def _audited_redactions(memory: Memory) -> set[tuple[int, int, str]]:
+    """Return seq, step and actor of the redactions since the last deletion of the id."""
+    entries = AuditEntry.objects.filter(memory_id=memory.pk).order_by("pk")
+    deleted = entries.filter(action=AuditEntry.Action.DELETE).values_list("pk", flat=True).last()
+    redacted = entries.filter(action=AuditEntry.Action.REDACT, pk__gt=deleted or 0)
+    found = redacted.values_list("detail", "actor").iterator()
+    return {(detail.get("seq"), detail.get("step"), actor) for detail, actor in found}
 
 
-def missing_audit_entries(memory: Memory, steps: Sequence[Step]) -> Iterator[Found]:
-    """Yield the erasures that the chain tells of and that have no audit entry."""
-    entries = AuditEntry.objects.filter(memory_id=memory.pk)
-    if memory.previous_head is not None:
-        head = bytes(memory.previous_head).hex()
-        deleted = entries.filter(action=AuditEntry.Action.DELETE)
-        if all(entry.detail.get("head") != head for entry in deleted):
-            yield memory, "the audit entry of the deletion before is missing"
-    redacted = {
-        (entry.detail.get("seq"), entry.detail.get("step"), entry.actor)
-        for entry in entries.filter(action=AuditEntry.Action.REDACT)
-    }
-    for step in steps:
-        is_redaction = step.kind == Step.Kind.REDACT and step.digest is not None
-        if is_redaction and (step.seq, step.n, step.actor) not in redacted:
-            yield step, "its audit entry is missing"
+def _was_deletion_audited(memory: Memory) -> bool:
+    head = bytes(memory.previous_head or b"").hex()
+    entries = AuditEntry.objects.filter(memory_id=memory.pk, action=AuditEntry.Action.DELETE)
+    return any(detail.get("head") == head for detail in entries.values_list("detail", flat=True))

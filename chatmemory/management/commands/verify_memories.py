@@ -6,8 +6,9 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from chatmemory.core.exceptions import MemoryNotFound
+from chatmemory.ledger.contradictions import Contradiction
 from chatmemory.ledger.heads import verify_head
-from chatmemory.ledger.verification import Contradiction, verify
+from chatmemory.ledger.verification import verify
 from chatmemory.models import Memory
 from chatmemory.services.validation import check_id
 

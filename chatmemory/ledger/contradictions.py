@@ -1,0 +1,50 @@
+"""Contradictions: stored rows that differ from what a replay expects."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from chatmemory.models import Memory, Message, Stay, Step
+
+
+@dataclass(frozen=True)
+class Contradiction:
+    """A stored row that differs from the replay."""
+
+    memory_id: str
+    row: str
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.memory_id!r}: {self.row}: {self.what}"
+
+
+class Contradicted(Exception):
+    """A row differs; `row` is a row of a model, or a name."""
+
+    def __init__(self, row: object, what: str) -> None:
+        self.row, self.what = _name(row), what
+        super().__init__(what)
+
+
+def expect(row: object, what: str, found: object, expected: object) -> None:
+    """Raise Contradicted if a column of a row is not what the replay has."""
+    if found != expected:
+        raise Contradicted(row, f"{what} is {found!r}, the replay has {expected!r}")
+
+
+def stay_name(n: int, seq: int) -> str:
+    return f"stay {n} of message #{seq}"
+
+
+def _name(row: object) -> str:
+    match row:
+        case Message():
+            return f"message #{row.seq}"
+        case Stay():
+            return stay_name(row.n, row.seq)
+        case Step():
+            return f"step {row.n}"
+        case Memory():
+            return "the conversation's counters"
+    return str(row)

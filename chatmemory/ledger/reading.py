@@ -1,0 +1,132 @@
+"""The rows of a conversation in the order of its ledger, read in batches.
+
+Messages and stays are numbered in the order of the steps that wrote them, and an index has the
+stays by the step that ended them. So the rows of each step are the next ones of their streams, and
+memory holds a batch of each. All is to be read within one snapshot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import Generic, NamedTuple, TypeVar
+
+from chatmemory.ledger.contradictions import Contradicted
+from chatmemory.models import Memory, Message, Stay, Step
+
+BATCH = 500
+
+Row = TypeVar("Row")
+Numbered = TypeVar("Numbered", Message, Stay, Step)
+
+
+class EndedStay(NamedTuple):
+    """The end of a stay."""
+
+    n: int
+    seq: int
+    left_step: int
+    reason: str | None
+
+
+class LedgerRows:
+    """The rows of a conversation. Ask for those of each step in turn."""
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+        messages = Message.objects.filter(memory=memory).order_by("seq")
+        stays = Stay.objects.filter(memory=memory)
+        steps = Step.objects.filter(memory=memory).order_by("n")
+        ended = stays.filter(left_step__isnull=False).order_by("left_step", "n")
+        self.steps = _without_gaps(steps.iterator(BATCH), "step", memory.last_step)
+        self._messages = _without_gaps(messages.iterator(BATCH), "message", memory.last_seq)
+        self._begun = _Stream(
+            _without_gaps(stays.order_by("n").iterator(BATCH), "stay", memory.last_stay)
+        )
+        self._ended = _Stream(
+            EndedStay(*columns) for columns in ended.values_list(*EndedStay._fields).iterator(BATCH)
+        )
+        self.last_seq = self.last_stay = 0
+
+    def begun(self, step: int) -> Iterator[tuple[Stay, Message, bool]]:
+        """Yield the stays that a step began by number, each with its message, and whether the
+        message is a new one. Raises Contradicted.
+        """
+        stays = self._begun.until(lambda stay: stay.entered_step > step)
+        while batch := list(islice(stays, BATCH)):
+            returning = [stay.seq for stay in batch if stay.seq <= self.last_seq]
+            known = self._known(returning) if returning else {}
+            for stay in batch:
+                self.last_stay = stay.n
+                if stay.seq in known:
+                    yield stay, known[stay.seq], False
+                else:
+                    yield stay, self._next_message(stay), True
+
+    def ended(self, step: int) -> list[EndedStay]:
+        """Return the stays that a step ended, by number."""
+        return list(self._ended.until(lambda stay: stay.left_step > step))
+
+    def check_end(self) -> None:
+        """Raise Contradicted if there are rows that belong to no step."""
+        for stay in self._begun:
+            raise Contradicted(stay, f"begins at step {stay.entered_step}, which does not exist")
+        for ended in self._ended:
+            stay = Stay(n=ended.n, seq=ended.seq)
+            raise Contradicted(stay, f"left at step {ended.left_step}, which does not exist")
+        for message in self._messages:
+            raise Contradicted(message, "never entered the window: it has no stay")
+
+    def _known(self, seqs: list[int]) -> dict[int, Message]:
+        rows = Message.objects.filter(memory=self._memory, seq__in=seqs)
+        return {row.seq: row for row in rows}
+
+    def _next_message(self, stay: Stay) -> Message:
+        """Return the next message, whose first stay this must be."""
+        if stay.seq != self.last_seq + 1:
+            expected = self.last_seq + 1
+            raise Contradicted(stay, f"is of message #{stay.seq}, where #{expected} must be next")
+        message = next(self._messages, None)
+        if message is None:
+            raise Contradicted(stay, f"is of message #{stay.seq}, which does not exist")
+        self.last_seq = message.seq
+        return message
+
+
+class _Stream(Generic[Row]):
+    """Rows that are taken one by one; the next one can be looked at."""
+
+    def __init__(self, rows: Iterator[Row]) -> None:
+        self._rows = rows
+        self._ahead: list[Row] = []
+
+    def __iter__(self) -> Iterator[Row]:
+        yield from self._ahead
+        yield from self._rows
+
+    def until(self, is_later: Callable[[Row], bool]) -> Iterator[Row]:
+        """Take rows until the next one is later."""
+        while self._ahead or self._look_ahead():
+            if is_later(self._ahead[0]):
+                return
+            yield self._ahead.pop()
+
+    def _look_ahead(self) -> bool:
+        self._ahead = list(islice(self._rows, 1))
+        return bool(self._ahead)
+
+
+def _without_gaps(rows: Iterator[Numbered], name: str, last: int) -> Iterator[Numbered]:
+    """Yield rows, which must have the numbers from 1 to `last`. Raises Contradicted."""
+    expected = 1
+    for row in rows:
+        if expected != (row.seq if isinstance(row, Message) else row.n):
+            break
+        if expected > last:
+            raise Contradicted(row, f"is above the counter, which is {last}")
+        yield row
+        expected += 1
+    else:
+        if expected > last:
+            return
+    raise Contradicted(f"{name} {expected}", f"is missing; the counter is {last}")
