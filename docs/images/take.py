@@ -119,7 +119,9 @@ def take(served: Served, browser: Browser) -> None:
 def main() -> None:
     path = chromium()
     if not path:
-        raise SystemExit("Chromium not found: apt-get install chromium, or set CHROMIUM to a path")
+        raise SystemExit(
+            "Chromium not found: apt-get install chromium-headless-shell, or set CHROMIUM to a path"
+        )
     with TemporaryDirectory() as folder, sync_playwright() as playwright:
         database = f"sqlite:///{folder}/pictures.sqlite3"
         with served_by(database, Path(folder)) as served, launch(playwright, path) as browser:

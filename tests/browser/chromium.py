@@ -1,4 +1,7 @@
-"""The browser that the tests drive: Debian's Chromium, or the one that CHROMIUM names."""
+"""The browser that the tests drive: Debian's Chromium, or the one that CHROMIUM names.
+
+Chromium's headless shell comes first: it has no user interface, which takes a third of the time.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,8 @@ FLAGS = [
 
 
 def chromium() -> str | None:
-    return os.environ.get("CHROMIUM") or shutil.which("chromium")
+    named = os.environ.get("CHROMIUM")
+    return named or shutil.which("chromium-headless-shell") or shutil.which("chromium")
 
 
 def launch(playwright: Playwright, path: str) -> Browser:

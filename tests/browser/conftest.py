@@ -35,7 +35,9 @@ def browser():
     """Open for these tests only: Playwright's event loop must not outlast them."""
     path = chromium()
     if not path:
-        pytest.skip("no Chromium: browser tests need Debian's chromium or CHROMIUM=/path")
+        pytest.skip(
+            "no Chromium: install Debian's chromium-headless-shell, or set CHROMIUM to a path"
+        )
     # Playwright runs an event loop in this thread; Django's ORM must not mind.
     os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
     with sync_playwright() as playwright:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from chatmemory import AiMessage, TokenWindow, UserMessage, services
+from ..long_conversations import long_conversation
 
 MESSAGES = 10_000
 PRESSES = 40
@@ -28,26 +28,25 @@ HOLD = """presses => new Promise(done => {
 # Counts what a change of the page adds, removes or alters, with all that is inside.
 COUNT = """() => {
   const elements = node => node.nodeType === 1 ? 1 + node.querySelectorAll("*").length : 1;
-  const kept = new Map();
-  window.touched = { added: 0, removed: 0, altered: kept };
+  const altered = new Set();
+  window.touched = { added: 0, removed: 0, altered };
   new MutationObserver(changes => changes.forEach(change => {
     for (const node of change.addedNodes) window.touched.added += elements(node);
     for (const node of change.removedNodes) window.touched.removed += elements(node);
-    if (change.type !== "childList") kept.set(change.target, true);
+    if (change.type !== "childList") altered.add(change.target);
   })).observe(document.querySelector("#main"),
               { subtree: true, childList: true, attributes: true, characterData: true });
 }"""
 
 
 @pytest.fixture
-def long_conversation(transactional_db) -> str:
-    said = [(UserMessage, AiMessage)[n % 2](f"{n}: where is my parcel?") for n in range(MESSAGES)]
-    services.import_conversation("long", said, TokenWindow(1_000))
+def path(transactional_db) -> str:
+    long_conversation("long", MESSAGES, kept=70)
     return "/c/long/"
 
 
-def test_a_held_key_moves_the_playhead_on_each_press(open_page, long_conversation):
-    page = open_page(f"{long_conversation}?at=5000")
+def test_a_held_key_moves_the_playhead_on_each_press(open_page, path):
+    page = open_page(f"{path}?at=5000")
     seen = page.evaluate(HOLD, PRESSES)
     assert seen == [f"{5001 + n:,}" for n in range(PRESSES)]
     expect(page).to_have_url(f"{page.url.partition('?')[0]}?at=5040")
@@ -57,8 +56,8 @@ def test_a_held_key_moves_the_playhead_on_each_press(open_page, long_conversatio
     expect(page.locator("[data-step]")).to_contain_text("Step 5,000 of 10,000")
 
 
-def test_a_step_sends_and_touches_only_what_differs(open_page, long_conversation):
-    page = open_page(f"{long_conversation}?at=5010")
+def test_a_step_sends_and_touches_only_what_differs(open_page, path):
+    page = open_page(f"{path}?at=5010")
     page.evaluate(COUNT)
     with page.expect_response("**/?at=5011") as response:
         page.keyboard.press("ArrowRight")

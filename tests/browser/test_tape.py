@@ -7,8 +7,9 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from chatmemory import MessageWindow, UserMessage, services
 from inspector import demo
+
+from ..long_conversations import long_conversation
 
 WIDTHS = [(1440, 900), (1024, 768), (390, 844)]
 # The labels of each row of the tape that are in view, and the playhead's flag, as boxes.
@@ -35,8 +36,7 @@ def conversation(transactional_db):
     """Makes a conversation of so many messages and returns its path."""
 
     def make(steps: int) -> str:
-        messages = [UserMessage(f"m{n}") for n in range(steps)]
-        services.import_conversation(f"c{steps}", messages, MessageWindow(20))
+        long_conversation(f"c{steps}", steps)
         return f"/c/c{steps}/"
 
     return make

@@ -1,6 +1,6 @@
 // A page at the live end moves as messages arrive; who reads in the past, or is writing, is only told.
 // The server sends step numbers, so what was missed or doubled on the way does not matter.
-import { follow, showLine } from "./stream.js";
+import { follow, say, showLine } from "./stream.js";
 
 const FIELDS = "#main :is(textarea, select, input:not([type=radio], [type=range]))";
 const RETRY = 2000;
@@ -25,13 +25,13 @@ function isWriting() {
 // Who writes at the live end is not moved, and sees so.
 function showFollowing() {
   const link = document.querySelector("[data-follow]");
-  if (link) link.textContent = isWriting() ? "Waits while you write" : "Following";
+  if (link) say(link, isWriting() ? "Waits while you write" : "Following");
 }
 
 function tell(count) {
   const note = document.querySelector("[data-news]");
   note.hidden = count <= 0;
-  note.querySelector("b").textContent = `${count} new step${count === 1 ? "" : "s"}`;
+  say(note.querySelector("b"), `${count} new step${count === 1 ? "" : "s"}`);
 }
 
 // Bring the page to the newest step, or say how many steps it is behind. A request under way comes

@@ -17,10 +17,15 @@ export function follow(url, { newest, moved, shown }) {
   source.addEventListener("step", (event) => moved(Number(event.data)));
 }
 
+// Set a text, unless it stands already: a new node would be drawn, and read out, again.
+export function say(node, text) {
+  if (node.textContent !== text) node.textContent = text;
+}
+
 // A badge that says whether the line stands.
 export function showLine(badge, isLost) {
   if (!badge) return;
   badge.hidden = false;
   badge.classList.toggle("is-lost", isLost);
-  badge.textContent = isLost ? "connection lost, trying again" : "live";
+  say(badge, isLost ? "connection lost, trying again" : "live");
 }
