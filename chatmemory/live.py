@@ -18,7 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, asynccontextmanager, suppress
 
 import psycopg
-from django.db import DatabaseError, connection
+from django.db import DatabaseError, close_old_connections, connection
 from psycopg import sql
 
 from chatmemory.models import Memory
@@ -111,11 +111,13 @@ class Follower:
 
 
 def _steps(memory_ids: list[str]) -> dict[str, int]:
-    connection.close_if_unusable_or_obsolete()
-    steps = dict(Memory.objects.filter(id__in=memory_ids).values_list("pk", "last_step"))
-    if ALL_CONVERSATIONS in memory_ids:
-        steps[ALL_CONVERSATIONS] = newest_change()
-    return steps
+    try:
+        steps = dict(Memory.objects.filter(id__in=memory_ids).values_list("pk", "last_step"))
+        if ALL_CONVERSATIONS in memory_ids:
+            steps[ALL_CONVERSATIONS] = newest_change()
+        return steps
+    finally:
+        close_old_connections()  # this thread stays, its connection must not
 
 
 def _changes() -> AsyncGenerator[None, None]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import psycopg
@@ -205,13 +206,15 @@ def test_a_database_that_is_stopped_and_comes_back(tmp_path):
             reader = served.session()
             cluster.pause()
             url = f"{served.url}/api/v1/memories/m/messages/"
-            answers = [
-                served.api.get(url),
-                served.api.post(url, json={"messages": []}),
-                reader.get(f"{served.url}/c/m/"),
-                reader.get(f"{served.url}/c/m/live/"),
-                reader.get(f"{served.url}/readyz"),
-            ]
+            with ThreadPoolExecutor() as threads:  # each waits for a connection for a while
+                asked = [
+                    threads.submit(served.api.get, url),
+                    threads.submit(served.api.post, url, json={"messages": []}),
+                    threads.submit(reader.get, f"{served.url}/c/m/"),
+                    threads.submit(reader.get, f"{served.url}/c/m/live/"),
+                    threads.submit(reader.get, f"{served.url}/readyz"),
+                ]
+            answers = [each.result() for each in asked]
             assert [answer.status_code for answer in answers] == [503] * 5
             assert [answer.headers.get("Retry-After") for answer in answers] == ["2"] * 5
             assert answers[0].json()["title"] == "Database down"

@@ -37,8 +37,13 @@ async def authorize(headers: Headers, memory_id: str) -> int:
 
 
 def _authorize(headers: Headers, memory_id: str) -> int:
-    close_old_connections()  # a lost connection is replaced
-    prefix = _readable_prefix(headers)
+    try:
+        return _status_for(_readable_prefix(headers), memory_id)
+    finally:
+        close_old_connections()  # this thread stays, its connection must not
+
+
+def _status_for(prefix: str | None, memory_id: str) -> int:
     if prefix is None:
         return 401
     if memory_id == ALL_CONVERSATIONS:

@@ -7,19 +7,12 @@ limit.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any
-
-from chatmemory.api.problems import CONTENT_TYPE, body_too_large
-from inspector.asgi import Receive, Scope, Send
-
-Message = MutableMapping[str, Any]
-Application = Callable[[Scope, Receive, Send], Awaitable[None]]
+from chatmemory.api.problems import body_too_large
+from inspector.asgi import Application, Message, Receive, Scope, Send
+from inspector.middleware.refusals import send_problem
 
 BODY_MAX = 17 * 2**20  # a transcript of 16 MB and the rest of its form
-LINGER_SECONDS = 5.0
-_DETAIL = f"the body is larger than {BODY_MAX // 2**20} MB: send less at a time"
+_TOO_LARGE = body_too_large(f"the body is larger than {BODY_MAX // 2**20} MB: send less at a time")
 
 
 class BoundedBodies:
@@ -33,7 +26,7 @@ class BoundedBodies:
         if scope["type"] != "http":
             await self._application(scope, receive, send)
         elif _declared(scope) > self._most:
-            await _refuse(scope, receive, send)
+            await send_problem(scope, send, _TOO_LARGE, unread=receive)
         else:
             await self._counted(scope, receive, send)
 
@@ -58,38 +51,9 @@ class BoundedBodies:
 
         await self._application(scope, receive_counted, send_unless_refused)
         if is_refused and not is_answered:
-            await _refuse(scope, receive, send)
+            await send_problem(scope, send, _TOO_LARGE, unread=receive)
 
 
 def _declared(scope: Scope) -> int:
     length = dict(scope["headers"]).get(b"content-length", b"")
     return int(length[:18]) if length.isdigit() else 0
-
-
-async def _refuse(scope: Scope, receive: Receive, send: Send) -> None:
-    """Answer 413, then read on for a while: a client that is cut off while it is still sending
-    would never read the answer.
-    """
-    kind, body = _answer(scope["path"])
-    headers = [
-        (b"content-type", kind),
-        (b"content-length", str(len(body)).encode()),
-        (b"connection", b"close"),
-        (b"x-content-type-options", b"nosniff"),
-    ]
-    await send({"type": "http.response.start", "status": 413, "headers": headers})
-    await send({"type": "http.response.body", "body": body, "more_body": True})
-    try:
-        async with asyncio.timeout(LINGER_SECONDS):
-            while (await receive()).get("more_body"):
-                pass
-    except TimeoutError:
-        pass
-    await send({"type": "http.response.body", "body": b""})
-
-
-def _answer(path: str) -> tuple[bytes, bytes]:
-    """The content type and the body, for the API or for a page."""
-    if path.startswith("/api/"):
-        return CONTENT_TYPE.encode(), body_too_large(_DETAIL).to_json()
-    return b"text/plain; charset=utf-8", f"Too large: {_DETAIL}.\n".encode()

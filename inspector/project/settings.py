@@ -77,6 +77,8 @@ PRAGMAS = (
     "PRAGMA secure_delete = ON",  # erased bytes are overwritten
 )
 LOCK_SECONDS = whole_number("CHATMEMORY_LOCK_SECONDS", 20)
+CONNECTIONS = whole_number("CHATMEMORY_CONNECTIONS", 4, minimum=2)
+CONNECT_SECONDS = 2
 
 
 DISK_FREE_MEGABYTES = whole_number("CHATMEMORY_DISK_FREE_MB", 100)
@@ -94,10 +96,16 @@ def _database() -> dict[str, Any]:
             "init_command": "; ".join(PRAGMAS),
         }
     else:
-        settings["CONN_MAX_AGE"] = 60
-        settings["CONN_HEALTH_CHECKS"] = True
+        settings["CONN_HEALTH_CHECKS"] = True  # a connection that was lost is replaced
         options = settings.setdefault("OPTIONS", {})
         options["options"] = f"{options.get('options', '')} -c lock_timeout={LOCK_SECONDS}s".strip()
+        options.setdefault("connect_timeout", CONNECT_SECONDS)
+        options["pool"] = {
+            "min_size": 0,
+            "max_size": CONNECTIONS,
+            "timeout": CONNECT_SECONDS,
+            "reconnect_timeout": CONNECT_SECONDS,  # the next request tries again
+        }
     return settings
 
 

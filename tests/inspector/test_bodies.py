@@ -114,7 +114,7 @@ def test_hostile_json_takes_bounded_memory(served):
 def test_pages_refuse_large_bodies(served):
     response = requests.post(f"{served.url}/import/", data=pieces(VAST), timeout=SECONDS)
     assert response.status_code == 413
-    assert response.text == "Too large: the body is larger than 17 MB: send less at a time.\n"
+    assert response.text == "Body too large: the body is larger than 17 MB: send less at a time.\n"
 
 
 def test_no_path_reaches_beyond_the_static_files(served):

@@ -82,6 +82,7 @@ def test_an_unsafe_configuration_does_not_start(tmp_path, change, words):
         ("CHATMEMORY_PROXY", "on", "must be 0 or 1"),
         ("CHATMEMORY_HSTS_SECONDS", "a year", "Not a valid integer"),
         ("CHATMEMORY_LOCK_SECONDS", "-1", "Must be greater than or equal to 0"),
+        ("CHATMEMORY_CONNECTIONS", "1", "Must be greater than or equal to 2"),
         ("CHATMEMORY_LOG", "xml", "Must be one of: text, json"),
         ("CHATMEMORY_API_RATE", "many", "must be a rate such as 100/second"),
         ("CHATMEMORY_API_RATE", "0/second", "must be a rate"),

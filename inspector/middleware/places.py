@@ -1,0 +1,85 @@
+"""How many requests a process works on at once, and the queue of the others.
+
+A request that is worked on has a thread and, once it asks the database, a connection. One that
+waits has neither. All methods belong to one event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+WAITING_FOR_ONE = 16
+WAITING_FOR_ANY = 256
+
+
+class Crowded(Exception):
+    """Too many requests are waiting, or one has waited too long. The text says for what."""
+
+
+@dataclass(frozen=True)
+class Errand:
+    """What a request wants: to read, or to write. `memory_id` is the one conversation that it
+    writes, None if it writes none, several, or a new one.
+    """
+
+    is_write: bool = False
+    memory_id: str | None = None
+
+
+class Places:
+    """`most` places. One is kept for reads, and writers of the same conversation take turns: they
+    would wait for one another in the database, and nobody else would get a place.
+    """
+
+    def __init__(self, most: int, seconds: float) -> None:
+        self._most = most
+        self._seconds = seconds
+        self._working: list[Errand] = []
+        self._queue: dict[asyncio.Future[None], Errand] = {}
+
+    async def take(self, errand: Errand) -> None:
+        """Wait for a place, up to the given seconds; `leave` gives it back. Raises Crowded."""
+        if self._has_room(errand):
+            self._working.append(errand)
+            return
+        self._check_queue(errand)
+        turn = asyncio.get_running_loop().create_future()
+        self._queue[turn] = errand
+        try:
+            async with asyncio.timeout(self._seconds):
+                await turn
+        except BaseException as error:
+            if turn.done() and not turn.cancelled():
+                self.leave(errand)  # its turn came as it gave up
+            if isinstance(error, TimeoutError):
+                raise Crowded(f"no turn came in {self._seconds:g} seconds") from None
+            raise
+        finally:
+            self._queue.pop(turn, None)
+
+    def leave(self, errand: Errand) -> None:
+        """Give a place back, and give it to the first in the queue that may have it."""
+        self._working.remove(errand)
+        for turn, waiting in list(self._queue.items()):
+            if not turn.done() and self._has_room(waiting):
+                self._working.append(waiting)
+                turn.set_result(None)
+
+    def _has_room(self, errand: Errand) -> bool:
+        if not errand.is_write:
+            return len(self._working) < self._most
+        writes = [other for other in self._working if other.is_write]
+        is_being_written = errand.memory_id is not None and errand in writes
+        return (
+            len(self._working) < self._most
+            and len(writes) < self._most - 1
+            and not is_being_written
+        )
+
+    def _check_queue(self, errand: Errand) -> None:
+        waiting = list(self._queue.values())
+        if errand.memory_id is not None and waiting.count(errand) >= WAITING_FOR_ONE:
+            raise Crowded(f"{WAITING_FOR_ONE} other changes of this conversation are waiting")
+        if sum(other.is_write == errand.is_write for other in waiting) >= WAITING_FOR_ANY:
+            raise Crowded(f"{WAITING_FOR_ANY} other requests are waiting")

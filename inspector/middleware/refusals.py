@@ -1,0 +1,51 @@
+"""Answers to requests that do not reach Django."""
+
+from __future__ import annotations
+
+import asyncio
+
+from chatmemory.api.problems import CONTENT_TYPE, Problem
+from inspector.asgi import Receive, Scope, Send
+
+LINGER_SECONDS = 5.0
+
+
+async def send_problem(
+    scope: Scope, send: Send, problem: Problem, *, unread: Receive | None = None
+) -> None:
+    """Answer with problem details under /api/, else with a line of text.
+
+    With `unread`, the rest of the body is read for up to 5 seconds, and the connection is closed: a
+    client that is cut off while it is still sending would never read the answer.
+    """
+    kind, body = _content(scope["path"], problem)
+    headers = {
+        "Content-Type": kind,
+        "Content-Length": str(len(body)),
+        "Cache-Control": "no-store",
+        "X-Content-Type-Options": "nosniff",
+        **problem.headers,
+    }
+    if unread is not None:
+        headers["Connection"] = "close"
+    encoded = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+    await send({"type": "http.response.start", "status": problem.status, "headers": encoded})
+    await send({"type": "http.response.body", "body": body, "more_body": True})
+    if unread is not None:
+        await _read_on(unread)
+    await send({"type": "http.response.body", "body": b""})
+
+
+async def _read_on(receive: Receive) -> None:
+    try:
+        async with asyncio.timeout(LINGER_SECONDS):
+            while (await receive()).get("more_body"):
+                pass
+    except TimeoutError:
+        pass
+
+
+def _content(path: str, problem: Problem) -> tuple[str, bytes]:
+    if path.startswith("/api/"):
+        return CONTENT_TYPE, problem.to_json()
+    return "text/plain; charset=utf-8", f"{problem.title}: {problem.detail}.\n".encode()

@@ -1,0 +1,119 @@
+"""The queue in front of Django: reads and other conversations pass writers that wait."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from inspector.middleware.admission import errand_of
+from inspector.middleware.places import WAITING_FOR_ANY, WAITING_FOR_ONE, Crowded, Errand, Places
+
+READ, HOT, OTHER = Errand(), Errand(True, "hot"), Errand(True, "other")
+SECONDS = 10
+
+
+async def tasks(places: Places, errand: Errand, number: int) -> list[asyncio.Task[None]]:
+    """Requests that wait for a place each."""
+    waiting = [asyncio.create_task(places.take(errand)) for _ in range(number)]
+    await asyncio.sleep(0)
+    return waiting
+
+
+async def end(waiting: list[asyncio.Task[None]]) -> None:
+    for each in waiting:
+        each.cancel()
+    await asyncio.gather(*waiting, return_exceptions=True)
+
+
+def test_writers_of_one_conversation_take_turns_and_others_pass_them():
+    async def ask():
+        places = Places(4, SECONDS)
+        await places.take(HOT)
+        (second, third) = await tasks(places, HOT, 2)
+        await places.take(OTHER)
+        await places.take(READ)
+        assert not second.done()
+        places.leave(HOT)
+        await second
+        assert not third.done()
+        places.leave(HOT)
+        await third
+
+    asyncio.run(ask())
+
+
+def test_one_place_is_kept_for_reads():
+    async def ask():
+        places = Places(3, SECONDS)
+        await places.take(HOT)
+        await places.take(OTHER)
+        (writer,) = await tasks(places, Errand(is_write=True), 1)
+        await places.take(READ)
+        (reader,) = await tasks(places, READ, 1)
+        places.leave(READ)
+        await reader
+        assert not writer.done()
+        await end([writer])
+
+    asyncio.run(ask())
+
+
+@pytest.mark.parametrize(
+    ("errand", "most"), [(HOT, WAITING_FOR_ONE), (READ, WAITING_FOR_ANY)], ids=["one", "any"]
+)
+def test_a_long_queue_refuses_at_once(errand, most):
+    async def ask():
+        places = Places(2, SECONDS)
+        for held in (HOT, READ):
+            await places.take(held)
+        waiting = await tasks(places, errand, most)
+        with pytest.raises(Crowded, match=f"{most} other"):
+            await places.take(errand)
+        await end(waiting)
+        (next_,) = await tasks(places, errand, 1)  # who gave up left the queue
+        places.leave(HOT)
+        await next_
+
+    asyncio.run(ask())
+
+
+def test_who_waits_too_long_is_refused():
+    async def ask():
+        places = Places(2, 0)
+        await places.take(HOT)
+        with pytest.raises(Crowded, match="no turn came in 0 seconds"):
+            await places.take(HOT)
+        places.leave(HOT)
+        await places.take(HOT)
+
+    asyncio.run(ask())
+
+
+def test_a_turn_that_comes_as_its_request_gives_up_goes_to_the_next():
+    async def ask():
+        places = Places(2, SECONDS)
+        await places.take(HOT)
+        first, second = await tasks(places, HOT, 2)
+        places.leave(HOT)
+        first.cancel()
+        await second
+
+    asyncio.run(ask())
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "errand"),
+    [
+        ("GET", "/c/a~2Fb/", Errand()),
+        ("POST", "/c/a~2Fb/add/", Errand(True, "a/b")),
+        ("PATCH", "/api/v1/memories/a~2fb/", Errand(True, "a/b")),
+        ("PUT", "/api/v1/store/a/", Errand(True, "a")),
+        ("POST", "/api/v1/memories/a/simulate/", Errand()),
+        ("POST", "/api/v1/memories/", Errand(True)),
+        ("POST", "/api/v1/memories/~zz/messages/", Errand(True)),
+        ("POST", "/bulk/", Errand(True)),
+    ],
+)
+def test_the_errand_of_a_request(method, path, errand):
+    assert errand_of({"method": method, "path": path}) == errand

@@ -1,0 +1,84 @@
+"""Many clients at once: few connections, and nobody waits for a conversation of others."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+import psycopg
+import pytest
+import requests
+from django.conf import settings
+from django.db import connection
+
+from inspector.middleware.places import WAITING_FOR_ONE
+
+TWO = {"messages": [{"role": "user", "content": "two"}], "format": "openai_chat"}
+SECONDS = 30
+
+
+@contextmanager
+def row_locked(url: str, memory_id: str):
+    """Hold what a writer of a conversation waits for: on SQLite all writers do."""
+    if url.startswith("sqlite"):
+        other = sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        yield
+        other.execute("ROLLBACK")
+        other.close()
+    else:
+        with psycopg.connect(url) as other:
+            other.execute("SELECT * FROM chatmemory_memory WHERE id = %s FOR UPDATE", [memory_id])
+            yield
+
+
+@pytest.mark.own_server(CHATMEMORY_LOCK_SECONDS=str(SECONDS))
+def test_a_conversation_that_many_write_stops_no_other(served):
+    for memory_id in ("hot", "other"):
+        served.create(memory_id)
+    memories = f"{served.url}/api/v1/memories"
+    refused, headers = threading.Event(), dict(served.api.headers)
+
+    def write(_: int) -> requests.Response:
+        answer = requests.post(f"{memories}/hot/messages/", json=TWO, headers=headers)
+        if answer.status_code == 503:
+            refused.set()
+        return answer
+
+    writers = WAITING_FOR_ONE + 3
+    with ThreadPoolExecutor(writers) as threads:
+        with row_locked(served.environment["DATABASE_URL"], "hot"):
+            answers = [threads.submit(write, n) for n in range(writers)]
+            assert refused.wait(SECONDS / 2), "nobody was refused while others waited"
+            for memory_id in ("hot", "other"):
+                read = served.api.get(f"{memories}/{memory_id}/", timeout=SECONDS / 2)
+                assert read.status_code == 200
+            if connection.vendor == "postgresql":
+                served.say("other", "one")
+        statuses = sorted(answer.result().status_code for answer in answers)
+    assert statuses == [201] * (WAITING_FOR_ONE + 1) + [503] * 2
+    (problem, _) = (answer.result() for answer in answers if answer.result().status_code == 503)
+    assert problem.headers["Retry-After"] == "2"
+    assert problem.json()["title"] == "Database busy"
+    assert "16 other changes of this conversation are waiting" in problem.json()["detail"]
+    assert len(served.history("hot")) == WAITING_FOR_ONE + 1
+
+
+def test_a_crowd_shares_a_few_connections(served):
+    if connection.vendor != "postgresql":
+        pytest.skip("a connection to SQLite is an open file")
+    served.create("crowd")
+    url, headers = f"{served.url}/api/v1/memories/crowd/", dict(served.api.headers)
+    with ThreadPoolExecutor(12) as threads:
+        statuses = set(
+            threads.map(lambda _: requests.get(url, headers=headers).status_code, range(60))
+        )
+    assert statuses == {200}
+    with psycopg.connect(served.environment["DATABASE_URL"]) as asking:
+        (open_,) = asking.execute(
+            "SELECT COUNT(*) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        ).fetchone()
+    assert open_ <= settings.CONNECTIONS
