@@ -225,6 +225,11 @@ class StepsQuery(serializers.Serializer[Any]):
     size = PageSizeField()
 
 
+class StepQuery(serializers.Serializer[Any]):
+    after = _number("Leave out this many of the messages that arrived, and of those that left.")
+    size = PageSizeField()
+
+
 # Reading
 
 

@@ -9,10 +9,12 @@ from rest_framework import serializers
 from rest_framework.response import Response
 
 from chatmemory.api import schemas
+from chatmemory.api.requests import PAGE_MAX
 from chatmemory.converters import address
 from chatmemory.core.codec import message_to_dict
 from chatmemory.core.messages import ChatMessage
 from chatmemory.core.policies import Policy
+from chatmemory.services import ChangeResult
 
 Json = serializers.Serializer[Any]
 
@@ -125,9 +127,19 @@ class ChangeSerializer(Json):
     ignored = serializers.BooleanField(help_text="Whether it changed nothing.")
     step = serializers.IntegerField(allow_null=True, help_text="Null for an ignored change.")
     seq = serializers.IntegerField(allow_null=True, help_text="The message that was added.")
-    evicted = EvictedSerializer(many=True)
+    evicted = serializers.SerializerMethodField(
+        help_text=f"The first {PAGE_MAX}; the step has the others."
+    )
+    evicted_count = serializers.SerializerMethodField()
     before = TotalsSerializer()
     after = TotalsSerializer()
+
+    @extend_schema_field(EvictedSerializer(many=True))
+    def get_evicted(self, change: ChangeResult) -> Any:
+        return EvictedSerializer(change.evicted[:PAGE_MAX], many=True).data
+
+    def get_evicted_count(self, change: ChangeResult) -> int:
+        return len(change.evicted)
 
 
 class ChangesSerializer(Json):
@@ -186,6 +198,9 @@ class StepsSerializer(Json):
     later = serializers.URLField(allow_null=True)
 
 
+_RECEIPT = "The arithmetic, line by line; of a very long one the beginning and the end."
+
+
 class ReceiptLineSerializer(Json):
     label = serializers.CharField()  # type: ignore[assignment]
     amount = serializers.IntegerField()
@@ -195,8 +210,11 @@ class ReceiptLineSerializer(Json):
 class StepDetailSerializer(StepSerializer):
     summary = serializers.CharField(help_text="The step in one sentence.")
     arrived = serializers.ListField(child=serializers.IntegerField(), help_text="Seqs.")
+    arrived_count = serializers.IntegerField()
     evicted = EvictedSerializer(many=True)
-    receipt = ReceiptLineSerializer(many=True, help_text="The arithmetic, line by line.")
+    evicted_count = serializers.IntegerField()
+    later = serializers.URLField(allow_null=True, help_text="More of `arrived` and `evicted`.")
+    receipt = ReceiptLineSerializer(many=True, help_text=_RECEIPT)
 
 
 class WhySerializer(Json):
@@ -205,7 +223,7 @@ class WhySerializer(Json):
     step = serializers.IntegerField()
     question = serializers.CharField()
     summary = serializers.CharField()
-    receipt = ReceiptLineSerializer(many=True)
+    receipt = ReceiptLineSerializer(many=True, help_text=_RECEIPT)
 
 
 class RedactionSerializer(Json):

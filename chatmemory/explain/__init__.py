@@ -1,7 +1,7 @@
 """Explanations of the ledger: captions, receipts and reasons, independent of their display."""
 
 from chatmemory.core.naming import named
-from chatmemory.explain.arithmetic import ReceiptLine, receipt, summed
+from chatmemory.explain.arithmetic import ReceiptLine, receipt, shortened
 from chatmemory.explain.captions import Caption, caption
 from chatmemory.explain.causes import Cause, cause_of, reason_of, short_reason
 from chatmemory.explain.forecasts import forecast
@@ -50,7 +50,7 @@ __all__ = [
     "room_before",
     "seqs",
     "short_reason",
-    "summed",
+    "shortened",
     "what_would_keep",
     "why_in",
     "why_left",

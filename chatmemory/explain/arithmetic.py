@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,8 @@ from chatmemory.core.window import Totals
 from chatmemory.explain.causes import reason_of
 from chatmemory.explain.wording import capitalized, role
 from chatmemory.ledger.changes import ArrivedMessage, ChangeResult, EvictedMessage
+
+SHORT_HEAD, SHORT_TAIL = 40, 5
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,16 @@ def receipt(change: ChangeResult) -> tuple[ReceiptLine, ...]:
     return tuple(_Receipt(change, change.policy).lines())
 
 
-def summed(lines: Sequence[ReceiptLine], label: str) -> ReceiptLine:
+def shortened(lines: Sequence[ReceiptLine]) -> Sequence[ReceiptLine]:
+    """Return the beginning and the end of a very long receipt, with one sum between them."""
+    left_out = len(lines) - SHORT_HEAD - SHORT_TAIL
+    if left_out <= 1:
+        return lines
+    gap = _summed(lines[SHORT_HEAD : SHORT_HEAD + left_out], f"… {left_out:,} more lines")
+    return [*lines[:SHORT_HEAD], gap, *lines[-SHORT_TAIL:]]
+
+
+def _summed(lines: Sequence[ReceiptLine], label: str) -> ReceiptLine:
     """Return one line that stands for several, with the sum of those that are signed."""
     signed = [line for line in lines if line.kind in ("plus", "minus")]
     amount = sum(line.amount for line in signed)
@@ -63,7 +75,7 @@ class _Receipt:
         self.arrived = {message.seq for message in change.arrived}
         removed = (Reason.REPLACED, Reason.SET, Reason.CLEARED)
         self.removed = [message for message in change.evicted if message.reason in removed]
-        self.evicted = [message for message in change.evicted if message.reason not in removed]
+        self.evicted = deque(each for each in change.evicted if each.reason not in removed)
         self.oldest = next((message.seq for message in self.evicted), None)
 
     def lines(self) -> Iterator[ReceiptLine]:
@@ -88,7 +100,7 @@ class _Receipt:
             is_due = self.over or first.reason is Reason.ORPHANED
             if only_before and (first.seq in self.arrived or not is_due):
                 return
-            yield from self.leave(self.evicted.pop(0))
+            yield from self.leave(self.evicted.popleft())
             followed = self.evicted and self.evicted[0].reason is Reason.ORPHANED
             if self.over and self.evicted and not followed:
                 yield self.total(f"Still {self.over_by}", "over")

@@ -45,8 +45,8 @@ class ConversationQuery:
 
     `at` is a step (None: now), `msg` the selected message (-2: the second draft of a simulation),
     `before` and `after` bound the part of the history, `find` is a phrase, `other` is another step
-    for comparison, and `replay` asks for what would have kept the selected message even in a long
-    history.
+    for comparison, of which messages above `past` are listed, and `replay` asks for what would have
+    kept the selected message even in a long history.
     """
 
     at: int | None = None
@@ -55,6 +55,7 @@ class ConversationQuery:
     after: int | None = None
     find: str = ""
     other: int | None = None
+    past: int | None = None
     replay: bool = False
 
 

@@ -251,7 +251,8 @@ class ConversationPage:
 
         It keeps the comparison, unless `with` is given.
         """
-        parameters = {"with": self.panel.other} | parameters
+        compared = {"with": self.panel.other, "past": self.state.query.past}
+        parameters = parameters if "with" in parameters else compared | parameters
         stays_live = self.is_live and at == self.at
         numbers = {"at": None if stays_live else at} | chosen(parameters.pop("msg", None))
         query = "".join(

@@ -5,7 +5,8 @@ difference between two steps.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -28,6 +29,7 @@ from inspector.conversation.measures import load_in
 from inspector.conversation.rows import SHOWN
 
 UNFOLDED_MAX = 100_000
+MOVED_MAX = 100
 INLINE_PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 
 
@@ -48,12 +50,33 @@ class Life:
 
 
 @dataclass(frozen=True)
+class Moved:
+    """A part of the messages that came or left, with the numbers of those before and after it."""
+
+    seqs: tuple[int, ...]
+    before: int
+    more: int
+
+    @property
+    def last(self) -> int:
+        return self.seqs[-1]
+
+    @classmethod
+    def after(cls, past: int, seqs: Iterable[int]) -> Moved:
+        """Return the first messages with a seq above `past`."""
+        ordered = sorted(seqs)
+        first = bisect_right(ordered, past)
+        shown = tuple(ordered[first : first + MOVED_MAX])
+        return cls(shown, first, len(ordered) - first - len(shown))
+
+
+@dataclass(frozen=True)
 class Changes:
     """The difference between the window at this step and the one at `step`, which had `load`."""
 
     step: int
-    arrived: tuple[int, ...]
-    left: tuple[int, ...]
+    arrived: Moved
+    left: Moved
     stayed: int
     load: int
 
@@ -186,12 +209,13 @@ class Panel:
         if other is None:
             return None
         now = self._state.in_window
-        before = [row.seq for row in other.rows]
+        before = frozenset(row.seq for row in other.rows)
+        past = self._state.query.past or 0
         return Changes(
             step=other.step,
-            arrived=tuple(sorted(now.difference(before))),
-            left=tuple(seq for seq in before if seq not in now),
-            stayed=len(now.intersection(before)),
+            arrived=Moved.after(past, now - before),
+            left=Moved.after(past, before - now),
+            stayed=len(now & before),
             load=load_in(other),
         )
 

@@ -17,16 +17,16 @@ from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.text import Truncator
 
-from chatmemory.explain import ReceiptLine, summed
 from chatmemory.explain import counted as counted_noun
 from chatmemory.explain import named as name_of
+from chatmemory.explain import shortened
 from inspector.conversation.links import chosen
 from inspector.conversation.rows import SHOWN
 from inspector.conversation.timeline import Cell, Timeline
 
 register = template.Library()
+register.filter(shortened)
 
-RECEIPT_HEAD, RECEIPT_TAIL = 40, 5
 _LINK = 'href="{0}" hx-get="{0}"'
 
 
@@ -126,17 +126,6 @@ def cells(context: Context) -> Sequence[tuple[int, str, SafeString, str, str]]:
 
 def _playhead(tape: Timeline, cell: Cell) -> SafeString:
     return _drawn("_playhead.html", flag=tape.flag, is_draft=cell.is_draft, is_start=not tape.at)
-
-
-@register.filter
-def shortened(lines: Sequence[ReceiptLine]) -> Sequence[ReceiptLine]:
-    """A sum that fits on a page: of a very long one the beginning and the end."""
-    left_out = len(lines) - RECEIPT_HEAD - RECEIPT_TAIL
-    if left_out <= 1:
-        return lines
-    more = lines[RECEIPT_HEAD : RECEIPT_HEAD + left_out]
-    gap = summed(more, f"… {left_out:,} more lines")
-    return [*lines[:RECEIPT_HEAD], gap, *lines[-RECEIPT_TAIL:]]
 
 
 @register.filter

@@ -25,9 +25,10 @@ def conversation(request: HttpRequest, memory_id: str) -> HttpResponse:
     """Show a conversation at a step (`?at=`), with a selected message (`?msg=`).
 
     `?find=` searches for a phrase (`#26` selects that message), `?with=` compares with another
-    step, `?before=` and `?after=` page through the history, and `?replay=1` computes what
-    would have kept the selected message in a long history. `?trial=` simulates the drafts and the
-    limit of a trial, `?draft=` selects one of its drafts, and `?edit=` is one to be edited.
+    step and lists the messages above `?past=`, `?before=` and `?after=` page through the history,
+    and `?replay=1` computes what would have kept the selected message in a long history. `?trial=`
+    simulates the drafts and the limit of a trial, `?draft=` selects one of its drafts, and `?edit=`
+    is one to be edited.
     """
     find = searchable(request.GET.get("find", ""))
     jump = JUMP.fullmatch(find)
@@ -37,6 +38,7 @@ def conversation(request: HttpRequest, memory_id: str) -> HttpResponse:
         before=_number(request, "before"),
         after=_number(request, "after"),
         other=_number(request, "with"),
+        past=_number(request, "past"),
         find="" if jump else find,
         replay="replay" in request.GET,
     )

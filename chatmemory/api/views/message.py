@@ -49,4 +49,9 @@ def _message(memory_id: str, seq: int) -> Response:
 def _why(memory_id: str, seq: int, left: int) -> dict[str, Any]:
     """The explanation of the step at which the message left."""
     why = explain.why_left(queries.step(memory_id, left).change, seq)
-    return {"step": left, "question": why.question, "summary": why.summary, "receipt": why.receipt}
+    return {
+        "step": left,
+        "question": why.question,
+        "summary": why.summary,
+        "receipt": explain.shortened(why.receipt),
+    }

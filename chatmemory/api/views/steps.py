@@ -28,15 +28,25 @@ class MemorySteps(Resource):
 
 
 class MemoryStep(Resource):
-    @reads(StepDetailSerializer, name="step")
+    @reads(StepDetailSerializer, query=requests.StepQuery, name="step")
     def get(self, request: Request, memory_id: str, n: int) -> Response:
-        """Show one step: what arrived, what was evicted and why, and the arithmetic."""
+        """Show one step: what arrived, what was evicted and why, and the arithmetic. `later` has
+        more of what arrived and was evicted.
+        """
+        asked = requests.read(requests.StepQuery, request.query_params)
+        start = asked.get("after", 0)
+        end = start + asked["size"]
         step = queries.step(memory_id, n)
+        arrived, evicted = step.change.arrived, step.change.evicted
+        has_more = end < max(len(arrived), len(evicted))
         answer = {
             **vars(step.row),
             "summary": explain.caption(step.change).summary,
-            "arrived": [each.seq for each in step.change.arrived],
-            "evicted": step.change.evicted,
-            "receipt": explain.receipt(step.change),
+            "arrived": [each.seq for each in arrived[start:end]],
+            "arrived_count": len(arrived),
+            "evicted": evicted[start:end],
+            "evicted_count": len(evicted),
+            "later": with_query(request, after=end) if has_more else None,
+            "receipt": explain.shortened(explain.receipt(step.change)),
         }
         return response(StepDetailSerializer, answer)
