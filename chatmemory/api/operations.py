@@ -6,8 +6,9 @@ Every operation documents its problems. A change accepts If-Match and Idempotenc
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
+from django.http.response import HttpResponseBase
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.response import Response
@@ -16,6 +17,7 @@ from chatmemory.api.idempotency import idempotent
 from chatmemory.api.problems import CONTENT_TYPE
 from chatmemory.api.responses import ProblemSerializer
 
+Read = TypeVar("Read", bound=Callable[..., HttpResponseBase])
 Handler = Callable[..., Response]
 
 IF_MATCH = OpenApiParameter(
@@ -35,7 +37,7 @@ PROBLEMS: dict[Any, Any] = {(status, CONTENT_TYPE): ProblemSerializer for status
 
 def reads(
     response: Any, *, body: Any = None, query: Any = None, name: str | None = None
-) -> Callable[[Handler], Handler]:
+) -> Callable[[Read], Read]:
     """Documents a handler that changes nothing; `name` is its operation id."""
     return extend_schema(
         operation_id=name,

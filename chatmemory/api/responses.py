@@ -164,10 +164,9 @@ class LossSerializer(Json):
     what = serializers.CharField()
 
 
-class WindowSerializer(Json):
+class WindowHeadSerializer(Json):
     step = serializers.IntegerField()
     policy = StoredPolicyField(allow_null=True)
-    messages = RenderedField()
     seqs = serializers.ListField(child=serializers.IntegerField())
     totals = TotalsSerializer()
     load = serializers.IntegerField(allow_null=True)
@@ -176,7 +175,13 @@ class WindowSerializer(Json):
         child=serializers.IntegerField(),
         help_text="Seqs that a lowered limit hides from the model; they leave at the next add.",
     )
-    lost = LossSerializer(many=True, help_text="What the format cannot express.")
+
+
+class WindowSerializer(WindowHeadSerializer):
+    messages = RenderedField()
+    lost = LossSerializer(
+        many=True, help_text=f"What the format cannot express, of very much the first {PAGE_MAX}."
+    )
 
 
 class StepSerializer(Json):

@@ -9,8 +9,8 @@ A format is one `Format` in `FORMATS`; `Reader` and `Writer` are bases for writi
 
 from chatmemory.formats.conversion import Reader, Writer
 from chatmemory.formats.files import Reading, Refused, read_transcripts
-from chatmemory.formats.format import Format, Loss, RawTranscript, Rendered, Transcript
-from chatmemory.formats.registry import FORMATS, parse_messages, render_messages
+from chatmemory.formats.format import Format, Loss, RawTranscript, Rendered, Rendering, Transcript
+from chatmemory.formats.registry import FORMATS, parse_messages, render_each, render_messages
 
 __all__ = [
     "FORMATS",
@@ -21,9 +21,11 @@ __all__ = [
     "Reading",
     "Refused",
     "Rendered",
+    "Rendering",
     "Transcript",
     "Writer",
     "parse_messages",
     "read_transcripts",
+    "render_each",
     "render_messages",
 ]

@@ -14,7 +14,7 @@ from chatmemory.core.messages import (
     SystemMessage,
     ToolExecutionRequest,
 )
-from chatmemory.formats.format import Loss, Rendered, Transcript
+from chatmemory.formats.format import Loss, Rendered, Rendering, Transcript
 from chatmemory.formats.json_values import unread
 from chatmemory.formats.pairing import Calls
 
@@ -73,9 +73,15 @@ class Reader(_Conversion, ABC):
 class Writer(_Conversion, ABC):
     """Writes the messages of one conversation; subclasses write one message."""
 
-    def write_all(self, messages: Sequence[ChatMessage]) -> Rendered:
+    def write_all(self, messages: Iterable[ChatMessage]) -> Rendered:
         """Return all messages as JSON values. Attributes and custom messages are losses."""
-        values: list[dict[str, Any]] = []
+        return self.write_each(messages).whole()
+
+    def write_each(self, messages: Iterable[ChatMessage]) -> Rendering:
+        """Return the same, to be written message by message."""
+        return Rendering(self._values(messages), self.losses)
+
+    def _values(self, messages: Iterable[ChatMessage]) -> Iterator[dict[str, Any]]:
         for index, message in enumerate(messages):
             self.at(index)
             if isinstance(message, CustomMessage):
@@ -83,8 +89,7 @@ class Writer(_Conversion, ABC):
                 continue
             if getattr(message, "attributes", None):
                 self.lose("attributes")
-            values += self.write(message)
-        return Rendered(values, tuple(self.losses))
+            yield from self.write(message)
 
     @abstractmethod
     def write(self, message: ChatMessage) -> Iterable[dict[str, Any]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,6 +44,17 @@ class Rendered:
 
 
 @dataclass(frozen=True)
+class Rendering:
+    """Messages as a format's JSON values, one after the other; `losses` are those so far."""
+
+    values: Iterable[dict[str, Any]]
+    losses: Sequence[Loss] = ()
+
+    def whole(self) -> Rendered:
+        return Rendered(list(self.values), tuple(self.losses))
+
+
+@dataclass(frozen=True)
 class Format:
     """A way to write conversations as JSON.
 
@@ -53,6 +64,8 @@ class Format:
       UnreadableTranscript with the index of the turn at fault. A `Reader` does so for every
       InvalidMessage.
     - `render` returns messages in this format.
+    - `render_each`, where there is one, does so message by message, so that an export need not be
+      in memory as a whole. It can read the messages more than once.
 
     Register a format of your own in the entry point group "chatmemory.formats", in
     CHATMEMORY["FORMATS"], or by `FORMATS.register`.
@@ -62,3 +75,4 @@ class Format:
     find: Callable[[Any], RawTranscript | None]
     parse: Callable[[Sequence[Any]], Transcript]
     render: Callable[[Sequence[ChatMessage]], Rendered]
+    render_each: Callable[[Iterable[ChatMessage]], Rendering] | None = None

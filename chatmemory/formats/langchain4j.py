@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from chatmemory.core.codec import message_from_dict, message_to_dict
 from chatmemory.core.exceptions import InvalidMessage
 from chatmemory.core.messages import ChatMessage
 from chatmemory.formats.conversion import Reader
-from chatmemory.formats.format import Format, RawTranscript, Rendered, Transcript
+from chatmemory.formats.format import Format, RawTranscript, Rendered, Rendering, Transcript
 from chatmemory.formats.json_values import is_list_of, name_of, unread
 
 
@@ -41,7 +41,11 @@ def parse(turns: Sequence[Any]) -> Transcript:
 
 
 def render(messages: Sequence[ChatMessage]) -> Rendered:
-    return Rendered([message_to_dict(message) or {} for message in messages])
+    return render_each(messages).whole()
 
 
-FORMAT = Format("langchain4j", find, parse, render)
+def render_each(messages: Iterable[ChatMessage]) -> Rendering:
+    return Rendering(message_to_dict(message) or {} for message in messages)
+
+
+FORMAT = Format("langchain4j", find, parse, render, render_each)

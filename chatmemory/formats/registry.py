@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from chatmemory.core.exceptions import InvalidValue, UnreadableTranscript
 from chatmemory.core.messages import ChatMessage
 from chatmemory.core.registry import Registry
 from chatmemory.formats import langchain4j, openai_chat, sharegpt
-from chatmemory.formats.format import Format, Rendered, Transcript
+from chatmemory.formats.format import Format, Rendered, Rendering, Transcript
 
 FORMATS: Registry[Format] = Registry(
     "chatmemory.formats",
@@ -38,3 +38,12 @@ def parse_messages(values: Any, format: str = "langchain4j") -> Transcript:
 def render_messages(messages: Sequence[ChatMessage], format: str = "langchain4j") -> Rendered:
     """Return messages in a format, and what it could not express."""
     return format_named(format).render(messages)
+
+
+def render_each(messages: Iterable[ChatMessage], format: str = "langchain4j") -> Rendering:
+    """Return the same message by message, if the format can; else all are rendered first."""
+    known = format_named(format)
+    if known.render_each is not None:
+        return known.render_each(messages)
+    rendered = known.render(list(messages))
+    return Rendering(rendered.value, rendered.losses)

@@ -8,7 +8,7 @@ that says something and calls two tools takes three turns here.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from chatmemory.core.codec import load_json
@@ -25,7 +25,7 @@ from chatmemory.core.messages import (
     text_of,
 )
 from chatmemory.formats.conversion import Reader, Writer
-from chatmemory.formats.format import Format, Loss, RawTranscript, Rendered, Transcript
+from chatmemory.formats.format import Format, Loss, RawTranscript, Rendered, Rendering, Transcript
 from chatmemory.formats.json_values import (
     arguments_text,
     is_list_of,
@@ -126,6 +126,10 @@ def render(messages: Sequence[ChatMessage]) -> Rendered:
     return _Writer().write_all(messages)
 
 
+def render_each(messages: Iterable[ChatMessage]) -> Rendering:
+    return _Writer().write_each(messages)
+
+
 class _Writer(Writer):
     def write(self, message: ChatMessage) -> Iterator[dict[str, Any]]:
         match message:
@@ -190,4 +194,4 @@ def _call(call: ToolExecutionRequest) -> dict[str, Any]:
     }
 
 
-FORMAT = Format("sharegpt", find, parse, render)
+FORMAT = Format("sharegpt", find, parse, render, render_each)

@@ -12,9 +12,10 @@ from django.db import connection, transaction
 def one_snapshot() -> Iterator[None]:
     """Let all reads of the block see one state; writers neither wait for it nor are seen by it.
 
-    Within a transaction the block reads as that transaction does.
+    Within a transaction, or within another snapshot, the block reads as that one does.
     """
-    if connection.in_atomic_block:
+    connection.ensure_connection()
+    if connection.in_atomic_block or _is_within_snapshot():
         yield
     elif connection.vendor == "postgresql":
         with transaction.atomic():
@@ -28,3 +29,7 @@ def one_snapshot() -> Iterator[None]:
                 yield
             finally:
                 cursor.execute("ROLLBACK")
+
+
+def _is_within_snapshot() -> bool:
+    return connection.vendor == "sqlite" and connection.connection.in_transaction

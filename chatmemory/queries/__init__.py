@@ -25,7 +25,7 @@ from chatmemory.queries.counts import OverviewStats, count, count_each, overview
 from chatmemory.queries.cursors import CursorPage
 from chatmemory.queries.feed import FeedItem, feed, newest_change
 from chatmemory.queries.filters import MemoryFilter
-from chatmemory.queries.history import Part, history, message, said
+from chatmemory.queries.history import Part, history, message
 from chatmemory.queries.keeping import WhatWouldKeep
 from chatmemory.queries.mentions import MENTIONS_COUNTED, Mention
 from chatmemory.queries.overview import (
@@ -61,6 +61,7 @@ from chatmemory.queries.step_samples import (
 )
 from chatmemory.queries.steps import step, steps
 from chatmemory.queries.trials import Trial, simulate_trial, trial
+from chatmemory.queries.whole import WholeList, said, stored_messages, whole_history, whole_window
 from chatmemory.queries.windows import HIDDEN_MAX, hidden_now, outline, window
 from chatmemory.search import searches_messages
 
@@ -98,6 +99,7 @@ __all__ = [
     "Trial",
     "Verdict",
     "WhatWouldKeep",
+    "WholeList",
     "WindowPlace",
     "WindowRow",
     "WindowView",
@@ -132,6 +134,9 @@ __all__ = [
     "step_row",
     "step_samples",
     "steps",
+    "stored_messages",
     "trial",
+    "whole_history",
+    "whole_window",
     "window",
 ]

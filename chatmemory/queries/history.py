@@ -7,8 +7,6 @@ from dataclasses import dataclass, replace
 from django.db.models import Count, Q, QuerySet
 
 from chatmemory.core.exceptions import MessageNotFound
-from chatmemory.core.messages import ChatMessage
-from chatmemory.ledger.entries import read_message
 from chatmemory.ledger.lookup import find_memory, find_step
 from chatmemory.models import Message, Step
 from chatmemory.queries.rows import MessageRow, Page, step_row
@@ -61,12 +59,6 @@ def history_page(memory_id: str, part: Part, newest: int, said_count: int) -> Pa
     return Page(rows, earlier, said_count - earlier - len(found))
 
 
-def said(memory_id: str, at: int | None = None) -> list[ChatMessage]:
-    """Return the whole history up to step `at`. Raises MemoryNotFound, StepNotFound."""
-    rows = said_by(memory_id, last_seq(memory_id, at)).order_by("seq")
-    return [read_message(row) for row in rows.iterator(2_000)]
-
-
 def message(memory_id: str, seq: int) -> MessageRow:
     """Return one message with its stays and the step that redacted it.
 
@@ -101,9 +93,3 @@ def nearest(memory_id: str, phrase: str, newest: int) -> str:
 def said_by(memory_id: str, newest: int) -> QuerySet[Message]:
     """Return the messages of the history up to `newest`."""
     return Message.objects.filter(memory_id=memory_id, seq__lte=newest, origin=Message.Origin.SAID)
-
-
-def last_seq(memory_id: str, at: int | None) -> int:
-    """Return the newest seq at a step, or now. Raises MemoryNotFound, StepNotFound."""
-    memory = find_memory(memory_id)
-    return memory.last_seq if at is None else find_step(memory, at).last_seq

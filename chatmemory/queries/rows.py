@@ -154,7 +154,7 @@ class MessageRow:
         return tuple(visits)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class WindowPlace:
     """A message's place in the window, with the tokens that counted then.
 
@@ -168,7 +168,7 @@ class WindowPlace:
     entered_step: int = 0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class WindowRow(WindowPlace):
     """A place in the window with its message."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import transaction
@@ -13,7 +12,6 @@ from django.http import (
     HttpResponse,
     HttpResponseBase,
     QueryDict,
-    StreamingHttpResponse,
 )
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -21,7 +19,8 @@ from django.views.decorators.http import require_POST
 
 from chatmemory import InvalidValue, MemoryNotFound, queries, services
 from chatmemory.access.roles import ERASE, READ, WRITE
-from chatmemory.formats import render_messages
+from chatmemory.formats import render_each
+from chatmemory.streaming import json_list, streamed
 from inspector.forms import BulkForm, check_number, first_problem
 from inspector.overview import Asked
 
@@ -43,7 +42,7 @@ def bulk(request: HttpRequest) -> HttpResponseBase:
     actor = request.user.get_username()
     match form.cleaned_data["action"]:
         case "export":
-            return _export([row.id for row in chosen])
+            return _export(request, [row.id for row in chosen])
         case "delete" if not form.cleaned_data["confirmed"]:
             context = {
                 "chosen": chosen,
@@ -83,15 +82,19 @@ def _delete(memory_ids: Sequence[str], actor: str) -> None:
             services.delete(memory_id, actor=actor)
 
 
-def _export(memory_ids: Sequence[str]) -> StreamingHttpResponse:
+def _export(request: HttpRequest, memory_ids: Sequence[str]) -> HttpResponseBase:
     """Sends JSON Lines, one conversation each, in LangChain4j's format, which the import reads."""
-    response = StreamingHttpResponse(_lines(memory_ids), content_type="application/jsonl")
+    response = streamed(request, _lines(memory_ids), "application/jsonl")
     response["Content-Disposition"] = 'attachment; filename="conversations.jsonl"'
     return response
 
 
 def _lines(memory_ids: Sequence[str]) -> Iterator[str]:
     for memory_id in memory_ids:
-        with suppress(MemoryNotFound):  # deleted while this response is sent
-            messages = render_messages(queries.said(memory_id), "langchain4j").value
-            yield json.dumps({"id": memory_id, "messages": messages}, ensure_ascii=False) + "\n"
+        try:
+            messages = queries.whole_history(memory_id)
+        except MemoryNotFound:  # deleted while this response is sent
+            continue
+        yield f'{{"id":{json.dumps(memory_id, ensure_ascii=False)},"messages":'
+        yield from json_list(render_each(messages, "langchain4j").values)
+        yield "}\n"

@@ -2,51 +2,58 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
+from itertools import chain, islice
 
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest
+from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from chatmemory import ChatMessage, queries
+from chatmemory import queries
 from chatmemory.converters import address
-from chatmemory.formats import render_messages
+from chatmemory.formats import render_each, render_messages
+from chatmemory.queries import WholeList
+from chatmemory.streaming import json_list, streamed
 from inspector.forms import ExportForm
+
+PREVIEWED = 2_000  # messages
 
 
 @require_safe
-def export(request: HttpRequest, memory_id: str) -> HttpResponse:
+def export(request: HttpRequest, memory_id: str) -> HttpResponseBase:
     """Show the form and what the chosen format would lose; with `?download=1`, sends the file."""
     form = ExportForm({"format": "langchain4j", "what": "history", **request.GET.dict()})
     if not form.is_valid():
         raise Http404("the format, the part or the step of this export does not exist")
     format, what, at = (form.cleaned_data[name] for name in ("format", "what", "at"))
-    read = queries.said if what == "history" else _window
-    rendered = render_messages(read(memory_id, at), format)
+    messages = _messages(memory_id, what, at)
     if request.GET.get("download"):
-        return _file(rendered.value, memory_id, what, at)
+        lines = json_list(render_each(messages, format).values, separator=",\n")
+        response = streamed(request, chain(lines, ["\n"]), "application/json; charset=utf-8")
+        response["Content-Disposition"] = f'attachment; filename="{_name(memory_id, what, at)}"'
+        return response
+    first = list(islice(messages, PREVIEWED))
+    losses = render_messages(first, format).losses
     context = {
         "memory": queries.memory(memory_id),
         "form": form,
         "chosen": form.cleaned_data,
-        "count": len(rendered.value),
-        "lost": Counter(loss.what for loss in rendered.losses).most_common(),
+        "count": len(messages),
+        "previewed": len(first),
+        "lost": Counter(loss.what for loss in losses).most_common(),
     }
     return render(request, "inspector/export.html", context)
 
 
-def _window(memory_id: str, at: int | None) -> list[ChatMessage]:
-    return queries.window(memory_id, at).messages
+def _messages(memory_id: str, what: str, at: int | None) -> WholeList:
+    if what == "history":
+        return queries.whole_history(memory_id, at)
+    _, messages = queries.whole_window(memory_id, at)
+    return messages
 
 
-def _file(value: object, memory_id: str, what: str, at: int | None) -> HttpResponse:
-    """Sends a file named after the address, which is safe in headers and in file systems."""
+def _name(memory_id: str, what: str, at: int | None) -> str:
+    """Return a file name from the address, which is safe in headers and in file systems."""
     step = f"-step-{at}" if at is not None else ""
-    name = f"{address(memory_id)[:150]}-{what}{step}.json"
-    response = HttpResponse(
-        json.dumps(value, ensure_ascii=False, indent=1) + "\n",
-        content_type="application/json; charset=utf-8",
-    )
-    response["Content-Disposition"] = f'attachment; filename="{name}"'
-    return response
+    return f"{address(memory_id)[:150]}-{what}{step}.json"

@@ -131,7 +131,7 @@ def test_any_id_is_reachable(api, memory_id):
     created = api.post(URL, {"id": memory_id, "policy": WINDOW})
     assert created.status_code in (201, 409)
     assert api.get(f"{URL}{address(memory_id)}/").data["id"] == memory_id
-    assert api.get(f"/api/v1/store/{address(memory_id)}/").data == []
+    assert api.get(f"/api/v1/store/{address(memory_id)}/").json() == []
 
 
 @pytest.mark.parametrize("memory_id", [".", "..", "a/b", "a b", "ü", "~", "%2F", "?", "#", "a.b"])

@@ -78,13 +78,13 @@ def test_client_ids_make_a_retry_harmless(api, memory_id):
 
 def test_it_shows_the_window_now_and_at_a_step(api, memory_id):
     add(api, "a", "b", "c", "d")
-    now = api.get(f"{URL}messages/").data
+    now = api.get(f"{URL}messages/").json()
     assert now["seqs"] == [2, 3, 4]
     assert (now["load"], now["limit"]) == (3, 3)
     assert now["messages"][0] == user("b") | {"contents": [{"text": "b", "type": "TEXT"}]}
-    then = api.get(f"{URL}messages/?at=2").data
+    then = api.get(f"{URL}messages/?at=2").json()
     assert then["seqs"] == [1, 2]
-    assert api.get(f"{URL}messages/?at=0").data["messages"] == []
+    assert api.get(f"{URL}messages/?at=0").json()["messages"] == []
 
 
 @pytest.mark.parametrize(("query", "status"), [("?at=9", 404), ("?at=x", 422), ("?as=x", 422)])
@@ -94,7 +94,7 @@ def test_invalid_steps_and_formats_are_refused(api, memory_id, query, status):
 
 def test_it_writes_openai_messages_and_lists_losses(api, memory_id):
     services.add(memory_id, [AiMessage("hi", thinking="hm")])
-    answer = api.get(f"{URL}messages/?as=openai_chat").data
+    answer = api.get(f"{URL}messages/?as=openai_chat").json()
     assert answer["messages"] == [{"role": "assistant", "content": "hi"}]
     assert answer["lost"] == [{"where": "message 1", "what": "thinking"}]
 

@@ -21,6 +21,7 @@ LAYERS = [
         "chatmemory.converters",
         "chatmemory.search",
         "chatmemory.signals",
+        "chatmemory.streaming",
     ],
     ["chatmemory.managers"],
     ["chatmemory.models"],
@@ -41,6 +42,7 @@ ROOMS_OF_THE_INSPECTOR = (
     "queries",
     "services",
     "signals",
+    "streaming",
 )
 WRITER_OF_PROBLEMS = "chatmemory.api.problems"
 PURE = ("chatmemory.core", "chatmemory.formats", "chatmemory.stores.memory")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
+from django.http.response import HttpResponseBase
 from rest_framework.exceptions import AuthenticationFailed, NotAuthenticated, Throttled
 from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
@@ -19,6 +20,7 @@ from chatmemory.api.errors import handle_exception
 from chatmemory.api.parsers import StrictJSONParser
 from chatmemory.api.permissions import HasRole
 from chatmemory.api.throttling import PerStranger
+from chatmemory.streaming import streamed
 
 BODY_MAX = 2 * 2**20
 WINDOW_BODY_MAX = 16 * 2**20  # many messages, or pictures within them
@@ -64,6 +66,11 @@ class Resource(Guarded):
     def body_max(self, method: str | None) -> int:
         """The largest body in bytes."""
         return WINDOW_BODY_MAX if method in self.whole_windows else BODY_MAX
+
+
+def streamed_json(request: Request, chunks: Iterator[str]) -> HttpResponseBase:
+    """JSON that is sent while it is made."""
+    return streamed(request._request, chunks, JSONRenderer.media_type)
 
 
 def url_of(request: Request, name: str, memory_id: str) -> str:

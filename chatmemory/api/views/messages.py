@@ -2,41 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
+from django.http.response import HttpResponseBase
+from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from chatmemory import queries, services
 from chatmemory.api import requests
 from chatmemory.api.operations import changes, reads
-from chatmemory.api.responses import ChangesSerializer, WindowSerializer, response
-from chatmemory.api.views.base import Resource
-from chatmemory.formats import render_messages
+from chatmemory.api.responses import (
+    ChangesSerializer,
+    LossSerializer,
+    WindowHeadSerializer,
+    WindowSerializer,
+    response,
+)
+from chatmemory.api.views.base import Resource, streamed_json
+from chatmemory.formats import Rendering, render_each
+from chatmemory.queries import WindowPlace, WindowView
 from chatmemory.services import ChangeResult
+from chatmemory.streaming import json_list
 
 
 class MemoryMessages(Resource):
     whole_windows = ("PUT",)
 
     @reads(WindowSerializer, query=requests.WindowQuery, name="window")
-    def get(self, request: Request, memory_id: str) -> Response:
+    def get(self, request: Request, memory_id: str) -> HttpResponseBase:
         """Show what the model sees, now or after a step."""
         asked = requests.read(requests.WindowQuery, request.query_params)
-        window = queries.window(memory_id, asked.get("at"))
-        rendered = render_messages(window.messages, asked["as"])
-        answer = {
-            "step": window.step,
-            "policy": window.policy,
-            "messages": rendered.value,
-            "seqs": [row.seq for row in window.rows],
-            "totals": window.totals,
-            "load": window.load,
-            "limit": window.policy.limit if window.policy else None,
-            "over_limit": [row.seq for row in window.over_limit],
-            "lost": rendered.losses,
-        }
-        return response(WindowSerializer, answer)
+        window, messages = queries.whole_window(memory_id, asked.get("at"))
+        return streamed_json(request, _window(window, render_each(messages, asked["as"])))
 
     @changes(ChangesSerializer, status=201, body=requests.MessagesRequest)
     def post(self, request: Request, memory_id: str) -> Response:
@@ -58,6 +57,26 @@ class MemoryMessages(Resource):
         """Clear the window; the history stays."""
         result = services.clear_messages(memory_id, **requests.changed_by(request))
         return _changes(memory_id, [result])
+
+
+def _window(window: WindowView[WindowPlace], rendering: Rendering) -> Iterator[str]:
+    """The JSON of a window. What the format lost is known after the messages."""
+    answer = {
+        "step": window.step,
+        "policy": window.policy,
+        "seqs": [row.seq for row in window.rows],
+        "totals": window.totals,
+        "load": window.load,
+        "limit": window.policy.limit if window.policy else None,
+        "over_limit": [row.seq for row in window.over_limit],
+    }
+    yield _json(WindowHeadSerializer(answer)).removesuffix("}") + ',"messages":'
+    yield from json_list(rendering.values)
+    yield ',"lost":' + _json(LossSerializer(rendering.losses[: requests.PAGE_MAX], many=True)) + "}"
+
+
+def _json(serializer: Any) -> str:
+    return JSONRenderer().render(serializer.data).decode()
 
 
 def _changes(memory_id: str, results: Sequence[ChangeResult], status: int = 200) -> Response:

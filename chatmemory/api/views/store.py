@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from django.http.response import HttpResponseBase
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from chatmemory import queries
 from chatmemory.api import requests, schemas
 from chatmemory.api.operations import changes, reads
-from chatmemory.api.views.base import Resource
+from chatmemory.api.views.base import Resource, streamed_json
 from chatmemory.core.codec import message_to_dict
+from chatmemory.core.exceptions import MemoryNotFound
+from chatmemory.core.messages import ChatMessage
 from chatmemory.services import protocol
 from chatmemory.services.validation import check_id
+from chatmemory.streaming import json_list
 
 
 class Store(Resource):
     whole_windows = ("PUT",)
 
     @reads(schemas.MESSAGES, name="store_get")
-    def get(self, request: Request, memory_id: str) -> Response:
+    def get(self, request: Request, memory_id: str) -> HttpResponseBase:
         """getMessages: the messages in memory, untrimmed; [] for an unknown id."""
-        check_id(memory_id)
-        messages = protocol.get_messages(memory_id)
-        return Response([message_to_dict(message) for message in messages])
+        try:
+            messages: Iterable[ChatMessage] = queries.stored_messages(check_id(memory_id))
+        except MemoryNotFound:
+            messages = ()
+        return streamed_json(request, json_list(map(message_to_dict, messages)))
 
     @changes(None, status=204, body={"application/json": schemas.MESSAGES}, name="store_update")
     def put(self, request: Request, memory_id: str) -> Response:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from chatmemory.core.messages import (
@@ -21,7 +21,7 @@ from chatmemory.core.messages import (
     UserMessage,
 )
 from chatmemory.formats.conversion import Writer
-from chatmemory.formats.format import Rendered
+from chatmemory.formats.format import Rendered, Rendering
 from chatmemory.formats.openai_chat.details import DETAILS
 
 
@@ -29,7 +29,11 @@ def render(messages: Sequence[ChatMessage]) -> Rendered:
     return _Writer(_call_ids(messages)).write_all(messages)
 
 
-def _call_ids(messages: Sequence[ChatMessage]) -> frozenset[str]:
+def render_each(messages: Iterable[ChatMessage]) -> Rendering:
+    return _Writer(_call_ids(messages)).write_each(messages)
+
+
+def _call_ids(messages: Iterable[ChatMessage]) -> frozenset[str]:
     calls = (c for m in messages if isinstance(m, AiMessage) for c in m.tool_execution_requests)
     return frozenset(call.id for call in calls if call is not None and call.id)
 

@@ -1,0 +1,68 @@
+"""Responses that are sent while they are made, so that no long answer is in memory as a whole."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Iterable, Iterator
+from itertools import chain
+from typing import Any
+
+from asgiref.sync import sync_to_async
+from django.core.handlers.asgi import ASGIRequest
+from django.db import close_old_connections
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http.response import HttpResponseBase
+
+CHUNK = 2**16  # characters
+
+
+def streamed(request: HttpRequest, texts: Iterable[str], content_type: str) -> HttpResponseBase:
+    """Return a response of these texts; a short one is sent as a whole.
+
+    An error in the first chunk is raised. A later one ends the connection, by which the client
+    knows that the answer is not complete.
+    """
+    chunks = _chunks(texts)
+    first, second = next(chunks, ""), next(chunks, None)
+    if second is None:
+        return HttpResponse(first, content_type)
+    content = chain((first, second), chunks)
+    if isinstance(request, ASGIRequest):
+        return StreamingHttpResponse(_in_threads(content), content_type=content_type)
+    return StreamingHttpResponse(content, content_type=content_type)
+
+
+def json_list(values: Iterable[Any], separator: str = ",") -> Iterator[str]:
+    """Yield the text of a JSON list, value by value."""
+    before = "["
+    for value in values:
+        yield before + json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+        before = separator
+    yield "[]" if before == "[" else "]"
+
+
+def _chunks(texts: Iterable[str]) -> Iterator[str]:
+    """Join short texts, as each chunk has a price of its own."""
+    chunk: list[str] = []
+    size = 0
+    for text in texts:
+        chunk.append(text)
+        size += len(text)
+        if size >= CHUNK:
+            yield "".join(chunk)
+            chunk, size = [], 0
+    if chunk:
+        yield "".join(chunk)
+
+
+async def _in_threads(chunks: Iterator[str]) -> AsyncIterator[str]:
+    """Make each chunk in the request's thread. A slow reader keeps no database connection."""
+    while (chunk := await sync_to_async(_next)(chunks)) is not None:
+        yield chunk
+
+
+def _next(chunks: Iterator[str]) -> str | None:
+    try:
+        return next(chunks, None)
+    finally:
+        close_old_connections()

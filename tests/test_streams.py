@@ -1,0 +1,171 @@
+"""Long answers are sent while they are read, and never end early as if they were complete."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+from django.db import connection
+from django.test import AsyncRequestFactory, RequestFactory
+from django.test.utils import CaptureQueriesContext
+
+from chatmemory import (
+    AiMessage,
+    MessageWindow,
+    ToolExecutionRequest,
+    ToolExecutionResultMessage,
+    UserMessage,
+    queries,
+    services,
+)
+from chatmemory.core.exceptions import MemoryNotFound
+from chatmemory.formats import read_transcripts, render_each, render_messages
+from chatmemory.streaming import json_list, streamed
+
+SAID = [
+    UserMessage("where is it?"),
+    AiMessage(None, (ToolExecutionRequest("1", "find", "{}"),), "let me look"),
+    ToolExecutionResultMessage("1", "find", "shipped"),
+    AiMessage("on its way"),
+]
+STORE, WINDOW = "/api/v1/store/long/", "/api/v1/memories/long/messages/"
+HISTORY, KEPT = "/c/long/export/?download=1", "/c/long/export/?download=1&what=window"
+
+
+@pytest.fixture
+def long(db, monkeypatch) -> str:
+    """A conversation of forty messages, read three at a time and sent in short chunks."""
+    monkeypatch.setattr("chatmemory.queries.whole.SLICE", 3)
+    monkeypatch.setattr("chatmemory.streaming.CHUNK", 100)
+    services.create("long", MessageWindow(39))
+    services.add("long", SAID * 10)
+    return "long"
+
+
+def text_of(response) -> bytes:
+    return b"".join(response.streaming_content)
+
+
+def said_in(content: bytes) -> list:
+    (transcript,) = read_transcripts(content).transcripts
+    return list(transcript.messages)
+
+
+def test_the_store_sends_the_whole_window_in_parts(api, long):
+    with CaptureQueriesContext(connection) as captured:
+        answer = api.get(STORE)
+        begun = len(captured)
+        content = text_of(answer)
+    assert answer["Content-Type"] == "application/json"
+    assert said_in(content) == (SAID * 10)[1:]
+    assert len(captured) >= begun + 10
+
+
+def test_a_window_is_sent_in_parts(api, long):
+    answer = json.loads(text_of(api.get(f"{WINDOW}?as=openai_chat")))
+    assert answer["seqs"] == list(range(2, 41))
+    assert answer["messages"] == render_messages((SAID * 10)[1:], "openai_chat").value
+    assert {loss["what"] for loss in answer["lost"]} == {"thinking"}
+    assert answer["totals"]["count"] == answer["limit"] == 39
+
+
+@pytest.mark.parametrize("format", ["langchain4j", "openai_chat", "sharegpt"])
+def test_an_export_is_sent_in_parts(operator_client, long, format):
+    content = text_of(operator_client.get(f"{HISTORY}&format={format}"))
+    assert json.loads(content) == render_messages(SAID * 10, format).value
+    kept = text_of(operator_client.get(f"{KEPT}&format={format}&at=20"))
+    assert json.loads(kept) == render_messages(SAID * 5, format).value
+
+
+def test_exports_of_several_conversations_are_sent_in_parts(operator_client, long):
+    services.create("short", MessageWindow(3))
+    answer = operator_client.post("/bulk/", {"action": "export", "id": ["long", "short"]})
+    lines = [json.loads(line) for line in text_of(answer).splitlines()]
+    assert [(line["id"], len(line["messages"])) for line in lines] == [("long", 40), ("short", 0)]
+
+
+@pytest.mark.parametrize("url", [STORE, WINDOW, HISTORY, KEPT])
+def test_what_is_added_meanwhile_is_not_sent(operator_client, long, url):
+    before = text_of(operator_client.get(url))
+    answer = operator_client.get(url)
+    services.change("long", policy=MessageWindow(2))
+    services.add("long", SAID)
+    assert text_of(answer) == before
+
+
+@pytest.mark.parametrize("url", [STORE, WINDOW, HISTORY, KEPT])
+@pytest.mark.parametrize("is_made_anew", [False, True])
+def test_a_deletion_meanwhile_breaks_off(operator_client, long, url, is_made_anew):
+    answer = operator_client.get(url)
+    services.delete("long")
+    if is_made_anew:
+        services.create("long", MessageWindow(50))
+        services.add("long", SAID * 10)
+    with pytest.raises(MemoryNotFound, match="deleted while it was read"):
+        text_of(answer)
+
+
+def test_the_page_of_an_export_looks_at_a_part(operator_client, long, monkeypatch):
+    monkeypatch.setattr("inspector.views.export.PREVIEWED", 4)
+    page = operator_client.get("/c/long/export/?format=openai_chat")
+    assert page.context["lost"] == [("thinking", 1)]
+    assert "of the first 4 messages" in page.content.decode()
+    assert "40 messages" in page.content.decode()
+
+
+@pytest.mark.parametrize("format", ["langchain4j", "openai_chat", "sharegpt"])
+def test_formats_write_message_by_message(format):
+    rendering = render_each(SAID, format)
+    values = iter(rendering.values)
+    next(values)
+    assert not rendering.losses
+    whole = render_messages(SAID, format)
+    assert [next(iter(render_each(SAID, format).values)), *values] == whole.value
+    assert tuple(rendering.losses) == whole.losses
+
+
+def test_a_short_answer_is_sent_as_a_whole(api, memory_id):
+    services.add(memory_id, SAID)
+    answer = api.get(f"/api/v1/store/{memory_id}/")
+    assert (answer.streaming, len(answer.json())) == (False, 3)
+    assert queries.said(memory_id) == SAID
+
+
+# Under ASGI, Django would collect an iterator that is not asynchronous before it sends any of it.
+
+
+def drawing(drawn: list[int]):
+    for n in range(1_000):
+        drawn.append(n)
+        yield n
+
+
+@pytest.mark.parametrize("factory", [RequestFactory, AsyncRequestFactory])
+def test_an_answer_is_made_while_it_is_sent(monkeypatch, factory):
+    monkeypatch.setattr("chatmemory.streaming.CHUNK", 10)
+    drawn: list[int] = []
+    answer = streamed(factory().get("/"), json_list(drawing(drawn)), "application/json")
+
+    async def first_and_all() -> tuple[int, bytes]:
+        parts = aiter(answer)
+        first = await anext(parts)
+        return len(drawn), first + b"".join([part async for part in parts])
+
+    if factory is AsyncRequestFactory:
+        reached, content = asyncio.run(first_and_all())
+    else:
+        parts = iter(answer)
+        content, reached = next(parts), len(drawn)
+        content += b"".join(parts)
+    assert reached < 30
+    assert json.loads(content) == list(range(1_000))
+
+
+def test_an_error_at_the_beginning_can_still_be_answered():
+    def failing():
+        yield "["
+        raise MemoryNotFound("gone")
+
+    with pytest.raises(MemoryNotFound):
+        streamed(RequestFactory().get("/"), failing(), "application/json")
