@@ -66,13 +66,15 @@ def having(flag: Flag) -> Q:
 
 
 class MemoryQuerySet(models.QuerySet):  # type: ignore[type-arg]
-    def containing(self, text: str) -> Self:
+    def containing(self, text: str, prefix: str = "") -> Self:
         """Select those whose id, labels or messages contain the text; case is ignored.
 
-        See `search`.
+        With a prefix, messages of conversations whose id begins otherwise are not searched. See
+        `search`.
         """
         rows = self.alias(label_text=LabelText("labels"))
-        return rows.filter(Q(id__icontains=text) | Q(label_text__icontains=text) | saying(text))
+        is_said = saying(text, prefix)
+        return rows.filter(Q(id__icontains=text) | Q(label_text__icontains=text) | is_said)
 
     def beginning_with(self, prefix: str) -> Self:
         """Select those whose id begins with the prefix, which is case-sensitive.

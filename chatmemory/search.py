@@ -18,7 +18,7 @@ from django.db import DatabaseError, connection, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import F, Q, QuerySet, Window
 from django.db.models.expressions import RawSQL
-from django.db.models.functions import RowNumber
+from django.db.models.functions import Left, RowNumber
 
 TRIGRAM = 3
 MENTIONS_MAX = 10_000
@@ -59,6 +59,12 @@ _SQLITE_FILL = (
 _SQLITE_MENTIONS = """SELECT memory_id FROM chatmemory_searchable WHERE id IN (
     SELECT rowid FROM chatmemory_search WHERE chatmemory_search MATCH %s
     ORDER BY rowid DESC LIMIT %s)"""
+# CROSS JOIN keeps the order of the tables: the index of words finds few rows, the other all.
+_SQLITE_MENTIONS_BENEATH = """SELECT memory_id FROM chatmemory_searchable WHERE id IN (
+    SELECT said.id FROM chatmemory_search CROSS JOIN chatmemory_searchable said
+    ON said.id = chatmemory_search.rowid
+    WHERE chatmemory_search MATCH %s AND substr(said.memory_id, 1, %s) = %s
+    ORDER BY chatmemory_search.rowid DESC LIMIT %s)"""
 _SQLITE_MENTIONS_IN = """WITH latest (id) AS (
     SELECT rowid FROM chatmemory_search WHERE chatmemory_search MATCH %s
     ORDER BY rowid DESC LIMIT %s)
@@ -88,17 +94,22 @@ def searches_messages(words: str) -> bool:
     return len(words) >= TRIGRAM or not words.isascii()
 
 
-def saying(words: str) -> Q:
-    """Return the condition for conversations with a message that contains the words.
+def saying(words: str, prefix: str = "") -> Q:
+    """Return the condition for conversations with a message that contains the words, and with an id
+    that begins with the prefix.
 
-    Case is ignored. SQLite uses only the latest 10,000 messages that contain the words. No message
-    matches words that are not searched for in messages.
+    Case is ignored in the words. SQLite uses only the latest 10,000 messages that contain the
+    words, of conversations with this prefix. No message matches words that are not searched for in
+    messages.
     """
     if not searches_messages(words):
         return Q(id__in=())
-    if _is_indexed(words):
+    if not _is_indexed(words):
+        return Q(id__in=_said(words, prefix).values("memory_id"))
+    if not prefix:
         return Q(id__in=RawSQL(_SQLITE_MENTIONS, [_quoted(words), MENTIONS_MAX]))  # noqa: S611
-    return Q(id__in=_said(words).values("memory_id"))
+    beneath = [_quoted(words), len(prefix), prefix, MENTIONS_MAX]
+    return Q(id__in=RawSQL(_SQLITE_MENTIONS_BENEATH, beneath))  # noqa: S611
 
 
 def mentions(words: str, memory_ids: Sequence[str], most: int) -> Mentions:
@@ -135,9 +146,12 @@ def _quoted(words: str) -> str:
     return '"' + words.replace('"', '""') + '"'
 
 
-def _said(words: str) -> QuerySet[Any]:
+def _said(words: str, prefix: str = "") -> QuerySet[Any]:
     messages = apps.get_model("chatmemory", "Message")._default_manager
-    return messages.filter(origin="SAID", text__icontains=words)
+    said = messages.filter(origin="SAID", text__icontains=words)
+    if not prefix:
+        return said
+    return said.alias(beginning=Left("memory_id", len(prefix))).filter(beginning=prefix)
 
 
 def install(connection: BaseDatabaseWrapper) -> None:

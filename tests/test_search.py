@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.db import connection
 
-from chatmemory import AiMessage, UserMessage, search, services
+from chatmemory import AiMessage, UserMessage, queries, search, services
 from chatmemory.core.policies import MessageWindow
 from chatmemory.models import Memory, Message
 
@@ -99,3 +99,20 @@ def test_a_search_uses_the_index(shop):
         with connection.cursor() as cursor:
             cursor.execute("SET LOCAL enable_seqscan = off")
         assert "message_by_text" in Memory.objects.containing("parcel").explain()
+
+
+@pytest.mark.parametrize("words", ["parcel", "元気"], ids=["indexed", "not indexed"])
+def test_a_neighbour_who_said_it_often_hides_nothing(db, monkeypatch, words):
+    monkeypatch.setattr(search, "MENTIONS_MAX", 2)
+    for memory_id, times in (("acme/1", 1), ("Acme/1", 1), ("loud/1", 3), ("acme%/1", 1)):
+        services.create(memory_id, MessageWindow(2))
+        services.add(memory_id, [UserMessage(f"{words} {n}") for n in range(times)])
+
+    def found_by(prefix: str) -> list[str]:
+        page = queries.memory_page(queries.MemoryFilter(search=words, id_prefix=prefix))
+        return [row.id for row in page.rows]
+
+    assert found_by("acme/") == ["acme/1"]
+    assert found_by("acme%") == ["acme%/1"]
+    assert found_by("loud/") == ["loud/1"]
+    assert found_by("none/") == []

@@ -31,7 +31,7 @@ class MemoryFilter:
     def rows(self) -> MemoryQuerySet:
         rows = Memory.objects.beginning_with(self.id_prefix).filter(self.columns())
         rows = rows.with_label(self.label) if self.label else rows
-        return rows.containing(self.search) if self.search else rows
+        return rows.containing(self.search, self.id_prefix) if self.search else rows
 
     def columns(self) -> Q:
         """Return the condition of the fields that compare a column of the conversation alone."""
