@@ -13,9 +13,9 @@ from django.db.models import F, Q
 from django.utils import timezone
 
 from chatmemory.access.roles import Role
+from chatmemory.columns import ChainColumns, PolicyColumns
 from chatmemory.core.eviction import Reason
 from chatmemory.core.messages import MessageType
-from chatmemory.core.policies import DEFAULT_ESTIMATOR, Policy, stored_policy
 from chatmemory.managers import MemoryQuerySet
 
 RANK_SPACING = 2**20
@@ -25,44 +25,7 @@ _OVER_LIMIT = Q(window_load__gt=F("policy_limit"))
 _EVICTING = Q(count_after__lte=F("count_before"))
 
 
-class PolicyColumns(models.Model):
-    """The columns of a policy. Without a kind, the client decides the window."""
-
-    policy_kind = models.CharField(max_length=32, null=True, blank=True)
-    policy_limit = models.BigIntegerField(null=True, blank=True)
-    policy_estimator = models.CharField(max_length=255, default=DEFAULT_ESTIMATOR)
-    policy_options = models.JSONField(default=dict, blank=True)
-
-    class Meta:
-        abstract = True
-
-    @property
-    def policy(self) -> Policy | None:
-        """The policy. None if the client decides, an UnavailablePolicy if it is not installed."""
-        if self.policy_kind is None or self.policy_limit is None:
-            return None
-        return stored_policy(
-            self.policy_kind, self.policy_limit, self.policy_estimator, self.policy_options
-        )
-
-    @policy.setter
-    def policy(self, policy: Policy | None) -> None:
-        """Set all columns. None leaves the estimator as it is."""
-        self.policy_kind = policy.kind if policy else None
-        self.policy_limit = policy.limit if policy else None
-        self.policy_options = policy.options if policy else {}
-        if policy:
-            self.policy_estimator = policy.estimator
-
-    def copy_policy(self, other: PolicyColumns) -> None:
-        """Take over the policy of another row as it is stored."""
-        self.policy_kind = other.policy_kind
-        self.policy_limit = other.policy_limit
-        self.policy_options = other.policy_options
-        self.policy_estimator = other.policy_estimator
-
-
-class Memory(PolicyColumns):
+class Memory(PolicyColumns, ChainColumns):
     """A conversation. The caller chooses the `id`."""
 
     id = models.CharField(max_length=255, primary_key=True)
@@ -96,14 +59,6 @@ class Memory(PolicyColumns):
     )
     oversized_step = models.BigIntegerField(
         null=True, help_text="the newest step whose message the window had no room for"
-    )
-
-    # The chain of digests; see ledger.chain. All null: the conversation was created without one.
-    head = models.BinaryField(null=True, help_text="digest of the newest step")
-    labels_salt = models.BinaryField(null=True)
-    first_labels = models.BinaryField(null=True, help_text="commitment of the first labels")
-    previous_head = models.BinaryField(
-        null=True, help_text="head of a deleted conversation with this id"
     )
 
     objects = MemoryQuerySet.as_manager()

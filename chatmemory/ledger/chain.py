@@ -61,6 +61,14 @@ def first_digest(memory: Memory) -> bytes:
     )
 
 
+def anchor_of(memory: Memory, older: Bytes, newest: Bytes) -> bytes:
+    """Return the head of an anchored conversation, given the digest of the last step that is older
+    than the chain, and the digest of the newest step when it was anchored.
+    """
+    names = ("anchored_at", "anchored_step", "older_steps")
+    return _digest("anchor", {"older": older, "newest": newest} | _columns(memory, names))
+
+
 def begin(memory: Memory, previous_head: bytes | None) -> None:
     """Begin the chain of a new conversation, which is not yet saved."""
     memory.labels_salt = new_salt()
@@ -99,7 +107,7 @@ def encoded_stay(stay: Stay) -> bytes:
     return _encoded(_columns(stay, _STAY))
 
 
-def _columns(row: Message | Stay | Step, names: Iterable[str]) -> dict[str, Any]:
+def _columns(row: Memory | Message | Stay | Step, names: Iterable[str]) -> dict[str, Any]:
     return {name: getattr(row, name) for name in names}
 
 

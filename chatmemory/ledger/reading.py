@@ -30,23 +30,30 @@ class EndedStay(NamedTuple):
 
 
 class LedgerRows:
-    """The rows of a conversation. Ask for those of each step in turn."""
+    """The rows of a conversation, from its first step or behind another. Ask for those of each
+    step in turn.
+    """
 
-    def __init__(self, memory: Memory) -> None:
+    def __init__(self, memory: Memory, after: Step | None = None) -> None:
         self._memory = memory
-        messages = Message.objects.filter(memory=memory).order_by("seq")
+        last_step = after.n if after else 0
+        self.last_seq = after.last_seq if after else 0
+        self.last_stay = after.last_stay if after else 0
+        messages = Message.objects.filter(memory=memory, seq__gt=self.last_seq).order_by("seq")
         stays = Stay.objects.filter(memory=memory)
-        steps = Step.objects.filter(memory=memory).order_by("n")
-        ended = stays.filter(left_step__isnull=False).order_by("left_step", "n")
-        self.steps = _without_gaps(steps.iterator(BATCH), "step", memory.last_step)
-        self._messages = _without_gaps(messages.iterator(BATCH), "message", memory.last_seq)
+        begun = stays.filter(n__gt=self.last_stay).order_by("n")
+        ended = stays.filter(left_step__gt=last_step).order_by("left_step", "n")
+        steps = Step.objects.filter(memory=memory, n__gt=last_step).order_by("n")
+        self.steps = _without_gaps(steps.iterator(BATCH), "step", last_step, memory.last_step)
+        self._messages = _without_gaps(
+            messages.iterator(BATCH), "message", self.last_seq, memory.last_seq
+        )
         self._begun = _Stream(
-            _without_gaps(stays.order_by("n").iterator(BATCH), "stay", memory.last_stay)
+            _without_gaps(begun.iterator(BATCH), "stay", self.last_stay, memory.last_stay)
         )
         self._ended = _Stream(
             EndedStay(*columns) for columns in ended.values_list(*EndedStay._fields).iterator(BATCH)
         )
-        self.last_seq = self.last_stay = 0
 
     def begun(self, step: int) -> Iterator[tuple[Stay, Message, bool]]:
         """Yield the stays that a step began by number, each with its message, and whether the
@@ -116,9 +123,11 @@ class _Stream(Generic[Row]):
         return bool(self._ahead)
 
 
-def _without_gaps(rows: Iterator[Numbered], name: str, last: int) -> Iterator[Numbered]:
-    """Yield rows, which must have the numbers from 1 to `last`. Raises Contradicted."""
-    expected = 1
+def _without_gaps(
+    rows: Iterator[Numbered], name: str, before: int, last: int
+) -> Iterator[Numbered]:
+    """Yield rows, which must have the numbers behind `before` up to `last`. Raises Contradicted."""
+    expected = before + 1
     for row in rows:
         if expected != (row.seq if isinstance(row, Message) else row.n):
             break

@@ -1,6 +1,7 @@
 """The check of a conversation's chain of digests against its rows; see `chain`.
 
-Rows that are older than the chain have no digest, and nothing is said of them.
+Rows that are older than the chain have no digest until they are anchored (see `anchoring`), and
+nothing is said of them.
 """
 
 from __future__ import annotations
@@ -27,8 +28,12 @@ class Vouching:
 
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
-        self._has_begun = memory.first_labels is not None
-        self._previous = chain.first_digest(memory) if self._has_begun else None
+        is_anchored = memory.older_steps is not None
+        self._has_begun = is_anchored or memory.first_labels is not None
+        self._previous: bytes | None = None
+        self._older = b""
+        if self._has_begun:
+            self._continue_after(0, chain.first_digest(memory))
         self._labels = memory.first_labels
         self._redacted: dict[int, _Redacted] = {}
         self._audited = _audited_redactions(memory)
@@ -57,13 +62,13 @@ class Vouching:
         self._check_redaction(step)
         if step.kind == Step.Kind.LABELS:
             self._labels = step.commitment
-        if step.digest is None and not self._has_begun:
+        if step.digest is None and (not self._has_begun or self._is_yet_to_be_anchored(step)):
+            self._previous = None
             return
         self._has_begun = True
-        expected = chain.digest_of(self._previous, step, said, begun, ended)
-        self._previous = bytes(step.digest or b"")
-        if self._previous != expected:
+        if bytes(step.digest or b"") != chain.digest_of(self._previous, step, said, begun, ended):
             raise Contradicted(step, "is not what its digest says: it or its rows were altered")
+        self._continue_after(step.n, bytes(step.digest or b""))
 
     def check_end(self) -> None:
         """Check the head, the labels and the audit entries after the last step."""
@@ -71,7 +76,7 @@ class Vouching:
             row = Message(seq=redacted.seq)
             raise Contradicted(row, f"redacted at step {n}, which is no redaction")
         memory = self._memory
-        if self._has_begun and bytes(memory.head or b"") != self._previous:
+        if self._has_begun and bytes(memory.head or b"") != (self._previous or b""):
             raise Contradicted(memory, "the head is not the digest of the newest step")
         if self._labels is not None:
             found = chain.commitment_of_labels(memory.labels, memory.labels_salt)
@@ -79,6 +84,20 @@ class Vouching:
                 raise Contradicted(memory, "the labels are not what their digest says")
         if memory.previous_head is not None and not _was_deletion_audited(memory):
             raise Contradicted(memory, "the audit entry of the deletion before is missing")
+
+    def _is_yet_to_be_anchored(self, step: Step) -> bool:
+        older = self._memory.older_steps
+        return older is not None and step.n <= older and self._memory.anchored_at is None
+
+    def _continue_after(self, n: int, digest: bytes) -> None:
+        """Continue the chain behind a step. The first step of the chain knows no digest of older
+        ones; the anchor connects the two.
+        """
+        self._previous = digest
+        if n == self._memory.older_steps:
+            self._older, self._previous = digest, None
+        if n == self._memory.anchored_step:
+            self._previous = chain.anchor_of(self._memory, self._older, digest)
 
     def _check_redaction(self, step: Step) -> None:
         if step.kind != Step.Kind.REDACT:

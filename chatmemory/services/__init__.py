@@ -4,6 +4,7 @@ The bare store protocol is in `services.protocol`.
 """
 
 from chatmemory.ledger.changes import ArrivedMessage, ChangeResult, EvictedMessage, NewMessage
+from chatmemory.services.anchoring import anchor, not_anchored
 from chatmemory.services.erasure import delete, redact, truncate_log
 from chatmemory.services.imports import Imported, Report, import_all, import_conversation
 from chatmemory.services.locking import CHANNEL
@@ -20,6 +21,7 @@ __all__ = [
     "NewMessage",
     "Report",
     "add",
+    "anchor",
     "branch",
     "change",
     "change_and_add",
@@ -31,6 +33,7 @@ __all__ = [
     "import_conversation",
     "keep_trial",
     "label",
+    "not_anchored",
     "redact",
     "set_messages",
     "truncate_log",

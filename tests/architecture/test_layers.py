@@ -23,7 +23,7 @@ LAYERS = [
         "chatmemory.signals",
         "chatmemory.streaming",
     ],
-    ["chatmemory.managers"],
+    ["chatmemory.columns", "chatmemory.managers"],
     ["chatmemory.models"],
     ["chatmemory.ledger"],
     ["chatmemory.access", "chatmemory.queries", "chatmemory.services"],

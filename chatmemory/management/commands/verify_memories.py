@@ -6,11 +6,20 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from chatmemory.core.exceptions import MemoryNotFound
+from chatmemory.ledger.anchoring import NOT_ANCHORED
 from chatmemory.ledger.contradictions import Contradiction
 from chatmemory.ledger.heads import verify_head
 from chatmemory.ledger.verification import verify
 from chatmemory.models import Memory
 from chatmemory.services.validation import check_id
+
+
+def since(memory: Memory) -> str:
+    """Return since when digests vouch for an anchored conversation."""
+    return (
+        f"{memory.pk!r}: digests vouch for it since {memory.anchored_at:%Y-%m-%d %H:%M} UTC "
+        f"(step {memory.anchored_step}); before that, its replay alone"
+    )
 
 
 class Command(BaseCommand):
@@ -51,7 +60,20 @@ class Command(BaseCommand):
             wrong = len({contradiction.memory_id for contradiction in found})
             raise CommandError(f"{wrong} of {verified} conversations differ from their replay")
         self.stdout.write(f"{verified} conversations verified: all match their replay")
+        self.print_anchors(ids)
         return None
+
+    def print_anchors(self, ids: list[str]) -> None:
+        """Print since when digests vouch for conversations that are older than the chain."""
+        rows = Memory.objects.filter(id__in=ids) if ids else Memory.objects.all()
+        for row in rows.filter(anchored_at__isnull=False).order_by("id"):
+            self.stdout.write(since(row))
+        waiting = rows.filter(NOT_ANCHORED).count()
+        if waiting:
+            self.stdout.write(
+                f"{waiting} of them are older than the chain of digests, and only their replay speaks "
+                "for them: run manage.py anchor_ledger"
+            )
 
     def print_heads(self, ids: list[str]) -> None:
         rows = Memory.objects.filter(head__isnull=False, last_step__gt=0).order_by("id")

@@ -1,0 +1,68 @@
+"""Columns that several tables have, or that belong together."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from chatmemory.core.policies import DEFAULT_ESTIMATOR, Policy, stored_policy
+
+
+class PolicyColumns(models.Model):
+    """The columns of a policy. Without a kind, the client decides the window."""
+
+    policy_kind = models.CharField(max_length=32, null=True, blank=True)
+    policy_limit = models.BigIntegerField(null=True, blank=True)
+    policy_estimator = models.CharField(max_length=255, default=DEFAULT_ESTIMATOR)
+    policy_options = models.JSONField(default=dict, blank=True)
+
+    class Meta:
+        abstract = True
+
+    @property
+    def policy(self) -> Policy | None:
+        """The policy. None if the client decides, an UnavailablePolicy if it is not installed."""
+        if self.policy_kind is None or self.policy_limit is None:
+            return None
+        return stored_policy(
+            self.policy_kind, self.policy_limit, self.policy_estimator, self.policy_options
+        )
+
+    @policy.setter
+    def policy(self, policy: Policy | None) -> None:
+        """Set all columns. None leaves the estimator as it is."""
+        self.policy_kind = policy.kind if policy else None
+        self.policy_limit = policy.limit if policy else None
+        self.policy_options = policy.options if policy else {}
+        if policy:
+            self.policy_estimator = policy.estimator
+
+    def copy_policy(self, other: PolicyColumns) -> None:
+        """Take over the policy of another row as it is stored."""
+        self.policy_kind = other.policy_kind
+        self.policy_limit = other.policy_limit
+        self.policy_options = other.policy_options
+        self.policy_estimator = other.policy_estimator
+
+
+class ChainColumns(models.Model):
+    """The chain of digests of a conversation; see `ledger.chain`.
+
+    All are null if the conversation was created before there were digests, and is not anchored.
+    """
+
+    head = models.BinaryField(null=True, help_text="digest of the newest step")
+    labels_salt = models.BinaryField(null=True)
+    first_labels = models.BinaryField(null=True, help_text="commitment of the first labels")
+    previous_head = models.BinaryField(
+        null=True, help_text="head of a deleted conversation with this id"
+    )
+    older_steps = models.BigIntegerField(
+        null=True, help_text="how many steps were written before the chain; see ledger.anchoring"
+    )
+    anchored_step = models.BigIntegerField(
+        null=True, help_text="the newest step when the older ones had got their digests"
+    )
+    anchored_at = models.DateTimeField(null=True)
+
+    class Meta:
+        abstract = True
