@@ -71,8 +71,8 @@ class Command(BaseCommand):
         waiting = rows.filter(NOT_ANCHORED).count()
         if waiting:
             self.stdout.write(
-                f"{waiting} of them are older than the chain of digests, and only their replay speaks "
-                "for them: run manage.py anchor_ledger"
+                f"{waiting} of them are older than the chain of digests, and only their replay "
+                "speaks for them: run manage.py anchor_ledger"
             )
 
     def print_heads(self, ids: list[str]) -> None:
