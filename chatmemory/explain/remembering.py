@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from chatmemory.core.speakers import Speaker
 from chatmemory.explain.arithmetic import receipt
@@ -56,26 +56,57 @@ class Moment:
 
 def remembers(phrase: str, mentions: Mentions, moment: Moment) -> Remembrance:
     """Explain whether a phrase is in memory at a step, and when it was and will be."""
-    question = f"Does it still remember “{phrase}”?"
+    question = f"{'Would' if mentions.is_simulated else 'Does'} it still remember “{phrase}”?"
     if mentions.speaker is None:
         if _NUMBER.fullmatch(phrase):
             newest = f"The newest is #{moment.last_seq}."
             return Remembrance(question, f"There is no message {phrase}.", newest)
         detail = "No message contains these words."
         return Remembrance(question, "It was never said.", detail)
+    if mentions.leaving or (mentions.is_simulated and _deciding(mentions)):
+        return _simulated(question, mentions)
+    return _stored(question, mentions, moment)
+
+
+def _stored(question: str, mentions: Mentions, moment: Moment) -> Remembrance:
+    """Answer for stored memory; in a simulation, if the phrase was not in memory before it."""
     stretches = stretches_of(mentions, moment.last_step)
     here = next((each for each in stretches if each.first <= moment.at <= each.last), None)
     cause, detail = _answer(mentions, moment, here)
     is_past = moment.at < moment.last_step
     is_lost = mentions.lost is not None and here is not None and not here.is_in
-    return Remembrance(
+    answer = Remembrance(
         question,
         f"At step {moment.at:,}: {decapitalized(cause)}" if is_past else cause,
-        " ".join(filter(None, [detail, _later(stretches, moment)])),
+        detail,
         receipt(mentions.lost) if is_lost and mentions.lost else (),
-        stretches[-STRETCHES:],
-        max(0, len(stretches) - STRETCHES),
-        _decided_by(mentions),
+        decided_by=_decided_by(mentions),
+    )
+    if mentions.is_simulated:
+        return answer
+    return replace(
+        answer,
+        detail=" ".join(filter(None, [detail, _later(stretches, moment)])),
+        stretches=stretches[-STRETCHES:],
+        earlier=max(0, len(stretches) - STRETCHES),
+    )
+
+
+def _simulated(question: str, mentions: Mentions) -> Remembrance:
+    """Answer for a simulation that keeps the phrase in memory or pushes it out."""
+    decided_by = _decided_by(mentions)
+    leaving = f"{seqs(mentions.leaving)} would leave." if mentions.leaving else ""
+    if kept := _deciding(mentions):
+        detail = f"{capitalized(_are_in(kept))} {leaving}".strip()
+        return Remembrance(question, "Yes.", detail, decided_by=decided_by)
+    echo, lost = _echo(mentions), mentions.lost
+    told = caption(lost).summary if lost else ""
+    return Remembrance(
+        question,
+        echo or f"No, {leaving}",
+        f"{capitalized(leaving)} {told}".strip() if echo else told,
+        receipt(lost) if lost else (),
+        decided_by=decided_by,
     )
 
 
@@ -103,23 +134,37 @@ def _answer(mentions: Mentions, moment: Moment, here: Stretch | None) -> tuple[s
         return _yes(mentions, moment, here)
     state = _state(mentions, moment, here)
     told = caption(mentions.lost).summary if mentions.lost else ""
-    echo = {who: found for who, found in mentions.present.items() if who is not mentions.speaker}
-    if echo:
-        where = " and ".join(f"{_WHOSE[who]} ({seqs(found)})" for who, found in echo.items())
-        return f"Only in {where}.", f"{capitalized(_whose(mentions))} is {state}. {told}".strip()
+    if echo := _echo(mentions):
+        return echo, f"{capitalized(_whose(mentions))} is {state}. {told}".strip()
     return ("Not said yet." if state == _NOT_YET else f"No, {state}."), told
+
+
+def _deciding(mentions: Mentions) -> tuple[int, ...]:
+    """Return the deciding messages in memory."""
+    return mentions.present.get(mentions.speaker, ()) if mentions.speaker is not None else ()
+
+
+def _echo(mentions: Mentions) -> str:
+    """Say in which messages in memory, that do not decide, the phrase is; empty if in none."""
+    echo = {who: found for who, found in mentions.present.items() if who is not mentions.speaker}
+    where = " and ".join(f"{_WHOSE[who]} ({seqs(found)})" for who, found in echo.items())
+    return f"Only in {where}." if echo else ""
+
+
+def _are_in(kept: Sequence[int]) -> str:
+    return f"{seqs(kept)} {'is' if len(kept) == 1 else 'are'} in memory."
 
 
 def _yes(mentions: Mentions, moment: Moment, here: Stretch) -> tuple[str, str]:
     """Say since when, which mentions are in memory, and when it was last forgotten before."""
-    kept = mentions.present[mentions.speaker] if mentions.speaker is not None else ()
+    kept = _deciding(mentions)
     visible = [seq for seq in kept if seq not in moment.hidden]
     if not visible:
         hidden = "The model no longer sees " + ("it" if len(kept) == 1 else "them")
         return f"Only over the limit: {seqs(kept)}.", f"{hidden}; the next add evicts {seqs(kept)}."
     turn = mentions.turns.get(here.first)
     since = f"#{turn.seqs[0]}" if turn and len(turn.seqs) == 1 else f"step {here.first:,}"
-    said = f"{seqs(visible)} {'is' if len(visible) == 1 else 'are'} in memory."
+    said = _are_in(visible)
     lost = [last + 1 for _, last in mentions.spans if last < here.first]
     if lost:
         gap = f"Forgotten from step {lost[-1]:,} until step {here.first:,}"

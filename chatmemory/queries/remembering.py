@@ -7,8 +7,9 @@ assistant's own decide, then the system message, then what a client put into the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
 
 from django.db.models import QuerySet
 
@@ -54,6 +55,9 @@ class Mentions:
     the latest beginnings and ends of spans, by step. `present` are the mentions in memory at the
     state's step by who said them. `lost` is the change that ended the last span before it, if it
     is over. If no message contains the phrase, `nearest` is a part of it that one does.
+
+    In a simulation `present` are those in the simulated window, with drafts, and `leaving` the
+    deciding ones that leave; if there are some, `lost` is the change by which the last one leaves.
     """
 
     rows: tuple[MessageRow, ...] = ()
@@ -69,6 +73,8 @@ class Mentions:
     arrivals: Mapping[int, int] = field(default_factory=dict)
     lost: ChangeResult | None = None
     nearest: str = ""
+    is_simulated: bool = False
+    leaving: tuple[int, ...] = ()
 
 
 def mentions_of(memory: Memory, phrase: str, at: int, detail: StepDetail | None) -> Mentions:
@@ -105,6 +111,34 @@ def mentions_of(memory: Memory, phrase: str, at: int, detail: StepDetail | None)
         left_at=known,
         arrivals=arrivals,
         lost=_lost(memory, spans, at, detail),
+    )
+
+
+def simulated_mentions(
+    mentions: Mentions,
+    phrase: str,
+    drafts: Sequence[MessageRow],
+    kept: Container[int],
+    changes: Sequence[ChangeResult],
+) -> Mentions:
+    """Return the mentions of a simulated state, whose window has the messages `kept`."""
+    saying = [row for row in drafts if phrase and phrase.lower() in row.text.lower()]
+    speakers = {**mentions.speakers, **{row.seq: speaker_of(row.type) for row in saying}}
+    speaker = min(speakers.values(), default=None)
+    held = [*chain(*mentions.present.values()), *(row.seq for row in saying)]
+    leaving = tuple(seq for seq in held if speakers[seq] is speaker and seq not in kept)
+    pushing = (change for change in changes if any(m.seq in leaving for m in change.evicted))
+    return replace(
+        mentions,
+        rows=(*mentions.rows, *saying),
+        speakers=speakers,
+        count=mentions.count + len(saying),
+        speaker=speaker,
+        present=_by_speaker([seq for seq in held if seq in kept], speakers),
+        lost=next(reversed(list(pushing)), None) if leaving else mentions.lost,
+        nearest="" if saying else mentions.nearest,
+        is_simulated=True,
+        leaving=leaving,
     )
 
 
@@ -160,7 +194,12 @@ def _present(
         for stay in stays
         if stay.entered_step <= at and (stay.left_step is None or stay.left_step > at)
     }
-    seqs = sorted(open_then)
+    return _by_speaker(sorted(open_then), speakers)
+
+
+def _by_speaker(
+    seqs: Sequence[int], speakers: Mapping[int, Speaker]
+) -> dict[Speaker, tuple[int, ...]]:
     return {
         each: tuple(seq for seq in seqs if speakers[seq] is each)
         for each in sorted({speakers[seq] for seq in seqs})

@@ -20,6 +20,7 @@ from chatmemory.queries.conversation_state import (
     conversation_state,
     window_part,
 )
+from chatmemory.queries.remembering import simulated_mentions
 from chatmemory.queries.rows import MessageRow, WindowPlace, WindowView
 from chatmemory.queries.simulation import Simulation
 from chatmemory.queries.trials import Trial, simulate_trial
@@ -46,12 +47,14 @@ def simulated_state(
     window = _window(state.window, simulation)
     drafts = tuple(_drafts(memory_id, trial.drafts, changes))
     part = window_part(window, query.msg)
+    kept = frozenset(row.seq for row in window.rows)
     return replace(
         state,
         window=window,
         part=part,
         texts=_texts(state, (*window.rows[:1], *window.rows[part]), drafts, changes),
         calls=dict(state.calls) | {draft.seq: _calls_of(draft.message) for draft in drafts},
+        mentions=simulated_mentions(state.mentions, query.find, drafts, kept, changes),
         drafts=drafts,
         simulated=changes,
         selected=_draft(drafts, query.msg) if asks_for_draft else state.selected,

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from playwright.sync_api import expect
+
+from inspector import demo
 
 from ..long_conversations import long_conversation
 
@@ -66,3 +70,31 @@ def test_a_step_sends_and_touches_only_what_differs(open_page, path):
     assert len(response.value.body()) < MOST_BYTES
     touched = page.evaluate("() => ({ ...window.touched, altered: window.touched.altered.size })")
     assert touched["added"] < MOST_NODES, touched
+
+
+def test_of_several_backs_the_last_wins(open_page, transactional_db):
+    """The page of the first one comes late, and is not put over that of the second."""
+    demo.load()
+    page = open_page("/c/order-7741/?at=10")
+    for step in (11, 12):
+        page.get_by_role("link", name="Step forward").click()
+        expect(page).to_have_url(re.compile(f"at={step}$"))
+    page.route("**/?at=11", lambda route: None)
+    page.go_back()
+    with page.expect_event("requestfailed", lambda request: "at=11" in request.url, timeout=5_000):
+        page.go_back()
+    expect(page.locator("[data-step]")).to_contain_text("Step 10 of")
+    page.unroute("**/?at=11")
+
+
+def test_play_starts_again_at_the_end_and_shows_that_it_pauses(open_page, transactional_db):
+    demo.load()
+    page = open_page("/c/order-7741/")
+    page.get_by_role("button", name="Play").click()
+    pause = page.get_by_role("button", name="Pause")
+    icons = pause.locator("svg")
+    assert [icons.nth(i).is_visible() for i in range(2)] == [False, True]
+    expect(page.locator("[data-step]")).to_have_text(re.compile(r"Step\s+\d\s+of\s+58"))
+    pause.click()
+    play = page.get_by_role("button", name="Play").locator("svg")
+    assert [play.nth(i).is_visible() for i in range(2)] == [True, False]

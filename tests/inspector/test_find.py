@@ -7,6 +7,8 @@ from chatmemory.queries import remembering
 from chatmemory.services import protocol
 from inspector import demo
 
+from .markup import said, tree
+
 
 @pytest.fixture(autouse=True)
 def _demo(db):
@@ -174,3 +176,57 @@ def test_a_number_that_no_message_has_says_so(operator_client):
     page = find(operator_client, "at=43&find=%2399999")
     assert page.panel.found.answer.summary == ("There is no message #99999. The newest is #58.")
     assert operator_client.get("/c/order-7741/?msg=99999").status_code == 404
+
+
+def test_a_search_keeps_the_selected_message_and_the_comparison(operator_client):
+    response = operator_client.get("/c/order-7741/?at=43&msg=26&with=20")
+    page = tree(response.content.decode())
+    sent = {
+        each.get("name"): each.get("value") for each in page.iter() if each.get("form") == "find"
+    }
+    assert sent == {"at": "43", "msg": "26", "with": "20"}
+    response = operator_client.get("/c/order-7741/?at=43&msg=26&find=A-1182")
+    why = said(response, "why")
+    assert "At step 43: no, forgotten at this step" in why
+    assert "Why did #26 leave?" in why
+
+
+class TestInASimulation:
+    """The answer is that of the simulated memory."""
+
+    def page(self, client, *drafts: str, limit: int | None = None, at: int = 42):
+        key = services.keep_trial("order-7741", [UserMessage(text) for text in drafts], limit)
+        return find(client, f"at={at}&find=A-1182&trial={key}")
+
+    def test_a_phrase_that_would_leave(self, operator_client):
+        page = self.page(operator_client, "Here is my mail once more. " * 12)
+        answer = page.panel.found.answer
+        assert answer.question == "Would it still remember “A-1182”?"
+        assert answer.cause == "No, #25, #27 and #28 would leave."
+        assert "#25 and #26 were the oldest" in answer.detail
+        assert answer.receipt[-1].label == "In memory after"
+        assert answer.stretches == ()
+
+    def test_a_phrase_that_would_stay(self, operator_client):
+        answer = self.page(operator_client, "ok", at=30).panel.found.answer
+        assert answer.summary == "Yes. #25, #27 and #28 are in memory."
+
+    def test_a_draft_that_says_it(self, operator_client):
+        page = self.page(operator_client, "My order is a-1182. " * 12)
+        assert page.panel.found.answer.summary == (
+            "Yes. Draft 1 is in memory. #25, #27 and #28 would leave."
+        )
+        assert page.panel.found.groups[0].mentions[0].row.seq == -1
+        html = operator_client.get(f"{page.url}{page.query(42)}").content.decode()
+        assert "draft=1" in html
+        assert page.found_count == 9
+
+    def test_a_lower_limit_alone(self, operator_client):
+        answer = self.page(operator_client, limit=300).panel.found.answer
+        assert answer.summary == "No, #25, #27 and #28 would leave."
+
+    def test_what_was_forgotten_before(self, operator_client):
+        answer = self.page(operator_client, "hm", at=44).panel.found.answer
+        assert answer.question.startswith("Would")
+        assert answer.cause == "At step 44: no, forgotten since step 43, when #43 arrived."
+        assert "Later" not in answer.detail

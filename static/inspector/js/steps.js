@@ -114,7 +114,7 @@ export function bindSteps() {
   for (const [name, handle] of Object.entries(EVENTS)) {
     document.body.addEventListener(`htmx:${name}`, (event) => isOnMain(event) && handle(event));
   }
-  document.body.addEventListener("htmx:historyRestore", () => (wanted = null));
+  document.body.addEventListener("htmx:historyCacheMiss", () => (wanted = null));
   document.addEventListener("inspector:go", ({ detail }) => follow(detail));
   document.addEventListener("click", press);
 }
