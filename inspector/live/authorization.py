@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from http.cookies import CookieError, SimpleCookie
 from importlib import import_module
 from types import SimpleNamespace
-from typing import cast
+from typing import NamedTuple, cast
 
 from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.contrib.auth import get_user
+from django.contrib.auth.models import User
 from django.db import DatabaseError, close_old_connections
 from django.http import HttpRequest
 
@@ -22,7 +23,14 @@ from chatmemory.live import ALL_CONVERSATIONS
 Headers = Mapping[bytes, bytes]
 
 
-async def authorize(headers: Headers, memory_id: str) -> int:
+class Admittance(NamedTuple):
+    """The status to answer with, and with 200 the account or token that may read."""
+
+    status: int
+    caller: str = ""
+
+
+async def authorize(headers: Headers, memory_id: str) -> Admittance:
     """Return 200 if the sender of these headers may follow this conversation, else the status to
     answer with.
 
@@ -33,40 +41,49 @@ async def authorize(headers: Headers, memory_id: str) -> int:
     try:
         return await sync_to_async(_authorize)(headers, memory_id)
     except DatabaseError:
-        return 503
+        return Admittance(503)
 
 
-def _authorize(headers: Headers, memory_id: str) -> int:
+def _authorize(headers: Headers, memory_id: str) -> Admittance:
     try:
-        return _status_for(_readable_prefix(headers), memory_id)
+        reader = _reader(headers)
+        return Admittance(401) if reader is None else _admit(reader, memory_id)
     finally:
         close_old_connections()  # this thread stays, its connection must not
 
 
-def _status_for(prefix: str | None, memory_id: str) -> int:
-    if prefix is None:
-        return 401
+class _Reader(NamedTuple):
+    """An account or a token, and what the ids that it may read start with ("" for all ids)."""
+
+    caller: str
+    prefix: str
+
+
+def _admit(reader: _Reader, memory_id: str) -> Admittance:
     if memory_id == ALL_CONVERSATIONS:
-        return 403 if prefix else 200
+        return Admittance(403) if reader.prefix else Admittance(200, reader.caller)
     try:
         queries.memory(memory_id)
     except MemoryNotFound:
-        return 404
-    return 200 if memory_id.startswith(prefix) else 404
+        return Admittance(404)
+    may_read = memory_id.startswith(reader.prefix)
+    return Admittance(200, reader.caller) if may_read else Admittance(404)
 
 
-def _readable_prefix(headers: Headers) -> str | None:
-    """Return what the readable ids start with ("" for all ids), or None without permission.
+def _reader(headers: Headers) -> _Reader | None:
+    """Return who may read, or None without permission.
 
     A request with a bearer token is judged by the token alone.
     """
     scheme, _, secret = headers.get(b"authorization", b"").partition(b" ")
     if scheme.lower() == b"bearer":
         try:
-            return str(token_of(secret.strip()).prefix)
+            token = token_of(secret.strip())
         except TokenRefused:
             return None
-    return "" if _user_may_read(_session_key(headers)) else None
+        return _Reader(f"token {token.pk}", token.prefix)
+    user = _reading_user(_session_key(headers))
+    return _Reader(f"user {user.pk}", "") if user else None
 
 
 def _session_key(headers: Headers) -> str:
@@ -79,10 +96,11 @@ def _session_key(headers: Headers) -> str:
     return session.value if session else ""
 
 
-def _user_may_read(session_key: str) -> bool:
+def _reading_user(session_key: str) -> User | None:
     if not session_key:
-        return False
+        return None
     store = import_module(settings.SESSION_ENGINE).SessionStore(session_key)
     # get_user reads nothing of a request but its session.
     user = get_user(cast(HttpRequest, SimpleNamespace(session=store)))
-    return user.is_active and user.has_perm(READ)
+    may_read = user.is_active and user.has_perm(READ)
+    return cast(User, user) if may_read else None

@@ -5,6 +5,8 @@ https://html.spec.whatwg.org/multipage/server-sent-events.html
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from chatmemory.services.database_errors import RETRY_SECONDS
 from inspector.asgi import Send
 from inspector.observability.metrics import stream_waiting
@@ -13,16 +15,10 @@ from inspector.observability.requests import request_id
 RECONNECT_MILLISECONDS = 1000
 
 
-async def send_start(send: Send) -> None:
+async def send_start(send: Send, headers: Mapping[str, str]) -> None:
     """Sends the headers, and the time after which a reader reconnects."""
-    headers = [
-        (b"content-type", b"text/event-stream"),
-        (b"cache-control", b"no-store"),
-        (b"x-accel-buffering", b"no"),
-        (b"x-content-type-options", b"nosniff"),
-        (b"x-request-id", request_id.get().encode()),
-    ]
-    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    own = {"content-type": "text/event-stream", "x-accel-buffering": "no"}
+    await _send_head(send, 200, {**headers, **own})
     await _send(send, f"retry: {RECONNECT_MILLISECONDS}\n\n")
 
 
@@ -39,17 +35,21 @@ async def send_end(send: Send) -> None:
     await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
-async def send_refusal(send: Send, status: int) -> None:
-    """Sends a whole response that has no body."""
-    headers = [
-        (b"content-type", b"text/plain"),
-        (b"cache-control", b"no-store"),
-        (b"x-request-id", request_id.get().encode()),
-    ]
-    if status == 503:
-        headers.append((b"retry-after", str(RETRY_SECONDS).encode()))
-    await send({"type": "http.response.start", "status": status, "headers": headers})
+async def send_refusal(send: Send, status: int, headers: Mapping[str, str]) -> None:
+    """Sends a whole response that has no body. The connection ends with it, because a body of the
+    request may still arrive.
+    """
+    own = {"content-type": "text/plain", "connection": "close"}
+    if status in (429, 503):
+        own["retry-after"] = str(RETRY_SECONDS)
+    await _send_head(send, status, {**headers, **own})
     await send_end(send)
+
+
+async def _send_head(send: Send, status: int, headers: Mapping[str, str]) -> None:
+    every = {**headers, "cache-control": "no-store", "x-request-id": request_id.get()}
+    encoded = [(name.encode(), value.encode()) for name, value in every.items()]
+    await send({"type": "http.response.start", "status": status, "headers": encoded})
 
 
 async def _send(send: Send, text: str) -> None:

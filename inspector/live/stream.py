@@ -7,41 +7,58 @@ the database in a thread only when they open and once a minute, to check the rea
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 
 from chatmemory.live import Follower, Watcher
 from inspector.asgi import Receive, Scope, Send
 from inspector.live.authorization import authorize
 from inspector.live.events import send_end, send_heartbeat, send_refusal, send_start, send_step
 from inspector.live.routes import last_step_seen, requested_memory
+from inspector.live.rules import status_and_headers
 from inspector.observability.metrics import stream_open
 from inspector.observability.requests import choose_request_id, log_request, request_id
 
 HEARTBEAT_SECONDS = 15
 AUTHORIZATION_SECONDS = 60
+STREAMS = 1000
+STREAMS_PER_CALLER = 50
 
 _follower = Follower()
-_open_streams: set[asyncio.Task[None]] = set()
+_open_streams: dict[asyncio.Task[None], str] = {}  # with the account or token that reads
+
+
+@dataclass(frozen=True)
+class _Request:
+    """A request for a stream: the status to answer with, headers for the answer, and with 200 the
+    conversation and the account or token that reads it.
+    """
+
+    status: int
+    headers: dict[str, str]
+    memory_id: str = ""
+    caller: str = ""
 
 
 async def stream(scope: Scope, receive: Receive, send: Send) -> None:
     """Sends `event: step` with the newest step number whenever a conversation has new steps, until
     the reader disconnects.
 
-    A reader who reconnects with Last-Event-ID is told at once about steps it missed. Answers 405
-    for any method but GET, 404 for a malformed id, and what `authorize` says.
+    A reader who reconnects with Last-Event-ID is told at once about steps it missed. Answers like
+    Django to a host that is not the site's and to plain HTTP, 405 for any method but GET, 404 for a
+    malformed id, 429 or 503 if too many streams are open, and what `authorize` says.
     """
     started = asyncio.get_running_loop().time()
-    headers = dict(scope["headers"])
-    request_id.set(choose_request_id(headers.get(b"x-request-id", b"").decode("latin-1")))
-    status, memory_id = await _admit(scope)
+    asked_id = dict(scope["headers"]).get(b"x-request-id", b"").decode("latin-1")
+    request_id.set(choose_request_id(asked_id))
+    request = await _judge(scope)
     try:
-        if status == 200:
-            await _follow(scope, receive, send, memory_id)
+        if request.status == 200:
+            await _follow(request, scope, receive, send)
         else:
-            await send_refusal(send, status)
+            await send_refusal(send, request.status, request.headers)
     finally:
         seconds = asyncio.get_running_loop().time() - started
-        log_request(scope["method"], "live", status, seconds, actor="")
+        log_request(scope["method"], "live", request.status, seconds, actor="")
 
 
 def close_streams() -> None:
@@ -59,7 +76,7 @@ async def send_steps(
     while not disconnected.done():
         await _wait_for_step(watcher, sent, disconnected)
         if clock() - authorized_at >= AUTHORIZATION_SECONDS:
-            if await authorize(dict(scope["headers"]), memory_id) != 200:
+            if (await authorize(dict(scope["headers"]), memory_id)).status != 200:
                 return
             authorized_at = clock()
         if watcher.step > sent:
@@ -69,29 +86,40 @@ async def send_steps(
             await send_heartbeat(send)
 
 
-async def _admit(scope: Scope) -> tuple[int, str]:
-    """Return the status to answer with and the requested conversation."""
+async def _judge(scope: Scope) -> _Request:
+    status, headers = status_and_headers(scope)
+    if status != 200:
+        return _Request(status, headers)
     if scope["method"] != "GET":
-        return 405, ""
+        return _Request(405, headers)
     try:
         memory_id = requested_memory(scope)
     except ValueError:
-        return 404, ""
-    return await authorize(dict(scope["headers"]), memory_id), memory_id
+        return _Request(404, headers)
+    status, caller = await authorize(dict(scope["headers"]), memory_id)
+    return _Request(_crowded(caller) or status, headers, memory_id, caller)
 
 
-async def _follow(scope: Scope, receive: Receive, send: Send, memory_id: str) -> None:
-    async with _follower.watching(memory_id) as watcher:
-        disconnected = asyncio.create_task(_disconnect(receive))
-        _open_streams.add(disconnected)
-        try:
+def _crowded(caller: str) -> int | None:
+    """Return the status for a reader for whom there is no stream left, else None."""
+    if len(_open_streams) >= STREAMS:
+        return 503
+    has_enough = list(_open_streams.values()).count(caller) >= STREAMS_PER_CALLER
+    return 429 if caller and has_enough else None
+
+
+async def _follow(request: _Request, scope: Scope, receive: Receive, send: Send) -> None:
+    disconnected = asyncio.create_task(_disconnect(receive))
+    _open_streams[disconnected] = request.caller
+    try:
+        async with _follower.watching(request.memory_id) as watcher:
             with stream_open():
-                await send_start(send)
-                await send_steps(scope, memory_id, watcher, send, disconnected)
+                await send_start(send, request.headers)
+                await send_steps(scope, request.memory_id, watcher, send, disconnected)
             await send_end(send)
-        finally:
-            _open_streams.discard(disconnected)
-            disconnected.cancel()
+    finally:
+        del _open_streams[disconnected]
+        disconnected.cancel()
 
 
 async def _wait_for_step(watcher: Watcher, sent: int, disconnected: asyncio.Task[None]) -> None:

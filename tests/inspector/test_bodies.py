@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
 from collections.abc import Iterator
@@ -10,7 +11,9 @@ from pathlib import Path
 import pytest
 import requests
 
+from inspector.middleware import body_limit, refusals
 from inspector.middleware.body_limit import BODY_MAX
+from inspector.project.asgi import application
 
 MEGABYTE = 2**20
 JSON = {"Content-Type": "application/json"}
@@ -109,6 +112,45 @@ def test_hostile_json_takes_bounded_memory(served):
         response = served.api.put(url, data=body, headers=JSON)
         assert response.status_code in (400, 413, 422), (name, response.text[:200])
         assert peak(served) - before <= 12 * len(body) + 20 * MEGABYTE, name
+
+
+def trickled(path: str, sent: list[bytes], monkeypatch) -> list[dict]:
+    """What is answered to a body of which some parts arrive at once, and the rest never."""
+    monkeypatch.setattr(body_limit, "BODY_SECONDS", 0)
+    monkeypatch.setattr(refusals, "LINGER_SECONDS", 0)
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": path,
+        "query_string": b"",
+        "headers": [(b"host", b"127.0.0.1")],
+    }
+    parts, answer = list(sent), []
+
+    async def receive():
+        if not parts:
+            await asyncio.Event().wait()
+        return {"type": "http.request", "body": parts.pop(), "more_body": True}
+
+    async def send(message):
+        answer.append(message)
+
+    asyncio.run(asyncio.wait_for(application(scope, receive, send), SECONDS))
+    return answer
+
+
+@pytest.mark.parametrize("path", ["/api/v1/memories/", "/import/"])
+def test_a_body_that_arrives_too_slowly_is_refused(path, monkeypatch):
+    start, body, _ = trickled(path, [], monkeypatch)
+    assert start["status"] == 408
+    assert (b"connection", b"close") in start["headers"]
+    assert b"Request timeout" in body["body"]
+
+
+def test_a_body_may_take_longer_the_larger_it_is(monkeypatch):
+    monkeypatch.setattr(body_limit, "BYTES_A_SECOND", 8 * MEGABYTE)  # 17 MB give 2 seconds
+    (start, *_) = trickled("/import/", [b" " * MEGABYTE] * 17 + [b" "], monkeypatch)
+    assert start["status"] == 413
 
 
 def test_pages_refuse_large_bodies(served):

@@ -159,14 +159,18 @@ def test_a_forged_token_is_refused_even_with_a_valid_session(served):
     assert session.get(f"{served.url}/live/", timeout=SECONDS).status_code == 401
 
 
-def test_other_requests_are_served_beside_many_streams(served):
+def test_many_streams_are_served_beside_other_requests_and_no_more_to_one_reader(served):
     served.create("many")
-    session = served.session()
-    streams = [following(served, "many", session) for _ in range(40)]
+    session, most = served.session(), stream.STREAMS_PER_CALLER
+    streams = [following(served, "many", session) for _ in range(most)]
     opened = [each.__enter__() for each in streams]
     assert requests.get(f"{served.url}/healthz", timeout=SECONDS).text == "ok\n"
     served.say("many", "hello")
-    assert [next(steps) for steps in opened] == [1] * 40
+    assert [next(steps) for steps in opened] == [1] * most
+    one_more = session.get(f"{served.url}/live/", timeout=SECONDS)
+    assert (one_more.status_code, one_more.headers["Retry-After"]) == (429, "2")
+    with following(served, "many", served.api) as steps:
+        assert next(steps) == 1
     for each in streams:
         each.__exit__(None, None, None)
 
