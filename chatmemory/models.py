@@ -267,7 +267,12 @@ class IdempotentAnswer(models.Model):
 
     caller = models.CharField(max_length=40)
     key = models.CharField(max_length=255)
-    request = models.CharField(max_length=64, help_text="digest of method, address and body")
+    memory_id = models.CharField(max_length=255, blank=True)
+    request = models.CharField(
+        max_length=64,
+        blank=True,
+        help_text="fingerprint of method, address and body; blank once the response is erased",
+    )
     created_at = models.DateTimeField(auto_now_add=True)
     status = models.SmallIntegerField()
     headers = models.JSONField()
@@ -275,7 +280,10 @@ class IdempotentAnswer(models.Model):
 
     class Meta:
         constraints = [models.UniqueConstraint("caller", "key", name="idempotency_key_once")]
-        indexes = [models.Index("created_at", name="idempotency_key_by_age")]
+        indexes = [
+            models.Index("created_at", name="idempotency_key_by_age"),
+            models.Index("memory_id", name="idempotency_key_by_memory"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.key} of {self.caller}"

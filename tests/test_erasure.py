@@ -25,6 +25,7 @@ from chatmemory import (
 from chatmemory.core.exceptions import MessageNotFound, VersionConflict
 from chatmemory.core.messages import CustomMessage
 from chatmemory.core.policies import MessageWindow, TokenWindow
+from chatmemory.formats import Reading, Transcript
 from chatmemory.ledger.verification import verify
 from chatmemory.models import AuditEntry, IdempotentAnswer, Memory, Message, Stay, Step
 
@@ -84,6 +85,36 @@ def test_a_text_that_only_looks_redacted_is_not(secrets):
     services.add("m", [UserMessage("[redacted #7]")])
     assert queries.message("m", 7).redacted is None
     assert services.redact("m", 7) is not None
+
+
+def test_a_redaction_erases_trials(secrets):
+    key = services.keep_trial("m", [UserMessage(SECRET)])
+    services.redact("m", 2)
+    assert queries.trial("m", key) is None
+
+
+def test_a_redacted_import_is_no_longer_known(db):
+    reading = a_file_with("QUOKKA")
+    assert [result.messages for result in services.import_all(reading, MessageWindow(3))] == [1]
+    assert [result.already for result in services.import_all(reading, MessageWindow(3))] == [True]
+    step = services.redact("chat", 1)
+    (again,) = services.import_all(reading, MessageWindow(3))
+    assert not again.already
+    assert "already exists" in again.refused
+    assert step.step == queries.memory("chat").last_step
+    assert verify("chat") is None
+
+
+def test_an_import_is_known_after_a_rotation_of_the_secret_key(db, settings):
+    reading = a_file_with("QUOKKA")
+    list(services.import_all(reading, MessageWindow(3)))
+    settings.SECRET_KEY_FALLBACKS = [settings.SECRET_KEY]
+    settings.SECRET_KEY = "another"
+    assert [result.already for result in services.import_all(reading, MessageWindow(3))] == [True]
+
+
+def a_file_with(words: str) -> Reading:
+    return Reading("openai_chat", (Transcript("chat", (UserMessage(words),)),), ())
 
 
 def test_a_second_redaction_changes_nothing(secrets):

@@ -14,7 +14,7 @@ from rest_framework.views import set_rollback
 
 from chatmemory import queries
 from chatmemory.api.bodies import LengthRequired
-from chatmemory.api.idempotency import InvalidKey, KeyInUse, KeyReused
+from chatmemory.api.idempotency import InvalidKey, KeyInUse, KeyReused, ResponseErased
 from chatmemory.api.problems import URL_NOT_FOUND, Problem, body_too_large, database_problem
 from chatmemory.core import exceptions as core
 from chatmemory.services.database_errors import outage
@@ -37,6 +37,7 @@ _KINDS: list[tuple[type[core.ChatMemoryError], int, str]] = [
     (LengthRequired, 411, "Length required"),
     (InvalidKey, 400, "Invalid idempotency key"),
     (KeyInUse, 409, "Idempotency key in use"),
+    (ResponseErased, 410, "Idempotent response erased"),
     (KeyReused, 422, "Idempotency key reused"),
     (core.CorruptRow, 500, "Corrupt row"),
 ]

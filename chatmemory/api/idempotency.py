@@ -3,7 +3,8 @@
 Follows the IETF draft (draft-ietf-httpapi-idempotency-key-header): the same key with a different
 request is refused (422), and so is a request while the first one is still in progress (409). The
 response is stored in the transaction of the change, so a crash keeps both or neither. A request
-that failed changed nothing: its key may be used again.
+that failed changed nothing: its key may be used again. A redaction or deletion of the conversation
+erases the response (see `services.erasure`); then a repeated request is answered with 410.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from rest_framework.utils.encoders import JSONEncoder
 from chatmemory.conf import configuration
 from chatmemory.core.exceptions import ChatMemoryError
 from chatmemory.models import IdempotentAnswer
+from chatmemory.services.fingerprints import fingerprint, is_fingerprint
 
 KEY_MAX = 255
 FORGOTTEN_AT_ONCE = 100
@@ -45,6 +47,10 @@ class KeyInUse(ChatMemoryError):
     """The first request with this key is still in progress."""
 
 
+class ResponseErased(ChatMemoryError):
+    """The request was carried out, and its response was erased with the conversation's words."""
+
+
 class KeyReused(ChatMemoryError):
     """The key was used with a different request."""
 
@@ -57,13 +63,14 @@ def idempotent(handler: Handler) -> Handler:
         header = request.headers.get("Idempotency-Key")
         if header is None:
             return handler(view, request, *args, **kwargs)
-        key, caller, asked = read_key(header), _caller(request), _fingerprint(request)
+        key, caller, asked = read_key(header), _caller(request), _asked(request)
         with _claimed(caller, key):
             kept = _kept(caller, key)
             if kept is not None:
                 return _again(kept, asked)
             response = handler(view, request, *args, **kwargs)
-            _keep(caller, key, asked, response)
+            memory_id = kwargs.get("memory_id") or response.data["id"]
+            _keep(caller, key, asked, response, memory_id)
             return response
 
     once.is_idempotent = True  # type: ignore[attr-defined]
@@ -133,18 +140,24 @@ def _earliest() -> datetime:
     return timezone.now() - timedelta(hours=configuration().IDEMPOTENCY_HOURS)
 
 
-def _again(kept: IdempotentAnswer, asked: str) -> Response:
-    if kept.request != asked:
+def _again(kept: IdempotentAnswer, asked: bytes) -> Response:
+    if not kept.request:
+        raise ResponseErased(
+            f"the request with the key {kept.key!r} was carried out; its response was erased with "
+            "words of the conversation: read the conversation instead"
+        )
+    if not is_fingerprint(kept.request, "request", asked):
         raise KeyReused(f"the key {kept.key!r} was used with a different request")
     headers = {**kept.headers, "Idempotency-Replayed": "true"}
     return Response(json.loads(kept.body), status=kept.status, headers=headers)
 
 
-def _keep(caller: str, key: str, asked: str, response: Response) -> None:
+def _keep(caller: str, key: str, asked: bytes, response: Response, memory_id: str) -> None:
     IdempotentAnswer.objects.create(
         caller=caller,
         key=key,
-        request=asked,
+        memory_id=memory_id,
+        request=fingerprint("request", asked),
         status=response.status_code,
         headers={name: response[name] for name in KEPT_HEADERS if name in response},
         body=json.dumps(response.data, cls=JSONEncoder),
@@ -156,7 +169,6 @@ def _caller(request: Request) -> str:
     return f"token {request.auth.pk}" if request.auth else f"user {request.user.pk}"
 
 
-def _fingerprint(request: Request) -> str:
-    digest = hashlib.sha256(f"{request.method} {request.get_full_path()}\n".encode())
-    digest.update(request._request.body)
-    return digest.hexdigest()
+def _asked(request: Request) -> bytes:
+    line = f"{request.method} {request.get_full_path()}\n"
+    return line.encode() + request._request.body

@@ -7,7 +7,9 @@ from django.utils import timezone
 
 from chatmemory.core.exceptions import MessageNotFound
 from chatmemory.ledger.changes import ChangeResult
-from chatmemory.models import AuditEntry, Message
+from chatmemory.ledger.recorder import Recorder
+from chatmemory.managers import DIGEST_LABEL
+from chatmemory.models import AuditEntry, IdempotentAnswer, Message, Trial
 from chatmemory.services import audit
 from chatmemory.services.locking import lock_memory, locked
 from chatmemory.services.validation import check_id
@@ -25,6 +27,7 @@ def delete(memory_id: str, *, actor: str = "", expected_version: int | None = No
         if memory.head:
             detail["head"] = bytes(memory.head).hex()
         _record_erasure(AuditEntry.Action.DELETE, memory_id, actor, detail)
+        _erase_responses(memory_id)
         memory.delete()
         transaction.on_commit(truncate_log, robust=True)
 
@@ -34,19 +37,37 @@ def redact(
 ) -> ChangeResult | None:
     """Remove a message's text from history, window and search, as a step. This cannot be undone.
 
-    The type and the token count stay. Return None if the message was already redacted. Raises
-    MemoryNotFound, MessageNotFound, VersionConflict.
+    The type and the token count stay. What else may contain the words or lets them be guessed goes
+    as well: the conversation's trials, stored responses, and the fingerprint of its import. Return
+    None if the message was already redacted. Raises MemoryNotFound, MessageNotFound,
+    VersionConflict.
     """
     with locked(memory_id, actor=actor, expected_version=expected_version) as recorder:
         row = Message.objects.filter(memory=recorder.memory, seq=seq).first()
         if row is None:
             raise MessageNotFound(f"{memory_id!r} has no message #{seq}")
+        if row.redacted_step is None:
+            _erase_copies(recorder)
         result = recorder.redact(row)
         if result is not None:
             detail: dict[str, int | str] = {"seq": seq, "step": result.step or 0}
             _record_erasure(AuditEntry.Action.REDACT, memory_id, actor, detail)
             transaction.on_commit(truncate_log, robust=True)
         return result
+
+
+def _erase_copies(recorder: Recorder) -> None:
+    memory = recorder.memory
+    _erase_responses(memory.pk)
+    Trial.objects.filter(memory=memory).delete()
+    labels = {name: value for name, value in memory.labels.items() if name != DIGEST_LABEL}
+    recorder.set_labels(labels)
+
+
+def _erase_responses(memory_id: str) -> None:
+    """Erase stored responses. Their keys stay, so that no request is carried out twice."""
+    responses = IdempotentAnswer.objects.filter(memory_id=memory_id)
+    responses.update(request="", headers={}, body="")
 
 
 def truncate_log() -> None:

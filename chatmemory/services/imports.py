@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,6 +17,7 @@ from chatmemory.formats import Loss, Reading, Refused, Transcript
 from chatmemory.ledger.changes import ChangeResult, NewMessage
 from chatmemory.managers import DIGEST_LABEL
 from chatmemory.models import Memory
+from chatmemory.services.fingerprints import fingerprint, is_fingerprint
 from chatmemory.services.memories import create
 from chatmemory.services.messages import add
 
@@ -83,7 +83,8 @@ def import_all(
     """Import the transcripts of a file and yield a result for each. Ids are prefix + name.
 
     A conversation that was already imported is skipped. One that exists with other content is
-    refused, and the import continues with the next.
+    refused, and the import continues with the next. A redaction erases the fingerprint by which
+    the content is known, so the same file is then refused.
     """
     names: Counter[str] = Counter()
     for transcript in reading.transcripts:
@@ -94,21 +95,15 @@ def import_all(
 
 
 def _import(memory_id: str, transcript: Transcript, policy: Policy, actor: str) -> Imported:
-    digest = _digest(transcript)
+    content = messages_to_json(transcript.messages).encode("utf-8", "surrogatepass")
+    labels = {DIGEST_LABEL: fingerprint("import", content)}
     try:
-        import_conversation(
-            memory_id, transcript.messages, policy, labels={DIGEST_LABEL: digest}, actor=actor
-        )
+        import_conversation(memory_id, transcript.messages, policy, labels=labels, actor=actor)
     except MemoryExists as error:
         labels = Memory.objects.values_list("labels", flat=True).get(pk=memory_id)
-        if labels.get(DIGEST_LABEL) == digest:
+        if is_fingerprint(labels.get(DIGEST_LABEL, ""), "import", content):
             return Imported(memory_id, already=True)
         return Imported(memory_id, refused=str(error))
     except ChatMemoryError as error:
         return Imported(printable(memory_id), refused=str(error))
     return Imported(memory_id, len(transcript.messages), losses=transcript.losses)
-
-
-def _digest(transcript: Transcript) -> str:
-    text = messages_to_json(transcript.messages)
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
@@ -14,7 +16,7 @@ from rest_framework.test import APIClient
 from chatmemory import queries
 from chatmemory.access.tokens import create_token
 from chatmemory.api.idempotency import forget_expired, read_key
-from chatmemory.models import IdempotentAnswer
+from chatmemory.models import IdempotentAnswer, Memory
 
 URL = "/api/v1/memories/order-7741/messages/"
 KEY = '"8e03978e-40d5-43e8-bc93-6894a57f9324"'
@@ -63,6 +65,41 @@ def test_a_key_with_another_request_is_refused(api, memory_id, url, body, method
     assert answer.status_code == 422
     assert answer.data["type"] == "urn:chatmemory:idempotency-key-reused"
     assert queries.memory(memory_id).last_seq == 1
+
+
+def test_a_response_from_before_a_rotation_of_the_secret_key_is_found(api, memory_id, settings):
+    send(api, said("one"))
+    settings.SECRET_KEY_FALLBACKS = [settings.SECRET_KEY]
+    settings.SECRET_KEY = "another"
+    assert send(api, said("one"))["Idempotency-Replayed"] == "true"
+
+
+def test_a_fingerprint_lets_nobody_guess_the_words(api, memory_id):
+    send(api, said("one"))
+    kept = IdempotentAnswer.objects.get().request
+    body = json.dumps(said("one"), separators=(",", ":")).encode()
+    guessed = hashlib.sha256(f"POST {URL}\n".encode() + body).hexdigest()
+    assert kept != guessed
+
+
+@pytest.mark.parametrize("erase", ["messages/1/redact/", ""])
+def test_an_erasure_erases_responses_and_nothing_is_done_twice(api, memory_id, erase):
+    url = "/api/v1/memories/order-7741/"
+    send(api, said("my card is QUOKKA"))
+    (api.post if erase else api.delete)(url + erase)
+    kept = IdempotentAnswer.objects.get()
+    assert (kept.request, kept.headers, kept.body) == ("", {}, "")
+    answer = send(api, said("my card is QUOKKA"))
+    assert (answer.status_code, answer.data["title"]) == (410, "Idempotent response erased")
+    assert not Memory.objects.filter(last_seq__gt=1).exists()
+
+
+def test_a_deletion_erases_the_response_of_the_creation(api, db):
+    policy = {"kind": "message_window", "max_messages": 3}
+    body = {"id": "new", "policy": policy, "labels": {"name": "QUOKKA"}}
+    send(api, body, url="/api/v1/memories/")
+    api.delete("/api/v1/memories/new/")
+    assert IdempotentAnswer.objects.get().body == ""
 
 
 def test_callers_do_not_share_keys(api, memory_id):
