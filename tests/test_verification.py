@@ -10,6 +10,7 @@ from threading import Event
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.db import connection
 
 from chatmemory import SystemMessage, UserMessage, services
 from chatmemory.core.codec import message_to_json
@@ -168,6 +169,28 @@ def test_rows_without_digests_are_older_than_the_chain(conversation):
     assert verify(conversation) is None
     Step.objects.filter(n=31).update(actor="mallory")
     assert verify(conversation).row == "step 31"
+
+
+EMPTIED = {
+    "all texts": "INSERT INTO chatmemory_search (chatmemory_search) VALUES ('delete-all')",
+    "all rows": "DELETE FROM chatmemory_searchable",
+    "one row": "DELETE FROM chatmemory_searchable WHERE seq = 1",
+}
+
+
+@pytest.mark.parametrize("how", EMPTIED)
+def test_a_message_that_is_missing_in_the_search_index_is_named_and_put_back(conversation, how):
+    if connection.vendor != "sqlite":
+        pytest.skip("PostgreSQL searches the texts themselves")
+    with connection.cursor() as cursor:
+        cursor.execute(EMPTIED[how])
+    found = verify(conversation)
+    assert found.row == "message #1"
+    assert "search index" in found.what
+    call_command("verify_memories", repair_index=True)
+    assert verify(conversation) is None
+    assert Memory.objects.containing("Be brief").exists()
+    assert Memory.objects.containing("message 28").exists()
 
 
 def test_an_unreadable_payload_is_named(conversation):

@@ -21,6 +21,7 @@ from chatmemory.core.window import Totals, Window, total
 from chatmemory.ledger import chain, flags
 from chatmemory.ledger.contradictions import Contradicted, Contradiction, expect, stay_name
 from chatmemory.ledger.entries import StayEntry, read_message, stay_entries, stay_entry
+from chatmemory.ledger.indexing import IndexedMessages
 from chatmemory.ledger.lookup import find_memory
 from chatmemory.ledger.reading import BATCH, EndedStay, LedgerRows
 from chatmemory.ledger.snapshots import one_snapshot
@@ -54,6 +55,7 @@ class _Replay:
         self.memory = memory
         self.rows = LedgerRows(memory)
         self.vouching = Vouching(memory)
+        self.indexed = IndexedMessages(memory.pk)
         self.window = Window()
         self.newest_rank: int | None = None
         self.said = Totals()
@@ -100,6 +102,8 @@ class _Replay:
         expect(row, "text", row.text, text_of(message))
         self.vouching.check_message(row)
         if row.origin == Message.Origin.SAID:
+            if not self.indexed.has(row.seq):
+                raise Contradicted(row, "is missing in the search index: use --repair-index")
             self.said = Totals(self.said.count + 1, self.said.tokens + row.tokens)
 
     def check_stay(self, stay: Stay, row: Message, message: ChatMessage, step: Step) -> None:

@@ -9,6 +9,7 @@ from chatmemory.core.exceptions import MemoryNotFound
 from chatmemory.ledger.anchoring import NOT_ANCHORED
 from chatmemory.ledger.contradictions import Contradiction
 from chatmemory.ledger.heads import verify_head
+from chatmemory.ledger.indexing import repair
 from chatmemory.ledger.verification import verify
 from chatmemory.models import Memory
 from chatmemory.services.validation import check_id
@@ -39,10 +40,18 @@ class Command(BaseCommand):
             help="only print the newest heads, to be kept elsewhere",
         )
 
+        parser.add_argument(
+            "--repair-index",
+            action="store_true",
+            help="first put messages into the search index that are missing there",
+        )
+
     def handle(self, *args: Any, **options: Any) -> None:
         ids = [check_id(memory_id) for memory_id in options["ids"]]
         if options["print_heads"]:
             return self.print_heads(ids)
+        if options["repair_index"]:
+            self.repair_index(ids or list(Memory.objects.values_list("pk", flat=True)))
         found = self.kept(options["heads"]) if options["heads"] else []
         verified = 0
         for memory_id in ids or Memory.objects.order_by("id").values_list("pk", flat=True):
@@ -74,6 +83,10 @@ class Command(BaseCommand):
                 f"{waiting} of them are older than the chain of digests, and only their replay "
                 "speaks for them: run manage.py anchor_ledger"
             )
+
+    def repair_index(self, ids: list[str]) -> None:
+        repaired = sum(map(repair, ids))
+        self.stdout.write(f"{repaired} messages were missing in the search index and are in it now")
 
     def print_heads(self, ids: list[str]) -> None:
         rows = Memory.objects.filter(head__isnull=False, last_step__gt=0).order_by("id")

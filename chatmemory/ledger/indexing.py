@@ -1,0 +1,68 @@
+"""Which messages the search index has, and its repair.
+
+SQLite has an index of its own (see `search`). PostgreSQL searches the texts themselves, so there
+no message can be missing. The words of an index row cannot be compared: it does not keep them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from django.db import connection, transaction
+from django.db.models import Max
+
+from chatmemory.models import Message
+
+BATCH = 1_000
+
+_INDEXED = """SELECT s.seq FROM chatmemory_searchable s
+    JOIN chatmemory_search_docsize d ON d.id = s.id WHERE s.memory_id = %s ORDER BY s.seq"""
+_ADD_ROWS = """INSERT OR IGNORE INTO chatmemory_searchable (memory_id, seq)
+    SELECT memory_id, seq FROM chatmemory_message
+    WHERE memory_id = %s AND seq BETWEEN %s AND %s AND origin = 'SAID'"""
+_ADD_TEXTS = """INSERT INTO chatmemory_search (rowid, text) SELECT s.id, m.text
+    FROM chatmemory_searchable s
+    JOIN chatmemory_message m ON m.memory_id = s.memory_id AND m.seq = s.seq
+    WHERE s.memory_id = %s AND s.seq BETWEEN %s AND %s
+    AND NOT EXISTS (SELECT 1 FROM chatmemory_search_docsize d WHERE d.id = s.id)"""
+
+
+class IndexedMessages:
+    """The messages of a conversation that can be found. Ask for them by rising seq."""
+
+    def __init__(self, memory_id: str) -> None:
+        self._seqs = _indexed(memory_id) if connection.vendor == "sqlite" else None
+        self._next = 0
+
+    def has(self, seq: int) -> bool:
+        """Return whether the index has a message of the history."""
+        if self._seqs is None:
+            return True
+        while self._next < seq:
+            self._next = next(self._seqs, seq + 1)
+        return self._next == seq
+
+
+def repair(memory_id: str) -> int:
+    """Put the missing messages of a conversation into the index; return how many they were.
+
+    Each batch is a transaction, so that writers do not wait long.
+    """
+    if connection.vendor != "sqlite":
+        return 0
+    last = Message.objects.filter(memory=memory_id).aggregate(last=Max("seq"))["last"] or 0
+    repaired = 0
+    for start in range(1, last + 1, BATCH):
+        with transaction.atomic(), connection.cursor() as cursor:
+            part = (memory_id, start, start + BATCH - 1)
+            cursor.execute(_ADD_ROWS, part)
+            cursor.execute(_ADD_TEXTS, part)
+            repaired += cursor.rowcount
+    return repaired
+
+
+def _indexed(memory_id: str) -> Iterator[int]:
+    with connection.cursor() as cursor:
+        cursor.execute(_INDEXED, [memory_id])
+        for (seq,) in cursor:
+            yield seq
