@@ -66,3 +66,9 @@ class ChainColumns(models.Model):
 
     class Meta:
         abstract = True
+
+    @property
+    def is_anchored(self) -> bool:
+        """Whether all steps have digests. See `ledger.anchoring.NOT_ANCHORED`."""
+        is_native = self.first_labels is not None and self.older_steps is None
+        return is_native or self.anchored_at is not None

@@ -23,7 +23,8 @@ from chatmemory.models import Memory, Step
 @dataclass(frozen=True)
 class MemoryRow:
     """A conversation as it is now. `load` is None if the client decides the window, `head` if it
-    has no digests yet.
+    has no digests yet. `anchored_at` is the time since when digests vouch for one that is older
+    than the chain of digests; `is_anchored` is False if some of its steps have none.
     """
 
     id: str
@@ -39,6 +40,8 @@ class MemoryRow:
     is_dangling: bool
     is_oversized: bool
     head: str | None
+    anchored_at: datetime | None
+    is_anchored: bool
 
     @property
     def load(self) -> int | None:
@@ -258,6 +261,8 @@ def memory_row(row: Memory) -> MemoryRow:
         is_dangling=row.dangling_call is not None,
         is_oversized=(row.oversized_step or -LATELY_STEPS) > row.last_step - LATELY_STEPS,
         head=bytes(row.head).hex() if row.head else None,
+        anchored_at=row.anchored_at,
+        is_anchored=row.is_anchored,
     )
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from chatmemory import MessageWindow, TokenWindow, UserMessage, queries, services
 from chatmemory.core.policies import KINDS
+from tests.test_anchoring import make_older
 from tests.test_policy_kinds import FrugalWindow
 
 URL, SAVE = "/c/c/settings/", "/c/c/change/"
@@ -47,6 +48,24 @@ class TestThePage:
 
     def test_sends_no_secret_in_an_address(self, operator_client):
         assert 'method="get"' not in operator_client.get(URL).content.decode()
+
+
+class TestTheLedger:
+    def test_has_the_newest_digest_to_be_copied(self, operator_client):
+        html = operator_client.get(URL).content.decode()
+        assert f'<pre class="code" tabindex="0" dir="ltr">{queries.memory("c").head}</pre>' in html
+        assert "of step 9" in html
+        assert "anchor_ledger" not in html
+
+    def test_says_since_when_digests_vouch_for_an_older_conversation(self, operator_client):
+        make_older("c")
+        html = operator_client.get(URL).content.decode()
+        assert "no digests yet" in html
+        assert "data-copy" not in html
+        at = services.anchor("c").anchored_at
+        html = operator_client.get(URL).content.decode()
+        assert f"{at:%Y-%m-%d %H:%M}</time>; before that" in html
+        assert "data-copy" in html
 
 
 class TestThePreview:
