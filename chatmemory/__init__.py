@@ -12,6 +12,19 @@ from chatmemory.core.codec import (
     messages_from_json,
     messages_to_json,
 )
+from chatmemory.core.contents import (
+    Audio,
+    AudioContent,
+    Content,
+    DetailLevel,
+    Image,
+    ImageContent,
+    PdfFile,
+    PdfFileContent,
+    TextContent,
+    Video,
+    VideoContent,
+)
 from chatmemory.core.estimators import (
     OpenAiTokenCountEstimator,
     TokenCountEstimator,
@@ -42,19 +55,13 @@ from chatmemory.core.memory import (
 )
 from chatmemory.core.messages import (
     AiMessage,
-    AudioContent,
     ChatMessage,
-    Content,
     CustomMessage,
-    ImageContent,
     MessageType,
-    PdfFileContent,
     SystemMessage,
-    TextContent,
     ToolExecutionRequest,
     ToolExecutionResultMessage,
     UserMessage,
-    VideoContent,
     text_of,
 )
 from chatmemory.core.policies import (
@@ -68,7 +75,9 @@ from chatmemory.core.policies import (
     policy_from_text,
     policy_kinds,
 )
+from chatmemory.core.provider import ChatMemoryProvider
 from chatmemory.core.store import ChatMemoryStore
+from chatmemory.core.window import Totals
 from chatmemory.stores.memory import (
     InMemoryChatMemoryStore,
     SingleSlotChatMemoryStore,
@@ -76,15 +85,19 @@ from chatmemory.stores.memory import (
 
 __all__ = [
     "AiMessage",
+    "Audio",
     "AudioContent",
     "ChatMemory",
     "ChatMemoryError",
+    "ChatMemoryProvider",
     "ChatMemoryStore",
     "ChatMessage",
     "Content",
     "CorruptRow",
     "CustomMessage",
+    "DetailLevel",
     "DuplicateClientId",
+    "Image",
     "ImageContent",
     "InMemoryChatMemoryStore",
     "InvalidMessage",
@@ -96,6 +109,7 @@ __all__ = [
     "MessageWindow",
     "MessageWindowChatMemory",
     "OpenAiTokenCountEstimator",
+    "PdfFile",
     "PdfFileContent",
     "Policy",
     "PolicyRequired",
@@ -110,12 +124,14 @@ __all__ = [
     "TokenWindowChatMemory",
     "ToolExecutionRequest",
     "ToolExecutionResultMessage",
+    "Totals",
     "UnknownEstimator",
     "UnreadableTranscript",
     "UnstorableText",
     "UnsupportedMessage",
     "UserMessage",
     "VersionConflict",
+    "Video",
     "VideoContent",
     "caller_options",
     "can_decide",

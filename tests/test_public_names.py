@@ -1,10 +1,27 @@
 from __future__ import annotations
 
+import ast
+import re
 import subprocess
 import sys
 from importlib import import_module
+from pathlib import Path
 
 import pytest
+
+import chatmemory
+
+from . import a_program
+
+ROOT = Path(__file__).parents[1]
+NO_DJANGO = """
+import sys
+class NoDjango:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition('.')[0] in ('django', 'rest_framework', 'asgiref'):
+            raise ModuleNotFoundError(name, name=name)
+sys.meta_path.insert(0, NoDjango())
+"""
 
 
 @pytest.mark.parametrize(
@@ -24,20 +41,38 @@ def test_public_names_are_sorted_and_exist(name):
     assert (module.__doc__ or "").strip()
 
 
+def run(program: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+
+
 def test_the_library_works_without_django():
-    program = (
-        "import sys\n"
-        "class NoDjango:\n"
-        "    def find_spec(self, name, path=None, target=None):\n"
-        "        if name.partition('.')[0] in ('django', 'rest_framework'):\n"
-        "            raise ImportError(name)\n"
-        "sys.meta_path.insert(0, NoDjango())\n"
-        "from chatmemory import *\n"
-        "memory = TokenWindowChatMemory(max_tokens=100)\n"
-        "memory.add(UserMessage('hello'))\n"
-        "from chatmemory.formats import *\n"
+    ran = run(
+        NO_DJANGO + "from chatmemory.formats import *\n"
         'assert read_transcripts(b\'[{"role": "user", "content": "hi"}]\').transcripts\n'
-        "print(len(memory.messages()))\n"
+        "from tests.a_program import main; main()"
     )
-    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert run.stdout == "1\n", run.stderr
+    assert ran.returncode == 0, ran.stderr
+
+
+def test_the_store_says_that_it_needs_django():
+    ran = run(NO_DJANGO + "import chatmemory.stores.database")
+    words = "DjangoChatMemoryStore needs Django: pip install 'django-chatmemory[django]'"
+    assert ran.stderr.splitlines()[-1] == f"ImportError: {words}"
+
+
+def test_a_program_uses_every_public_name():
+    """mypy checks that program, so the types of all public names are right."""
+    tree = ast.parse(Path(a_program.__file__).read_text())
+    used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    assert set(chatmemory.__all__) <= used
+    assert (Path(chatmemory.__file__).parent / "py.typed").exists()
+
+
+def test_no_text_installs_the_other_chatmemory():
+    """The name `chatmemory` on PyPI belongs to another project."""
+    tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True).stdout
+    texts = [ROOT / name for name in tracked.split() if name.endswith((".md", ".py", ".toml"))]
+    other = re.compile(r"install [^`\n]*(?<![-.\w])chatmemory\b(?!\.)")
+    wrong = [str(path) for path in texts if other.search(path.read_text("utf-8"))]
+    assert texts
+    assert not wrong

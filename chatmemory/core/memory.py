@@ -5,13 +5,15 @@
     memory.messages()
 
 `MessageWindowChatMemory` counts messages and `TokenWindowChatMemory` tokens; they do not differ in
-anything else.
+anything else. Under asyncio, use `aadd`, `amessages` and the other methods with an a.
 """
 
 from __future__ import annotations
 
+import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
+from typing import ParamSpec, TypeVar
 
 from chatmemory.core.estimators import (
     OpenAiTokenCountEstimator,
@@ -28,30 +30,40 @@ from chatmemory.core.transitions import Transition, admit, refill, visible
 from chatmemory.core.window import Entry, Window
 
 Limit = int | Callable[[str], int]
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class ChatMemory(ABC):
     """A bounded list of messages, kept in a store under `id`.
 
     The limit is checked on every use. Raises InvalidValue, a ValueError with LangChain4j's text.
+    A memory of one's own kind implements `policy`.
     """
 
     def __init__(
         self,
         id: str,
         limit: Limit,
-        store: ChatMemoryStore | None,
-        estimator: TokenCountEstimator | None,
-        always_keep_system_message_first: bool,
+        store: ChatMemoryStore | None = None,
+        estimator: TokenCountEstimator | None = None,
+        always_keep_system_message_first: bool = False,
     ) -> None:
         if id is None:
             raise InvalidValue("id cannot be null")
+        if not isinstance(id, str):
+            raise InvalidValue(f"id must be a string, not {id!r}: use str(…)")
+        if isinstance(estimator, str):
+            raise InvalidValue(
+                f"estimator must be an object that counts tokens, not the name {estimator!r}: "
+                f"use OpenAiTokenCountEstimator({estimator!r})"
+            )
         self.id = id
         self._limit = limit
         self._store = SingleSlotChatMemoryStore(id) if store is None else store
         self._estimator = estimator or getattr(self._store, "estimator", None)
         self._keep_first = bool(always_keep_system_message_first)
-        self._policy()
+        self.policy()
 
     def add(self, message: ChatMessage, *more: ChatMessage) -> None:
         """Add messages one by one, evicting older ones as needed.
@@ -68,7 +80,7 @@ class ChatMemory(ABC):
 
     def set(self, messages: Iterable[ChatMessage]) -> None:
         """Replace the whole list. If it exceeds the limit, the oldest messages are left out."""
-        policy = self._policy()
+        policy = self.policy()
         arrivals = [self._entry(message) for message in messages]
 
         def decide(window: Window) -> Transition:
@@ -79,7 +91,7 @@ class ChatMemory(ABC):
 
     def messages(self) -> list[ChatMessage]:
         """Return the messages that the model should see now. Reading never writes."""
-        policy = self._policy()
+        policy = self.policy()
         window = self._window(self._store.get_messages(self.id))
         return [entry.message for entry in visible(window, policy) if entry.message is not None]
 
@@ -87,22 +99,53 @@ class ChatMemory(ABC):
         """Remove all messages. A store with a history keeps the history."""
         self._store.delete_messages(self.id)
 
+    # The same for asyncio, by Django's convention of names
+
+    async def aadd(self, message: ChatMessage, *more: ChatMessage) -> None:
+        """Do what `add` does."""
+        await self._in_thread(self.add, message, *more)
+
+    async def aextend(self, messages: Iterable[ChatMessage]) -> None:
+        """Do what `extend` does."""
+        await self._in_thread(self.extend, messages)
+
+    async def aset(self, messages: Iterable[ChatMessage]) -> None:
+        """Do what `set` does."""
+        await self._in_thread(self.set, messages)
+
+    async def amessages(self) -> list[ChatMessage]:
+        """Do what `messages` does."""
+        return await self._in_thread(self.messages)
+
+    async def aclear(self) -> None:
+        """Do what `clear` does."""
+        await self._in_thread(self.clear)
+
+    async def _in_thread(self, method: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
+        """Run a method in a thread, which the store chooses if it has `to_thread`."""
+        to_thread = getattr(self._store, "to_thread", asyncio.to_thread)
+        result: T = await to_thread(method, *args, **options)
+        return result
+
+    # The policy
+
     @abstractmethod
-    def _policy(self) -> Policy:
+    def policy(self) -> Policy:
         """Return the policy with the limit that is valid now. Raises InvalidValue."""
 
-    def _current_limit(self) -> int:
+    def current_limit(self) -> int:
+        """Return the limit, or what the callable returns that was given in its place."""
         return self._limit(self.id) if callable(self._limit) else self._limit
 
     def _add(self, message: ChatMessage) -> None:
-        policy = self._policy()
+        policy = self.policy()
         if isinstance(self._store, TransactionalStore):
             # Count before the store locks, as counting may be slow. The message keeps the number.
             self._entry(message)
 
         def decide(window: Window) -> Transition:
             window.count_with(self._family, self._count)
-            return admit(window, self._entry(message), policy, self._policy)
+            return admit(window, self._entry(message), policy, self.policy)
 
         self._transact(decide)
 
@@ -153,9 +196,9 @@ class MessageWindowChatMemory(ChatMemory):
     ) -> None:
         super().__init__(id, max_messages, store, None, always_keep_system_message_first)
 
-    def _policy(self) -> Policy:
+    def policy(self) -> Policy:
         return MessageWindow(
-            self._current_limit(),
+            self.current_limit(),
             estimator=estimator_name(self._estimator) if self._estimator else DEFAULT_ESTIMATOR,
             always_keep_system_message_first=self._keep_first,
         )
@@ -187,9 +230,9 @@ class TokenWindowChatMemory(ChatMemory):
             id, max_tokens, store, self._token_estimator, always_keep_system_message_first
         )
 
-    def _policy(self) -> Policy:
+    def policy(self) -> Policy:
         return TokenWindow(
-            self._current_limit(),
+            self.current_limit(),
             estimator=estimator_name(self._token_estimator),
             always_keep_system_message_first=self._keep_first,
             fixed_overhead=self._token_estimator.estimate_token_count_in_messages(()),

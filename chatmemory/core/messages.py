@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, ClassVar
 
+from chatmemory.core.contents import Content, TextContent, content_text
 from chatmemory.core.exceptions import InvalidMessage
-from chatmemory.core.uris import check_uri
+from chatmemory.core.field_checks import check_json, check_kind, check_texts
 
 
 class MessageType(StrEnum):
@@ -22,110 +23,6 @@ class MessageType(StrEnum):
     AI = "AI"
     TOOL_EXECUTION_RESULT = "TOOL_EXECUTION_RESULT"
     CUSTOM = "CUSTOM"
-
-
-class DetailLevel(StrEnum):
-    """The level of detail in which a model should look at an image, in LangChain4j's order."""
-
-    LOW = "LOW"
-    MEDIUM = "MEDIUM"
-    HIGH = "HIGH"
-    ULTRA_HIGH = "ULTRA_HIGH"
-    AUTO = "AUTO"
-
-
-# Contents of user messages and tool results
-
-
-@dataclass(frozen=True)
-class Content:
-    """One part of a user message or of a tool result."""
-
-    type: ClassVar[str]
-
-
-@dataclass(frozen=True)
-class TextContent(Content):
-    type: ClassVar[str] = "TEXT"
-    text: str
-
-    def __post_init__(self) -> None:
-        if self.text is None:
-            raise InvalidMessage("text cannot be null")
-
-
-@dataclass(frozen=True)
-class Media:
-    """An image, a sound, a video or a file, as a URL or as inline base64 text."""
-
-    url: str | None = None
-    base64_data: str | None = None
-    mime_type: str | None = None
-
-    def __post_init__(self) -> None:
-        if self.url is not None:
-            check_uri(self.url)
-
-
-@dataclass(frozen=True)
-class Image(Media):
-    revised_prompt: str | None = None
-
-
-@dataclass(frozen=True)
-class Audio(Media):
-    """A sound. `binary_data` is base64 text too, as LangChain4j writes its byte array."""
-
-    binary_data: str | None = None
-
-
-@dataclass(frozen=True)
-class Video(Media):
-    pass
-
-
-@dataclass(frozen=True)
-class PdfFile(Media):
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.mime_type is None:
-            object.__setattr__(self, "mime_type", "application/pdf")
-
-
-@dataclass(frozen=True)
-class ImageContent(Content):
-    type: ClassVar[str] = "IMAGE"
-    image: Image
-    detail_level: DetailLevel = DetailLevel.LOW
-
-    def __post_init__(self) -> None:
-        if isinstance(self.image, str):
-            object.__setattr__(self, "image", Image(url=self.image))
-        if self.image is None:
-            raise InvalidMessage("image cannot be null")
-        if self.detail_level is None:
-            raise InvalidMessage("detailLevel cannot be null")
-
-
-@dataclass(frozen=True)
-class AudioContent(Content):
-    type: ClassVar[str] = "AUDIO"
-    audio: Audio | None = None
-
-
-@dataclass(frozen=True)
-class VideoContent(Content):
-    type: ClassVar[str] = "VIDEO"
-    video: Video | None = None
-
-
-@dataclass(frozen=True)
-class PdfFileContent(Content):
-    type: ClassVar[str] = "PDF"
-    pdf_file: PdfFile | None = None
-
-
-# Messages
 
 
 @dataclass(frozen=True)
@@ -149,6 +46,7 @@ class SystemMessage(ChatMessage):
     text: str
 
     def __post_init__(self) -> None:
+        check_texts(text=self.text)
         if self.text is None or all(character <= " " for character in self.text):
             raise InvalidMessage("text cannot be null or blank")
 
@@ -171,8 +69,16 @@ class UserMessage(ChatMessage):
         name: str | None = None,
         attributes: Mapping[str, Any] | None = None,
     ) -> None:
+        check_texts(name=name)
         _set(self, contents=_contents(contents, "contents cannot be null or empty"))
-        _set(self, name=name, attributes=dict(attributes or {}))
+        _set(self, name=name, attributes=_attributes(attributes))
+
+    def single_text(self) -> str:
+        """Return the text of a message that is one text. Raises InvalidMessage for any other."""
+        match self.contents:
+            case (TextContent(text=text),):
+                return text
+        raise InvalidMessage(f"Expecting single text content, but got: {list(self.contents)}")
 
 
 @dataclass(frozen=True)
@@ -183,8 +89,22 @@ class ToolExecutionRequest:
     name: str | None = None
     arguments: str | None = None
 
+    def __post_init__(self) -> None:
+        if isinstance(self.arguments, Mapping):
+            raise InvalidMessage(
+                "arguments must be JSON text: ToolExecutionRequest.of(name, {…}) writes it"
+            )
+        check_texts(id=self.id, name=self.name, arguments=self.arguments)
 
-@dataclass(frozen=True)
+    @classmethod
+    def of(
+        cls, name: str, arguments: Mapping[str, Any], id: str | None = None
+    ) -> ToolExecutionRequest:
+        """Return a call with these arguments, written as JSON."""
+        return cls(id, name, json.dumps(_attributes(arguments), ensure_ascii=False))
+
+
+@dataclass(frozen=True, init=False)
 class AiMessage(ChatMessage):
     type: ClassVar[MessageType] = MessageType.AI
     text: str | None = None
@@ -192,12 +112,19 @@ class AiMessage(ChatMessage):
     thinking: str | None = None
     attributes: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
-    def __post_init__(self) -> None:
-        _set(
-            self,
-            tool_execution_requests=tuple(self.tool_execution_requests or ()),
-            attributes=dict(self.attributes or {}),
-        )
+    def __init__(
+        self,
+        text: str | None = None,
+        tool_execution_requests: Iterable[ToolExecutionRequest | None] | None = None,
+        thinking: str | None = None,
+        attributes: Mapping[str, Any] | None = None,
+    ) -> None:
+        check_texts(text=text, thinking=thinking)
+        requests = tuple(tool_execution_requests or ())
+        for request in requests:
+            check_kind(tool_execution_requests=(request, ToolExecutionRequest))
+        _set(self, text=text, tool_execution_requests=requests, thinking=thinking)
+        _set(self, attributes=_attributes(attributes))
 
     @property
     def has_tool_execution_requests(self) -> bool:
@@ -223,9 +150,11 @@ class ToolExecutionResultMessage(ChatMessage):
         is_error: bool | None = None,
         attributes: Mapping[str, Any] | None = None,
     ) -> None:
+        check_texts(id=id, tool_name=tool_name)
+        check_kind(is_error=(is_error, bool))
         _set(self, id=id, tool_name=tool_name, is_error=is_error)
         _set(self, contents=_contents(contents, "Either text or contents must be provided"))
-        _set(self, attributes=dict(attributes or {}))
+        _set(self, attributes=_attributes(attributes))
 
 
 @dataclass(frozen=True)
@@ -236,7 +165,7 @@ class CustomMessage(ChatMessage):
     attributes: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
-        _set(self, attributes=dict(self.attributes or {}))
+        _set(self, attributes=_attributes(self.attributes))
 
 
 def _set(message: ChatMessage, **values: object) -> None:
@@ -253,7 +182,15 @@ def _contents(
     contents = (TextContent(given),) if isinstance(given, str) else tuple(given)
     if not contents:
         raise InvalidMessage(if_missing)
+    for content in contents:
+        check_kind(contents=(content, Content))
     return contents
+
+
+def _attributes(given: Mapping[str, Any] | None) -> dict[str, Any]:
+    attributes = dict(given or {})
+    check_json(attributes)
+    return attributes
 
 
 # The text of a message
@@ -270,7 +207,7 @@ def text_of(message: ChatMessage) -> str:
         case SystemMessage():
             return message.text
         case UserMessage() | ToolExecutionResultMessage():
-            return "\n".join(_content_text(content) for content in message.contents)
+            return "\n".join(content_text(content) for content in message.contents)
         case AiMessage():
             calls = [
                 f"{request.name or ''}({request.arguments or ''})"
@@ -281,23 +218,3 @@ def text_of(message: ChatMessage) -> str:
         case CustomMessage():
             return json.dumps(dict(message.attributes), ensure_ascii=False, separators=(",", ":"))
     return ""
-
-
-def _content_text(content: Content | None) -> str:
-    match content:
-        case TextContent():
-            return content.text
-        case ImageContent():
-            return _media_text("image", content.image)
-        case AudioContent():
-            return _media_text("audio", content.audio)
-        case VideoContent():
-            return _media_text("video", content.video)
-        case PdfFileContent():
-            return _media_text("pdf", content.pdf_file)
-    return ""
-
-
-def _media_text(kind: str, media: Media | None) -> str:
-    url = media.url if media else None
-    return f"[{kind} {url}]" if url and not url.startswith("data:") else f"[{kind}]"

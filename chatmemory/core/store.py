@@ -40,7 +40,8 @@ class TransactionalStore(Protocol):
 
     `transact` locks the memory, passes its window to `decide`, stores the resulting transition and
     returns it. If `decide` raises, nothing is stored. A store that shows tokens also has an
-    `estimator`, which memories without an estimator of their own use.
+    `estimator`, which memories without an estimator of their own use. A store whose connections
+    belong to threads has an async method `to_thread(call, *args)`, as `asyncio.to_thread`.
     """
 
     def transact(self, memory_id: str, decide: Decide) -> Transition: ...

@@ -12,13 +12,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from chatmemory.core.codec import load_json
+from chatmemory.core.contents import Content, TextContent
 from chatmemory.core.exceptions import InvalidMessage
 from chatmemory.core.messages import (
     AiMessage,
     ChatMessage,
-    Content,
     SystemMessage,
-    TextContent,
     ToolExecutionRequest,
     ToolExecutionResultMessage,
     UserMessage,

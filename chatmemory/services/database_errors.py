@@ -5,8 +5,10 @@ The transaction of the request was rolled back, so that the caller can repeat it
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import wraps
+from typing import ParamSpec, TypeVar
 
 from django.db import DatabaseError, InterfaceError, OperationalError
 
@@ -44,6 +46,9 @@ _POSTGRESQL = {
 }
 RETRY_SECONDS = 2
 
+P = ParamSpec("P")
+T = TypeVar("T")
+
 
 @dataclass(frozen=True)
 class Outage:
@@ -67,6 +72,21 @@ def outage(error: BaseException | None) -> Outage | None:
         return _by_prefix(_POSTGRESQL, state)
     # There is no code if the connection failed or was lost.
     return Outage(*_DOWN) if isinstance(error, (OperationalError, InterfaceError)) else None
+
+
+def explained(call: Callable[P, T]) -> Callable[P, T]:
+    """Add a note to the errors of a call that say what is wrong with the database."""
+
+    @wraps(call)
+    def noting(*args: P.args, **options: P.kwargs) -> T:
+        try:
+            return call(*args, **options)
+        except (DatabaseError, InterfaceError) as error:
+            if found := outage(error):
+                error.add_note(f"chatmemory: the database is {found.state}: {found.detail}")
+            raise
+
+    return noting
 
 
 def _by_prefix(known: Mapping[str, tuple[str, str]], code: str) -> Outage | None:

@@ -16,9 +16,16 @@ LABELS_MAX = 64
 def check_id(memory_id: object) -> str:
     """Return an id if it is a storable string of 1 to 255 characters. Raises InvalidValue."""
     if not isinstance(memory_id, str) or not 0 < len(memory_id) <= ID_LENGTH:
-        raise InvalidValue(f"a memory id must be a string of 1 to {ID_LENGTH} characters")
+        raise InvalidValue(
+            f"a memory id must be a string of 1 to {ID_LENGTH} characters, not {_brief(memory_id)}"
+        )
     check_text(memory_id, "a memory id")
     return memory_id
+
+
+def _brief(value: object) -> str:
+    shown = repr(value)
+    return shown if len(shown) <= ID_LENGTH else f"{shown[:20]}… ({len(shown):,} characters)"
 
 
 def is_id(memory_id: object) -> bool:

@@ -10,14 +10,30 @@ messages that reached the store, and the last of several concurrent writers wins
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import ParamSpec, TypeVar
 
-from chatmemory.conf import configuration
 from chatmemory.core.estimators import TokenCountEstimator, estimator_for
 from chatmemory.core.messages import ChatMessage
 from chatmemory.core.store import ChatMemoryStore, Decide
 from chatmemory.core.transitions import Transition
-from chatmemory.services import protocol
+
+try:
+    from asgiref.sync import sync_to_async
+
+    from chatmemory import queries
+    from chatmemory.conf import configuration
+    from chatmemory.services import protocol
+    from chatmemory.services.database_errors import explained
+except ModuleNotFoundError as error:
+    if (error.name or "").partition(".")[0] not in ("asgiref", "django"):
+        raise
+    raise ImportError(
+        "DjangoChatMemoryStore needs Django: pip install 'django-chatmemory[django]'"
+    ) from error
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class DjangoChatMemoryStore(ChatMemoryStore):
@@ -31,18 +47,31 @@ class DjangoChatMemoryStore(ChatMemoryStore):
         """The estimator of memories without an estimator of their own."""
         return estimator_for(configuration().ESTIMATOR)
 
+    @explained
+    def get_history(self, memory_id: str) -> list[ChatMessage]:
+        """Return everything that was said. Raises MemoryNotFound."""
+        return queries.said(memory_id)
+
+    @explained
     def get_messages(self, memory_id: str) -> list[ChatMessage]:
         """Return the messages in the window, untrimmed; [] for an unknown id."""
         return protocol.get_messages(memory_id)
 
+    @explained
     def update_messages(self, memory_id: str, messages: Sequence[ChatMessage]) -> None:
         """Replace the window, untrimmed; the changes are inferred from the two lists."""
         protocol.update_messages(memory_id, list(messages), actor=self._actor)
 
+    @explained
     def delete_messages(self, memory_id: str) -> None:
         """Clear the window, but not the history."""
         protocol.delete_messages(memory_id, actor=self._actor)
 
+    @explained
     def transact(self, memory_id: str, decide: Decide) -> Transition:
         """Lock the conversation while `decide` makes a change of its window."""
         return protocol.transact(memory_id, decide, actor=self._actor)
+
+    async def to_thread(self, call: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
+        """Run a call in the thread that has this task's database connection."""
+        return await sync_to_async(call)(*args, **options)

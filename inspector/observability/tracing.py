@@ -79,7 +79,7 @@ def set_up(*processors: SpanProcessor) -> None:
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
     except ImportError as error:
         raise ImproperlyConfigured(
-            "CHATMEMORY_OTEL=1 needs the extra otel: pip install 'chatmemory[otel]'"
+            "CHATMEMORY_OTEL=1 needs the extra otel: pip install 'django-chatmemory[otel]'"
         ) from error
     provider = TracerProvider(resource=Resource.create({"service.name": "chatmemory"}))
     for processor in processors or (BatchSpanProcessor(OTLPSpanExporter()),):

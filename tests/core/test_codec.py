@@ -13,6 +13,7 @@ from chatmemory import (
     UserMessage,
     message_from_json,
     message_to_json,
+    messages_from_json,
 )
 from chatmemory.core.codec import write_json
 
@@ -115,3 +116,10 @@ def test_flags_are_read_in_jacksons_spellings(spelling, meant):
             message_from_json(text)
     else:
         assert message_from_json(text).is_error is meant
+
+
+def test_null_items_are_read_or_refused():
+    text = '[{"type":"USER","contents":[{"type":"TEXT","text":"a"}]},null]'
+    assert messages_from_json(text) == [UserMessage("a"), None]
+    with pytest.raises(InvalidMessage, match=r"messages\[1\] is null"):
+        messages_from_json(text, nulls=False)

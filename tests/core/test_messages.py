@@ -10,14 +10,16 @@ from chatmemory import (
     AudioContent,
     CustomMessage,
     ImageContent,
+    InvalidMessage,
     SystemMessage,
     TextContent,
     ToolExecutionRequest,
     ToolExecutionResultMessage,
     UserMessage,
 )
+from chatmemory.core.contents import Image
 from chatmemory.core.estimators import remember_tokens
-from chatmemory.core.messages import Image, text_of
+from chatmemory.core.messages import text_of
 
 CALL = ToolExecutionRequest("1", "find", '{"id":7}')
 
@@ -61,6 +63,52 @@ def test_cached_token_counts_are_not_copied():
     for copied in (copy.copy(message), pickle.loads(pickle.dumps(message))):
         assert copied == message
         assert vars(copied) == vars(same)
+
+
+@pytest.mark.parametrize(
+    ("make", "error"),
+    [
+        (lambda: SystemMessage(7), "text must be a string, not 7"),
+        (lambda: UserMessage([TextContent(7)]), "text must be a string, not 7"),
+        (lambda: UserMessage(["hello"]), "contents takes Content, not 'hello'"),
+        (lambda: UserMessage("hello", name=7), "name must be a string, not 7"),
+        (lambda: UserMessage("hello", attributes={7: 1}), "a JSON property is a string, not 7"),
+        (lambda: UserMessage("hello", attributes={"a": [b""]}), "JSON cannot hold b''"),
+        (lambda: UserMessage([ImageContent(Image(7))]), "url must be a string, not 7"),
+        (
+            lambda: ImageContent("https://a/b.png", "HIGH"),
+            "detail_level takes DetailLevel, not 'HIGH'",
+        ),
+        (lambda: AudioContent("a.mp3"), "audio takes Audio, not 'a.mp3'"),
+        (lambda: AiMessage(["hello"]), r"text must be a string, not \['hello'\]"),
+        (lambda: AiMessage(None, ["find"]), "takes ToolExecutionRequest, not 'find'"),
+        (
+            lambda: ToolExecutionRequest("1", "find", {"id": 7}),
+            r"arguments must be JSON text: ToolExecutionRequest.of\(name, {…}\) writes it",
+        ),
+        (
+            lambda: ToolExecutionResultMessage("1", "find", "x", is_error="yes"),
+            "is_error takes bool, not 'yes'",
+        ),
+        (lambda: CustomMessage({"a": {1}}), r"JSON cannot hold {1}"),
+    ],
+)
+def test_what_could_not_be_read_back_is_refused(make, error):
+    with pytest.raises(InvalidMessage, match=error):
+        make()
+
+
+def test_a_call_is_made_of_its_arguments():
+    call = ToolExecutionRequest.of("find", {"name": "Zoë", "at": [1]}, id="1")
+    assert call == ToolExecutionRequest("1", "find", '{"name": "Zoë", "at": [1]}')
+    assert AiMessage(None, [call]) == AiMessage(None, (call,))
+
+
+def test_the_single_text_of_a_user_message():
+    assert UserMessage("hello").single_text() == "hello"
+    for contents in ([TextContent("a"), TextContent("b")], [ImageContent("https://a/b.png")]):
+        with pytest.raises(InvalidMessage, match="Expecting single text content, but got: "):
+            UserMessage(contents).single_text()
 
 
 def test_a_blank_system_message_is_refused():

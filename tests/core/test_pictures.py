@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chatmemory import ImageContent, OpenAiTokenCountEstimator, UserMessage
+from chatmemory.core.contents import DetailLevel, Image
 from chatmemory.core.estimators.images import image_tokens
-from chatmemory.core.messages import DetailLevel, Image
 
 # What 300 x 1200 costs, scaled to 300 x 1200: one column of three tiles. An unknown size costs 765.
 OF_300_X_1200 = 85 + 3 * 170

@@ -16,8 +16,8 @@ from chatmemory import (
     ToolExecutionResultMessage,
     UserMessage,
 )
+from chatmemory.core.contents import DetailLevel, Image
 from chatmemory.core.exceptions import InvalidValue, UnreadableTranscript
-from chatmemory.core.messages import DetailLevel, Image
 from chatmemory.formats import parse_messages, read_transcripts, render_messages
 
 words = st.text(max_size=20)

@@ -16,8 +16,8 @@ from chatmemory import (
     UserMessage,
     VideoContent,
 )
+from chatmemory.core.contents import Audio, DetailLevel, Image, PdfFile, Video
 from chatmemory.core.exceptions import UnreadableTranscript
-from chatmemory.core.messages import Audio, DetailLevel, Image, PdfFile, Video
 from chatmemory.formats import parse_messages, render_messages
 
 words = st.text(max_size=20)

@@ -15,7 +15,7 @@ from chatmemory import (
     ToolExecutionResultMessage,
     UserMessage,
 )
-from chatmemory.core.messages import Image
+from chatmemory.core.contents import Image
 from chatmemory.formats import parse_messages, render_messages
 
 words = st.text(max_size=20)

@@ -11,7 +11,7 @@ from chatmemory import (
     UserMessage,
     services,
 )
-from chatmemory.core.messages import Image
+from chatmemory.core.contents import Image
 from chatmemory.core.policies import MessageWindow, TokenWindow
 
 HOSTILE = [

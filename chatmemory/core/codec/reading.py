@@ -3,31 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar, overload
 
 from chatmemory.core.codec.json_text import decode_json
 from chatmemory.core.codec.properties import Properties, typed
-from chatmemory.core.exceptions import InvalidMessage
-from chatmemory.core.messages import (
-    AiMessage,
+from chatmemory.core.contents import (
     Audio,
     AudioContent,
-    ChatMessage,
     Content,
-    CustomMessage,
     DetailLevel,
     Image,
     ImageContent,
     Media,
     PdfFile,
     PdfFileContent,
-    SystemMessage,
     TextContent,
+    Video,
+    VideoContent,
+)
+from chatmemory.core.exceptions import InvalidMessage
+from chatmemory.core.messages import (
+    AiMessage,
+    ChatMessage,
+    CustomMessage,
+    SystemMessage,
     ToolExecutionRequest,
     ToolExecutionResultMessage,
     UserMessage,
-    Video,
-    VideoContent,
 )
 
 M = TypeVar("M", bound=Media)
@@ -41,13 +43,28 @@ def message_from_json(text: str) -> ChatMessage | None:
     return message_from_dict(decode_json(text))
 
 
-def messages_from_json(text: str | None) -> list[ChatMessage | None]:
-    """Return the messages of a JSON array; [] for None and `null`, as LangChain4j does."""
+@overload
+def messages_from_json(text: str | None, nulls: Literal[False]) -> list[ChatMessage]: ...
+
+
+@overload
+def messages_from_json(text: str | None, nulls: bool = True) -> list[ChatMessage | None]: ...
+
+
+def messages_from_json(
+    text: str | None, nulls: bool = True
+) -> list[ChatMessage] | list[ChatMessage | None]:
+    """Return the messages of a JSON array; [] for None and `null`, as LangChain4j does.
+
+    LangChain4j reads null items too. With `nulls=False` they are refused. Raises InvalidMessage.
+    """
     values = None if text is None else decode_json(text)
     if values is None:
         return []
     if not isinstance(values, list):
         raise InvalidMessage("expected a JSON array of messages")
+    if not nulls and None in values:
+        raise InvalidMessage(f"messages[{values.index(None)}] is null")
     return [message_from_dict(value) for value in values]
 
 

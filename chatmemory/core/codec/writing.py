@@ -6,24 +6,26 @@ from collections.abc import Iterable
 from typing import Any
 
 from chatmemory.core.codec.json_text import write_json
-from chatmemory.core.exceptions import InvalidMessage
-from chatmemory.core.messages import (
-    AiMessage,
+from chatmemory.core.contents import (
     Audio,
     AudioContent,
-    ChatMessage,
     Content,
-    CustomMessage,
     Image,
     ImageContent,
     Media,
     PdfFileContent,
-    SystemMessage,
     TextContent,
+    VideoContent,
+)
+from chatmemory.core.exceptions import InvalidMessage
+from chatmemory.core.messages import (
+    AiMessage,
+    ChatMessage,
+    CustomMessage,
+    SystemMessage,
     ToolExecutionRequest,
     ToolExecutionResultMessage,
     UserMessage,
-    VideoContent,
 )
 
 

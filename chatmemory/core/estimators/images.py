@@ -13,7 +13,7 @@ import math
 
 import imagesize
 
-from chatmemory.core.messages import DetailLevel, Image
+from chatmemory.core.contents import DetailLevel, Image
 
 BASE = 85
 PER_TILE = 170

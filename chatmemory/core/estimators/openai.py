@@ -7,19 +7,15 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from chatmemory.core.codec import decode_json, write_json
+from chatmemory.core.contents import Content, DetailLevel, Image, ImageContent, TextContent
 from chatmemory.core.estimators.encodings import encoding
 from chatmemory.core.estimators.images import image_tokens
 from chatmemory.core.exceptions import InvalidMessage, UnknownEstimator, UnsupportedMessage
 from chatmemory.core.messages import (
     AiMessage,
     ChatMessage,
-    Content,
     CustomMessage,
-    DetailLevel,
-    Image,
-    ImageContent,
     SystemMessage,
-    TextContent,
     ToolExecutionRequest,
     ToolExecutionResultMessage,
     UserMessage,

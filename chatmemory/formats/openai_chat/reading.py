@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from chatmemory.core.exceptions import InvalidMessage
-from chatmemory.core.messages import (
-    AiMessage,
+from chatmemory.core.contents import (
     Audio,
     AudioContent,
-    ChatMessage,
     Content,
     DetailLevel,
     Image,
@@ -18,6 +15,11 @@ from chatmemory.core.messages import (
     PdfFile,
     PdfFileContent,
     TextContent,
+)
+from chatmemory.core.exceptions import InvalidMessage
+from chatmemory.core.messages import (
+    AiMessage,
+    ChatMessage,
     ToolExecutionRequest,
     ToolExecutionResultMessage,
     UserMessage,

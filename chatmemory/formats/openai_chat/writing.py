@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from chatmemory.core.messages import (
-    AiMessage,
+from chatmemory.core.contents import (
     Audio,
     AudioContent,
-    ChatMessage,
     Content,
     ImageContent,
     Media,
     PdfFileContent,
-    SystemMessage,
     TextContent,
+)
+from chatmemory.core.messages import (
+    AiMessage,
+    ChatMessage,
+    SystemMessage,
     ToolExecutionRequest,
     ToolExecutionResultMessage,
     UserMessage,

@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from chatmemory import (
+    ChatMemoryProvider,
+    InMemoryChatMemoryStore,
+    InvalidValue,
+    MessageWindowChatMemory,
+    TokenWindowChatMemory,
+    UserMessage,
+)
+
+
+@pytest.mark.parametrize(
+    ("make", "error"),
+    [
+        (lambda: MessageWindowChatMemory(7), r"id must be a string, not 7: use str\(…\)"),
+        (
+            lambda: TokenWindowChatMemory(estimator="gpt-4o"),
+            r"not the name 'gpt-4o': use OpenAiTokenCountEstimator\('gpt-4o'\)",
+        ),
+    ],
+)
+def test_an_argument_of_the_wrong_kind_is_refused(make, error):
+    with pytest.raises(InvalidValue, match=error):
+        make()
+
+
+def test_a_provider_has_one_memory_for_each_id():
+    store = InMemoryChatMemoryStore()
+    memories = ChatMemoryProvider(lambda name: MessageWindowChatMemory(name, 2, store))
+    with ThreadPoolExecutor() as pool:
+        assert len(set(map(id, pool.map(memories.get, ["a"] * 20)))) == 1
+    first = memories.get("a")
+    first.add(UserMessage("hello"))
+    assert memories.get("b") is not first
+    assert memories.evict("a")
+    assert not memories.evict("a")
+    assert memories.get("a") is not first
+    assert memories.get("a").messages() == [UserMessage("hello")]
