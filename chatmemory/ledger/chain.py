@@ -15,8 +15,9 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Any
 
 from chatmemory.models import Memory, Message, Stay, Step
@@ -26,6 +27,7 @@ Bytes = bytes | memoryview  # what databases return
 VERSION = 1
 SALT_BYTES = 16
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
 _MESSAGE = ("seq", "type", "text", "payload", "tokens", "origin", "said_at", "client_id")
 _STAY = ("n", "seq", "rank", "type", "has_calls", "pinned", "tokens")
 _STEP = (
@@ -95,7 +97,7 @@ def digest_of(
         {
             "previous": previous,
             "messages": list(commitments),
-            "begun": _Encoded(_sized(b"l", b"".join(begun))),
+            "begun": _Encoded(_list_of(begun)),
             "ended": list(ended),
         }
         | _columns(step, _STEP),
@@ -121,29 +123,59 @@ class _Encoded(bytes):
 
 def _encoded(value: Any) -> bytes:
     """Return bytes that no other value has: a letter for the type, the length and the content."""
-    match value:
-        case None:
-            return b"n"
-        case bool():
-            return b"b1" if value else b"b0"
-        case int():
-            return b"i%d;" % value
-        case str():
-            return _sized(b"s", value.encode())
-        case _Encoded():
-            return value
-        case bytes() | bytearray() | memoryview():
-            return _sized(b"x", bytes(value))
-        case datetime():
-            return b"t%d;" % ((value - _EPOCH) // timedelta(microseconds=1))
-        case Mapping():
-            pairs = (_encoded(name) + _encoded(each) for name, each in sorted(value.items()))
-            return _sized(b"m", b"".join(pairs))
-        case list() | tuple():
-            return _sized(b"l", b"".join(map(_encoded, value)))
-    # The numbers with a fraction of a policy's options
-    return _sized(b"j", json.dumps(value).encode())
+    encode = _BY_TYPE.get(type(value))
+    if encode is None:
+        bases = (encode for base, encode in _BY_TYPE.items() if isinstance(value, base))
+        # The numbers with a fraction of a policy's options have no type of their own
+        encode = next(bases, _encoded_json)
+    return encode(value)
 
 
-def _sized(kind: bytes, content: bytes) -> bytes:
-    return b"%b%d:%b" % (kind, len(content), content)
+def _encoded_text(value: str) -> bytes:
+    content = value.encode()
+    return b"s%d:%b" % (len(content), content)
+
+
+def _encoded_bytes(value: Bytes | bytearray) -> bytes:
+    return b"x%d:%b" % (len(value), bytes(value))
+
+
+def _encoded_time(value: datetime) -> bytes:
+    return b"t%d;" % ((value - _EPOCH) // _MICROSECOND)
+
+
+def _encoded_mapping(value: Mapping[str, Any]) -> bytes:
+    content = b"".join([_encoded_name(name) + _encoded(value[name]) for name in sorted(value)])
+    return b"m%d:%b" % (len(content), content)
+
+
+def _encoded_list(value: Iterable[Any]) -> bytes:
+    return _list_of(map(_encoded, value))
+
+
+def _list_of(encoded: Iterable[bytes]) -> bytes:
+    content = b"".join(encoded)
+    return b"l%d:%b" % (len(content), content)
+
+
+def _encoded_json(value: Any) -> bytes:
+    content = json.dumps(value).encode()
+    return b"j%d:%b" % (len(content), content)
+
+
+_encoded_name = lru_cache(maxsize=256)(_encoded_text)  # names of columns come again and again
+_BY_TYPE: dict[type, Callable[[Any], bytes]] = {
+    type(None): lambda _: b"n",
+    bool: lambda value: b"b1" if value else b"b0",
+    int: lambda value: b"i%d;" % value,
+    str: _encoded_text,
+    _Encoded: bytes,
+    bytes: _encoded_bytes,
+    bytearray: _encoded_bytes,
+    memoryview: _encoded_bytes,
+    datetime: _encoded_time,
+    Mapping: _encoded_mapping,
+    dict: _encoded_mapping,
+    list: _encoded_list,
+    tuple: _encoded_list,
+}

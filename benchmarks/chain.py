@@ -1,0 +1,56 @@
+"""Measure what the chain of digests costs an add, as a ratio of adds with and without it.
+
+    .venv/bin/python benchmarks/chain.py
+
+Adds of both kinds take turns in one process, and write to a SQLite database in a temporary folder.
+Without the chain, the same columns are written, with nothing in them.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from statistics import median
+from unittest.mock import patch
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+ROUNDS = 600
+WINDOW = 20
+COMPUTED = ("new_salt", "commitment_of", "encoded_stay", "digest_of")
+
+
+def measure() -> None:
+    from chatmemory import UserMessage, services
+    from chatmemory.core.policies import MessageWindow
+    from chatmemory.ledger import chain
+
+    times: dict[bool, list[float]] = {True: [], False: []}
+    services.create("m", MessageWindow(WINDOW))
+    for n in range(ROUNDS):
+        with_chain = n % 2 == 0
+        with ExitStack() as patches:
+            for name in () if with_chain else COMPUTED:
+                patches.enter_context(patch.object(chain, name, lambda *_: b""))
+            message = UserMessage(f"message number {n}, with some text to read")
+            start = time.process_time()
+            services.add("m", [message])
+            times[with_chain].append(time.process_time() - start)
+    cost = median(times[True]) / median(times[False]) - 1
+    print(f"an add with the chain of digests: {cost:+.1%} processor time")
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["DATABASE_URL"] = f"sqlite:///{folder}/chain.sqlite3"
+        os.environ["DJANGO_SETTINGS_MODULE"] = "inspector.project.settings"
+        import django
+        from django.core.management import call_command
+
+        django.setup()
+        call_command("migrate", verbosity=0)
+        measure()
