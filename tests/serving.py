@@ -36,7 +36,7 @@ class Served:
 
     def __init__(self, database_url: str, folder: Path, token: str) -> None:
         self.environment = _environment(database_url, folder)
-        self.port = _free_port()
+        self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.process: subprocess.Popen[str] | None = None
         self.log: IO[str] | None = None
@@ -200,7 +200,7 @@ def _manage(environment: dict[str, str], *arguments: str) -> str:
     ).stdout
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]

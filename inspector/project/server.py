@@ -4,16 +4,43 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from typing import Any
 
 import uvicorn
 
 FIRST_REQUEST_SECONDS = 2
+HEADER_SECONDS = 20
 
 
 class Server(uvicorn.Server):
-    """Stops without refusing a request: ends the live streams, whose readers would otherwise keep
-    it from stopping, and answers connections that it has already accepted.
+    """Closes connections on which no request arrives, and stops without refusing one: ends the live
+    streams, whose readers would otherwise keep it from stopping, and answers connections that it
+    has already accepted.
     """
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        # Connections that owe a request, each with its last one, and since when.
+        self._owing: dict[tuple[Any, Any], float] = {}
+
+    async def on_tick(self, counter: int) -> bool:
+        """Uvicorn calls this every tenth of a second."""
+        if counter % 10 == 0:
+            self._close_owing()
+        return await super().on_tick(counter)
+
+    def _close_owing(self) -> None:
+        """Close connections that have owed a request for 20 seconds, such as half of a header.
+
+        Uvicorn closes those by itself that send nothing after an answer.
+        """
+        now = asyncio.get_running_loop().time()
+        connections = filter(_owes_a_request, self.server_state.connections)
+        owing = {(each, getattr(each, "cycle", None)) for each in connections}
+        self._owing = {each: self._owing.get(each, now) for each in owing}
+        for (connection, _), since in self._owing.items():
+            if now - since >= HEADER_SECONDS:
+                connection.transport.close()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         from inspector.live.stream import (
@@ -35,6 +62,15 @@ class Server(uvicorn.Server):
             await asyncio.sleep(0.1)
             if self.force_exit or all(map(_has_requested, self.server_state.connections)):
                 return
+
+
+def _owes_a_request(connection: object) -> bool:
+    """Whether a connection is open without a request in progress, and is not waited for by a timer:
+    uvicorn then has no `cycle`, or one that is complete, and no `timeout_keep_alive_task`.
+    """
+    cycle = getattr(connection, "cycle", None)
+    is_idle = cycle is None or cycle.response_complete
+    return is_idle and getattr(connection, "timeout_keep_alive_task", None) is None
 
 
 def _has_requested(connection: object) -> bool:

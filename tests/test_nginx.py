@@ -1,0 +1,179 @@
+"""deploy/nginx.conf in front of a real server: slow and many clients do not reach it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import ssl
+import subprocess
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import requests
+
+from .serving import ROOT, Served, free_port
+
+MISSING = [
+    name for name in ("nginx", "openssl") if not shutil.which(name, path=os.defpath + ":/usr/sbin")
+]
+pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"{', '.join(MISSING)} is not installed")
+SECONDS = 20
+MAIN = """
+daemon off;
+pid {folder}/pid;
+error_log stderr;
+{user}
+events {{ worker_connections 256; }}
+http {{
+    access_log off;
+    client_body_temp_path {folder}/body;
+    proxy_temp_path {folder}/proxy;
+    fastcgi_temp_path {folder}/fastcgi;
+    uwsgi_temp_path {folder}/uwsgi;
+    scgi_temp_path {folder}/scgi;
+    include {folder}/site.conf;
+}}
+"""
+
+
+@dataclass
+class Proxy:
+    """nginx with TLS at `port`, plain HTTP at `plain_port`, and the server behind it."""
+
+    port: int
+    plain_port: int
+    certificate: Path
+    served: Served
+
+    @property
+    def url(self) -> str:
+        return f"https://127.0.0.1:{self.port}"
+
+    def session(self) -> requests.Session:
+        session = requests.Session()
+        session.trust_env = False  # the environment may name other certificates
+        session.verify = str(self.certificate)
+        session.headers["Authorization"] = f"Bearer {self.served.token}"
+        return session
+
+    @contextmanager
+    def connection(self) -> Iterator[ssl.SSLSocket]:
+        trusted = ssl.create_default_context(cafile=str(self.certificate))
+        with (
+            socket.create_connection(("127.0.0.1", self.port), SECONDS) as plain,
+            trusted.wrap_socket(plain, server_hostname="127.0.0.1") as connection,
+        ):
+            yield connection
+
+
+@pytest.fixture(scope="module")
+def proxy(shared_server, tmp_path_factory) -> Iterator[Proxy]:
+    folder = tmp_path_factory.mktemp("nginx")
+    proxy = Proxy(free_port(), free_port(), folder / "certificate.pem", shared_server)
+    make_certificate(proxy.certificate, folder / "key.pem")
+    (folder / "site.conf").write_text(site_for(proxy, folder))
+    user = "user root;" if os.getuid() == 0 else ""
+    (folder / "nginx.conf").write_text(MAIN.format(folder=folder, user=user))
+    command = [shutil.which("nginx", path=os.defpath + ":/usr/sbin"), "-e", "stderr"]
+    process = subprocess.Popen([*command, "-p", str(folder), "-c", str(folder / "nginx.conf")])
+    try:
+        wait_for(proxy.port, process)
+        yield proxy
+    finally:
+        process.terminate()
+        process.wait(SECONDS)
+
+
+def site_for(proxy: Proxy, folder: Path) -> str:
+    """The shipped file with the addresses of this test, a short timeout and few streams."""
+    site = (ROOT / "deploy" / "nginx.conf").read_text()
+    for shipped, here in {
+        "127.0.0.1:8000": f"127.0.0.1:{proxy.served.port}",
+        "listen 80;": f"listen 127.0.0.1:{proxy.plain_port};",
+        "listen 443 ": f"listen 127.0.0.1:{proxy.port} ",
+        "memory.example.org;": "127.0.0.1;",
+        "/etc/ssl/certs/memory.example.org.pem": str(proxy.certificate),
+        "/etc/ssl/private/memory.example.org.key": str(folder / "key.pem"),
+        "client_header_timeout 10s": "client_header_timeout 1s",
+        "client_body_timeout 10s": "client_body_timeout 1s",
+        "chatmemory_streams 50": "chatmemory_streams 2",
+    }.items():
+        assert shipped in site, shipped
+        site = site.replace(shipped, here)
+    return site
+
+
+def make_certificate(certificate: Path, key: Path) -> None:
+    command = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 1"
+    options = ["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"]
+    files = ["-keyout", str(key), "-out", str(certificate)]
+    subprocess.run([*command.split(), *options, *files], check=True, capture_output=True)
+
+
+def wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
+    while process.poll() is None:
+        with suppress(ConnectionError):
+            return socket.create_connection(("127.0.0.1", port)).close()
+    raise AssertionError("nginx did not start")
+
+
+def test_requests_reach_the_server(proxy):
+    url = f"{proxy.url}/api/v1/memories/"
+    policy = {"kind": "message_window", "max_messages": 3}
+    made = proxy.session().post(url, json={"id": "proxied", "policy": policy})
+    assert made.status_code == 201
+    assert made.headers["Location"] == f"{proxy.url.rpartition(':')[0]}/api/v1/memories/proxied/"
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: ",
+        b"POST /import/ HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 9\r\n\r\nslow",
+        b"",
+    ],
+    ids=["half a header", "half a body", "nothing"],
+)
+def test_who_sends_slowly_is_cut_off(proxy, start):
+    with proxy.connection() as connection:
+        connection.sendall(start)
+        answer = b""
+        while received := connection.recv(1000):  # until it is closed
+            answer += received
+    assert answer == b"" or answer.startswith(b"HTTP/1.1 408")
+
+
+def test_streams_are_not_held_back_and_an_address_has_a_few(proxy):
+    proxy.served.create("streamed")
+    url = f"{proxy.url}/c/streamed/live/"
+    with ExitStack() as opened:
+        streams = [
+            opened.enter_context(proxy.session().get(url, stream=True, timeout=SECONDS))
+            for _ in range(2)
+        ]
+        assert proxy.session().get(url, timeout=SECONDS).status_code == 429
+        assert proxy.session().get(f"{proxy.url}/readyz").status_code == 200
+        proxy.served.say("streamed", "hello")
+        for stream in streams:
+            lines = stream.iter_lines(chunk_size=1, decode_unicode=True)
+            assert next(line for line in lines if line.startswith("id: ")) == "id: 1"
+
+
+def test_plain_http_is_sent_to_https(proxy):
+    plain = f"http://127.0.0.1:{proxy.plain_port}/c/m/?at=3"
+    answer = requests.get(plain, allow_redirects=False)
+    assert (answer.status_code, answer.headers["Location"]) == (308, "https://127.0.0.1/c/m/?at=3")
+
+
+def test_nobody_pretends_to_be_local(proxy):
+    """A sign-in link and metrics are for the local machine, and not for clients of a proxy."""
+    headers = {"X-Forwarded-For": "127.0.0.1", "Forwarded": "for=127.0.0.1"}
+    assert proxy.session().get(f"{proxy.url}/metrics", headers=headers).status_code == 404
+    link = proxy.served.sign_in_link().replace(proxy.served.url, proxy.url)
+    stranger = proxy.session()
+    stranger.get(link, headers=headers)
+    assert "sessionid" not in stranger.cookies
