@@ -1,13 +1,16 @@
-"""Measure the time of pages for large conversations, windows and fleets, as ratios of one run.
+"""Measure pages of large conversations, windows and fleets: their time, as ratios of one run, and
+what a step sends and changes.
 
     .venv/bin/python benchmarks/pages.py
 
-Writes to a SQLite database in a temporary folder. Prints milliseconds beside each ratio.
+Writes to a SQLite database in a temporary folder. Prints milliseconds beside each ratio. The nodes
+that a step changes are counted in Chromium, if there is one.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import sys
 import tempfile
 import time
@@ -16,9 +19,17 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from playwright.sync_api import sync_playwright
+
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from tests.browser.chromium import chromium, launch
+from tests.browser.touched import COUNT, TOUCHED
+from tests.serving import served_by
+
+PART = re.compile(r'\bid="([a-z][a-z0-9-]*)"[^>]*? data-part="([\w-]{6})"')
 ROUNDS = 15
+STEPS = 12
 SHORT, LONG = 100, 10_000
 FEW, MANY = 200, 10_000
 
@@ -76,7 +87,49 @@ def same(url: str) -> Iterator[str]:
         yield url
 
 
-def main() -> None:
+def sent(client: Any) -> None:
+    """Print what a step sends to a page that tells which parts it holds, against the whole page."""
+    whole, least = [], []
+    page = client.get(f"/c/long/?at={LONG // 2}").content
+    for at in range(LONG // 2 + 1, LONG // 2 + 1 + STEPS):
+        parts = {"HX-Request": "true", "Held-Parts": held(page.decode())}
+        least.append(len(client.get(f"/c/long/?at={at}", headers=parts).content))
+        page = client.get(f"/c/long/?at={at}").content
+        whole.append(len(page))
+    ratio = median(least) / median(whole)
+    print(f"a step of 10,000 messages sends {ratio:.2f} of the page: {max(least):,} bytes at most")
+
+
+def held(page: str) -> str:
+    """Return the parts that a page holds, as its script tells them."""
+    return " ".join(f"{id}:{digest}" for id, digest in PART.findall(page))
+
+
+def touched(folder: str) -> None:
+    """Print how many nodes a step adds, removes and alters in a browser."""
+    path = chromium()
+    if not path:
+        return
+    with (
+        served_by(os.environ["DATABASE_URL"], Path(folder)) as served,
+        sync_playwright() as playwright,
+        launch(playwright, path) as browser,
+    ):
+        page = browser.new_page()
+        page.goto(served.sign_in_link())
+        page.goto(f"{served.url}/c/long/?at={LONG // 2}")
+        counts = []
+        for at in range(LONG // 2 + 1, LONG // 2 + 1 + STEPS):
+            page.evaluate(COUNT)
+            page.keyboard.press("ArrowRight")
+            page.locator(f"#said-{at}").wait_for()
+            page.wait_for_function("!document.querySelector('.htmx-request')")
+            counts.append(page.evaluate(TOUCHED))
+    most = max(counts, key=lambda count: sum(count.values()))
+    print(f"a step of 10,000 messages changes {sum(most.values())} nodes at most: {most}")
+
+
+def main(folder: str) -> None:
     from django.contrib.auth import get_user_model
     from django.test import Client
 
@@ -90,6 +143,8 @@ def main() -> None:
         short,
         cost(client, steps("wide", LONG)),
     )
+    sent(client)
+    touched(folder)
     fill_fleet(0, FEW)
     before = {url: cost(client, same(url)) for url in ("/", "/?q=order+17", "/?sort=fill")}
     fill_fleet(FEW, MANY)
@@ -106,4 +161,4 @@ if __name__ == "__main__":
 
         django.setup()
         call_command("migrate", verbosity=0)
-        main()
+        main(folder)

@@ -20,8 +20,8 @@ from chatmemory.models import Stay, Step
 # The steps that are read in full: always those around `at`, and the same ones for a block of steps,
 # so that most steps forward or back stay among them. More of them lie before `at`, like memory.
 PART = 120
-BLOCK = 40
-BEFORE = 60
+BLOCK = 10
+BEFORE = 80
 OUTLINE = 300
 
 _TOTALS = (

@@ -10,6 +10,7 @@ from playwright.sync_api import expect
 from inspector import demo
 
 from ..long_conversations import long_conversation
+from .touched import COUNT, TOUCHED
 
 MESSAGES = 10_000
 PRESSES = 40
@@ -28,19 +29,6 @@ HOLD = """presses => new Promise(done => {
   };
   press();
 })"""
-
-# Counts what a change of the page adds, removes or alters, with all that is inside.
-COUNT = """() => {
-  const elements = node => node.nodeType === 1 ? 1 + node.querySelectorAll("*").length : 1;
-  const altered = new Set();
-  window.touched = { added: 0, removed: 0, altered };
-  new MutationObserver(changes => changes.forEach(change => {
-    for (const node of change.addedNodes) window.touched.added += elements(node);
-    for (const node of change.removedNodes) window.touched.removed += elements(node);
-    if (change.type !== "childList") altered.add(change.target);
-  })).observe(document.querySelector("#main"),
-              { subtree: true, childList: true, attributes: true, characterData: true });
-}"""
 
 
 @pytest.fixture
@@ -61,15 +49,20 @@ def test_a_held_key_moves_the_playhead_on_each_press(open_page, path):
 
 
 def test_a_step_sends_and_touches_only_what_differs(open_page, path):
-    page = open_page(f"{path}?at=5010")
-    page.evaluate(COUNT)
-    with page.expect_response("**/?at=5011") as response:
-        page.keyboard.press("ArrowRight")
-    expect(page.locator("#said-5011")).to_be_visible()
-    expect(page).to_have_url(f"{page.url.partition('?')[0]}?at=5011")
-    assert len(response.value.body()) < MOST_BYTES
-    touched = page.evaluate("() => ({ ...window.touched, altered: window.touched.altered.size })")
-    assert touched["added"] < MOST_NODES, touched
+    """Also one at which the cells of the strip become others."""
+    page = open_page(f"{path}?at=5009")
+    first_cell = page.locator("#cells li").first
+    for step, moves in ((5010, False), (5011, True)):
+        before = first_cell.get_attribute("id")
+        page.evaluate(COUNT)
+        with page.expect_response(f"**/?at={step}") as response:
+            page.keyboard.press("ArrowRight")
+        expect(page.locator(f"#said-{step}")).to_be_visible()
+        expect(page).to_have_url(f"{page.url.partition('?')[0]}?at={step}")
+        assert len(response.value.body()) < MOST_BYTES
+        touched = page.evaluate(TOUCHED)
+        assert sum(touched.values()) < MOST_NODES, (step, touched)
+        assert (first_cell.get_attribute("id") != before) == moves
 
 
 def test_of_several_backs_the_last_wins(open_page, transactional_db):

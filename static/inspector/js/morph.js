@@ -16,10 +16,16 @@ export function morph(old, fresh) {
     return;
   }
   for (const { name } of [...old.attributes]) if (!fresh.hasAttribute(name)) old.removeAttribute(name);
-  for (const { name, value } of fresh.attributes) if (old.getAttribute(name) !== value) old.setAttribute(name, value);
+  for (const { name, value } of fresh.attributes) if (old.getAttribute(name) !== value) set(old, name, value);
   const freshNodes = [...fresh.childNodes];
   while (old.childNodes.length > freshNodes.length) old.lastChild.remove();
   freshNodes.forEach((node, i) => (i < old.childNodes.length ? morph(old.childNodes[i], node) : old.append(adopt(node))));
+}
+
+// A field that someone has changed shows another value only if it is told to.
+function set(element, name, value) {
+  element.setAttribute(name, value);
+  if (name === "value" && element.matches("input")) element.value = value;
 }
 
 // HTMX read the address of a link when it first met it.
