@@ -9,7 +9,7 @@ export PIP_ROOT_USER_ACTION := ignore
 # Without bytecode, each start of a process compiles Django and all other packages again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: run install test test-postgresql conformance fuzz load crash check format screenshots lock clean
+.PHONY: run install test test-postgresql conformance fuzz load crash attack check format screenshots lock clean
 
 run: install
 	@$(BIN)/python manage.py migrate --verbosity 0
@@ -47,6 +47,10 @@ load: $(VENV)/installed-dev
 
 crash: $(VENV)/installed-dev
 	CRASH_SERVER=50 CRASH_DATABASE=10 LOAD_CLIENTS=4 $(BIN)/pytest tests/load/test_crash.py --long -v $(ARGS)
+
+# Clients that want more than their share; DATABASE_URL chooses the database.
+attack: $(VENV)/installed-dev
+	$(BIN)/pytest tests/attack --long -v $(ARGS)
 
 check: $(VENV)/installed-dev
 	$(BIN)/ruff check .

@@ -10,10 +10,11 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
 
-from .serving import ROOT, Served
+from .serving import ROOT, Served, Template, database
 
 SECONDS = 30
 
@@ -74,3 +75,19 @@ class Deployed:
         with self.served.api.get(url, stream=True, timeout=SECONDS) as answer:
             answer.raise_for_status()
             yield from answer.iter_lines(chunk_size=1, decode_unicode=True)
+
+
+@contextmanager
+def deploying(folder: Path, template: Template, **environment: str) -> Iterator[Deployed]:
+    """A deployed server on a copy of the template."""
+    with (
+        database(folder, copy_of=template.url) as url,
+        Served(url, folder, template.token) as served,
+    ):
+        served.environment |= environment
+        deployed = Deployed(served)
+        deployed.start()
+        yield deployed
+        if deployed.process.poll() is None:
+            deployed.stop()
+        deployed.notices.close()

@@ -100,6 +100,7 @@ def _database() -> dict[str, Any]:
         options = settings.setdefault("OPTIONS", {})
         options["options"] = f"{options.get('options', '')} -c lock_timeout={LOCK_SECONDS}s".strip()
         options.setdefault("connect_timeout", CONNECT_SECONDS)
+        options.setdefault("application_name", "chatmemory")
         options["pool"] = {
             "min_size": 0,
             "max_size": CONNECTIONS,

@@ -8,14 +8,13 @@ import os
 import re
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from pathlib import Path
+from contextlib import suppress
 
 import pytest
 import requests
 
-from ..deployed import Deployed
-from ..serving import Served, Template, database
+from ..deployed import deploying
+from ..serving import Served
 from .clients import IDS, Load, check
 
 RELOADS = int(os.environ.get("LOAD_RELOADS", "1"))
@@ -32,20 +31,6 @@ def deployed(template, tmp_path_factory):
 def own_deployed(template, tmp_path):
     with deploying(tmp_path, template) as deployed:
         yield deployed
-
-
-@contextmanager
-def deploying(folder: Path, template: Template) -> Iterator[Deployed]:
-    with (
-        database(folder, copy_of=template.url) as url,
-        Served(url, folder, template.token) as served,
-    ):
-        deployed = Deployed(served)
-        deployed.start()
-        yield deployed
-        if deployed.process.poll() is None:
-            deployed.stop()
-        deployed.notices.close()
 
 
 @pytest.mark.long

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 import requests
 
-from .serving import ROOT, Served, free_port
+from ..serving import ROOT, Served, free_port
 
 MISSING = [
     name for name in ("nginx", "openssl") if not shutil.which(name, path=os.defpath + ":/usr/sbin")
