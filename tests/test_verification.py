@@ -16,7 +16,8 @@ from chatmemory import SystemMessage, UserMessage, services
 from chatmemory.core.codec import message_to_json
 from chatmemory.core.exceptions import CorruptRow
 from chatmemory.core.messages import text_of
-from chatmemory.core.policies import MessageWindow, TokenWindow
+from chatmemory.core.policies import MessageWindow, TokenWindow, load_of
+from chatmemory.core.window import Totals
 from chatmemory.ledger import reading
 from chatmemory.ledger.verification import verify
 from chatmemory.models import AuditEntry, Memory, Message, Stay, Step
@@ -240,6 +241,7 @@ def cut_off(memory_id: str) -> None:
         oldest=before.oldest,
         window_count=before.count_after,
         window_tokens=before.tokens_after,
+        window_load=load_of(before.policy, Totals(before.count_after, before.tokens_after)),
         head=before.digest,
     )
     last.delete()

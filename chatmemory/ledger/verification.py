@@ -15,7 +15,7 @@ from chatmemory.core.eviction import Reason
 from chatmemory.core.exceptions import CorruptRow
 from chatmemory.core.messages import ChatMessage, MessageType, text_of
 from chatmemory.core.misfits import misfit_in
-from chatmemory.core.policies import Policy, UnavailablePolicy
+from chatmemory.core.policies import Policy, UnavailablePolicy, can_decide, load_of
 from chatmemory.core.transitions import Transition, admit, clear, refill
 from chatmemory.core.window import Totals, Window, total
 from chatmemory.ledger import chain, flags
@@ -61,6 +61,7 @@ class _Replay:
         self.said = Totals()
         self.flags = Memory()
         self.is_undecided = False
+        self.ordered_from = 0
         self.last: Step | None = None
         self.arrived: list[StayEntry] = []
         self.left: list[EndedStay] = []
@@ -140,6 +141,8 @@ class _Replay:
         expect(step, "count after", step.count_after, self.window.totals.count)
         expect(step, "tokens after", step.tokens_after, self.window.totals.tokens)
         self.check_oldest(step)
+        if step.kind == Step.Kind.SET:
+            self.ordered_from = step.last_stay
         self.is_undecided |= isinstance(step.policy, UnavailablePolicy)
 
     def is_followed(self, step: Step, policy_before: Policy | None) -> bool:
@@ -248,11 +251,16 @@ class _Replay:
         if self.last:
             expect(memory, "policy", memory.policy, self.last.policy)
             expect(memory, "oldest", memory.oldest, self.last.oldest)
+            expect(memory, "ordered_from", memory.ordered_from, self.ordered_from)
         if total(self.window) != self.window.totals:
             raise Contradicted(memory, "the window's totals do not add up")
         self.check_flags()
 
     def check_flags(self) -> None:
+        load = self.memory.window_load
+        if load is not None and can_decide(self.memory.policy):
+            expected = load_of(self.memory.policy, self.window.totals)
+            expect(self.memory, "window_load", load, expected)
         flags.replaced(self.flags, self.entries_with_calls())
         names = ["waiting_call", "missing_results", "dangling_call"]
         if not self.is_undecided:

@@ -1,0 +1,180 @@
+"""What SECURITY.md says of alterations: who shows each of them, or that it is out of reach."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import connection
+
+from chatmemory import (
+    AiMessage,
+    SystemMessage,
+    ToolExecutionRequest,
+    ToolExecutionResultMessage,
+    UserMessage,
+    services,
+)
+from chatmemory.core.policies import TokenWindow
+from chatmemory.ledger import chain
+from chatmemory.ledger.changes import NewMessage
+from chatmemory.ledger.reading import LedgerRows
+from chatmemory.ledger.verification import verify
+from chatmemory.models import AuditEntry, Memory, Message, Stay, Step
+from tests.test_anchoring import make_older
+from tests.test_verification import cut_off, heads, rewrite
+
+SECURITY = Path(__file__).parents[1] / "SECURITY.md"
+EARLIER = datetime(2020, 1, 1, tzinfo=UTC)
+VERIFY, HEADS, OUT_OF_REACH = "`verify_memories`", "kept heads", "out of reach"
+CALL = ToolExecutionRequest("1", "pay", "{}")
+
+
+@pytest.fixture
+def conversation(db) -> str:
+    services.create("m", TokenWindow(500), {"team": "red"})
+    services.add("m", [SystemMessage("Be brief."), UserMessage("pay no")])
+    services.add("m", [AiMessage("Paying.", (CALL,), "They said no.")])
+    services.add("m", [ToolExecutionResultMessage("1", "pay", "done")])
+    services.add("m", [UserMessage("my card"), NewMessage(UserMessage("bye"), client_id="last")])
+    services.change("m", labels={"team": "blue"})
+    services.redact("m", 5, actor="ada")
+    services.add("m", [UserMessage("hello")])
+    return "m"
+
+
+def update(model, **values):
+    """Return an alteration that sets columns of the only row, or of that with the given number."""
+
+    def alter() -> None:
+        seq, n = values.pop("of_seq", None), values.pop("of_step", None)
+        rows = model.objects.all()
+        rows = rows.filter(seq=seq) if seq else rows.filter(n=n) if n else rows
+        assert rows.update(**values) == 1
+
+    return alter
+
+
+def say(seq: int, message):
+    return lambda: rewrite("m", seq, message)
+
+
+def swap_messages() -> None:
+    for old, new in ((2, 100), (6, 2), (100, 6)):
+        Message.objects.filter(seq=old).update(seq=new)
+
+
+def sql(*statements: str):
+    def alter() -> None:
+        if connection.vendor != "sqlite":
+            pytest.skip("PostgreSQL searches the texts themselves")
+        with connection.cursor() as cursor:
+            for statement in statements:
+                cursor.execute(statement)
+
+    return alter
+
+
+def hide_deletion() -> None:
+    services.delete("m")
+    AuditEntry.objects.all().delete()
+
+
+def compute_chain_anew() -> None:
+    """Alter words, and compute all digests as somebody can who has the code and the database."""
+    rewrite("m", 2, UserMessage("pay yes"))
+    altered = Message.objects.get(seq=2)
+    Message.objects.filter(seq=2).update(commitment=chain.commitment_of(altered))
+    memory = Memory.objects.get()
+    digest, rows = chain.first_digest(memory), LedgerRows(memory)
+    for step in rows.steps:
+        begun = list(rows.begun(step.n))
+        said = [row.commitment for _, row, is_new in begun if is_new]
+        stays = [chain.encoded_stay(stay) for stay, _, _ in begun]
+        ended = [(stay.n, str(stay.reason)) for stay in rows.ended(step.n)]
+        digest = chain.digest_of(digest, step, said, stays, ended)
+        Step.objects.filter(n=step.n).update(digest=digest)
+    Memory.objects.update(head=digest)
+
+
+def alter_before_anchoring() -> None:
+    make_older("m")
+    Step.objects.filter(n=2).update(actor="mallory")
+    services.anchor("m")
+
+
+ALTERATIONS = {
+    "words, at an equal number of tokens": (VERIFY, say(2, UserMessage("pay yes"))),
+    "words put into a redacted message": (VERIFY, say(5, UserMessage("my card"))),
+    "the places of two messages": (VERIFY, swap_messages),
+    "the call that a tool result answers": (
+        VERIFY,
+        say(4, ToolExecutionResultMessage("2", "pay", "done")),
+    ),
+    "the thinking of an answer": (VERIFY, say(3, AiMessage("Paying.", (CALL,), "They said yes."))),
+    "the time at which a message was said": (VERIFY, update(Message, of_seq=2, said_at=EARLIER)),
+    "a client's id of a message": (VERIFY, update(Message, of_seq=6, client_id="other")),
+    "the actor of a step": (VERIFY, update(Step, of_step=2, actor="mallory")),
+    "the time of a step": (VERIFY, update(Step, of_step=2, at=EARLIER)),
+    "the actor of a redaction": (VERIFY, update(Step, of_step=8, actor="mallory")),
+    "the time of a redaction": (VERIFY, update(Step, of_step=8, at=EARLIER)),
+    "the policy of a step": (VERIFY, update(Step, of_step=2, policy_limit=501)),
+    "a decision said to be the client's": (VERIFY, update(Step, of_step=2, by_client=True)),
+    "labels": (VERIFY, update(Memory, labels={"team": "red"})),
+    "counters and totals": (VERIFY, update(Memory, window_tokens=1)),
+    "flags": (VERIFY, update(Memory, dangling_call=3)),
+    "the load that is compared with the limit": (VERIFY, update(Memory, window_load=501)),
+    "a message, a stay or a step that is gone": (
+        VERIFY,
+        lambda: Stay.objects.filter(n=6).delete(),
+    ),
+    "the audit entry of a redaction that is gone": (
+        VERIFY,
+        lambda: AuditEntry.objects.all().delete(),
+    ),
+    "messages that the search index has lost": (VERIFY, sql("DELETE FROM chatmemory_searchable")),
+    "the newest step, cut off with its counters": (HEADS, lambda: cut_off("m")),
+    "a conversation that is gone": (HEADS, lambda: Memory.objects.all().delete()),
+    "a deletion whose audit entry is gone": (HEADS, hide_deletion),
+    "digests that were computed anew": (HEADS, compute_chain_anew),
+    "what is older than digests, altered before it was anchored": (
+        OUT_OF_REACH,
+        alter_before_anchoring,
+    ),
+    "the words in the search index": (
+        OUT_OF_REACH,
+        sql(
+            "INSERT INTO chatmemory_search (chatmemory_search, rowid, text) SELECT 'delete', id, "
+            "'pay no' FROM chatmemory_searchable WHERE seq = 2",
+            "INSERT INTO chatmemory_search (rowid, text) SELECT id, 'pay yes' "
+            "FROM chatmemory_searchable WHERE seq = 2",
+        ),
+    ),
+    "the time of the last activity": (OUT_OF_REACH, update(Memory, updated_at=EARLIER)),
+    "the time of an audit entry": (OUT_OF_REACH, update(AuditEntry, at=EARLIER)),
+}
+
+
+@pytest.mark.parametrize("name", ALTERATIONS)
+def test_an_alteration_is_shown_as_promised(conversation, capsys, tmp_path, name):
+    shown_by, alter = ALTERATIONS[name]
+    kept = heads(capsys, tmp_path / "heads")
+    alter()
+    is_shown_by_verify = Memory.objects.exists() and verify(conversation) is not None
+    assert is_shown_by_verify == (shown_by == VERIFY)
+    if shown_by == HEADS:
+        with pytest.raises(CommandError):
+            call_command("verify_memories", heads=kept)
+
+
+def test_nothing_is_shown_where_nothing_was_altered(conversation, capsys, tmp_path):
+    call_command("verify_memories", heads=heads(capsys, tmp_path / "heads"))
+
+
+def test_the_document_says_what_the_tests_show():
+    _, _, rest = SECURITY.read_text().partition("## Alterations")
+    table = re.findall(r"^\| ([^|]+) \| ([^|]+) \|$", rest.partition("\n## ")[0], re.MULTILINE)
+    assert dict(table[1:]) == {name: shown_by for name, (shown_by, _) in ALTERATIONS.items()}
