@@ -107,7 +107,7 @@ def cells(context: Context) -> Sequence[tuple[int, str, SafeString, str, str]]:
     """The cells of the tape: step, class, attributes of the link, mark, and the playhead if here.
 
     There are many, so each is short: its link is relative to the page, unless that was posted to
-    another address. The script of the tape follows it.
+    another address. The script of the tape follows it. That of a draft is like other links.
     """
     page, tape = context["page"], context["tape"]
     is_posted = "request" in context and context["request"].method == "POST"
@@ -115,8 +115,11 @@ def cells(context: Context) -> Sequence[tuple[int, str, SafeString, str, str]]:
     drawn = []
     for i, cell in enumerate(tape.cells):
         css = f"r-{cell.glyph} {cell.css}" if cell.glyph else cell.css
-        query = page.query(cell.step, msg=cell.seq).removeprefix("?")
-        link = "" if cell.is_draft else f'href="{base}{escape(query)}" '
+        if cell.is_draft:
+            link = to(page, msg=cell.seq) + " "
+        else:
+            query = page.query(cell.step, msg=cell.seq).removeprefix("?")
+            link = f'href="{base}{escape(query)}" '
         link += "" if i == tape.head else 'tabindex="-1" '
         link += f'title="{escape(cell.words)}"'
         head = _playhead(tape, cell) if i == tape.head else ""

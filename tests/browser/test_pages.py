@@ -144,6 +144,25 @@ def test_axe_finds_nothing_on_a_phone(open_page, violations, path):
     assert violations(open_page(path, **PHONE)) == []
 
 
+def test_axe_finds_nothing_in_help_and_in_large_type(open_page, violations):
+    page = open_page("/c/order-7741/settings/")
+    page.get_by_role("button", name="Keyboard shortcuts").click()
+    expect(page.locator("#keys")).to_be_visible()
+    assert violations(page) == []
+    page.goto(page.url.replace("settings/", "?at=43"))
+    page.get_by_role("button", name="Large type").click()
+    expect(page.locator("html")).to_have_attribute("data-type", "large")
+    assert violations(page) == []
+
+
+def test_a_phone_chooses_conversations(open_page, violations):
+    page = open_page("/", **PHONE)
+    page.get_by_role("checkbox", name="Select order-7741").check()
+    expect(page.get_by_role("button", name="Export")).to_be_in_viewport(ratio=1)
+    assert violations(page) == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
 def test_the_api_page_needs_nothing_from_elsewhere(open_page):
     page = open_page("/api/docs/")
     expect(page.get_by_text("/api/v1/memories/", exact=False).first).to_be_visible()

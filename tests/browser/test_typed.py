@@ -255,13 +255,16 @@ def test_no_page_ends_scrolled(open_page, query, size):
     assert page.locator(".topbar").bounding_box()["y"] == 0
 
 
-def test_a_phone_writes_previews_edits_and_removes(open_page):
+def test_a_phone_writes_previews_edits_and_removes(open_page, violations):
     page = open_page("/c/order-7741/?at=42", **PHONE)
     message(page).click()
     message(page).press_sequentially(TEXT)
     expect(page.locator("#verdict")).to_contain_text("Would evict")
     page.get_by_role("button", name="Preview").click()
     expect(page.locator(".draft")).to_be_in_viewport()
+    expect(page.get_by_role("button", name="Preview")).to_be_in_viewport(ratio=1)
+    expect(page.locator(".tape__legend .unit").first).to_be_visible()
+    assert violations(page) == []
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     for name in ("Edit draft 1", "Remove draft 1"):
         box = page.locator(f"[aria-label='{name}']").bounding_box()

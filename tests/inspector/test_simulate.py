@@ -15,6 +15,8 @@ from chatmemory.core.readable import readable_text
 from chatmemory.models import Trial
 from chatmemory.services import protocol
 
+from .markup import said, tree
+
 URL = "/c/order-7741/simulate/"
 ADD = "/c/order-7741/add/"
 BRANCH = "/c/order-7741/branch/"
@@ -368,3 +370,14 @@ def test_only_posts_of_signed_in_users_are_accepted(operator_client, full, url):
 
 def test_an_unknown_conversation_is_not_found(operator_client):
     assert operator_client.post("/c/nobody/add/", {"text": "x"}).status_code == 404
+
+
+def test_the_cell_of_a_draft_leads_to_the_draft(operator_client, full):
+    response = preview(operator_client)
+    page = tree(response.content.decode())
+    (cell,) = (each for each in page.iter("li") if each.get("id") == "cells-4")
+    (link,) = cell.iter("a")
+    assert link.get("hx-get") == f"/c/order-7741/?draft=1&trial={key_of(response)}"
+    assert link.get("tabindex") is None
+    why = said(operator_client.get(link.get("href")), "why")
+    assert "Why is draft 1 in memory?" in why

@@ -14,8 +14,8 @@ export function go(step, url) {
 // The step under the pointer, or at which the scrubber stands.
 export function stepAt(event) {
   if (event.target.matches("[data-scrub]")) return Number(event.target.value);
-  const cell = event.target.closest("[data-cells] > li");
-  return cell?.querySelector("a[href]") ? firstStep() + cells().indexOf(cell) : null;
+  const cell = event.target.closest("[data-cells] > li:not(.is-draft)");
+  return cell && firstStep() + cells().indexOf(cell);
 }
 
 // Moves the playhead, its flag and the number of the step; the panes follow when their page arrives.
