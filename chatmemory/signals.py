@@ -11,3 +11,7 @@ from django.dispatch import Signal
 #   fill       the load of the window divided by its limit, None without a policy
 # An error of a receiver is logged; it cannot undo the change.
 memory_changed = Signal()
+
+# Sent by `manage.py compact`, before it removes the traces of what was deleted: receivers delete
+# what a project keeps longer than it needs.
+compacting = Signal()

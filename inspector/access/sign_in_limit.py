@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from axes.handlers.database import AxesDatabaseHandler
+from axes.models import AccessAttempt
+from django.conf import settings
 from django.db.models import Sum
 from django.http import HttpRequest
+from django.utils import timezone
 
 ACCOUNTS_PER_ADDRESS = 10
 
@@ -12,6 +15,19 @@ ACCOUNTS_PER_ADDRESS = 10
 def address_of(request: HttpRequest) -> str | None:
     """Return the client's address; None behind a unix socket whose proxy does not tell it."""
     return request.META.get("REMOTE_ADDR") or None
+
+
+def without_parameters(sender: object, instance: AccessAttempt, **_: object) -> None:
+    """Store no parameters of a failed sign-in: `next` is the page that was asked for, and may
+    contain what somebody searched for.
+    """
+    instance.get_data = instance.post_data = ""
+
+
+def forget_expired(sender: object, **_: object) -> None:
+    """Delete the failed sign-ins that do not count any more. Each sign-in does that, too."""
+    earliest = timezone.now() - settings.AXES_COOLOFF_TIME
+    AccessAttempt.objects.filter(attempt_time__lte=earliest).delete()
 
 
 class SignInLimit(AxesDatabaseHandler):  # type: ignore[misc]

@@ -6,17 +6,21 @@ import os
 import secrets
 import subprocess
 import sys
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from axes.models import AccessAttempt
 from django.contrib.auth.models import Group
 from django.contrib.auth.password_validation import validate_password
 from django.core.cache import cache
 from django.core.exceptions import ValidationError
 from django.test import Client
+from django.utils import timezone
 from rest_framework.settings import api_settings
 
 from chatmemory import MessageWindow, services
+from chatmemory.signals import compacting
 
 ROOT = Path(__file__).parents[2]
 DATES = {
@@ -143,6 +147,19 @@ def test_a_hundred_wrong_passwords_for_many_accounts_lock_their_address_out(acco
     assert sign_in("wrong", username="one more").status_code == 429
     assert sign_in("correct horse").status_code == 429
     assert sign_in("correct horse", REMOTE_ADDR="192.0.2.7").status_code == 302
+
+
+def test_a_failed_sign_in_leaves_no_parameters_and_is_forgotten(account):
+    for _ in range(2):
+        words = {"username": "ada", "password": "wrong", "next": "/?q=QUOKKA"}
+        Client().post("/sign-in/?next=/%3Fq=QUOKKA", words)
+    assert AccessAttempt.objects.get().failures_since_start == 2
+    assert "QUOKKA" not in str(AccessAttempt.objects.values())
+    compacting.send(None)
+    assert AccessAttempt.objects.exists()
+    AccessAttempt.objects.update(attempt_time=timezone.now() - timedelta(minutes=16))
+    compacting.send(None)
+    assert not AccessAttempt.objects.exists()
 
 
 def test_staff_cannot_make_themselves_superuser(django_user_model):

@@ -7,6 +7,7 @@ from django.db import connection
 
 from chatmemory import search, services
 from chatmemory.api.idempotency import forget_expired
+from chatmemory.signals import compacting
 
 
 class Command(BaseCommand):
@@ -19,6 +20,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         forget_expired()
         services.forget_old_trials()
+        compacting.send(self)
         search.rebuild(connection)
         with connection.cursor() as cursor:
             cursor.execute("VACUUM")
