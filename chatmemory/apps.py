@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from django.apps import AppConfig, apps
 from django.db import connections
+from django.db.backends.signals import connection_created
 from django.db.models.signals import post_migrate
 
 from chatmemory.access.roles import make_groups
@@ -16,9 +17,18 @@ class ChatMemoryConfig(AppConfig):
     def ready(self) -> None:
         register_extensions()
         post_migrate.connect(_keep_search, sender=self)
+        connection_created.connect(_empty_log)
         if apps.is_installed("django.contrib.auth"):
             # The sender is the last app whose permissions a role has.
             post_migrate.connect(make_groups, sender=apps.get_app_config("auth"))
+
+
+def _empty_log(**_: object) -> None:
+    """At the first connection, not at the start, when models are not loaded yet."""
+    connection_created.disconnect(_empty_log)
+    from chatmemory.services import write_ahead_log
+
+    write_ahead_log.empty_what_was_left()
 
 
 def _keep_search(using: str, **_: object) -> None:

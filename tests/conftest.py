@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import sqlite3
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from django.core.cache import cache
+from django.db import connection
 from django.test import Client
 from django.test.utils import override_settings
 from rest_framework.test import APIClient
@@ -13,6 +16,7 @@ from chatmemory.access.tokens import create_token
 from chatmemory.core.policies import MessageWindow
 from chatmemory.services import create
 
+from .connecting import connected
 from .serving import migrated, serving
 
 SLOW_FOLDERS = {"browser", "conformance", "fuzz", "live", "load"}
@@ -108,6 +112,21 @@ def memory_id(db) -> str:
     return "order-7741"
 
 
+@pytest.fixture
+def committing(transactional_db, tmp_path) -> Iterator[None]:
+    """A database in which several connections commit; on SQLite a file, as a site has it."""
+    if connection.vendor != "sqlite":
+        yield
+        return
+    file = str(tmp_path / "apart.sqlite3")
+    copy = sqlite3.connect(file)
+    connection.ensure_connection()
+    connection.connection.backup(copy)
+    copy.close()
+    with connected(file):
+        yield
+
+
 def pytest_addoption(parser) -> None:
     parser.addoption("--long", action="store_true", help="also run the tests marked long")
 
@@ -123,7 +142,9 @@ def pytest_collection_modifyitems(config, items) -> None:
         config.hook.pytest_deselected(items=long)
         items[:] = [item for item in items if item not in long]
     for item in items:
-        fixtures = {"db", "transactional_db", "served", "template"} & set(item.fixturenames)
+        fixtures = {"db", "committing", "transactional_db", "served", "template"} & set(
+            item.fixturenames
+        )
         if fixtures or item.get_closest_marker("django_db"):
             item.add_marker("database")
     items.sort(key=_speed)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sqlite3
 import subprocess
 from datetime import timedelta
 from io import StringIO
@@ -28,6 +29,7 @@ from chatmemory.core.policies import MessageWindow, TokenWindow
 from chatmemory.formats import Reading, Transcript
 from chatmemory.ledger.verification import verify
 from chatmemory.models import AuditEntry, IdempotentAnswer, Memory, Message, Stay, Step
+from chatmemory.services import write_ahead_log
 
 LISTING = """from chatmemory.models import Message
 print(list(Message.objects.values_list("memory_id", "text", "seq")))"""
@@ -354,3 +356,27 @@ def test_a_purge_without_confirmation_deletes_nothing(secrets, monkeypatch):
     with pytest.raises(CommandError, match="use --yes"):
         call_command("purge_memories", "--older-than", "0d")
     assert Memory.objects.exists()
+
+
+# The log of SQLite
+
+
+def test_an_erasure_does_not_wait_for_a_reader(committing, monkeypatch):
+    if connection.vendor != "sqlite":
+        pytest.skip("PostgreSQL's log cannot be emptied")
+    monkeypatch.setattr(write_ahead_log, "RETRY_SECONDS", 0.01)
+    file = str(connection.settings_dict["NAME"])
+    services.create("m", MessageWindow(3))
+    services.add("m", [UserMessage(SECRET)])
+    reader = sqlite3.connect(file)
+    reader.execute("BEGIN")
+    reader.execute("SELECT count(*) FROM chatmemory_message").fetchone()
+    services.redact("m", 1)
+    retrying = write_ahead_log.retry.thread
+    assert retrying.is_alive()
+    assert b"QUOKKA" in Path(f"{file}-wal").read_bytes()
+    reader.close()
+    retrying.join(20)
+    assert write_ahead_log.retry.thread is None
+    assert not Path(f"{file}-wal").read_bytes()
+    assert b"QUOKKA" not in Path(file).read_bytes()

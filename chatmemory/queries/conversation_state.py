@@ -12,6 +12,7 @@ from functools import cached_property
 from chatmemory.core.lint import Turn, Verdict, verdicts
 from chatmemory.ledger.changes import ChangeResult, EvictedMessage
 from chatmemory.ledger.lookup import find_memory, find_step
+from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.ledger.stored_window import open_stays, stays_at
 from chatmemory.models import Memory, Step
 from chatmemory.queries.history import Part, history_page, message
@@ -142,6 +143,7 @@ class ConversationState:
         return frozenset(row.seq for row in self.mentions.rows)
 
 
+@one_snapshot()
 def conversation_state(memory_id: str, query: ConversationQuery) -> ConversationState:
     """Return the state of a conversation. Raises MemoryNotFound, StepNotFound, MessageNotFound."""
     memory = find_memory(memory_id)

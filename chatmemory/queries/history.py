@@ -8,6 +8,7 @@ from django.db.models import Count, Q, QuerySet
 
 from chatmemory.core.exceptions import MessageNotFound
 from chatmemory.ledger.lookup import find_memory, find_step
+from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.models import Message, Step
 from chatmemory.queries.rows import MessageRow, Page, step_row
 from chatmemory.queries.stays import with_stays
@@ -28,6 +29,7 @@ class Part:
 LATEST = Part()
 
 
+@one_snapshot()
 def history(memory_id: str, part: Part = LATEST, at: int | None = None) -> Page:
     """Return a part of the history up to step `at`, in order of seq.
 
@@ -59,6 +61,7 @@ def history_page(memory_id: str, part: Part, newest: int, said_count: int) -> Pa
     return Page(rows, earlier, said_count - earlier - len(found))
 
 
+@one_snapshot()
 def message(memory_id: str, seq: int) -> MessageRow:
     """Return one message with its stays and the step that redacted it.
 

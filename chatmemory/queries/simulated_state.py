@@ -12,6 +12,7 @@ from chatmemory.core.exceptions import MessageNotFound
 from chatmemory.core.messages import ChatMessage, text_of
 from chatmemory.core.policies import can_decide
 from chatmemory.ledger.changes import ChangeResult
+from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.queries.conversation_state import (
     EVICTED_SIZE,
     TEXT_SIZE,
@@ -27,6 +28,7 @@ from chatmemory.queries.trials import Trial, simulate_trial
 from chatmemory.queries.windows import beginnings
 
 
+@one_snapshot()
 def simulated_state(
     memory_id: str, query: ConversationQuery, trial: Trial | None
 ) -> ConversationState:

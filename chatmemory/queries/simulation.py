@@ -15,6 +15,7 @@ from chatmemory.ledger.counting import change_policy
 from chatmemory.ledger.entries import stay_entries
 from chatmemory.ledger.lookup import find_memory, find_step
 from chatmemory.ledger.recorder import Recorder
+from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.queries.rows import WindowPlace
 
 
@@ -34,6 +35,7 @@ class Simulation:
         return Totals(len(self.remaining), sum(place.tokens for place in self.remaining))
 
 
+@one_snapshot()
 def simulate(
     memory_id: str,
     messages: Iterable[ChatMessage],

@@ -10,11 +10,13 @@ from chatmemory.core.messages import MessageType
 from chatmemory.core.policies import Policy
 from chatmemory.ledger.changes import ArrivedMessage, ChangeResult, EvictedMessage
 from chatmemory.ledger.lookup import find_memory, find_step
+from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.models import Message, Stay, Step
 from chatmemory.queries.rows import StepDetail, StepRow, step_row
 from chatmemory.queries.stays import misfit_of
 
 
+@one_snapshot()
 def step(memory_id: str, n: int) -> StepDetail:
     """Return a step with its change. Raises MemoryNotFound, and StepNotFound also for step 0."""
     memory = find_memory(memory_id)

@@ -18,6 +18,7 @@ from chatmemory.core.transitions import over_limit
 from chatmemory.core.window import Entry, Totals, Window
 from chatmemory.ledger.entries import read_message
 from chatmemory.ledger.lookup import find_memory, find_step
+from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.ledger.stored_window import open_stays, stays_at
 from chatmemory.models import Message, Stay, Step
 from chatmemory.queries.rows import MemoryRow, Place, WindowPlace, WindowRow, WindowView
@@ -67,6 +68,7 @@ def calls_in(memory_id: str, places: Iterable[WindowPlace]) -> dict[int, int]:
     return {row.seq: len(getattr(read_message(row), "tool_execution_requests", ())) for row in rows}
 
 
+@one_snapshot()
 def _view(
     memory_id: str, at: int | None, read: Callable[[QuerySet[Stay]], list[Place]]
 ) -> WindowView[Place]:

@@ -5,12 +5,13 @@ The bare store protocol is in `services.protocol`.
 
 from chatmemory.ledger.changes import ArrivedMessage, ChangeResult, EvictedMessage, NewMessage
 from chatmemory.services.anchoring import anchor, not_anchored
-from chatmemory.services.erasure import delete, redact, truncate_log
+from chatmemory.services.erasure import delete, redact
 from chatmemory.services.imports import Imported, Report, import_all, import_conversation
 from chatmemory.services.locking import CHANNEL
 from chatmemory.services.memories import branch, change, create, label
 from chatmemory.services.messages import add, change_and_add, clear_messages, set_messages
 from chatmemory.services.trials import forget_old_trials, keep_trial
+from chatmemory.services.write_ahead_log import truncate_log
 
 __all__ = [
     "CHANNEL",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from django.db import connection, transaction
+from django.db import transaction
 from django.utils import timezone
 
 from chatmemory.core.exceptions import MessageNotFound
@@ -13,6 +13,7 @@ from chatmemory.models import AuditEntry, IdempotentAnswer, Message, Trial
 from chatmemory.services import audit
 from chatmemory.services.locking import lock_memory, locked
 from chatmemory.services.validation import check_id
+from chatmemory.services.write_ahead_log import truncate_log_soon
 
 
 def delete(memory_id: str, *, actor: str = "", expected_version: int | None = None) -> None:
@@ -29,7 +30,7 @@ def delete(memory_id: str, *, actor: str = "", expected_version: int | None = No
         _record_erasure(AuditEntry.Action.DELETE, memory_id, actor, detail)
         _erase_responses(memory_id)
         memory.delete()
-        transaction.on_commit(truncate_log, robust=True)
+        transaction.on_commit(truncate_log_soon, robust=True)
 
 
 def redact(
@@ -52,7 +53,7 @@ def redact(
         if result is not None:
             detail: dict[str, int | str] = {"seq": seq, "step": result.step or 0}
             _record_erasure(AuditEntry.Action.REDACT, memory_id, actor, detail)
-            transaction.on_commit(truncate_log, robust=True)
+            transaction.on_commit(truncate_log_soon, robust=True)
         return result
 
 
@@ -68,16 +69,6 @@ def _erase_responses(memory_id: str) -> None:
     """Erase stored responses. Their keys stay, so that no request is carried out twice."""
     responses = IdempotentAnswer.objects.filter(memory_id=memory_id)
     responses.update(request="", headers={}, body="")
-
-
-def truncate_log() -> None:
-    """Empty SQLite's write-ahead log, which contains the overwritten pages.
-
-    SQLite cannot empty it while other connections read; `manage.py compact` tries again.
-    """
-    if connection.vendor == "sqlite" and not connection.in_atomic_block:
-        with connection.cursor() as cursor:
-            cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
 def _record_erasure(action: str, memory_id: str, actor: str, detail: dict[str, int | str]) -> None:

@@ -13,6 +13,7 @@ from chatmemory.api import requests
 from chatmemory.api.operations import changes, reads
 from chatmemory.api.responses import MessageDetailSerializer, response
 from chatmemory.api.views.base import Resource
+from chatmemory.ledger.snapshots import one_snapshot
 
 
 class MemoryMessage(Resource):
@@ -34,6 +35,7 @@ class Redaction(Resource):
         return _message(memory_id, seq)
 
 
+@one_snapshot()
 def _message(memory_id: str, seq: int) -> Response:
     row = queries.message(memory_id, seq)
     left = row.stays[-1].left_step if row.stays else None

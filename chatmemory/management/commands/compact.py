@@ -9,6 +9,8 @@ from chatmemory import search, services
 from chatmemory.api.idempotency import forget_expired
 from chatmemory.signals import compacting
 
+WAIT_SECONDS = 20
+
 
 class Command(BaseCommand):
     help = (
@@ -24,5 +26,7 @@ class Command(BaseCommand):
         search.rebuild(connection)
         with connection.cursor() as cursor:
             cursor.execute("VACUUM")
-        services.truncate_log()
-        self.stdout.write("compacted")
+        if services.truncate_log(wait=WAIT_SECONDS):
+            self.stdout.write("compacted")
+        else:
+            self.stdout.write("compacted, but a reader still needs the write-ahead log: try again")

@@ -1,0 +1,85 @@
+"""SQLite's write-ahead log, which holds erased bytes until it is emptied.
+
+SQLite cannot empty it while a reader needs it. Nobody waits for that: a thread tries again until it
+succeeds. An erasure starts it, and so does the first connection of each process, because an earlier
+process may have ended before its thread was done.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from pathlib import Path
+
+from django.db import connection
+
+RETRY_SECONDS = 1.0
+
+
+def truncate_log(wait: float = 0) -> bool:
+    """Empty the log, and return whether it is empty. Other databases have none.
+
+    `wait` is for how many seconds to wait for readers.
+    """
+    return not _has_log() or _truncated(str(connection.settings_dict["NAME"]), wait)
+
+
+def truncate_log_soon() -> None:
+    """Empty the log now, or as soon as no reader needs it."""
+    if not truncate_log():
+        retry.start(str(connection.settings_dict["NAME"]))
+
+
+class Retry:
+    """The thread of this process that tries again. It opens a connection of its own each time."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._wanted = False
+        self.thread: threading.Thread | None = None
+
+    def start(self, database: str) -> None:
+        with self._lock:
+            self._wanted = True
+            if self.thread is None:
+                self.thread = threading.Thread(target=self._run, args=[database], daemon=True)
+                self.thread.start()
+
+    def _run(self, database: str) -> None:
+        pause = threading.Event()
+        while True:
+            pause.wait(RETRY_SECONDS)
+            self._wanted = False
+            is_empty = _truncated(database)
+            with self._lock:
+                if is_empty and not self._wanted:
+                    self.thread = None
+                    return
+
+
+retry = Retry()
+
+
+def empty_what_was_left() -> None:
+    """Start a try for what an earlier process left in the log."""
+    if _has_log():
+        retry.start(str(connection.settings_dict["NAME"]))
+
+
+def _has_log() -> bool:
+    return connection.vendor == "sqlite" and not connection.is_in_memory_db()  # type: ignore[attr-defined]
+
+
+def _truncated(database: str, wait: float = 0) -> bool:
+    """Return whether the log is empty now; also true where there is no database any more."""
+    file = Path(database).absolute()
+    if not file.exists():
+        return True
+    opened = sqlite3.connect(f"{file.as_uri()}?mode=rw", timeout=wait, uri=True)
+    try:
+        (is_busy, *_) = opened.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    except sqlite3.OperationalError:
+        return False
+    finally:
+        opened.close()
+    return not is_busy
