@@ -21,7 +21,7 @@ from chatmemory.models import Memory, Message
 from chatmemory.queries.rows import WindowPlace, WindowView
 from chatmemory.queries.windows import outline
 
-SLICE = 200  # messages
+SLICE = 500  # messages
 
 Slices = Callable[[QuerySet[Message]], Iterator[Sequence[Message]]]
 

@@ -17,7 +17,7 @@ from chatmemory.queries import WholeList
 from chatmemory.streaming import json_list, streamed
 from inspector.forms import ExportForm
 
-PREVIEWED = 2_000  # messages
+PREVIEWED = 500  # messages, read by one query
 
 
 @require_safe
