@@ -25,3 +25,8 @@ def test_python_snippets_run(name, db, tmp_path):
         assert store.get_messages("a") == [message]
         store.delete_messages("a")
         assert store.get_messages("a") == []
+
+
+def test_the_api_page_has_the_java_store():
+    store = (ROOT / "examples/langchain4j/HttpChatMemoryStore.java").read_text("utf-8")
+    assert f"```java\n{store}```" in (ROOT / "docs/api.md").read_text("utf-8")

@@ -52,6 +52,7 @@ PAGES = {
     "metrics": ({}, {"get": NOBODY}),  # by IP address or token, see test_metrics
     "api:docs": ({}, {"get": Role.VIEWER}),
 }
+NOT_FOUND = {"api:unknown-memory", "api:unknown-store"}  # 404 for everyone: they read nothing
 API = {
     "api:memories": ({}, {"get": Role.VIEWER, "post": Role.OPERATOR}),
     "api:memory": (
@@ -168,7 +169,7 @@ def gets_in(response) -> bool:
 
 
 def test_every_route_is_in_the_table():
-    assert routes(get_resolver().url_patterns) == {*PAGES, *API}
+    assert routes(get_resolver().url_patterns) == {*PAGES, *API, *NOT_FOUND}
 
 
 @pytest.mark.parametrize(("route", "method", "arguments", "least"), cases(PAGES))

@@ -66,6 +66,12 @@ class Problem:
 
 
 URL_NOT_FOUND = Problem(404, "Not found", "No resource at this URL")
+ID_NOT_ENCODED = Problem(
+    404,
+    "Not found",
+    "No resource at this URL. An id is one segment of it, which ends with a slash: write every "
+    "byte except A-Z a-z 0-9 - _ . as ~XX, such as order~237 for order#7",
+)
 
 
 def body_too_large(detail: str) -> Problem:

@@ -12,6 +12,7 @@ from chatmemory.api.views.schema import Docs, Schema
 from chatmemory.api.views.simulation import Simulate
 from chatmemory.api.views.steps import MemoryStep, MemorySteps
 from chatmemory.api.views.store import Store
+from chatmemory.api.views.unknown import unknown
 
 app_name = "api"
 
@@ -28,6 +29,8 @@ _v1 = [
     path(f"{_one}steps/<int:n>/", MemoryStep.as_view(), name="step"),
     path(f"{_one}simulate/", Simulate.as_view(), name="simulate"),
     path("store/<memory:memory_id>/", Store.as_view(), name="store"),
+    path("memories/<path:rest>", unknown, name="unknown-memory"),
+    path("store/<path:rest>", unknown, name="unknown-store"),
     path("schema/", Schema.as_view(), name="schema"),
 ]
 

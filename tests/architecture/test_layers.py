@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 
 LAYERS = [
     ["chatmemory.core"],
-    ["chatmemory.formats", "chatmemory.stores.memory"],
+    ["chatmemory.formats", "chatmemory.stores.http", "chatmemory.stores.memory"],
     [
         "chatmemory.access.roles",
         "chatmemory.conf",
@@ -45,7 +45,12 @@ ROOMS_OF_THE_INSPECTOR = (
     "streaming",
 )
 WRITER_OF_PROBLEMS = "chatmemory.api.problems"
-PURE = ("chatmemory.core", "chatmemory.formats", "chatmemory.stores.memory")
+PURE = (
+    "chatmemory.core",
+    "chatmemory.formats",
+    "chatmemory.stores.http",
+    "chatmemory.stores.memory",
+)
 
 
 @cache

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from uuid import uuid4
+
 import pytest
 
 from chatmemory import (
@@ -13,50 +15,82 @@ from chatmemory import (
     UserMessage,
 )
 from chatmemory.stores.database import DjangoChatMemoryStore
+from chatmemory.stores.http import HttpChatMemoryStore
 
 MESSAGES = [SystemMessage("Be brief."), UserMessage("one"), UserMessage("two")]
 
 
-@pytest.fixture(
-    params=[InMemoryChatMemoryStore, lambda: SingleSlotChatMemoryStore("m"), DjangoChatMemoryStore],
-    ids=["in memory", "single slot", "Django"],
-)
-def store(request, db):
-    return request.param()
+STORES = {
+    "in memory": lambda memory_id, request: InMemoryChatMemoryStore(),
+    "single slot": lambda memory_id, request: SingleSlotChatMemoryStore(memory_id),
+    "Django": lambda memory_id, request: DjangoChatMemoryStore(),
+}
+OVER_HTTP = {"HTTP": lambda memory_id, request: request.getfixturevalue("http_store")}
 
 
-def test_an_unknown_memory_is_empty(store):
-    assert store.get_messages("m") == []
+@pytest.fixture
+def http_store(served):
+    with HttpChatMemoryStore(served.url, served.token) as store:
+        yield store
 
 
-def test_it_returns_the_stored_messages(store):
-    store.update_messages("m", MESSAGES)
-    assert store.get_messages("m") == MESSAGES
+@pytest.fixture
+def memory_id() -> str:
+    """An id of this test's own, since tests share a server."""
+    return f"acme/{uuid4().hex} ü"
 
 
-def test_it_keeps_a_copy(store):
+@pytest.fixture(params=STORES | OVER_HTTP)
+def store(request, db, memory_id):
+    return (STORES | OVER_HTTP)[request.param](memory_id, request)
+
+
+@pytest.fixture(params=STORES)
+def transactional(request, db, memory_id):
+    return STORES[request.param](memory_id, request)
+
+
+def test_an_unknown_memory_is_empty(store, memory_id):
+    assert store.get_messages(memory_id) == []
+
+
+def test_it_returns_the_stored_messages(store, memory_id):
+    store.update_messages(memory_id, MESSAGES)
+    assert store.get_messages(memory_id) == MESSAGES
+
+
+def test_it_keeps_a_copy(store, memory_id):
     messages = list(MESSAGES)
-    store.update_messages("m", messages)
+    store.update_messages(memory_id, messages)
     messages.clear()
-    store.get_messages("m").clear()
-    assert store.get_messages("m") == MESSAGES
+    store.get_messages(memory_id).clear()
+    assert store.get_messages(memory_id) == MESSAGES
 
 
-def test_an_empty_list_empties_it(store):
-    store.update_messages("m", MESSAGES)
-    store.update_messages("m", [])
-    assert store.get_messages("m") == []
+def test_an_empty_list_empties_it(store, memory_id):
+    store.update_messages(memory_id, MESSAGES)
+    store.update_messages(memory_id, [])
+    assert store.get_messages(memory_id) == []
 
 
-def test_deleting_twice_is_not_an_error(store):
-    store.update_messages("m", MESSAGES)
-    store.delete_messages("m")
-    store.delete_messages("m")
-    assert store.get_messages("m") == []
+def test_deleting_twice_is_not_an_error(store, memory_id):
+    store.update_messages(memory_id, MESSAGES)
+    store.delete_messages(memory_id)
+    store.delete_messages(memory_id)
+    assert store.get_messages(memory_id) == []
 
 
-def test_a_transaction_that_raises_stores_nothing(store):
-    memory = MessageWindowChatMemory("m", 2, store)
+def test_a_memory_keeps_its_messages_in_it(store, memory_id):
+    for message in MESSAGES:
+        MessageWindowChatMemory(memory_id, 2, store).add(message)
+    memory = MessageWindowChatMemory(memory_id, 2, store)
+    assert memory.messages() == [MESSAGES[0], MESSAGES[2]]
+    memory.clear()
+    assert memory.messages() == []
+
+
+def test_a_transaction_that_raises_stores_nothing(transactional, memory_id):
+    memory = MessageWindowChatMemory(memory_id, 2, transactional)
     memory.add(UserMessage("one"))
 
     def decide(window):
@@ -64,8 +98,8 @@ def test_a_transaction_that_raises_stores_nothing(store):
         raise RuntimeError("no")
 
     with pytest.raises(RuntimeError, match="no"):
-        store.transact("m", decide)
-    assert store.get_messages("m") == [UserMessage("one")]
+        transactional.transact(memory_id, decide)
+    assert transactional.get_messages(memory_id) == [UserMessage("one")]
 
 
 def test_a_single_slot_serves_one_memory():

@@ -1,0 +1,130 @@
+"""The store of a chatmemory server, over HTTP.
+
+    store = HttpChatMemoryStore("https://chat.example.org", token)
+    memory = MessageWindowChatMemory(id="order-7741", max_messages=20, store=store)
+
+The memory decides here what leaves; the server keeps the history and infers the reasons.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any, Self
+from uuid import uuid4
+
+from chatmemory.core.addresses import address
+from chatmemory.core.codec import messages_from_json, messages_to_json
+from chatmemory.core.exceptions import ChatMemoryError, InvalidValue
+from chatmemory.core.messages import ChatMessage
+from chatmemory.core.store import ChatMemoryStore
+
+try:
+    import httpx
+except ModuleNotFoundError as error:
+    raise ImportError(
+        "HttpChatMemoryStore needs httpx: pip install 'django-chatmemory[http]'"
+    ) from error
+
+RETRIED = (429, 503)
+KEY_IN_USE = "urn:chatmemory:idempotency-key-in-use"
+
+
+class HttpStoreError(ChatMemoryError):
+    """A request that failed. `status` is the HTTP status, None without a response; `may_pass` says
+    whether the same request may succeed later, after `retry_after` seconds if the server says so.
+    """
+
+    def __init__(
+        self, text: str, status: int | None = None, may_pass: bool = True, retry_after: float = 0
+    ) -> None:
+        super().__init__(text)
+        self.status, self.may_pass, self.retry_after = status, may_pass, retry_after
+
+
+class HttpChatMemoryStore(ChatMemoryStore):
+    """A store of a server's conversations; threads may share it.
+
+    A request without a response, or refused for now (429, 503), is sent again with the same
+    Idempotency-Key, so that nothing is stored twice: up to `attempts` times, after the seconds of
+    Retry-After, or else of `pause`, doubled each time. Raises HttpStoreError.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        token: str,
+        *,
+        attempts: int = 5,
+        pause: float = 0.5,
+        timeout: float = 30.0,
+    ) -> None:
+        self._attempts, self._pause = attempts, pause
+        self._client = httpx.Client(
+            base_url=f"{base_url.rstrip('/')}/api/v1/store/",
+            headers={"Authorization": f"Bearer {token}"},
+            timeout=timeout,
+        )
+
+    def get_messages(self, memory_id: str) -> list[ChatMessage]:
+        return messages_from_json(self._request("GET", memory_id).text, nulls=False)
+
+    def update_messages(self, memory_id: str, messages: Sequence[ChatMessage]) -> None:
+        self._request("PUT", memory_id, messages_to_json(messages))
+
+    def delete_messages(self, memory_id: str) -> None:
+        self._request("DELETE", memory_id)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *details: object) -> None:
+        self.close()
+
+    def _request(self, method: str, memory_id: str, body: str | None = None) -> httpx.Response:
+        if not isinstance(memory_id, str) or not memory_id:
+            raise InvalidValue(f"a memory id must be a string that is not empty, not {memory_id!r}")
+        request = self._client.build_request(method, f"{address(memory_id)}/", content=body)
+        if method != "GET":
+            request.headers["Idempotency-Key"] = uuid4().hex
+        if body is not None:
+            request.headers["Content-Type"] = "application/json"
+        for attempt in range(self._attempts - 1):
+            try:
+                return self._send(request)
+            except HttpStoreError as error:
+                if not error.may_pass:
+                    raise
+                time.sleep(error.retry_after or self._pause * 2**attempt)
+        return self._send(request)
+
+    def _send(self, request: httpx.Request) -> httpx.Response:
+        what = f"{request.method} {request.url}"
+        try:
+            response = self._client.send(request)
+        except httpx.TransportError as error:
+            raise HttpStoreError(f"{what}: no response: {error or type(error).__name__}") from error
+        if response.is_success:
+            return response
+        status, problem = response.status_code, _problem(response)
+        title = problem.get("title", response.reason_phrase)
+        detail = problem.get("detail", "this is no chatmemory server: check the base URL")
+        retry_after = response.headers.get("Retry-After", "")
+        raise HttpStoreError(
+            f"{what}: {status} {title}: {detail}",
+            status,
+            may_pass=status in RETRIED or problem.get("type") == KEY_IN_USE,
+            retry_after=float(retry_after) if retry_after.isdecimal() else 0,
+        )
+
+
+def _problem(response: httpx.Response) -> dict[str, Any]:
+    """Return the problem details (RFC 9457) of a response, {} without them."""
+    if "json" not in response.headers.get("Content-Type", ""):
+        return {}
+    body = response.json()
+    return body if isinstance(body, dict) else {}

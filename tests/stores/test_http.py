@@ -1,0 +1,101 @@
+"""The store over HTTP against a real server, through a line that loses responses."""
+
+from __future__ import annotations
+
+import re
+import socket
+import threading
+from contextlib import ExitStack, contextmanager
+from uuid import uuid4
+
+import pytest
+
+from chatmemory import InvalidValue, MessageWindowChatMemory, UserMessage
+from chatmemory.stores.http import HttpChatMemoryStore, HttpStoreError
+
+
+def whole_request(client: socket.socket) -> bytes:
+    received = b""
+    while b"\r\n\r\n" not in received:
+        received += client.recv(65_536)
+    head, _, body = received.partition(b"\r\n\r\n")
+    length = int(re.search(rb"(?i)content-length: (\d+)", head)[1])
+    while len(body) < length:
+        body += client.recv(65_536)
+    return head + b"\r\n\r\n" + body
+
+
+@contextmanager
+def line_to(port: int, lost: int):
+    """The port of a line to a server, which cuts the first connections after their request."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def carry() -> None:
+            for number in range(lost + 1):
+                client, _ = listening.accept()
+                with client, socket.create_connection(("127.0.0.1", port)) as server:
+                    server.sendall(whole_request(client))
+                    response = server.recv(65_536)
+                    if number == lost:
+                        client.sendall(response)
+
+        carrying = threading.Thread(target=carry)
+        carrying.start()
+        yield listening.getsockname()[1]
+        carrying.join()
+
+
+@pytest.fixture
+def memory_id() -> str:
+    return uuid4().hex
+
+
+@pytest.fixture
+def store_at():
+    """Makes stores that are closed at the end: `store_at(url, token, …)`."""
+    with ExitStack() as opened:
+        yield lambda *given, **options: opened.enter_context(
+            HttpChatMemoryStore(*given, pause=0, **options)
+        )
+
+
+@pytest.fixture
+def store(store_at, served) -> HttpChatMemoryStore:
+    return store_at(served.url, served.token)
+
+
+def test_a_request_whose_response_was_lost_is_carried_out_once(store, store_at, served, memory_id):
+    store.update_messages(memory_id, [UserMessage("one")])
+    with line_to(served.port, lost=2) as port:
+        behind_it = store_at(f"http://127.0.0.1:{port}", served.token)
+        behind_it.update_messages(memory_id, [UserMessage("one"), UserMessage("two")])
+    assert served.history(memory_id) == [(1, "one"), (2, "two")]
+    steps = served.api.get(f"{served.url}/api/v1/memories/{memory_id}/steps/").json()["steps"]
+    assert [step["n"] for step in steps] == [1, 2]
+
+
+def test_a_server_that_never_answers(store_at):
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+    with pytest.raises(HttpStoreError, match=f"GET {url}/api/v1/store/a/: no response") as lost:
+        store_at(url, "token", attempts=2).get_messages("a")
+    assert lost.value.status is None
+
+
+def test_what_the_server_says_is_in_the_error(store, store_at, served, memory_id):
+    with pytest.raises(HttpStoreError, match="401 Unauthorized: ") as refused:
+        store_at(served.url, "wrong").get_messages(memory_id)
+    assert refused.value.status == 401
+    with pytest.raises(HttpStoreError, match="422 Unstorable text: "):
+        store.update_messages(memory_id, [UserMessage("a\0b")])
+    with pytest.raises(HttpStoreError, match=r"404 .*check the base URL"):
+        store_at(f"{served.url}/elsewhere", served.token).get_messages(memory_id)
+    with pytest.raises(InvalidValue, match="a string that is not empty, not 7"):
+        store.get_messages(7)
+
+
+def test_the_server_infers_why_a_message_left(store, served, memory_id):
+    MessageWindowChatMemory(memory_id, 1, store).add(UserMessage("one"), UserMessage("two"))
+    path = f"{served.url}/api/v1/memories/{memory_id}/messages/1/"
+    (stay,) = served.api.get(path).json()["stays"]
+    assert (stay["left_step"], stay["reason"]) == (2, "CAPACITY")
