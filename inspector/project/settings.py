@@ -13,13 +13,15 @@ from typing import Any
 
 from csp.constants import NONE, SELF
 from django.core.management.utils import get_random_secret_key
+from platformdirs import user_data_path
 
 from inspector.observability.logs import logging_settings
 from inspector.project import production
 from inspector.project.environment import choice, database, env, flag, rate, whole_number
 
 ROOT = Path(__file__).resolve().parents[2]
-VAR = env.path("CHATMEMORY_VAR", ROOT / "var")
+IS_CHECKOUT = (ROOT / "manage.py").exists()  # else templates and static files are in the package
+VAR = env.path("CHATMEMORY_VAR", ROOT / "var" if IS_CHECKOUT else user_data_path("chatmemory"))
 DEBUG = flag("CHATMEMORY_DEBUG")
 PRODUCTION = flag("CHATMEMORY_PRODUCTION")
 
@@ -193,7 +195,7 @@ AUTH_PASSWORD_VALIDATORS = [
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
-        "DIRS": [ROOT / "templates"],
+        "DIRS": [ROOT / "templates"] if IS_CHECKOUT else [],
         "APP_DIRS": True,
         "OPTIONS": {
             "context_processors": [
@@ -211,7 +213,7 @@ TIME_ZONE = "UTC"
 USE_TZ = True
 STATIC_URL = "/static/"
 STATIC_ROOT = VAR / "static"
-STATICFILES_DIRS = [ROOT / "static"]
+STATICFILES_DIRS = [ROOT / "static"] if IS_CHECKOUT else []
 # Files are served from their source folders unless collectstatic has been run.
 SERVESTATIC_USE_FINDERS = not STATIC_ROOT.exists()
 SERVESTATIC_AUTOREFRESH = DEBUG
