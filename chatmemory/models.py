@@ -19,6 +19,7 @@ from chatmemory.core.messages import MessageType
 from chatmemory.managers import MemoryQuerySet
 
 RANK_SPACING = 2**20
+_BRANCHED = Q(branched_from__isnull=False)
 _DANGLING = Q(dangling_call__isnull=False)
 _OVERSIZED = Q(oversized_step__isnull=False)
 _OVER_LIMIT = Q(window_load__gt=F("policy_limit"))
@@ -32,6 +33,9 @@ class Memory(PolicyColumns, ChainColumns):
     labels = models.JSONField(default=dict, blank=True)
     created_at = models.DateTimeField()
     updated_at = models.DateTimeField()
+    branched_from = models.CharField(
+        max_length=255, null=True, blank=True, help_text="the conversation that it was saved from"
+    )
 
     # Counters: the newest number of each kind of row, and the totals of history and window.
     last_step = models.BigIntegerField(default=0)
@@ -68,6 +72,7 @@ class Memory(PolicyColumns, ChainColumns):
         indexes = [
             models.Index(F("updated_at").desc(), F("id").desc(), name="memory_by_activity"),
             models.Index("created_at", "id", name="memory_by_creation"),
+            models.Index("branched_from", condition=_BRANCHED, name="memory_branches"),
             models.Index("dangling_call", condition=_DANGLING, name="memory_dangling"),
             models.Index("oversized_step", condition=_OVERSIZED, name="memory_oversized"),
             models.Index("window_load", condition=_OVER_LIMIT, name="memory_over_limit"),

@@ -95,6 +95,43 @@ def test_a_redaction_erases_trials(secrets):
     assert queries.trial("m", key) is None
 
 
+@pytest.fixture
+def branches(secrets) -> None:
+    """A branch, a branch of that, and a conversation that says the same."""
+    services.branch("m", "branch", [UserMessage(SECRET)], at=2, policy=TokenWindow(5_000))
+    services.branch("branch", "twig", [])
+    services.create("other", TokenWindow(5_000))
+    services.add("other", SAID)
+
+
+def test_a_redaction_reaches_the_copies_in_the_branches_that_were_chosen(branches):
+    assert queries.branches(["m"]) == ["branch", "twig"]
+    assert queries.copies("m", 2) == [("branch", 2), ("twig", 2)]
+    services.redact("m", 2, actor="ada", branches=["branch", "other"])
+    redacted = Message.objects.filter(redacted_step__isnull=False)
+    assert set(redacted.values_list("memory_id", "seq")) == {("m", 2), ("branch", 2)}
+    assert queries.copies("m", 2) == []
+    assert AuditEntry.objects.filter(memory_id="branch", actor="ada").exists()
+    assert all(verify(memory_id) is None for memory_id in ("m", "branch", "twig"))
+
+
+def test_a_page_asks_before_it_redacts_in_branches(operator_client, branches):
+    page = operator_client.post("/c/m/redact/2/").content.decode()
+    assert '<input type="checkbox" name="branch" value="twig" checked>' in page
+    assert not Message.objects.filter(redacted_step__isnull=False).exists()
+    operator_client.post("/c/m/redact/2/", {"confirmed": "1", "branch": ["twig"]})
+    redacted = Message.objects.filter(redacted_step__isnull=False)
+    assert set(redacted.values_list("memory_id", "seq")) == {("m", 2), ("twig", 2)}
+
+
+def test_a_page_asks_before_it_deletes_branches(operator_client, branches):
+    page = operator_client.post("/bulk/", {"action": "delete", "id": "m"}).content.decode()
+    assert "Also delete 2 conversations saved from them" in page
+    deletion = {"action": "delete", "id": "m", "confirmed": "1"}
+    operator_client.post("/bulk/", deletion | {"branches": '["twig", "gone"]'})
+    assert left() == {"branch", "other"}
+
+
 def test_a_redacted_import_is_no_longer_known(db):
     reading = a_file_with("QUOKKA")
     assert [result.messages for result in services.import_all(reading, MessageWindow(3))] == [1]

@@ -7,6 +7,7 @@ from chatmemory.core.lint import Verdict
 from chatmemory.core.speakers import Speaker
 from chatmemory.core.window import Totals
 from chatmemory.managers import CLIENT, Flag
+from chatmemory.queries.branches import branches, copies
 from chatmemory.queries.conversation_state import (
     TEXT_SIZE,
     ConversationQuery,
@@ -105,7 +106,9 @@ __all__ = [
     "WindowView",
     "all_memories",
     "any_memory",
+    "branches",
     "conversation_state",
+    "copies",
     "count",
     "count_each",
     "feed",

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from django.db import transaction
 from django.utils import timezone
 
 from chatmemory.core.exceptions import MessageNotFound
+from chatmemory.ledger.branches import copies_of
 from chatmemory.ledger.changes import ChangeResult
 from chatmemory.ledger.recorder import Recorder
 from chatmemory.managers import DIGEST_LABEL
@@ -34,20 +37,28 @@ def delete(memory_id: str, *, actor: str = "", expected_version: int | None = No
 
 
 def redact(
-    memory_id: str, seq: int, *, actor: str = "", expected_version: int | None = None
+    memory_id: str,
+    seq: int,
+    *,
+    actor: str = "",
+    expected_version: int | None = None,
+    branches: Collection[str] = (),
 ) -> ChangeResult | None:
     """Remove a message's text from history, window and search, as a step. This cannot be undone.
 
     The type and the token count stay. What else may contain the words or lets them be guessed goes
-    as well: the conversation's trials, stored responses, and the fingerprint of its import. Return
-    None if the message was already redacted. Raises MemoryNotFound, MessageNotFound,
-    VersionConflict.
+    as well: the conversation's trials, stored responses, and the fingerprint of its import; with
+    `branches`, also the copies of the message in these branches. Return None if the message was
+    already redacted. Raises MemoryNotFound, MessageNotFound, VersionConflict.
     """
     with locked(memory_id, actor=actor, expected_version=expected_version) as recorder:
         row = Message.objects.filter(memory=recorder.memory, seq=seq).first()
         if row is None:
             raise MessageNotFound(f"{memory_id!r} has no message #{seq}")
         if row.redacted_step is None:
+            for copy in copies_of(row) if branches else ():
+                if copy.memory_id in branches:
+                    redact(copy.memory_id, copy.seq, actor=actor)
             _erase_copies(recorder)
         result = recorder.redact(row)
         if result is not None:

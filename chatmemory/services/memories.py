@@ -104,6 +104,7 @@ def branch(
     with transaction.atomic():
         label = {"from": f"{memory_id} step {step.n}"[:ID_LENGTH]}
         create(new_id, step.policy or in_force, label, actor)
+        Memory.objects.filter(pk=new_id).update(branched_from=memory_id)
         add(new_id, history, actor=actor)
         set_messages(new_id, window, actor=actor)
         return change_and_add(new_id, messages, policy=in_force, actor=actor)

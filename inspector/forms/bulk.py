@@ -15,11 +15,13 @@ class BulkForm(forms.Form):
     """An action on the chosen conversations.
 
     They are the checked ones of the page and `also` those of other pages, as a JSON list, or with
-    `every` all that match `next`, the query string of the overview to return to.
+    `every` all that match `next`, the query string of the overview to return to. `branches` are
+    branches to be deleted with them, as a JSON list.
     """
 
     action = forms.ChoiceField(choices=[(name, name) for name in ("export", "label", "delete")])
     also = forms.CharField(required=False)
+    branches = forms.CharField(required=False)
     every = forms.BooleanField(required=False)
     label_as_text = forms.CharField(required=False, max_length=ID_LENGTH)
     confirmed = forms.BooleanField(required=False)
@@ -43,11 +45,11 @@ class BulkForm(forms.Form):
         return name.strip(), value.strip()
 
     def clean_also(self) -> list[str]:
-        try:
-            listed = json.loads(self.cleaned_data["also"] or "[]")
-        except (ValueError, RecursionError) as error:
-            raise forms.ValidationError("The choice on other pages cannot be read.") from error
-        return [each for each in listed if isinstance(each, str)] if type(listed) is list else []
+        return _strings(self.cleaned_data["also"], "The choice on other pages cannot be read.")
+
+    def clean_branches(self) -> list[str]:
+        listed = _strings(self.cleaned_data["branches"], "The branches cannot be read.")
+        return [memory_id for memory_id in listed if is_id(memory_id)]
 
     def clean(self) -> dict[str, object]:
         data = super().clean() or {}
@@ -64,3 +66,12 @@ def check_number(chosen: int) -> None:
         raise forms.ValidationError("Choose at least one conversation.")
     if chosen > MAX_CONVERSATIONS:
         raise forms.ValidationError(f"Choose at most {MAX_CONVERSATIONS:,} conversations at once.")
+
+
+def _strings(text: str, problem: str) -> list[str]:
+    """Return the strings of a JSON list. Raises ValidationError with the problem."""
+    try:
+        listed = json.loads(text or "[]")
+    except (ValueError, RecursionError) as error:
+        raise forms.ValidationError(problem) from error
+    return [each for each in listed if isinstance(each, str)] if type(listed) is list else []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import transaction
@@ -44,15 +44,10 @@ def bulk(request: HttpRequest) -> HttpResponseBase:
         case "export":
             return _export(request, [row.id for row in chosen])
         case "delete" if not form.cleaned_data["confirmed"]:
-            context = {
-                "chosen": chosen,
-                "ids": json.dumps([row.id for row in chosen]),
-                "said": sum(row.said_count for row in chosen),
-                "form": form,
-            }
-            return render(request, "inspector/delete.html", context)
+            return _ask(request, chosen, form)
         case "delete":
-            _delete([row.id for row in chosen], actor)
+            branches = queries.memories(form.cleaned_data["branches"])
+            _delete(dict.fromkeys(row.id for row in (*chosen, *branches)), actor)
         case "label":
             name, value = form.label
             try:
@@ -60,6 +55,21 @@ def bulk(request: HttpRequest) -> HttpResponseBase:
             except InvalidValue as error:
                 return _refused(request, str(error))
     return redirect(reverse("overview") + form.back)
+
+
+def _ask(request: HttpRequest, chosen: Sequence[queries.MemoryRow], form: BulkForm) -> HttpResponse:
+    """Show what would be deleted, and ask whether the branches are to be deleted, too."""
+    ids = [row.id for row in chosen]
+    branches = queries.branches(ids)
+    context = {
+        "chosen": chosen,
+        "ids": json.dumps(ids),
+        "said": sum(row.said_count for row in chosen),
+        "branches": branches,
+        "branch_ids": json.dumps(branches),
+        "form": form,
+    }
+    return render(request, "inspector/delete.html", context)
 
 
 def _chosen(form: BulkForm) -> list[queries.MemoryRow]:
@@ -76,7 +86,7 @@ def _refused(request: HttpRequest, problem: str) -> HttpResponse:
     return render(request, "inspector/bulk_refused.html", context, status=422)
 
 
-def _delete(memory_ids: Sequence[str], actor: str) -> None:
+def _delete(memory_ids: Iterable[str], actor: str) -> None:
     with transaction.atomic():
         for memory_id in memory_ids:
             services.delete(memory_id, actor=actor)

@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import redirect
+from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
@@ -61,8 +61,13 @@ def conversation(request: HttpRequest, memory_id: str) -> HttpResponse:
 
 @require_POST
 def redact(request: HttpRequest, memory_id: str, seq: int) -> HttpResponse:
-    """Redacts a message, then shows it."""
-    services.redact(memory_id, seq, actor=request.user.get_username())
+    """Redacts a message, then shows it. Asks first if branches have copies of it."""
+    copies = queries.copies(memory_id, seq)
+    if copies and "confirmed" not in request.POST:
+        context = {"memory_id": memory_id, "seq": seq, "copies": copies}
+        return render(request, "inspector/redact.html", context)
+    branches = request.POST.getlist("branch")
+    services.redact(memory_id, seq, actor=request.user.get_username(), branches=branches)
     return redirect(f"{reverse('conversation', args=[memory_id])}?msg={seq}")
 
 
