@@ -34,6 +34,12 @@ class Stretch:
     is_in: bool
     why: str
 
+    @property
+    def steps(self) -> str:
+        if self.first == self.last:
+            return f"Step {self.first:,}"
+        return f"Steps {self.first:,} to {self.last:,}"
+
 
 @dataclass(frozen=True)
 class Remembrance(Explanation):

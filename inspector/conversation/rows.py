@@ -109,7 +109,7 @@ def tag(state: ConversationState, row: MessageRow) -> str:
     if row.seq in state.in_window:
         return ""
     if state.is_simulated and row.seq in state.evicted:
-        return f"forgotten in the simulation · {reason_of(state.evicted[row.seq])}"
+        return f"would leave · {reason_of(state.evicted[row.seq])}"
     departure = row.departure(state.at)
     if departure is None or departure.reason is None:
         return "would leave" if state.is_simulated else "leaves at the next add"
