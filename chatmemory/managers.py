@@ -91,3 +91,11 @@ class MemoryQuerySet(models.QuerySet):  # type: ignore[type-arg]
         if not separator:
             return self.filter(labels__has_key=name)
         return self.alias(label=KeyTransform(name, "labels")).filter(label=value)
+
+
+class MemoryManager(models.Manager.from_queryset(MemoryQuerySet)):  # type: ignore[misc]
+    """Conversations without those whose deletion has begun: nobody can read or change these."""
+
+    def get_queryset(self) -> MemoryQuerySet:
+        found: MemoryQuerySet = super().get_queryset()
+        return found.filter(deleted_at=None)

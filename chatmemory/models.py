@@ -16,7 +16,7 @@ from chatmemory.access.roles import Role
 from chatmemory.columns import ChainColumns, PolicyColumns
 from chatmemory.core.eviction import Reason
 from chatmemory.core.messages import MessageType
-from chatmemory.managers import MemoryQuerySet
+from chatmemory.managers import MemoryManager, MemoryQuerySet
 
 RANK_SPACING = 2**20
 _BRANCHED = Q(branched_from__isnull=False)
@@ -65,7 +65,14 @@ class Memory(PolicyColumns, ChainColumns):
         null=True, help_text="the newest step whose message the window had no room for"
     )
 
-    objects = MemoryQuerySet.as_manager()
+    # Changes that are made in several transactions; see services.erasure and services.imports.
+    deleted_at = models.DateTimeField(null=True, help_text="when its deletion began")
+    imported = models.BigIntegerField(
+        null=True, help_text="messages of an unfinished import that are stored"
+    )
+
+    objects = MemoryManager()
+    with_deleted = MemoryQuerySet.as_manager()
 
     class Meta:
         verbose_name_plural = "memories"

@@ -17,7 +17,7 @@ from chatmemory.api.bodies import LengthRequired
 from chatmemory.api.idempotency import InvalidKey, KeyInUse, KeyReused, ResponseErased
 from chatmemory.api.problems import URL_NOT_FOUND, Problem, body_too_large, database_problem
 from chatmemory.core import exceptions as core
-from chatmemory.services.database_errors import outage
+from chatmemory.services.database_errors import RETRY_SECONDS, outage
 
 # Subclasses stand before their base class: the first match counts.
 _KINDS: list[tuple[type[core.ChatMemoryError], int, str]] = [
@@ -25,6 +25,8 @@ _KINDS: list[tuple[type[core.ChatMemoryError], int, str]] = [
     (core.MessageNotFound, 404, "Message not found"),
     (core.StepNotFound, 404, "Step not found"),
     (core.MemoryExists, 409, "Conversation already exists"),
+    (core.ImportUnfinished, 409, "Import unfinished"),
+    (core.DeletionUnfinished, 503, "Deletion unfinished"),
     (core.PolicyRequired, 409, "Policy required"),
     (core.PolicyUnavailable, 409, "Policy unavailable"),
     (core.DuplicateClientId, 409, "Duplicate client id"),
@@ -81,6 +83,8 @@ def _of_ours(error: core.ChatMemoryError) -> Problem | None:
             break
     else:
         return None
+    if problem.status == HTTPStatus.SERVICE_UNAVAILABLE:
+        return replace(problem, headers={"Retry-After": str(RETRY_SECONDS)})
     return _with_current(problem, error) if isinstance(error, core.VersionConflict) else problem
 
 

@@ -12,6 +12,8 @@ ChatMemoryError
 ├── StepNotFound (also a LookupError)       the conversation has no such step
 ├── MemoryExists                            a conversation with this id already exists
 ├── PolicyRequired                          the client decides the window: set a policy first
+├── DeletionUnfinished                      a conversation with this id is being deleted
+├── ImportUnfinished                        the conversation is being imported
 ├── PolicyUnavailable                       the policy's kind is not installed
 ├── VersionConflict                         the conversation is at another version
 ├── DuplicateClientId                       the client id already names another message
@@ -57,6 +59,14 @@ class StepNotFound(ChatMemoryError, LookupError):
 
 class MemoryExists(ChatMemoryError):
     """A conversation with this id already exists."""
+
+
+class DeletionUnfinished(ChatMemoryError):
+    """A conversation with this id is being deleted."""
+
+
+class ImportUnfinished(ChatMemoryError):
+    """The conversation is being imported, or its import was interrupted."""
 
 
 class PolicyRequired(ChatMemoryError):

@@ -15,7 +15,7 @@ from chatmemory.ledger.lookup import find_memory, find_step
 from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.ledger.stored_window import open_stays, stays_at
 from chatmemory.models import Memory, Step
-from chatmemory.queries.history import Part, history_page, message
+from chatmemory.queries.history import Part, history_page, message_in
 from chatmemory.queries.keeping import WhatWouldKeep, what_would_keep
 from chatmemory.queries.leaving import is_full, next_to_leave
 from chatmemory.queries.remembering import Mentions, change_at, mentions_of
@@ -152,7 +152,7 @@ def conversation_state(memory_id: str, query: ConversationQuery) -> Conversation
     detail = step_detail(row) if at else None
     window = _window(memory, row, is_live=query.at is None)
     part = window_part(window, query.msg)
-    selected = message(memory_id, query.msg) if query.msg else None
+    selected = message_in(memory, query.msg) if query.msg else None
     mentions = mentions_of(memory, query.find, at, detail)
     history = _history(row, query, mentions)
     left_by = _left_by(memory, selected, detail)

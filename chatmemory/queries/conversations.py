@@ -34,7 +34,8 @@ def memories(memory_ids: Sequence[str]) -> list[MemoryRow]:
 
 def any_memory() -> bool:
     """Return whether there is any conversation."""
-    return Memory.objects.exists()
+    found: bool = Memory.objects.exists()
+    return found
 
 
 def is_writable() -> bool:

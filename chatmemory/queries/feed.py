@@ -36,7 +36,8 @@ class FeedItem:
 
 def feed(size: int = 12) -> list[FeedItem]:
     """Return the messages that left memory last, the latest first."""
-    steps = list(evicting_adds().order_by("-at", "memory_id", "-n")[:size])
+    evicting = evicting_adds().filter(memory__deleted_at=None)
+    steps = list(evicting.order_by("-at", "memory_id", "-n")[:size])
     if not steps:
         return []
     ended = Q()

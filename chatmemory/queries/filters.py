@@ -29,7 +29,7 @@ class MemoryFilter:
     flag: Flag | None = None
 
     def rows(self) -> MemoryQuerySet:
-        rows = Memory.objects.beginning_with(self.id_prefix).filter(self.columns())
+        rows: MemoryQuerySet = Memory.objects.beginning_with(self.id_prefix).filter(self.columns())
         rows = rows.with_label(self.label) if self.label else rows
         return rows.containing(self.search, self.id_prefix) if self.search else rows
 

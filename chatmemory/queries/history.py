@@ -9,7 +9,7 @@ from django.db.models import Count, Q, QuerySet
 from chatmemory.core.exceptions import MessageNotFound
 from chatmemory.ledger.lookup import find_memory, find_step
 from chatmemory.ledger.snapshots import one_snapshot
-from chatmemory.models import Message, Step
+from chatmemory.models import Memory, Message, Step
 from chatmemory.queries.rows import MessageRow, Page, step_row
 from chatmemory.queries.stays import with_stays
 
@@ -67,9 +67,14 @@ def message(memory_id: str, seq: int) -> MessageRow:
 
     Raises MemoryNotFound, MessageNotFound.
     """
-    row = Message.objects.filter(memory_id=memory_id, seq=seq).first()
+    return message_in(find_memory(memory_id), seq)
+
+
+def message_in(memory: Memory, seq: int) -> MessageRow:
+    """Return the same of a conversation that is already read. Raises MessageNotFound."""
+    memory_id = memory.pk
+    row = Message.objects.filter(memory=memory, seq=seq).first()
     if row is None:
-        find_memory(memory_id)
         raise MessageNotFound(f"{memory_id!r} has no message #{seq}")
     (found,) = with_stays(memory_id, [row])
     if row.redacted_step is None:

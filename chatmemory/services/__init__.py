@@ -5,7 +5,7 @@ The bare store protocol is in `services.protocol`.
 
 from chatmemory.ledger.changes import ArrivedMessage, ChangeResult, EvictedMessage, NewMessage
 from chatmemory.services.anchoring import anchor, not_anchored
-from chatmemory.services.erasure import delete, redact
+from chatmemory.services.erasure import delete, finish_deletions, redact
 from chatmemory.services.imports import Imported, Report, import_all, import_conversation
 from chatmemory.services.locking import CHANNEL
 from chatmemory.services.memories import branch, change, create, label
@@ -29,6 +29,7 @@ __all__ = [
     "clear_messages",
     "create",
     "delete",
+    "finish_deletions",
     "forget_old_trials",
     "import_all",
     "import_conversation",

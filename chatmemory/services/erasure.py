@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import Any
 
 from django.db import transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from chatmemory.core.exceptions import MessageNotFound
@@ -12,17 +14,30 @@ from chatmemory.ledger.branches import copies_of
 from chatmemory.ledger.changes import ChangeResult
 from chatmemory.ledger.recorder import Recorder
 from chatmemory.managers import DIGEST_LABEL
-from chatmemory.models import AuditEntry, IdempotentAnswer, Message, Trial
+from chatmemory.models import (
+    AuditEntry,
+    IdempotentAnswer,
+    Memory,
+    Message,
+    Stay,
+    Step,
+    Trial,
+)
 from chatmemory.services import audit
 from chatmemory.services.locking import lock_memory, locked
 from chatmemory.services.validation import check_id
 from chatmemory.services.write_ahead_log import truncate_log_soon
 
+# Rows. A transaction that removes so many takes less than a second.
+AT_ONCE = 3_000
+SLICE = 1_000
+
 
 def delete(memory_id: str, *, actor: str = "", expected_version: int | None = None) -> None:
     """Delete a conversation with its whole history. This cannot be undone.
 
-    Raises MemoryNotFound, VersionConflict.
+    Nobody can read a long one any more as soon as its deletion has begun; its rows are then purged
+    in short transactions. Raises MemoryNotFound, VersionConflict.
     """
     check_id(memory_id)
     with transaction.atomic():
@@ -32,8 +47,51 @@ def delete(memory_id: str, *, actor: str = "", expected_version: int | None = No
             detail["head"] = bytes(memory.head).hex()
         _record_erasure(AuditEntry.Action.DELETE, memory_id, actor, detail)
         _erase_responses(memory_id)
-        memory.delete()
+        if memory.last_seq + memory.last_stay + memory.last_step <= AT_ONCE:
+            memory.delete()
+        else:
+            Trial.objects.filter(memory=memory).delete()
+            Memory.objects.filter(pk=memory_id).update(deleted_at=timezone.now(), labels={})
+            transaction.on_commit(lambda: _purge(memory_id), robust=True)
         transaction.on_commit(truncate_log_soon, robust=True)
+
+
+def finish_deletions() -> list[str]:
+    """Purge the rows of the deletions that were interrupted, and return the ids."""
+    begun = Memory.with_deleted.filter(deleted_at__isnull=False).order_by("pk")
+    ids = list(begun.values_list("pk", flat=True))
+    for memory_id in ids:
+        _purge(memory_id)
+    truncate_log_soon()
+    return ids
+
+
+def _purge(memory_id: str) -> None:
+    """Remove the rows of a conversation whose deletion has begun, in short transactions."""
+    for rows, number in ((Stay.objects, "n"), (Message.objects, "seq"), (Step.objects, "n")):
+        while _purge_slice(memory_id, rows.filter(memory_id=memory_id).order_by(number), number):
+            pass
+    with transaction.atomic():
+        _being_deleted(memory_id).delete()
+
+
+def _purge_slice(memory_id: str, rows: QuerySet[Any], number: str) -> bool:
+    """Remove the first rows; return False if there are none.
+
+    Another process may have ended the deletion, and the id may be that of a new conversation.
+    """
+    with transaction.atomic():
+        if not _being_deleted(memory_id).select_for_update().exists():
+            return False
+        first = rows.values_list(number, flat=True).first()
+        if first is None:
+            return False
+        rows.order_by().filter(**{f"{number}__lt": first + SLICE}).delete()
+        return True
+
+
+def _being_deleted(memory_id: str) -> QuerySet[Memory]:
+    return Memory.with_deleted.filter(pk=memory_id, deleted_at__isnull=False)
 
 
 def redact(

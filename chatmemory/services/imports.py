@@ -1,25 +1,38 @@
-"""Import of transcript files: one transaction per conversation, one step per message."""
+"""Import of transcript files, one step per message.
+
+Before anything is stored, all messages are checked. A long conversation is stored in slices. Its
+row has the fingerprint of the content as a label, the policy, and how much is stored; with these,
+importing the same file again goes on where it was interrupted.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from django.db import transaction
 
-from chatmemory.core.codec import messages_to_json
+from chatmemory.core.codec import message_to_json, messages_to_json
 from chatmemory.core.exceptions import ChatMemoryError, MemoryExists
-from chatmemory.core.messages import ChatMessage
+from chatmemory.core.messages import ChatMessage, text_of
 from chatmemory.core.policies import Policy
 from chatmemory.core.printable import printable
 from chatmemory.formats import Loss, Reading, Refused, Transcript
+from chatmemory.ledger.adding import add_all
 from chatmemory.ledger.changes import ChangeResult, NewMessage
+from chatmemory.ledger.counting import counter
+from chatmemory.ledger.rows import check_storable
 from chatmemory.managers import DIGEST_LABEL
-from chatmemory.models import Memory
+from chatmemory.models import Memory, Message
 from chatmemory.services.fingerprints import fingerprint, is_fingerprint
+from chatmemory.services.locking import locked
 from chatmemory.services.memories import create
 from chatmemory.services.messages import add
+from chatmemory.services.validation import check_client_id
+
+SLICE = 1_000  # messages; so many are stored in less than a second
+OTHER_POLICY = "its import under another policy is unfinished: import it again under that policy"
 
 
 @dataclass(frozen=True)
@@ -68,13 +81,50 @@ def import_conversation(
     labels: Mapping[str, str] | None = None,
     actor: str = "",
 ) -> list[ChangeResult]:
-    """Create a conversation and add its messages, one step each, in one transaction.
+    """Create a conversation and add its messages, one step each.
 
-    Raises the exceptions of `create` and `add`; then nothing is stored.
+    A long one is stored in several transactions. Until the last, other changes raise
+    ImportUnfinished. Raises the exceptions of `create` and `add`; then nothing is stored.
     """
+    new = [each if isinstance(each, NewMessage) else NewMessage(each) for each in messages]
+    _check(new, policy)
+    if len(new) <= SLICE:
+        with transaction.atomic():
+            create(memory_id, policy, labels, actor)
+            return add(memory_id, new, actor=actor)
     with transaction.atomic():
         create(memory_id, policy, labels, actor)
-        return add(memory_id, messages, actor=actor)
+        Memory.objects.filter(pk=memory_id).update(imported=0)
+    return _add_from(0, memory_id, new, actor)
+
+
+def _check(new: Iterable[NewMessage], policy: Policy) -> None:
+    """Check and count all messages, before anything is stored or locked."""
+    count = counter(policy.estimator)
+    for each in new:
+        if each.client_id is not None:
+            check_client_id(each.client_id)
+        text, payload = text_of(each.message), message_to_json(each.message)
+        check_storable(Message(text=text, payload=payload))
+        count(each.message)
+
+
+def _add_from(
+    position: int, memory_id: str, new: Sequence[NewMessage], actor: str
+) -> list[ChangeResult]:
+    """Add the messages of an import from a position on, in short transactions.
+
+    Raises ImportUnfinished if another process goes on with the same import.
+    """
+    results: list[ChangeResult] = []
+    for start in range(position, len(new), SLICE):
+        end = start + SLICE
+        with transaction.atomic():
+            with locked(memory_id, actor=actor, imported=start) as recorder:
+                results += add_all(recorder, new[start:end])
+            stored = Memory.objects.filter(pk=memory_id)
+            stored.update(imported=end if end < len(new) else None)
+    return results
 
 
 def import_all(
@@ -100,10 +150,29 @@ def _import(memory_id: str, transcript: Transcript, policy: Policy, actor: str) 
     try:
         import_conversation(memory_id, transcript.messages, policy, labels=labels, actor=actor)
     except MemoryExists as error:
-        labels = Memory.objects.values_list("labels", flat=True).get(pk=memory_id)
-        if is_fingerprint(labels.get(DIGEST_LABEL, ""), "import", content):
-            return Imported(memory_id, already=True)
-        return Imported(memory_id, refused=str(error))
+        return _import_again(memory_id, transcript, policy, actor, str(error))
     except ChatMemoryError as error:
         return Imported(printable(memory_id), refused=str(error))
     return Imported(memory_id, len(transcript.messages), losses=transcript.losses)
+
+
+def _import_again(
+    memory_id: str, transcript: Transcript, policy: Policy, actor: str, exists: str
+) -> Imported:
+    """Go on with an unfinished import of the same content under the same policy."""
+    content = messages_to_json(transcript.messages).encode("utf-8", "surrogatepass")
+    memory = Memory.objects.filter(pk=memory_id).first()
+    label = memory.labels.get(DIGEST_LABEL, "") if memory else ""
+    if memory is None or not is_fingerprint(label, "import", content):
+        return Imported(memory_id, refused=exists)
+    if memory.imported is None:
+        return Imported(memory_id, already=True)
+    if memory.policy != policy:
+        return Imported(memory_id, refused=OTHER_POLICY)
+    new = [NewMessage(message) for message in transcript.messages]
+    try:
+        _check(new, policy)
+        _add_from(memory.imported, memory_id, new, actor)
+    except ChatMemoryError as error:
+        return Imported(memory_id, refused=str(error))
+    return Imported(memory_id, len(new), losses=transcript.losses)

@@ -15,7 +15,12 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from chatmemory.conf import configuration
-from chatmemory.core.exceptions import MemoryNotFound, VersionConflict
+from chatmemory.core.exceptions import (
+    DeletionUnfinished,
+    ImportUnfinished,
+    MemoryNotFound,
+    VersionConflict,
+)
 from chatmemory.core.policies import can_decide
 from chatmemory.ledger import chain
 from chatmemory.ledger.recorder import Recorder
@@ -34,15 +39,22 @@ def locked(
     actor: str,
     create: bool = False,
     expected_version: int | None = None,
+    imported: int | None = None,
 ) -> Iterator[Recorder]:
     """Lock a conversation, and write at the end of the block what the block recorded.
 
-    With `create`, an unknown id is created without a policy. Raises InvalidValue for an invalid id,
-    MemoryNotFound, VersionConflict.
+    With `create`, an unknown id is created without a policy. `imported` is how much of an import is
+    stored: while one is unfinished, only its own next slice can be written. Raises InvalidValue for
+    an invalid id, MemoryNotFound, VersionConflict, ImportUnfinished, DeletionUnfinished.
     """
     check_id(memory_id)
     with transaction.atomic():
         memory = (_lock_or_create if create else lock_memory)(memory_id, expected_version)
+        if memory.imported != imported:
+            raise ImportUnfinished(
+                f"the import of {memory_id!r} has not ended: wait for it, or import the same file "
+                "with the same policy again"
+            )
         recorder = Recorder(memory, actor)
         yield recorder
         if recorder.flush():
@@ -74,7 +86,16 @@ def _lock_or_create(memory_id: str, expected_version: int | None) -> Memory:
         # Two requests may create the id at once: the second insert is ignored, and the lock puts
         # the requests in order.
         Memory.objects.bulk_create([unsaved_memory(memory_id)], ignore_conflicts=True)
+        check_deleted(memory_id)
         return lock_memory(memory_id, expected_version)
+
+
+def check_deleted(memory_id: str) -> None:
+    """Raise DeletionUnfinished if rows of a deleted conversation still have this id."""
+    if Memory.with_deleted.filter(pk=memory_id, deleted_at__isnull=False).exists():
+        raise DeletionUnfinished(
+            f"a conversation with the id {memory_id!r} is being deleted: try again in a moment"
+        )
 
 
 def _previous_head(memory_id: str) -> bytes | None:

@@ -18,7 +18,7 @@ from chatmemory.ledger.lookup import find_memory, find_step
 from chatmemory.ledger.stored_window import stays_at
 from chatmemory.models import Memory, Message
 from chatmemory.services import audit
-from chatmemory.services.locking import locked, unsaved_memory
+from chatmemory.services.locking import check_deleted, locked, unsaved_memory
 from chatmemory.services.messages import add, change_and_add, set_messages
 from chatmemory.services.validation import ID_LENGTH, check_id, check_labels, check_policy
 
@@ -29,7 +29,10 @@ def create(
     labels: Mapping[str, str] | None = None,
     actor: str = "",
 ) -> Memory:
-    """Create an empty conversation without a step. Raises MemoryExists, InvalidValue."""
+    """Create an empty conversation without a step.
+
+    Raises MemoryExists, DeletionUnfinished, InvalidValue.
+    """
     check_id(memory_id)
     check_policy(policy)
     given = check_labels(labels or {})
@@ -37,6 +40,7 @@ def create(
         memory = unsaved_memory(memory_id, given)
         memory.policy, memory.window_load = policy, load_of(policy, Totals())
         created = Memory.objects.bulk_create([memory], ignore_conflicts=True)
+        check_deleted(memory_id)
         stored: Memory = Memory.objects.select_for_update().get(pk=memory_id)
         if stored.created_at != created[0].created_at or stored.last_step:
             raise MemoryExists(f"a conversation with the id {memory_id!r} already exists")

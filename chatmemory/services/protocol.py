@@ -30,7 +30,9 @@ def get_messages(memory_id: str) -> list[ChatMessage]:
     Each message carries its stored token count, so that it need not be counted again.
     """
     name = Memory.objects.filter(pk=memory_id).values_list("policy_estimator", flat=True).first()
-    family = family_named(name) if name else ""
+    if name is None:
+        return []
+    family = family_named(name)
     messages = []
     for stay in open_stays(memory_id).select_related("message"):
         message = read_message(stay.message)

@@ -18,15 +18,24 @@ AGE = re.compile(r"(\d{1,5})d")
 
 
 class Command(BaseCommand):
-    help = "Delete conversations by age or label, each with an audit entry. Run --dry-run first."
+    help = (
+        "Delete conversations by age or label, each with an audit entry. Run --dry-run first. "
+        "Deletions that were interrupted are finished before."
+    )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--older-than", metavar="90d", help="without a change for this long")
         parser.add_argument("--label", metavar="NAME[:VALUE]", help="with this label")
+        parser.add_argument(
+            "--begun", action="store_true", help="only finish deletions that were interrupted"
+        )
         parser.add_argument("--dry-run", action="store_true", help="only list the conversations")
         parser.add_argument("--yes", action="store_true", help="do not ask for confirmation")
 
     def handle(self, *args: Any, **options: Any) -> None:
+        if options["begun"]:
+            self.finish()
+            return
         found = self.selected(options["older_than"], options["label"])
         ids = list(found.order_by("pk").values_list("pk", flat=True))
         more = f" and {len(ids) - SHOWN:,} more" if len(ids) > SHOWN else ""
@@ -35,8 +44,13 @@ class Command(BaseCommand):
             return
         if not options["yes"] and not self.is_confirmed():
             raise CommandError("nothing was deleted: type yes, or use --yes")
+        self.finish()
         deleted = sum(self.delete(memory_id, found) for memory_id in ids)
         self.stdout.write(f"{deleted:,} deleted")
+
+    def finish(self) -> None:
+        if finished := services.finish_deletions():
+            self.stdout.write(f"{len(finished):,} interrupted deletions finished")
 
     def is_confirmed(self) -> bool:
         try:
@@ -46,7 +60,7 @@ class Command(BaseCommand):
 
     def selected(self, older_than: str | None, label: str | None) -> MemoryQuerySet:
         if not older_than and not label:
-            raise CommandError("use --older-than 90d, --label NAME:VALUE, or both")
+            raise CommandError("use --older-than 90d, --label NAME:VALUE, or both; or --begun")
         found: MemoryQuerySet = Memory.objects.all()
         if older_than:
             age = AGE.fullmatch(older_than)

@@ -1,0 +1,216 @@
+"""Long deletions and imports take several short transactions, and can be interrupted."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+
+import pytest
+from django.core.management import call_command
+
+from chatmemory import (
+    MessageWindow,
+    TokenWindow,
+    UserMessage,
+    queries,
+    services,
+)
+from chatmemory.core.exceptions import DeletionUnfinished, ImportUnfinished, MemoryNotFound
+from chatmemory.formats import read_transcripts
+from chatmemory.ledger.verification import verify
+from chatmemory.models import AuditEntry, Memory, Message, Stay, Step
+from chatmemory.stores.database import DjangoChatMemoryStore
+
+URL = "/api/v1/memories/long/"
+
+
+def users(count: int) -> list[UserMessage]:
+    return [UserMessage(f"message {n}") for n in range(count)]
+
+
+@pytest.fixture(autouse=True)
+def _short_slices(db, monkeypatch):
+    monkeypatch.setattr("chatmemory.services.erasure.AT_ONCE", 12)
+    monkeypatch.setattr("chatmemory.services.erasure.SLICE", 4)
+    monkeypatch.setattr("chatmemory.services.imports.SLICE", 4)
+
+
+def rows() -> int:
+    return sum(table.objects.count() for table in (Message, Stay, Step))
+
+
+# Deletion
+
+
+@pytest.fixture
+def begun() -> str:
+    """A conversation whose deletion was interrupted when it had begun."""
+    services.create("long", MessageWindow(3), {"team": "sales"})
+    services.add("long", users(10))
+    services.keep_trial("long", users(1))
+    services.delete("long", actor="ada")  # what follows the commit does not happen in a test
+    return "long"
+
+
+def test_a_deletion_that_has_begun_is_one_for_readers(begun, api, operator_client):
+    for path in ("", "messages/", "messages/3/", "history/", "steps/", "steps/2/"):
+        assert api.get(URL + path).status_code == 404, path
+    assert api.get("/api/v1/memories/").data["results"] == []
+    assert api.get("/api/v1/store/long/").json() == []
+    for path in ("/c/long/", "/c/long/export/", "/c/long/settings/"):
+        assert operator_client.get(path).status_code == 404, path
+    assert operator_client.get("/").context["feed"] == []
+    assert not Memory.objects.containing("message").exists()
+    assert DjangoChatMemoryStore().get_messages("long") == []
+    assert rows() == 30
+
+
+def test_nothing_can_be_changed_or_made_meanwhile(begun, api):
+    assert api.delete(URL).status_code == 404
+    assert api.patch(URL, {"labels": {}}).status_code == 404
+    body = {"id": "long", "policy": {"kind": "message_window", "max_messages": 3}}
+    for answer in (api.post("/api/v1/memories/", body), api.put("/api/v1/store/long/", [])):
+        assert (answer.status_code, answer["Retry-After"]) == (503, "2")
+        assert answer.data["type"] == "urn:chatmemory:deletion-unfinished"
+    with pytest.raises(DeletionUnfinished):
+        services.create("long", MessageWindow(3))
+
+
+def test_an_interrupted_deletion_is_finished_by_the_command(begun, capsys):
+    call_command("purge_memories", "--begun")
+    assert "1 interrupted deletions finished" in capsys.readouterr().out
+    assert rows() == 0
+    assert not Memory.with_deleted.exists()
+    assert AuditEntry.objects.filter(action="delete", actor="ada").count() == 1
+    services.create("long", MessageWindow(3))
+    services.add("long", users(2))
+    assert verify("long") is None
+
+
+def test_a_long_conversation_is_purged_after_the_commit(django_capture_on_commit_callbacks):
+    services.create("long", MessageWindow(3))
+    services.add("long", users(10))
+    services.create("other", MessageWindow(3))
+    services.add("other", users(3))
+    with django_capture_on_commit_callbacks(execute=True):
+        services.delete("long")
+    assert (rows(), Memory.with_deleted.count()) == (9, 1)
+
+
+def test_each_transaction_of_a_purge_removes_few_rows(begun, monkeypatch):
+    seen = [rows()]
+    slice_of = services.erasure._purge_slice
+
+    def counted(*arguments) -> bool:
+        is_done = slice_of(*arguments)
+        seen.append(rows())
+        return is_done
+
+    monkeypatch.setattr("chatmemory.services.erasure._purge_slice", counted)
+    services.finish_deletions()
+    assert seen[-1] == 0
+    assert max(before - after for before, after in pairwise(seen)) == 4
+
+
+def test_a_purge_never_touches_the_next_conversation_with_the_id(begun):
+    services.finish_deletions()
+    services.create("long", MessageWindow(3))
+    services.add("long", users(5))
+    services.erasure._purge("long")
+    assert queries.memory("long").said_count == 5
+    assert rows() == 15
+
+
+# Imports
+
+
+def reading(count: int = 10):
+    messages = [
+        {"type": "USER", "contents": [{"type": "TEXT", "text": f"message {n}"}]}
+        for n in range(count)
+    ]
+    return read_transcripts(json.dumps([{"id": "long", "messages": messages}]))
+
+
+class Interrupted(Exception):
+    pass
+
+
+@pytest.fixture
+def half(monkeypatch) -> None:
+    """An import that was interrupted after the first of three slices."""
+    slices = []
+    add_all = services.imports.add_all
+
+    def once(*arguments):
+        slices.append(arguments)
+        if len(slices) > 1:
+            raise Interrupted
+        return add_all(*arguments)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("chatmemory.services.imports.add_all", once)
+        with pytest.raises(Interrupted):
+            list(services.import_all(reading(), MessageWindow(3)))
+    assert queries.memory("long").said_count == 4
+
+
+def test_a_long_import_is_the_same_as_a_short_one():
+    (result,) = services.import_all(reading(), MessageWindow(3))
+    assert (result.messages, queries.memory("long").last_step) == (10, 10)
+    assert queries.said("long") == users(10)
+    assert verify("long") is None
+    (again,) = services.import_all(reading(), MessageWindow(3))
+    assert again.already
+    services.add("long", users(1))
+
+
+def test_an_interrupted_import_refuses_other_changes(half, api):
+    message = {"type": "USER", "contents": [{"type": "TEXT", "text": "hi"}]}
+    answers = [
+        api.post(f"{URL}messages/", {"messages": [message]}),
+        api.put(f"{URL}messages/", {"messages": []}),
+        api.delete(f"{URL}messages/"),
+        api.patch(URL, {"labels": {}}),
+        api.put("/api/v1/store/long/", []),
+        api.post(f"{URL}messages/1/redact/"),
+    ]
+    assert {answer.status_code for answer in answers} == {409}
+    assert answers[0].data["type"] == "urn:chatmemory:import-unfinished"
+    assert api.get(f"{URL}history/").status_code == 200
+
+
+def test_only_the_same_file_and_policy_go_on(half):
+    (other,) = services.import_all(reading(9), MessageWindow(3))
+    assert "already exists" in other.refused
+    (policy,) = services.import_all(reading(), TokenWindow(100))
+    assert "under another policy" in policy.refused
+    assert queries.memory("long").said_count == 4
+    (same,) = services.import_all(reading(), MessageWindow(3))
+    assert (same.messages, same.refused) == (10, "")
+    assert queries.said("long") == users(10)
+    assert verify("long") is None
+    services.add("long", users(1))
+
+
+def test_two_processes_do_not_import_a_slice_twice(half):
+    new = [services.NewMessage(message) for message in users(10)]
+    with pytest.raises(ImportUnfinished):
+        services.imports._add_from(0, "long", new, "")
+    assert queries.memory("long").said_count == 4
+
+
+def test_an_interrupted_import_can_be_deleted(half):
+    services.delete("long")
+    with pytest.raises(MemoryNotFound):
+        queries.memory("long")
+    services.finish_deletions()
+    (result,) = services.import_all(reading(), MessageWindow(3))
+    assert result.messages == 10
+
+
+def test_an_import_is_checked_before_anything_is_stored(db):
+    bad = [*users(9), UserMessage("NUL \x00")]
+    with pytest.raises(ValueError, match="NUL"):
+        services.import_conversation("long", bad, MessageWindow(3))
+    assert not Memory.with_deleted.exists()
