@@ -123,7 +123,7 @@ def touched(folder: str) -> None:
             page.evaluate(COUNT)
             page.keyboard.press("ArrowRight")
             page.locator(f"#said-{at}").wait_for()
-            page.wait_for_function("!document.querySelector('.htmx-request')")
+            page.wait_for_function("() => !document.querySelector('.htmx-request')")
             counts.append(page.evaluate(TOUCHED))
     most = max(counts, key=lambda count: sum(count.values()))
     print(f"a step of 10,000 messages changes {sum(most.values())} nodes at most: {most}")

@@ -7,6 +7,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
+from chatmemory import UserMessage, services
 from inspector import demo
 
 from ..long_conversations import long_conversation
@@ -91,3 +92,15 @@ def test_play_starts_again_at_the_end_and_shows_that_it_pauses(open_page, transa
     pause.click()
     play = page.get_by_role("button", name="Play").locator("svg")
     assert [play.nth(i).is_visible() for i in range(2)] == [True, False]
+
+
+def test_the_playhead_of_a_simulation_stays_at_its_last_draft(open_page, transactional_db):
+    demo.load()
+    key = services.keep_trial("order-7741", [UserMessage("one"), UserMessage("two")])
+    page = open_page(f"/c/order-7741/?at=30&trial={key}")
+    for step in (31, 30):
+        page.keyboard.press("ArrowRight" if step == 31 else "ArrowLeft")
+        expect(page).to_have_url(re.compile(f"at={step}"))
+        expect(page.locator(f"#cells-{step + 2}.is-draft .playhead b")).to_have_text("draft")
+        expect(page.locator("#past rect")).to_have_attribute("width", str(step + 2))
+        expect(page.locator("[data-step] b")).to_have_text(str(step))

@@ -6,6 +6,8 @@ const find = (selector) => document.querySelector(selector);
 const cells = () => [...document.querySelectorAll("[data-cells] > li")];
 const number = (name) => Number(find("[data-overview]").dataset[name]);
 const firstStep = () => number("first");
+// In a simulation the playhead stands at the last draft, so many cells behind the step.
+const drafts = () => number("at") - Number(find("[data-place]").dataset.at);
 
 export function go(step, url) {
   document.dispatchEvent(new CustomEvent("inspector:go", { detail: { step, url } }));
@@ -24,8 +26,8 @@ export function showStep(step) {
   const words = step.toLocaleString("en");
   find("[data-step] b").textContent = words;
   find("[data-scrub]").value = step;
-  moveInChart(step);
-  moveInStrip(step, words);
+  moveInChart(step + drafts());
+  moveInStrip(step + drafts(), drafts() ? "draft" : words);
 }
 
 function moveInChart(step) {
