@@ -311,6 +311,14 @@ def test_a_dry_run_lists_the_conversations(old, capsys):
     assert "2 conversations: new-test, old-test" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(("options", "stays"), [([], {"branch"}), (["--with-branches"], set())])
+def test_purging_shows_the_branches(old, capsys, options, stays):
+    services.branch("old-test", "branch", [])
+    call_command("purge_memories", "--label", "env:test", "--yes", *options)
+    assert "1 were saved from them" in capsys.readouterr().out
+    assert left() == {"new", "old"} | stays
+
+
 @pytest.mark.parametrize("options", [[], ["--older-than", "soon"], ["--older-than", "-1d"]])
 def test_purging_needs_a_valid_filter(old, options):
     with pytest.raises(CommandError, match="older-than"):

@@ -12,13 +12,13 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection
 
-from chatmemory import SystemMessage, UserMessage, services
+from chatmemory import SystemMessage, UserMessage, queries, services
 from chatmemory.core.codec import message_to_json
 from chatmemory.core.exceptions import CorruptRow
 from chatmemory.core.messages import text_of
 from chatmemory.core.policies import MessageWindow, TokenWindow, load_of
 from chatmemory.core.window import Totals
-from chatmemory.ledger import reading
+from chatmemory.ledger import reading, verification
 from chatmemory.ledger.verification import verify
 from chatmemory.models import AuditEntry, Memory, Message, Stay, Step
 
@@ -102,6 +102,18 @@ def test_memory_does_not_grow_with_the_conversation(db, monkeypatch):
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[2] < 2 * peaks[1]
+
+
+def test_a_window_that_is_read_again_is_the_replayed_one(conversation, monkeypatch):
+    monkeypatch.setattr(verification, "KEPT_IN_MEMORY", 2)
+    services.add(conversation, [SystemMessage("Be kind."), UserMessage("and now?")])
+    said = queries.window(conversation).messages
+    services.set_messages(conversation, [said[-1], *said[:3], UserMessage("in between")])
+    services.change(conversation, policy=MessageWindow(3))
+    services.add(conversation, [SystemMessage("Be short."), UserMessage("more")])
+    assert verify(conversation) is None
+    Stay.objects.filter(n=3).update(reason="SET")
+    assert verify(conversation).row == "stay 3 of message #3"
 
 
 def rewrite(memory_id: str, seq: int, message) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 
-from chatmemory import services
+from chatmemory import queries, services
 from chatmemory.core.exceptions import MemoryNotFound, VersionConflict
 from chatmemory.managers import MemoryQuerySet
 from chatmemory.models import Memory
@@ -29,6 +29,11 @@ class Command(BaseCommand):
         parser.add_argument(
             "--begun", action="store_true", help="only finish deletions that were interrupted"
         )
+        parser.add_argument(
+            "--with-branches",
+            action="store_true",
+            help="also delete the conversations that were saved from them",
+        )
         parser.add_argument("--dry-run", action="store_true", help="only list the conversations")
         parser.add_argument("--yes", action="store_true", help="do not ask for confirmation")
 
@@ -38,14 +43,21 @@ class Command(BaseCommand):
             return
         found = self.selected(options["older_than"], options["label"])
         ids = list(found.order_by("pk").values_list("pk", flat=True))
-        more = f" and {len(ids) - SHOWN:,} more" if len(ids) > SHOWN else ""
-        self.stdout.write(f"{len(ids):,} conversations: {', '.join(ids[:SHOWN])}{more}")
+        self.stdout.write(f"{len(ids):,} conversations: {_shown(ids)}")
+        branches = queries.branches(ids)
+        if branches:
+            fate = "are deleted, too" if options["with_branches"] else "stay, see --with-branches"
+            self.stdout.write(
+                f"{len(branches):,} were saved from them and {fate}: {_shown(branches)}"
+            )
         if options["dry_run"] or not ids:
             return
         if not options["yes"] and not self.is_confirmed():
             raise CommandError("nothing was deleted: type yes, or use --yes")
         self.finish()
         deleted = sum(self.delete(memory_id, found) for memory_id in ids)
+        if options["with_branches"]:
+            deleted += sum(self.delete(branch, Memory.objects.all()) for branch in branches)
         self.stdout.write(f"{deleted:,} deleted")
 
     def finish(self) -> None:
@@ -80,3 +92,8 @@ class Command(BaseCommand):
         except (MemoryNotFound, VersionConflict):
             return False
         return True
+
+
+def _shown(ids: list[str]) -> str:
+    more = f" and {len(ids) - SHOWN:,} more" if len(ids) > SHOWN else ""
+    return ", ".join(ids[:SHOWN]) + more
