@@ -115,6 +115,14 @@ def test_a_redaction_reaches_the_copies_in_the_branches_that_were_chosen(branche
     assert all(verify(memory_id) is None for memory_id in ("m", "branch", "twig"))
 
 
+def test_a_branch_of_a_deleted_branch_is_reached(branches):
+    services.delete("branch")
+    assert queries.copies("m", 2) == [("twig", 2)]
+    services.delete("m")
+    services.create("m", TokenWindow(5_000))
+    assert queries.branches(["m"]) == []
+
+
 def test_a_page_asks_before_it_redacts_in_branches(operator_client, branches):
     page = operator_client.post("/c/m/redact/2/").content.decode()
     assert '<input type="checkbox" name="branch" value="twig" checked>' in page

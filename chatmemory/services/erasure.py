@@ -47,6 +47,8 @@ def delete(memory_id: str, *, actor: str = "", expected_version: int | None = No
             detail["head"] = bytes(memory.head).hex()
         _record_erasure(AuditEntry.Action.DELETE, memory_id, actor, detail)
         _erase_responses(memory_id)
+        # Its branches are from then on branches of its own source.
+        Memory.objects.filter(branched_from=memory_id).update(branched_from=memory.branched_from)
         if memory.last_seq + memory.last_stay + memory.last_step <= AT_ONCE:
             memory.delete()
         else:
