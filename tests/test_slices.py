@@ -32,7 +32,7 @@ def users(count: int) -> list[UserMessage]:
 def _short_slices(db, monkeypatch):
     monkeypatch.setattr("chatmemory.services.erasure.AT_ONCE", 12)
     monkeypatch.setattr("chatmemory.services.erasure.SLICE", 4)
-    monkeypatch.setattr("chatmemory.services.imports.SLICE", 4)
+    monkeypatch.setattr("chatmemory.services.slices.SLICE", 4)
 
 
 def rows() -> int:
@@ -140,7 +140,7 @@ class Interrupted(Exception):
 def half(monkeypatch) -> None:
     """An import that was interrupted after the first of three slices."""
     slices = []
-    add_all = services.imports.add_all
+    add_all = services.slices.add_all
 
     def once(*arguments):
         slices.append(arguments)
@@ -149,7 +149,7 @@ def half(monkeypatch) -> None:
         return add_all(*arguments)
 
     with monkeypatch.context() as patched:
-        patched.setattr("chatmemory.services.imports.add_all", once)
+        patched.setattr("chatmemory.services.slices.add_all", once)
         with pytest.raises(Interrupted):
             list(services.import_all(reading(), MessageWindow(3)))
     assert queries.memory("long").said_count == 4
@@ -196,7 +196,7 @@ def test_only_the_same_file_and_policy_go_on(half):
 def test_two_processes_do_not_import_a_slice_twice(half):
     new = [services.NewMessage(message) for message in users(10)]
     with pytest.raises(ImportUnfinished):
-        services.imports._add_from(0, "long", new, "")
+        services.slices.add_slices("long", new)
     assert queries.memory("long").said_count == 4
 
 
@@ -214,3 +214,26 @@ def test_an_import_is_checked_before_anything_is_stored(db):
     with pytest.raises(ValueError, match="NUL"):
         services.import_conversation("long", bad, MessageWindow(3))
     assert not Memory.with_deleted.exists()
+
+
+# Branches
+
+
+def test_a_branch_of_a_long_history_is_made_in_slices():
+    services.create("source", MessageWindow(3))
+    services.add("source", users(10))
+    services.branch("source", "long", users(1))
+    assert queries.said("long") == [*users(10), *users(1)]
+    expected = [*users(10)[8:], *users(1)]
+    assert queries.window("long").messages == expected
+    assert verify("long") is None
+    services.add("long", users(1))
+
+
+def test_a_branch_that_is_refused_at_its_end_leaves_nothing():
+    services.create("source", MessageWindow(3))
+    services.add("source", users(10))
+    with pytest.raises(ValueError, match="NUL"):
+        services.branch("source", "long", [UserMessage("NUL \x00")])
+    services.finish_deletions()
+    assert list(Memory.with_deleted.values_list("pk", flat=True)) == ["source"]

@@ -27,9 +27,11 @@ def with_stays(memory_id: str, rows: Sequence[Message]) -> tuple[MessageRow, ...
 
 def misfit_of(stay: Stay, step: Step) -> Misfit | None:
     """Return why a message left in the step that added it; None if the stay is no such case."""
-    policy = step.policy
     is_own = stay.left_step == stay.entered_step == step.n and stay.reason == Reason.CAPACITY
-    if not is_own or step.kind != Step.Kind.ADD or step.by_client or not can_decide(policy):
+    if not is_own or step.kind != Step.Kind.ADD or step.by_client:
+        return None
+    policy = step.policy
+    if not can_decide(policy):
         return None
     return misfit(policy, Totals(step.count_after, step.tokens_after), stay.tokens)
 

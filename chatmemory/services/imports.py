@@ -8,30 +8,25 @@ importing the same file again goes on where it was interrupted.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from django.db import transaction
 
-from chatmemory.core.codec import message_to_json, messages_to_json
+from chatmemory.core.codec import messages_to_json
 from chatmemory.core.exceptions import ChatMemoryError, MemoryExists
-from chatmemory.core.messages import ChatMessage, text_of
+from chatmemory.core.messages import ChatMessage
 from chatmemory.core.policies import Policy
 from chatmemory.core.printable import printable
 from chatmemory.formats import Loss, Reading, Refused, Transcript
-from chatmemory.ledger.adding import add_all
 from chatmemory.ledger.changes import ChangeResult, NewMessage
-from chatmemory.ledger.counting import counter
-from chatmemory.ledger.rows import check_storable
 from chatmemory.managers import DIGEST_LABEL
-from chatmemory.models import Memory, Message
+from chatmemory.models import Memory
 from chatmemory.services.fingerprints import fingerprint, is_fingerprint
-from chatmemory.services.locking import locked
 from chatmemory.services.memories import create
 from chatmemory.services.messages import add
-from chatmemory.services.validation import check_client_id
+from chatmemory.services.slices import add_slices, check_all, is_long, set_stored
 
-SLICE = 1_000  # messages; so many are stored in less than a second
 OTHER_POLICY = "its import under another policy is unfinished: import it again under that policy"
 
 
@@ -87,43 +82,22 @@ def import_conversation(
     ImportUnfinished. Raises the exceptions of `create` and `add`; then nothing is stored.
     """
     new = [each if isinstance(each, NewMessage) else NewMessage(each) for each in messages]
-    _check(new, policy)
-    if len(new) <= SLICE:
+    check_all(new, policy)
+    if not is_long(new):
         with transaction.atomic():
             create(memory_id, policy, labels, actor)
             return add(memory_id, new, actor=actor)
     with transaction.atomic():
         create(memory_id, policy, labels, actor)
-        Memory.objects.filter(pk=memory_id).update(imported=0)
-    return _add_from(0, memory_id, new, actor)
+        set_stored(memory_id, 0)
+    return _add_rest(memory_id, new, 0, actor)
 
 
-def _check(new: Iterable[NewMessage], policy: Policy) -> None:
-    """Check and count all messages, before anything is stored or locked."""
-    count = counter(policy.estimator)
-    for each in new:
-        if each.client_id is not None:
-            check_client_id(each.client_id)
-        text, payload = text_of(each.message), message_to_json(each.message)
-        check_storable(Message(text=text, payload=payload))
-        count(each.message)
-
-
-def _add_from(
-    position: int, memory_id: str, new: Sequence[NewMessage], actor: str
+def _add_rest(
+    memory_id: str, new: Sequence[NewMessage], stored: int, actor: str
 ) -> list[ChangeResult]:
-    """Add the messages of an import from a position on, in short transactions.
-
-    Raises ImportUnfinished if another process goes on with the same import.
-    """
-    results: list[ChangeResult] = []
-    for start in range(position, len(new), SLICE):
-        end = start + SLICE
-        with transaction.atomic():
-            with locked(memory_id, actor=actor, imported=start) as recorder:
-                results += add_all(recorder, new[start:end])
-            stored = Memory.objects.filter(pk=memory_id)
-            stored.update(imported=end if end < len(new) else None)
+    results = add_slices(memory_id, new, stored=stored, actor=actor)
+    set_stored(memory_id, None)
     return results
 
 
@@ -171,8 +145,8 @@ def _import_again(
         return Imported(memory_id, refused=OTHER_POLICY)
     new = [NewMessage(message) for message in transcript.messages]
     try:
-        _check(new, policy)
-        _add_from(memory.imported, memory_id, new, actor)
+        check_all(new, policy)
+        _add_rest(memory_id, new, memory.imported, actor)
     except ChatMemoryError as error:
         return Imported(memory_id, refused=str(error))
     return Imported(memory_id, len(new), losses=transcript.losses)

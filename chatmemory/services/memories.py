@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from django.db import transaction
 
-from chatmemory.core.exceptions import MemoryExists
+from chatmemory.core.exceptions import ChatMemoryError, MemoryExists
 from chatmemory.core.messages import ChatMessage
 from chatmemory.core.policies import Policy, load_of
 from chatmemory.core.window import Totals
@@ -18,8 +18,10 @@ from chatmemory.ledger.lookup import find_memory, find_step
 from chatmemory.ledger.stored_window import stays_at
 from chatmemory.models import Memory, Message
 from chatmemory.services import audit
+from chatmemory.services.erasure import delete
 from chatmemory.services.locking import check_deleted, locked, unsaved_memory
-from chatmemory.services.messages import add, change_and_add, set_messages
+from chatmemory.services.messages import change_and_add, set_messages
+from chatmemory.services.slices import add_slices, is_long, set_stored
 from chatmemory.services.validation import ID_LENGTH, check_id, check_labels, check_policy
 
 
@@ -95,7 +97,8 @@ def branch(
     """Create a conversation with the history and the window at step `at`, then add `messages`.
 
     The source is not changed. The new conversation has the source's id and step as the label
-    `from`. Raises the exceptions of `queries.simulate` and `create`.
+    `from`. A long history is added in several transactions; until the last, other changes of the
+    branch raise ImportUnfinished. Raises the exceptions of `queries.simulate` and `create`.
     """
     source = find_memory(memory_id)
     step = find_step(source, source.last_step if at is None else at)
@@ -105,10 +108,31 @@ def branch(
     ).order_by("seq")
     history = [NewMessage(read_message(row), said_at=row.said_at) for row in rows]
     window = [read_message(stay.message) for stay in stays_at(step).select_related("message")]
+    label = {"from": f"{memory_id} step {step.n}"[:ID_LENGTH]}
     with transaction.atomic():
-        label = {"from": f"{memory_id} step {step.n}"[:ID_LENGTH]}
         create(new_id, step.policy or in_force, label, actor)
         Memory.objects.filter(pk=new_id).update(branched_from=memory_id)
-        add(new_id, history, actor=actor)
-        set_messages(new_id, window, actor=actor)
-        return change_and_add(new_id, messages, policy=in_force, actor=actor)
+        set_stored(new_id, 0)
+        if not is_long(history):
+            add_slices(new_id, history, actor=actor)
+            return _end_branch(new_id, window, messages, in_force, actor)
+    try:
+        add_slices(new_id, history, actor=actor)
+        with transaction.atomic():
+            return _end_branch(new_id, window, messages, in_force, actor)
+    except ChatMemoryError:
+        delete(new_id, actor=actor)
+        raise
+
+
+def _end_branch(
+    new_id: str,
+    window: Sequence[ChatMessage],
+    messages: Iterable[ChatMessage],
+    policy: Policy,
+    actor: str,
+) -> list[ChangeResult]:
+    """Give a branch that has its history the window of its source, and add what is new."""
+    set_stored(new_id, None)
+    set_messages(new_id, window, actor=actor)
+    return change_and_add(new_id, messages, policy=policy, actor=actor)

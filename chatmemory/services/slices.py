@@ -1,0 +1,66 @@
+"""Adding very many messages to a new conversation, in transactions that are short.
+
+While that goes on, the conversation's row tells how many are stored, and other changes of it raise
+ImportUnfinished.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from django.db import transaction
+
+from chatmemory.core.codec import message_to_json
+from chatmemory.core.messages import text_of
+from chatmemory.core.policies import Policy
+from chatmemory.ledger.adding import add_all
+from chatmemory.ledger.changes import ChangeResult, NewMessage
+from chatmemory.ledger.counting import counter
+from chatmemory.ledger.rows import check_storable
+from chatmemory.models import Memory, Message
+from chatmemory.services.locking import locked
+from chatmemory.services.validation import check_client_id
+
+SLICE = 1_000  # messages; so many are stored in less than a second
+
+
+def is_long(new: Sequence[NewMessage]) -> bool:
+    """Return whether these are too many for one transaction."""
+    return len(new) > SLICE
+
+
+def check_all(new: Iterable[NewMessage], policy: Policy) -> None:
+    """Check and count messages, before any is stored or anything is locked.
+
+    Raises InvalidValue, UnstorableText, UnknownEstimator, UnsupportedMessage.
+    """
+    count = counter(policy.estimator)
+    for each in new:
+        if each.client_id is not None:
+            check_client_id(each.client_id)
+        text, payload = text_of(each.message), message_to_json(each.message)
+        check_storable(Message(text=text, payload=payload))
+        count(each.message)
+
+
+def add_slices(
+    memory_id: str, new: Sequence[NewMessage], *, stored: int = 0, actor: str = ""
+) -> list[ChangeResult]:
+    """Add the messages after those that are stored, one step each.
+
+    Afterwards all are stored, and `set_stored` with None ends it. Raises ImportUnfinished if
+    another process goes on with the same messages.
+    """
+    results: list[ChangeResult] = []
+    for start in range(stored, len(new), SLICE):
+        end = min(start + SLICE, len(new))
+        with transaction.atomic():
+            with locked(memory_id, actor=actor, imported=start) as recorder:
+                results += add_all(recorder, new[start:end])
+            set_stored(memory_id, end)
+    return results
+
+
+def set_stored(memory_id: str, count: int | None) -> None:
+    """Set how many messages are stored; None ends it, and allows other changes."""
+    Memory.objects.filter(pk=memory_id).update(imported=count)
