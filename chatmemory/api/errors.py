@@ -20,7 +20,7 @@ from chatmemory.core import exceptions as core
 from chatmemory.services.database_errors import RETRY_SECONDS, outage
 
 # Subclasses stand before their base class: the first match counts.
-_KINDS: list[tuple[type[core.ChatMemoryError], int, str]] = [
+KINDS: list[tuple[type[core.ChatMemoryError], int, str]] = [
     (core.MemoryNotFound, 404, "Conversation not found"),
     (core.MessageNotFound, 404, "Message not found"),
     (core.StepNotFound, 404, "Step not found"),
@@ -43,6 +43,25 @@ _KINDS: list[tuple[type[core.ChatMemoryError], int, str]] = [
     (KeyReused, 422, "Idempotency key reused"),
     (core.CorruptRow, 500, "Corrupt row"),
 ]
+
+# The titles of other errors, by status
+TITLES = {
+    400: "Bad request",
+    401: "Unauthorized",
+    403: "Forbidden",
+    404: "Not found",
+    406: "Not acceptable",
+    413: "Body too large",
+    415: "Unsupported media type",
+    429: "Too many requests",
+    503: "Database busy (full, read-only, slow, down, not migrated)",
+}
+
+
+def titles_of(status: int) -> list[str]:
+    """The titles of all problems that have a status."""
+    ours = [title for _, each, title in KINDS if each == status]
+    return [*([TITLES[status]] if status in TITLES else []), *ours]
 
 
 class InvalidField(core.InvalidValue):
@@ -77,7 +96,7 @@ def problem_of(error: Exception) -> Problem | None:
 
 
 def _of_ours(error: core.ChatMemoryError) -> Problem | None:
-    for kind, status, title in _KINDS:
+    for kind, status, title in KINDS:
         if isinstance(error, kind):
             problem = Problem(status, title, str(error), _field(getattr(error, "field", "")))
             break

@@ -10,9 +10,11 @@ from typing import Any, TypeVar
 
 from django.http.response import HttpResponseBase
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework.response import Response
 
+from chatmemory.api.errors import titles_of
+from chatmemory.api.examples import examples_of
 from chatmemory.api.idempotency import idempotent
 from chatmemory.api.problems import CONTENT_TYPE
 from chatmemory.api.responses import ProblemSerializer
@@ -32,38 +34,49 @@ IDEMPOTENCY_KEY = OpenApiParameter(
     OpenApiParameter.HEADER,
     description="A key of your own: the same request sent again gets the first response again.",
 )
-PROBLEMS: dict[Any, Any] = {(status, CONTENT_TYPE): ProblemSerializer for status in ("4XX", "5XX")}
+ALWAYS = (401, 403, 404, 406, 422, 429, 500, 503)
+WITH_A_BODY = (400, 411, 413, 415)
+OF_CHANGES = (409, 410, 412)
 
 
 def reads(
-    response: Any, *, body: Any = None, query: Any = None, name: str | None = None
+    response: Any, *, name: str, body: Any = None, query: Any = None
 ) -> Callable[[Read], Read]:
     """Documents a handler that changes nothing; `name` is its operation id."""
     return extend_schema(
         operation_id=name,
         request=body,
         parameters=[query] if query else [],
-        responses={200: response, **PROBLEMS},
+        responses={200: response, **_problems(*ALWAYS, *(WITH_A_BODY if body else ()))},
+        examples=examples_of(name, 200),
     )
 
 
 def changes(
     response: Any,
     *,
+    name: str,
     status: int = 200,
     body: Any = None,
     headers: Sequence[OpenApiParameter] = (IF_MATCH, IDEMPOTENCY_KEY),
-    name: str | None = None,
 ) -> Callable[[Handler], Handler]:
     """Documents a handler that changes something, and makes it idempotent."""
     document = extend_schema(
         operation_id=name,
         request=body,
         parameters=list(headers),
-        responses={status: response, **PROBLEMS},
+        responses={status: response, **_problems(*ALWAYS, *WITH_A_BODY, *OF_CHANGES)},
+        examples=examples_of(name, status),
     )
 
     def decorate(handler: Handler) -> Handler:
         return document(idempotent(handler))
 
     return decorate
+
+
+def _problems(*statuses: int) -> dict[Any, Any]:
+    return {
+        (status, CONTENT_TYPE): OpenApiResponse(ProblemSerializer, ", ".join(titles_of(status)))
+        for status in sorted(statuses)
+    }

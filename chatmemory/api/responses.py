@@ -36,7 +36,6 @@ class StoredPolicyField(serializers.Field):  # type: ignore[type-arg]
         return value.to_dict()
 
 
-@extend_schema_field(schemas.MESSAGE)
 class MessageField(serializers.Field):  # type: ignore[type-arg]
     def to_representation(self, value: ChatMessage) -> dict[str, Any]:
         return message_to_dict(value) or {}

@@ -6,6 +6,7 @@ from dataclasses import fields
 from typing import Any
 
 from drf_spectacular.extensions import OpenApiSerializerFieldExtension
+from drf_spectacular.plumbing import ComponentIdentity, ResolvedComponent
 
 from chatmemory.core.policies import Policy, caller_options, policy_kinds
 from chatmemory.services.validation import ID_LENGTH, LABELS_MAX, LIMIT_MAX
@@ -97,53 +98,93 @@ LABELS: dict[str, Any] = {
     "maxProperties": LABELS_MAX,
 }
 
-# Messages
+# Messages: one component for each class, named as in LangChain4j
+
+
+def _ref(name: str) -> dict[str, Any]:
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+def _typed(type: str, *required: str, **properties: Any) -> dict[str, Any]:
+    # In allOf, or drf-spectacular would make a component of each, named by a hash.
+    kind = {"allOf": [{"type": "string", "enum": [type]}]}
+    return _object(["type", *required], type=kind, **properties)
+
 
 _TEXT = {"type": "string"}
 _ANY = {"type": "object", "additionalProperties": True}
-_CONTENT = {
-    "nullable": True,
-    "anyOf": [
-        _object(["type", "text"], type={"type": "string", "enum": ["TEXT"]}, text=_TEXT),
-        {
-            "type": "object",
-            "required": ["type"],
-            "properties": {"type": {"type": "string", "enum": ["IMAGE", "AUDIO", "VIDEO", "PDF"]}},
+_CONTENTS = {"type": "array", "items": {"allOf": [_ref("Content")], "nullable": True}}
+_CALL = {"allOf": [_ref("ToolExecutionRequest")], "nullable": True}
+_MESSAGES = {
+    "SYSTEM": "SystemMessage",
+    "USER": "UserMessage",
+    "AI": "AiMessage",
+    "TOOL_EXECUTION_RESULT": "ToolExecutionResultMessage",
+    "CUSTOM": "CustomMessage",
+}
+COMPONENTS: dict[str, dict[str, Any]] = {
+    "ChatMessage": {
+        "description": "A message as LangChain4j's ChatMessageSerializer writes it.",
+        "oneOf": [_ref(name) for name in _MESSAGES.values()],
+        "discriminator": {
+            "propertyName": "type",
+            "mapping": {type: _ref(name)["$ref"] for type, name in _MESSAGES.items()},
         },
-    ],
+        "example": {"contents": [{"text": "Hello", "type": "TEXT"}], "type": "USER"},
+    },
+    "SystemMessage": _typed("SYSTEM", "text", text={**_TEXT, "minLength": 1}),
+    "UserMessage": _typed("USER", "contents", contents=_CONTENTS, name=_TEXT, attributes=_ANY),
+    "AiMessage": _typed(
+        "AI",
+        text=_TEXT,
+        thinking=_TEXT,
+        toolExecutionRequests={"type": "array", "items": _CALL},
+        attributes=_ANY,
+    ),
+    "ToolExecutionResultMessage": _typed(
+        "TOOL_EXECUTION_RESULT",
+        contents=_CONTENTS,
+        id=_TEXT,
+        toolName=_TEXT,
+        text=_TEXT,
+        isError={"type": "boolean"},
+        attributes=_ANY,
+    ),
+    "CustomMessage": _typed("CUSTOM", "attributes", attributes=_ANY),
+    "ToolExecutionRequest": _object([], id=_TEXT, name=_TEXT, arguments=_TEXT),
+    "Content": {"anyOf": [_ref("TextContent"), _ref("MediaContent")]},
+    "TextContent": _typed("TEXT", "text", text=_TEXT),
+    "MediaContent": {
+        "description": "A picture, a sound, a video or a file.",
+        "type": "object",
+        "required": ["type"],
+        "properties": {
+            "type": {"allOf": [{"type": "string", "enum": ["IMAGE", "AUDIO", "VIDEO", "PDF"]}]}
+        },
+    },
 }
-_CONTENTS = {"type": "array", "items": _CONTENT}
-_CALL = _object([], id=_TEXT, name=_TEXT, arguments=_TEXT) | {"nullable": True}
-_CALLS = {"type": "array", "items": _CALL}
-
-
-def _message(type: str, *required: str, **properties: Any) -> dict[str, Any]:
-    return _object(["type", *required], type={"type": "string", "enum": [type]}, **properties)
-
-
-MESSAGE: dict[str, Any] = {
-    "description": "A message as LangChain4j's ChatMessageSerializer writes it.",
-    "oneOf": [
-        _message("SYSTEM", "text", text={**_TEXT, "minLength": 1}),
-        _message("USER", "contents", contents=_CONTENTS, name=_TEXT, attributes=_ANY),
-        _message("AI", text=_TEXT, thinking=_TEXT, toolExecutionRequests=_CALLS, attributes=_ANY),
-        _message(
-            "TOOL_EXECUTION_RESULT",
-            contents=_CONTENTS,
-            id=_TEXT,
-            toolName=_TEXT,
-            text=_TEXT,
-            isError={"type": "boolean"},
-            attributes=_ANY,
-        ),
-        _message("CUSTOM", "attributes", attributes=_ANY),
-    ],
-    "example": {"contents": [{"text": "Hello", "type": "TEXT"}], "type": "USER"},
-}
+MESSAGE = _ref("ChatMessage")
 MESSAGES: dict[str, Any] = {"type": "array", "items": MESSAGE}
 FORMATTED_MESSAGES: dict[str, Any] = {
     "description": "Messages in the format that the request names, by default LangChain4j's.",
     "type": "array",
     "items": {"anyOf": [MESSAGE, {"type": "object", "description": "In another format."}]},
-    "example": [MESSAGE["example"]],
+    "example": [COMPONENTS["ChatMessage"]["example"]],
 }
+
+
+class MessageFieldSchema(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]
+    """Adds all components of messages to a document that has messages."""
+
+    target_class = "chatmemory.api.responses.MessageField"
+
+    def map_serializer_field(self, auto_schema: Any, direction: Any) -> dict[str, Any]:
+        for name, schema in COMPONENTS.items():
+            component = ResolvedComponent(  # type: ignore[no-untyped-call]
+                name,
+                ResolvedComponent.SCHEMA,
+                schema,
+                ComponentIdentity(name),  # type: ignore[no-untyped-call]
+            )
+            auto_schema.registry.register_on_missing(component)
+        return MESSAGE

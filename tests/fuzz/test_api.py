@@ -27,7 +27,7 @@ SEARCHES = {
     "in one conversation": (
         ONE_CONVERSATION,
         ["fuzzing"],
-        ["--exclude-operation-id", "memories_destroy"],
+        ["--exclude-operation-id", "delete_memory"],
     ),
 }
 

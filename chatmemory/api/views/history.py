@@ -13,7 +13,7 @@ from chatmemory.api.views.base import Resource, with_query
 
 
 class MemoryHistory(Resource):
-    @reads(HistorySerializer, query=requests.HistoryQuery)
+    @reads(HistorySerializer, query=requests.HistoryQuery, name="get_history")
     def get(self, request: Request, memory_id: str) -> Response:
         """Show what was said, ordered by seq; `earlier` and `later` are the pages beside it."""
         asked = requests.read(requests.HistoryQuery, request.query_params)

@@ -17,7 +17,7 @@ from chatmemory.core.exceptions import InvalidValue
 
 
 class Memories(Resource):
-    @reads(MemoryPageSerializer, query=requests.MemoryListQuery, name="memories_list")
+    @reads(MemoryPageSerializer, query=requests.MemoryListQuery, name="list_memories")
     def get(self, request: Request) -> Response:
         """List conversations, page by page."""
         asked = requests.read(requests.MemoryListQuery, request.query_params)
@@ -40,6 +40,7 @@ class Memories(Resource):
         status=201,
         body=requests.CreateMemoryRequest,
         headers=[IDEMPOTENCY_KEY],
+        name="create_memory",
     )
     def post(self, request: Request) -> Response:
         """Create an empty conversation."""
@@ -57,20 +58,20 @@ class Memories(Resource):
 class MemoryDetail(Resource):
     needs = {"DELETE": ERASE}
 
-    @reads(MemorySerializer)
+    @reads(MemorySerializer, name="get_memory")
     def get(self, request: Request, memory_id: str) -> Response:
         """Show one conversation: its policy, labels and totals."""
         row = queries.memory(memory_id)
         return response(MemorySerializer, row, version=row.version)
 
-    @changes(MemorySerializer, body=requests.ChangeMemoryRequest)
+    @changes(MemorySerializer, body=requests.ChangeMemoryRequest, name="change_memory")
     def patch(self, request: Request, memory_id: str) -> Response:
         """Change the policy, the labels or both; each change is a step."""
         body = requests.read(requests.ChangeMemoryRequest, request.data)
         row = services.change(memory_id, **body, **requests.changed_by(request))
         return response(MemorySerializer, queries.memory_row(row), version=row.version)
 
-    @changes(None, status=204)
+    @changes(None, status=204, name="delete_memory")
     def delete(self, request: Request, memory_id: str) -> Response:
         """Delete the conversation and its whole history. This cannot be undone."""
         services.delete(memory_id, **requests.changed_by(request))

@@ -17,7 +17,7 @@ from chatmemory.ledger.snapshots import one_snapshot
 
 
 class MemoryMessage(Resource):
-    @reads(MessageDetailSerializer, name="message")
+    @reads(MessageDetailSerializer, name="get_message")
     def get(self, request: Request, memory_id: str, seq: int) -> Response:
         """Show one message: its content, its stays in memory, and why it left."""
         return _message(memory_id, seq)
@@ -26,7 +26,7 @@ class MemoryMessage(Resource):
 class Redaction(Resource):
     needs = {"POST": ERASE}
 
-    @changes(MessageDetailSerializer, name="redact")
+    @changes(MessageDetailSerializer, name="redact_message")
     def post(self, request: Request, memory_id: str, seq: int) -> Response:
         """Remove a message's text everywhere, for good; a tombstone stays. A second time changes
         nothing.

@@ -30,21 +30,21 @@ from chatmemory.streaming import json_list
 class MemoryMessages(Resource):
     whole_windows = ("PUT",)
 
-    @reads(WindowSerializer, query=requests.WindowQuery, name="window")
+    @reads(WindowSerializer, query=requests.WindowQuery, name="get_window")
     def get(self, request: Request, memory_id: str) -> HttpResponseBase:
         """Show what the model sees, now or after a step."""
         asked = requests.read(requests.WindowQuery, request.query_params)
         window, messages = queries.whole_window(memory_id, asked.get("at"))
         return streamed_json(request, _window(window, render_each(messages, asked["as"])))
 
-    @changes(ChangesSerializer, status=201, body=requests.MessagesRequest)
+    @changes(ChangesSerializer, status=201, body=requests.MessagesRequest, name="add_messages")
     def post(self, request: Request, memory_id: str) -> Response:
         """Add messages, one step each; all of them are stored or none."""
         body = requests.read(requests.MessagesRequest, request.data)
         results = services.add(memory_id, body["new"], **requests.changed_by(request))
         return _changes(memory_id, results, status=201)
 
-    @changes(ChangesSerializer, body=requests.MessagesRequest)
+    @changes(ChangesSerializer, body=requests.MessagesRequest, name="set_window")
     def put(self, request: Request, memory_id: str) -> Response:
         """Replace the window; the policy evicts what exceeds it."""
         body = requests.read(requests.MessagesRequest, request.data)
@@ -52,7 +52,7 @@ class MemoryMessages(Resource):
         result = services.set_messages(memory_id, messages, **requests.changed_by(request))
         return _changes(memory_id, [result])
 
-    @changes(ChangesSerializer)
+    @changes(ChangesSerializer, name="clear_window")
     def delete(self, request: Request, memory_id: str) -> Response:
         """Clear the window; the history stays."""
         result = services.clear_messages(memory_id, **requests.changed_by(request))

@@ -16,7 +16,7 @@ from chatmemory.api.views.base import Resource
 class Simulate(Resource):
     needs = {"POST": READ}
 
-    @reads(SimulationSerializer, body=requests.SimulationRequest)
+    @reads(SimulationSerializer, body=requests.SimulationRequest, name="simulate")
     def post(self, request: Request, memory_id: str) -> Response:
         """Show what adding messages would do, under this policy or another; nothing is stored."""
         body = requests.read(requests.SimulationRequest, request.data)

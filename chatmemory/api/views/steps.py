@@ -17,7 +17,7 @@ from chatmemory.api.views.base import Resource, with_query
 
 
 class MemorySteps(Resource):
-    @reads(StepsSerializer, query=requests.StepsQuery)
+    @reads(StepsSerializer, query=requests.StepsQuery, name="list_steps")
     def get(self, request: Request, memory_id: str) -> Response:
         """List the steps in order; `later` is the next page."""
         asked = requests.read(requests.StepsQuery, request.query_params)
@@ -28,7 +28,7 @@ class MemorySteps(Resource):
 
 
 class MemoryStep(Resource):
-    @reads(StepDetailSerializer, query=requests.StepQuery, name="step")
+    @reads(StepDetailSerializer, query=requests.StepQuery, name="get_step")
     def get(self, request: Request, memory_id: str, n: int) -> Response:
         """Show one step: what arrived, what was evicted and why, and the arithmetic. `later` has
         more of what arrived and was evicted.

@@ -23,7 +23,7 @@ from chatmemory.streaming import json_list
 class Store(Resource):
     whole_windows = ("PUT",)
 
-    @reads(schemas.MESSAGES, name="store_get")
+    @reads(schemas.MESSAGES, name="get_messages")
     def get(self, request: Request, memory_id: str) -> HttpResponseBase:
         """getMessages: the messages in memory, untrimmed; [] for an unknown id."""
         try:
@@ -32,14 +32,14 @@ class Store(Resource):
             messages = ()
         return streamed_json(request, json_list(map(message_to_dict, messages)))
 
-    @changes(None, status=204, body={"application/json": schemas.MESSAGES}, name="store_update")
+    @changes(None, status=204, body={"application/json": schemas.MESSAGES}, name="update_messages")
     def put(self, request: Request, memory_id: str) -> Response:
         """updateMessages: replaces the whole list; an unknown id is created."""
         messages = requests.read_messages(request.data, field="")
         protocol.update_messages(memory_id, messages, **requests.changed_by(request))
         return Response(status=204)
 
-    @changes(None, status=204, name="store_delete")
+    @changes(None, status=204, name="delete_messages")
     def delete(self, request: Request, memory_id: str) -> Response:
         """deleteMessages: clears the window; the history stays."""
         protocol.delete_messages(memory_id, **requests.changed_by(request))

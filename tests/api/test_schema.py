@@ -1,0 +1,88 @@
+"""The OpenAPI document, as a generator of clients reads it."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from chatmemory.api.examples import FILE, recorded
+from chatmemory.api.problems import CONTENT_TYPE
+
+from .story import STORY, told
+
+
+@pytest.fixture
+def document(api) -> dict:
+    return api.get("/api/v1/schema/?format=json").json()
+
+
+def operations(document) -> dict[str, dict]:
+    """The operations of conversations by id."""
+    return {
+        operation["operationId"]: operation
+        for path, methods in document["paths"].items()
+        if path != "/api/v1/schema/"
+        for operation in methods.values()
+    }
+
+
+def test_the_examples_are_what_the_api_answers(api):
+    """If the API has changed on purpose, run this test with WRITE_EXAMPLES=1 and read the diff."""
+    examples = told(api)
+    if "WRITE_EXAMPLES" in os.environ:
+        text = json.dumps(examples, indent=1, ensure_ascii=False)
+        Path(str(FILE)).write_text(f"{text}\n", "utf-8")
+    assert examples == json.loads(FILE.read_text("utf-8"))
+
+
+def test_every_operation_has_examples(document):
+    found = operations(document)
+    assert found.keys() == {call.operation for call in STORY}
+    for name, operation in found.items():
+        example = recorded()[name]
+        if example["request"] is not None:
+            (content,) = operation["requestBody"]["content"].values()
+            assert [each["value"] for each in content["examples"].values()] == [example["request"]]
+        if example["response"] is not None:
+            (status,) = {"200", "201"} & operation["responses"].keys()
+            (content,) = operation["responses"][status]["content"].values()
+            assert [each["value"] for each in content["examples"].values()] == [example["response"]]
+
+
+def test_messages_are_components_with_the_names_of_langchain4j(document):
+    schemas = document["components"]["schemas"]
+    mapping = schemas["ChatMessage"]["discriminator"]["mapping"]
+    assert set(mapping) == {"SYSTEM", "USER", "AI", "TOOL_EXECUTION_RESULT", "CUSTOM"}
+    for type_, reference in mapping.items():
+        component = schemas[reference.rpartition("/")[2]]
+        assert component["properties"]["type"]["allOf"][0]["enum"] == [type_]
+
+
+def test_every_reference_leads_to_a_component(document):
+    def references(value):
+        if isinstance(value, dict):
+            if isinstance(value.get("$ref"), str):
+                yield value["$ref"]
+            value = list(value.values())
+        if isinstance(value, list):
+            for each in value:
+                yield from references(each)
+
+    known = {f"#/components/schemas/{name}" for name in document["components"]["schemas"]}
+    assert set(references(document)) <= known
+
+
+def test_every_operation_documents_its_problems(document):
+    for name, operation in operations(document).items():
+        problems = {
+            status: response
+            for status, response in operation["responses"].items()
+            if not status.startswith("2")
+        }
+        assert {"401", "403", "404", "429", "500", "503"} <= problems.keys(), name
+        for status, response in problems.items():
+            assert list(response["content"]) == [CONTENT_TYPE], (name, status)
+            assert response["description"], (name, status)
