@@ -145,7 +145,7 @@ def test_axe_finds_nothing_on_a_phone(open_page, violations, path):
 
 
 def test_axe_finds_nothing_in_help_and_in_large_type(open_page, violations):
-    page = open_page("/c/order-7741/settings/")
+    page = open_page("/c/order-7741/settings/", viewport={"width": 1100, "height": 800})
     page.get_by_role("button", name="Keyboard shortcuts").click()
     expect(page.locator("#keys")).to_be_visible()
     assert violations(page) == []
@@ -153,6 +153,8 @@ def test_axe_finds_nothing_in_help_and_in_large_type(open_page, violations):
     page.get_by_role("button", name="Large type").click()
     expect(page.locator("html")).to_have_attribute("data-type", "large")
     assert violations(page) == []
+    heads = page.locator(".pane__head")
+    assert heads.evaluate_all("all => all.every(each => each.scrollWidth <= each.clientWidth)")
 
 
 def test_a_phone_chooses_conversations(open_page, violations):
