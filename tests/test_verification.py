@@ -297,6 +297,21 @@ def test_a_conversation_that_is_being_written_to_is_no_false_alarm(served):
     assert told == ["1 conversations verified: all match their replay\n"] * 2
 
 
+def test_a_conversation_that_is_deleted_meanwhile_is_skipped(conversation, capsys):
+    services.create("z", MessageWindow(3))
+
+    to_be_deleted = ["z"]
+
+    def delete_another(run, sql, *args):
+        if to_be_deleted and sql.startswith("SELECT") and "chatmemory_step" in sql:
+            services.delete(to_be_deleted.pop())
+        return run(sql, *args)
+
+    with connection.execute_wrapper(delete_another):
+        call_command("verify_memories")
+    assert "1 conversations verified" in capsys.readouterr().out
+
+
 def test_the_command_refuses_an_unknown_id(db):
     with pytest.raises(CommandError, match="nobody"):
         call_command("verify_memories", "nobody")
