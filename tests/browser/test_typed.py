@@ -263,7 +263,7 @@ def test_a_phone_writes_previews_edits_and_removes(open_page, violations):
     page.get_by_role("button", name="Preview").click()
     expect(page.locator(".draft")).to_be_in_viewport()
     expect(page.get_by_role("button", name="Preview")).to_be_in_viewport(ratio=1)
-    expect(page.locator(".tape__legend .unit").first).to_be_visible()
+    expect(page.locator(".tape__legend dd").first).to_contain_text("tok")
     assert violations(page) == []
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     for name in ("Edit draft 1", "Remove draft 1"):
