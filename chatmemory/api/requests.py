@@ -23,6 +23,7 @@ from chatmemory.services.validation import ID_LENGTH, check_policy
 
 DEFAULT_FORMAT = "langchain4j"
 MESSAGES_MAX = 10_000
+ADDED_MAX = 1_000  # each is a step of its own; others wait until all are stored
 PAGE_MAX = 200
 NUMBER_MAX = 10**18 - 1
 VERSION_DIGITS = 18
@@ -138,6 +139,7 @@ class ChangeMemoryRequest(Body):
 class MessagesRequest(Body):
     """Messages in one of the formats; reads as `new`, a list of NewMessage."""
 
+    most = MESSAGES_MAX
     messages = MessagesField()
     format = FormatField(help_text="The format of the messages.")
     client_ids = serializers.ListField(
@@ -148,7 +150,7 @@ class MessagesRequest(Body):
 
     def validate(self, attrs: Any) -> Any:
         """Raises InvalidField, naming the message at fault."""
-        messages = read_messages(attrs["messages"], attrs["format"])
+        messages = read_messages(attrs["messages"], attrs["format"], most=self.most)
         ids = attrs.get("client_ids") or [None] * len(messages)
         if len(ids) != len(messages):
             raise InvalidField("client_ids", "there must be one client id, or null, per message")
@@ -156,6 +158,10 @@ class MessagesRequest(Body):
             NewMessage(message, client_id) for message, client_id in zip(messages, ids, strict=True)
         ]
         return attrs
+
+
+class AddRequest(MessagesRequest):
+    most = ADDED_MAX
 
 
 class SimulationRequest(MessagesRequest):
@@ -166,11 +172,14 @@ class SimulationRequest(MessagesRequest):
 
 
 def read_messages(
-    values: Any, format: str = DEFAULT_FORMAT, field: str = "messages"
+    values: Any,
+    format: str = DEFAULT_FORMAT,
+    field: str = "messages",
+    most: int = MESSAGES_MAX,
 ) -> list[ChatMessage]:
     """The messages of a decoded list. Raises InvalidField, such as for `messages[2]`."""
-    if isinstance(values, list) and len(values) > MESSAGES_MAX:
-        raise InvalidField(field, f"at most {MESSAGES_MAX:,} messages at a time")
+    if isinstance(values, list) and len(values) > most:
+        raise InvalidField(field, f"at most {most:,} messages at a time: send several requests")
     try:
         return list(parse_messages(values, format).messages)
     except UnreadableTranscript as error:

@@ -88,10 +88,11 @@ def _policy_before(row: Step, previous: Step | None) -> Policy | None:
 
 def _synthetic(row: Step, stays: Sequence[Stay]) -> set[int]:
     """Return the seqs of synthetic messages. Only a list that replaces the window has them."""
-    if row.kind == Step.Kind.ADD and not row.by_client:
+    if not stays or (row.kind == Step.Kind.ADD and not row.by_client):
         return set()
     messages = Message.objects.filter(memory_id=row.memory_id, origin=Message.Origin.SYNTHETIC)
-    found = messages.filter(seq__in=[stay.seq for stay in stays])
+    seqs = [stay.seq for stay in stays]
+    found = messages.filter(seq__range=(min(seqs), max(seqs)))  # a list of them could be too long
     return set(found.values_list("seq", flat=True))
 
 

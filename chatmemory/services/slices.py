@@ -21,7 +21,7 @@ from chatmemory.models import Memory, Message
 from chatmemory.services.locking import locked
 from chatmemory.services.validation import check_client_id
 
-SLICE = 1_000  # messages; so many are stored in less than a second
+SLICE = 500  # messages; so many are stored in about half a second
 
 
 def is_long(new: Sequence[NewMessage]) -> bool:

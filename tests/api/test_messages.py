@@ -107,3 +107,14 @@ def test_it_sets_and_clears(api, memory_id):
     assert [left["reason"] for left in response.data["changes"][0]["evicted"]] == ["CLEARED"] * 3
     assert api.delete(f"{URL}messages/").data["changes"][0]["ignored"]
     assert queries.memory(memory_id).said_count == 5
+
+
+def test_too_many_messages_at_a_time_are_refused(api, memory_id, monkeypatch):
+    monkeypatch.setattr("chatmemory.api.requests.AddRequest.most", 2)
+    answer = add(api, "a", "b", "c")
+    assert (answer.status_code, answer.data["field"]) == (422, "messages")
+    assert "at most 2 messages at a time: send several requests" in answer.data["detail"]
+    assert add(api, "a", "b").status_code == 201
+    assert (
+        api.put(f"{URL}messages/", {"messages": [user(word) for word in "abc"]}).status_code == 200
+    )

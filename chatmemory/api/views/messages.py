@@ -37,10 +37,10 @@ class MemoryMessages(Resource):
         window, messages = queries.whole_window(memory_id, asked.get("at"))
         return streamed_json(request, _window(window, render_each(messages, asked["as"])))
 
-    @changes(ChangesSerializer, status=201, body=requests.MessagesRequest, name="add_messages")
+    @changes(ChangesSerializer, status=201, body=requests.AddRequest, name="add_messages")
     def post(self, request: Request, memory_id: str) -> Response:
-        """Add messages, one step each; all of them are stored or none."""
-        body = requests.read(requests.MessagesRequest, request.data)
+        """Add up to 1,000 messages, one step each; all of them are stored or none."""
+        body = requests.read(requests.AddRequest, request.data)
         results = services.add(memory_id, body["new"], **requests.changed_by(request))
         return _changes(memory_id, results, status=201)
 
