@@ -200,6 +200,9 @@ def test_a_message_that_is_missing_in_the_search_index_is_named_and_put_back(con
     found = verify(conversation)
     assert found.row == "message #1"
     assert "search index" in found.what
+    Step.objects.filter(n=25).update(actor="mallory")
+    assert verify(conversation).row == "step 25"
+    Step.objects.filter(n=25).update(actor="")
     call_command("verify_memories", repair_index=True)
     assert verify(conversation) is None
     assert Memory.objects.containing("Be brief").exists()
