@@ -14,6 +14,7 @@ from chatmemory.core.policies import MessageWindow
 from chatmemory.ledger import anchoring
 from chatmemory.ledger.heads import verify_head
 from chatmemory.ledger.verification import verify
+from chatmemory.management.commands import verify_memories
 from chatmemory.models import Memory, Message, Step
 
 EARLIER = datetime(2020, 1, 1, tzinfo=UTC)
@@ -162,6 +163,16 @@ def test_the_commands_say_since_when_the_chain_vouches(older, capsys):
     assert f"'m': digests vouch for it since {at:%Y-%m-%d %H:%M} UTC" in capsys.readouterr().out
     call_command("anchor_ledger")
     assert "0 conversations anchored" in capsys.readouterr().out
+
+
+def test_many_anchored_conversations_are_summed_up(older, capsys, monkeypatch):
+    monkeypatch.setattr(verify_memories, "SHOWN", 0)
+    at = services.anchor(older).anchored_at
+    call_command("verify_memories")
+    said = capsys.readouterr().out
+    assert "1 of them are older than digests, which vouch for all of them" in said
+    assert f"since {at:%Y-%m-%d %H:%M} UTC" in said
+    assert "'m'" not in said
 
 
 def test_a_conversation_that_differs_from_its_replay_is_not_anchored(older, capsys):

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db.models import Count, Max
 
 from chatmemory.core.exceptions import MemoryNotFound
 from chatmemory.ledger.anchoring import NOT_ANCHORED
@@ -13,6 +14,8 @@ from chatmemory.ledger.indexing import repair
 from chatmemory.ledger.verification import verify
 from chatmemory.models import Memory
 from chatmemory.services.validation import check_id
+
+SHOWN = 20
 
 
 def since(memory: Memory) -> str:
@@ -75,8 +78,16 @@ class Command(BaseCommand):
     def print_anchors(self, ids: list[str]) -> None:
         """Print since when digests vouch for conversations that are older than the chain."""
         rows = Memory.objects.filter(id__in=ids) if ids else Memory.objects.all()
-        for row in rows.filter(anchored_at__isnull=False).order_by("id"):
-            self.stdout.write(since(row))
+        anchored = rows.filter(anchored_at__isnull=False).order_by("id")
+        found = anchored.aggregate(count=Count("pk"), latest=Max("anchored_at"))
+        if found["count"] > SHOWN:
+            self.stdout.write(
+                f"{found['count']:,} of them are older than digests, which vouch for all of them "
+                f"since {found['latest']:%Y-%m-%d %H:%M} UTC: name ids to see each"
+            )
+        else:
+            for row in anchored:
+                self.stdout.write(since(row))
         waiting = rows.filter(NOT_ANCHORED).count()
         if waiting:
             self.stdout.write(
