@@ -180,6 +180,17 @@ def test_an_interrupted_import_refuses_other_changes(half, api):
     assert api.get(f"{URL}history/").status_code == 200
 
 
+def test_pages_refuse_other_changes_too(half, operator_client):
+    label = {"action": "label", "id": ["long"], "label_as_text": "team: blue"}
+    for answer in (
+        operator_client.post("/c/long/redact/1/"),
+        operator_client.post("/c/long/add/", {"role": "user", "text": "hi"}),
+        operator_client.post("/bulk/", label),
+    ):
+        assert answer.status_code in (409, 422)
+        assert "has not ended" in answer.content.decode()
+
+
 def test_only_the_same_file_and_policy_go_on(half):
     (other,) = services.import_all(reading(9), MessageWindow(3))
     assert "already exists" in other.refused

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from chatmemory.core.eviction import Reason
@@ -39,16 +40,17 @@ def why_left(change: ChangeResult, seq: int) -> Explanation:
     if evicted is None:
         raise LookupError(f"#{seq} did not leave at step {change.step}")
     cause = cause_of(evicted.reason, evicted.misfit)
-    detail = _detail(change, evicted)
+    lines = receipt(change)
+    detail = _detail(change, evicted, lines)
     question = f"Why {'would' if change.is_of_draft else 'did'} {named(seq)} leave?"
-    return Explanation(question, cause.sentence, detail, receipt(change))
+    return Explanation(question, cause.sentence, detail, lines)
 
 
-def _detail(change: ChangeResult, evicted: EvictedMessage) -> str:
+def _detail(change: ChangeResult, evicted: EvictedMessage, lines: Sequence[ReceiptLine]) -> str:
     when, seq, because = moment(change), evicted.seq, evicted.because_seq
     match evicted.reason:
         case Reason.CAPACITY:
-            return why_no_fit(change, evicted) if evicted.misfit else _no_room(change, seq)
+            return why_no_fit(change, evicted) if evicted.misfit else _no_room(change, seq, lines)
         case Reason.ORPHANED:
             answered = f"{named(because)}, which" if because else "a call that"
             rule = "a result stays only as long as its call"
@@ -61,9 +63,9 @@ def _detail(change: ChangeResult, evicted: EvictedMessage) -> str:
     return f"{capitalized(when)} memory was set to a list without #{seq}."
 
 
-def _no_room(change: ChangeResult, seq: int) -> str:
+def _no_room(change: ChangeResult, seq: int, lines: Sequence[ReceiptLine]) -> str:
     """Say how much memory needed when a message left as the oldest."""
-    over, policy = _exceeded(change, seq), change.policy
+    over, policy = _exceeded(lines, seq), change.policy
     oldest = f"{named(seq)} was the oldest message that could leave"
     if over is None or not can_decide(policy):
         return f"It left the head of the list {moment(change)}."
@@ -75,10 +77,10 @@ def _no_room(change: ChangeResult, seq: int) -> str:
     return f"The new list needed {needs}, and {oldest}."
 
 
-def _exceeded(change: ChangeResult, seq: int) -> ReceiptLine | None:
+def _exceeded(lines: Sequence[ReceiptLine], seq: int) -> ReceiptLine | None:
     """Return the line of the receipt that says why a message had to leave; None without one."""
     over = None
-    for line in receipt(change):
+    for line in lines:
         if line.kind == "over" and not line.label.startswith("Still"):
             over = line
         if line.kind == "minus" and line.seq == seq:

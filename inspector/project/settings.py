@@ -64,6 +64,7 @@ MIDDLEWARE = [
     "django_htmx.middleware.HtmxMiddleware",
     "axes.middleware.AxesMiddleware",
     "inspector.middleware.not_found.NotFoundMiddleware",
+    "inspector.middleware.unfinished.UnfinishedMiddleware",
 ]
 
 ROOT_URLCONF = "inspector.project.urls"
