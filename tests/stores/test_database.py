@@ -33,6 +33,7 @@ def test_a_memory_under_asyncio_uses_the_connection_of_its_task(db):
 
 
 def test_an_error_of_the_database_says_what_to_do(transactional_db):
+    memory().add(UserMessage("one"))
     with connection.schema_editor() as editor:
         editor.execute("ALTER TABLE chatmemory_stay RENAME TO elsewhere")
     try:
