@@ -1,6 +1,6 @@
 """Measure what the chain of digests costs an add, as a ratio of adds with and without it.
 
-    .venv/bin/python benchmarks/chain.py
+    .venv/bin/python -m benchmarks.chain
 
 Adds of both kinds take turns in one process, and write to a SQLite database in a temporary folder.
 Without the chain, the same columns are written, with nothing in them.
@@ -8,16 +8,12 @@ Without the chain, the same columns are written, with nothing in them.
 
 from __future__ import annotations
 
-import os
-import sys
-import tempfile
 import time
 from contextlib import ExitStack
-from pathlib import Path
 from statistics import median
 from unittest.mock import patch
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+from benchmarks.database import migrated
 
 ROUNDS = 600
 WINDOW = 20
@@ -45,12 +41,5 @@ def measure() -> None:
 
 
 if __name__ == "__main__":
-    with tempfile.TemporaryDirectory() as folder:
-        os.environ["DATABASE_URL"] = f"sqlite:///{folder}/chain.sqlite3"
-        os.environ["DJANGO_SETTINGS_MODULE"] = "inspector.project.settings"
-        import django
-        from django.core.management import call_command
-
-        django.setup()
-        call_command("migrate", verbosity=0)
+    with migrated():
         measure()

@@ -1,21 +1,17 @@
 """Measure the cost of an add and of a read for long windows and histories, as ratios of one run.
 
-    .venv/bin/python benchmarks/growth.py
+    .venv/bin/python -m benchmarks.growth
 
 The second part writes to a SQLite database in a temporary folder.
 """
 
 from __future__ import annotations
 
-import os
-import sys
-import tempfile
 import time
 from collections.abc import Callable
-from pathlib import Path
 from statistics import median
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+from benchmarks.database import migrated
 
 ROUNDS = 200
 
@@ -75,12 +71,5 @@ def in_database() -> None:
 
 if __name__ == "__main__":
     in_memory()
-    with tempfile.TemporaryDirectory() as folder:
-        os.environ["DATABASE_URL"] = f"sqlite:///{folder}/growth.sqlite3"
-        os.environ["DJANGO_SETTINGS_MODULE"] = "inspector.project.settings"
-        import django
-        from django.core.management import call_command
-
-        django.setup()
-        call_command("migrate", verbosity=0)
+    with migrated():
         in_database()

@@ -1,6 +1,6 @@
 """How many files does one follow of a message cross? Counts for four paths, no times.
 
-    .venv/bin/python benchmarks/hops.py
+    .venv/bin/python -m benchmarks.hops
 
 A hop is a call from one file of chatmemory or inspector into another. The database is a SQLite file
 in a temporary folder.
@@ -18,7 +18,6 @@ from pathlib import Path
 from types import FrameType
 
 ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT))
 PACKAGES = (str(ROOT / "chatmemory"), str(ROOT / "inspector"))
 
 

@@ -1,7 +1,7 @@
 """Measure pages of large conversations, windows and fleets: their time, as ratios of one run, and
 what a step sends and changes.
 
-    .venv/bin/python benchmarks/pages.py
+    .venv/bin/python -m benchmarks.pages
 
 Writes to a SQLite database in a temporary folder. Prints milliseconds beside each ratio. The nodes
 that a step changes are counted in Chromium, if there is one.
@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import os
 import re
-import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,8 +19,7 @@ from typing import Any
 
 from playwright.sync_api import sync_playwright
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
+from benchmarks.database import migrated
 from tests.browser.chromium import chromium, launch
 from tests.browser.touched import COUNT, TOUCHED
 from tests.serving import served_by
@@ -153,12 +150,5 @@ def main(folder: str) -> None:
 
 
 if __name__ == "__main__":
-    with tempfile.TemporaryDirectory() as folder:
-        os.environ["DATABASE_URL"] = f"sqlite:///{folder}/pages.sqlite3"
-        os.environ["DJANGO_SETTINGS_MODULE"] = "inspector.project.settings"
-        import django
-        from django.core.management import call_command
-
-        django.setup()
-        call_command("migrate", verbosity=0)
+    with migrated() as folder:
         main(folder)

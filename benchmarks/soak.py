@@ -1,6 +1,6 @@
 """Run a server at half of its capacity for some minutes, and check that it stays healthy.
 
-    .venv/bin/python benchmarks/soak.py --minutes 20
+    .venv/bin/python -m benchmarks.soak --minutes 20
 
 Starts the configuration of deploy/ on a new SQLite file (or a new database beside DATABASE_URL),
 measures the number of adds per second, then sends half of it while streams are open and pages are
@@ -20,8 +20,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from statistics import mean, quantiles
 from typing import Any
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import requests
 
