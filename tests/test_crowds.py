@@ -39,19 +39,22 @@ def test_a_conversation_that_many_write_stops_no_other(served):
     for memory_id in ("hot", "other"):
         served.create(memory_id)
     memories = f"{served.url}/api/v1/memories"
-    refused, headers = threading.Event(), dict(served.api.headers)
+    refused, headers = threading.Semaphore(0), dict(served.api.headers)
 
     def write(_: int) -> requests.Response:
         answer = requests.post(f"{memories}/hot/messages/", json=TWO, headers=headers)
         if answer.status_code == 503:
-            refused.set()
+            refused.release()
         return answer
 
     writers = WAITING_FOR_ONE + 3
     with ThreadPoolExecutor(writers) as threads:
         with row_locked(served.environment["DATABASE_URL"], "hot"):
             answers = [threads.submit(write, n) for n in range(writers)]
-            assert refused.wait(SECONDS / 2), "nobody was refused while others waited"
+            for _ in range(2):
+                assert refused.acquire(timeout=SECONDS / 2), (
+                    "nobody was refused while others waited"
+                )
             for memory_id in ("hot", "other"):
                 read = served.api.get(f"{memories}/{memory_id}/", timeout=SECONDS / 2)
                 assert read.status_code == 200
@@ -81,4 +84,4 @@ def test_a_crowd_shares_a_few_connections(served):
             "SELECT COUNT(*) FROM pg_stat_activity"
             " WHERE datname = current_database() AND pid <> pg_backend_pid()"
         ).fetchone()
-    assert open_ <= settings.CONNECTIONS
+    assert open_ <= settings.CONNECTIONS + 1  # one for live streams
