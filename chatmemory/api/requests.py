@@ -19,11 +19,10 @@ from chatmemory.core.policies import Policy, policy_from_dict, policy_kinds
 from chatmemory.formats import FORMATS, parse_messages
 from chatmemory.queries import CLIENT, ORDERINGS
 from chatmemory.services import NewMessage
-from chatmemory.services.validation import ID_LENGTH, check_policy
+from chatmemory.services.validation import ADDED_MAX, ID_LENGTH, check_policy
 
 DEFAULT_FORMAT = "langchain4j"
 MESSAGES_MAX = 10_000
-ADDED_MAX = 1_000  # each is a step of its own; others wait until all are stored
 PAGE_MAX = 200
 NUMBER_MAX = 10**18 - 1
 VERSION_DIGITS = 18

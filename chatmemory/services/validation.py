@@ -11,6 +11,7 @@ from chatmemory.core.policies import Policy
 ID_LENGTH = 255
 LIMIT_MAX = 2**63 - 1
 LABELS_MAX = 64
+ADDED_MAX = 1_000  # messages at a time: each is a step, and others wait until all are stored
 
 
 def check_id(memory_id: object) -> str:

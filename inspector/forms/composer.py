@@ -7,7 +7,7 @@ from django import forms
 from chatmemory import ChatMessage, InvalidValue, Policy
 from chatmemory.formats.script import read_draft, write_draft
 from chatmemory.queries import Trial
-from chatmemory.services.validation import ID_LENGTH, LIMIT_MAX
+from chatmemory.services.validation import ADDED_MAX, ID_LENGTH, LIMIT_MAX
 from inspector.forms.fields import STEP_MAX
 from inspector.forms.search import SEARCH_LENGTH
 
@@ -74,7 +74,10 @@ class DraftForm(forms.Form):
         return draft - 1 if draft else len(revised.drafts) - len(self.cleaned_data["written"])
 
     def revised(self, trial: Trial, current: Policy | None) -> Trial:
-        """Return a trial with what was written, replaced or removed, and with the form's limit."""
+        """Return a trial with what was written, replaced or removed, and with the form's limit.
+
+        Raises InvalidValue for more messages than can be added at a time.
+        """
         data, drafts = self.cleaned_data, list(trial.drafts)
         written: list[ChatMessage] = data["written"]
         if data["removed"]:
@@ -84,5 +87,10 @@ class DraftForm(forms.Form):
             drafts[data["draft"] - 1 : data["draft"]] = written
         else:
             drafts += written
+        if len(drafts) > ADDED_MAX:
+            raise InvalidValue(
+                f"{len(drafts):,} messages are more than {ADDED_MAX:,} at a time: "
+                "import a transcript that is so long."
+            )
         limit = None if current and data["limit"] == current.limit else data["limit"]
         return Trial(tuple(drafts), limit)

@@ -101,6 +101,7 @@ def test_an_equal_limit_is_not_a_change(operator_client, full):
         ({"role": "script", "text": "[1]"}, "no conversation"),
         ({"limit": "0"}, "greater than or equal to 1"),
         ({"role": "robot"}, "valid choice"),
+        ({"role": "script", "text": "user: x\n" * 1_001}, "1,001 messages are more than 1,000"),
     ],
 )
 def test_a_refused_draft_keeps_its_text_and_says_why(operator_client, full, values, words):
