@@ -17,7 +17,7 @@ from chatmemory.queries.cursors import CursorPage, SortKey, page_by_cursor
 from chatmemory.queries.filters import EVERYTHING, MemoryFilter
 from chatmemory.queries.mentions import Mention, told
 from chatmemory.queries.rows import MemoryRow, memory_row
-from chatmemory.queries.windows import hidden_now, injected_now
+from chatmemory.queries.windows import hidden_now, hidden_wholly, injected_now
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,8 @@ def _overview_rows(rows: Sequence[Memory], search: str) -> tuple[OverviewRow, ..
         loads[step.memory_id].append(load_or_tokens(step.policy, after))
     memories = [memory_row(row) for row in rows]
     hidden, injected = hidden_now(memories), injected_now(memories)
-    found = told(search, [row.pk for row in rows], hidden) if search else {}
+    ids = [row.pk for row in rows]
+    found = told(search, ids, hidden_wholly(hidden)) if search else {}
     return tuple(
         OverviewRow(
             memory=memory,

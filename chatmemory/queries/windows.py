@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from django.db.models import Case, Count, Q, QuerySet, When
@@ -113,6 +113,18 @@ def hidden_now(rows: Iterable[MemoryRow]) -> dict[str, tuple[int, ...]]:
             for i in sorted(_over_limit(heads[memory_id], row.policy, row.window))[:HIDDEN_MAX]
         )
         for memory_id, row in over.items()
+    }
+
+
+def hidden_wholly(hidden: Mapping[str, Collection[int]]) -> dict[str, Collection[int]]:
+    """Return what `hidden_now` returns without its bound: it reads the windows that reach it."""
+    return {
+        memory_id: (
+            seqs
+            if len(seqs) < HIDDEN_MAX
+            else {place.seq for place in outline(memory_id).over_limit}
+        )
+        for memory_id, seqs in hidden.items()
     }
 
 

@@ -92,6 +92,14 @@ def test_a_search_of_all_conversations_does_not_call_in_memory_what_a_limit_hide
     assert rows[lowered].hit.mention.seq == 13
 
 
+def test_a_search_knows_of_all_that_a_limit_hides_in_a_long_window(
+    operator_client, lowered, monkeypatch
+):
+    monkeypatch.setattr(windows, "HIDDEN_MAX", 3)
+    (row,) = operator_client.get("/?q=message+6").context["rows"]
+    assert (row.hit.is_in, row.hit.state) == (False, "leaves at the next add")
+
+
 def test_a_system_message_over_the_limit_is_named(operator_client, crowded):
     page = conversation(operator_client, crowded)
     assert page.over_limit == (
