@@ -21,6 +21,11 @@ def _object(required: list[str], **properties: Any) -> dict[str, Any]:
     }
 
 
+def _one_of(*names: str) -> dict[str, Any]:
+    """In allOf, or drf-spectacular would make a component of each, named by a hash."""
+    return {"allOf": [{"type": "string", "enum": list(names)}]}
+
+
 # Policies: one schema for each installed kind
 
 _LIMIT = {"type": "integer", "minimum": 1, "maximum": LIMIT_MAX}
@@ -56,9 +61,7 @@ def _kind_schema(kind: type[Policy]) -> dict[str, Any]:
         name: {"type": _TYPES[type], "default": defaults[name]} if type in _TYPES else {}
         for name, type in caller_options(kind).items()
     }
-    # In allOf, or drf-spectacular would make a component of each, named by a hash.
-    name = {"allOf": [{"type": "string", "enum": [kind.kind]}]}
-    members = {"kind": name, kind.limit_name: _LIMIT, **options}
+    members = {"kind": _one_of(kind.kind), kind.limit_name: _LIMIT, **options}
     return _object([*members][:2], **members) | {"description": kind.label}
 
 
@@ -106,9 +109,7 @@ def _ref(name: str) -> dict[str, Any]:
 
 
 def _typed(type: str, *required: str, **properties: Any) -> dict[str, Any]:
-    # In allOf, or drf-spectacular would make a component of each, named by a hash.
-    kind = {"allOf": [{"type": "string", "enum": [type]}]}
-    return _object(["type", *required], type=kind, **properties)
+    return _object(["type", *required], type=_one_of(type), **properties)
 
 
 _TEXT = {"type": "string"}
@@ -158,9 +159,7 @@ COMPONENTS: dict[str, dict[str, Any]] = {
         "description": "A picture, a sound, a video or a file.",
         "type": "object",
         "required": ["type"],
-        "properties": {
-            "type": {"allOf": [{"type": "string", "enum": ["IMAGE", "AUDIO", "VIDEO", "PDF"]}]}
-        },
+        "properties": {"type": _one_of("IMAGE", "AUDIO", "VIDEO", "PDF")},
     },
 }
 MESSAGE = _ref("ChatMessage")
