@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sqlite3
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 
 import psycopg
 import pytest
@@ -15,23 +13,10 @@ from django.db import connection
 
 from inspector.middleware.places import WAITING_FOR_ONE
 
+from .connecting import row_locked
+
 TWO = {"messages": [{"role": "user", "content": "two"}], "format": "openai_chat"}
 SECONDS = 30
-
-
-@contextmanager
-def row_locked(url: str, memory_id: str):
-    """Hold what a writer of a conversation waits for: on SQLite all writers do."""
-    if url.startswith("sqlite"):
-        other = sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None)
-        other.execute("BEGIN IMMEDIATE")
-        yield
-        other.execute("ROLLBACK")
-        other.close()
-    else:
-        with psycopg.connect(url) as other:
-            other.execute("SELECT * FROM chatmemory_memory WHERE id = %s FOR UPDATE", [memory_id])
-            yield
 
 
 @pytest.mark.own_server(CHATMEMORY_LOCK_SECONDS=str(SECONDS))

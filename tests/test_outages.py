@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
-import psycopg
 import pytest
 import requests
 from django.db import DatabaseError, connection
@@ -20,6 +18,7 @@ from chatmemory.core.policies import MessageWindow
 from chatmemory.ledger.verification import verify
 from chatmemory.models import Message, Stay, Step
 from chatmemory.services.database_errors import outage
+from tests.connecting import row_locked
 from tests.load.cluster import Cluster, binaries
 from tests.serving import Served, database, served_by
 
@@ -122,22 +121,6 @@ def test_a_database_that_is_not_migrated(api):
     assert api.get(URL).status_code == 200
 
 
-@contextmanager
-def locked(served):
-    """Hold the lock that the writer needs in another process."""
-    url = served.environment["DATABASE_URL"]
-    if url.startswith("sqlite"):
-        other = sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None)
-        other.execute("BEGIN IMMEDIATE")
-        yield
-        other.execute("ROLLBACK")
-        other.close()
-    else:
-        with psycopg.connect(url) as other:
-            other.execute("SELECT * FROM chatmemory_memory FOR UPDATE")
-            yield
-
-
 @pytest.mark.own_server(CHATMEMORY_LOCK_SECONDS="1")
 def test_a_writer_waits_and_then_gets_retry_after(served):
     served.create("busy")
@@ -145,7 +128,7 @@ def test_a_writer_waits_and_then_gets_retry_after(served):
     body = {"messages": [{"role": "user", "content": "two"}], "format": "openai_chat"}
     url = f"{served.url}/api/v1/memories/busy/messages/"
     unused = {"Authorization": f"Bearer {served.manage('create_token', 'unused').strip()}"}
-    with locked(served):
+    with row_locked(served.environment["DATABASE_URL"], "busy"):
         answer = served.api.post(url, json=body)
         assert answer.status_code == 503
         assert answer.headers["Retry-After"] == "2"
