@@ -22,6 +22,7 @@ from inspector.views import (
     tokens,
 )
 
+app_name = "inspector"
 _sign_in = LoginView.as_view(
     template_name="inspector/sign_in.html", http_method_names=["get", "head", "post"]
 )

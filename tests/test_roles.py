@@ -24,42 +24,45 @@ ONE = {"memory_id": "m"}
 
 # route: its arguments, and the lowest role for each method
 PAGES = {
-    "overview": ({}, {"get": Role.VIEWER}),
-    "overview-now": ({}, {"get": Role.VIEWER}),
-    "live-overview": ({}, {"get": Role.VIEWER}),
-    "bulk": ({}, {"post": Role.VIEWER}),
-    "conversation": (ONE, {"get": Role.VIEWER}),
-    "redact": (ONE | {"seq": 1}, {"post": Role.ADMIN}),
-    "live": (ONE, {"get": Role.VIEWER}),
-    "simulate": (ONE, {"post": Role.VIEWER}),
-    "verdict": (ONE, {"post": Role.VIEWER}),
-    "add": (ONE, {"post": Role.OPERATOR}),
-    "branch": (ONE, {"post": Role.OPERATOR}),
-    "export": (ONE, {"get": Role.VIEWER}),
-    "settings": (ONE, {"get": Role.VIEWER, "post": Role.VIEWER}),
-    "change": (ONE, {"post": Role.OPERATOR}),
-    "import": ({}, {"get": Role.OPERATOR, "post": Role.OPERATOR}),
-    "demo": ({}, {"post": Role.OPERATOR}),
-    "tokens": ({}, {"get": Role.ADMIN, "post": Role.ADMIN}),
-    "revoke-token": ({"key": 1}, {"post": Role.ADMIN}),
-    "sign-in": ({}, {"get": NOBODY, "post": NOBODY}),
-    "sign-in-by-link": ({"token": "x"}, {}),
-    "sign-out": ({}, {}),  # redirects everyone to the sign-in page
-    "theme": ({}, {"post": NOBODY}),
-    "display": ({}, {"post": NOBODY}),
-    "healthz": ({}, {"get": NOBODY}),
-    "readyz": ({}, {"get": NOBODY}),
-    "metrics": ({}, {"get": NOBODY}),  # by IP address or token, see test_metrics
-    "api:docs": ({}, {"get": Role.VIEWER}),
+    "inspector:overview": ({}, {"get": Role.VIEWER}),
+    "inspector:overview-now": ({}, {"get": Role.VIEWER}),
+    "inspector:live-overview": ({}, {"get": Role.VIEWER}),
+    "inspector:bulk": ({}, {"post": Role.VIEWER}),
+    "inspector:conversation": (ONE, {"get": Role.VIEWER}),
+    "inspector:redact": (ONE | {"seq": 1}, {"post": Role.ADMIN}),
+    "inspector:live": (ONE, {"get": Role.VIEWER}),
+    "inspector:simulate": (ONE, {"post": Role.VIEWER}),
+    "inspector:verdict": (ONE, {"post": Role.VIEWER}),
+    "inspector:add": (ONE, {"post": Role.OPERATOR}),
+    "inspector:branch": (ONE, {"post": Role.OPERATOR}),
+    "inspector:export": (ONE, {"get": Role.VIEWER}),
+    "inspector:settings": (ONE, {"get": Role.VIEWER, "post": Role.VIEWER}),
+    "inspector:change": (ONE, {"post": Role.OPERATOR}),
+    "inspector:import": ({}, {"get": Role.OPERATOR, "post": Role.OPERATOR}),
+    "inspector:demo": ({}, {"post": Role.OPERATOR}),
+    "inspector:tokens": ({}, {"get": Role.ADMIN, "post": Role.ADMIN}),
+    "inspector:revoke-token": ({"key": 1}, {"post": Role.ADMIN}),
+    "inspector:sign-in": ({}, {"get": NOBODY, "post": NOBODY}),
+    "inspector:sign-in-by-link": ({"token": "x"}, {}),
+    "inspector:sign-out": ({}, {}),  # redirects everyone to the sign-in page
+    "inspector:theme": ({}, {"post": NOBODY}),
+    "inspector:display": ({}, {"post": NOBODY}),
+    "inspector:healthz": ({}, {"get": NOBODY}),
+    "inspector:readyz": ({}, {"get": NOBODY}),
+    "inspector:metrics": ({}, {"get": NOBODY}),  # by IP address or token, see test_metrics
+    "chatmemory:docs": ({}, {"get": Role.VIEWER}),
 }
-NOT_FOUND = {"api:unknown-memory", "api:unknown-store"}  # 404 for everyone: they read nothing
+NOT_FOUND = {
+    "chatmemory:unknown-memory",
+    "chatmemory:unknown-store",
+}  # 404 for everyone: they read nothing
 API = {
-    "api:memories": ({}, {"get": Role.VIEWER, "post": Role.OPERATOR}),
-    "api:memory": (
+    "chatmemory:memories": ({}, {"get": Role.VIEWER, "post": Role.OPERATOR}),
+    "chatmemory:memory": (
         ONE,
         {"get": Role.VIEWER, "patch": Role.OPERATOR, "delete": Role.ADMIN},
     ),
-    "api:messages": (
+    "chatmemory:messages": (
         ONE,
         {
             "get": Role.VIEWER,
@@ -68,19 +71,19 @@ API = {
             "delete": Role.OPERATOR,
         },
     ),
-    "api:message": (ONE | {"seq": 1}, {"get": Role.VIEWER}),
-    "api:redact": (ONE | {"seq": 1}, {"post": Role.ADMIN}),
-    "api:history": (ONE, {"get": Role.VIEWER}),
-    "api:steps": (ONE, {"get": Role.VIEWER}),
-    "api:step": (ONE | {"n": 1}, {"get": Role.VIEWER}),
-    "api:simulate": (ONE, {"post": Role.VIEWER}),
-    "api:store": (
+    "chatmemory:message": (ONE | {"seq": 1}, {"get": Role.VIEWER}),
+    "chatmemory:redact": (ONE | {"seq": 1}, {"post": Role.ADMIN}),
+    "chatmemory:history": (ONE, {"get": Role.VIEWER}),
+    "chatmemory:steps": (ONE, {"get": Role.VIEWER}),
+    "chatmemory:step": (ONE | {"n": 1}, {"get": Role.VIEWER}),
+    "chatmemory:simulate": (ONE, {"post": Role.VIEWER}),
+    "chatmemory:store": (
         ONE,
         {"get": Role.VIEWER, "put": Role.OPERATOR, "delete": Role.OPERATOR},
     ),
-    "api:schema": ({}, {"get": Role.VIEWER}),
+    "chatmemory:schema": ({}, {"get": Role.VIEWER}),
 }
-BODIES = {"bulk": {"action": "export", "id": "m"}}
+BODIES = {"inspector:bulk": {"action": "export", "id": "m"}}
 METHODS = ("get", "post", "put", "patch", "delete")
 
 

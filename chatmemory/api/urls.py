@@ -14,7 +14,7 @@ from chatmemory.api.views.steps import MemoryStep, MemorySteps
 from chatmemory.api.views.store import Store
 from chatmemory.api.views.unknown import unknown
 
-app_name = "api"
+app_name = "chatmemory"
 
 _one = "memories/<memory:memory_id>/"
 
@@ -36,5 +36,5 @@ _v1 = [
 
 urlpatterns = [
     path("v1/", include(_v1)),
-    path("docs/", login_required(Docs.as_view(url_name="api:schema")), name="docs"),
+    path("docs/", login_required(Docs.as_view(url_name="chatmemory:schema")), name="docs"),
 ]

@@ -9,7 +9,7 @@ from django.utils.http import urlencode
 def conversation_url(memory_id: str, **parameters: int | str | None) -> str:
     """Return the URL of the page with these parameters, without None and empty ones."""
     query = {name: value for name, value in parameters.items() if value not in (None, "")}
-    url = reverse("conversation", args=[memory_id])
+    url = reverse("inspector:conversation", args=[memory_id])
     return f"{url}?{urlencode(query)}" if query else url
 
 

@@ -187,7 +187,7 @@ class ConversationPage:
     @cached_property
     def url(self) -> str:
         """The URL of the live page; links add the step, the message and the search."""
-        return reverse("conversation", args=[self.memory.id])
+        return reverse("inspector:conversation", args=[self.memory.id])
 
     @property
     def stored_url(self) -> str:

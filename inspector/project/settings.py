@@ -162,9 +162,9 @@ if PRODUCTION:
 
 # Signing in
 
-LOGIN_URL = "sign-in"
-LOGIN_REDIRECT_URL = "overview"
-LOGOUT_REDIRECT_URL = "sign-in"
+LOGIN_URL = "inspector:sign-in"
+LOGIN_REDIRECT_URL = "inspector:overview"
+LOGOUT_REDIRECT_URL = "inspector:sign-in"
 AUTHENTICATION_BACKENDS = [
     "axes.backends.AxesStandaloneBackend",
     "django.contrib.auth.backends.ModelBackend",

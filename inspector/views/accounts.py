@@ -27,7 +27,7 @@ def sign_in_by_link(request: HttpRequest, token: str) -> HttpResponse:
     if user is None:
         return render(request, "inspector/link_used.html", status=403)
     login(request, user, backend="django.contrib.auth.backends.ModelBackend")
-    return redirect("overview")
+    return redirect("inspector:overview")
 
 
 @require_POST
@@ -53,7 +53,7 @@ def _remember(request: HttpRequest, name: str, value: str) -> HttpResponse:
     """Keep a value in a cookie, or delete the cookie of an empty one, and go back."""
     back = request.POST.get("next", "")
     if not url_has_allowed_host_and_scheme(back, {request.get_host()}, request.is_secure()):
-        back = reverse("overview")
+        back = reverse("inspector:overview")
     response = HttpResponseRedirect(back)
     if value:
         response.set_cookie(name, value, max_age=YEAR, samesite="Lax", secure=request.is_secure())

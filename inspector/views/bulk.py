@@ -54,7 +54,7 @@ def bulk(request: HttpRequest) -> HttpResponseBase:
                 services.label([row.id for row in chosen], name, value, actor)
             except InvalidValue as error:
                 return _refused(request, str(error))
-    return redirect(reverse("overview") + form.back)
+    return redirect(reverse("inspector:overview") + form.back)
 
 
 def _ask(request: HttpRequest, chosen: Sequence[queries.MemoryRow], form: BulkForm) -> HttpResponse:

@@ -68,7 +68,7 @@ def redact(request: HttpRequest, memory_id: str, seq: int) -> HttpResponse:
         return render(request, "inspector/redact.html", context)
     branches = request.POST.getlist("branch")
     services.redact(memory_id, seq, actor=request.user.get_username(), branches=branches)
-    return redirect(f"{reverse('conversation', args=[memory_id])}?msg={seq}")
+    return redirect(f"{reverse('inspector:conversation', args=[memory_id])}?msg={seq}")
 
 
 @require_safe

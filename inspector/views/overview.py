@@ -47,7 +47,7 @@ def now(request: HttpRequest) -> HttpResponse:
 def add_demo(request: HttpRequest) -> HttpResponse:
     """Stores the example conversations that an empty overview offers."""
     demo.load()
-    return redirect("overview")
+    return redirect("inspector:overview")
 
 
 def _page(asked: Asked, held: Sequence[str] = ()) -> dict[str, Any]:

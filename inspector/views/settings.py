@@ -42,7 +42,7 @@ def change(request: HttpRequest, memory_id: str) -> HttpResponse:
         return _render(request, memory, form, OUTDATED, status=412)
     except ChatMemoryError as error:
         return _render(request, memory, form, str(error), status=422)
-    return redirect("conversation", memory_id)
+    return redirect("inspector:conversation", memory_id)
 
 
 def _render(

@@ -89,7 +89,7 @@ def branch(request: HttpRequest, memory_id: str) -> HttpResponse:
         )
     except ChatMemoryError as error:
         return _refused(request, memory_id, form, str(error))
-    return redirect("conversation", new_id)
+    return redirect("inspector:conversation", new_id)
 
 
 def _trial(form: DraftForm, memory_id: str) -> Trial:

@@ -33,7 +33,7 @@ def tokens(request: HttpRequest) -> HttpResponse:
 @require_POST
 def revoke(request: HttpRequest, key: int) -> HttpResponse:
     api_tokens.revoke_token(key, actor=request.user.get_username())
-    return redirect("tokens")
+    return redirect("inspector:tokens")
 
 
 def _page(

@@ -127,7 +127,11 @@ def test_a_server_logs_requests_and_changes_with_one_id(served, lines):
         1,
     )
     assert change["actor"] == request["actor"] == "token:tests"
-    assert (request["route"], request["method"], request["status"]) == ("api:messages", "POST", 201)
+    assert (request["route"], request["method"], request["status"]) == (
+        "chatmemory:messages",
+        "POST",
+        201,
+    )
     assert request["milliseconds"] > 0
     others = [line["request_id"] for line in told if line["request_id"] != "from-the-proxy.1"]
     assert others

@@ -46,7 +46,7 @@ def test_changes_are_counted_after_the_commit():
 
 def test_requests_are_timed_by_route_and_never_by_id(operator_client):
     services.create("some-id", MessageWindow(2))
-    key = ("chatmemory_request_seconds_count", "GET", "conversation", "2xx")
+    key = ("chatmemory_request_seconds_count", "GET", "inspector:conversation", "2xx")
     before = read()
     operator_client.get("/c/some-id/")
     operator_client.get("/c/nobody/")
@@ -54,7 +54,7 @@ def test_requests_are_timed_by_route_and_never_by_id(operator_client):
     after = read()
     assert grown(before, after, *key) == 1
     assert grown(before, after, *key[:3], "4xx") == 1
-    assert grown(before, after, key[0], "other", "conversation", "4xx") == 1
+    assert grown(before, after, key[0], "other", "inspector:conversation", "4xx") == 1
     assert not any("some-id" in name for name in map(str, after))
 
 

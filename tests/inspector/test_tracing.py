@@ -30,12 +30,12 @@ def test_a_request_is_a_span_of_its_callers_trace(spans, api):
     url = f"/api/v1/memories/m/messages/?as={SECRET}"
     api.post(url, body, headers={"traceparent": PARENT})
     (span,) = spans()
-    assert (span.name, span.kind) == ("POST api:messages", SpanKind.SERVER)
+    assert (span.name, span.kind) == ("POST chatmemory:messages", SpanKind.SERVER)
     assert f"{span.context.trace_id:032x}" == PARENT.split("-")[1]
     assert f"{span.parent.span_id:016x}" == PARENT.split("-")[2]
     assert dict(span.attributes) == {
         "http.request.method": "POST",
-        "http.route": "api:messages",
+        "http.route": "chatmemory:messages",
         "http.response.status_code": 201,
     }
     (event,) = span.events
@@ -63,4 +63,4 @@ def test_an_unhandled_error_is_recorded_without_its_text(spans):
 def test_without_configuration_nothing_is_traced(api):
     assert api.get("/api/v1/memories/").status_code == 200
     with tracing.request_span("GET", {}) as span:
-        span.end("GET", "overview", 200)
+        span.end("GET", "inspector:overview", 200)

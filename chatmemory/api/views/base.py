@@ -75,7 +75,7 @@ def streamed_json(request: Request, chunks: Iterator[str]) -> HttpResponseBase:
 
 def url_of(request: Request, name: str, memory_id: str) -> str:
     """The absolute URL of a route of one conversation."""
-    return reverse(f"api:{name}", kwargs={"memory_id": memory_id}, request=request)
+    return reverse(f"chatmemory:{name}", kwargs={"memory_id": memory_id}, request=request)
 
 
 def with_query(request: Request, **parameters: object) -> str:
