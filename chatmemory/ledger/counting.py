@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Any
+
+from django.db.models import QuerySet
 
 from chatmemory.conf import configuration
 from chatmemory.core.estimators import count_tokens, estimator_for, family_named, is_known
@@ -10,7 +13,19 @@ from chatmemory.core.messages import ChatMessage
 from chatmemory.core.policies import Policy
 from chatmemory.core.window import Entry
 from chatmemory.ledger.recorder import Recorder
+from chatmemory.ledger.statements import Compiled
 from chatmemory.models import Memory
+
+
+@Compiled
+def _estimators(memory_id: str) -> QuerySet[Memory, Any]:
+    row: QuerySet[Memory] = Memory.objects.filter(pk=memory_id)
+    return row.values_list("policy_estimator", named=True)
+
+
+def estimator_name(memory_id: str) -> str | None:
+    """Return the name of a conversation's estimator; None for an unknown id."""
+    return next((row.policy_estimator for row in _estimators(memory_id)), None)
 
 
 def counter(estimator_name: str) -> Callable[[ChatMessage], int]:
@@ -30,8 +45,7 @@ def count_ahead(memory_id: str, messages: Iterable[ChatMessage]) -> None:
 
     If the policy's estimator changes before the lock is taken, the messages are counted again.
     """
-    names = Memory.objects.filter(pk=memory_id).values_list("policy_estimator", flat=True)
-    name = names.first()
+    name = estimator_name(memory_id)
     count = counter(name if name and is_known(name) else configuration().ESTIMATOR)
     for message in messages:
         count(message)

@@ -12,7 +12,7 @@ from chatmemory.core.exceptions import CorruptRow, InvalidMessage
 from chatmemory.core.messages import ChatMessage, MessageType
 from chatmemory.core.transitions import Transition
 from chatmemory.core.window import Entry
-from chatmemory.models import Message, Stay
+from chatmemory.models import Message
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +40,38 @@ def numbered(entry: Entry, n: int, seq: int, rank: int, origin: str = "") -> Sta
     )
 
 
-def stay_entry(stay: Stay, message: ChatMessage | None = None) -> StayEntry:
+STAY_COLUMNS = ("n", "seq", "rank", "type", "has_calls", "tokens")
+
+
+class StayRow(Protocol):
+    """A stay, or a row with these columns of one."""
+
+    @property
+    def n(self) -> int: ...
+    @property
+    def seq(self) -> int: ...
+    @property
+    def rank(self) -> int: ...
+    @property
+    def type(self) -> str: ...
+    @property
+    def has_calls(self) -> bool: ...
+    @property
+    def tokens(self) -> int: ...
+
+
+def stay_entry(stay: StayRow, message: ChatMessage | None = None) -> StayEntry:
     """Return the entry of a stored stay, with its message if that has been read."""
-    entry = Entry(MessageType(stay.type), stay.has_calls, stay.tokens, message)
-    return numbered(entry, stay.n, stay.seq, stay.rank)
+    return StayEntry(
+        type=MessageType(stay.type),
+        has_calls=stay.has_calls,
+        tokens=stay.tokens,
+        message=message,
+        key=stay.n,
+        n=stay.n,
+        seq=stay.seq,
+        rank=stay.rank,
+    )
 
 
 def stay_entries(entries: Iterable[Entry]) -> Iterator[StayEntry]:

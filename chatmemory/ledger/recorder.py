@@ -21,7 +21,7 @@ from chatmemory.core.misfits import misfit_in
 from chatmemory.core.policies import Policy, load_of
 from chatmemory.core.transitions import Change, Transition, unchanged
 from chatmemory.core.window import Entry, Totals, total
-from chatmemory.ledger import chain, flags
+from chatmemory.ledger import chain, flags, statements
 from chatmemory.ledger.changes import ArrivedMessage, ChangeResult, EvictedMessage, NewMessage
 from chatmemory.ledger.counters import Counters
 from chatmemory.ledger.entries import (
@@ -163,7 +163,7 @@ class Recorder:
             return False
         self._rows.write(self.memory)
         self.memory.updated_at = self._now
-        self.memory.save(force_update=True)
+        statements.update(self.memory)
         return True
 
     # Recording a change

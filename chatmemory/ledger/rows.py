@@ -6,30 +6,21 @@ rows of several changes and writes them together.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from itertools import islice
 from operator import attrgetter
-from typing import TypeVar
 
-from django.db.models import BigIntegerField, Case, CharField, Value, When
-from django.db.models.expressions import Combinable
 from django.utils import timezone
 
 from chatmemory.core.codec import message_to_json
 from chatmemory.core.exceptions import UnstorableText
 from chatmemory.core.messages import text_of
 from chatmemory.core.transitions import Transition
-from chatmemory.ledger import chain
+from chatmemory.ledger import chain, statements
 from chatmemory.ledger.changes import NewMessage
 from chatmemory.ledger.counters import Counters
 from chatmemory.ledger.entries import NumberedTransition, StayEntry
 from chatmemory.models import Memory, Message, Stay, Step
-
-BATCH = 500
-
-T = TypeVar("T", int, str)
 
 
 @dataclass(frozen=True)
@@ -161,24 +152,10 @@ class PendingRows:
 
     def write(self, memory: Memory) -> None:
         """Write all rows. Call it inside the transaction that locked the conversation."""
-        endings = iter(self._ended.items())
-        while batch := dict(islice(endings, BATCH)):
-            Stay.objects.filter(memory=memory, n__in=list(batch)).update(
-                left_step=_by_number({n: step for n, (step, _) in batch.items()}),
-                reason=_by_number({n: reason for n, (_, reason) in batch.items()}),
-            )
-        Message.objects.bulk_create(self._messages, batch_size=BATCH)
-        Stay.objects.bulk_create(self._stays.values(), batch_size=BATCH)
-        Step.objects.bulk_create(self._steps, batch_size=BATCH)
-
-
-def _by_number(values: Mapping[int, T]) -> T | Combinable:
-    """Return an SQL expression for the value of each stay, or one value if all are equal."""
-    first = next(iter(values.values()))
-    if all(value == first for value in values.values()):
-        return first
-    whens = (When(n=n, then=Value(value)) for n, value in values.items())
-    return Case(*whens, output_field=BigIntegerField() if isinstance(first, int) else CharField())
+        statements.end_stays(memory.pk, self._ended)
+        statements.insert(self._messages)
+        statements.insert(list(self._stays.values()))
+        statements.insert(self._steps)
 
 
 def check_storable(row: Message) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from django.db.models import Q, QuerySet
 
@@ -10,10 +10,11 @@ from chatmemory.core.estimators import family_named
 from chatmemory.core.exceptions import InvalidValue
 from chatmemory.core.messages import ChatMessage, MessageType
 from chatmemory.core.window import Entry, EntrySource, Totals, Window
-from chatmemory.ledger.entries import read_message, stay_entry
+from chatmemory.ledger.entries import STAY_COLUMNS, StayRow, read_message, stay_entry
+from chatmemory.ledger.statements import Compiled
 from chatmemory.models import Memory, Stay, Step
 
-HEAD_PAGE = 32
+HEAD_PAGE = 8
 PAGE_MAX = 4096
 _TOTALS = ("count_before", "tokens_before", "count_after", "tokens_after")
 _COUNTERS = ("last_seq", "last_stay", "said_count", "history_tokens", "oldest")
@@ -49,33 +50,60 @@ def step_zero(memory: Memory) -> Step:
 class StoredStays(EntrySource):
     """The stays of a window by rank, read from the database in pages from the head.
 
-    Pages grow from 32 to 4096 stays: most changes need only the first few, and the others read the
+    Pages grow from 8 to 4096 stays: most changes need only the first few, and the others read the
     whole window.
     """
 
     def __init__(self, stays: QuerySet[Stay]) -> None:
         self._stays = stays
 
+    @property
+    def stays(self) -> QuerySet[Stay]:
+        return self._stays
+
+    def first_page(self) -> Sequence[StayRow]:
+        return list(_rows(self.stays[:HEAD_PAGE]))
+
     def entries(self) -> Iterator[Entry]:
-        page: list[Stay] = []
-        size = HEAD_PAGE
-        while True:
-            following = self._stays.filter(rank__gt=page[-1].rank) if page else self._stays
-            page = list(following[:size])
-            yield from map(stay_entry, page)
-            if len(page) < size:
-                return
+        size, page = HEAD_PAGE, self.first_page()
+        yield from map(stay_entry, page)
+        while len(page) == size:
             size = min(size * 4, PAGE_MAX)
+            page = list(_rows(self.stays.filter(rank__gt=page[-1].rank)[:size]))
+            yield from map(stay_entry, page)
 
     def systems(self) -> Iterator[Entry]:
-        return self._with_messages(self._stays.filter(type=MessageType.SYSTEM))
+        return self._with_messages(self.stays.filter(type=MessageType.SYSTEM))
 
     def with_messages(self) -> Iterator[Entry]:
-        return self._with_messages(self._stays)
+        return self._with_messages(self.stays)
 
     def _with_messages(self, stays: QuerySet[Stay]) -> Iterator[Entry]:
         for stay in stays.select_related("message"):
             yield stay_entry(stay, read_message(stay.message))
+
+
+class OpenStays(StoredStays):
+    """The stays of the current window, of which an add reads the first ones."""
+
+    def __init__(self, memory_id: str) -> None:
+        self._memory_id = memory_id
+
+    @property
+    def stays(self) -> QuerySet[Stay]:
+        return open_stays(self._memory_id)
+
+    def first_page(self) -> Sequence[StayRow]:
+        return _first_open_stays(self._memory_id)
+
+
+def _rows(stays: QuerySet[Stay]) -> QuerySet[Stay, StayRow]:
+    return stays.values_list(*STAY_COLUMNS, named=True)
+
+
+@Compiled
+def _first_open_stays(memory_id: str) -> QuerySet[Stay, StayRow]:
+    return _rows(open_stays(memory_id)[:HEAD_PAGE])
 
 
 class CountedWindow(Window):
@@ -91,6 +119,6 @@ class CountedWindow(Window):
 
 def stored_window(memory: Memory, stays: QuerySet[Stay] | None = None) -> Window:
     """Return the window of a Memory row, with its open stays unless others are given."""
-    source = StoredStays(open_stays(memory.pk) if stays is None else stays)
+    source = OpenStays(memory.pk) if stays is None else StoredStays(stays)
     totals = Totals(memory.window_count, memory.window_tokens)
     return CountedWindow(source, totals, family_named(memory.policy_estimator))

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from django.db import connection, transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from chatmemory.conf import configuration
@@ -24,12 +25,19 @@ from chatmemory.core.exceptions import (
 from chatmemory.core.policies import can_decide
 from chatmemory.ledger import chain
 from chatmemory.ledger.recorder import Recorder
+from chatmemory.ledger.statements import Compiled
 from chatmemory.models import AuditEntry, Memory
 from chatmemory.services import audit
 from chatmemory.services.validation import check_id
 from chatmemory.signals import memory_changed
 
 CHANNEL = "chatmemory"
+
+
+@Compiled
+def _locked_row(memory_id: str) -> QuerySet[Memory]:
+    row: QuerySet[Memory] = Memory.objects.select_for_update().filter(pk=memory_id)
+    return row
 
 
 @contextmanager
@@ -70,9 +78,10 @@ def lock_memory(memory_id: str, expected_version: int | None = None) -> Memory:
 
     The version is compared under the lock; before it, another writer could still change it.
     """
-    memory: Memory | None = Memory.objects.select_for_update().filter(pk=memory_id).first()
-    if memory is None:
+    found = _locked_row(memory_id)
+    if not found:
         raise MemoryNotFound(f"no conversation has the id {memory_id!r}")
+    memory = found[0]
     if expected_version is not None and memory.version != expected_version:
         raise VersionConflict(memory_id, memory.version, expected_version)
     return memory

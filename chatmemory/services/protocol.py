@@ -8,6 +8,9 @@ locks the conversation while a change is decided.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
+
+from django.db.models import F, QuerySet
 
 from chatmemory.core.estimators import family_named, remember_tokens
 from chatmemory.core.exceptions import MemoryNotFound
@@ -15,13 +18,25 @@ from chatmemory.core.messages import ChatMessage
 from chatmemory.core.store import Decide
 from chatmemory.core.transitions import Transition, refill
 from chatmemory.ledger.changes import ChangeResult
-from chatmemory.ledger.counting import count_ahead, counted_entries, ensure_countable
+from chatmemory.ledger.counting import (
+    count_ahead,
+    counted_entries,
+    ensure_countable,
+    estimator_name,
+)
 from chatmemory.ledger.entries import read_message
+from chatmemory.ledger.statements import Compiled
 from chatmemory.ledger.stored_window import open_stays
-from chatmemory.models import Memory
+from chatmemory.models import Stay
 from chatmemory.services.locking import locked
 from chatmemory.services.messages import clear_messages
 from chatmemory.services.validation import check_id
+
+
+@Compiled
+def _window(memory_id: str) -> QuerySet[Stay, Any]:
+    stays = open_stays(memory_id).annotate(payload=F("message__payload"))
+    return stays.values_list("memory_id", "seq", "tokens", "payload", named=True)
 
 
 def get_messages(memory_id: str) -> list[ChatMessage]:
@@ -29,14 +44,14 @@ def get_messages(memory_id: str) -> list[ChatMessage]:
 
     Each message carries its stored token count, so that it need not be counted again.
     """
-    name = Memory.objects.filter(pk=memory_id).values_list("policy_estimator", flat=True).first()
+    name = estimator_name(memory_id)
     if name is None:
         return []
     family = family_named(name)
     messages = []
-    for stay in open_stays(memory_id).select_related("message"):
-        message = read_message(stay.message)
-        remember_tokens(message, family, stay.tokens)
+    for row in _window(memory_id):
+        message = read_message(row)
+        remember_tokens(message, family, row.tokens)
         messages.append(message)
     return messages
 

@@ -19,6 +19,7 @@ LAYERS = [
         "chatmemory.access.roles",
         "chatmemory.conf",
         "chatmemory.converters",
+        "chatmemory.database",
         "chatmemory.search",
         "chatmemory.signals",
         "chatmemory.streaming",
