@@ -46,7 +46,8 @@ def test_a_changed_row_is_written_as_by_the_orm(conversation):
     by_statement = columns(Memory.objects.get(pk=conversation))
     row.save()
     assert by_statement == columns(Memory.objects.get(pk=conversation))
-    assert by_statement["updated_at"] == AT and by_statement["labels"] == {"a": "b"}
+    assert by_statement["updated_at"] == AT
+    assert by_statement["labels"] == {"a": "b"}
 
 
 def test_only_the_named_stays_end(conversation):
@@ -80,4 +81,5 @@ def test_a_compiled_query_gives_the_rows_of_its_query_set(build, conversation):
 
 def test_an_instance_knows_its_database(conversation):
     (row,) = Compiled(stays_behind)(conversation, 2)
-    assert row._state.db == "default" and not row._state.adding
+    assert row._state.db == "default"
+    assert not row._state.adding
