@@ -78,6 +78,7 @@ from chatmemory.core.policies import (
     policy_kinds,
 )
 from chatmemory.core.provider import ChatMemoryProvider
+from chatmemory.core.recall import Recall, RecallCurve, recall, recall_curve
 from chatmemory.core.store import ChatMemoryStore
 from chatmemory.core.window import Totals
 from chatmemory.stores.memory import (
@@ -119,6 +120,8 @@ __all__ = [
     "PolicyRequired",
     "PolicyUnavailable",
     "Reason",
+    "Recall",
+    "RecallCurve",
     "SingleSlotChatMemoryStore",
     "StepNotFound",
     "SystemMessage",
@@ -149,5 +152,7 @@ __all__ = [
     "policy_from_dict",
     "policy_from_text",
     "policy_kinds",
+    "recall",
+    "recall_curve",
     "text_of",
 ]

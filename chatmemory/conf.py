@@ -5,6 +5,7 @@ CHATMEMORY = {
     "POLICIES": ["shop.memory.DayWindow"],
     "FORMATS": ["shop.transcripts.TICKET"],
     "ESTIMATORS": ["shop.tokens.LlamaEstimator"],
+    "FACT_PREFIXES": ["INV-"],
 }
 """
 
@@ -21,7 +22,9 @@ from django.core.signals import setting_changed
 from django.utils.module_loading import import_string
 
 from chatmemory.core.estimators import ESTIMATORS
+from chatmemory.core.exceptions import InvalidValue
 from chatmemory.core.policies import DEFAULT_ESTIMATOR, KINDS
+from chatmemory.core.recall.facts import Words
 from chatmemory.core.registry import Registry
 from chatmemory.formats import FORMATS
 
@@ -33,6 +36,8 @@ class Configuration:
     - `ESTIMATOR` is the token count estimator of conversations without a policy.
     - `PAGE_SIZE` is the number of rows on a page.
     - `IDEMPOTENCY_HOURS` is the time for which the response to an Idempotency-Key is stored.
+    - `FACT_TERMS` and `FACT_PREFIXES` are words that recall takes for facts although they may hold
+      no digit: terms as a whole, and prefixes with what follows them.
     - `POLICIES`, `FORMATS` and `ESTIMATORS` are dotted paths of the project's own ones.
     """
 
@@ -42,6 +47,8 @@ class Configuration:
     POLICIES: Sequence[str] = ()
     FORMATS: Sequence[str] = ()
     ESTIMATORS: Sequence[str] = ()
+    FACT_TERMS: Sequence[str] = ()
+    FACT_PREFIXES: Sequence[str] = ()
 
 
 @cache
@@ -52,6 +59,19 @@ def configuration() -> Configuration:
     if unknown:
         raise ImproperlyConfigured(f"CHATMEMORY has no setting {', '.join(sorted(unknown))}")
     return Configuration(**given)
+
+
+def fact_words() -> Words:
+    """Return the project's words that are facts. Raises ImproperlyConfigured."""
+    given = configuration()
+    for setting in ("FACT_TERMS", "FACT_PREFIXES"):
+        words = getattr(given, setting)
+        if isinstance(words, str) or not isinstance(words, Sequence):
+            raise ImproperlyConfigured(f"CHATMEMORY[{setting!r}] must be a list of texts")
+    try:
+        return Words(tuple(given.FACT_TERMS), tuple(given.FACT_PREFIXES))
+    except InvalidValue as error:
+        raise ImproperlyConfigured(f"CHATMEMORY: {error}") from error
 
 
 def body_max() -> int | None:

@@ -40,6 +40,8 @@ from chatmemory import (
     PolicyRequired,
     PolicyUnavailable,
     Reason,
+    Recall,
+    RecallCurve,
     SingleSlotChatMemoryStore,
     StepNotFound,
     SystemMessage,
@@ -70,6 +72,8 @@ from chatmemory import (
     policy_from_dict,
     policy_from_text,
     policy_kinds,
+    recall,
+    recall_curve,
     text_of,
 )
 
@@ -194,6 +198,13 @@ def policies() -> list[Policy]:
     return policies
 
 
+def recalled() -> int | None:
+    found: list[Recall] = recall(conversation(), [*policies(), None], terms=["Ada"])
+    curve: RecallCurve = recall_curve(conversation(), MessageWindow(1), prefixes=["INV-"])
+    assert {each.held for each in found} == {curve.held(20)}
+    return curve.smallest_limit(0.95)
+
+
 def main() -> None:
     for message in conversation():
         assert message_from_json(message_to_json(message)) == message
@@ -202,6 +213,7 @@ def main() -> None:
     assert all(memory.messages() for memory in windows())
     assert [text_of(message) for message in asyncio.run(under_asyncio())] == ["one", "two", "three"]
     assert len(policies()) == 4
+    assert recalled() == 1
     assert Reason.CAPACITY in Reason
     assert UserMessage("hello").single_text() == "hello"
     with suppress(*ERRORS):

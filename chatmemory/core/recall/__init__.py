@@ -1,0 +1,116 @@
+"""Recall: how much of what the assistant needed a window still holds, without any model.
+
+A fact is a term that nobody can guess. A recall is a fact in an AI message that an earlier message
+held; it is held if a message that mentions it was in the window just before the AI message arrived,
+and else lost: the model could not have read it there. What was said is replayed from an empty
+window under one constant policy, so that policies compare.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from chatmemory.core.estimators import estimator_for
+from chatmemory.core.messages import ChatMessage, MessageType
+from chatmemory.core.policies import DEFAULT_ESTIMATOR, Policy, TokenWindow
+from chatmemory.core.recall.curves import RecallCurve, curve_of
+from chatmemory.core.recall.facts import Words
+from chatmemory.core.recall.histories import History, history_of
+from chatmemory.core.recall.prompts import prompt_tokens
+from chatmemory.core.recall.replay import departures
+from chatmemory.core.recall.scores import uses
+
+__all__ = ["Recall", "RecallCurve", "recall", "recall_curve", "recall_of"]
+
+
+@dataclass(frozen=True)
+class Recall:
+    """What a policy would have held of some conversations; None as a policy holds everything.
+
+    `nothing_lost` are the conversations without a lost recall, `said_again` the facts that users
+    said again while they were forgotten, `prompt_tokens` those of all `calls` of the model.
+    """
+
+    policy: Policy | None
+    conversations: int = 0
+    recalls: int = 0
+    held: int = 0
+    nothing_lost: int = 0
+    said_again: int = 0
+    prompt_tokens: int = 0
+    calls: int = 0
+
+    @property
+    def lost(self) -> int:
+        return self.recalls - self.held
+
+    def plus(self, other: Recall) -> Recall:
+        """Return the sums of both, for more conversations under the same policy."""
+        return Recall(
+            self.policy,
+            self.conversations + other.conversations,
+            self.recalls + other.recalls,
+            self.held + other.held,
+            self.nothing_lost + other.nothing_lost,
+            self.said_again + other.said_again,
+            self.prompt_tokens + other.prompt_tokens,
+            self.calls + other.calls,
+        )
+
+
+def recall(
+    messages: Iterable[ChatMessage],
+    policies: Sequence[Policy | None],
+    *,
+    terms: Sequence[str] = (),
+    prefixes: Sequence[str] = (),
+) -> list[Recall]:
+    """Return what each policy would have held of a conversation; None keeps everything.
+
+    `terms` and `prefixes` are words that are facts although they hold no digit. Raises
+    UnknownEstimator, PolicyUnavailable, UnsupportedMessage.
+    """
+    said, words = list(messages), Words(tuple(terms), tuple(prefixes))
+    histories: dict[str, History] = {}
+    found = []
+    for policy in policies:
+        name = policy.estimator if policy else next(iter(histories), DEFAULT_ESTIMATOR)
+        if name not in histories:
+            histories[name] = history_of(said, estimator_for(name), words)
+        found.append(recall_of(histories[name], policy))
+    return found
+
+
+def recall_of(history: History, policy: Policy | None) -> Recall:
+    """Return what a policy would have held of one history."""
+    left = departures(history, policy)
+    recalls = [use.is_held for use in uses(history, left, MessageType.AI)]
+    again = sum(not use.is_held for use in uses(history, left, MessageType.USER))
+    return Recall(
+        policy,
+        conversations=1,
+        recalls=len(recalls),
+        held=sum(recalls),
+        nothing_lost=int(all(recalls)),
+        said_again=again,
+        prompt_tokens=prompt_tokens(history, left),
+        calls=sum(entry.type is MessageType.AI for entry in history.entries),
+    )
+
+
+def recall_curve(
+    messages: Iterable[ChatMessage],
+    policy: Policy | None = None,
+    *,
+    terms: Sequence[str] = (),
+    prefixes: Sequence[str] = (),
+) -> RecallCurve:
+    """Return how many recalls are held at every limit of a conversation, from one pass.
+
+    The limit of `policy` is ignored; without one, it is a token window. Raises the exceptions of
+    `recall`.
+    """
+    policy = policy or TokenWindow(1)
+    words = Words(tuple(terms), tuple(prefixes))
+    return curve_of(history_of(messages, estimator_for(policy.estimator), words), policy)

@@ -1,0 +1,74 @@
+"""A history under one policy: what it held, what it lost and what its prompts would have been."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from chatmemory.core.messages import MessageType
+from chatmemory.core.policies import Policy
+from chatmemory.core.recall.histories import History
+from chatmemory.core.recall.prompts import Prompts, prompts_of
+from chatmemory.core.recall.replay import departures
+from chatmemory.core.recall.scores import Use, uses
+
+
+@dataclass(frozen=True)
+class Compared:
+    """The replay of a history under a policy; None as a policy keeps everything.
+
+    `left` are the departures (see `replay`). `lost` are the recalls that were not held, in order,
+    and `said_again` the facts that users said again while they were forgotten.
+    """
+
+    policy: Policy | None
+    history: History
+    left: Sequence[int]
+    recalls: int
+    lost: tuple[Use, ...]
+    said_again: tuple[Use, ...]
+    prompts: Prompts
+
+    @property
+    def held(self) -> int:
+        return self.recalls - len(self.lost)
+
+    @property
+    def forgotten(self) -> int:
+        """How many messages are not in the window at the end."""
+        return sum(until < len(self.history) for until in self.left)
+
+    def has(self, position: int, at: int) -> bool:
+        """Return whether the message at a position is in the window after `at` messages."""
+        return position < at <= self.left[position]
+
+    def tokens(self) -> list[int]:
+        """Return the tokens of the window after each message, without overhead."""
+        changes = [0] * (len(self.history) + 1)
+        for position, (tokens, until) in enumerate(
+            zip(self.history.tokens, self.left, strict=True)
+        ):
+            changes[position] += tokens
+            changes[until] -= tokens
+        now, found = 0, []
+        for change in changes[:-1]:
+            now += change
+            found.append(now)
+        return found
+
+
+def compare(history: History, policy: Policy | None) -> Compared:
+    """Replay a history under a policy."""
+    left = departures(history, policy)
+    keeps_first = policy is not None and policy.always_keep_system_message_first
+    recalls = list(uses(history, left, MessageType.AI))
+    repeats = uses(history, left, MessageType.USER)
+    return Compared(
+        policy,
+        history,
+        left,
+        len(recalls),
+        tuple(use for use in recalls if not use.is_held),
+        tuple(use for use in repeats if not use.is_held),
+        prompts_of(history, left, keeps_first),
+    )

@@ -1,0 +1,119 @@
+"""The recall curve: how many recalls are held at every limit, from one pass.
+
+A recall is held under a union of intervals of limits, which may have a gap: a result whose call
+left before it arrived stays, where a larger limit keeps the call until both leave together. Of
+several mentions the last one decides: it leaves last, and its intervals hold those of the others.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import accumulate
+
+from chatmemory.core.keeping import MOST_ADDS
+from chatmemory.core.messages import MessageType
+from chatmemory.core.policies import Policy
+from chatmemory.core.recall.histories import History
+from chatmemory.core.recall.replay import Loads, departures, has_bounds
+from chatmemory.core.recall.scores import uses
+from chatmemory.core.window import total
+
+
+@dataclass(frozen=True)
+class RecallCurve:
+    """The number of recalls that are held at each limit.
+
+    `changes` tells by how much the number changes at a limit. `tried_every` is the distance of the
+    limits that were tried; 1 is exact.
+    """
+
+    recalls: int
+    changes: Mapping[int, int] = field(default_factory=dict)
+    tried_every: int = 1
+
+    @cached_property
+    def points(self) -> tuple[tuple[int, int], ...]:
+        """The limits at which the number of held recalls changes, each with the new number."""
+        limits = sorted(limit for limit, change in self.changes.items() if change)
+        numbers = accumulate(self.changes[limit] for limit in limits)
+        return tuple(zip(limits, numbers, strict=True))
+
+    def held(self, limit: int) -> int:
+        """Return how many recalls are held at a limit."""
+        found = bisect_right(self.points, limit, key=lambda point: point[0])
+        return self.points[found - 1][1] if found else 0
+
+    def smallest_limit(self, share: float = 1.0) -> int | None:
+        """Return the smallest limit from which every larger one holds this share of the recalls."""
+        needed = share * self.recalls - 1e-9
+        if needed <= 0:
+            return 1
+        below = [i for i, (_, number) in enumerate(self.points) if number < needed]
+        first = below[-1] + 1 if below else 0
+        return self.points[first][0] if first < len(self.points) else None
+
+
+def curve_of(history: History, policy: Policy, most_adds: int = MOST_ADDS) -> RecallCurve:
+    """Return the recall curve of a history. The limit of `policy` is ignored.
+
+    A policy with options, and a history with several system messages, is replayed over a grid of
+    limits so that at most `most_adds` messages are added.
+    """
+    if has_bounds(history, policy):
+        return _from_intervals(history, policy)
+    most = max(1, policy.load(*total(history.entries)))
+    step = max(1, -(-most * len(history) // most_adds))
+    return tried(history, policy, [*range(step, most + step, step)], step)
+
+
+def tried(history: History, policy: Policy, limits: Iterable[int], tried_every: int) -> RecallCurve:
+    """Return the recall curve by a replay under each of these limits, which must ascend."""
+    changes: dict[int, int] = {}
+    recalls = held = 0
+    for limit in limits:
+        left = departures(history, replace(policy, limit=limit))
+        found = [use.is_held for use in uses(history, left, MessageType.AI)]
+        recalls = len(found)
+        changes[limit] = sum(found) - held
+        held = sum(found)
+    return RecallCurve(recalls, changes, tried_every)
+
+
+def _from_intervals(history: History, policy: Policy) -> RecallCurve:
+    changes: Counter[int] = Counter()
+    recalls = 0
+    for intervals in limits_that_hold(history, policy):
+        recalls += 1
+        for first, stop in intervals:
+            changes[first] += 1
+            if stop is not None:
+                changes[stop] -= 1
+    return RecallCurve(recalls, dict(changes))
+
+
+Interval = tuple[int, int | None]  # limits from the first on, up to but not including the second
+
+
+def limits_that_hold(history: History, policy: Policy) -> Iterator[list[Interval]]:
+    """Yield, for each recall in order, the intervals of limits that hold it.
+
+    Only for histories and policies that `has_bounds`.
+    """
+    load = Loads(history, policy).between
+    pinned = history.facts[0] if history.first_system else frozenset()
+    everything = departures(history, None)
+    for use in uses(history, everything, MessageType.AI):
+        if use.fact in pinned:
+            yield [(1, None)]
+            continue
+        before, call = use.position - 1, history.calls[use.mention]
+        if call is None:
+            yield [(load(use.mention, before), None)]
+            continue
+        together, alone = load(call, before), load(use.mention, before)
+        apart = min(load(call, use.mention - 1), together)
+        yield [(together, None), (alone, apart)] if alone < apart else [(together, None)]

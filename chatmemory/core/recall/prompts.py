@@ -1,0 +1,131 @@
+"""Prompts: what each call of the model would have sent, and how much of it a cache could reuse.
+
+A call is an AI message; its prompt is the window just before it, with the fixed overhead of a
+request, or nothing where the window is empty. Tokens are reusable if they belong to the longest
+common prefix of whole messages with the prompt of the previous call. The minimum lengths that
+providers set for their caches are ignored.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import takewhile
+
+from chatmemory.core.messages import MessageType
+from chatmemory.core.recall.histories import History
+from chatmemory.core.recall.refusals import Refusals
+
+
+@dataclass(frozen=True)
+class Prompts:
+    """The prompts of a replay, in sums of tokens.
+
+    `breaks` counts the prompts that do not begin with the whole prompt before them, `output` the
+    tokens of the AI messages, and `refused` the prompts that each provider would refuse.
+    """
+
+    calls: int = 0
+    tokens: int = 0
+    reusable: int = 0
+    breaks: int = 0
+    output: int = 0
+    refused: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def per_call(self) -> float:
+        return self.tokens / self.calls if self.calls else 0.0
+
+    @property
+    def reusable_share(self) -> float:
+        return self.reusable / self.tokens if self.tokens else 0.0
+
+
+def prompt_tokens(history: History, left: Sequence[int]) -> int:
+    """Return the tokens of all prompts of a replay."""
+    leaving: Counter[int] = Counter()
+    total = now = 0
+    for position, entry in enumerate(history.entries):
+        if entry.type is MessageType.AI:
+            total += now + history.overhead if now else 0
+        if left[position] > position:
+            now += entry.tokens
+            leaving[left[position]] += entry.tokens
+        now -= leaving.pop(position, 0)
+    return total
+
+
+def prompts_of(history: History, left: Sequence[int], keeps_first: bool = False) -> Prompts:
+    """Return the prompts of a replay. `keeps_first`: new system messages go to the head."""
+    refusals = Refusals(history)
+    sums: Counter[str] = Counter()
+    refused: Counter[str] = Counter(dict.fromkeys(refusals.providers, 0))
+    for call in calls_of(history, left, keeps_first):
+        sums.update(calls=1, tokens=call.tokens, output=history.tokens[call.position])
+        sums.update(breaks=call.is_broken, reusable=call.reusable)
+        refused.update(refusals.of(call.window, call.newest))
+    return Prompts(refused=dict(refused), **sums)
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call. `window` holds positions in the order of the window, and is valid until the next."""
+
+    position: int
+    tokens: int
+    reusable: int
+    is_broken: bool
+    window: OrderedDict[int, None]
+    newest: int
+
+
+def calls_of(history: History, left: Sequence[int], keeps_first: bool = False) -> Iterator[Call]:
+    """Yield the calls of a replay in order."""
+    window = _Window(history, left, keeps_first)
+    for position, entry in enumerate(history.entries):
+        if entry.type is MessageType.AI:
+            yield window.call(position)
+        window.arrive(position)
+
+
+class _Window:
+    """The window of a replay, which also knows what it still shares with the last prompt."""
+
+    def __init__(self, history: History, left: Sequence[int], keeps_first: bool) -> None:
+        self._entries, self._left = history.entries, left
+        self._overhead, self._keeps_first = history.overhead, keeps_first
+        self._window: OrderedDict[int, None] = OrderedDict()
+        self._leaving: dict[int, list[int]] = {}
+        self._tokens = 0
+        self._last_call = 0
+        self._shared = 0  # tokens of the last prompt that still begin the window
+        self._was_empty = True  # the last prompt
+        self._is_broken = False
+
+    def call(self, position: int) -> Call:
+        tokens = self._tokens + self._overhead if self._window else 0
+        newest = next(reversed(self._window), 0)
+        call = Call(position, tokens, self._shared, self._is_broken, self._window, newest)
+        self._shared, self._is_broken = self._tokens, False
+        self._last_call, self._was_empty = position, not self._window
+        return call
+
+    def arrive(self, position: int) -> None:
+        """Add the message at a position, and take out what leaves at its arrival."""
+        if self._left[position] > position:
+            self._window[position] = None
+            self._tokens += self._entries[position].tokens
+            self._leaving.setdefault(self._left[position], []).append(position)
+            if self._keeps_first and self._entries[position].type is MessageType.SYSTEM:
+                self._window.move_to_end(position, last=False)
+                self._shared, self._is_broken = 0, not self._was_empty
+        leaving = self._leaving.pop(position, [])
+        if any(each < self._last_call for each in leaving):
+            gone = set(leaving)
+            staying = takewhile(lambda each: each not in gone, self._window)
+            before = sum(self._entries[each].tokens for each in staying)
+            self._shared, self._is_broken = min(self._shared, before), True
+        for each in leaving:
+            del self._window[each]
+            self._tokens -= self._entries[each].tokens

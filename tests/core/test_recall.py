@@ -1,0 +1,282 @@
+"""Recall and its curve, against naive replays and against figures of real conversations."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import replace
+
+import pytest
+from django.core.exceptions import ImproperlyConfigured
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from chatmemory import (
+    AiMessage,
+    InvalidValue,
+    MessageType,
+    MessageWindow,
+    SystemMessage,
+    TokenWindow,
+    ToolExecutionRequest,
+    ToolExecutionResultMessage,
+    UserMessage,
+    recall,
+    recall_curve,
+)
+from chatmemory.conf import fact_words
+from chatmemory.core.estimators import estimator_for
+from chatmemory.core.lint import Turn, verdicts
+from chatmemory.core.recall import Recall, recall_of
+from chatmemory.core.recall.curves import curve_of
+from chatmemory.core.recall.facts import Words, facts_of
+from chatmemory.core.recall.histories import history_from, history_of
+from chatmemory.core.recall.prompts import prompts_of
+from chatmemory.core.recall.replay import departures
+from chatmemory.core.recall.scores import uses
+from chatmemory.core.transitions import fold
+from chatmemory.core.window import Window, total
+from chatmemory.formats import read_transcripts
+
+from .test_keeping import Halving, Surcharged
+
+TEXTS = [f"{fact} and {other}" for fact in ("ab12", "cd34") for other in ("ef56", "well")]
+texts = st.sampled_from([*TEXTS, "nothing"])
+calls = st.builds(
+    lambda text, count: AiMessage(
+        None, [ToolExecutionRequest.of("find", {"key": text}, id=str(n)) for n in range(count)]
+    ),
+    texts,
+    st.integers(1, 2),
+)
+results = st.builds(lambda text: ToolExecutionResultMessage("1", "find", text), texts)
+said = st.one_of(
+    st.builds(UserMessage, texts), st.builds(AiMessage, texts), calls, results, results
+)
+system = st.just(SystemMessage("You know ab12."))
+many_systems = st.lists(st.one_of(said, said, said, st.builds(SystemMessage, texts)), max_size=10)
+one_system = st.builds(
+    lambda first, others: [*first, *others],
+    st.lists(system, min_size=1, max_size=1),
+    st.lists(st.one_of(said, said, said, system), max_size=10),
+)
+none = st.lists(said, max_size=10)
+first = st.booleans()
+policies = st.one_of(
+    st.builds(MessageWindow, st.integers(1, 9), always_keep_system_message_first=first),
+    st.builds(
+        TokenWindow,
+        st.integers(1, 40),
+        always_keep_system_message_first=first,
+        fixed_overhead=st.integers(0, 4),
+    ),
+    st.builds(Surcharged, st.integers(1, 40)),
+    st.builds(Halving, st.integers(1, 40)),
+)
+
+
+@st.composite
+def histories(draw, messages):
+    chosen = draw(messages)
+    tokens = draw(st.lists(st.integers(0, 6), min_size=len(chosen), max_size=len(chosen)))
+    return history_from(chosen, tokens, 3, range(1, len(chosen) + 1))
+
+
+def windows_before(history, policy):
+    """The window before each message, by the transitions that memories use."""
+    window = Window()
+    before = [[]]
+    for _ in fold(window, history.entries, policy):
+        before.append([entry.key for entry in window])
+    return before[: len(history)]
+
+
+def naive_recalls(history, policy, by):
+    """Whether a message in the window mentions each fact that was said before."""
+    for position, window in enumerate(windows_before(history, policy)):
+        if history.entries[position].type is by:
+            known = set().union(*history.facts[:position])
+            seen = set().union(*(history.facts[each] for each in window))
+            yield from ((position, fact, fact in seen) for fact in history.facts[position] & known)
+
+
+def told(history, policy, by):
+    left = departures(history, policy)
+    return sorted((use.position, use.fact, use.is_held) for use in uses(history, left, by))
+
+
+@settings(max_examples=300)
+@given(histories(st.one_of(none, one_system, many_systems)), policies)
+def test_recalls_are_held_as_a_replay_tells(history, policy):
+    for by in (MessageType.AI, MessageType.USER):
+        assert told(history, policy, by) == sorted(naive_recalls(history, policy, by))
+
+
+@settings(max_examples=150)
+@given(histories(st.one_of(none, one_system, many_systems)), policies)
+def test_the_curve_is_the_replay_under_every_limit(history, policy):
+    curve = curve_of(history, policy, most_adds=10**9)
+    most = max(1, policy.load(*total(history.entries))) + 2
+    shares = {}
+    for limit in range(1, most + 1):
+        found = recall_of(history, replace(policy, limit=limit))
+        assert curve.held(limit) == found.held, limit
+        shares[limit] = found.held
+    for share in (0.5, 0.9, 1.0):
+        enough = [
+            n for n in shares if all(shares[m] >= share * curve.recalls for m in shares if m >= n)
+        ]
+        assert curve.smallest_limit(share) == min(enough, default=None)
+
+
+@given(histories(st.one_of(none, one_system, many_systems)), policies)
+def test_prompts_are_the_windows_before_the_calls(history, policy):
+    keeps_first = policy.always_keep_system_message_first
+    found = prompts_of(history, departures(history, policy), keeps_first)
+    turns = [
+        Turn(n, entry.type, requests)
+        for n, (entry, requests) in enumerate(
+            zip(history.entries, history.requests, strict=True), 1
+        )
+    ]
+    tokens = reusable = breaks = 0
+    refused = {"OpenAI": 0, "Anthropic": 0}
+    last = None
+    for position, window in enumerate(windows_before(history, policy)):
+        if history.entries[position].type is not MessageType.AI:
+            continue
+        tokens += sum(history.tokens[each] for each in window) + 3 if window else 0
+        if last is not None:
+            same = [a == b for a, b in zip(last, window, strict=False)]
+            common = window[: [*same, False].index(False)]
+            reusable += sum(history.tokens[each] for each in common)
+            breaks += len(common) < len(last)
+        for verdict in verdicts([turns[each] for each in window]):
+            refused[verdict.provider] += not verdict.accepts
+        last = window
+    assert (found.tokens, found.reusable, found.breaks) == (tokens, reusable, breaks)
+    assert found.refused == refused
+
+
+def test_a_long_history_of_another_rule_is_tried_on_a_grid():
+    history = history_from([AiMessage("ab12")] * 40, [10] * 40, 3, range(1, 41))
+    curve = curve_of(history, Halving(1), most_adds=2_000)
+    assert curve.tried_every > 1
+    assert curve.held(480) == 39
+    assert {limit % curve.tried_every for limit, _ in curve.points} == {0}
+
+
+def test_a_gap_makes_the_curve_dip():
+    """The result stays where its call left before; a larger limit keeps both, then neither."""
+    said = [
+        AiMessage(None, [ToolExecutionRequest.of("find", {}, id="1")]),
+        ToolExecutionResultMessage("1", "find", "ab12"),
+        UserMessage("thanks"),
+        AiMessage("ab12"),
+    ]
+    history = history_from(said, [9, 1, 3, 1], 0, range(1, 5))
+    curve = curve_of(history, TokenWindow(1, fixed_overhead=0))
+    assert [curve.held(limit) for limit in (3, 4, 8, 9, 12, 13)] == [0, 1, 1, 0, 0, 1]
+    assert curve.smallest_limit() == 13
+
+
+# Facts
+
+
+@pytest.mark.parametrize(
+    ("text", "facts"),
+    [
+        ("Order A-1182, please.", {"A-1182"}),
+        ("on 2024-05-21. (at 10:30)", {"2024-05-21"}),
+        ("mail ada.l+7@example.org!", {"ada.l+7@example.org"}),
+        ("--x9y8-- 123 1234", {"x9y8", "1234"}),
+        ("Zürich8001 naïve", {"rich8001"}),
+        ("nothing to see", set()),
+        ("[redacted #12345]", set()),
+        ("", set()),
+    ],
+)
+def test_a_fact_is_a_run_that_nobody_can_guess(text, facts):
+    assert facts_of(UserMessage(text)) == facts
+
+
+def test_facts_are_read_from_each_part_by_itself():
+    message = AiMessage(
+        "see ab12", [ToolExecutionRequest.of("f1ve5", {"a": "cd34"}, id="x9y8"), None]
+    )
+    assert facts_of(message) == {"ab12", "cd34"}
+
+
+def test_words_of_a_project_are_facts_too():
+    words = Words(terms=("Zürich", "C++"), prefixes=("INV-",))
+    assert facts_of(UserMessage("C++ in Zürich: INV-new, XINV-old, Zürichsee"), words) == {
+        "C++",
+        "Zürich",
+        "INV-new",
+    }
+    with pytest.raises(InvalidValue, match="must be a text"):
+        Words(terms=("",))
+
+
+def test_a_long_text_costs_no_more_than_its_length():
+    facts_of(UserMessage("a" * 1_000_000 + " " + "a-" * 500_000 + " " + "-" * 1_000_000))
+
+
+# The public functions
+
+
+def test_recall_tells_what_each_policy_held():
+    said = [
+        UserMessage("My order is A-1182."),
+        AiMessage("Thank you."),
+        UserMessage("And the weather?"),
+        AiMessage("Order A-1182 ships."),
+        UserMessage("A-1182, I said."),
+    ]
+    short, everything = recall(said, [MessageWindow(1), None])
+    assert short == Recall(MessageWindow(1), 1, 1, 0, 0, 0, short.prompt_tokens, 2)
+    assert (everything.held, everything.nothing_lost, everything.lost) == (1, 1, 0)
+    assert short.plus(short).recalls == 2
+    assert short.prompt_tokens < everything.prompt_tokens
+    assert recall_curve(said, MessageWindow(1)).smallest_limit() == 3
+    assert recall_curve(said).smallest_limit() > 3
+    assert recall(said, [MessageWindow(1)], terms=("order",))[0].recalls == 1
+    assert recall(said, [MessageWindow(1)], terms=("Order",), prefixes=("weath",))[0].recalls == 1
+
+
+def test_users_who_repeat_themselves_are_counted():
+    said = [UserMessage("A-1182"), AiMessage("Hm."), UserMessage("A-1182!"), UserMessage("A-1182")]
+    assert recall(said, [MessageWindow(1)])[0].said_again == 1
+
+
+def test_nothing_said_needs_no_limit():
+    assert recall_curve([]).smallest_limit() == 1
+    assert recall([], [None]) == [Recall(None, conversations=1, nothing_lost=1)]
+
+
+def test_the_recalls_of_real_conversations(data_file):
+    """Seen with an independent reference: 1,588 recalls in 100 conversations."""
+    content = data_file("tau_bench_airline.openai_chat.json").read_bytes()
+    estimator = estimator_for("gpt-4o")
+    found = [history_of(each.messages, estimator) for each in read_transcripts(content).transcripts]
+    curves = [curve_of(history, TokenWindow(1)) for history in found]
+    limits = (1_000, 2_000, 3_000, 4_000, 6_000)
+    assert sum(curve.recalls for curve in curves) == 1_588
+    held = [sum(curve.held(limit) for curve in curves) for limit in limits]
+    assert held == [2, 1_087, 1_405, 1_512, 1_571]
+    lossless = [sum(curve.held(n) == curve.recalls for curve in curves) for n in limits]
+    assert lossless == [10, 41, 72, 89, 98]
+    assert bisect_right(held, 1_411) == 3  # 4,000 tokens hold 95 %
+    sums = Recall(TokenWindow(4_000))
+    for history in found:
+        sums = sums.plus(recall_of(history, TokenWindow(4_000)))
+    assert (sums.held, sums.nothing_lost) == (1_512, 89)
+    assert round(sums.prompt_tokens / sums.calls) == 2_434
+
+
+def test_words_come_from_the_settings(settings):
+    settings.CHATMEMORY = {"FACT_TERMS": ["Zürich"], "FACT_PREFIXES": ["INV-"]}
+    assert fact_words() == Words(("Zürich",), ("INV-",))
+    for wrong in ("Zürich", [""], 5):
+        settings.CHATMEMORY = {"FACT_TERMS": wrong}
+        with pytest.raises(ImproperlyConfigured, match=r"FACT_TERMS|a word that"):
+            fact_words()
