@@ -89,9 +89,9 @@ def _from_intervals(history: History, policy: Policy) -> RecallCurve:
     for intervals in limits_that_hold(history, policy):
         recalls += 1
         for first, stop in intervals:
-            changes[first] += 1
+            changes[max(1, first)] += 1
             if stop is not None:
-                changes[stop] -= 1
+                changes[max(1, stop)] -= 1
     return RecallCurve(recalls, dict(changes))
 
 
