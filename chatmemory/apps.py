@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 from django.apps import AppConfig, apps
+from django.core import checks
 from django.db import connections
 from django.db.backends.signals import connection_created
 from django.db.models.signals import post_migrate
 
 from chatmemory.access.roles import make_groups
 from chatmemory.conf import register_extensions
+from chatmemory.database import check_tables_are_together, has_tables
 
 
 class ChatMemoryConfig(AppConfig):
@@ -16,6 +18,7 @@ class ChatMemoryConfig(AppConfig):
 
     def ready(self) -> None:
         register_extensions()
+        checks.register(check_tables_are_together, checks.Tags.models)
         post_migrate.connect(_keep_search, sender=self)
         connection_created.connect(_empty_log)
         if apps.is_installed("django.contrib.auth"):
@@ -34,4 +37,5 @@ def _empty_log(**_: object) -> None:
 def _keep_search(using: str, **_: object) -> None:
     from chatmemory import search
 
-    search.install_triggers(connections[using])
+    if has_tables(using):
+        search.install_triggers(connections[using])

@@ -18,9 +18,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, asynccontextmanager, suppress
 
 import psycopg
-from django.db import DatabaseError, close_old_connections, connection
+from django.db import DatabaseError, close_old_connections
 from psycopg import sql
 
+from chatmemory import database
 from chatmemory.models import Memory
 from chatmemory.queries import newest_change
 from chatmemory.services import CHANNEL
@@ -121,28 +122,28 @@ def _steps(memory_ids: list[str]) -> dict[str, int]:
 
 
 def _changes() -> AsyncGenerator[None, None]:
-    return _postgresql() if connection.vendor == "postgresql" else _sqlite()
+    return _postgresql() if database.connection().vendor == "postgresql" else _sqlite()
 
 
 async def _sqlite() -> AsyncGenerator[None, None]:
-    database = sqlite3.connect(connection.settings_dict["NAME"])
+    opened = sqlite3.connect(database.connection().settings_dict["NAME"])
     try:
         seen = None
         while True:
-            (version,) = database.execute("PRAGMA data_version").fetchone()
+            (version,) = opened.execute("PRAGMA data_version").fetchone()
             if version != seen:
                 seen = version
                 yield
             await asyncio.sleep(SQLITE_SECONDS)
     finally:
-        database.close()
+        opened.close()
 
 
 async def _postgresql() -> AsyncGenerator[None, None]:
     # Django's connection parameters, such as TLS, without the class of its synchronous cursors.
     parameters = {
         name: value
-        for name, value in connection.get_connection_params().items()
+        for name, value in database.connection().get_connection_params().items()
         if name != "cursor_factory"
     }
     async with await psycopg.AsyncConnection.connect(**parameters, autocommit=True) as listening:

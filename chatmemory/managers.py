@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from django.db import models
 from django.db.models import F, Q
 from django.db.models.fields.json import KeyTransform
 from django.db.models.functions import Left
 
+from chatmemory import database
 from chatmemory.search import saying
+
+Row = TypeVar("Row", bound=models.Model)
 
 CLIENT = "client"
 LATELY_STEPS = 40
@@ -93,7 +96,18 @@ class MemoryQuerySet(models.QuerySet):  # type: ignore[type-arg]
         return self.alias(label=KeyTransform(name, "labels")).filter(label=value)
 
 
-class MemoryManager(models.Manager.from_queryset(MemoryQuerySet)):  # type: ignore[misc]
+class TableManager(models.Manager[Row]):
+    """Rows of our database, also where routers would read them from another; see `database`."""
+
+    def get_queryset(self) -> models.QuerySet[Row]:
+        return super().get_queryset().using(self._db or database.alias())
+
+
+class AnyMemoryManager(TableManager.from_queryset(MemoryQuerySet)):  # type: ignore[misc]
+    """Conversations, also those whose deletion has begun."""
+
+
+class MemoryManager(AnyMemoryManager):
     """Conversations without those whose deletion has begun: nobody can read or change these."""
 
     def get_queryset(self) -> MemoryQuerySet:

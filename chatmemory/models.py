@@ -16,7 +16,7 @@ from chatmemory.access.roles import Role
 from chatmemory.columns import ChainColumns, PolicyColumns
 from chatmemory.core.eviction import Reason
 from chatmemory.core.messages import MessageType
-from chatmemory.managers import MemoryManager, MemoryQuerySet
+from chatmemory.managers import AnyMemoryManager, MemoryManager, TableManager
 
 RANK_SPACING = 2**20
 _BRANCHED = Q(branched_from__isnull=False)
@@ -72,7 +72,7 @@ class Memory(PolicyColumns, ChainColumns):
     )
 
     objects = MemoryManager()
-    with_deleted = MemoryQuerySet.as_manager()
+    with_deleted = AnyMemoryManager()
 
     class Meta:
         verbose_name_plural = "memories"
@@ -121,6 +121,8 @@ class Message(models.Model):
     salt = models.BinaryField(null=True, help_text="erased by a redaction")
     commitment = models.BinaryField(null=True, help_text="of the words as they were said")
 
+    objects = TableManager()
+
     class Meta:
         constraints = [
             models.UniqueConstraint(
@@ -157,6 +159,8 @@ class Stay(models.Model):
         to_fields=["memory", "seq"],
         related_name="stays",
     )
+
+    objects = TableManager()
 
     class Meta:
         indexes = [
@@ -212,6 +216,8 @@ class Step(PolicyColumns):
     )
     digest = models.BinaryField(null=True, help_text="of the step before and of all that it wrote")
 
+    objects = TableManager()
+
     class Meta:
         indexes = [
             models.Index(
@@ -237,6 +243,8 @@ class Trial(models.Model):
     tried_by = models.CharField(max_length=255, blank=True)
     tried_at = models.DateTimeField()
 
+    objects = TableManager()
+
     class Meta:
         indexes = [
             models.Index("tried_at", name="trial_by_age"),
@@ -261,6 +269,8 @@ class ApiToken(models.Model):
     expires_at = models.DateTimeField(null=True, blank=True)
     revoked_at = models.DateTimeField(null=True, blank=True)
     last_used_at = models.DateTimeField(null=True, blank=True)
+
+    objects = TableManager()
 
     def __str__(self) -> str:
         return self.name
@@ -290,6 +300,8 @@ class IdempotentAnswer(models.Model):
     headers = models.JSONField()
     body = models.TextField()
 
+    objects = TableManager()
+
     class Meta:
         constraints = [models.UniqueConstraint("caller", "key", name="idempotency_key_once")]
         indexes = [
@@ -313,6 +325,8 @@ class AuditEntry(models.Model):
     action = models.CharField(max_length=8, choices=Action.choices)
     memory_id = models.CharField(max_length=255)
     detail = models.JSONField(default=dict, help_text="numbers and digests, no word of a message")
+
+    objects = TableManager()
 
     class Meta:
         verbose_name_plural = "audit entries"

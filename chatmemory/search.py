@@ -14,11 +14,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.apps import apps
-from django.db import DatabaseError, connection, transaction
+from django.db import DatabaseError
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import F, Q, QuerySet, Window
 from django.db.models.expressions import RawSQL
 from django.db.models.functions import Left, RowNumber
+
+from chatmemory import database
 
 TRIGRAM = 3
 MENTIONS_MAX = 10_000
@@ -122,7 +124,7 @@ def mentions(words: str, memory_ids: Sequence[str], most: int) -> Mentions:
         return Mentions(seqs, is_complete=True)
     used = 0
     if _is_indexed(words):
-        with connection.cursor() as cursor:
+        with database.connection().cursor() as cursor:
             asked = json.dumps(list(memory_ids))
             cursor.execute(_SQLITE_MENTIONS_IN, (_quoted(words), MENTIONS_MAX, asked))
             for memory_id, seq, used in cursor:  # noqa: B007
@@ -139,7 +141,7 @@ def mentions(words: str, memory_ids: Sequence[str], most: int) -> Mentions:
 
 def _is_indexed(words: str) -> bool:
     """Return whether SQLite's index finds the words: it has no words shorter than a trigram."""
-    return connection.vendor == "sqlite" and len(words) >= TRIGRAM
+    return database.connection().vendor == "sqlite" and len(words) >= TRIGRAM
 
 
 def _quoted(words: str) -> str:
@@ -161,7 +163,7 @@ def install(connection: BaseDatabaseWrapper) -> None:
         install_triggers(connection)
     elif connection.vendor == "postgresql":
         try:
-            with transaction.atomic(using=connection.alias):
+            with database.atomic(connection.alias):
                 _run(connection, "CREATE EXTENSION IF NOT EXISTS pg_trgm", _POSTGRESQL_INDEX)
         except DatabaseError:
             return

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.apps import apps
+from django.db import router
 from django.db.models import TextChoices
 
 READ = "chatmemory.view_memory"
@@ -35,9 +36,14 @@ _OF_ADMINS = ("add_user", "change_user", "delete_user", "view_user", "view_audit
 
 
 def make_groups(using: str, **_: Any) -> None:
-    """Create a group for each role. Permissions that were added to a group by hand stay."""
+    """Create a group for each role in a database that has accounts.
+
+    Permissions that were added to a group by hand stay.
+    """
     from django.contrib.auth.management import create_permissions
 
+    if not router.allow_migrate_model(using, apps.get_model("auth", "Group")):
+        return
     for label in ("chatmemory", "auth"):
         create_permissions(apps.get_app_config(label), verbosity=0, using=using)
     group_model, permission_model = (

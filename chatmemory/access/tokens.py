@@ -11,6 +11,7 @@ from django.core.exceptions import ValidationError
 from django.db import DatabaseError
 from django.utils import timezone
 
+from chatmemory import database
 from chatmemory.access.roles import Role
 from chatmemory.core.exceptions import ChatMemoryError
 from chatmemory.models import ApiToken
@@ -48,7 +49,8 @@ def create_token(
         created_by=created_by,
     )
     token.clean_fields()
-    token.save()
+    with database.atomic():
+        token.save()
     audit.log(f"make token {name!r}", action="make_token", actor=created_by, token=name)
     return secret
 

@@ -18,12 +18,12 @@ from datetime import datetime, timedelta
 from functools import wraps
 from typing import Any
 
-from django.db import connection, transaction
 from django.utils import timezone
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.utils.encoders import JSONEncoder
 
+from chatmemory import database
 from chatmemory.conf import configuration
 from chatmemory.core.exceptions import ChatMemoryError
 from chatmemory.models import IdempotentAnswer
@@ -98,7 +98,7 @@ def _claimed(caller: str, key: str) -> Iterator[None]:
             raise _in_use(key)
         _in_progress.add(claim)
     try:
-        with transaction.atomic():
+        with database.atomic():
             _lock_key(claim)
             yield
     finally:
@@ -107,6 +107,7 @@ def _claimed(caller: str, key: str) -> Iterator[None]:
 
 
 def _lock_key(claim: tuple[str, str]) -> None:
+    connection = database.connection()
     if connection.vendor != "postgresql":
         return
     number = hashlib.sha256("\n".join(claim).encode()).digest()[:8]

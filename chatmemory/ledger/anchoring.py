@@ -14,10 +14,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import islice
 
-from django.db import connection
 from django.db.models import Q
 from django.utils import timezone
 
+from chatmemory import database
 from chatmemory.ledger import chain
 from chatmemory.ledger.reading import LedgerRows
 from chatmemory.models import Memory, Message, Step
@@ -59,7 +59,7 @@ def commit_messages(memory: Memory, after: int) -> int | None:
     """
     rows = Message.objects.filter(memory=memory, seq__gt=after, seq__lte=_last_older_seq(memory))
     batch = list(rows.order_by("seq")[:BATCH])
-    with connection.cursor() as cursor:
+    with database.connection().cursor() as cursor:
         cursor.executemany(_SET_COMMITMENT, [_commitment(row) for row in batch if _is_said(row)])
     steps = Step.objects.filter(memory=memory, commitment=None, digest=None)
     for row in batch:
@@ -93,7 +93,7 @@ def missing_digests(memory: Memory, after: int) -> Digests:
 
 
 def store_digests(memory: Memory, digests: Iterable[tuple[int, bytes]]) -> None:
-    with connection.cursor() as cursor:
+    with database.connection().cursor() as cursor:
         cursor.executemany(_SET_DIGEST, [(digest, memory.pk, n) for n, digest in digests])
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from django.db import connection, transaction
 from django.db.models import Max
 
+from chatmemory import database
 from chatmemory.models import Message
 
 BATCH = 1_000
@@ -31,7 +31,7 @@ class IndexedMessages:
     """The messages of a conversation that can be found. Ask for them by rising seq."""
 
     def __init__(self, memory_id: str) -> None:
-        self._seqs = _indexed(memory_id) if connection.vendor == "sqlite" else None
+        self._seqs = _indexed(memory_id) if database.connection().vendor == "sqlite" else None
         self._next = 0
 
     def has(self, seq: int) -> bool:
@@ -48,12 +48,12 @@ def repair(memory_id: str) -> int:
 
     Each batch is a transaction, so that writers do not wait long.
     """
-    if connection.vendor != "sqlite":
+    if database.connection().vendor != "sqlite":
         return 0
     last = Message.objects.filter(memory=memory_id).aggregate(last=Max("seq"))["last"] or 0
     repaired = 0
     for start in range(1, last + 1, BATCH):
-        with transaction.atomic(), connection.cursor() as cursor:
+        with database.atomic(), database.connection().cursor() as cursor:
             part = (memory_id, start, start + BATCH - 1)
             cursor.execute(_ADD_ROWS, part)
             cursor.execute(_ADD_TEXTS, part)
@@ -62,7 +62,7 @@ def repair(memory_id: str) -> int:
 
 
 def _indexed(memory_id: str) -> Iterator[int]:
-    with connection.cursor() as cursor:
+    with database.connection().cursor() as cursor:
         cursor.execute(_INDEXED, [memory_id])
         for (seq,) in cursor:
             yield seq

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from django.db import connection, transaction
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from chatmemory import database
 
 
 @contextmanager
@@ -14,11 +16,12 @@ def one_snapshot() -> Iterator[None]:
 
     Within a transaction, or within another snapshot, the block reads as that one does.
     """
+    connection = database.connection()
     connection.ensure_connection()
-    if connection.in_atomic_block or _is_within_snapshot():
+    if connection.in_atomic_block or _is_within_snapshot(connection):
         yield
     elif connection.vendor == "postgresql":
-        with transaction.atomic():
+        with database.atomic():
             with connection.cursor() as cursor:
                 cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
             yield
@@ -31,5 +34,5 @@ def one_snapshot() -> Iterator[None]:
                 cursor.execute("ROLLBACK")
 
 
-def _is_within_snapshot() -> bool:
+def _is_within_snapshot(connection: BaseDatabaseWrapper) -> bool:
     return connection.vendor == "sqlite" and connection.connection.in_transaction

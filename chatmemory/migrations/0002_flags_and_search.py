@@ -8,8 +8,10 @@ from chatmemory.ledger.entries import stay_entry
 
 def flag(apps, schema_editor):
     """Conversations that were there before: their open calls, as `verify_memories` expects them."""
+    alias = schema_editor.connection.alias
     memories, messages, stays = (
-        apps.get_model("chatmemory", name).objects for name in ("Memory", "Message", "Stay")
+        apps.get_model("chatmemory", name).objects.using(alias)
+        for name in ("Memory", "Message", "Stay")
     )
     calling = stays.filter(left_step=None, has_calls=True)
     for memory in memories.filter(id__in=calling.values("memory_id")).iterator():
@@ -21,7 +23,7 @@ def flag(apps, schema_editor):
         )
         messages_of = {stay.n: message_from_json(payloads[stay.seq]) for stay in standing}
         flags.replaced(memory, [stay_entry(stay, messages_of[stay.n]) for stay in standing])
-        memory.save()
+        memory.save(using=alias)
 
 
 def install_search(apps, schema_editor):

@@ -12,8 +12,10 @@ CHUNK = 500
 
 def flag_again(apps, schema_editor):
     """Flag only messages that were too big: not those that a large system message drove out."""
+    alias = schema_editor.connection.alias
     memories, stays, steps = (
-        apps.get_model("chatmemory", name).objects for name in ("Memory", "Stay", "Step")
+        apps.get_model("chatmemory", name).objects.using(alias)
+        for name in ("Memory", "Stay", "Step")
     )
     memories.filter(oversized_step__isnull=False).update(oversized_step=None)
     at_once = stays.filter(left_step=F("entered_step"), reason="CAPACITY")

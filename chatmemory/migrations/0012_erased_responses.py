@@ -4,7 +4,7 @@ from django.db import migrations, models
 def erase(apps, schema_editor):
     """Erase responses whose conversation is not known, so that a redaction need not reach them."""
     responses = apps.get_model("chatmemory", "IdempotentAnswer").objects
-    responses.update(request="", headers={}, body="")
+    responses.using(schema_editor.connection.alias).update(request="", headers={}, body="")
 
 
 class Migration(migrations.Migration):

@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 def find_sources(apps, schema_editor):
     """Branches of earlier versions know their source by the label `from` alone."""
-    memories = apps.get_model("chatmemory", "Memory").objects
+    memories = apps.get_model("chatmemory", "Memory").objects.using(schema_editor.connection.alias)
     for row in memories.filter(labels__has_key="from").iterator():
         found = re.fullmatch(r"(.+) step [0-9]+", str(row.labels["from"]), re.DOTALL)
         if found and memories.filter(pk=found[1]).exists():

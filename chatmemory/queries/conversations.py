@@ -7,8 +7,7 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from django.db import connection
-
+from chatmemory import database
 from chatmemory.core.policies import Policy
 from chatmemory.ledger.lookup import find_memory, find_step
 from chatmemory.models import Memory
@@ -40,6 +39,7 @@ def any_memory() -> bool:
 
 def is_writable() -> bool:
     """Return whether the database can be written; a replica or a read-only file cannot."""
+    connection = database.connection()
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
             cursor.execute("SHOW transaction_read_only")
@@ -51,6 +51,7 @@ def is_writable() -> bool:
 
 def free_disk_space() -> int | None:
     """Return the free bytes of the disk that holds a SQLite database; None for other databases."""
+    connection = database.connection()
     if connection.vendor != "sqlite":
         return None
     with connection.cursor() as cursor:

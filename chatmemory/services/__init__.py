@@ -1,11 +1,13 @@
-"""All writes, each in one transaction. They return the changes of the window.
+"""All writes, each in one transaction, or several within `atomic`. They return the changes of the
+window.
 
 The bare store protocol is in `services.protocol`.
 """
 
+from chatmemory.database import atomic
 from chatmemory.ledger.changes import ArrivedMessage, ChangeResult, EvictedMessage, NewMessage
 from chatmemory.services.anchoring import anchor, not_anchored
-from chatmemory.services.erasure import delete, finish_deletions, redact
+from chatmemory.services.erasure import delete, delete_all, finish_deletions, redact
 from chatmemory.services.imports import Imported, Report, import_all, import_conversation
 from chatmemory.services.locking import CHANNEL
 from chatmemory.services.memories import branch, change, create, label
@@ -23,12 +25,14 @@ __all__ = [
     "Report",
     "add",
     "anchor",
+    "atomic",
     "branch",
     "change",
     "change_and_add",
     "clear_messages",
     "create",
     "delete",
+    "delete_all",
     "finish_deletions",
     "forget_old_trials",
     "import_all",

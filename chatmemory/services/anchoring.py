@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from django.db import transaction
-
+from chatmemory import database
 from chatmemory.core.exceptions import MemoryNotFound
 from chatmemory.ledger import anchoring
 from chatmemory.ledger.lookup import find_memory
@@ -58,7 +57,7 @@ def _missing_digests(memory_id: str, after: int) -> anchoring.Digests:
 @contextmanager
 def _locked(memory: Memory) -> Iterator[Memory]:
     """Lock the conversation. Raises MemoryNotFound if another has its id by now."""
-    with transaction.atomic():
+    with database.atomic():
         row = lock_memory(memory.pk)
         if row.created_at != memory.created_at:
             raise MemoryNotFound(f"{memory.pk!r} was deleted meanwhile")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from django.db import transaction
+from chatmemory import database
 
 _log = logging.getLogger("chatmemory.audit")
 
@@ -13,4 +13,4 @@ def log(text: str, *, action: str, actor: str, **details: str | int) -> None:
     """Log an action after the transaction commits. `details` become fields of a JSON line."""
     line = f"{text} by {actor or 'an unnamed actor'}"
     extra = {"action": action, "actor": actor, **details}
-    transaction.on_commit(lambda: _log.info(line, extra=extra), robust=True)
+    database.on_commit(lambda: _log.info(line, extra=extra))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Any
 
-from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
+from chatmemory import database
 from chatmemory.core.exceptions import MessageNotFound
 from chatmemory.ledger.branches import copies_of
 from chatmemory.ledger.changes import ChangeResult
@@ -40,7 +40,7 @@ def delete(memory_id: str, *, actor: str = "", expected_version: int | None = No
     in short transactions. Raises MemoryNotFound, VersionConflict.
     """
     check_id(memory_id)
-    with transaction.atomic():
+    with database.atomic():
         memory = lock_memory(memory_id, expected_version)
         detail: dict[str, int | str] = {"steps": memory.last_step, "messages": memory.last_seq}
         if memory.head:
@@ -54,8 +54,15 @@ def delete(memory_id: str, *, actor: str = "", expected_version: int | None = No
         else:
             Trial.objects.filter(memory=memory).delete()
             Memory.objects.filter(pk=memory_id).update(deleted_at=timezone.now(), labels={})
-            transaction.on_commit(lambda: _purge(memory_id), robust=True)
-        transaction.on_commit(truncate_log_soon, robust=True)
+            database.on_commit(lambda: _purge(memory_id))
+        database.on_commit(truncate_log_soon)
+
+
+def delete_all(memory_ids: Iterable[str], actor: str = "") -> None:
+    """Delete some conversations in one transaction, all or none. Raises MemoryNotFound."""
+    with database.atomic():
+        for memory_id in memory_ids:
+            delete(memory_id, actor=actor)
 
 
 def finish_deletions() -> list[str]:
@@ -73,7 +80,7 @@ def _purge(memory_id: str) -> None:
     for rows, number in ((Stay.objects, "n"), (Message.objects, "seq"), (Step.objects, "n")):
         while _purge_slice(memory_id, rows.filter(memory_id=memory_id).order_by(number), number):
             pass
-    with transaction.atomic():
+    with database.atomic():
         _being_deleted(memory_id).delete()
 
 
@@ -82,7 +89,7 @@ def _purge_slice(memory_id: str, rows: QuerySet[Any], number: str) -> bool:
 
     Another process may have ended the deletion, and the id may be that of a new conversation.
     """
-    with transaction.atomic():
+    with database.atomic():
         if not _being_deleted(memory_id).select_for_update().exists():
             return False
         first = rows.values_list(number, flat=True).first()
@@ -93,7 +100,8 @@ def _purge_slice(memory_id: str, rows: QuerySet[Any], number: str) -> bool:
 
 
 def _being_deleted(memory_id: str) -> QuerySet[Memory]:
-    return Memory.with_deleted.filter(pk=memory_id, deleted_at__isnull=False)
+    rows: QuerySet[Memory] = Memory.with_deleted.filter(pk=memory_id, deleted_at__isnull=False)
+    return rows
 
 
 def redact(
@@ -124,7 +132,7 @@ def redact(
         if result is not None:
             detail: dict[str, int | str] = {"seq": seq, "step": result.step or 0}
             _record_erasure(AuditEntry.Action.REDACT, memory_id, actor, detail)
-            transaction.on_commit(truncate_log_soon, robust=True)
+            database.on_commit(truncate_log_soon)
         return result
 
 

@@ -11,8 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from django.db import transaction
-
+from chatmemory import database
 from chatmemory.core.codec import messages_to_json
 from chatmemory.core.exceptions import ChatMemoryError, MemoryExists
 from chatmemory.core.messages import ChatMessage
@@ -84,10 +83,10 @@ def import_conversation(
     new = [each if isinstance(each, NewMessage) else NewMessage(each) for each in messages]
     check_all(new, policy)
     if not is_long(new):
-        with transaction.atomic():
+        with database.atomic():
             create(memory_id, policy, labels, actor)
             return add(memory_id, new, actor=actor)
-    with transaction.atomic():
+    with database.atomic():
         create(memory_id, policy, labels, actor)
         set_stored(memory_id, 0)
     return _add_rest(memory_id, new, 0, actor)

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from django.db import connection, transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
+from chatmemory import database
 from chatmemory.conf import configuration
 from chatmemory.core.exceptions import (
     DeletionUnfinished,
@@ -56,7 +56,7 @@ def locked(
     an invalid id, MemoryNotFound, VersionConflict, ImportUnfinished, DeletionUnfinished.
     """
     check_id(memory_id)
-    with transaction.atomic():
+    with database.atomic():
         memory = (_lock_or_create if create else lock_memory)(memory_id, expected_version)
         if memory.imported != imported:
             raise ImportUnfinished(
@@ -67,10 +67,9 @@ def locked(
         yield recorder
         if recorder.flush():
             _log_steps(recorder, actor)
-            # After the commit, so that receivers see the change. `robust` logs their errors: the
-            # change is already committed.
-            transaction.on_commit(lambda: _send_signal(recorder, actor), robust=True)
-            transaction.on_commit(lambda: _notify_followers(memory_id), robust=True)
+            # After the commit, so that receivers see the change.
+            database.on_commit(lambda: _send_signal(recorder, actor))
+            database.on_commit(lambda: _notify_followers(memory_id))
 
 
 def lock_memory(memory_id: str, expected_version: int | None = None) -> Memory:
@@ -161,6 +160,7 @@ def _notify_followers(memory_id: str) -> None:
 
     Call it after the commit: NOTIFY within a transaction takes a global lock while it commits.
     """
+    connection = database.connection()
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_notify(%s, %s)", [CHANNEL, memory_id])

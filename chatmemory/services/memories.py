@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from django.db import transaction
-
+from chatmemory import database
 from chatmemory.core.exceptions import ChatMemoryError, MemoryExists
 from chatmemory.core.messages import ChatMessage
 from chatmemory.core.policies import Policy, load_of
@@ -38,7 +37,7 @@ def create(
     check_id(memory_id)
     check_policy(policy)
     given = check_labels(labels or {})
-    with transaction.atomic():
+    with database.atomic():
         memory = unsaved_memory(memory_id, given)
         memory.policy, memory.window_load = policy, load_of(policy, Totals())
         created = Memory.objects.bulk_create([memory], ignore_conflicts=True)
@@ -79,7 +78,7 @@ def label(memory_ids: Iterable[str], name: str, value: str, actor: str = "") -> 
 
     Raises MemoryNotFound, InvalidValue.
     """
-    with transaction.atomic():
+    with database.atomic():
         for memory_id in memory_ids:
             with locked(memory_id, actor=actor) as recorder:
                 recorder.set_labels(check_labels({**recorder.memory.labels, name: value}))
@@ -109,7 +108,7 @@ def branch(
     history = [NewMessage(read_message(row), said_at=row.said_at) for row in rows]
     window = [read_message(stay.message) for stay in stays_at(step).select_related("message")]
     label = {"from": f"{memory_id} step {step.n}"[:ID_LENGTH]}
-    with transaction.atomic():
+    with database.atomic():
         create(new_id, step.policy or in_force, label, actor)
         Memory.objects.filter(pk=new_id).update(branched_from=memory_id)
         set_stored(new_id, 0)
@@ -118,7 +117,7 @@ def branch(
             return _end_branch(new_id, window, messages, in_force, actor)
     try:
         add_slices(new_id, history, actor=actor)
-        with transaction.atomic():
+        with database.atomic():
             return _end_branch(new_id, window, messages, in_force, actor)
     except ChatMemoryError:
         delete(new_id, actor=actor)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from django.db import transaction
-
+from chatmemory import database
 from chatmemory.core.messages import ChatMessage
 from chatmemory.core.policies import Policy
 from chatmemory.core.transitions import clear, refill
@@ -51,7 +50,7 @@ def change_and_add(
     Raises the exceptions of `add`.
     """
     check_policy(policy)
-    with transaction.atomic():
+    with database.atomic():
         if policy is not None:
             with locked(memory_id, actor=actor) as recorder:
                 change_policy(recorder, policy)

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from django.db import transaction
-
+from chatmemory import database
 from chatmemory.core.codec import message_to_json
 from chatmemory.core.messages import text_of
 from chatmemory.core.policies import Policy
@@ -54,7 +53,7 @@ def add_slices(
     results: list[ChangeResult] = []
     for start in range(stored, len(new), SLICE):
         end = min(start + SLICE, len(new))
-        with transaction.atomic():
+        with database.atomic():
             with locked(memory_id, actor=actor, imported=start) as recorder:
                 results += add_all(recorder, new[start:end])
             set_stored(memory_id, end)

@@ -10,10 +10,10 @@ import base64
 from collections.abc import Sequence
 from datetime import timedelta
 
-from django.db import transaction
 from django.utils import timezone
 from django.utils.crypto import salted_hmac
 
+from chatmemory import database
 from chatmemory.core.codec import messages_to_json
 from chatmemory.core.messages import ChatMessage
 from chatmemory.ledger.lookup import find_memory
@@ -42,7 +42,7 @@ def keep_trial(
         tried_by=actor,
         tried_at=now,
     )
-    with transaction.atomic():
+    with database.atomic():
         if not Trial.objects.filter(memory=memory, key=row.key).update(tried_at=now):
             Trial.objects.bulk_create([row], ignore_conflicts=True)
         forget_old_trials()

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from django.db import connection, transaction
+from chatmemory import database
 
 
 @contextmanager
 def without_waiting() -> Iterator[None]:
     """A transaction in which a lock that another writer holds is an OperationalError at once."""
+    connection = database.connection()
     if connection.vendor == "postgresql":
-        with transaction.atomic(), connection.cursor() as cursor:
+        with database.atomic(), connection.cursor() as cursor:
             cursor.execute("SET LOCAL lock_timeout = 1")  # milliseconds; 0 would wait for ever
             yield
         return
@@ -21,7 +22,7 @@ def without_waiting() -> Iterator[None]:
         (before,) = cursor.fetchone()
         cursor.execute("PRAGMA busy_timeout = 0")
         try:
-            with transaction.atomic():
+            with database.atomic():
                 yield
         finally:
             cursor.execute(f"PRAGMA busy_timeout = {int(before)}")

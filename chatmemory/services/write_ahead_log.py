@@ -11,7 +11,7 @@ import sqlite3
 import threading
 from pathlib import Path
 
-from django.db import connection
+from chatmemory import database
 
 RETRY_SECONDS = 1.0
 
@@ -21,13 +21,13 @@ def truncate_log(wait: float = 0) -> bool:
 
     `wait` is for how many seconds to wait for readers.
     """
-    return not _has_log() or _truncated(str(connection.settings_dict["NAME"]), wait)
+    return not _has_log() or _truncated(_file(), wait)
 
 
 def truncate_log_soon() -> None:
     """Empty the log now, or as soon as no reader needs it."""
     if not truncate_log():
-        retry.start(str(connection.settings_dict["NAME"]))
+        retry.start(_file())
 
 
 class Retry:
@@ -63,11 +63,16 @@ retry = Retry()
 def empty_what_was_left() -> None:
     """Start a try for what an earlier process left in the log."""
     if _has_log():
-        retry.start(str(connection.settings_dict["NAME"]))
+        retry.start(_file())
 
 
 def _has_log() -> bool:
+    connection = database.connection()
     return connection.vendor == "sqlite" and not connection.is_in_memory_db()  # type: ignore[attr-defined]
+
+
+def _file() -> str:
+    return str(database.connection().settings_dict["NAME"])
 
 
 def _truncated(database: str, wait: float = 0) -> bool:

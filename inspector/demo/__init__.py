@@ -10,8 +10,6 @@ import json
 from importlib import resources
 from typing import Any
 
-from django.db import transaction
-
 from chatmemory import MemoryExists, policy_from_dict, services
 from chatmemory.formats import parse_messages
 
@@ -25,14 +23,14 @@ def load() -> list[str]:
         if file.name.endswith(".json"):
             demo = json.loads(file.read_text("utf-8"))
             try:
-                _load(demo)
+                with services.atomic():
+                    _load(demo)
             except MemoryExists:
                 continue
             stored.append(demo["id"])
     return stored
 
 
-@transaction.atomic
 def _load(demo: dict[str, Any]) -> None:
     services.create(demo["id"], policy_from_dict(demo["policy"]), demo["labels"], ACTOR)
     for policy, turns in _scenes(demo["script"]):

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from django.core.exceptions import PermissionDenied, ValidationError
-from django.db import transaction
 from django.http import (
     HttpRequest,
     HttpResponse,
@@ -47,7 +46,7 @@ def bulk(request: HttpRequest) -> HttpResponseBase:
             return _ask(request, chosen, form)
         case "delete":
             branches = queries.memories(form.cleaned_data["branches"])
-            _delete(dict.fromkeys(row.id for row in (*chosen, *branches)), actor)
+            services.delete_all(dict.fromkeys(row.id for row in (*chosen, *branches)), actor)
         case "label":
             name, value = form.label
             try:
@@ -84,12 +83,6 @@ def _chosen(form: BulkForm) -> list[queries.MemoryRow]:
 def _refused(request: HttpRequest, problem: str) -> HttpResponse:
     context = {"problem": problem}
     return render(request, "inspector/bulk_refused.html", context, status=422)
-
-
-def _delete(memory_ids: Iterable[str], actor: str) -> None:
-    with transaction.atomic():
-        for memory_id in memory_ids:
-            services.delete(memory_id, actor=actor)
 
 
 def _export(request: HttpRequest, memory_ids: Sequence[str]) -> HttpResponseBase:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
@@ -22,8 +22,7 @@ def tokens(request: HttpRequest) -> HttpResponse:
     if not form.is_valid():
         return _page(request, form, problem=first_problem(form))
     try:
-        with transaction.atomic():
-            secret = api_tokens.create_token(**form.options, created_by=request.user.get_username())
+        secret = api_tokens.create_token(**form.options, created_by=request.user.get_username())
     except IntegrityError:
         name = form.cleaned_data["name"]
         return _page(request, form, problem=f"A token named “{name}” already exists.")

@@ -109,6 +109,13 @@ def test_the_inspector_imports_rooms_and_public_names(name):
     assert not {i for i in strangers if not i.startswith(WRITER_OF_PROBLEMS)}
 
 
+def test_one_module_names_the_database():
+    """`connection` and `transaction` of Django are those of the default database."""
+    of_django = {"django.db.connection", "django.db.transaction", "django.db.DEFAULT_DB_ALIAS"}
+    found = {name for name, file in modules().items() if imports(file) & of_django}
+    assert found == {"chatmemory.database"}
+
+
 def test_no_sliced_queryset_is_used_in_pk_in():
     """SQLite ignores the slice, so that every row is affected: read the keys first."""
     for name, file in modules().items():

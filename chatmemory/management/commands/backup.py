@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
-from django.db import connection
+
+from chatmemory import database
 
 
 class Command(BaseCommand):
@@ -21,6 +22,7 @@ class Command(BaseCommand):
         parser.add_argument("--force", action="store_true", help="replace FILE if it exists")
 
     def handle(self, *args: Any, **options: Any) -> None:
+        connection = database.connection()
         if connection.vendor != "sqlite":
             raise CommandError("backup copies only SQLite files: use pg_dump --format=custom")
         target: Path = options["file"]
@@ -46,6 +48,7 @@ class Command(BaseCommand):
         """
         target.unlink(missing_ok=True)
         os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        connection = database.connection()
         connection.ensure_connection()
         copy = sqlite3.connect(target)
         try:

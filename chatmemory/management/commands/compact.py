@@ -3,9 +3,8 @@ from __future__ import annotations
 from typing import Any
 
 from django.core.management.base import BaseCommand
-from django.db import connection
 
-from chatmemory import search, services
+from chatmemory import database, search, services
 from chatmemory.api.idempotency import forget_expired
 from chatmemory.signals import compacting
 
@@ -23,6 +22,7 @@ class Command(BaseCommand):
         forget_expired()
         services.forget_old_trials()
         compacting.send(self)
+        connection = database.connection()
         search.rebuild(connection)
         with connection.cursor() as cursor:
             cursor.execute("VACUUM")

@@ -6,7 +6,7 @@ from typing import Any
 
 import uvicorn
 from django.core.management.base import BaseCommand, CommandError, CommandParser
-from django.db import connection
+from django.db import connections
 
 from inspector.access.sign_in_links import OPERATOR, sign_in_link
 from inspector.management.arguments import port_number
@@ -49,7 +49,7 @@ class Command(BaseCommand):
             f"\nMemory inspector: {sign_in_link(OPERATOR, port)}\n"
             "The link works once. manage.py sign_in_link prints another. Ctrl-C stops.\n",
         )
-        connection.close()  # requests open their own
+        connections.close_all()  # requests open their own
         with suppress(KeyboardInterrupt):  # uvicorn raises it again after it has stopped
             server.run(sockets=[listener])
 

@@ -1,0 +1,29 @@
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import Model
+
+OURS = "chatmemory"
+
+
+class ConversationsRouter:
+    """Sends the tables of chatmemory to one database, its reads to another, and all else to the
+    default database.
+    """
+
+    def db_for_read(self, model: type[Model], **hints: Any) -> str | None:
+        return "replica" if model._meta.app_label == OURS else None
+
+    def db_for_write(self, model: type[Model], **hints: Any) -> str | None:
+        return "conversations" if model._meta.app_label == OURS else None
+
+    def allow_migrate(self, db: str, app_label: str, **hints: Any) -> bool:
+        return db == ("conversations" if app_label == OURS else "default")
+
+
+class TokensRouter:
+    """Parts API tokens from the other tables."""
+
+    def db_for_write(self, model: type[Model], **hints: Any) -> str | None:
+        return "accounts" if model.__name__ == "ApiToken" else None
