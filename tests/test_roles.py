@@ -77,6 +77,7 @@ API = {
     "chatmemory:steps": (ONE, {"get": Role.VIEWER}),
     "chatmemory:step": (ONE | {"n": 1}, {"get": Role.VIEWER}),
     "chatmemory:simulate": (ONE, {"post": Role.VIEWER}),
+    "chatmemory:recall": ({}, {"get": Role.VIEWER, "post": Role.VIEWER}),
     "chatmemory:store": (
         ONE,
         {"get": Role.VIEWER, "put": Role.OPERATOR, "delete": Role.OPERATOR},

@@ -16,6 +16,7 @@ from chatmemory.conf import configuration
 from chatmemory.core.exceptions import InvalidMessage, InvalidValue, UnreadableTranscript
 from chatmemory.core.messages import ChatMessage
 from chatmemory.core.policies import Policy, policy_from_dict, policy_kinds
+from chatmemory.core.policy_texts import policies_from_text
 from chatmemory.formats import FORMATS, parse_messages
 from chatmemory.queries import CLIENT, ORDERINGS
 from chatmemory.services import NewMessage
@@ -26,6 +27,10 @@ MESSAGES_MAX = 10_000
 PAGE_MAX = 200
 NUMBER_MAX = 10**18 - 1
 VERSION_DIGITS = 18
+POLICIES_HELP = (
+    "Such as `token_window:4000,message_window:20,everything`; an item with `=` is an option of "
+    "the policy before it."
+)
 
 # Fields
 
@@ -77,6 +82,18 @@ class PageSizeField(serializers.IntegerField):
 
     def to_internal_value(self, data: Any) -> int:
         return min(super().to_internal_value(data), PAGE_MAX)
+
+
+class PoliciesField(serializers.CharField):
+    """Policies in one line of text; reads as a list, with None for `everything`."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        try:
+            return [
+                check_policy(each) for each in policies_from_text(super().to_internal_value(data))
+            ]
+        except InvalidValue as error:
+            raise InvalidField("policies", str(error)) from error
 
 
 @extend_schema_field(schemas.FORMATTED_MESSAGES)
@@ -170,6 +187,23 @@ class SimulationRequest(MessagesRequest):
     at = _number("The step to start from; by default the last one.")
 
 
+class RecallRequest(Body):
+    """Conversations in one of the formats; reads as `said`, a list of messages for each."""
+
+    conversations = serializers.ListField(child=MessagesField(), help_text="Lists of messages.")
+    format = FormatField(help_text="The format of the messages.")
+    policies = PoliciesField(help_text=POLICIES_HELP)
+
+    def validate(self, attrs: Any) -> Any:
+        """Raises InvalidField, naming the message at fault."""
+        attrs["said"], room = [], MESSAGES_MAX
+        for number, values in enumerate(attrs["conversations"]):
+            field = f"conversations[{number}]"
+            attrs["said"].append(read_messages(values, attrs["format"], field, room))
+            room -= len(attrs["said"][-1])
+        return attrs
+
+
 def read_messages(
     values: Any,
     format: str = DEFAULT_FORMAT,
@@ -210,6 +244,14 @@ class MemoryListQuery(serializers.Serializer[Any]):
     )
     size = PageSizeField()
     cursor = _text("The place of a page, from `next` or `previous`.")
+
+
+class RecallQuery(serializers.Serializer[Any]):
+    label = _text(  # type: ignore[assignment]
+        "A label, as `name` or `name:value`."
+    )
+    prefix = _text("The beginning of the ids.")
+    policies = PoliciesField(help_text=POLICIES_HELP)
 
 
 class WindowQuery(serializers.Serializer[Any]):

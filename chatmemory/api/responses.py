@@ -14,6 +14,7 @@ from chatmemory.converters import address
 from chatmemory.core.codec import message_to_dict
 from chatmemory.core.messages import ChatMessage
 from chatmemory.core.policies import Policy
+from chatmemory.core.policy_texts import text_of_policy
 from chatmemory.services import ChangeResult
 
 Json = serializers.Serializer[Any]
@@ -159,6 +160,29 @@ class SimulationSerializer(Json):
     def get_load(self, simulation: Any) -> int:
         load: int = simulation.policy.load(*simulation.totals)
         return load
+
+
+class RecallRowSerializer(Json):
+    """What one policy would have held."""
+
+    policy = serializers.SerializerMethodField(help_text="As it was asked for.")
+    conversations = serializers.IntegerField()
+    recalls = serializers.IntegerField(help_text="Facts that the assistant used again.")
+    held = serializers.IntegerField(help_text="Those that were in the window then.")
+    nothing_lost = serializers.IntegerField(help_text="Conversations that held all of them.")
+    said_again = serializers.IntegerField(help_text="Facts that users repeated, forgotten then.")
+    prompt_tokens = serializers.IntegerField()
+    calls = serializers.IntegerField(help_text="AI messages.")
+    reusable_tokens = serializers.IntegerField(
+        help_text="Prompt tokens that begin like the previous call's prompt."
+    )
+
+    def get_policy(self, row: Any) -> str:
+        return text_of_policy(row.policy)
+
+
+class RecallSerializer(Json):
+    results = RecallRowSerializer(many=True)
 
 
 class LossSerializer(Json):

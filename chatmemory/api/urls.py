@@ -8,6 +8,7 @@ from chatmemory.api.views.history import MemoryHistory
 from chatmemory.api.views.memories import Memories, MemoryDetail
 from chatmemory.api.views.message import MemoryMessage, Redaction
 from chatmemory.api.views.messages import MemoryMessages
+from chatmemory.api.views.recall import RecallOf
 from chatmemory.api.views.schema import Docs, Schema
 from chatmemory.api.views.simulation import Simulate
 from chatmemory.api.views.steps import MemoryStep, MemorySteps
@@ -28,6 +29,7 @@ _v1 = [
     path(f"{_one}steps/", MemorySteps.as_view(), name="steps"),
     path(f"{_one}steps/<int:n>/", MemoryStep.as_view(), name="step"),
     path(f"{_one}simulate/", Simulate.as_view(), name="simulate"),
+    path("recall/", RecallOf.as_view(), name="recall"),
     path("store/<memory:memory_id>/", Store.as_view(), name="store"),
     path("memories/<path:rest>", unknown, name="unknown-memory"),
     path("store/<path:rest>", unknown, name="unknown-store"),

@@ -37,6 +37,8 @@ from chatmemory.queries.overview import (
     overview,
     overview_rows,
 )
+from chatmemory.queries.recalling import READ_AT_ONCE, recall_history, recall_of_stored
+from chatmemory.queries.recalling import sums as recall_sums
 from chatmemory.queries.remembering import MENTIONS_MAX, Mentions
 from chatmemory.queries.rows import (
     MemoryRow,
@@ -72,6 +74,7 @@ __all__ = [
     "MENTIONS_COUNTED",
     "MENTIONS_MAX",
     "ORDERINGS",
+    "READ_AT_ONCE",
     "TEXT_SIZE",
     "Arrival",
     "ConversationQuery",
@@ -127,6 +130,9 @@ __all__ = [
     "overview_rows",
     "overview_stats",
     "policy",
+    "recall_history",
+    "recall_of_stored",
+    "recall_sums",
     "said",
     "sample_numbers",
     "searches_messages",

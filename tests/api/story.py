@@ -65,6 +65,24 @@ STORY = [
             "policy": {"kind": "message_window", "max_messages": 3},
         },
     ),
+    Call("get_recall", "get", "recall/?prefix=order-&policies=message_window:2,everything"),
+    Call(
+        "recall",
+        "post",
+        "recall/",
+        {
+            "format": "openai_chat",
+            "conversations": [
+                [
+                    said("user", "My order number is A-1182."),
+                    said("assistant", "Thank you. What is wrong with it?"),
+                    said("user", "It has not come."),
+                    said("assistant", "I am looking for order A-1182."),
+                ]
+            ],
+            "policies": "message_window:2,message_window:3",
+        },
+    ),
     Call(
         "change_memory",
         "patch",

@@ -18,6 +18,7 @@ PATHS = [
     "memories/m/steps/",
     "memories/m/steps/1/",
     "memories/m/simulate/",
+    "recall/",
     "store/m/",
     "schema/",
 ]

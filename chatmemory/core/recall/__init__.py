@@ -17,11 +17,11 @@ from chatmemory.core.policies import DEFAULT_ESTIMATOR, Policy, TokenWindow
 from chatmemory.core.recall.curves import RecallCurve, curve_of
 from chatmemory.core.recall.facts import Words
 from chatmemory.core.recall.histories import History, history_of
-from chatmemory.core.recall.prompts import prompt_tokens
+from chatmemory.core.recall.prompts import calls_of
 from chatmemory.core.recall.replay import departures
 from chatmemory.core.recall.scores import uses
 
-__all__ = ["Recall", "RecallCurve", "recall", "recall_curve", "recall_of"]
+__all__ = ["Recall", "RecallCurve", "histories_for", "recall", "recall_curve", "recall_of"]
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,8 @@ class Recall:
     """What a policy would have held of some conversations; None as a policy holds everything.
 
     `nothing_lost` are the conversations without a lost recall, `said_again` the facts that users
-    said again while they were forgotten, `prompt_tokens` those of all `calls` of the model.
+    said again while they were forgotten. `prompt_tokens` are those of all `calls` of the model,
+    `reusable_tokens` those of them that begin like the previous call.
     """
 
     policy: Policy | None
@@ -40,6 +41,7 @@ class Recall:
     said_again: int = 0
     prompt_tokens: int = 0
     calls: int = 0
+    reusable_tokens: int = 0
 
     @property
     def lost(self) -> int:
@@ -56,6 +58,7 @@ class Recall:
             self.said_again + other.said_again,
             self.prompt_tokens + other.prompt_tokens,
             self.calls + other.calls,
+            self.reusable_tokens + other.reusable_tokens,
         )
 
 
@@ -71,31 +74,40 @@ def recall(
     `terms` and `prefixes` are words that are facts although they hold no digit. Raises
     UnknownEstimator, PolicyUnavailable, UnsupportedMessage.
     """
-    said, words = list(messages), Words(tuple(terms), tuple(prefixes))
-    histories: dict[str, History] = {}
-    found = []
-    for policy in policies:
-        name = policy.estimator if policy else next(iter(histories), DEFAULT_ESTIMATOR)
-        if name not in histories:
-            histories[name] = history_of(said, estimator_for(name), words)
-        found.append(recall_of(histories[name], policy))
-    return found
+    words = Words(tuple(terms), tuple(prefixes))
+    each = histories_for(list(messages), policies, words)
+    return [recall_of(history, policy) for history, policy in zip(each, policies, strict=True)]
+
+
+def histories_for(
+    said: Sequence[ChatMessage], policies: Sequence[Policy | None], words: Words
+) -> list[History]:
+    """Return the history of messages for each policy, counted by its estimator.
+
+    A policy that is None takes the estimator of the others.
+    """
+    named = next((policy.estimator for policy in policies if policy), DEFAULT_ESTIMATOR)
+    names = [policy.estimator if policy else named for policy in policies]
+    read = {name: history_of(said, estimator_for(name), words) for name in names}
+    return [read[name] for name in names]
 
 
 def recall_of(history: History, policy: Policy | None) -> Recall:
     """Return what a policy would have held of one history."""
     left = departures(history, policy)
+    keeps_first = policy is not None and policy.always_keep_system_message_first
+    calls = list(calls_of(history, left, keeps_first))
     recalls = [use.is_held for use in uses(history, left, MessageType.AI)]
-    again = sum(not use.is_held for use in uses(history, left, MessageType.USER))
     return Recall(
         policy,
         conversations=1,
         recalls=len(recalls),
         held=sum(recalls),
         nothing_lost=int(all(recalls)),
-        said_again=again,
-        prompt_tokens=prompt_tokens(history, left),
-        calls=sum(entry.type is MessageType.AI for entry in history.entries),
+        said_again=sum(not use.is_held for use in uses(history, left, MessageType.USER)),
+        prompt_tokens=sum(call.tokens for call in calls),
+        calls=len(calls),
+        reusable_tokens=sum(call.reusable for call in calls),
     )
 
 

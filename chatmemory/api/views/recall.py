@@ -1,0 +1,46 @@
+"""Recall: how much of what the assistant needed policies would have held."""
+
+from __future__ import annotations
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from chatmemory import queries
+from chatmemory.access.roles import READ
+from chatmemory.api import requests
+from chatmemory.api.errors import InvalidField
+from chatmemory.api.operations import reads
+from chatmemory.api.permissions import prefix_of
+from chatmemory.api.responses import RecallSerializer, response
+from chatmemory.api.views.base import Resource
+from chatmemory.conf import fact_words
+from chatmemory.core.exceptions import InvalidValue
+from chatmemory.core.recall import histories_for
+
+
+class RecallOf(Resource):
+    needs = {"POST": READ}
+    whole_windows = ("POST",)
+
+    @reads(RecallSerializer, query=requests.RecallQuery, name="get_recall")
+    def get(self, request: Request) -> Response:
+        """Show what policies would have held of stored conversations, up to 20,000 messages."""
+        asked = requests.read(requests.RecallQuery, request.query_params)
+        policies, own = asked.pop("policies"), prefix_of(request)
+        prefix = asked.pop("prefix", "")
+        if not (prefix.startswith(own) or own.startswith(prefix)):
+            return response(RecallSerializer, {"results": queries.recall_sums([], policies)})
+        which = queries.MemoryFilter(**asked, id_prefix=max(prefix, own, key=len))
+        try:
+            found = queries.recall_of_stored(which, policies, most=queries.READ_AT_ONCE)
+        except InvalidValue as error:
+            raise InvalidField("prefix", str(error)) from error
+        return response(RecallSerializer, {"results": found})
+
+    @reads(RecallSerializer, body=requests.RecallRequest, name="recall")
+    def post(self, request: Request) -> Response:
+        """Show what policies would have held of the conversations sent; nothing is stored."""
+        body = requests.read(requests.RecallRequest, request.data)
+        policies = body["policies"]
+        histories = (histories_for(said, policies, fact_words()) for said in body["said"])
+        return response(RecallSerializer, {"results": queries.recall_sums(histories, policies)})

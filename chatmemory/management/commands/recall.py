@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from chatmemory import queries
+from chatmemory.conf import fact_words
+from chatmemory.core.exceptions import InvalidValue
+from chatmemory.core.policies import Policy
+from chatmemory.core.policy_texts import policies_from_text, text_of_policy
+from chatmemory.core.recall import Recall, histories_for
+from chatmemory.core.recall.histories import History
+from chatmemory.formats import FORMATS, read_transcripts
+
+COLUMNS = (
+    "conversations",
+    "recalls",
+    "held",
+    "nothing_lost",
+    "said_again",
+    "prompt_tokens",
+    "calls",
+    "reusable_tokens",
+)
+
+
+class Command(BaseCommand):
+    help = (
+        "Tell how much of what the assistant needed each policy would have held: of files, which "
+        "are not stored, or of stored conversations."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("files", nargs="*", metavar="FILE", type=Path)
+        parser.add_argument("--label", metavar="NAME[:VALUE]", default="", help="with this label")
+        parser.add_argument("--prefix", default="", help="whose id begins with this")
+        parser.add_argument(
+            "--policies",
+            default="token_window:1000,token_window:4000,message_window:20,everything",
+            help="such as token_window:3000,low_water=0.6,message_window:20,everything",
+        )
+        parser.add_argument("--format", default="auto", choices=["auto", *FORMATS])
+        parser.add_argument("--json", action="store_true", help="print a JSON list")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            policies = policies_from_text(options["policies"])
+            if options["files"]:
+                if options["label"] or options["prefix"]:
+                    raise CommandError("name files, or stored conversations by --label or --prefix")
+                histories = self.of_files(options["files"], options["format"], policies)
+                found = queries.recall_sums(histories, policies)
+            else:
+                which = queries.MemoryFilter(label=options["label"], id_prefix=options["prefix"])
+                found = queries.recall_of_stored(which, policies)
+        except InvalidValue as error:
+            raise CommandError(str(error)) from error
+        self.print_json(found) if options["json"] else self.print_table(found)
+
+    def of_files(
+        self, files: Sequence[Path], format: str, policies: Sequence[Policy | None]
+    ) -> Iterator[list[History]]:
+        """Yield the histories of each conversation, one for each policy."""
+        for file in files:
+            try:
+                reading = read_transcripts(file.read_bytes(), format)
+            except OSError as error:
+                raise CommandError(f"{file}: {error.strerror}") from error
+            except InvalidValue as error:
+                raise CommandError(f"{file}: {error}") from error
+            for refused in reading.refused:
+                self.stderr.write(f"left out {refused.where}: {refused.why}")
+            for transcript in reading.transcripts:
+                yield histories_for(transcript.messages, policies, fact_words())
+
+    def print_json(self, found: Sequence[Recall]) -> None:
+        rows = [{"policy": text_of_policy(each.policy), **_numbers(each)} for each in found]
+        self.stdout.write(json.dumps(rows, indent=2))
+
+    def print_table(self, found: Sequence[Recall]) -> None:
+        rows = [["policy", *COLUMNS]]
+        rows += [
+            [text_of_policy(each.policy), *(f"{number:,}" for number in _numbers(each).values())]
+            for each in found
+        ]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        for first, *others in rows:
+            cells = [text.rjust(width) for text, width in zip(others, widths[1:], strict=True)]
+            self.stdout.write("  ".join([first.ljust(widths[0]), *cells]))
+
+
+def _numbers(found: Recall) -> dict[str, int]:
+    return {name: getattr(found, name) for name in COLUMNS}

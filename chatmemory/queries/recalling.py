@@ -1,0 +1,94 @@
+"""Histories of stored conversations as recall reads them, and what policies would have held."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from chatmemory.conf import configuration, fact_words
+from chatmemory.core.estimators import estimator_for, family_named, is_known
+from chatmemory.core.exceptions import InvalidValue, MemoryNotFound
+from chatmemory.core.policies import Policy
+from chatmemory.core.recall import Recall, recall_of
+from chatmemory.core.recall.histories import History, history_from
+from chatmemory.ledger.counting import counter
+from chatmemory.ledger.entries import read_message
+from chatmemory.ledger.lookup import find_memory
+from chatmemory.ledger.snapshots import one_snapshot
+from chatmemory.models import Memory, Step
+from chatmemory.queries.filters import MemoryFilter
+from chatmemory.queries.history import said_by
+
+READ_AT_ONCE = 20_000  # messages that an answer may replay
+
+
+@one_snapshot()
+def recall_history(
+    memory_id: str, estimator: str | None = None, *, latest: int | None = None
+) -> History:
+    """Return what was said in a conversation, counted by an estimator; by default its own.
+
+    With `latest`, only so many messages, the last ones. Numbers are seqs. Raises MemoryNotFound,
+    UnknownEstimator.
+    """
+    memory = find_memory(memory_id)
+    name = estimator or estimator_of(memory)
+    said = said_by(memory_id, memory.last_seq)
+    rows = list(said.order_by("-seq")[:latest])[::-1] if latest else list(said.order_by("seq"))
+    messages = [read_message(row) for row in rows]
+    count = None if _is_counted_by(memory, name) else counter(name)
+    tokens = [
+        count(message) if count and row.redacted_step is None else row.tokens
+        for row, message in zip(rows, messages, strict=True)
+    ]
+    overhead = estimator_for(name).estimate_token_count_in_messages([])
+    return history_from(messages, tokens, overhead, [row.seq for row in rows], fact_words())
+
+
+def estimator_of(memory: Memory) -> str:
+    """Return the conversation's estimator; that of the settings if it is not installed."""
+    name = memory.policy_estimator
+    return name if name and is_known(name) else configuration().ESTIMATOR
+
+
+def _is_counted_by(memory: Memory, name: str) -> bool:
+    """Return whether the stored numbers of tokens are all of this estimator's family."""
+    steps = Step.objects.filter(memory=memory).values_list("policy_estimator", flat=True)
+    return {family_named(each) for each in steps.distinct()} == {family_named(name)}
+
+
+def recall_of_stored(
+    which: MemoryFilter, policies: Sequence[Policy | None], most: int | None = None
+) -> list[Recall]:
+    """Return what each policy would have held of the conversations that match a filter.
+
+    Conversations are read one after the other; those that are deleted meanwhile are left out.
+    Raises InvalidValue if there are more than `most` messages, and UnknownEstimator.
+    """
+    rows = which.rows().order_by("id").values_list("id", "said_count")
+    if most is not None and (amount := sum(said for _, said in rows)) > most:
+        raise InvalidValue(
+            f"these conversations have {amount:,} messages, and an answer reads up to {most:,}: "
+            "choose fewer, or use manage.py recall"
+        )
+    return sums((_histories(memory_id, policies) for memory_id, _ in rows.iterator()), policies)
+
+
+def sums(
+    conversations: Iterable[Sequence[History]], policies: Sequence[Policy | None]
+) -> list[Recall]:
+    """Return the sums over conversations, each given as one history for each policy."""
+    found = [Recall(policy) for policy in policies]
+    for histories in conversations:
+        for place, history in enumerate(histories):
+            found[place] = found[place].plus(recall_of(history, policies[place]))
+    return found
+
+
+def _histories(memory_id: str, policies: Sequence[Policy | None]) -> list[History]:
+    named = next((policy.estimator for policy in policies if policy), None)
+    names = [policy.estimator if policy else named for policy in policies]
+    try:
+        read = {name: recall_history(memory_id, name) for name in set(names)}
+    except MemoryNotFound:
+        return []
+    return [read[name] for name in names]

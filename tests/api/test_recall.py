@@ -1,0 +1,94 @@
+"""Recall over HTTP: of stored conversations and of conversations that are sent."""
+
+from __future__ import annotations
+
+import pytest
+
+from chatmemory import AiMessage, UserMessage, queries, services
+from chatmemory.access.tokens import create_token
+from chatmemory.core.policies import MessageWindow
+from chatmemory.queries import recalling
+
+SAID = [UserMessage("Order A-1182."), AiMessage("Yes?"), UserMessage("Hm"), AiMessage("A-1182")]
+
+
+@pytest.fixture
+def stored(db):
+    for memory_id, label in (("acme/1", "a"), ("acme/2", "b"), ("other", "a")):
+        services.create(memory_id, MessageWindow(20), {"team": label})
+        services.add(memory_id, SAID)
+
+
+def rows(response):
+    return [(row["policy"], row["conversations"], row["held"]) for row in response.data["results"]]
+
+
+@pytest.mark.parametrize(
+    ("query", "count"),
+    [("", 3), ("&label=team:a", 2), ("&prefix=acme/", 2), ("&prefix=acme/&label=team:a", 1)],
+)
+def test_stored_conversations_are_chosen_by_label_and_prefix(api, stored, query, count):
+    found = api.get(f"/api/v1/recall/?policies=message_window:2,everything{query}")
+    assert rows(found) == [("message_window:2", count, 0), ("everything", count, count)]
+
+
+@pytest.mark.parametrize(
+    ("prefix", "count"), [("", 2), ("acme/", 2), ("acme/2", 1), ("a", 2), ("other", 0), ("ACME", 0)]
+)
+def test_a_token_with_a_prefix_counts_only_its_own(api, stored, prefix, count):
+    secret = create_token("acme", prefix="acme/")
+    api.credentials(HTTP_AUTHORIZATION=f"Bearer {secret}")
+    found = api.get(f"/api/v1/recall/?policies=everything&prefix={prefix}")
+    assert rows(found) == [("everything", count, count)]
+
+
+def test_conversations_that_are_sent_are_not_stored(api):
+    said = [{"role": "user", "content": "A-1182"}, {"role": "assistant", "content": "A-1182!"}]
+    body = {"conversations": [said, said], "format": "openai_chat", "policies": "message_window:1"}
+    (row,) = api.post("/api/v1/recall/", body).data["results"]
+    assert (row["conversations"], row["recalls"], row["held"], row["calls"]) == (2, 2, 2, 2)
+    assert not queries.any_memory()
+
+
+@pytest.mark.parametrize(
+    ("policies", "words"),
+    [
+        ("", "blank"),
+        ("low_water=0.6", "before the first policy"),
+        ("everything,estimator=gpt-4o", "has no options"),
+        ("message_window:0", "greater than zero"),
+        ("message_window:2,colour=red", "no option"),
+        ("token_window:5,estimator=nobody", "nobody"),
+    ],
+)
+def test_policies_that_do_not_exist_are_refused(api, policies, words):
+    response = api.get("/api/v1/recall/", {"policies": policies})
+    assert response.status_code == 422
+    assert response.data["field"] == "policies"
+    assert words in response.data["detail"]
+
+
+def test_a_message_that_cannot_be_read_is_named(api):
+    body = {"conversations": [[], [{"type": "NOBODY"}]], "policies": "everything"}
+    response = api.post("/api/v1/recall/", body)
+    assert (response.status_code, response.data["field"]) == (422, "conversations[1][0]")
+
+
+def test_a_large_question_is_refused(api, stored, monkeypatch):
+    monkeypatch.setattr(queries, "READ_AT_ONCE", 11)
+    response = api.get("/api/v1/recall/?policies=everything")
+    assert response.status_code == 422
+    assert "have 12 messages" in response.data["detail"]
+
+
+def test_a_conversation_that_is_deleted_meanwhile_is_left_out(stored, monkeypatch):
+    histories = recalling.recall_history
+
+    def deleted_first(memory_id, name):
+        if memory_id == "acme/2":
+            services.delete(memory_id)
+        return histories(memory_id, name)
+
+    monkeypatch.setattr(recalling, "recall_history", deleted_first)
+    (found,) = queries.recall_of_stored(queries.MemoryFilter(), [None])
+    assert found.conversations == 2

@@ -1,0 +1,90 @@
+"""manage.py recall, of files and of stored conversations."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from chatmemory import AiMessage, Policy, TokenWindow, UserMessage, queries, services
+from chatmemory.core.policies import MessageWindow
+from chatmemory.core.policy_texts import policies_from_text, text_of_policy
+
+SAID = [UserMessage("Order A-1182."), AiMessage("Yes?"), UserMessage("Hm"), AiMessage("A-1182")]
+
+
+@pytest.fixture
+def said_once(db):
+    services.create("m", MessageWindow(20), {"team": "a"})
+    services.add("m", SAID)
+
+
+def test_stored_conversations_become_a_row_for_each_policy(said_once, capsys):
+    call_command("recall", "--label", "team:a", "--policies", "message_window:2,everything")
+    header, *rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert header[:6] == [
+        "policy",
+        "conversations",
+        "recalls",
+        "held",
+        "nothing_lost",
+        "said_again",
+    ]
+    assert [row[:5] for row in rows] == [
+        ["message_window:2", "1", "1", "0", "0"],
+        ["everything", "1", "1", "1", "1"],
+    ]
+
+
+def test_files_are_read_and_not_stored(db, capsys, tmp_path):
+    file = tmp_path / "chat.json"
+    file.write_text(
+        json.dumps(
+            [{"role": "user", "content": "A-1182"}, {"role": "assistant", "content": "A-1182"}]
+        )
+    )
+    call_command("recall", str(file), "--policies", "token_window:1,token_window:900", "--json")
+    rows = json.loads(capsys.readouterr().out)
+    assert [(row["policy"], row["held"]) for row in rows] == [
+        ("token_window:1", 0),
+        ("token_window:900", 1),
+    ]
+    assert not queries.any_memory()
+
+
+def test_the_tokens_are_those_that_were_stored_unless_another_estimator_counts(said_once):
+    stored = queries.recall_history("m")
+    assert stored.tokens == queries.recall_history("m", "gpt-4o").tokens
+    services.change("m", policy=TokenWindow(900, estimator="gpt-3.5-turbo"))
+    services.redact("m", 1)
+    assert queries.recall_history("m").tokens[0] == stored.tokens[0]
+    assert queries.recall_history("m", latest=2).numbers == [3, 4]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["missing.json"], "No such file"),
+        (["x.json", "--label", "a"], "name files, or"),
+        (["--policies", "nothing:1"], "is not a policy"),
+        (["--policies", ","], "no policy"),
+    ],
+)
+def test_what_is_wrong_is_said(db, arguments, words):
+    with pytest.raises(CommandError, match=words):
+        call_command("recall", *arguments)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "everything",
+        "message_window:20",
+        "token_window:3000,estimator=gpt-3.5-turbo,always_keep_system_message_first=true",
+    ],
+)
+def test_a_policy_is_read_back_from_its_text(text):
+    (policy,) = policies_from_text(text)
+    assert policy is None or isinstance(policy, Policy)
+    assert policies_from_text(text_of_policy(policy)) == [policy]
