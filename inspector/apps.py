@@ -1,8 +1,7 @@
 from django.apps import AppConfig
-from django.conf import settings
-from django.db.models.signals import pre_save
 
-from chatmemory.signals import compacting, memory_changed
+from chatmemory.signals import memory_changed
+from inspector.conf import configuration
 
 
 class InspectorConfig(AppConfig):
@@ -10,13 +9,9 @@ class InspectorConfig(AppConfig):
     verbose_name = "Memory inspector"
 
     def ready(self) -> None:
-        from inspector.access import sign_in_limit
+        import inspector.checks  # noqa: F401  (registers them)
         from inspector.observability import metrics, tracing
 
         memory_changed.connect(metrics.memory_changed, dispatch_uid="inspector.metrics")
-        compacting.connect(sign_in_limit.forget_expired, dispatch_uid="inspector.sign_ins")
-        pre_save.connect(
-            sign_in_limit.without_parameters, "axes.AccessAttempt", dispatch_uid="inspector.sign_in"
-        )
-        if settings.OTEL:
+        if configuration().TRACES:
             tracing.set_up()

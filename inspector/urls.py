@@ -1,4 +1,3 @@
-from django.contrib.auth.views import LoginView, LogoutView
 from django.urls import path
 
 import chatmemory.converters  # noqa: F401  (registers <memory:…>)
@@ -23,9 +22,6 @@ from inspector.views import (
 )
 
 app_name = "inspector"
-_sign_in = LoginView.as_view(
-    template_name="inspector/sign_in.html", http_method_names=["get", "head", "post"]
-)
 _conversation = "c/<memory:memory_id>/"
 
 urlpatterns = [
@@ -47,9 +43,9 @@ urlpatterns = [
     path("demo/", write_required(overview.add_demo), name="demo"),
     path("tokens/", token_management_required(tokens.tokens), name="tokens"),
     path("tokens/<int:key>/revoke/", token_management_required(tokens.revoke), name="revoke-token"),
-    path("sign-in/", _sign_in, name="sign-in"),
+    path("sign-in/", accounts.SignIn.as_view(), name="sign-in"),
     path("sign-in/<str:token>/", accounts.sign_in_by_link, name="sign-in-by-link"),
-    path("sign-out/", LogoutView.as_view(), name="sign-out"),
+    path("sign-out/", accounts.SignOut.as_view(), name="sign-out"),
     path("theme/", accounts.theme, name="theme"),
     path("display/", accounts.display, name="display"),
     path("healthz", health.healthz, name="healthz"),

@@ -32,20 +32,20 @@ GROUPS: dict[str, str] = {
     Role.OPERATOR: "Operators",
     Role.ADMIN: "Admins",
 }
-_OF_ADMINS = ("add_user", "change_user", "delete_user", "view_user", "view_auditentry")
+_OF_ADMINS = ("view_auditentry",)
 
 
 def make_groups(using: str, **_: Any) -> None:
     """Create a group for each role in a database that has accounts.
 
-    Permissions that were added to a group by hand stay.
+    Permissions that were added to a group by hand stay. A group that has the name of a role, but
+    none of its permissions, is the project's own: its members get no access to conversations.
     """
     from django.contrib.auth.management import create_permissions
 
     if not router.allow_migrate_model(using, apps.get_model("auth", "Group")):
         return
-    for label in ("chatmemory", "auth"):
-        create_permissions(apps.get_app_config(label), verbosity=0, using=using)
+    create_permissions(apps.get_app_config("chatmemory"), verbosity=0, using=using)
     group_model, permission_model = (
         apps.get_model("auth", name) for name in ("Group", "Permission")
     )
@@ -53,10 +53,11 @@ def make_groups(using: str, **_: Any) -> None:
         names = [grant.partition(".")[2] for grant in GRANTS[role]]
         names += _OF_ADMINS if role == Role.ADMIN else ()
         wanted = permission_model.objects.using(using).filter(
-            content_type__app_label__in=("chatmemory", "auth"), codename__in=names
+            content_type__app_label="chatmemory", codename__in=names
         )
-        group, _made = group_model.objects.using(using).get_or_create(name=name)
-        group.permissions.add(*wanted)
+        group, is_new = group_model.objects.using(using).get_or_create(name=name)
+        if is_new or group.permissions.filter(content_type__app_label="chatmemory").exists():
+            group.permissions.add(*wanted)
 
 
 def roles_within(user: Any) -> list[Role]:

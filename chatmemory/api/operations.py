@@ -18,6 +18,7 @@ from chatmemory.api.examples import examples_of
 from chatmemory.api.idempotency import idempotent
 from chatmemory.api.problems import CONTENT_TYPE
 from chatmemory.api.responses import ProblemSerializer
+from chatmemory.api.schemas import OperationSchema
 
 Read = TypeVar("Read", bound=Callable[..., HttpResponseBase])
 Handler = Callable[..., Response]
@@ -43,7 +44,7 @@ def reads(
     response: Any, *, name: str, body: Any = None, query: Any = None
 ) -> Callable[[Read], Read]:
     """Documents a handler that changes nothing; `name` is its operation id."""
-    return extend_schema(
+    return described(
         operation_id=name,
         request=body,
         parameters=[query] if query else [],
@@ -61,7 +62,7 @@ def changes(
     headers: Sequence[OpenApiParameter] = (IF_MATCH, IDEMPOTENCY_KEY),
 ) -> Callable[[Handler], Handler]:
     """Documents a handler that changes something, and makes it idempotent."""
-    document = extend_schema(
+    document = described(
         operation_id=name,
         request=body,
         parameters=list(headers),
@@ -70,7 +71,19 @@ def changes(
     )
 
     def decorate(handler: Handler) -> Handler:
-        return document(idempotent(handler))
+        described_handler: Handler = document(idempotent(handler))
+        return described_handler
+
+    return decorate
+
+
+def described(**description: Any) -> Callable[[Any], Any]:
+    """drf-spectacular's `extend_schema` in every project, whatever its DEFAULT_SCHEMA_CLASS is."""
+    describe: Callable[[Any], Any] = extend_schema(**description)
+
+    def decorate(handler: Any) -> Any:
+        handler.schema = OperationSchema
+        return describe(handler)
 
     return decorate
 

@@ -6,10 +6,18 @@ from dataclasses import fields
 from typing import Any
 
 from drf_spectacular.extensions import OpenApiSerializerFieldExtension
+from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.plumbing import ComponentIdentity, ResolvedComponent
 
 from chatmemory.core.policies import Policy, caller_options, policy_kinds
 from chatmemory.services.validation import ID_LENGTH, LABELS_MAX, LIMIT_MAX
+
+
+class OperationSchema(AutoSchema):
+    """Describes an operation, under the name of its resource wherever the API is mounted."""
+
+    def get_tags(self) -> list[str]:
+        return [self.path.partition("/v1/")[2].partition("/")[0]]
 
 
 def _object(required: list[str], **properties: Any) -> dict[str, Any]:

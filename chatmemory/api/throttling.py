@@ -1,6 +1,6 @@
 """Limits the request rate of each caller, so that one runaway client does not block the others.
 
-DEFAULT_THROTTLE_RATES sets the rates; a scope without one is not limited.
+DEFAULT_THROTTLE_RATES of REST framework's settings sets the rates; None is no limit.
 """
 
 from __future__ import annotations
@@ -11,10 +11,19 @@ from rest_framework.request import Request
 from rest_framework.throttling import SimpleRateThrottle
 
 
-class PerCaller(SimpleRateThrottle):
+class _Throttle(SimpleRateThrottle):
+    scope: str
+    default: str
+
+    def get_rate(self) -> str | None:
+        return self.THROTTLE_RATES.get(self.scope, self.default)
+
+
+class PerCaller(_Throttle):
     """Counts requests per token, or per user for sessions."""
 
     scope = "caller"
+    default = "1000/second"
 
     def get_cache_key(self, request: Request, view: Any) -> str | None:
         if request.auth:
@@ -22,13 +31,11 @@ class PerCaller(SimpleRateThrottle):
         return f"throttle-user-{request.user.pk}" if request.user.is_authenticated else None
 
 
-class PerStranger(SimpleRateThrottle):
+class PerStranger(_Throttle):
     """Counts requests that were refused for want of a valid token or session, per address."""
 
     scope = "stranger"
-
-    def get_rate(self) -> str | None:
-        return self.THROTTLE_RATES.get(self.scope)
+    default = "100/minute"
 
     def get_cache_key(self, request: Request, view: Any) -> str | None:
         return f"throttle-stranger-{request.META.get('REMOTE_ADDR', '')}"

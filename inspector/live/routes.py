@@ -1,30 +1,40 @@
-"""The addresses of the live streams: `/c/<id>/live/` and `/live/`."""
+"""Which requests are for the live streams of `inspector.urls`."""
 
 from __future__ import annotations
 
 import re
 
-from chatmemory.converters import memory_id_at
+from django.core.handlers.asgi import get_script_prefix
+from django.urls import Resolver404, ResolverMatch, resolve
+
 from chatmemory.live import ALL_CONVERSATIONS
 from inspector.asgi import Scope
 
-_PATH = re.compile(r"/(?:c/([A-Za-z0-9._~-]+)/)?live/")
+_NAMES = frozenset({"inspector:live", "inspector:live-overview"})
 _AFTER = re.compile(rb"(?:^|&)after=([0-9]{1,18})(?:&|$)")
 
 
 def is_stream(scope: Scope) -> bool:
     """Whether a request is for a live stream."""
-    return scope["type"] == "http" and bool(_PATH.fullmatch(scope["path"]))
+    return _match(scope) is not None
 
 
 def requested_memory(scope: Scope) -> str:
-    """Return the requested conversation's id, or ALL_CONVERSATIONS.
+    """Return the requested conversation's id, or ALL_CONVERSATIONS."""
+    found = _match(scope)
+    return ALL_CONVERSATIONS if found is None else found.kwargs.get("memory_id", ALL_CONVERSATIONS)
 
-    Raises ValueError for a path segment that is no address of an id.
-    """
-    found = _PATH.fullmatch(scope["path"])
-    segment = found[1] if found else None
-    return ALL_CONVERSATIONS if segment is None else memory_id_at(segment)
+
+def _match(scope: Scope) -> ResolverMatch | None:
+    """Return the route of a live stream. Only paths that end like one are looked up."""
+    if scope["type"] != "http" or not scope["path"].endswith("/live/"):
+        return None
+    prefix = get_script_prefix(scope).removesuffix("/")
+    try:
+        match = resolve(scope["path"].removeprefix(prefix))
+    except Resolver404:
+        return None
+    return match if match.view_name in _NAMES else None
 
 
 def last_step_seen(scope: Scope) -> int:

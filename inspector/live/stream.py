@@ -44,8 +44,8 @@ async def stream(scope: Scope, receive: Receive, send: Send) -> None:
     the reader disconnects.
 
     A reader who reconnects with Last-Event-ID is told at once about steps it missed. Answers like
-    Django to a host that is not the site's and to plain HTTP, 405 for any method but GET, 404 for a
-    malformed id, 429 or 503 if too many streams are open, and what `authorize` says.
+    Django to a host that is not the site's and to plain HTTP, 405 for any method but
+    GET, 429 or 503 if too many streams are open, and what `authorize` says.
     """
     started = asyncio.get_running_loop().time()
     asked_id = dict(scope["headers"]).get(b"x-request-id", b"").decode("latin-1")
@@ -92,10 +92,7 @@ async def _judge(scope: Scope) -> _Request:
         return _Request(status, headers)
     if scope["method"] != "GET":
         return _Request(405, headers)
-    try:
-        memory_id = requested_memory(scope)
-    except ValueError:
-        return _Request(404, headers)
+    memory_id = requested_memory(scope)
     status, caller = await authorize(dict(scope["headers"]), memory_id)
     return _Request(_crowded(caller) or status, headers, memory_id, caller)
 

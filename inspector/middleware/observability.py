@@ -13,21 +13,20 @@ from inspector.observability.requests import choose_request_id, log_request, req
 from inspector.observability.tracing import request_span
 
 
-class ObservabilityMiddleware:
-    """Uses a well-formed X-Request-ID of the request, or makes one, and returns it with the
+def observed(
+    respond: Callable[[HttpRequest], HttpResponse],
+) -> Callable[[HttpRequest], HttpResponse]:
+    """Use a well-formed X-Request-ID of the request, or make one, and return it with the
     response.
     """
 
-    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
-        self._get_response = get_response
-
-    def __call__(self, request: HttpRequest) -> HttpResponse:
+    def answer(request: HttpRequest) -> HttpResponse:
         started = perf_counter()
         id_ = choose_request_id(request.headers.get("X-Request-ID", ""))
         token = request_id.set(id_)
         try:
             with request_span(request.method or "", request.headers) as span:
-                response = self._get_response(request)
+                response = respond(request)
                 method, route, status = request.method or "", _route(request), response.status_code
                 span.end(method, route, status)
             seconds = perf_counter() - started
@@ -37,6 +36,8 @@ class ObservabilityMiddleware:
             request_id.reset(token)
         response["X-Request-ID"] = id_
         return response
+
+    return answer
 
 
 def _route(request: HttpRequest) -> str:

@@ -6,6 +6,7 @@ import asyncio
 
 from chatmemory.api.problems import CONTENT_TYPE, Problem
 from inspector.asgi import Receive, Scope, Send
+from inspector.mount import is_api
 
 LINGER_SECONDS = 5.0
 
@@ -13,7 +14,7 @@ LINGER_SECONDS = 5.0
 async def send_problem(
     scope: Scope, send: Send, problem: Problem, *, unread: Receive | None = None
 ) -> None:
-    """Answer with problem details under /api/, else with a line of text.
+    """Answer with problem details below the API, else with a line of text.
 
     With `unread`, the rest of the body is read for up to 5 seconds, and the connection is closed: a
     client that is cut off while it is still sending would never read the answer.
@@ -46,6 +47,6 @@ async def _read_on(receive: Receive) -> None:
 
 
 def _content(path: str, problem: Problem) -> tuple[str, bytes]:
-    if path.startswith("/api/"):
+    if is_api(path):
         return CONTENT_TYPE, problem.to_json()
     return "text/plain; charset=utf-8", f"{problem.title}: {problem.detail}.\n".encode()

@@ -1,4 +1,4 @@
-"""OpenTelemetry, with the extra `otel` and CHATMEMORY_OTEL=1.
+"""OpenTelemetry, with the extra `otel` and INSPECTOR["TRACES"].
 
 Each request is a span with its method, route and status, and with an event for each change. Query
 strings, messages and the texts of errors are left out (docs/adr/0013). OpenTelemetry's own
@@ -79,7 +79,7 @@ def set_up(*processors: SpanProcessor) -> None:
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
     except ImportError as error:
         raise ImproperlyConfigured(
-            "CHATMEMORY_OTEL=1 needs the extra otel: pip install 'django-chatmemory[otel]'"
+            "traces need the extra otel: pip install 'django-chatmemory[otel]'"
         ) from error
     provider = TracerProvider(resource=Resource.create({"service.name": "chatmemory"}))
     for processor in processors or (BatchSpanProcessor(OTLPSpanExporter()),):

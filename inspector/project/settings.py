@@ -11,10 +11,10 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from csp.constants import NONE, SELF
 from django.core.management.utils import get_random_secret_key
 from platformdirs import user_data_path
 
+import inspector
 from inspector.observability.logs import logging_settings
 from inspector.project import production
 from inspector.project.environment import choice, database, env, flag, rate, whole_number
@@ -31,6 +31,7 @@ PRODUCTION = flag("CHATMEMORY_PRODUCTION")
 INSTALLED_APPS = [
     "chatmemory",
     "inspector",
+    "inspector.project",
     "django.contrib.admin",
     "django.contrib.auth",
     "django.contrib.contenttypes",
@@ -42,7 +43,6 @@ INSTALLED_APPS = [
     "rest_framework",
     "drf_spectacular",
     "drf_spectacular_sidecar",
-    "csp",
     "axes",
 ]
 
@@ -50,21 +50,14 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "servestatic.middleware.ServeStaticMiddleware",
     "django.middleware.gzip.GZipMiddleware",  # pads at random against BREACH
-    "inspector.middleware.observability.ObservabilityMiddleware",
-    "csp.middleware.CSPMiddleware",
-    "inspector.middleware.headers.PermissionsPolicyMiddleware",
-    "inspector.middleware.headers.NoStoreMiddleware",
+    *inspector.MIDDLEWARE,
     "django.contrib.sessions.middleware.SessionMiddleware",
     "inspector.middleware.append_slash.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
-    "inspector.middleware.login_required.LoginRequiredMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
-    "django_htmx.middleware.HtmxMiddleware",
     "axes.middleware.AxesMiddleware",
-    "inspector.middleware.not_found.NotFoundMiddleware",
-    "inspector.middleware.unfinished.UnfinishedMiddleware",
 ]
 
 ROOT_URLCONF = "inspector.project.urls"
@@ -82,9 +75,6 @@ PRAGMAS = (
 LOCK_SECONDS = whole_number("CHATMEMORY_LOCK_SECONDS", 20)
 CONNECTIONS = whole_number("CHATMEMORY_CONNECTIONS", 4, minimum=2)
 CONNECT_SECONDS = 2
-
-
-DISK_FREE_MEGABYTES = whole_number("CHATMEMORY_DISK_FREE_MB", 100)
 
 
 def _database() -> dict[str, Any]:
@@ -142,20 +132,9 @@ SESSION_COOKIE_SAMESITE = "Lax"
 SESSION_COOKIE_HTTPONLY = True
 CSRF_COOKIE_HTTPONLY = True
 CSRF_FAILURE_VIEW = "inspector.views.errors.csrf_failure"
-X_FRAME_OPTIONS = "DENY"
 SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
 SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
-CONTENT_SECURITY_POLICY = {
-    "DIRECTIVES": {
-        "default-src": [SELF],
-        "img-src": [SELF, "data:"],
-        "object-src": [NONE],
-        "base-uri": [NONE],
-        "frame-ancestors": [NONE],
-        "form-action": [SELF],
-    },
-}
 if PRODUCTION:
     globals().update(production.settings())
 
@@ -163,8 +142,6 @@ if PRODUCTION:
 # Signing in
 
 LOGIN_URL = "inspector:sign-in"
-LOGIN_REDIRECT_URL = "inspector:overview"
-LOGOUT_REDIRECT_URL = "inspector:sign-in"
 AUTHENTICATION_BACKENDS = [
     "axes.backends.AxesStandaloneBackend",
     "django.contrib.auth.backends.ModelBackend",
@@ -174,9 +151,9 @@ AUTHENTICATION_BACKENDS = [
 AXES_FAILURE_LIMIT = 10
 AXES_COOLOFF_TIME = timedelta(minutes=15)
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"], "ip_address"]
-AXES_CLIENT_IP_CALLABLE = "inspector.access.sign_in_limit.address_of"
-AXES_HANDLER = "inspector.access.sign_in_limit.SignInLimit"
-AXES_LOCKOUT_CALLABLE = "inspector.views.errors.too_many_sign_ins"
+AXES_CLIENT_IP_CALLABLE = "inspector.project.sign_in_limit.address_of"
+AXES_HANDLER = "inspector.project.sign_in_limit.SignInLimit"
+AXES_LOCKOUT_CALLABLE = "inspector.project.sign_in_limit.too_many_sign_ins"
 AXES_DISABLE_ACCESS_LOG = True
 AXES_ENABLE_ADMIN = False
 AXES_VERBOSE = False
@@ -203,8 +180,6 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
-                "inspector.context_processors.theme",
-                "inspector.context_processors.display",
             ],
         },
     },
@@ -224,22 +199,11 @@ SERVESTATIC_AUTOREFRESH = DEBUG
 
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["rest_framework.authentication.SessionAuthentication"],
-    "DEFAULT_THROTTLE_CLASSES": ["chatmemory.api.throttling.PerCaller"],
     "DEFAULT_THROTTLE_RATES": {
         "caller": rate("CHATMEMORY_API_RATE", "1000/second"),
         "stranger": rate("CHATMEMORY_STRANGER_RATE", "100/minute"),
     },
-    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
     "TEST_REQUEST_DEFAULT_FORMAT": "json",
-}
-SPECTACULAR_SETTINGS = {
-    "TITLE": "chatmemory",
-    "DESCRIPTION": "Chat memory with LangChain4j's semantics, the whole history and a ledger.",
-    "VERSION": "1",
-    "SERVE_INCLUDE_SCHEMA": False,
-    "SCHEMA_PATH_PREFIX": "/api/v1",
-    "SWAGGER_UI_DIST": "SIDECAR",
-    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
 }
 
 
@@ -247,5 +211,9 @@ SPECTACULAR_SETTINGS = {
 
 LOG = choice("CHATMEMORY_LOG", "text", "json")
 LOGGING = logging_settings(LOG, log_changes=PRODUCTION or LOG == "json")
-METRICS_TOKEN = env.str("CHATMEMORY_METRICS_TOKEN", "")
-OTEL = flag("CHATMEMORY_OTEL")
+INSPECTOR = {
+    "METRICS_TOKEN": env.str("CHATMEMORY_METRICS_TOKEN", ""),
+    "DISK_FREE_MB": whole_number("CHATMEMORY_DISK_FREE_MB", 100),
+    "TRACES": flag("CHATMEMORY_OTEL"),
+    "WHOLE_SITE": True,
+}

@@ -8,6 +8,4 @@ urlpatterns = [
 ]
 
 handler400 = "inspector.views.errors.bad_request"
-handler403 = "inspector.views.errors.forbidden"
-handler404 = "inspector.views.errors.not_found"
 handler500 = "inspector.views.errors.server_error"

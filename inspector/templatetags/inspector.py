@@ -13,7 +13,7 @@ from django.template import Context
 from django.template.loader import get_template
 from django.templatetags.static import static
 from django.utils import timezone
-from django.utils.html import escape, format_html
+from django.utils.html import escape, format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.text import Truncator
 
@@ -23,6 +23,7 @@ from chatmemory.explain import shortened
 from inspector.conversation.links import chosen
 from inspector.conversation.rows import SHOWN
 from inspector.conversation.timeline import Cell, Timeline
+from inspector.display import switched_on, theme_of
 
 register = template.Library()
 register.filter(shortened)
@@ -75,6 +76,25 @@ def part(content: str) -> SafeString:
 def parts(content: str, id: str) -> SafeString:
     """Marks the content of the element `id` as parts that come and go."""
     return mark_safe(f"<parts {id}>{content}</parts>")  # noqa: S308
+
+
+@register.simple_tag(takes_context=True)
+def chosen_display(context: Context) -> SafeString:
+    """The attributes of a page for the theme and the switches that its reader has chosen."""
+    request = getattr(context, "request", None)
+    if request is None:
+        return mark_safe("")
+    chosen = switched_on(request)
+    if theme := theme_of(request):
+        chosen["theme"] = theme
+    return format_html_join(" ", 'data-{}="{}"', sorted(chosen.items()))
+
+
+@register.simple_tag(takes_context=True)
+def other_theme(context: Context) -> str:
+    """The theme that the button offers."""
+    request = getattr(context, "request", None)
+    return "light" if request is not None and theme_of(request) == "dark" else "dark"
 
 
 @register.simple_tag

@@ -1,21 +1,54 @@
-"""Signing in by link, the theme, and the switches for a projector."""
+"""Signing in and out, the theme, and the switches for a projector."""
 
 from __future__ import annotations
 
+from typing import Any
+
+from django.apps import apps
 from django.contrib.auth import login
 from django.contrib.auth.decorators import login_not_required
+from django.contrib.auth.views import LoginView, LogoutView
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.utils.decorators import method_decorator
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST
 
 from inspector.access.local import is_local
+from inspector.access.sign_in import after_signing_out, sign_in_url
 from inspector.access.sign_in_links import use_token
-from inspector.context_processors import DISPLAYS, THEMES
+from inspector.display import DISPLAYS, THEMES, cookie, switched_on
 
 YEAR = 365 * 24 * 3600
+
+
+@method_decorator(login_not_required, name="dispatch")
+class SignIn(LoginView):
+    """Asks for name and password, unless the project has a sign-in page of its own: that one may
+    ask for more than a password.
+    """
+
+    template_name = "inspector/sign_in.html"
+    http_method_names = ("get", "head", "post")
+    next_page = "inspector:overview"
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        place = sign_in_url()
+        if place != request.path:
+            return HttpResponseRedirect(place)
+        return super().dispatch(request, *args, **kwargs)
+
+    def get_context_data(self, **context: Any) -> dict[str, Any]:
+        has_links = apps.is_installed("inspector.project")
+        return super().get_context_data(has_links=has_links, **context)
+
+
+class SignOut(LogoutView):
+    def get_default_redirect_url(self) -> str:
+        return after_signing_out()
 
 
 @require_GET
@@ -45,7 +78,7 @@ def display(request: HttpRequest) -> HttpResponse:
     name = request.POST.get("switch", "")
     if name not in DISPLAYS:
         raise Http404("there is no such switch")
-    is_on = request.COOKIES.get(name) == DISPLAYS[name]
+    is_on = name in switched_on(request)
     return _remember(request, name, "" if is_on else DISPLAYS[name])
 
 
@@ -56,7 +89,8 @@ def _remember(request: HttpRequest, name: str, value: str) -> HttpResponse:
         back = reverse("inspector:overview")
     response = HttpResponseRedirect(back)
     if value:
-        response.set_cookie(name, value, max_age=YEAR, samesite="Lax", secure=request.is_secure())
+        is_secure = request.is_secure()
+        response.set_cookie(cookie(name), value, YEAR, samesite="Lax", secure=is_secure)
     else:
-        response.delete_cookie(name, samesite="Lax")
+        response.delete_cookie(cookie(name), samesite="Lax")
     return response

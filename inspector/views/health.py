@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from django.conf import settings
 from django.contrib.auth.decorators import login_not_required
 from django.db import DatabaseError
 from django.http import HttpRequest, HttpResponse
@@ -10,6 +9,7 @@ from django.views.decorators.http import require_safe
 
 from chatmemory import queries
 from chatmemory.services.database_errors import outage
+from inspector.conf import configuration
 
 
 @require_safe
@@ -37,5 +37,6 @@ def _state() -> str:
     if not queries.is_writable():
         return "ready, read-only"
     free = queries.free_disk_space()
-    is_full = free is not None and free < settings.DISK_FREE_MEGABYTES * 2**20
-    return f"ready, disk full: less than {settings.DISK_FREE_MEGABYTES} MB" if is_full else "ready"
+    least = configuration().DISK_FREE_MB
+    is_full = free is not None and free < least * 2**20
+    return f"ready, disk full: less than {least} MB" if is_full else "ready"

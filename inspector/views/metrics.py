@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from django.conf import settings
 from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse
 from django.utils.crypto import constant_time_compare
@@ -10,6 +9,7 @@ from django.views.decorators.http import require_safe
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from inspector.access.local import is_local
+from inspector.conf import configuration
 from inspector.observability.metrics import exposition
 
 
@@ -28,7 +28,7 @@ def metrics(request: HttpRequest) -> HttpResponse:
 
 
 def _may_read(request: HttpRequest) -> bool:
-    token = settings.METRICS_TOKEN
+    token = configuration().METRICS_TOKEN
     if not token:
         return is_local(request)
     return constant_time_compare(request.headers.get("Authorization", ""), f"Bearer {token}")

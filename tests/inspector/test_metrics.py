@@ -66,7 +66,7 @@ def test_without_a_token_only_local_requests_are_allowed():
 
 
 def test_a_configured_token_is_required_of_every_request(settings):
-    settings.METRICS_TOKEN = "hunter2"
+    settings.INSPECTOR = {"METRICS_TOKEN": "hunter2", "WHOLE_SITE": True}
     assert Client().get("/metrics").status_code == 401
     wrong = {"Authorization": "Bearer hunter3"}
     assert Client().get("/metrics", headers=wrong).status_code == 401

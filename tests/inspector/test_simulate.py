@@ -365,7 +365,9 @@ def test_an_unknown_step_is_refused(operator_client, full):
 def test_only_posts_of_signed_in_users_are_accepted(operator_client, full, url):
     assert operator_client.get(url).status_code == 405
     assert Client().post(url, {"role": "user", "text": "d"}).status_code == 302
-    assert Client(enforce_csrf_checks=True).post(url).status_code == 403
+    elsewhere = Client(enforce_csrf_checks=True)
+    elsewhere.cookies = operator_client.cookies
+    assert elsewhere.post(url).status_code == 403
     assert queries.memory(full).last_step == 3
 
 

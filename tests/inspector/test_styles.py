@@ -10,6 +10,7 @@ import pytest
 
 from chatmemory.core.messages import MessageType
 from inspector.conversation.glyphs import glyph
+from inspector.display import DISPLAYS
 
 ROOT = Path(__file__).parents[2]
 SHEETS = sorted((ROOT / "static/inspector/css").glob("*.css"))
@@ -113,9 +114,10 @@ def test_every_rule_is_in_a_layer(sheet):
 def test_every_hook_that_a_script_or_a_sheet_asks_for_is_on_a_page():
     asked = set(re.findall(r"\[(data-[\w-]+)", scripts() + styles()))
     set_by_scripts = {"data-has-chosen", "data-js", "data-jump"}
+    chosen = {f"data-{name}" for name in ("theme", *DISPLAYS)}
     parts = (ROOT / "inspector/parts.py").read_text()
     on_pages = set(re.findall(r"\b(data-[\w-]+)", html() + parts))
-    assert sorted(asked - set_by_scripts - on_pages) == []
+    assert sorted(asked - set_by_scripts - chosen - on_pages) == []
 
 
 def test_every_symbol_is_used_and_every_used_one_is_drawn():

@@ -19,7 +19,8 @@ from chatmemory.api.bodies import read_chunked
 from chatmemory.api.errors import handle_exception
 from chatmemory.api.parsers import StrictJSONParser
 from chatmemory.api.permissions import HasRole
-from chatmemory.api.throttling import PerStranger
+from chatmemory.api.schemas import OperationSchema
+from chatmemory.api.throttling import PerCaller, PerStranger
 from chatmemory.streaming import streamed
 
 BODY_MAX = 2 * 2**20
@@ -33,6 +34,9 @@ class Guarded(APIView):
 
     authentication_classes = (BearerTokenAuthentication, *APIView.authentication_classes)
     permission_classes = (HasRole,)
+    throttle_classes = (PerCaller,)
+    versioning_class = None
+    schema = OperationSchema()
 
     @property
     def default_response_headers(self) -> dict[str, str]:

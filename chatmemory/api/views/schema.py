@@ -1,15 +1,69 @@
-"""The OpenAPI document, and Swagger to read it."""
+"""The OpenAPI document, and Swagger to read it. Both are the same in every project."""
 
 from __future__ import annotations
 
-from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
+from typing import Any
 
+from django.apps import apps
+from django.templatetags.static import static
+from django.urls import include, path, reverse
+from drf_spectacular.generators import SchemaGenerator
+from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
+from rest_framework.request import Request
+
+from chatmemory.api.operations import described
 from chatmemory.api.views.base import Guarded
+
+_INFO = {
+    "title": "chatmemory",
+    "version": "1",
+    "description": "Chat memory with LangChain4j's semantics, the whole history and a ledger.",
+}
+
+
+class Generator(SchemaGenerator):
+    """Describes the routes of this API alone, wherever they are mounted."""
+
+    def get_schema(self, request: Any = None, public: bool = False) -> Any:
+        schema = super().get_schema(request, public)  # type: ignore[no-untyped-call]
+        return schema | {"info": _INFO}
 
 
 class Schema(Guarded, SpectacularAPIView):
     """The API as an OpenAPI document."""
 
+    generator_class = Generator
+
+    @property
+    def patterns(self) -> list[Any]:  # type: ignore[override]
+        root = reverse("chatmemory:schema").removesuffix("v1/schema/")
+        return [path(root.removeprefix("/"), include("chatmemory.api.urls"))]
+
+    @described(exclude=True)
+    def get(self, request: Request, *args: Any, **kwargs: Any) -> Any:
+        return super().get(request, *args, **kwargs)  # type: ignore[no-untyped-call]
+
 
 class Docs(Guarded, SpectacularSwaggerSplitView):
     """The API in Swagger."""
+
+    title = _INFO["title"]
+    url_name = "chatmemory:schema"
+
+    @property
+    def template_name(self) -> str:  # type: ignore[override]
+        """The page in the inspector's frame, where it is installed."""
+        ours = apps.is_installed("inspector")
+        return "inspector/api.html" if ours else "drf_spectacular/swagger_ui.html"
+
+    @described(exclude=True)
+    def get(self, request: Request, *args: Any, **kwargs: Any) -> Any:
+        return super().get(request, *args, **kwargs)  # type: ignore[no-untyped-call]
+
+    @staticmethod
+    def _swagger_ui_resource(filename: str) -> str:
+        return static(f"drf_spectacular_sidecar/swagger-ui-dist/{filename}")
+
+    @staticmethod
+    def _swagger_ui_favicon() -> str:
+        return static("drf_spectacular_sidecar/swagger-ui-dist/favicon-32x32.png")

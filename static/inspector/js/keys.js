@@ -74,7 +74,7 @@ export function bindKeys() {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.key === "Escape") return close(event);
     if (event.target.matches(typing) || isOfRadio(event)) return;
-    const action = goes ? { l: () => press("live"), o: () => location.assign("/") }[event.key] : actions[event.key];
+    const action = goes ? { l: () => press("live"), o: () => document.querySelector(".brand").click() }[event.key] : actions[event.key];
     goes = !goes && event.key === "g";
     if (!action || (event.key === " " && event.target.closest("a, button"))) return;
     event.preventDefault();

@@ -9,7 +9,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import connections
 
 from inspector.access.sign_in_links import OPERATOR, sign_in_link
-from inspector.management.arguments import port_number
+from inspector.project.management.arguments import port_number
 from inspector.project.server import Server
 
 HOST = "127.0.0.1"

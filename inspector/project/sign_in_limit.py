@@ -6,7 +6,8 @@ from axes.handlers.database import AxesDatabaseHandler
 from axes.models import AccessAttempt
 from django.conf import settings
 from django.db.models import Sum
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
 from django.utils import timezone
 
 ACCOUNTS_PER_ADDRESS = 10
@@ -28,6 +29,16 @@ def forget_expired(sender: object, **_: object) -> None:
     """Delete the failed sign-ins that do not count any more. Each sign-in does that, too."""
     earliest = timezone.now() - settings.AXES_COOLOFF_TIME
     AccessAttempt.objects.filter(attempt_time__lte=earliest).delete()
+
+
+def too_many_sign_ins(request: HttpRequest, *_: object, **__: object) -> HttpResponse:
+    """Show 429 after repeated wrong passwords; Retry-After is the duration of the lock."""
+    cooloff = int(settings.AXES_COOLOFF_TIME.total_seconds())
+    response = render(
+        request, "inspector/too_many_sign_ins.html", {"minutes": cooloff // 60}, status=429
+    )
+    response["Retry-After"] = str(cooloff)
+    return response
 
 
 class SignInLimit(AxesDatabaseHandler):  # type: ignore[misc]

@@ -6,7 +6,7 @@ from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from inspector.access.sign_in_links import OPERATOR, sign_in_link
-from inspector.management.arguments import port_number
+from inspector.project.management.arguments import port_number
 
 
 class Command(BaseCommand):

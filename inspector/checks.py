@@ -1,0 +1,94 @@
+"""System checks: what a project lacks that mounts the pages. docs/mounting.md lists all of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import urlsplit
+
+from django.apps import apps
+from django.conf import settings
+from django.core.checks import CheckMessage, Error, register
+from django.core.checks import Warning as Caution
+from django.template import engines
+from django.template.backends.django import DjangoTemplates
+from django.urls import NoReverseMatch, reverse
+
+from inspector import MIDDLEWARE
+
+_APPS = (
+    "chatmemory",
+    "django_htmx",
+    "rest_framework",
+    "drf_spectacular",
+    "drf_spectacular_sidecar",
+    "django.contrib.auth",
+    "django.contrib.sessions",
+    "django.contrib.staticfiles",
+)
+_AUTHENTICATION = "django.contrib.auth.middleware.AuthenticationMiddleware"
+_CONTEXT_PROCESSORS = (
+    "django.template.context_processors.request",
+    "django.contrib.auth.context_processors.auth",
+)
+_INCLUDES = {
+    "inspector:overview": 'path("chat/", include("inspector.urls"))',
+    "chatmemory:docs": 'path("chat/api/", include("chatmemory.api.urls"))',
+}
+
+
+@register
+def check_project(**_: Any) -> list[CheckMessage]:
+    """Name each missing application, middleware, context processor and URL."""
+    return [*_apps(), *_middleware(), *_templates(), *_urls(), *_static_files()]
+
+
+def _apps() -> Iterator[CheckMessage]:
+    for name in _APPS:
+        if not apps.is_installed(name):
+            yield Error(f"The inspector needs {name!r} in INSTALLED_APPS.", id="inspector.E001")
+
+
+def _middleware() -> Iterator[CheckMessage]:
+    if not set(MIDDLEWARE) <= set(settings.MIDDLEWARE):
+        yield Error(
+            "The inspector's middleware is missing.",
+            hint="In the settings: import inspector, and MIDDLEWARE += inspector.MIDDLEWARE.",
+            id="inspector.E002",
+        )
+    if not any(name.endswith("AuthenticationMiddleware") for name in settings.MIDDLEWARE):
+        yield Error(f"The inspector needs {_AUTHENTICATION!r} in MIDDLEWARE.", id="inspector.E003")
+
+
+def _templates() -> Iterator[CheckMessage]:
+    found = [each for each in engines.all() if isinstance(each, DjangoTemplates)]
+    if not found:
+        yield Error("The inspector needs Django's templates in TEMPLATES.", id="inspector.E004")
+        return
+    for name in _CONTEXT_PROCESSORS:
+        if name not in found[0].engine.context_processors:
+            yield Error(
+                f"The inspector's templates need the context processor {name!r}.",
+                id="inspector.E005",
+            )
+
+
+def _urls() -> Iterator[CheckMessage]:
+    for name, include in _INCLUDES.items():
+        try:
+            reverse(name)
+        except NoReverseMatch:
+            yield Error(
+                f"No address leads to {name!r}.",
+                hint=f"In the URL patterns, under any prefix: {include}.",
+                id="inspector.E006",
+            )
+
+
+def _static_files() -> Iterator[CheckMessage]:
+    if urlsplit(settings.STATIC_URL or "").netloc:
+        yield Caution(
+            "The inspector's pages load scripts, styles and icons from their own host only.",
+            hint="Serve static files from the host of the pages: STATIC_URL without a host.",
+            id="inspector.W001",
+        )
