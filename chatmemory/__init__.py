@@ -77,6 +77,7 @@ from chatmemory.core.policies import (
     policy_from_text,
     policy_kinds,
 )
+from chatmemory.core.policy_texts import policies_from_text, text_of_policy
 from chatmemory.core.provider import ChatMemoryProvider
 from chatmemory.core.recall import Recall, RecallCurve, recall, recall_curve
 from chatmemory.core.store import ChatMemoryStore
@@ -149,10 +150,12 @@ __all__ = [
     "message_to_json",
     "messages_from_json",
     "messages_to_json",
+    "policies_from_text",
     "policy_from_dict",
     "policy_from_text",
     "policy_kinds",
     "recall",
     "recall_curve",
     "text_of",
+    "text_of_policy",
 ]

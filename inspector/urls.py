@@ -10,6 +10,7 @@ from inspector.access.permissions import (
 from inspector.views import (
     accounts,
     bulk,
+    compare,
     conversation,
     export,
     health,
@@ -36,6 +37,8 @@ urlpatterns = [
     path(f"{_conversation}verdict/", read_required(simulate.verdict), name="verdict"),
     path(f"{_conversation}add/", write_required(simulate.add), name="add"),
     path(f"{_conversation}branch/", write_required(simulate.branch), name="branch"),
+    path(f"{_conversation}compare/", read_required(compare.compare), name="compare"),
+    path(f"{_conversation}adopt/", write_required(compare.adopt), name="adopt"),
     path(f"{_conversation}export/", read_required(export.export), name="export"),
     path(f"{_conversation}settings/", read_required(settings.settings), name="settings"),
     path(f"{_conversation}change/", write_required(settings.change), name="change"),

@@ -69,12 +69,14 @@ from chatmemory import (
     message_to_json,
     messages_from_json,
     messages_to_json,
+    policies_from_text,
     policy_from_dict,
     policy_from_text,
     policy_kinds,
     recall,
     recall_curve,
     text_of,
+    text_of_policy,
 )
 
 ERRORS: tuple[type[ChatMemoryError], ...] = (
@@ -191,6 +193,7 @@ def policies() -> list[Policy]:
         policy_from_text("token_window:1000"),
         policy_from_dict({"kind": "message_window", "max_messages": 5}),
     ]
+    assert policies_from_text(text_of_policy(policies[1])) == policies[1:2]
     assert {policy.kind for policy in policies} <= set(policy_kinds())
     assert all(map(can_decide, policies))
     assert [load_or_tokens(policy, Totals(3, 70)) for policy in policies] == [3, 73, 73, 3]

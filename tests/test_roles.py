@@ -35,6 +35,8 @@ PAGES = {
     "inspector:verdict": (ONE, {"post": Role.VIEWER}),
     "inspector:add": (ONE, {"post": Role.OPERATOR}),
     "inspector:branch": (ONE, {"post": Role.OPERATOR}),
+    "inspector:compare": (ONE, {"get": Role.VIEWER}),
+    "inspector:adopt": (ONE, {"post": Role.OPERATOR}),
     "inspector:export": (ONE, {"get": Role.VIEWER}),
     "inspector:settings": (ONE, {"get": Role.VIEWER, "post": Role.VIEWER}),
     "inspector:change": (ONE, {"post": Role.OPERATOR}),

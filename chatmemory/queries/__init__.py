@@ -4,10 +4,20 @@
 """
 
 from chatmemory.core.lint import Verdict
+from chatmemory.core.recall.comparison import Compared
+from chatmemory.core.recall.phrases import Followed
+from chatmemory.core.recall.scores import Use
 from chatmemory.core.speakers import Speaker
 from chatmemory.core.window import Totals
 from chatmemory.managers import CLIENT, Flag
 from chatmemory.queries.branches import branches, copies
+from chatmemory.queries.comparing import (
+    COMPARED_MAX,
+    POLICIES_MAX,
+    ComparedRow,
+    Comparison,
+    comparison,
+)
 from chatmemory.queries.conversation_state import (
     TEXT_SIZE,
     ConversationQuery,
@@ -70,18 +80,24 @@ from chatmemory.search import searches_messages
 
 __all__ = [
     "CLIENT",
+    "COMPARED_MAX",
     "HIDDEN_MAX",
     "MENTIONS_COUNTED",
     "MENTIONS_MAX",
     "ORDERINGS",
+    "POLICIES_MAX",
     "READ_AT_ONCE",
     "TEXT_SIZE",
     "Arrival",
+    "Compared",
+    "ComparedRow",
+    "Comparison",
     "ConversationQuery",
     "ConversationState",
     "CursorPage",
     "FeedItem",
     "Flag",
+    "Followed",
     "MemoryFilter",
     "MemoryRow",
     "Mention",
@@ -101,6 +117,7 @@ __all__ = [
     "StepSamples",
     "Totals",
     "Trial",
+    "Use",
     "Verdict",
     "WhatWouldKeep",
     "WholeList",
@@ -110,6 +127,7 @@ __all__ = [
     "all_memories",
     "any_memory",
     "branches",
+    "comparison",
     "conversation_state",
     "copies",
     "count",

@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from chatmemory import (
@@ -25,6 +25,7 @@ from chatmemory.formats import render_messages
 from chatmemory.queries import ConversationState, MessageRow, Verdict
 from inspector.conversation.found import Found
 from inspector.conversation.glyphs import glyph
+from inspector.conversation.links import compare_url
 from inspector.conversation.measures import load_in
 from inspector.conversation.rows import SHOWN
 
@@ -224,6 +225,16 @@ class Panel:
         """The limit that would have kept the selected message."""
         answer = self._state.would_keep
         return explain.what_would_keep(answer) if answer else None
+
+    @property
+    def compare_url(self) -> str:
+        """The comparison of the policy in force with the limit that would have kept the message."""
+        answer = self._state.would_keep
+        limit = answer.keeping.limit if answer and answer.keeping else None
+        if answer is None or limit is None:
+            return ""
+        kept = replace(answer.policy, limit=limit)
+        return compare_url(self._state.memory.id, answer.policy, kept)
 
     @property
     def can_replay(self) -> bool:

@@ -22,6 +22,8 @@ PAGES = {
     "add": None,
     "branch": None,
     "verdict": None,
+    "compare": "/c/m/compare/?phrase=hi",
+    "adopt": None,
     "settings": "/c/m/settings/",
     "change": None,
     "export": "/c/m/export/",

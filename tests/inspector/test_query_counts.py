@@ -32,6 +32,8 @@ PAGES = [
     "/c/m/?at=100&with=20",
     "/c/m/?before=50",
     "/c/m/export/",
+    "/c/m/compare/",
+    "/c/m/compare/?policy=message_window:5&policy=everything&at=100&phrase=said",
 ]
 FORMS = [
     ("/c/m/simulate/", {"role": "user", "text": "what if", "at": "100"}),

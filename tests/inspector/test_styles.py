@@ -18,6 +18,7 @@ SCRIPTS = sorted((ROOT / "static/inspector/js").glob("*.js"))
 TEMPLATES = sorted((ROOT / "templates").rglob("*.html"))
 PRESENTERS = [
     *(ROOT / "inspector/conversation").rglob("*.py"),
+    *(ROOT / "inspector/lab").glob("*.py"),
     *(ROOT / "inspector/templatetags").glob("*.py"),
     *(ROOT / "chatmemory/explain").glob("*.py"),
 ]

@@ -1,0 +1,98 @@
+"""What the address of a comparison asks for, and the links to other such addresses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from django.http import QueryDict
+from django.urls import reverse
+from django.utils.http import urlencode
+
+from chatmemory import InvalidValue, Policy, policies_from_text, text_of_policy
+from chatmemory.queries import POLICIES_MAX
+from inspector.forms import searchable
+from inspector.lab.prices import Prices
+
+NUMBER_DIGITS = 9
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The policies as texts, the place, the phrase and the prices of a comparison.
+
+    `problem` says what was wrong with the address; the rest of it is used.
+    """
+
+    memory_id: str
+    policies: tuple[str, ...] = ()
+    at: int | None = None
+    phrase: str = ""
+    prices: Prices = field(default_factory=Prices)
+    problem: str = ""
+
+    @classmethod
+    def read(cls, memory_id: str, given: QueryDict) -> Asked:
+        """Read the parameters of an address, and add the policy of the form."""
+        texts = [text for text in given.getlist("policy") if text.strip()]
+        if given.get("limit"):
+            added = f"{given.get('kind')}:{given.get('limit')}".replace(" ", "")
+            options = str(given.get("options", "")).strip()
+            texts.append(f"{added},{options}" if options else added)
+        policies, problem = _policies(texts)
+        at = str(given.get("at", ""))
+        is_number = at.isascii() and at.isdigit() and len(at) <= NUMBER_DIGITS
+        return cls(
+            memory_id,
+            tuple(map(text_of_policy, policies)),
+            int(at) if is_number else None,
+            searchable(str(given.get("phrase", ""))),
+            Prices.read(given.dict()),  # type: ignore[arg-type]
+            problem,
+        )
+
+    def chosen(self) -> list[Policy | None]:
+        return [policy for text in self.policies for policy in policies_from_text(text)]
+
+    def with_policies(self, policies: list[Policy | None]) -> Asked:
+        return replace(self, policies=tuple(map(text_of_policy, policies)))
+
+    def link(self, at: int | None = None, phrase: str | None = None, form: str = "") -> str:
+        """Return the address at another place or with another phrase; `form` is csv or json."""
+        place = self.at if at is None else at
+        words = self.phrase if phrase is None else phrase
+        more = {"as": form} if form else {}
+        return self._address(self.policies, place, words, more)
+
+    def without(self, text: str) -> str:
+        """Return the address without a policy."""
+        return self._address(
+            tuple(each for each in self.policies if each != text), self.at, self.phrase, {}
+        )
+
+    def plus(self, text: str) -> str:
+        """Return the address with another policy, in place of the last one if there are four."""
+        kept = self.policies[: POLICIES_MAX - 1]
+        return self._address((*kept, text), self.at, self.phrase, {})
+
+    def _address(
+        self, policies: tuple[str, ...], at: int | None, phrase: str, more: dict[str, str]
+    ) -> str:
+        pairs = [("policy", text) for text in policies]
+        pairs += [("at", str(at))] if at is not None else []
+        pairs += [("phrase", phrase)] if phrase else []
+        pairs += [*self.prices.given.items(), *more.items()]
+        return f"{reverse('inspector:compare', args=[self.memory_id])}?{urlencode(pairs)}"
+
+
+def _policies(texts: list[str]) -> tuple[list[Policy | None], str]:
+    """Return the policies that texts describe, each once, and what was wrong with the others."""
+    found: list[Policy | None] = []
+    problem = ""
+    for text in texts:
+        try:
+            found += [each for each in policies_from_text(text) if each not in found]
+        except InvalidValue as error:
+            problem = str(error)
+    if len(found) > POLICIES_MAX:
+        problem = f"At most {POLICIES_MAX} policies are compared at a time: remove one first."
+    return found[:POLICIES_MAX], problem
