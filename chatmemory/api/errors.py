@@ -51,6 +51,7 @@ TITLES = {
     403: "Forbidden",
     404: "Not found",
     406: "Not acceptable",
+    408: "Request timeout",
     413: "Body too large",
     415: "Unsupported media type",
     429: "Too many requests",

@@ -12,6 +12,7 @@ from django.http.response import HttpResponseBase
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework.response import Response
+from rest_framework.views import APIView
 
 from chatmemory.api.errors import titles_of
 from chatmemory.api.examples import examples_of
@@ -21,8 +22,25 @@ from chatmemory.api.responses import ProblemSerializer
 from chatmemory.api.schemas import OperationSchema
 
 Read = TypeVar("Read", bound=Callable[..., HttpResponseBase])
+View = TypeVar("View", bound=type[APIView])
 Handler = Callable[..., Response]
 
+MEMORY_ID = OpenApiParameter(
+    "memory_id",
+    {"type": "string", "pattern": "^[A-Za-z0-9._~-]+$"},
+    OpenApiParameter.PATH,
+    description=(
+        "The address of a conversation: its id, in which every byte of UTF-8 but A-Z a-z 0-9 - _ . "
+        "is written as ~XX, such as `acme~2F7` for the id `acme/7`. The ids `.` and `..` are `~2E` "
+        "and `~2E~2E`."
+    ),
+)
+SEQ = OpenApiParameter(
+    "seq", OpenApiTypes.INT, OpenApiParameter.PATH, description="The number of a message, from 1."
+)
+STEP = OpenApiParameter(
+    "n", OpenApiTypes.INT, OpenApiParameter.PATH, description="The number of a step, from 1."
+)
 IF_MATCH = OpenApiParameter(
     "If-Match",
     OpenApiTypes.STR,
@@ -35,9 +53,36 @@ IDEMPOTENCY_KEY = OpenApiParameter(
     OpenApiParameter.HEADER,
     description="A key of your own: the same request sent again gets the first response again.",
 )
+
+
+def _sent(name: str, *statuses: int, description: str) -> OpenApiParameter:
+    """Return a header of the responses with these statuses."""
+    return OpenApiParameter(
+        name,
+        OpenApiTypes.STR,
+        OpenApiParameter.HEADER,
+        description=description,
+        response=list(statuses),
+    )
+
+
+LOCATION = _sent("Location", 201, description="The URL of the new conversation.")
+_ETAG = _sent("ETag", 200, 201, description="The version, to be sent in If-Match.")
+_REPLAYED = _sent(
+    "Idempotency-Replayed",
+    *(200, 201, 204),
+    description="`true` where this is the response to an earlier request with the same key.",
+)
+_RETRY_AFTER = _sent("Retry-After", 429, 503, description="When to try again, in seconds.")
+
 ALWAYS = (401, 403, 404, 406, 422, 429, 500, 503)
-WITH_A_BODY = (400, 411, 413, 415)
+WITH_A_BODY = (400, 408, 411, 413, 415)
 OF_CHANGES = (409, 410, 412)
+
+
+def addressed_by(*parameters: OpenApiParameter) -> Callable[[View], View]:
+    """Documents the parameters in the path of a resource."""
+    return extend_schema(parameters=list(parameters))
 
 
 def reads(
@@ -47,7 +92,7 @@ def reads(
     return described(
         operation_id=name,
         request=body,
-        parameters=[query] if query else [],
+        parameters=[*([query] if query else []), *_headers(response)],
         responses={200: response, **_problems(*ALWAYS, *(WITH_A_BODY if body else ()))},
         examples=examples_of(name, 200),
     )
@@ -65,7 +110,7 @@ def changes(
     document = described(
         operation_id=name,
         request=body,
-        parameters=list(headers),
+        parameters=[*headers, _REPLAYED, *_headers(response)],
         responses={status: response, **_problems(*ALWAYS, *WITH_A_BODY, *OF_CHANGES)},
         examples=examples_of(name, status),
     )
@@ -86,6 +131,12 @@ def described(**description: Any) -> Callable[[Any], Any]:
         return describe(handler)
 
     return decorate
+
+
+def _headers(response: Any) -> list[OpenApiParameter]:
+    """Return the headers of responses, an ETag where a version is in their body."""
+    has_version = "version" in getattr(response, "_declared_fields", {})
+    return [*([_ETAG] if has_version else []), _RETRY_AFTER]
 
 
 def _problems(*statuses: int) -> dict[Any, Any]:

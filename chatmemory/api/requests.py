@@ -6,11 +6,10 @@ from collections.abc import Callable, Mapping
 from datetime import UTC
 from typing import Any, TypedDict
 
-from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 from rest_framework.request import Request
 
-from chatmemory.api import schemas
+from chatmemory.api import schemas  # noqa: F401  (registers how the fields are documented)
 from chatmemory.api.errors import InvalidField
 from chatmemory.conf import configuration
 from chatmemory.core.exceptions import InvalidMessage, InvalidValue, UnreadableTranscript
@@ -96,7 +95,6 @@ class PoliciesField(serializers.CharField):
             raise InvalidField("policies", str(error)) from error
 
 
-@extend_schema_field(schemas.FORMATTED_MESSAGES)
 class MessagesField(serializers.Field):  # type: ignore[type-arg]
     """Decoded JSON, parsed by `MessagesRequest.validate` once the format is known."""
 
@@ -104,7 +102,6 @@ class MessagesField(serializers.Field):  # type: ignore[type-arg]
         return data
 
 
-@extend_schema_field(schemas.LABELS)
 class LabelsField(serializers.DictField):
     """Names and strings; the service checks them."""
 
@@ -142,18 +139,26 @@ class Body(serializers.Serializer[Any]):
 
 
 class CreateMemoryRequest(Body):
-    id = serializers.CharField(max_length=ID_LENGTH, trim_whitespace=False)
+    """A new conversation."""
+
+    id = serializers.CharField(
+        max_length=ID_LENGTH,
+        trim_whitespace=False,
+        help_text="Your own id of the conversation, as it is: it is encoded in URLs only.",
+    )
     policy = PolicyField()
     labels = LabelsField(required=False)
 
 
 class ChangeMemoryRequest(Body):
+    """What is to be changed; what is left out stays."""
+
     policy = PolicyField(required=False)
     labels = LabelsField(required=False)
 
 
 class MessagesRequest(Body):
-    """Messages in one of the formats; reads as `new`, a list of NewMessage."""
+    """Messages in one of the formats."""
 
     most = MESSAGES_MAX
     messages = MessagesField()
@@ -165,7 +170,7 @@ class MessagesRequest(Body):
     )
 
     def validate(self, attrs: Any) -> Any:
-        """Raises InvalidField, naming the message at fault."""
+        """Adds `new`, a list of NewMessage. Raises InvalidField, naming the message at fault."""
         messages = read_messages(attrs["messages"], attrs["format"], most=self.most)
         ids = attrs.get("client_ids") or [None] * len(messages)
         if len(ids) != len(messages):
@@ -177,10 +182,14 @@ class MessagesRequest(Body):
 
 
 class AddRequest(MessagesRequest):
+    """Messages to add in their order, in one of the formats."""
+
     most = ADDED_MAX
 
 
 class SimulationRequest(MessagesRequest):
+    """Messages that are not added, and where to try them."""
+
     policy = PolicyField(
         required=False, help_text="The policy to try; by default the one in force."
     )
@@ -188,14 +197,14 @@ class SimulationRequest(MessagesRequest):
 
 
 class RecallRequest(Body):
-    """Conversations in one of the formats; reads as `said`, a list of messages for each."""
+    """Conversations in one of the formats, and policies to compare."""
 
     conversations = serializers.ListField(child=MessagesField(), help_text="Lists of messages.")
     format = FormatField(help_text="The format of the messages.")
     policies = PoliciesField(help_text=POLICIES_HELP)
 
     def validate(self, attrs: Any) -> Any:
-        """Raises InvalidField, naming the message at fault."""
+        """Adds `said`, the messages of each. Raises InvalidField, naming the message at fault."""
         attrs["said"], room = [], MESSAGES_MAX
         for number, values in enumerate(attrs["conversations"]):
             field = f"conversations[{number}]"

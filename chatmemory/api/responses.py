@@ -8,16 +8,18 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 from rest_framework.response import Response
 
-from chatmemory.api import schemas
-from chatmemory.api.requests import PAGE_MAX
+from chatmemory.api.requests import PAGE_MAX, LabelsField
 from chatmemory.converters import address
 from chatmemory.core.codec import message_to_dict
+from chatmemory.core.eviction import Reason
 from chatmemory.core.messages import ChatMessage
 from chatmemory.core.policies import Policy
 from chatmemory.core.policy_texts import text_of_policy
 from chatmemory.services import ChangeResult
 
 Json = serializers.Serializer[Any]
+
+_REASONS = f"Why it left: {', '.join(Reason)}."
 
 
 def response(
@@ -42,7 +44,6 @@ class MessageField(serializers.Field):  # type: ignore[type-arg]
         return message_to_dict(value) or {}
 
 
-@extend_schema_field(schemas.FORMATTED_MESSAGES)
 class RenderedField(serializers.Field):  # type: ignore[type-arg]
     """Messages that are rendered already, in the format that was asked for."""
 
@@ -59,7 +60,7 @@ class MemorySerializer(Json):
     id = serializers.CharField()
     address = serializers.SerializerMethodField(help_text="The id as a segment of a URL.")
     policy = StoredPolicyField(allow_null=True)
-    labels = serializers.DictField(child=serializers.CharField(allow_blank=True))
+    labels = LabelsField()
     created_at = serializers.DateTimeField()
     updated_at = serializers.DateTimeField()
     version = serializers.IntegerField(help_text="What If-Match is compared with.")
@@ -90,7 +91,7 @@ class MemoryPageSerializer(Json):
 class StaySerializer(Json):
     entered_step = serializers.IntegerField()
     left_step = serializers.IntegerField(allow_null=True)
-    reason = serializers.CharField(allow_null=True)
+    reason = serializers.CharField(allow_null=True, help_text=_REASONS)
     tokens = serializers.IntegerField()
 
 
@@ -117,7 +118,7 @@ class EvictedSerializer(Json):
     seq = serializers.IntegerField()
     type = serializers.CharField()
     tokens = serializers.IntegerField()
-    reason = serializers.CharField()
+    reason = serializers.CharField(help_text=_REASONS)
     because_seq = serializers.IntegerField(
         allow_null=True, help_text="The tool call it left with, or the message that replaced it."
     )
@@ -270,6 +271,17 @@ class MessageDetailSerializer(HistoryMessageSerializer):
     why = WhySerializer(allow_null=True, help_text="Why it left; null while it is in memory.")
 
 
+class CurrentSerializer(Json):
+    """A conversation as it is now, which the caller has not seen."""
+
+    version = serializers.IntegerField()
+    policy = StoredPolicyField(allow_null=True)
+    labels = LabelsField()
+    said_count = serializers.IntegerField()
+    window = TotalsSerializer()
+    load = serializers.IntegerField(allow_null=True)
+
+
 class ProblemSerializer(Json):
     """Problem details (RFC 9457)."""
 
@@ -278,3 +290,8 @@ class ProblemSerializer(Json):
     status = serializers.IntegerField()
     detail = serializers.CharField()
     field = serializers.CharField(required=False, help_text="What is invalid: `messages[2]`.")
+    current = CurrentSerializer(
+        required=False,
+        allow_null=True,
+        help_text="Of a version conflict; null where there is no conversation.",
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -58,7 +59,8 @@ def test_messages_are_components_with_the_names_of_langchain4j(document):
     assert set(mapping) == {"SYSTEM", "USER", "AI", "TOOL_EXECUTION_RESULT", "CUSTOM"}
     for type_, reference in mapping.items():
         component = schemas[reference.rpartition("/")[2]]
-        assert component["properties"]["type"]["allOf"][0]["enum"] == [type_]
+        (name,) = component["properties"]["type"].values()
+        assert schemas[name.rpartition("/")[2]]["enum"] == [type_]
 
 
 def test_every_reference_leads_to_a_component(document):
@@ -73,6 +75,48 @@ def test_every_reference_leads_to_a_component(document):
 
     known = {f"#/components/schemas/{name}" for name in document["components"]["schemas"]}
     assert set(references(document)) <= known
+
+
+def rows_of(table: str) -> list[list[str]]:
+    """The cells of the rows of a table of docs/api.md, which is known by its first line."""
+    text = (Path(__file__).parents[2] / "docs/api.md").read_text("utf-8")
+    _, rows = text.partition(f"{table}\n")[2].split("\n\n")[0].split("\n", 1)
+    return [[cell.strip() for cell in row.split(" | ")] for row in rows.splitlines()]
+
+
+def test_the_docs_have_every_operation(document):
+    found = {
+        (re.sub(r"<(\w+)>", r"{\1}", path.strip("| `")).replace("{id}", "{memory_id}"), method)
+        for path, methods, _ in rows_of("| path | methods | |")
+        for method in methods.lower().split(", ")
+    }
+    paths = {path.removeprefix("/api/v1/"): each for path, each in document["paths"].items()}
+    assert found == {(path, method) for path, methods in paths.items() for method in methods}
+
+
+def test_the_docs_have_every_query_parameter(document):
+    text = (Path(__file__).parents[2] / "docs/api.md").read_text("utf-8")
+    for name, operation in operations(document).items():
+        asked = [each for each in operation.get("parameters", ()) if each["in"] == "query"]
+        assert all(f"`?{each['name']}=" in text for each in asked), name
+
+
+def test_the_docs_have_every_problem_with_its_status(document):
+    documented = {
+        (title, int(status))
+        for operation in operations(document).values()
+        for status, response in operation["responses"].items()
+        for title in re.split(r", (?![^(]*\))", response["description"])
+        if not status.startswith("2")
+    }
+    rows = rows_of("| title | status | |")
+    assert {(title.strip("| "), int(status)) for title, status, *_ in rows} == documented
+
+
+def test_every_parameter_is_explained(document):
+    for name, operation in operations(document).items():
+        for each in operation.get("parameters", ()):
+            assert each.get("description"), (name, each["name"])
 
 
 def test_every_operation_documents_its_problems(document):

@@ -7,11 +7,12 @@ from rest_framework.response import Response
 
 from chatmemory import queries
 from chatmemory.api import requests
-from chatmemory.api.operations import reads
+from chatmemory.api.operations import MEMORY_ID, addressed_by, reads
 from chatmemory.api.responses import HistorySerializer, response
 from chatmemory.api.views.base import Resource, with_query
 
 
+@addressed_by(MEMORY_ID)
 class MemoryHistory(Resource):
     @reads(HistorySerializer, query=requests.HistoryQuery, name="get_history")
     def get(self, request: Request, memory_id: str) -> Response:

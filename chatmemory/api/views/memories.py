@@ -9,7 +9,14 @@ from chatmemory import queries, services
 from chatmemory.access.roles import ERASE
 from chatmemory.api import requests
 from chatmemory.api.errors import InvalidField
-from chatmemory.api.operations import IDEMPOTENCY_KEY, changes, reads
+from chatmemory.api.operations import (
+    IDEMPOTENCY_KEY,
+    LOCATION,
+    MEMORY_ID,
+    addressed_by,
+    changes,
+    reads,
+)
 from chatmemory.api.permissions import check_prefix, prefix_of
 from chatmemory.api.responses import MemoryPageSerializer, MemorySerializer, response
 from chatmemory.api.views.base import Resource, url_of, with_query
@@ -39,7 +46,7 @@ class Memories(Resource):
         MemorySerializer,
         status=201,
         body=requests.CreateMemoryRequest,
-        headers=[IDEMPOTENCY_KEY],
+        headers=[IDEMPOTENCY_KEY, LOCATION],
         name="create_memory",
     )
     def post(self, request: Request) -> Response:
@@ -55,6 +62,7 @@ class Memories(Resource):
         return answer
 
 
+@addressed_by(MEMORY_ID)
 class MemoryDetail(Resource):
     needs = {"DELETE": ERASE}
 

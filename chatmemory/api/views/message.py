@@ -10,12 +10,13 @@ from rest_framework.response import Response
 from chatmemory import explain, queries, services
 from chatmemory.access.roles import ERASE
 from chatmemory.api import requests
-from chatmemory.api.operations import changes, reads
+from chatmemory.api.operations import MEMORY_ID, SEQ, addressed_by, changes, reads
 from chatmemory.api.responses import MessageDetailSerializer, response
 from chatmemory.api.views.base import Resource
 from chatmemory.ledger.snapshots import one_snapshot
 
 
+@addressed_by(MEMORY_ID, SEQ)
 class MemoryMessage(Resource):
     @reads(MessageDetailSerializer, name="get_message")
     def get(self, request: Request, memory_id: str, seq: int) -> Response:
@@ -23,6 +24,7 @@ class MemoryMessage(Resource):
         return _message(memory_id, seq)
 
 
+@addressed_by(MEMORY_ID, SEQ)
 class Redaction(Resource):
     needs = {"POST": ERASE}
 

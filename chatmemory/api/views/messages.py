@@ -12,7 +12,7 @@ from rest_framework.response import Response
 
 from chatmemory import queries, services
 from chatmemory.api import requests
-from chatmemory.api.operations import changes, reads
+from chatmemory.api.operations import MEMORY_ID, addressed_by, changes, reads
 from chatmemory.api.responses import (
     ChangesSerializer,
     LossSerializer,
@@ -27,6 +27,7 @@ from chatmemory.services import ChangeResult
 from chatmemory.streaming import json_list
 
 
+@addressed_by(MEMORY_ID)
 class MemoryMessages(Resource):
     whole_windows = ("PUT",)
 

@@ -33,6 +33,7 @@ class Schema(Guarded, SpectacularAPIView):
     """The API as an OpenAPI document."""
 
     generator_class = Generator
+    custom_settings = {"COMPONENT_SPLIT_PATCH": False}
 
     @property
     def patterns(self) -> list[Any]:  # type: ignore[override]

@@ -8,11 +8,12 @@ from rest_framework.response import Response
 from chatmemory import queries
 from chatmemory.access.roles import READ
 from chatmemory.api import requests
-from chatmemory.api.operations import reads
+from chatmemory.api.operations import MEMORY_ID, addressed_by, reads
 from chatmemory.api.responses import SimulationSerializer, response
 from chatmemory.api.views.base import Resource
 
 
+@addressed_by(MEMORY_ID)
 class Simulate(Resource):
     needs = {"POST": READ}
 

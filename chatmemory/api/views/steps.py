@@ -7,7 +7,7 @@ from rest_framework.response import Response
 
 from chatmemory import explain, queries
 from chatmemory.api import requests
-from chatmemory.api.operations import reads
+from chatmemory.api.operations import MEMORY_ID, STEP, addressed_by, reads
 from chatmemory.api.responses import (
     StepDetailSerializer,
     StepsSerializer,
@@ -16,6 +16,7 @@ from chatmemory.api.responses import (
 from chatmemory.api.views.base import Resource, with_query
 
 
+@addressed_by(MEMORY_ID)
 class MemorySteps(Resource):
     @reads(StepsSerializer, query=requests.StepsQuery, name="list_steps")
     def get(self, request: Request, memory_id: str) -> Response:
@@ -27,6 +28,7 @@ class MemorySteps(Resource):
         return response(StepsSerializer, {"steps": rows[:size], "later": later})
 
 
+@addressed_by(MEMORY_ID, STEP)
 class MemoryStep(Resource):
     @reads(StepDetailSerializer, query=requests.StepQuery, name="get_step")
     def get(self, request: Request, memory_id: str, n: int) -> Response:

@@ -9,8 +9,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from chatmemory import queries
-from chatmemory.api import requests, schemas
-from chatmemory.api.operations import changes, reads
+from chatmemory.api import requests
+from chatmemory.api.components import MESSAGES
+from chatmemory.api.operations import MEMORY_ID, addressed_by, changes, reads
 from chatmemory.api.views.base import Resource, streamed_json
 from chatmemory.core.codec import message_to_dict
 from chatmemory.core.exceptions import MemoryNotFound
@@ -20,10 +21,11 @@ from chatmemory.services.validation import check_id
 from chatmemory.streaming import json_list
 
 
+@addressed_by(MEMORY_ID)
 class Store(Resource):
     whole_windows = ("PUT",)
 
-    @reads(schemas.MESSAGES, name="get_messages")
+    @reads(MESSAGES, name="get_messages")
     def get(self, request: Request, memory_id: str) -> HttpResponseBase:
         """getMessages: the messages in memory, untrimmed; [] for an unknown id."""
         try:
@@ -32,7 +34,7 @@ class Store(Resource):
             messages = ()
         return streamed_json(request, json_list(map(message_to_dict, messages)))
 
-    @changes(None, status=204, body={"application/json": schemas.MESSAGES}, name="update_messages")
+    @changes(None, status=204, body={"application/json": MESSAGES}, name="update_messages")
     def put(self, request: Request, memory_id: str) -> Response:
         """updateMessages: replaces the whole list; an unknown id is created."""
         messages = requests.read_messages(request.data, field="")

@@ -1,0 +1,177 @@
+"""The named schemas of the OpenAPI document that serializers cannot describe, as JSON schemas.
+
+Each has a name of its own, as generators of clients would make up one for a schema without.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+from chatmemory.core.policies import Policy, caller_options, policy_kinds
+from chatmemory.formats import FORMATS
+from chatmemory.services.validation import ID_LENGTH, LABELS_MAX, LIMIT_MAX
+
+Schema = dict[str, Any]
+
+
+def ref(name: str) -> Schema:
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+def _object(required: list[str], **properties: Any) -> Schema:
+    return {
+        "type": "object",
+        "required": required,
+        "properties": properties,
+        "additionalProperties": False,
+    }
+
+
+def _names(*names: str) -> Schema:
+    return {"type": "string", "enum": list(names)}
+
+
+# Policies: one schema for each installed kind
+
+_LIMIT = {"type": "integer", "minimum": 1, "maximum": LIMIT_MAX}
+_TYPES = {str: "string", bool: "boolean", int: "integer", float: "number"}
+_UNAVAILABLE_POLICY: Schema = {
+    "description": "A stored policy whose kind is not installed, with its stored options.",
+    "type": "object",
+    "required": ["kind", "limit", "estimator"],
+    "properties": {
+        "kind": {"type": "string"},
+        "limit": _LIMIT,
+        "estimator": {"type": "string"},
+    },
+    "additionalProperties": True,
+}
+
+
+def policies() -> dict[str, Schema]:
+    """Return the schemas of the kinds that are installed now, and of any of them.
+
+    A response may show a policy whose kind was uninstalled since: a StoredPolicy.
+    """
+    found: dict[str, Schema] = {}
+    for kind in policy_kinds().values():
+        name = f"{kind.__name__.removesuffix('Policy')}Policy"
+        found |= {name: _kind_schema(kind, f"{name}Kind"), f"{name}Kind": _names(kind.kind)}
+    known = [ref(name) for name in found if not name.endswith("Kind")]
+    unavailable = "UnavailablePolicy"
+    return {
+        **found,
+        unavailable: _UNAVAILABLE_POLICY,
+        "Policy": {"anyOf": known, "example": {"kind": "message_window", "max_messages": 20}},
+        "StoredPolicy": {"anyOf": [*known, ref(unavailable)]},
+    }
+
+
+def _kind_schema(kind: type[Policy], name_of_kind: str) -> Schema:
+    defaults = {each.name: each.default for each in fields(kind)}
+    options = {
+        name: {"type": _TYPES[type], "default": defaults[name]} if type in _TYPES else {}
+        for name, type in caller_options(kind).items()
+    }
+    members = {"kind": ref(name_of_kind), kind.limit_name: _LIMIT, **options}
+    return _object([*members][:2], **members) | {"description": kind.label}
+
+
+# Messages: one schema for each class, named as in LangChain4j
+
+
+def _typed(name: str, type: str, /, *required: str, **properties: Any) -> dict[str, Schema]:
+    """Return a schema, and that of its type."""
+    schema = _object(["type", *required], type=ref(f"{name}Type"), **properties)
+    return {name: schema, f"{name}Type": _names(type)}
+
+
+_TEXT = {"type": "string"}
+_CONTENTS = {"type": "array", "items": {"allOf": [ref("Content")], "nullable": True}}
+_CALL = {"allOf": [ref("ToolExecutionRequest")], "nullable": True}
+_ATTRIBUTES = ref("Attributes")
+_MESSAGES = {
+    "SYSTEM": "SystemMessage",
+    "USER": "UserMessage",
+    "AI": "AiMessage",
+    "TOOL_EXECUTION_RESULT": "ToolExecutionResultMessage",
+    "CUSTOM": "CustomMessage",
+}
+_HELLO = {"contents": [{"text": "Hello", "type": "TEXT"}], "type": "USER"}
+_CHAT_MESSAGES: dict[str, Schema] = {
+    "ChatMessage": {
+        "description": "A message as LangChain4j's ChatMessageSerializer writes it.",
+        "oneOf": [ref(name) for name in _MESSAGES.values()],
+        "discriminator": {
+            "propertyName": "type",
+            "mapping": {type: ref(name)["$ref"] for type, name in _MESSAGES.items()},
+        },
+        "example": _HELLO,
+    },
+    **_typed("SystemMessage", "SYSTEM", "text", text={**_TEXT, "minLength": 1}),
+    **_typed(
+        "UserMessage", "USER", "contents", contents=_CONTENTS, name=_TEXT, attributes=_ATTRIBUTES
+    ),
+    **_typed(
+        "AiMessage",
+        "AI",
+        text=_TEXT,
+        thinking=_TEXT,
+        toolExecutionRequests={"type": "array", "items": _CALL},
+        attributes=_ATTRIBUTES,
+    ),
+    **_typed(
+        "ToolExecutionResultMessage",
+        "TOOL_EXECUTION_RESULT",
+        contents=_CONTENTS,
+        id=_TEXT,
+        toolName=_TEXT,
+        text=_TEXT,
+        isError={"type": "boolean"},
+        attributes=_ATTRIBUTES,
+    ),
+    **_typed("CustomMessage", "CUSTOM", "attributes", attributes=_ATTRIBUTES),
+    "Attributes": {
+        "description": "Whatever LangChain4j keeps with a message.",
+        "type": "object",
+        "additionalProperties": True,
+    },
+    "ToolExecutionRequest": _object([], id=_TEXT, name=_TEXT, arguments=_TEXT),
+    "Content": {"anyOf": [ref("TextContent"), ref("MediaContent")]},
+    **_typed("TextContent", "TEXT", "text", text=_TEXT),
+    "MediaContent": {
+        "description": "A picture, a sound, a video or a file.",
+        "type": "object",
+        "required": ["type"],
+        "properties": {"type": ref("MediaContentType")},
+    },
+    "MediaContentType": _names("IMAGE", "AUDIO", "VIDEO", "PDF"),
+    "MessageOfAnotherFormat": {
+        "description": "A message in a format other than LangChain4j's.",
+        "type": "object",
+        "additionalProperties": True,
+    },
+}
+MESSAGE = ref("ChatMessage")
+MESSAGES: Schema = {"type": "array", "items": MESSAGE}
+FORMATTED_MESSAGES: Schema = {
+    "description": "Messages in the format that the request names, by default LangChain4j's.",
+    "type": "array",
+    "items": {"anyOf": [MESSAGE, ref("MessageOfAnotherFormat")]},
+    "example": [_HELLO],
+}
+
+
+def all_components() -> dict[str, Schema]:
+    """Return every named schema; policies and formats are those that are installed now."""
+    return {
+        **_CHAT_MESSAGES,
+        **policies(),
+        "MessageFormat": _names(*FORMATS),
+        "Labels": {
+            "type": "object",
+            "additionalProperties": {"type": "string", "maxLength": ID_LENGTH},
+            "maxProperties": LABELS_MAX,
+        },
+    }
