@@ -9,7 +9,7 @@ export PIP_ROOT_USER_ACTION := ignore
 # Without bytecode, each start of a process compiles Django and all other packages again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: run install test test-postgresql conformance fuzz load crash attack check format screenshots lock clean
+.PHONY: run install test test-postgresql conformance fuzz load crash attack bench check format screenshots lock clean
 
 run: install
 	@$(BIN)/python manage.py migrate --verbosity 0
@@ -51,6 +51,10 @@ crash: $(VENV)/installed-dev
 # Clients that want more than their share; DATABASE_URL chooses the database.
 attack: $(VENV)/installed-dev
 	$(BIN)/pytest tests/attack --long -v $(ARGS)
+
+# Ratios of things that are timed in turns, with their limits; QUICK=1 for smaller databases.
+bench: $(VENV)/installed-dev
+	QUICK=$(QUICK) $(BIN)/python -m benchmarks
 
 check: $(VENV)/installed-dev
 	$(BIN)/ruff check .

@@ -1,54 +1,76 @@
-"""Figures of a benchmark: ratios of two things that were timed in turns, each with its limit."""
+"""Figures of a benchmark: ratios of things that were timed in turns, each with its limit."""
 
 from __future__ import annotations
 
 import json
+import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
 from statistics import median
+
+from benchmarks.database import migrated
+
+QUICK = os.environ.get("QUICK") == "1"
 
 
 @dataclass(frozen=True)
 class Figure:
-    """How a measured ratio compares with its limit; `detail` names what was timed."""
+    """A measured ratio and its limit; `detail` says what was timed."""
 
     name: str
     ratio: float
     limit: float
-    detail: str
-    at_least: bool = False
+    detail: str = ""
 
     @property
     def ok(self) -> bool:
-        return self.ratio >= self.limit if self.at_least else self.ratio <= self.limit
+        return self.ratio <= self.limit
+
+    def __str__(self) -> str:
+        """A line of the table."""
+        mark = "ok  " if self.ok else "MISS"
+        return f"{mark} {self.ratio:8.2f} of {self.limit:<5g} {self.name} ({self.detail})"
 
     def as_json(self) -> str:
-        """Return the figure as one line: name, ratio, limit, ok and detail."""
-        shown = asdict(self) | {"ratio": round(self.ratio, 3), "ok": self.ok}
-        del shown["at_least"]
-        return json.dumps(shown)
+        """The figure as one line of JSON."""
+        shown = {"name": self.name, "ratio": round(self.ratio, 3), "limit": self.limit}
+        return json.dumps(shown | {"ok": self.ok, "detail": self.detail})
 
 
 def in_turns(calls: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, float]:
-    """Return the median time of each call in seconds; the calls take turns, so that whatever else
-    the machine does slows all of them alike.
+    """Return the median time of each call in milliseconds.
+
+    The calls take turns, so that whatever else the machine does slows all of them alike. The first
+    round is not counted.
     """
     times: dict[str, list[float]] = {name: [] for name in calls}
-    for _ in range(rounds):
+    for _ in range(1 + (rounds // 5 if QUICK else rounds)):
         for name, call in calls.items():
             start = time.perf_counter()
             call()
-            times[name].append(time.perf_counter() - start)
-    return {name: median(each) for name, each in times.items()}
+            times[name].append(1000 * (time.perf_counter() - start))
+    return {name: median(each[1:]) for name, each in times.items()}
 
 
-def show(figures: Iterable[Figure]) -> Iterator[Figure]:
-    """Print a line of the table for each figure, as soon as it is measured."""
+def compared(name: str, limit: float, times: Mapping[str, float]) -> Figure:
+    """Return how the first of two times compares with the second."""
+    (what, first), (other, second) = times.items()
+    detail = f"{what} {first:.3g} ms, {other} {second:.3g} ms"
+    return Figure(name, first / second, limit, detail)
+
+
+def show(figures: Iterable[Figure]) -> list[Figure]:
+    """Print each figure as soon as it is measured."""
+    shown = []
     for figure in figures:
-        sign = "≥" if figure.at_least else "≤"
-        mark = "ok  " if figure.ok else "MISS"
-        print(
-            f"{mark} {figure.ratio:8.2f} {sign} {figure.limit:<6g} {figure.name}: {figure.detail}"
-        )
-        yield figure
+        print(figure, flush=True)
+        shown.append(figure)
+    return shown
+
+
+def measure(part: str) -> list[Figure]:
+    """Measure and print the figures of a module, in a new database."""
+    with migrated() as folder:
+        return show(import_module(f"benchmarks.{part}").figures(folder))

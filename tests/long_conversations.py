@@ -69,6 +69,33 @@ def long_conversation(memory_id: str, messages: int, kept: int = 20) -> None:
     )
 
 
+def fleet(until: int, start: int = 0) -> None:
+    """Create conversations of 20 messages, the ids of which are fleet-<start> to below `until`.
+
+    They are copies of the first one, and so are their digests.
+    """
+    model = "fleet-0"
+    if not Memory.objects.filter(pk=model).exists():
+        long_conversation(model, 20, kept=10)
+        start = max(start, 1)
+    for table in (Memory, Message, Stay, Step):
+        key = "id" if table is Memory else "memory_id"
+        columns = [field.column for field in table._meta.local_concrete_fields]
+        values = ["'fleet-' || number" if name == key else f"row.{name}" for name in columns]
+        with connection.cursor() as cursor:
+            cursor.execute(
+                f"""
+                WITH RECURSIVE numbers(number) AS (
+                  SELECT %s UNION ALL SELECT number + 1 FROM numbers WHERE number < %s - 1
+                )
+                INSERT INTO {table._meta.db_table} ({", ".join(columns)})
+                SELECT {", ".join(values)} FROM numbers
+                JOIN {table._meta.db_table} row ON row.{key} = %s
+                """,
+                [start, until, model],
+            )
+
+
 def _renumbered(column: str) -> str:
     return f"replace({column}, CAST(row.seq AS text), CAST(number AS text))"
 

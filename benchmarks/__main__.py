@@ -1,0 +1,26 @@
+"""All figures of the benchmarks, as a table and as lines of JSON. Exit 1 where a limit is missed.
+
+make bench            # all of them
+make bench QUICK=1    # smaller databases and fewer rounds, in about two minutes
+"""
+
+from __future__ import annotations
+
+import sys
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+
+from benchmarks.measuring import measure
+
+PARTS = ("library", "add", "size", "reading", "server")
+
+
+if __name__ == "__main__":
+    figures = []
+    for part in PARTS:
+        with ProcessPoolExecutor(1, get_context("spawn")) as process:
+            figures += process.submit(measure, part).result()
+    print()
+    for figure in figures:
+        print(figure.as_json())
+    sys.exit(0 if all(figure.ok for figure in figures) else 1)

@@ -1,0 +1,37 @@
+"""Measure reads of windows in the past of a long conversation against the window of now.
+
+.venv/bin/python -m benchmarks.reading
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+from benchmarks.database import migrated
+from benchmarks.measuring import QUICK, Figure, compared, in_turns, show
+
+STEPS = 100_000 if QUICK else 1_000_000
+KEPT = 100
+ROUNDS = 300
+
+
+def figures(folder: str) -> Iterator[Figure]:
+    from chatmemory import queries
+    from tests.long_conversations import long_conversation
+
+    long_conversation("long", STEPS, KEPT)
+    chance = random.Random(1)
+    times = in_turns(
+        {
+            "the past": lambda: queries.window("long", chance.randrange(KEPT, STEPS)),
+            "now": lambda: queries.window("long"),
+        },
+        ROUNDS,
+    )
+    yield compared(f"window at a random step of {STEPS:,}, of {KEPT} messages", 3, times)
+
+
+if __name__ == "__main__":
+    with migrated() as folder:
+        show(figures(folder))

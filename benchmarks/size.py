@@ -1,0 +1,47 @@
+"""Measure the bytes that a message takes in the database against those of its payload.
+
+.venv/bin/python -m benchmarks.size
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+
+from benchmarks.database import migrated
+from benchmarks.measuring import QUICK, Figure, show
+from benchmarks.texts import texts
+
+MESSAGES = 10_000 if QUICK else 100_000
+EACH = 50
+
+
+def figures(folder: str) -> Iterator[Figure]:
+    from django.db import connection
+    from django.db.models import Sum
+    from django.db.models.functions import Length
+
+    from chatmemory import TokenWindow, UserMessage, services
+    from chatmemory.models import Message
+
+    said = texts()
+    for n in range(MESSAGES // EACH):
+        messages = [UserMessage(text) for text in islice(said, EACH)]
+        services.import_conversation(f"c{n}", messages, TokenWindow(4_000))
+    payload = Message.objects.aggregate(bytes=Sum(Length("payload")))["bytes"]
+    with connection.cursor() as cursor:
+        cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        cursor.execute(
+            "SELECT CASE WHEN name LIKE 'chatmemory_search%' OR name LIKE '%searchable%' "
+            "THEN 'search' WHEN name LIKE 'sqlite_autoindex%' OR name LIKE '%stay\\_%' ESCAPE '\\' "
+            "THEN 'indexes' ELSE name END, SUM(pgsize) FROM dbstat GROUP BY 1 ORDER BY 2 DESC"
+        )
+        sizes = cursor.fetchall()
+    whole = sum(size for _, size in sizes)
+    where = ", ".join(f"{name} {size / payload:.2f}" for name, size in sizes[:6])
+    yield Figure(f"bytes a message at {MESSAGES:,} messages", whole / payload, 4.5, where)
+
+
+if __name__ == "__main__":
+    with migrated() as folder:
+        show(figures(folder))
