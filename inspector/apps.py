@@ -9,7 +9,8 @@ class InspectorConfig(AppConfig):
     verbose_name = "Memory inspector"
 
     def ready(self) -> None:
-        import inspector.checks  # noqa: F401  (registers them)
+        import inspector.checks
+        import inspector.lessons.checks  # noqa: F401  (the same)
         from inspector.observability import metrics, tracing
 
         memory_changed.connect(metrics.memory_changed, dispatch_uid="inspector.metrics")

@@ -21,6 +21,7 @@ class Configuration:
     - `METRICS_TOKEN` is the bearer token of the metrics; without one, only this machine reads them.
     - `DISK_FREE_MB` is the free space below which `readyz` tells of a full disk.
     - `TRACES` sends traces, with the extra `otel`.
+    - `LESSONS` is a folder of lessons of one's own (docs/lessons.md).
     - `WHOLE_SITE` says that every page of the project is the inspector's: all need an account,
       and have its headers, log lines, metrics and pages for errors.
     """
@@ -28,6 +29,7 @@ class Configuration:
     METRICS_TOKEN: str = ""
     DISK_FREE_MB: int = 100
     TRACES: bool = False
+    LESSONS: str = ""
     WHOLE_SITE: bool = False
 
 

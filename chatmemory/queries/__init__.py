@@ -49,6 +49,7 @@ from chatmemory.queries.overview import (
 )
 from chatmemory.queries.recalling import READ_AT_ONCE, recall_history, recall_of_stored
 from chatmemory.queries.recalling import sums as recall_sums
+from chatmemory.queries.rehearsal import Line, Scene, rehearse
 from chatmemory.queries.remembering import MENTIONS_MAX, Mentions
 from chatmemory.queries.rows import (
     MemoryRow,
@@ -98,6 +99,7 @@ __all__ = [
     "FeedItem",
     "Flag",
     "Followed",
+    "Line",
     "MemoryFilter",
     "MemoryRow",
     "Mention",
@@ -107,6 +109,7 @@ __all__ = [
     "OverviewStats",
     "Page",
     "Part",
+    "Scene",
     "Simulation",
     "Speaker",
     "StayRow",
@@ -151,6 +154,7 @@ __all__ = [
     "recall_history",
     "recall_of_stored",
     "recall_sums",
+    "rehearse",
     "said",
     "sample_numbers",
     "searches_messages",

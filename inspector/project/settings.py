@@ -202,6 +202,7 @@ REST_FRAMEWORK = {
     "DEFAULT_THROTTLE_RATES": {
         "caller": rate("CHATMEMORY_API_RATE", "1000/second"),
         "stranger": rate("CHATMEMORY_STRANGER_RATE", "100/minute"),
+        "playground": rate("CHATMEMORY_PLAYGROUND_RATE", "300/minute"),
     },
     "TEST_REQUEST_DEFAULT_FORMAT": "json",
 }
@@ -215,5 +216,6 @@ INSPECTOR = {
     "METRICS_TOKEN": env.str("CHATMEMORY_METRICS_TOKEN", ""),
     "DISK_FREE_MB": whole_number("CHATMEMORY_DISK_FREE_MB", 100),
     "TRACES": flag("CHATMEMORY_OTEL"),
+    "LESSONS": env.str("CHATMEMORY_LESSONS", ""),
     "WHOLE_SITE": True,
 }

@@ -19,6 +19,7 @@ TEMPLATES = sorted((ROOT / "templates").rglob("*.html"))
 PRESENTERS = [
     *(ROOT / "inspector/conversation").rglob("*.py"),
     *(ROOT / "inspector/lab").glob("*.py"),
+    *(ROOT / "inspector/lessons").glob("*.py"),
     *(ROOT / "inspector/templatetags").glob("*.py"),
     *(ROOT / "chatmemory/explain").glob("*.py"),
 ]

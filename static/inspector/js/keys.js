@@ -24,9 +24,10 @@ function move(direction) {
   next?.querySelector(".hit").click();
 }
 
-// Ten steps with Shift. A held key is one movement.
+// Ten steps with Shift. A held key is one movement. In lessons, a step or a screen.
 function go(direction, { shiftKey, repeat }) {
   if (document.querySelector("[data-place]")) step(shiftKey ? 10 * direction : direction, repeat);
+  else press(direction > 0 ? "forward" : "back");
 }
 
 // Open the composer, on a phone in its pane.
@@ -56,7 +57,7 @@ const actions = {
   ArrowRight: (event) => go(1, event),
   "[": () => press("previous-eviction"),
   "]": () => press("next-eviction"),
-  " ": () => play(),
+  " ": () => document.querySelector("[data-place]") && play(),
   s: () => simulate(),
   h: () => document.querySelector("[data-pane=history]")?.focus(),
   m: () => document.querySelector("[data-pane=memory]")?.focus(),

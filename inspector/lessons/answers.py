@@ -1,0 +1,135 @@
+"""Answers and what the core says to them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from django.http import QueryDict
+
+from chatmemory.explain import seqs
+from inspector.lessons.facts import of_choice
+from inspector.lessons.lesson import Ask, Question
+from inspector.lessons.stage import Moment
+
+DIGITS = 6
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What somebody answered: the messages that they picked, or the choice or limit of theirs."""
+
+    picked: frozenset[int] = frozenset()
+    value: int = 0
+
+    @classmethod
+    def of(cls, asked: QueryDict, question: Question) -> Answer | None:
+        """Return the answer in an address; None if there is none that can be given."""
+        if question.ask is Ask.LEAVES:
+            picked = frozenset(map(_number, asked.getlist("leaves")))
+            return cls(picked=picked) if "check" in asked else None
+        value = _number(asked.get("answer", ""))
+        given = question.limits or range(1, len(question.choices) + 1)
+        return cls(value=value) if value in given else None
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= DIGITS else 0
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """Whether an answer is right, in a sentence, and what the choice that was made adds to it."""
+
+    is_right: bool
+    headline: str
+    why: str = ""
+
+
+def judge(moment: Moment, answer: Answer) -> Judgement:
+    """Compare an answer with what the core does."""
+    question = moment.step.question
+    assert question is not None
+    match question.ask:
+        case Ask.LEAVES:
+            return judge_picks(moment.leaving, answer.picked, _VERBS[question.becomes is not None])
+        case Ask.LIMIT:
+            return _judge_limit(moment, question, answer.value)
+    choice = question.choices[answer.value - 1]
+    if moment.holds(choice):
+        return Judgement(True, "Right.", choice.why)
+    return Judgement(False, f"Not this time. It is: {right_choice(moment)}", choice.why)
+
+
+def right_choice(moment: Moment) -> str:
+    """Return the text of the choice that is right."""
+    choices = moment.step.question.choices if moment.step.question else ()
+    return next(of_choice(choice, moment) for choice in choices if moment.holds(choice))
+
+
+@dataclass(frozen=True)
+class Verbs:
+    """What messages do: one of them, several, and those that do not."""
+
+    one: str
+    many: str
+    not_one: str
+    not_many: str
+
+
+_VERBS: Mapping[bool, Verbs] = {
+    False: Verbs("leaves", "leave", "stays", "stay"),
+    True: Verbs("is hidden", "are hidden", "is still seen", "are still seen"),
+}
+
+
+def judge_picks(
+    key: Sequence[int], picked: frozenset[int], verbs: Verbs = _VERBS[False]
+) -> Judgement:
+    """Compare the messages that somebody picked with those that leave."""
+    right = sentence(key, verbs)
+    missing = [seq for seq in key if seq not in picked]
+    surplus = sorted(picked - set(key))
+    if not missing and not surplus:
+        return Judgement(True, f"Right. {right}")
+    if picked & set(key) and not (missing and surplus):
+        if missing:
+            return Judgement(False, f"Almost. {sentence(missing, verbs)[:-1]}, too.")
+        still = _verb(surplus, verbs.not_one, verbs.not_many)
+        return Judgement(False, f"Almost. {seqs(surplus)} {still}.")
+    return Judgement(False, f"Not this time. {right}")
+
+
+def sentence(key: Sequence[int], verbs: Verbs = _VERBS[False]) -> str:
+    """Return which messages leave: `#3 and #4 leave.`"""
+    return f"{seqs(key)} {_verb(key, verbs.one, verbs.many)}." if key else f"Nothing {verbs.one}."
+
+
+def _verb(seqs: Sequence[int], one: str, many: str) -> str:
+    return one if len(seqs) == 1 else many
+
+
+def _judge_limit(moment: Moment, question: Question, limit: int) -> Judgement:
+    keep, scene = question.keep, moment.tries[limit]
+    if limit == moment.keeping:
+        return Judgement(True, f"Right. {limit:,} is the smallest of these that keeps #{keep}.")
+    if keep in scene.seen:
+        return Judgement(
+            False, f"Almost. {limit:,} keeps #{keep}, but {moment.keeping:,} is enough."
+        )
+    arrived = scene.left_by[keep].seq
+    return Judgement(
+        False, f"Not this time. With {limit:,}, #{keep} leaves when #{arrived} arrives."
+    )
+
+
+def solution(moment: Moment) -> str:
+    """Return the answer of a question in a sentence, for those who were not asked to give one."""
+    question = moment.step.question
+    assert question is not None
+    match question.ask:
+        case Ask.LEAVES:
+            return sentence(moment.leaving, _VERBS[question.becomes is not None])
+        case Ask.LIMIT:
+            return f"{moment.keeping:,} {moment.after.policy.unit}"
+    return right_choice(moment)

@@ -1,0 +1,251 @@
+"""The board: the cells, the history and the memory of a scene, and what happens to it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import takewhile
+from typing import NamedTuple
+
+from chatmemory import Reason
+from chatmemory.explain import ReceiptLine, reason_of, receipt, role
+from chatmemory.queries import Line, Scene
+from inspector.conversation.glyphs import glyph
+from inspector.conversation.rows import css_of, is_code, pairing
+
+SLOTS_MAX = 12
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A message in the row of cells."""
+
+    seq: int
+    glyph: str
+    css: str
+    words: str
+
+
+@dataclass(frozen=True)
+class Said:
+    """A message of the history."""
+
+    line: Line
+    glyph: str
+    role: str
+    css: str
+    tag: str
+    leaves_now: bool
+    is_code: bool
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A message of the memory. `is_right` is None where nobody was asked about it.
+
+    `note` says what becomes of it, or what somebody said of it.
+    """
+
+    line: Line
+    glyph: str
+    css: str
+    is_code: bool
+    is_next: bool
+    is_gone: bool
+    is_right: bool | None
+    note: str
+
+
+class Words(NamedTuple):
+    """What is said of a message that the model goes on to see, and of one that it does not."""
+
+    stays: str
+    leaves: str
+
+
+@dataclass(frozen=True)
+class Board:
+    """What a board shows: `before`, or once it `is_revealed` what became of it `after` the events.
+
+    `asks` offers the messages of the memory to be picked; `picked` are those that somebody picked,
+    None if nobody was asked. Where the limit `hides` them, they do not leave.
+    """
+
+    before: Scene
+    changes: tuple[Scene, ...] = ()
+    is_revealed: bool = False
+    asks: bool = False
+    picked: frozenset[int] | None = None
+    hides: bool = False
+
+    @property
+    def after(self) -> Scene:
+        return self.changes[-1] if self.changes else self.before
+
+    @property
+    def scene(self) -> Scene:
+        """The scene that is shown."""
+        return self.after if self.is_revealed else self.before
+
+    @cached_property
+    def arriving(self) -> tuple[Line, ...]:
+        return self.after.said[len(self.before.said) :]
+
+    @cached_property
+    def leaving(self) -> frozenset[int]:
+        """The messages that leave now; empty until it is revealed."""
+        return self.before.seen - self.after.seen if self.is_revealed else frozenset()
+
+    @property
+    def lines(self) -> tuple[Line, ...]:
+        """What was said, and what arrives next."""
+        return (*self.before.said, *self.arriving)
+
+    @property
+    def is_asking(self) -> bool:
+        """Whether the messages can be picked."""
+        return self.asks and not self.is_revealed
+
+    @property
+    def words(self) -> Words:
+        return Words("seen", "hidden") if self.hides else Words("stays", "leaves")
+
+    @property
+    def unit(self) -> str:
+        return self.scene.policy.unit
+
+    @property
+    def counts_tokens(self) -> bool:
+        return self.unit == "tokens"
+
+    @property
+    def load(self) -> int:
+        return self.scene.window.load or 0
+
+    @property
+    def limit(self) -> int:
+        return self.scene.policy.limit
+
+    @property
+    def fill(self) -> int:
+        """The part of the limit that is used, in percent."""
+        return min(100, self.load * 100 // self.limit)
+
+    @property
+    def slots(self) -> list[bool]:
+        """The places of a small window, whether each is taken; empty for other windows."""
+        if self.unit != "messages" or self.limit > SLOTS_MAX:
+            return []
+        return [i < self.load for i in range(self.limit)]
+
+    @cached_property
+    def cells(self) -> list[Cell]:
+        lines = self.lines
+        in_frame = [line.seq in self.scene.seen for line in lines]
+        return [self._cell(i, in_frame) for i in range(len(lines))]
+
+    def _cell(self, i: int, in_frame: Sequence[bool]) -> Cell:
+        line = self.lines[i]
+        is_next = self._is_next(line)
+        is_in = in_frame[i]
+        state = "is-draft" if is_next else "is-in" if is_in else "is-out"
+        css = css_of(
+            state,
+            is_in and (i == 0 or not in_frame[i - 1]) and "is-first",
+            is_in and (i == len(in_frame) - 1 or not in_frame[i + 1]) and "is-last",
+            line.seq in self.leaving and "is-leaving",
+            pairing(self.lines, i),
+        )
+        words = "arrives next" if is_next else "in memory" if is_in else self.tag(line)
+        name = f"#{line.seq} {role(line.type, line.has_calls)}"
+        return Cell(line.seq, glyph(line.type, line.has_calls), css, f"{name}, {words}")
+
+    @cached_property
+    def history(self) -> list[Said]:
+        lines = self.scene.said
+        return [self._said(lines, i) for i in range(len(lines))]
+
+    def _said(self, lines: Sequence[Line], i: int) -> Said:
+        line = lines[i]
+        is_in, is_leaving = line.seq in self.scene.seen, line.seq in self.leaving
+        css = css_of("is-in" if is_in else "is-out", is_leaving and "is-leaving", pairing(lines, i))
+        return Said(
+            line,
+            glyph(line.type, line.has_calls),
+            role(line.type, line.has_calls),
+            css,
+            "" if is_in else self.tag(line),
+            is_leaving,
+            is_code(line.type, line.has_calls),
+        )
+
+    def tag(self, line: Line) -> str:
+        """Say since when a message is not in memory."""
+        change = self.scene.left_by.get(line.seq)
+        if change is None:
+            return "hidden by the limit"
+        (evicted,) = (each for each in change.evicted if each.seq == line.seq)
+        if evicted.reason is Reason.CAPACITY and not evicted.misfit:
+            return f"forgotten when #{change.seq} arrived"
+        return f"forgotten, {reason_of(evicted)}"
+
+    @cached_property
+    def memory(self) -> list[Kept]:
+        """The messages of the memory, with those that leave now and those that arrive next."""
+        known = {line.seq: line for line in self.lines}
+        before = [place.seq for place in self.before.window.rows]
+        after = [place.seq for place in self.after.window.rows]
+        if self.is_revealed and not self.leaving:
+            shown = after
+        else:
+            shown = [*before, *(line.seq for line in self.arriving)]
+        rows = [known[seq] for seq in shown]
+        return [self._kept(rows, i) for i in range(len(rows))]
+
+    def _kept(self, rows: Sequence[Line], i: int) -> Kept:
+        line = rows[i]
+        is_gone = self.is_revealed and line.seq not in self.after.seen
+        is_next = self._is_next(line)
+        is_picked = line.seq in (self.picked or ())
+        was_asked = self.is_revealed and self.picked is not None and line.seq in self.before.seen
+        css = css_of(is_next and "is-next", is_gone and "is-gone", pairing(rows, i))
+        return Kept(
+            line,
+            glyph(line.type, line.has_calls),
+            css,
+            is_code(line.type, line.has_calls),
+            is_next=is_next,
+            is_gone=is_gone,
+            is_right=is_gone == is_picked if was_asked and (is_gone or is_picked) else None,
+            note=self._note(line, is_gone, is_picked, was_asked),
+        )
+
+    def _note(self, line: Line, is_gone: bool, is_picked: bool, was_asked: bool) -> str:
+        if was_asked and (is_gone or is_picked):
+            return f"you said: {self.words.leaves if is_picked else self.words.stays}"
+        if is_gone:
+            return self._reason(line)
+        if self._is_next(line):
+            return "next to arrive"
+        return "just arrived" if self.is_revealed and line in self.arriving else ""
+
+    def _reason(self, line: Line) -> str:
+        change = self.after.left_by.get(line.seq)
+        if change is None:
+            return "hidden"
+        (evicted,) = (each for each in change.evicted if each.seq == line.seq)
+        is_oldest = evicted.reason is Reason.CAPACITY and not evicted.misfit
+        return "the oldest" if is_oldest else reason_of(evicted)
+
+    def _is_next(self, line: Line) -> bool:
+        return not self.is_revealed and line in self.arriving
+
+    @property
+    def tally(self) -> list[ReceiptLine]:
+        """The sum of the first event; until it is revealed, without what leaves."""
+        change = self.changes[0].change if self.changes else None
+        lines = list(receipt(change)) if change else []
+        if self.is_revealed:
+            return lines
+        return list(takewhile(lambda line: line.kind not in ("minus", "fits"), lines))

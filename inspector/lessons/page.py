@@ -1,0 +1,214 @@
+"""The page of a lesson: its path of steps, the question of one of them, and the board beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+from django.urls import NoReverseMatch, reverse
+from django.utils.http import urlencode
+from django.utils.safestring import SafeString
+
+from chatmemory import Reason
+from chatmemory.explain import cause_of, seqs
+from inspector.lessons.answers import Answer, Judgement, judge, solution
+from inspector.lessons.board import Board
+from inspector.lessons.catalogue import Staged
+from inspector.lessons.facts import filled, marked_up, of_choice
+from inspector.lessons.lesson import Ask, Lesson, Practice
+from inspector.lessons.stage import Moment
+
+LETTERS = "ABCDEFGH"
+# A practice's page is one of the inspector's, by the name of its URL, or a place on one.
+_PLACES = {"simulate": ("conversation", "#composer")}
+
+
+class Offer(NamedTuple):
+    """An answer to choose: its value, its letter, its text; once judged, whether it is right."""
+
+    value: int
+    letter: str
+    text: SafeString
+    is_given: bool
+    is_right: bool
+
+
+class Passed(NamedTuple):
+    """A step that is behind: its number, its question, and the answer of the core."""
+
+    number: int
+    question: SafeString
+    answer: SafeString
+
+
+@dataclass(frozen=True)
+class Told:
+    """What is said of a step: its text, its question, and the explanation of the answer.
+
+    Numbers of messages are links, unless it `is_plain`.
+    """
+
+    moment: Moment
+    is_plain: bool = False
+
+    @cached_property
+    def text(self) -> SafeString:
+        return self._filled(self.moment.step.text)
+
+    @cached_property
+    def question(self) -> SafeString:
+        question = self.moment.step.question
+        return self._filled(question.text if question else "")
+
+    @cached_property
+    def hint(self) -> SafeString:
+        question = self.moment.step.question
+        return self._filled(question.hint if question else "")
+
+    @cached_property
+    def why(self) -> SafeString:
+        question = self.moment.step.question
+        return self._filled(question.why if question else "", is_after=True)
+
+    @cached_property
+    def solution(self) -> SafeString:
+        words = solution(self.moment) if self.moment.step.question else ""
+        return marked_up(words, not self.is_plain)
+
+    @cached_property
+    def causes(self) -> list[SafeString]:
+        """Why messages left that were not simply the oldest, in the words of Why?"""
+        by_cause: dict[str, list[int]] = {}
+        for scene in self.moment.changes:
+            for each in scene.change.evicted if scene.change else ():
+                if each.reason is not Reason.CAPACITY or each.misfit:
+                    sentence = cause_of(each.reason, each.misfit).sentence
+                    by_cause.setdefault(sentence, []).append(each.seq)
+        causes = (f"{seqs(left)}: {sentence}" for sentence, left in by_cause.items())
+        return [marked_up(cause, not self.is_plain) for cause in causes]
+
+    def offers(self, answer: Answer | None = None, is_revealed: bool = False) -> Iterator[Offer]:
+        """Yield the choices or limits of the question."""
+        question, moment = self.moment.step.question, self.moment
+        if question is None:
+            return
+        given = answer.value if answer else 0
+        for i, choice in enumerate(question.choices):
+            text = marked_up(of_choice(choice, moment), is_linked=False)
+            is_right = is_revealed and moment.holds(choice)
+            yield Offer(i + 1, LETTERS[i % len(LETTERS)], text, given == i + 1, is_right)
+        for i, limit in enumerate(question.limits):
+            is_right = is_revealed and limit == moment.keeping
+            letter = LETTERS[i % len(LETTERS)]
+            yield Offer(limit, letter, marked_up(f"{limit:,}"), given == limit, is_right)
+
+    def board(self, is_revealed: bool, picked: frozenset[int] | None = None) -> Board:
+        question = self.moment.step.question
+        asks = question is not None and question.ask is Ask.LEAVES
+        return Board(
+            self.moment.before,
+            self.moment.changes,
+            is_revealed=is_revealed,
+            asks=asks,
+            picked=picked,
+            hides=question is not None and not question.adds,
+        )
+
+    def _filled(self, text: str, is_after: bool = False) -> SafeString:
+        scene = self.moment.after if is_after else self.moment.before
+        return marked_up(filled(text, self.moment, scene), not self.is_plain)
+
+
+@dataclass(frozen=True)
+class LessonPage:
+    """The page of one step of a lesson, with the answer that somebody gave."""
+
+    staged: Staged
+    number: int
+    answer: Answer | None = None
+
+    @property
+    def lesson(self) -> Lesson:
+        return self.staged.lesson
+
+    @cached_property
+    def told(self) -> Told:
+        return Told(self.staged.moments[self.number - 1])
+
+    @property
+    def ask(self) -> str:
+        question = self.told.moment.step.question
+        return str(question.ask) if question else ""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the question waits for an answer."""
+        return bool(self.ask) and self.answer is None
+
+    @property
+    def is_last(self) -> bool:
+        return self.number == len(self.staged.moments)
+
+    @property
+    def is_finished(self) -> bool:
+        return self.is_last and not self.is_open
+
+    @cached_property
+    def passed(self) -> list[Passed]:
+        told = map(Told, self.staged.moments[: self.number - 1])
+        return [
+            Passed(each.moment.number, each.question or each.text, each.solution) for each in told
+        ]
+
+    @property
+    def later(self) -> int:
+        """How many steps come after this one."""
+        return len(self.staged.moments) - self.number
+
+    @cached_property
+    def judgement(self) -> Judgement | None:
+        return judge(self.told.moment, self.answer) if self.answer else None
+
+    @property
+    def headline(self) -> SafeString:
+        return marked_up(self.judgement.headline if self.judgement else "")
+
+    @property
+    def why_of_choice(self) -> SafeString:
+        why = self.judgement.why if self.judgement else ""
+        return marked_up(filled(why, self.told.moment, self.told.moment.after))
+
+    @cached_property
+    def offers(self) -> list[Offer]:
+        return list(self.told.offers(self.answer, is_revealed=not self.is_open))
+
+    @cached_property
+    def board(self) -> Board:
+        picked = self.answer.picked if self.answer and self.ask == Ask.LEAVES else None
+        return self.told.board(not self.is_open, picked)
+
+    @property
+    def remember(self) -> SafeString:
+        return marked_up(self.lesson.remember)
+
+    @property
+    def practice_url(self) -> str:
+        return practice_url(self.lesson.practice) if self.lesson.practice else ""
+
+
+def practice_url(practice: Practice) -> str:
+    """Return the address of a practice; empty if this site has no such page."""
+    name, place = _PLACES.get(practice.page, (practice.page, ""))
+    arguments = [practice.memory_id] if practice.memory_id else []
+    try:
+        url = reverse(f"inspector:{name}", args=arguments)
+    except NoReverseMatch:
+        return ""
+    return f"{url}{'?' if practice.query else ''}{practice.query}{place}"
+
+
+def sample_url(slug: str) -> str:
+    """Return the address of the playground with the chat of a lesson."""
+    return f"{reverse('inspector:playground')}?{urlencode({'sample': slug})}"

@@ -1,0 +1,150 @@
+"""A lesson on the stage: each step with the scenes of its rehearsed script before and after it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from chatmemory import ChatMemoryError, ChatMessage, Policy
+from chatmemory.explain import receipt
+from chatmemory.queries import Line, Scene, rehearse
+from inspector.lessons.lesson import Ask, Choice, Lesson, Question, Step
+from inspector.lessons.tables import Invalid
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A step on the stage. `after` is what its question asks for: `before` if nothing happens.
+
+    `number` counts from 1. `changes` are the scenes from the first event after `before` to `after`.
+    """
+
+    lesson: Lesson
+    number: int
+    step: Step
+    before: Scene
+    changes: tuple[Scene, ...]
+
+    @property
+    def after(self) -> Scene:
+        return self.changes[-1] if self.changes else self.before
+
+    @property
+    def arriving(self) -> tuple[Line, ...]:
+        """The messages that arrive with the answer."""
+        return self.after.said[len(self.before.said) :]
+
+    @cached_property
+    def leaving(self) -> tuple[int, ...]:
+        """The messages that the model saw before, and does not see after."""
+        rows = self.before.window.rows
+        return tuple(row.seq for row in rows if row.seq not in self.after.seen)
+
+    @property
+    def needed(self) -> int:
+        """What memory needs before anything leaves, in the unit of the limit."""
+        lines = receipt(self.changes[0].change) if self.changes and self.changes[0].change else ()
+        over = [line.amount for line in lines if line.kind == "over"]
+        return over[0] if over else self.after.window.load or 0
+
+    @cached_property
+    def tries(self) -> dict[int, Scene]:
+        """What each limit to choose from leads to, if it is the limit from the start."""
+        question = self.step.question
+        limits = question.limits if question else ()
+        messages = [line.message for line in self.after.said]
+        policy = self.after.policy
+        return {n: rehearse(replace(policy, limit=n), messages)[-1] for n in limits}
+
+    @cached_property
+    def keeping(self) -> int:
+        """The smallest limit to choose from that keeps the message; 0 if none does."""
+        keep = self.step.question.keep if self.step.question else 0
+        return next((n for n, scene in self.tries.items() if keep in scene.seen), 0)
+
+    def holds(self, choice: Choice) -> bool:
+        """Return whether what a choice claims is true after the step."""
+        name, value = choice.claim
+        match name:
+            case "remembers":
+                return self.after.remembers(str(value))
+            case "forgets":
+                return not self.after.remembers(str(value))
+            case "refused_by":
+                refusing = {each.provider for each in self.after.verdicts() if not each.accepts}
+                return refusing == set(value if isinstance(value, tuple) else ())
+        return value == {
+            "held": len(self.after.seen),
+            "hidden": len(self.after.window.over_limit),
+            "leaving": len(self.leaving),
+        }.get(name)
+
+
+def moments(lesson: Lesson) -> tuple[Moment, ...]:
+    """Return the moments of a lesson. Raises Invalid for a step that its script cannot play."""
+    stage = _Stage(lesson)
+    return tuple(stage.moment(i, step) for i, step in enumerate(lesson.steps))
+
+
+class _Stage:
+    def __init__(self, lesson: Lesson) -> None:
+        self._lesson = lesson
+        self._events: list[ChatMessage | Policy] = []
+        self._said = 0
+        self._spans = [self._plan(i, step) for i, step in enumerate(lesson.steps)]
+        try:
+            self._scenes = rehearse(lesson.policy, self._events)
+        except ChatMemoryError as error:
+            raise Invalid(("script",), str(error)) from error
+
+    def moment(self, i: int, step: Step) -> Moment:
+        before, after = self._spans[i]
+        scenes = self._scenes
+        moment = Moment(
+            self._lesson, i + 1, step, scenes[before], tuple(scenes[before + 1 : after + 1])
+        )
+        if step.question:
+            for field, why in _faults(moment, step.question):
+                raise Invalid(("step", i, field), why)
+        return moment
+
+    def _plan(self, i: int, step: Step) -> tuple[int, int]:
+        """Append a step's events; return the numbers of the scenes before and after its answer."""
+        if step.limit:
+            self._set(step.limit)
+        if step.said is not None:
+            if step.said < self._said:
+                raise Invalid(("step", i, "said"), f"{self._said} messages are said already")
+            self._say(i, "said", step.said - self._said)
+        before = len(self._events)
+        if step.question:
+            self._say(i, "adds" if step.question.adds > 1 else "ask", step.question.adds)
+            if step.question.becomes:
+                self._set(step.question.becomes)
+        return before, len(self._events)
+
+    def _say(self, i: int, field: str, count: int) -> None:
+        messages = self._lesson.messages[self._said : self._said + count]
+        if len(messages) < count:
+            rest = f"the script has only {len(self._lesson.messages)} messages"
+            raise Invalid(("step", i, field), rest)
+        self._events += messages
+        self._said += count
+
+    def _set(self, limit: int) -> None:
+        self._events.append(replace(self._lesson.policy, limit=limit))
+
+
+def _faults(moment: Moment, question: Question) -> Iterator[tuple[str, str]]:
+    """Yield the fields of a question that the core contradicts, and why."""
+    match question.ask:
+        case Ask.CHOOSE:
+            true = [choice.text for choice in question.choices if moment.holds(choice)]
+            if len(true) != 1:
+                yield "choice", f"one choice must be right, but {len(true)} are: {true}"
+        case Ask.LIMIT:
+            if question.keep > len(moment.after.said):
+                yield "keep", f"#{question.keep} is not said at this step"
+            elif not moment.keeping:
+                yield "limits", f"none of them keeps #{question.keep}"

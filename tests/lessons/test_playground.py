@@ -1,0 +1,207 @@
+"""The playground: a link holds the whole state, and whatever else a link holds is refused."""
+
+from __future__ import annotations
+
+import random
+import re
+import zlib
+from base64 import urlsafe_b64encode
+from contextlib import suppress
+from html import unescape
+from urllib.parse import urlencode
+
+import pytest
+from django.http import QueryDict
+from django.test import Client
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from chatmemory import InvalidValue
+from inspector.access.throttling import PerAddress
+from inspector.lessons.catalogue import catalogue
+from inspector.lessons.packing import CHARACTERS_MAX, PACKED_MAX, pack, unpack
+from inspector.lessons.play import MESSAGES_MAX, Play
+
+CHAT = "user: one\nai: two\nuser: three\nai: four"
+
+
+def link(script: str = CHAT, **fields: object) -> str:
+    return f"/learn/playground/?{urlencode({'chat': pack(script), **fields})}"
+
+
+def words(page) -> str:
+    return re.sub(r"\s+", " ", unescape(re.sub(r"<[^>]+>", "", page.content.decode())))
+
+
+def packed(content: bytes) -> str:
+    return urlsafe_b64encode(zlib.compress(content, 9)).decode().rstrip("=")
+
+
+# The link
+
+
+@settings(max_examples=40)
+@given(st.text(max_size=300))
+def test_a_chat_comes_out_of_a_link_as_it_went_in(script):
+    assume_text = script.encode("utf-8", "ignore").decode()
+    assert unpack(pack(assume_text)) == assume_text
+
+
+@settings(max_examples=40)
+@given(st.text(alphabet="abcdefghijklmnop-_AZ09=é", max_size=200))
+def test_no_link_fails_otherwise_than_by_being_damaged(chat):
+    with suppress(InvalidValue):
+        assert pack(unpack(chat))
+
+
+HOSTILE = {
+    "nothing": "",
+    "no compression": "AAAA",
+    "no alphabet": "****",
+    "cut": pack(CHAT)[:-6],
+    "more behind it": packed(CHAT.encode())[:-2] + "AAAAAAAA",
+    "no UTF-8": packed(b"user: \xff"),
+    "a bomb": packed(b"a" * 4_000_000),
+    "too many characters": packed(b"user: " + b"a" * CHARACTERS_MAX),
+    "too long": "A" * (PACKED_MAX + 1),
+    "no role": packed(b"hello"),
+    "blank": packed(b"  "),
+    "deep JSON": packed(b"[" * 4_000 + b"]" * 4_000),
+    "too many messages": packed(b"user: a\n" * (MESSAGES_MAX + 1)),
+}
+
+
+@pytest.mark.parametrize("fault", HOSTILE)
+def test_a_link_that_holds_no_chat_is_refused(fault, db, django_assert_num_queries):
+    with django_assert_num_queries(0):
+        page = Client().get("/learn/playground/", {"chat": HOSTILE[fault]})
+    assert page.status_code == 400
+    assert 'role="alert"' in page.content.decode()
+
+
+def test_a_chat_with_a_zero_byte_is_played(db):
+    assert Client().get(link('[{"type":"AI","text":"a\\u0000"}]')).status_code == 200
+
+
+def test_a_bomb_is_not_unpacked():
+    """10 MB of one letter come in 10 kB; only as much as the longest chat is ever unpacked."""
+    inside = zlib.decompressobj()
+    inside.decompress(zlib.compress(b"a" * 10_000_000), 4 * CHARACTERS_MAX + 1)
+    assert inside.unconsumed_tail
+    with pytest.raises(InvalidValue, match="characters"):
+        unpack(HOSTILE["a bomb"])
+
+
+def test_a_chat_that_cannot_be_packed_is_refused():
+    noise = "".join(chr(random.Random(0).randrange(33, 0x2FFF)) for _ in range(CHARACTERS_MAX))
+    noise = "".join(random.Random(1).sample(noise + "".join(map(chr, range(33, 9000))), 7_000))
+    with pytest.raises(InvalidValue, match="does not fit"):
+        pack(noise)
+    with pytest.raises(InvalidValue, match="characters"):
+        pack("a" * (CHARACTERS_MAX + 1))
+
+
+def test_no_link_is_longer_than_6_000_characters(db):
+    text = "".join(random.Random(2).choices("abcdefghijklmnopqrstuvwxyz     ", k=7_000))
+    length = max(n for n in range(0, 7_000, 100) if fits(f"user: {text[:n]}"))
+    play = Play(f"user: {text[:length]}", "message_window", 100_000, 60, asks=True)
+    assert 5_700 < len("https://chatmemory.example.org" + play.url) <= 6_000
+
+
+def fits(script: str) -> bool:
+    try:
+        return bool(pack(script))
+    except InvalidValue:
+        return False
+
+
+@settings(max_examples=40)
+@given(
+    st.sampled_from(["message_window", "token_window"]),
+    st.integers(1, 100_000),
+    st.none() | st.integers(0, 60),
+    st.booleans(),
+)
+def test_a_link_holds_the_whole_state(kind, limit, at, asks):
+    play = Play(CHAT, kind, limit, at, asks)
+    assert Play.read(QueryDict(play.url.partition("?")[2])) == play
+
+
+# The page
+
+
+@pytest.mark.parametrize("query", ["kind=moon", "kind=", "limit=0", "limit=x", "at=9", "at=x"])
+def test_other_fields_that_say_nothing(db, query):
+    page = Client().get(f"{link()}&{query}")
+    assert page.status_code == (400 if query == "kind=moon" or query == "kind=" else 200)
+
+
+def test_the_limit_decides_what_is_seen(db):
+    assert "3 of 3" in words(Client().get(link(limit=3)))
+    assert "2 messages left" not in words(Client().get(link(limit=4)))
+    page = words(Client().get(link(kind="token_window", limit=20)))
+    assert "tokens" in page
+    assert re.search(r"forgotten when #\d arrived", page)
+
+
+def test_each_step_says_what_happened(db):
+    page = words(Client().get(link(limit=2, at=3)))
+    assert "User message #3 arrived. 1 message left: #1 was the oldest." in page
+    assert "3 of 4 messages" in page
+    assert "Anthropic No. The first message after system is AI (#2); it must be User." in page
+
+
+def test_a_question_is_asked_by_a_link(db):
+    asked = Client().get(link(limit=2, at=2, ask=1))
+    assert "Which messages leave?" in words(asked)
+    assert "was the oldest" not in words(asked)
+    assert "Right. #1 leaves." in words(Client().get(link(limit=2, at=2, ask=1, check=1, leaves=1)))
+    wrong = Client().get(link(limit=2, at=2, ask=1, check=1))
+    assert "Not this time. #1 leaves." in words(wrong)
+
+
+def test_a_question_about_the_end_is_about_the_last_message(db):
+    assert "3 of 4 messages" in words(Client().get(link(ask=1)))
+
+
+def test_what_is_written_leads_to_its_link(db, django_assert_num_queries):
+    fields = {"script": "user: hi\r\nai: hello", "kind": "token_window", "limit": "40"}
+    with django_assert_num_queries(0):
+        response = Client().post("/learn/playground/", fields)
+    assert response.status_code == 302
+    play = Play.read(QueryDict(response["Location"].partition("?")[2]))
+    assert play == Play("user: hi\nai: hello", "token_window", 40)
+
+
+@pytest.mark.parametrize("script", ["", "hello", "user: x\n" * 61, "user: " + "a" * 8_001])
+def test_what_cannot_be_played_is_kept_and_explained(db, script):
+    page = Client().post("/learn/playground/", {"script": script})
+    assert page.status_code == 422
+    assert script in unescape(page.content.decode())
+    assert 'role="alert"' in page.content.decode()
+
+
+@pytest.mark.parametrize("slug", catalogue().lessons)
+def test_every_lesson_is_a_sample(db, slug):
+    response = Client().get("/learn/playground/", {"sample": slug})
+    assert response.status_code == 302
+    assert Client().get(response["Location"]).status_code == 200
+
+
+def test_an_unknown_sample_is_another_one(db):
+    assert Client().get("/learn/playground/", {"sample": "moon"}).status_code == 302
+
+
+def test_what_strangers_write_is_text(db):
+    page = Client().get(link("user: <script>alert(1)</script>")).content.decode()
+    assert "<script>alert" not in page
+    assert "&lt;script&gt;alert(1)" in page
+
+
+def test_an_address_that_asks_too_often_waits(db, monkeypatch):
+    monkeypatch.setitem(PerAddress.THROTTLE_RATES, "playground", "2/minute")
+    answers = [Client().get(link()) for _ in range(3)]
+    assert [answer.status_code for answer in answers] == [200, 200, 429]
+    assert 0 < int(answers[2]["Retry-After"]) <= 60
+    assert Client().get(link(), REMOTE_ADDR="192.0.2.7").status_code == 200
+    assert Client().get("/learn/").status_code == 200

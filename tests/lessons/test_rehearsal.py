@@ -1,0 +1,79 @@
+"""A rehearsal and a stored conversation with the same messages are the same."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from chatmemory import (
+    AiMessage,
+    MessageWindow,
+    SystemMessage,
+    TokenWindow,
+    ToolExecutionRequest,
+    ToolExecutionResultMessage,
+    UserMessage,
+    queries,
+    services,
+)
+from chatmemory.explain import caption, receipt
+from chatmemory.queries import rehearse
+
+MESSAGES = [
+    lambda n: UserMessage(f"question {n}"),
+    lambda n: AiMessage(f"answer {n} " + "and so on " * (n % 7)),
+    lambda n: AiMessage(None, (ToolExecutionRequest(f"{n}", "find", "{}"),)),
+    lambda n: ToolExecutionResultMessage(f"{n}", "find", f"found {n}"),
+    lambda n: SystemMessage(f"rule {n % 2}"),
+]
+
+
+def events(seed: int):
+    """Return a policy and messages, with other limits between them."""
+    chosen = random.Random(seed)
+    policy = chosen.choice([MessageWindow, TokenWindow])
+    limits = range(1, 9) if policy is MessageWindow else range(10, 90)
+
+    def event(n: int):
+        is_limit = chosen.random() < 0.15
+        return policy(chosen.choice(limits)) if is_limit else chosen.choice(MESSAGES)(n)
+
+    return policy(chosen.choice(limits)), [event(n) for n in range(25)]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_it_does_what_a_conversation_does(db, seed):
+    policy, happening = events(seed)
+    services.create("m", policy)
+    scenes = rehearse(policy, happening)
+    for event, scene in zip(happening, scenes[1:], strict=True):
+        if isinstance(event, (MessageWindow, TokenWindow)):
+            services.change("m", policy=event)
+        else:
+            (change,) = services.add("m", [event])
+            assert caption(scene.change) == caption(change)
+            assert receipt(scene.change) == receipt(change)
+        window = queries.window("m")
+        assert [place.seq for place in scene.window.rows] == [row.seq for row in window.rows]
+        assert [place.seq for place in scene.window.over_limit] == [
+            row.seq for row in window.over_limit
+        ]
+        assert scene.window.load == window.load
+        assert [line.message for line in scene.said] == [
+            row.message for row in queries.history("m").rows
+        ]
+
+
+def test_it_asks_no_database(db):
+    with CaptureQueriesContext(connection) as asked:
+        for scene in rehearse(*events(0)):
+            scene.verdicts()
+    assert len(asked) == 0
+
+
+def test_what_is_remembered_is_what_the_model_sees():
+    scenes = rehearse(MessageWindow(1), [UserMessage("My order is A-1182."), AiMessage("Thanks.")])
+    assert [scene.remembers("a-1182") for scene in scenes] == [False, True, False]
