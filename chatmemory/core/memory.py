@@ -22,6 +22,7 @@ from chatmemory.core.estimators import (
     family_of,
 )
 from chatmemory.core.exceptions import InvalidValue
+from chatmemory.core.ids import string_id
 from chatmemory.core.messages import ChatMessage
 from chatmemory.core.policies import DEFAULT_ESTIMATOR, MessageWindow, Policy, TokenWindow
 from chatmemory.core.single_slot import SingleSlotChatMemoryStore
@@ -49,16 +50,12 @@ class ChatMemory(ABC):
         estimator: TokenCountEstimator | None = None,
         always_keep_system_message_first: bool = False,
     ) -> None:
-        if id is None:
-            raise InvalidValue("id cannot be null")
-        if not isinstance(id, str):
-            raise InvalidValue(f"id must be a string, not {id!r}: use str(…)")
         if isinstance(estimator, str):
             raise InvalidValue(
                 f"estimator must be an object that counts tokens, not the name {estimator!r}: "
                 f"use OpenAiTokenCountEstimator({estimator!r})"
             )
-        self.id = id
+        self.id = string_id(id)
         self._limit = limit
         self._store = SingleSlotChatMemoryStore(id) if store is None else store
         self._estimator = estimator or getattr(self._store, "estimator", None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from threading import Lock
 
+from chatmemory.core.ids import string_id
 from chatmemory.core.memory import ChatMemory
 
 
@@ -25,7 +26,7 @@ class ChatMemoryProvider:
     def get(self, memory_id: str) -> ChatMemory:
         """Return the memory of a conversation, the same object until it is evicted."""
         with self._lock:
-            if memory_id not in self._memories:
+            if string_id(memory_id) not in self._memories:
                 self._memories[memory_id] = self._create(memory_id)
             return self._memories[memory_id]
 
@@ -35,4 +36,4 @@ class ChatMemoryProvider:
         Messages in a store of one's own stay there; a memory without a store loses them.
         """
         with self._lock:
-            return self._memories.pop(memory_id, None) is not None
+            return self._memories.pop(string_id(memory_id), None) is not None

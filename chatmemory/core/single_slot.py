@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from threading import RLock
 
 from chatmemory.core.exceptions import InvalidValue
+from chatmemory.core.ids import string_id
 from chatmemory.core.messages import ChatMessage
 from chatmemory.core.store import ChatMemoryStore, Decide
 from chatmemory.core.transitions import Transition
@@ -46,5 +47,5 @@ class SingleSlotChatMemoryStore(ChatMemoryStore):
             return transition
 
     def _check(self, memory_id: str) -> None:
-        if memory_id != self._memory_id:
+        if string_id(memory_id) != self._memory_id:
             raise InvalidValue(f"this store serves memory {self._memory_id!r}, not {memory_id!r}")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from chatmemory.core.exceptions import MemoryNotFound, StepNotFound
+from chatmemory.core.ids import string_id
 from chatmemory.ledger.stored_window import step_zero
 from chatmemory.models import Memory, Step
 
 
 def find_memory(memory_id: str) -> Memory:
-    """Return the row of a conversation. Raises MemoryNotFound."""
-    row: Memory | None = Memory.objects.filter(pk=memory_id).first()
+    """Return the row of a conversation. Raises MemoryNotFound, InvalidValue for no string."""
+    row: Memory | None = Memory.objects.filter(pk=string_id(memory_id)).first()
     if row is None:
         raise MemoryNotFound(f"no conversation has the id {memory_id!r}")
     return row

@@ -14,6 +14,7 @@ from django.db.models import F, QuerySet
 
 from chatmemory.core.estimators import family_named, remember_tokens
 from chatmemory.core.exceptions import MemoryNotFound
+from chatmemory.core.ids import string_id
 from chatmemory.core.messages import ChatMessage
 from chatmemory.core.store import Decide
 from chatmemory.core.transitions import Transition, refill
@@ -44,7 +45,7 @@ def get_messages(memory_id: str) -> list[ChatMessage]:
 
     Each message carries its stored token count, so that it need not be counted again.
     """
-    name = estimator_name(memory_id)
+    name = estimator_name(string_id(memory_id))
     if name is None:
         return []
     family = family_named(name)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from chatmemory.core.estimators import estimator_for
 from chatmemory.core.exceptions import ChatMemoryError, InvalidValue, UnstorableText
+from chatmemory.core.ids import string_id
 from chatmemory.core.policies import Policy
 
 ID_LENGTH = 255
@@ -16,12 +17,13 @@ ADDED_MAX = 1_000  # messages at a time: each is a step, and others wait until a
 
 def check_id(memory_id: object) -> str:
     """Return an id if it is a storable string of 1 to 255 characters. Raises InvalidValue."""
-    if not isinstance(memory_id, str) or not 0 < len(memory_id) <= ID_LENGTH:
+    found = string_id(memory_id)
+    if not 0 < len(found) <= ID_LENGTH:
         raise InvalidValue(
-            f"a memory id must be a string of 1 to {ID_LENGTH} characters, not {_brief(memory_id)}"
+            f"a memory id must be a string of 1 to {ID_LENGTH} characters, not {_brief(found)}"
         )
-    check_text(memory_id, "a memory id")
-    return memory_id
+    check_text(found, "a memory id")
+    return found
 
 
 def _brief(value: object) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from chatmemory.core.ids import string_id
 from chatmemory.core.messages import ChatMessage
 from chatmemory.core.single_slot import SingleSlotChatMemoryStore
 from chatmemory.core.store import ChatMemoryStore, Decide
@@ -19,14 +20,14 @@ class InMemoryChatMemoryStore(ChatMemoryStore):
         self._slots: dict[str, SingleSlotChatMemoryStore] = {}
 
     def get_messages(self, memory_id: str) -> list[ChatMessage]:
-        slot = self._slots.get(memory_id)
+        slot = self._slots.get(string_id(memory_id))
         return slot.get_messages(memory_id) if slot else []
 
     def update_messages(self, memory_id: str, messages: Sequence[ChatMessage]) -> None:
         self._slot(memory_id).update_messages(memory_id, messages)
 
     def delete_messages(self, memory_id: str) -> None:
-        slot = self._slots.get(memory_id)
+        slot = self._slots.get(string_id(memory_id))
         if slot:
             slot.delete_messages(memory_id)
 
@@ -34,4 +35,5 @@ class InMemoryChatMemoryStore(ChatMemoryStore):
         return self._slot(memory_id).transact(memory_id, decide)
 
     def _slot(self, memory_id: str) -> SingleSlotChatMemoryStore:
-        return self._slots.setdefault(memory_id, SingleSlotChatMemoryStore(memory_id))
+        own = SingleSlotChatMemoryStore(string_id(memory_id))
+        return self._slots.setdefault(memory_id, own)

@@ -73,6 +73,13 @@ def test_an_empty_list_empties_it(store, memory_id):
     assert store.get_messages(memory_id) == []
 
 
+@pytest.mark.parametrize("call", ["get_messages", "update_messages", "delete_messages"])
+def test_an_id_that_is_no_string_is_refused(store, call):
+    arguments = [MESSAGES] if call == "update_messages" else []
+    with pytest.raises(InvalidValue, match=r"must be a string, not 42: use str"):
+        getattr(store, call)(42, *arguments)
+
+
 def test_deleting_twice_is_not_an_error(store, memory_id):
     store.update_messages(memory_id, MESSAGES)
     store.delete_messages(memory_id)
