@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 from typing import Any
 
 import uvicorn
 
+# Java's HTTP client offers HTTP/2 (h2c) with each request, which any server may ignore.
+_OFFERS = ("Unsupported upgrade request", "No supported WebSocket library")
 FIRST_REQUEST_SECONDS = 2
 HEADER_SECONDS = 20
 
@@ -20,6 +23,7 @@ class Server(uvicorn.Server):
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
+        logging.getLogger("uvicorn.error").addFilter(_is_no_offer)
         # Connections that owe a request, each with its last one, and since when.
         self._owing: dict[tuple[Any, Any], float] = {}
 
@@ -62,6 +66,11 @@ class Server(uvicorn.Server):
             await asyncio.sleep(0.1)
             if self.force_exit or all(map(_has_requested, self.server_state.connections)):
                 return
+
+
+def _is_no_offer(record: logging.LogRecord) -> bool:
+    """Whether to log a line of uvicorn: not that a client offered another protocol."""
+    return not str(record.msg).startswith(_OFFERS)
 
 
 def _owes_a_request(connection: object) -> bool:

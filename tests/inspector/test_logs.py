@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import socket
 
 import pytest
 from django.dispatch import Signal
@@ -108,6 +109,24 @@ def lines(served, monkeypatch):
         yield read
 
 
+def put_as_java_does(served, memory_id: str, body: str) -> bytes:
+    """The first line of the answer to java.net.http, which offers HTTP/2 unless told otherwise."""
+    head = (
+        f"PUT /api/v1/store/{memory_id}/ HTTP/1.1",
+        "Connection: Upgrade, HTTP2-Settings",
+        f"Content-Length: {len(body)}",
+        f"Host: 127.0.0.1:{served.port}",
+        "HTTP2-Settings: AAEAAEAAAAIAAAABAAMAAABkAAQBAAAAAAUAAEAA",
+        "Upgrade: h2c",
+        "User-Agent: Java-http-client/17.0.13",
+        f"Authorization: Bearer {served.token}",
+        "Content-Type: application/json",
+    )
+    with socket.create_connection(("127.0.0.1", served.port), 10) as connection:
+        connection.sendall("\r\n".join((*head, "", body)).encode())
+        return connection.makefile("rb").readline()
+
+
 @pytest.mark.own_server
 def test_a_server_logs_requests_and_changes_with_one_id(served, lines):
     served.create("logged")
@@ -116,8 +135,10 @@ def test_a_server_logs_requests_and_changes_with_one_id(served, lines):
     answer = served.api.post(url, json=body, headers={"X-Request-ID": "from-the-proxy.1"})
     assert answer.headers["X-Request-ID"] == "from-the-proxy.1"
     served.api.get(url, headers={"X-Request-ID": "two\tlines"})
+    assert put_as_java_does(served, "logged", "[]").startswith(b"HTTP/1.1 204 ")
     text = lines()
     assert "QUOKKA" not in text
+    assert "pgrade" not in text
     told = [json.loads(line) for line in text.splitlines()]
     mine = [line for line in told if line["request_id"] == "from-the-proxy.1"]
     change, request = mine
