@@ -23,11 +23,18 @@ def address(memory_id: str) -> str:
 
 
 def memory_id_at(segment: str) -> str:
-    """Return the id of a path segment. Raises ValueError for an invalid segment."""
+    """Return the id of a path segment.
+
+    Raises ValueError for a segment that is no address: an id as it is, such as `a~41`, must not be
+    taken for that of another conversation.
+    """
     pieces = list(_BYTE.finditer(segment))
     if sum(len(piece[0]) for piece in pieces) != len(segment):
         raise ValueError(f"{segment!r} is not the address of a memory id")
     raw = b"".join(bytes.fromhex(p[1]) if p[1] else p[0].encode() for p in pieces)
     if b"\0" in raw:
         raise ValueError("a memory id cannot contain NUL")
-    return raw.decode()
+    memory_id = raw.decode()
+    if address(memory_id).upper() != segment.upper():  # hexadecimal digits may be small
+        raise ValueError(f"{segment!r} is not the address of {memory_id!r}")
+    return memory_id

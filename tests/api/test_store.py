@@ -27,7 +27,15 @@ def test_the_store_protocol(api, db):
 @pytest.mark.parametrize("method", ["get", "put", "delete"])
 @pytest.mark.parametrize(
     "path",
-    ["store/support", "store/acme/7/", "store/a b/", "store/ü/", "store/a~2/", "memories/support"],
+    [
+        "store/support",
+        "store/acme/7/",
+        "store/a b/",
+        "store/ü/",
+        "store/a~2/",
+        "store/suppor~74/",
+        "memories/support",
+    ],
 )
 def test_an_id_as_it_is_leads_to_no_conversation(api, db, method, path):
     """A client cuts `support#7/` to `support`, which must not be the conversation `support`."""
