@@ -17,6 +17,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from django.conf import settings
+from django.core.checks import Error
 from django.core.exceptions import ImproperlyConfigured
 from django.core.signals import setting_changed
 from django.utils.module_loading import import_string
@@ -78,6 +79,13 @@ def body_max() -> int | None:
     """Return Django's limit for the size of a request in bytes; None for no limit."""
     limit: int | None = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
     return limit
+
+
+def check_times_have_zones(**_: Any) -> list[Error]:
+    """A system check: the ledger's times are moments, not local times."""
+    if settings.USE_TZ:
+        return []
+    return [Error("chatmemory needs USE_TZ = True in the settings.", id="chatmemory.E002")]
 
 
 def _clear_cache(*, setting: str, **kwargs: Any) -> None:

@@ -26,9 +26,27 @@ def connection() -> BaseDatabaseWrapper:
     return connections[alias()]
 
 
+class _Transaction(transaction.Atomic):
+    """On SQLite, takes the lock of writers when it begins, whatever `transaction_mode` the project
+    has set: SQLite refuses a transaction that asks for it later if another has written meanwhile.
+    """
+
+    def __enter__(self) -> None:
+        connection = transaction.get_connection(self.using)
+        if connection.vendor != "sqlite" or connection.in_atomic_block:
+            super().__enter__()
+            return
+        connection.ensure_connection()  # this reads the project's mode
+        own, connection.transaction_mode = connection.transaction_mode, "IMMEDIATE"
+        try:
+            super().__enter__()
+        finally:
+            connection.transaction_mode = own
+
+
 def atomic(using: str | None = None) -> transaction.Atomic:
     """Return a context manager that makes the changes of a block one transaction."""
-    return transaction.atomic(using=using or alias())
+    return _Transaction(using or alias(), savepoint=True, durable=False)
 
 
 def on_commit(call: Callable[[], Any]) -> None:

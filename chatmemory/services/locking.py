@@ -1,9 +1,9 @@
 """The transaction of every write: lock the conversation, record, write, notify.
 
 On PostgreSQL the lock is the conversation's row (SELECT FOR UPDATE), so that conversations do not
-block each other. SQLite has one writer per database: BEGIN IMMEDIATE (the connection's
-`transaction_mode`) takes that lock before the first read. Without it, two transactions could read
-the same window, and SQLite would reject the second one when it writes.
+block each other. SQLite has one writer per database: a transaction of `chatmemory.database` takes
+that lock before the first read. Otherwise two transactions could read the same window, and SQLite
+would reject the second one when it writes.
 """
 
 from __future__ import annotations

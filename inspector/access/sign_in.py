@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from django.conf import settings
+from django.conf import global_settings, settings
 from django.shortcuts import resolve_url
 from django.urls import Resolver404, resolve, reverse
 
@@ -11,13 +11,12 @@ def sign_in_url() -> str:
     """Return the address of the project's own sign-in page: its LOGIN_URL, or what it has at
     Django's default address. In a project without one, return that of the inspector's.
     """
-    if settings.is_overridden("LOGIN_URL"):  # type: ignore[misc]
-        return resolve_url(settings.LOGIN_URL)
-    try:
-        resolve(settings.LOGIN_URL)
-    except Resolver404:
-        return reverse("inspector:sign-in")
-    return settings.LOGIN_URL
+    if settings.LOGIN_URL == global_settings.LOGIN_URL:
+        try:
+            resolve(settings.LOGIN_URL)
+        except Resolver404:
+            return reverse("inspector:sign-in")
+    return resolve_url(settings.LOGIN_URL)
 
 
 def after_signing_out() -> str:

@@ -1,0 +1,242 @@
+"""The pages and the API under a prefix of another project, with that project's own settings."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from django.conf import global_settings
+from django.conf import settings as site
+from django.contrib.auth.models import Group, Permission
+from django.core.management import call_command
+from django.db import connection
+from django.test import Client
+
+import inspector
+from chatmemory import SystemMessage, TokenWindow, UserMessage, services
+from chatmemory.access.roles import GROUPS, Role
+from inspector.checks import check_project
+from inspector.live.routes import is_stream, requested_memory
+
+pytestmark = pytest.mark.django_db
+CHAT = "/ops/chat/"
+PAGES = [
+    CHAT,
+    f"{CHAT}c/order-7741/",
+    f"{CHAT}c/order-7741/settings/",
+    f"{CHAT}c/order-7741/export/",
+    f"{CHAT}import/",
+    f"{CHAT}tokens/",
+    f"{CHAT}api/docs/",
+]
+# As `django-admin startproject` writes it
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+]
+
+
+@pytest.fixture(autouse=True)
+def project(settings):
+    """A project that has nothing of ours but the middleware and the includes."""
+    settings.ROOT_URLCONF = "tests.mounted.urls"
+    settings.MIDDLEWARE = [*MIDDLEWARE, *inspector.MIDDLEWARE]
+    settings.AUTHENTICATION_BACKENDS = ["django.contrib.auth.backends.ModelBackend"]
+    settings.REST_FRAMEWORK = {}
+    settings.INSPECTOR = {}
+    settings.LOGIN_URL = global_settings.LOGIN_URL
+    settings.CSRF_FAILURE_VIEW = global_settings.CSRF_FAILURE_VIEW
+    return settings
+
+
+@pytest.fixture
+def long_conversation():
+    services.create("order-7741", TokenWindow(1500))
+    words = [UserMessage("where is my parcel? " * n) for n in range(1, 40)]
+    services.add("order-7741", [SystemMessage("Be brief."), *words])
+
+
+def test_pages_of_the_project_are_left_alone():
+    answer = Client().get("/")
+    assert answer.content == b"our own page"
+    assert not {"Content-Security-Policy", "X-Request-ID", "Cache-Control"} & answer.headers.keys()
+    assert b"Memory inspector" not in Client().get("/nothing/").content
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_signed_out_readers_are_sent_to_the_sign_in_page_and_back(path):
+    answer = Client().get(path)
+    assert answer["Location"] == f"{CHAT}sign-in/?next={path}"
+    assert "default-src 'self'" in answer["Content-Security-Policy"]
+
+
+def test_a_password_signs_in_and_out_again(django_user_model):
+    django_user_model.objects.create_superuser("ada", password="lovelace-1842")
+    client = Client()
+    form = {"username": "ada", "password": "lovelace-1842"}
+    assert client.post(f"{CHAT}sign-in/", form)["Location"] == CHAT
+    assert client.get(CHAT).status_code == 200
+    assert client.post(f"{CHAT}sign-out/")["Location"] == f"{CHAT}sign-in/"
+
+
+@pytest.mark.parametrize("path", [*PAGES, f"{CHAT}sign-in/"])
+@pytest.mark.parametrize("door", ["/door/", "/accounts/login/"])
+def test_a_project_with_a_sign_in_page_keeps_it(project, door, path):
+    if door == "/door/":
+        project.LOGIN_URL = door
+    else:
+        project.ROOT_URLCONF = "tests.mounted.with_accounts"
+    assert Client().get(path)["Location"].partition("?")[0] == door
+    assert Client().post(f"{CHAT}sign-in/", {"username": "a", "password": "b"})["Location"] == door
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_a_page_loads_nothing_and_leads_nowhere_outside(operator_client, long_conversation, path):
+    page = operator_client.get(path)
+    assert page.status_code == 200
+    led = set(re.findall(r'(?:href|src|action|hx-\w+|data-[\w-]*url)="(/[^"]*)"', page.text))
+    assert led
+    assert not [each for each in led if not each.startswith((CHAT, site.STATIC_URL))]
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_pages_are_the_same_in_any_language(project, operator_client, long_conversation, path):
+    def page() -> str:
+        """What does not contain the token of a form, which is random."""
+        html = operator_client.get(path).text
+        return re.sub(r'value="\w{64}"|data-part="\w+"', "", html)
+
+    english = page()
+    project.LANGUAGE_CODE = "de"
+    project.USE_THOUSAND_SEPARATOR = True
+    assert page() == english
+
+
+@pytest.mark.parametrize(
+    "path", ["c/nobody/", "c/order-7741/?at=99", "c/order-7741/?at=x", "nothing/", "c/~zz/"]
+)
+def test_unknown_addresses_below_the_pages_get_their_404(operator_client, long_conversation, path):
+    answer = operator_client.get(CHAT + path)
+    assert answer.status_code == 404
+    assert "Page not found · Memory inspector" in " ".join(answer.text.split())
+    assert answer["X-Frame-Options"] == "DENY"
+
+
+def test_the_api_is_the_same_under_a_prefix(api):
+    policy = {"kind": "message_window", "max_messages": 3}
+    made = api.post(f"{CHAT}api/v1/memories/", {"id": "a/b", "policy": policy}, format="json")
+    assert made["Location"].startswith(f"http://testserver{CHAT}api/v1/memories/")
+    assert api.get(made["Location"]).json()["id"] == "a/b"
+    unknown = api.get(f"{CHAT}api/v1/nothing/")
+    assert (unknown.status_code, unknown["Content-Type"]) == (404, "application/problem+json")
+    document = api.get(f"{CHAT}api/v1/schema/?format=json").json()
+    assert document["info"]["title"] == "chatmemory"
+    assert all(path.startswith(f"{CHAT}api/v1/") for path in document["paths"])
+    operations = [one for each in document["paths"].values() for one in each.values()]
+    tags = {tag for each in operations for tag in each["tags"]}
+    assert {"memories", "store"} <= tags
+    assert "v1" not in tags
+
+
+def test_metrics_and_health_need_no_account():
+    assert Client().get(f"{CHAT}healthz").content == b"ok\n"
+    assert Client().get(f"{CHAT}readyz").content == b"ready\n"
+    Client().get(f"{CHAT}c/some-id/")
+    text = Client().get(f"{CHAT}metrics").text
+    assert 'route="inspector:conversation"' in text
+    assert Client(REMOTE_ADDR="192.0.2.7").get(f"{CHAT}metrics").status_code == 401
+
+
+def test_someone_without_a_role_is_told_so(django_user_model):
+    client = Client()
+    client.force_login(django_user_model.objects.create_user("nobody"))
+    answer = client.get(CHAT)
+    assert answer.status_code == 403
+    assert "Your account does not have access" in answer.text
+
+
+def test_an_outage_is_told_on_a_page(operator_client, memory_id):
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE chatmemory_memory RENAME TO elsewhere")
+        answer = operator_client.get(f"{CHAT}c/{memory_id}/")
+        cursor.execute("ALTER TABLE elsewhere RENAME TO chatmemory_memory")
+    assert answer.status_code == 503
+    assert "The database is not migrated" in answer.text
+
+
+def test_choices_of_readers_do_not_touch_cookies_of_the_project(operator_client):
+    operator_client.cookies["theme"] = "the project's"
+    operator_client.post(f"{CHAT}theme/", {"theme": "dark"})
+    assert operator_client.cookies["theme"].value == "the project's"
+    assert 'data-theme="dark"' in operator_client.get(CHAT).text
+
+
+def test_a_group_of_the_project_gets_no_access_by_its_name():
+    admins = Group.objects.get(name=GROUPS[Role.ADMIN])
+    assert admins.permissions.filter(codename="delete_memory").exists()
+    admins.permissions.set(Permission.objects.filter(codename="add_group"))
+    call_command("migrate", verbosity=0)
+    ours = admins.permissions.filter(content_type__app_label="chatmemory")
+    assert not ours.exists()
+
+
+@pytest.mark.parametrize(
+    ("path", "root", "memory_id"),
+    [
+        ("/ops/chat/live/", "", ""),
+        ("/ops/chat/c/order-7741/live/", "", "order-7741"),
+        ("/below/ops/chat/c/order-7741/live/", "/below", "order-7741"),
+        ("/live/", "", None),
+        ("/ops/chat/c/live/", "", None),
+        ("/ops/chat/c/order-7741/", "", None),
+        ("/ops/chat/c/~zz/live/", "", None),
+        ("/shop/live/", "", None),
+    ],
+)
+def test_a_stream_is_known_by_its_route(path, root, memory_id):
+    scope = {"type": "http", "path": path, "root_path": root}
+    assert is_stream(scope) is (memory_id is not None)
+    if memory_id is not None:
+        assert requested_memory(scope) == memory_id
+
+
+# System checks
+
+
+def test_nothing_is_missing():
+    assert check_project() == []
+
+
+def without(names: list[str], *gone: str) -> list[str]:
+    return [name for name in names if name not in gone]
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "words"),
+    [
+        ("MIDDLEWARE", MIDDLEWARE, "import inspector, and MIDDLEWARE += inspector.MIDDLEWARE"),
+        ("MIDDLEWARE", inspector.MIDDLEWARE, "AuthenticationMiddleware"),
+        ("INSTALLED_APPS", without(site.INSTALLED_APPS, "django_htmx"), "'django_htmx'"),
+        ("ROOT_URLCONF", "inspector.urls", 'include("inspector.urls")'),
+        ("ROOT_URLCONF", "inspector.urls", 'include("chatmemory.api.urls")'),
+        ("TEMPLATES", [], "Django's templates"),
+        ("TEMPLATES", [{**site.TEMPLATES[0], "OPTIONS": {}}], "context_processors.request"),
+        ("STATIC_URL", "https://cdn.example.org/static/", "STATIC_URL without a host"),
+    ],
+)
+def test_a_check_names_what_is_missing(project, setting, value, words):
+    setattr(project, setting, value)
+    assert any(words in f"{found.msg} {found.hint}" for found in check_project())
+
+
+def test_an_unknown_setting_is_named(project):
+    from django.core.exceptions import ImproperlyConfigured
+
+    project.INSPECTOR = {"METRIC_TOKEN": "x"}
+    with pytest.raises(ImproperlyConfigured, match="INSPECTOR has no setting METRIC_TOKEN"):
+        Client().get(CHAT)
