@@ -10,9 +10,10 @@ from collections.abc import Mapping
 
 from django.http import HttpRequest, HttpResponse
 
+from inspector.display import cookie
 from inspector.lessons.catalogue import Catalogue
 
-COOKIE = "lessons"
+COOKIE = cookie("lessons")
 LESSONS_MAX = 100
 _STEP = re.compile(r"([\w-]{1,80}):(\d{1,2})")
 

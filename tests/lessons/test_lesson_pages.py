@@ -97,20 +97,20 @@ def test_an_answer_that_nobody_can_give_is_none(query):
 def test_progress_is_kept_until_the_browser_is_closed():
     client = Client()
     client.get("/learn/memory-vs-history/?step=1")
-    assert "lessons" not in client.cookies
+    assert "inspector_lessons" not in client.cookies
     client.get("/learn/memory-vs-history/?step=1&answer=1")
     assert 'class="is-done"' not in client.get("/learn/").content.decode()
     client.get("/learn/memory-vs-history/?step=3&answer=1")
     client.get("/learn/memory-vs-history/?step=1&answer=1")
     assert client.get("/learn/").content.decode().count('class="is-done"') == 1
-    cookie = client.cookies["lessons"]
+    cookie = client.cookies["inspector_lessons"]
     assert (cookie["max-age"], cookie["expires"], bool(cookie["httponly"])) == ("", "", True)
 
 
 @pytest.mark.parametrize("value", ["x", "tool-calls:99", "moon:1", "tool-calls:", '"', "a:1" * 999])
 def test_a_progress_that_somebody_made_up_does_no_harm(value):
     client = Client()
-    client.cookies["lessons"] = value
+    client.cookies["inspector_lessons"] = value
     assert client.get("/learn/").status_code == 200
     assert client.get("/learn/tool-calls/?leaves=2&check=1").status_code == 200
 

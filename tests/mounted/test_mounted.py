@@ -25,6 +25,7 @@ PAGES = [
     f"{CHAT}c/order-7741/",
     f"{CHAT}c/order-7741/settings/",
     f"{CHAT}c/order-7741/export/",
+    f"{CHAT}c/order-7741/compare/",
     f"{CHAT}import/",
     f"{CHAT}tokens/",
     f"{CHAT}api/docs/",
