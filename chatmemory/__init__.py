@@ -41,6 +41,9 @@ from chatmemory.core.exceptions import (
     MemoryExists,
     MemoryNotFound,
     MessageNotFound,
+    NoRoomBesidePins,
+    NotPinnable,
+    OversizedMessage,
     PolicyRequired,
     PolicyUnavailable,
     StepNotFound,
@@ -66,15 +69,13 @@ from chatmemory.core.messages import (
     UserMessage,
     text_of,
 )
+from chatmemory.core.options import Oversized
 from chatmemory.core.policies import (
     MessageWindow,
     Policy,
     TokenWindow,
-    caller_options,
     can_decide,
     load_or_tokens,
-    policy_from_dict,
-    policy_from_text,
     policy_kinds,
 )
 from chatmemory.core.policy_texts import policies_from_text, text_of_policy
@@ -82,6 +83,11 @@ from chatmemory.core.provider import ChatMemoryProvider
 from chatmemory.core.recall import Recall, RecallCurve, recall, recall_curve
 from chatmemory.core.store import ChatMemoryStore
 from chatmemory.core.window import Totals
+from chatmemory.core.written_policies import (
+    caller_options,
+    policy_from_dict,
+    policy_from_text,
+)
 from chatmemory.stores.memory import (
     InMemoryChatMemoryStore,
     SingleSlotChatMemoryStore,
@@ -114,7 +120,11 @@ __all__ = [
     "MessageType",
     "MessageWindow",
     "MessageWindowChatMemory",
+    "NoRoomBesidePins",
+    "NotPinnable",
     "OpenAiTokenCountEstimator",
+    "Oversized",
+    "OversizedMessage",
     "PdfFile",
     "PdfFileContent",
     "Policy",

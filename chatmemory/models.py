@@ -186,6 +186,7 @@ class Step(PolicyColumns):
         POLICY = "policy"
         LABELS = "labels"
         PIN = "pin"
+        UNPIN = "unpin"
         REPAIR = "repair"
         REDACT = "redact"
 
@@ -207,9 +208,11 @@ class Step(PolicyColumns):
     said_count = models.BigIntegerField(help_text="messages in history so far")
     last_stay = models.BigIntegerField(help_text="n of the newest stay so far")
     oldest = models.BigIntegerField(
-        help_text="no open stay has a lower n, a leading system message excepted"
+        help_text="no open stay has a lower n, a leading system message and pins excepted"
     )
-    seq = models.BigIntegerField(null=True, blank=True, help_text="seq of the redacted message")
+    seq = models.BigIntegerField(
+        null=True, blank=True, help_text="seq of what was redacted or pinned"
+    )
     note = models.CharField(max_length=255, blank=True)
     commitment = models.BinaryField(
         null=True, help_text="of the new labels, or of what a redaction left"

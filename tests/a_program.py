@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from decimal import Decimal
 
 from chatmemory import (
     AiMessage,
@@ -33,7 +34,11 @@ from chatmemory import (
     MessageType,
     MessageWindow,
     MessageWindowChatMemory,
+    NoRoomBesidePins,
+    NotPinnable,
     OpenAiTokenCountEstimator,
+    Oversized,
+    OversizedMessage,
     PdfFile,
     PdfFileContent,
     Policy,
@@ -201,6 +206,17 @@ def policies() -> list[Policy]:
     return policies
 
 
+def refused() -> str:
+    keeping = MessageWindow(20, low_water=Decimal("0.5"), oversized=Oversized.KEEP)
+    assert keeping == policy_from_text("message_window:20,low_water=0.5,oversized=keep")
+    memory = TokenWindowChatMemory("a", 50, low_water=0.6, oversized="reject")
+    try:
+        memory.add(UserMessage("a long question " * 20))
+    except (OversizedMessage, NoRoomBesidePins, NotPinnable) as error:
+        return str(error)
+    return ""
+
+
 def recalled() -> int | None:
     found: list[Recall] = recall(conversation(), [*policies(), None], terms=["Ada"])
     curve: RecallCurve = recall_curve(conversation(), MessageWindow(1), prefixes=["INV-"])
@@ -216,6 +232,7 @@ def main() -> None:
     assert all(memory.messages() for memory in windows())
     assert [text_of(message) for message in asyncio.run(under_asyncio())] == ["one", "two", "three"]
     assert len(policies()) == 4
+    assert "oversized" in refused()
     assert recalled() == 1
     assert Reason.CAPACITY in Reason
     assert UserMessage("hello").single_text() == "hello"

@@ -108,10 +108,11 @@ def test_a_wrong_flag_is_found_by_verification(conversation):
     Memory.objects.update(oversized_step=None)
 
 
-def test_no_message_is_too_big_for_a_window_that_the_system_message_fills(db):
+def test_every_message_is_oversized_for_a_window_that_the_system_message_fills(db):
     services.create("one", MessageWindow(1))
     services.add("one", [SystemMessage("Be brief."), HI])
-    assert not queries.memory("one").is_oversized
+    assert queries.memory("one").is_oversized
+    assert verify("one") is None
     why = explain.why_left(queries.step("one", 2).change, 2)
     assert why.summary == (
         "The system message alone fills the limit. It takes 1 of 1 messages: nothing else can stay."

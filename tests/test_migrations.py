@@ -75,14 +75,15 @@ def test_every_earlier_state_is_migrated():
 
 
 @pytest.mark.django_db(transaction=True)
-def test_wrong_flags_of_earlier_versions_are_removed():
-    """A small message that a large system message drove out was flagged as oversized."""
+def test_flags_of_earlier_versions_are_made_anew():
+    """A message was not flagged as oversized if the system message left it no room."""
     services.create("crowded", TokenWindow(30))
     services.add("crowded", [SystemMessage("word " * 60), UserMessage("a small question")])
-    Memory.objects.update(oversized_step=2)
+    Memory.objects.update(oversized_step=None)
     try:
-        migrate("0006_open_policies")
+        migrate("0014_deletions_and_imports")
     finally:
         migrate(states()[-1])
-    assert not queries.memory("crowded").is_oversized
+    assert queries.memory("crowded").is_oversized
+    assert verify("crowded") is None
     assert verify("crowded") is None

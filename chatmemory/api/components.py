@@ -6,9 +6,12 @@ Each has a name of its own, as generators of clients would make up one for a sch
 from __future__ import annotations
 
 from dataclasses import fields
+from decimal import Decimal
 from typing import Any
 
-from chatmemory.core.policies import Policy, caller_options, policy_kinds
+from chatmemory.core.options import Oversized, stored_value
+from chatmemory.core.policies import Policy, policy_kinds
+from chatmemory.core.written_policies import caller_options
 from chatmemory.formats import FORMATS
 from chatmemory.services.validation import ID_LENGTH, LABELS_MAX, LIMIT_MAX
 
@@ -35,7 +38,15 @@ def _names(*names: str) -> Schema:
 # Policies: one schema for each installed kind
 
 _LIMIT = {"type": "integer", "minimum": 1, "maximum": LIMIT_MAX}
-_TYPES = {str: "string", bool: "boolean", int: "integer", float: "number"}
+_SHARE = "^(0[.][0-9]+|1([.]0+)?)$"  # above 0 and up to 1
+_TYPES: dict[type, Schema] = {
+    str: {"type": "string"},
+    bool: {"type": "boolean"},
+    int: {"type": "integer"},
+    float: {"type": "number"},
+    Decimal: {"type": "string", "pattern": _SHARE},
+    Oversized: {"type": "string", "enum": list(map(str, Oversized))},
+}
 _UNAVAILABLE_POLICY: Schema = {
     "description": "A stored policy whose kind is not installed, with its stored options.",
     "type": "object",
@@ -71,7 +82,7 @@ def policies() -> dict[str, Schema]:
 def _kind_schema(kind: type[Policy], name_of_kind: str) -> Schema:
     defaults = {each.name: each.default for each in fields(kind)}
     options = {
-        name: {"type": _TYPES[type], "default": defaults[name]} if type in _TYPES else {}
+        name: {**_TYPES[type], "default": stored_value(defaults[name])} if type in _TYPES else {}
         for name, type in caller_options(kind).items()
     }
     members = {"kind": ref(name_of_kind), kind.limit_name: _LIMIT, **options}

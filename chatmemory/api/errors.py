@@ -29,11 +29,14 @@ KINDS: list[tuple[type[core.ChatMemoryError], int, str]] = [
     (core.DeletionUnfinished, 503, "Deletion unfinished"),
     (core.PolicyRequired, 409, "Policy required"),
     (core.PolicyUnavailable, 409, "Policy unavailable"),
+    (core.NoRoomBesidePins, 409, "No room beside pins"),
+    (core.NotPinnable, 409, "Not pinnable"),
     (core.DuplicateClientId, 409, "Duplicate client id"),
     (core.VersionConflict, 412, "Version conflict"),
     (core.UnstorableText, 422, "Unstorable text"),
     (core.InvalidMessage, 422, "Invalid message"),
     (core.UnsupportedMessage, 422, "Unsupported message"),
+    (core.OversizedMessage, 422, "Oversized message"),
     (core.UnknownEstimator, 422, "Unknown token estimator"),
     (core.InvalidValue, 422, "Invalid value"),
     (LengthRequired, 411, "Length required"),
@@ -99,13 +102,22 @@ def problem_of(error: Exception) -> Problem | None:
 def _of_ours(error: core.ChatMemoryError) -> Problem | None:
     for kind, status, title in KINDS:
         if isinstance(error, kind):
-            problem = Problem(status, title, str(error), _field(getattr(error, "field", "")))
+            problem = Problem(status, title, str(error), _field(_at_fault(error)))
             break
     else:
         return None
     if problem.status == HTTPStatus.SERVICE_UNAVAILABLE:
         return replace(problem, headers={"Retry-After": str(RETRY_SECONDS)})
     return _with_current(problem, error) if isinstance(error, core.VersionConflict) else problem
+
+
+def _at_fault(error: core.ChatMemoryError) -> str:
+    """What is invalid, such as `messages[2]`; empty where the error does not tell."""
+    index = getattr(error, "index", None)
+    is_listed = isinstance(error, core.OversizedMessage | core.NoRoomBesidePins)
+    if is_listed and index is not None:
+        return f"messages[{index}]"
+    return str(getattr(error, "field", ""))
 
 
 def _with_current(problem: Problem, error: core.VersionConflict) -> Problem:

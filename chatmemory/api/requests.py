@@ -14,8 +14,9 @@ from chatmemory.api.errors import InvalidField
 from chatmemory.conf import configuration
 from chatmemory.core.exceptions import InvalidMessage, InvalidValue, UnreadableTranscript
 from chatmemory.core.messages import ChatMessage
-from chatmemory.core.policies import Policy, policy_from_dict, policy_kinds
+from chatmemory.core.policies import Policy, policy_kinds
 from chatmemory.core.policy_texts import policies_from_text
+from chatmemory.core.written_policies import policy_from_dict
 from chatmemory.formats import FORMATS, parse_messages
 from chatmemory.queries import CLIENT, ORDERINGS
 from chatmemory.services import NewMessage

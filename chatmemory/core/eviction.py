@@ -5,15 +5,20 @@ the window is over its limit, its oldest message is evicted. A system message is
 is the first message; anywhere else it is evicted like any other. Tool results directly behind an
 evicted tool call leave with it.
 
+Three rules are not LangChain4j's, and do nothing unless somebody asks for them: pinned messages are
+passed over like a leading system message, the newest message may be spared, and the rest of a turn
+that lost its beginning may leave as well.
+
 Every eviction takes from the head, so a decision reads only the part of the window that it evicts.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import islice, takewhile
 
 from chatmemory.core.messages import MessageType
 from chatmemory.core.window import Entry, Totals, Window
@@ -28,6 +33,7 @@ class Reason(StrEnum):
     CLEARED = "CLEARED"
     SET = "SET"
     MOVED = "MOVED"
+    TURN = "TURN"
 
 
 @dataclass(frozen=True)
@@ -45,11 +51,15 @@ class Eviction:
 class Head:
     """A view of a window from which entries are taken; the window itself does not change.
 
-    `totals` are those of the remaining entries.
+    Pinned entries count in `totals`, which are those of the remaining entries, but cannot be taken:
+    positions pass over them. `pinned` are the totals of those that were passed so far.
     """
 
     def __init__(self, window: Window) -> None:
         self.totals: Totals = window.totals
+        self.pinned = Totals()
+        self._passed: list[Entry] = []  # the pinned entries since the last one that was not
+        self._behind_pinned_user: set[Entry] = set()
         self._ahead = iter(window)
         self._front: deque[Entry] = deque()
         self._appended: deque[Entry] = deque()
@@ -90,22 +100,73 @@ class Head:
         """Return the first of `entries` that has not been removed, or None."""
         return next((entry for entry in entries if entry not in self._removed), None)
 
+    @property
+    def leading_system(self) -> Entry | None:
+        """The system message at the head, before which only pinned messages may stand."""
+        first = self.peek()
+        return first if first is not None and first.type is MessageType.SYSTEM else None
+
+    @property
+    def oldest(self) -> int:
+        """The position of the oldest entry that may leave, behind a leading system message."""
+        return 0 if self.leading_system is None else 1
+
+    def ends_with(self, position: int) -> bool:
+        """Return whether the entry at a position is the newest, or the call of the newest result.
+
+        A call answers to the results directly behind it.
+        """
+        entry = self.peek(position)
+        behind = position + 1
+        if entry is not None and entry.has_calls:
+            while (result := self.peek(behind)) and _is_result(result):
+                behind += 1
+        return entry is not None and self.peek(behind) is None and not self._passed
+
+    def next_user(self, start: int) -> int | None:
+        """Return the position of the first user message from `start` on, or None.
+
+        Of a pinned one, it is the position of the entry behind it.
+        """
+        position = start
+        while (entry := self.peek(position)) and entry.type is not MessageType.USER:
+            if position > start and entry in self._behind_pinned_user:
+                return position
+            position += 1
+        return position if entry or (position > start and _has_user(self._passed)) else None
+
     def _next(self) -> Entry | None:
         for entry in self._ahead:
-            if entry not in self._removed:
-                return entry
-        return self._appended.popleft() if self._appended else None
+            if entry.pinned:
+                self._passed.append(entry)
+                self.pinned = self.pinned.plus(entry)
+            elif entry not in self._removed:
+                return self._read(entry)
+        return self._read(self._appended.popleft()) if self._appended else None
+
+    def _read(self, entry: Entry) -> Entry:
+        if _has_user(self._passed):
+            self._behind_pinned_user.add(entry)
+        self._passed.clear()
+        return entry
 
     def _take(self, entry: Entry) -> None:
         self._removed.add(entry)
         self.totals = self.totals.minus(entry)
 
 
-def oldest_first(head: Head, is_over: Callable[[Totals], bool]) -> Iterator[Eviction]:
-    """Evict the oldest message while `is_over`; a leading system message always stays."""
+def oldest_first(
+    head: Head, is_over: Callable[[Totals], bool], spares_newest: bool = False
+) -> Iterator[Eviction]:
+    """Evict the oldest message while `is_over`; a leading system message always stays.
+
+    With `spares_newest`, the newest message stays as well, with its call if it is a result, and
+    with the other results of that call.
+    """
     while is_over(head.totals):
-        first = head.peek()
-        oldest = 1 if first is not None and first.type is MessageType.SYSTEM else 0
+        oldest = head.oldest
+        if spares_newest and head.ends_with(oldest):
+            return
         victim = head.pop(oldest)
         if victim is None:
             return
@@ -116,6 +177,34 @@ def oldest_first(head: Head, is_over: Callable[[Totals], bool]) -> Iterator[Evic
 
 def results_behind(head: Head, position: int, call: Entry) -> Iterator[Eviction]:
     """Evict the tool results directly behind a call that has just left."""
-    while (result := head.peek(position)) and result.type is MessageType.TOOL_EXECUTION_RESULT:
+    while (result := head.peek(position)) and _is_result(result):
         head.pop(position)
         yield Eviction(result, Reason.ORPHANED, because=call)
+
+
+def group_of(entries: Sequence[Entry], position: int) -> Sequence[Entry]:
+    """Return a message with what belongs to it: a tool call and the results directly behind it."""
+    first = position
+    while first and _is_result(entries[first]):
+        first -= 1
+    if not entries[first].has_calls:
+        return entries[position : position + 1]
+    results = takewhile(_is_result, islice(entries, first + 1, None))
+    return [entries[first], *results]
+
+
+def before_next_user(head: Head) -> Iterator[Eviction]:
+    """Evict what stands before the next user message; nothing if there is none."""
+    oldest = head.oldest
+    for _ in range(oldest, head.next_user(oldest) or 0):
+        left = head.pop(oldest)
+        assert left is not None
+        yield Eviction(left, Reason.TURN)
+
+
+def _is_result(entry: Entry) -> bool:
+    return entry.type is MessageType.TOOL_EXECUTION_RESULT
+
+
+def _has_user(entries: Iterable[Entry]) -> bool:
+    return any(entry.type is MessageType.USER for entry in entries)

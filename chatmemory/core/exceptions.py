@@ -4,6 +4,7 @@ ChatMemoryError
 ├── InvalidValue (also a ValueError)        an invalid limit, id, message or policy
 │   ├── InvalidMessage                      a message with invalid values or JSON
 │   ├── UnsupportedMessage                  the estimator cannot count this message
+│   ├── OversizedMessage                    the policy rejects a message of this size
 │   ├── UnknownEstimator                    no estimator has this name
 │   ├── UnstorableText                      the text has a NUL or a lone surrogate
 │   └── UnreadableTranscript                a transcript breaks the rules of its format
@@ -15,6 +16,8 @@ ChatMemoryError
 ├── DeletionUnfinished                      a conversation with this id is being deleted
 ├── ImportUnfinished                        the conversation is being imported
 ├── PolicyUnavailable                       the policy's kind is not installed
+├── NoRoomBesidePins                        a message would fit if nothing were pinned
+├── NotPinnable                             this message cannot be pinned or unpinned
 ├── VersionConflict                         the conversation is at another version
 ├── DuplicateClientId                       the client id already names another message
 └── CorruptRow                              a stored row cannot be read
@@ -23,6 +26,11 @@ ChatMemoryError
 
 class ChatMemoryError(Exception):
     """Base class of the exceptions of chatmemory."""
+
+
+def _numbered(text: str, index: int | None) -> str:
+    """Return a text with the number of the message; it goes without saying for the first one."""
+    return f"message {index + 1}: {text}" if index else text
 
 
 class InvalidValue(ChatMemoryError, ValueError):
@@ -35,6 +43,20 @@ class InvalidMessage(InvalidValue):
 
 class UnsupportedMessage(InvalidValue):
     """A message or content that LangChain4j refuses to count; raised by strict estimators."""
+
+
+class OversizedMessage(InvalidValue):
+    """A message that the policy rejects, because the limit has no room for it even alone.
+
+    `index` is its position from 0 among several that were given.
+    """
+
+    def __init__(self, text: str, index: int | None = None) -> None:
+        self.index = index
+        super().__init__(text)
+
+    def __str__(self) -> str:
+        return _numbered(super().__str__(), self.index)
 
 
 class UnknownEstimator(InvalidValue):
@@ -75,6 +97,24 @@ class PolicyRequired(ChatMemoryError):
 
 class PolicyUnavailable(ChatMemoryError):
     """The kind of the conversation's policy is not installed."""
+
+
+class NoRoomBesidePins(ChatMemoryError):
+    """A message fits the limit, but not beside what is pinned. The text has the arithmetic.
+
+    `index` is its position from 0 among several that were given.
+    """
+
+    def __init__(self, text: str, index: int | None = None) -> None:
+        self.index = index
+        super().__init__(text)
+
+    def __str__(self) -> str:
+        return _numbered(super().__str__(), self.index)
+
+
+class NotPinnable(ChatMemoryError):
+    """A message that is not in memory, a system message, or a tool call that awaits results."""
 
 
 class VersionConflict(ChatMemoryError):

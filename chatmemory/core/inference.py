@@ -12,6 +12,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from chatmemory.core.exceptions import NoRoomBesidePins
 from chatmemory.core.messages import MessageType, UserMessage
 from chatmemory.core.policies import Policy
 from chatmemory.core.transitions import Transition, admit
@@ -68,7 +69,10 @@ def _possible_adds(window: Window, length: int, arrivals: Sequence[Entry]) -> It
     remaining = len(arrivals)
     for arrival, is_first in _possible_arrivals(arrivals):
         for limit_before in (length, remaining, remaining - 1):
-            transition = _admit(window, arrival, is_first, limit_before, remaining)
+            try:
+                transition = _admit(window, arrival, is_first, limit_before, remaining)
+            except NoRoomBesidePins:
+                continue
             if not transition.ignored:
                 yield transition
 

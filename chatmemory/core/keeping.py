@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 
 from chatmemory.core.messages import MessageType
-from chatmemory.core.policies import Policy
+from chatmemory.core.policies import Policy, has_own_rule
 from chatmemory.core.transitions import fold
 from chatmemory.core.window import Entry, Totals, Window, total
 
@@ -57,9 +57,8 @@ def smallest_limit(
 
 
 def evicts_oldest_first(policy: Policy) -> bool:
-    """Return whether a policy evicts by the rule that all policies share."""
-    kind = type(policy)
-    return kind.evict is Policy.evict and kind.is_exceeded_by is Policy.is_exceeded_by
+    """Return whether a policy evicts by the rule that all policies share, and by no other."""
+    return not has_own_rule(type(policy)) and not policy.has_window_options
 
 
 def limits_that_drop(said: Sequence[Entry], position: int, policy: Policy) -> list[range] | None:
@@ -146,7 +145,8 @@ def _tried(said: Sequence[Entry], position: int, policy: Policy, most_adds: int)
     if step > 1 and most // step < FEWEST_TRIED:
         return None
     kept = None
-    for limit in chain([most], range(most - 1 - (most - 1) % step, 0, -step)):
+    least = policy.least_limit
+    for limit in chain([max(most, least)], range(most - 1 - (most - 1) % step, least - 1, -step)):
         if not _keeps(said, position, replace(policy, limit=limit)):
             break
         kept = limit

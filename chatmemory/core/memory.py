@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar, Unpack
 
 from chatmemory.core.estimators import (
     OpenAiTokenCountEstimator,
@@ -24,9 +24,10 @@ from chatmemory.core.estimators import (
 from chatmemory.core.exceptions import InvalidValue
 from chatmemory.core.ids import string_id
 from chatmemory.core.messages import ChatMessage
+from chatmemory.core.options import WindowOptions
 from chatmemory.core.policies import DEFAULT_ESTIMATOR, MessageWindow, Policy, TokenWindow
 from chatmemory.core.single_slot import SingleSlotChatMemoryStore
-from chatmemory.core.store import ChatMemoryStore, Decide, TransactionalStore
+from chatmemory.core.store import ChatMemoryStore, Decide, TransactionalStore, WindowStore
 from chatmemory.core.transitions import Transition, admit, refill, visible
 from chatmemory.core.window import Entry, Window
 
@@ -39,7 +40,8 @@ class ChatMemory(ABC):
     """A bounded list of messages, kept in a store under `id`.
 
     The limit is checked on every use. Raises InvalidValue, a ValueError with LangChain4j's text.
-    A memory of one's own kind implements `policy`.
+    Options are those of `Policy`, such as `low_water=0.6`; without them, what leaves is what leaves
+    in LangChain4j. A memory of one's own kind implements `policy`.
     """
 
     def __init__(
@@ -49,6 +51,7 @@ class ChatMemory(ABC):
         store: ChatMemoryStore | None = None,
         estimator: TokenCountEstimator | None = None,
         always_keep_system_message_first: bool = False,
+        **options: Unpack[WindowOptions],
     ) -> None:
         if isinstance(estimator, str):
             raise InvalidValue(
@@ -59,7 +62,8 @@ class ChatMemory(ABC):
         self._limit = limit
         self._store = SingleSlotChatMemoryStore(id) if store is None else store
         self._estimator = estimator or getattr(self._store, "estimator", None)
-        self._keep_first = bool(always_keep_system_message_first)
+        self._options: dict[str, Any] = {**options}
+        self._options["always_keep_system_message_first"] = bool(always_keep_system_message_first)
         self.policy()
 
     def add(self, message: ChatMessage, *more: ChatMessage) -> None:
@@ -89,7 +93,7 @@ class ChatMemory(ABC):
     def messages(self) -> list[ChatMessage]:
         """Return the messages that the model should see now. Reading never writes."""
         policy = self.policy()
-        window = self._window(self._store.get_messages(self.id))
+        window = self._read_window()
         return [entry.message for entry in visible(window, policy) if entry.message is not None]
 
     def clear(self) -> None:
@@ -157,6 +161,14 @@ class ChatMemory(ABC):
             kept = [entry.message for entry in window if entry.message is not None]
             self._store.update_messages(self.id, kept)
 
+    def _read_window(self) -> Window:
+        """Return the window of a store that knows more of it than its messages, such as pins."""
+        if not isinstance(self._store, WindowStore):
+            return self._window(self._store.get_messages(self.id))
+        window = self._store.get_window(self.id)
+        window.count_with(self._family, self._count)
+        return window
+
     def _window(self, messages: Iterable[ChatMessage]) -> Window:
         return Window(map(self._entry, messages), counted_by=self._family)
 
@@ -190,14 +202,15 @@ class MessageWindowChatMemory(ChatMemory):
         max_messages: Limit = 20,
         store: ChatMemoryStore | None = None,
         always_keep_system_message_first: bool = False,
+        **options: Unpack[WindowOptions],
     ) -> None:
-        super().__init__(id, max_messages, store, None, always_keep_system_message_first)
+        super().__init__(id, max_messages, store, None, always_keep_system_message_first, **options)
 
     def policy(self) -> Policy:
         return MessageWindow(
             self.current_limit(),
             estimator=estimator_name(self._estimator) if self._estimator else DEFAULT_ESTIMATOR,
-            always_keep_system_message_first=self._keep_first,
+            **self._options,
         )
 
 
@@ -221,17 +234,23 @@ class TokenWindowChatMemory(ChatMemory):
         estimator: TokenCountEstimator | None = None,
         store: ChatMemoryStore | None = None,
         always_keep_system_message_first: bool = False,
+        **options: Unpack[WindowOptions],
     ) -> None:
         self._token_estimator = estimator or OpenAiTokenCountEstimator("gpt-4o")
         super().__init__(
-            id, max_tokens, store, self._token_estimator, always_keep_system_message_first
+            id,
+            max_tokens,
+            store,
+            self._token_estimator,
+            always_keep_system_message_first,
+            **options,
         )
 
     def policy(self) -> Policy:
         return TokenWindow(
             self.current_limit(),
             estimator=estimator_name(self._token_estimator),
-            always_keep_system_message_first=self._keep_first,
+            **self._options,
             fixed_overhead=self._token_estimator.estimate_token_count_in_messages(()),
         )
 

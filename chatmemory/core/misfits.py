@@ -13,7 +13,8 @@ from chatmemory.core.window import Totals
 class Misfit(StrEnum):
     """The cause for which a message cannot stay although all that can leave has left.
 
-    What remains is what a policy never evicts: a leading system message, or nothing.
+    What remains is what a policy never evicts: a leading system message, or nothing. Pinned
+    messages do not count: an add that only they leave no room for is refused.
     """
 
     TOO_BIG = "TOO_BIG"
@@ -21,14 +22,12 @@ class Misfit(StrEnum):
     SYSTEM_TOO_BIG = "SYSTEM_TOO_BIG"
     SYSTEM_FILLS = "SYSTEM_FILLS"
 
-    @property
-    def is_oversized(self) -> bool:
-        """Whether a smaller message could have stayed."""
-        return self in (Misfit.TOO_BIG, Misfit.TOO_BIG_BESIDE_SYSTEM)
-
 
 def misfit(policy: Policy, remaining: Totals, tokens: int) -> Misfit:
-    """Return why a message of `tokens` tokens could not stay beside what remained without it."""
+    """Return why a message of `tokens` tokens could not stay beside what remained without it.
+
+    `remaining` leaves out pinned messages.
+    """
     if policy.is_exceeded_by(remaining):
         return Misfit.SYSTEM_TOO_BIG
     if policy.is_exceeded_by(Totals(remaining.count + 1, remaining.tokens)):
@@ -44,4 +43,5 @@ def misfit_in(transition: Transition) -> Misfit | None:
         return None
     left = {each.entry for each in transition.evictions if each.reason is Reason.CAPACITY}
     arrival = next((entry for entry in transition.arrivals if entry in left), None)
-    return misfit(transition.policy, transition.after, arrival.tokens) if arrival else None
+    remaining = transition.after.without(transition.pinned)
+    return misfit(transition.policy, remaining, arrival.tokens) if arrival else None

@@ -11,22 +11,39 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import KW_ONLY, Field, dataclass, field, fields, replace
+from decimal import Decimal
 from functools import cache
-from typing import Any, ClassVar, NoReturn, Self, TypeGuard, get_type_hints
+from typing import Any, ClassVar, NoReturn, Self, TypeGuard
 
 from chatmemory.core.estimators import TokenCountEstimator, estimator_for
-from chatmemory.core.eviction import Eviction, Head, oldest_first
+from chatmemory.core.eviction import Eviction, Head, before_next_user, oldest_first
 from chatmemory.core.exceptions import InvalidValue, PolicyUnavailable
+from chatmemory.core.options import (
+    WHOLE,
+    Oversized,
+    exact_share,
+    least_whole,
+    option_value,
+    share_of,
+    stored_value,
+    written_share,
+)
 from chatmemory.core.registry import Registry
 from chatmemory.core.window import Totals
 
 DEFAULT_ESTIMATOR = "gpt-4o"
-LIMIT_DIGITS = 18
 
 
 @dataclass(frozen=True)
 class Policy(ABC):
-    """A limit, its unit, and the place of system messages.
+    """A limit, its unit, and rules for what leaves.
+
+    - `low_water`: a window over the limit is trimmed to the limit, and then on to this share of it.
+      That second part spares the newest message, with its call.
+    - `snap_to_user`: after a trim, what stands before the next user message leaves as well.
+    - `oversized`: what happens to a message that the limit has no room for even alone.
+
+    A kind with its own `evict` has no `low_water`, and cannot keep oversized messages.
 
     `estimator` names the token count estimator of the conversation (a model name, or a custom
     estimator's family). Every policy has one, because pages show tokens under a message window too.
@@ -49,9 +66,36 @@ class Policy(ABC):
     _: KW_ONLY
     estimator: str = DEFAULT_ESTIMATOR
     always_keep_system_message_first: bool = False
+    low_water: Decimal = WHOLE
+    snap_to_user: bool = False
+    oversized: Oversized = Oversized.EVICT
 
     def __post_init__(self) -> None:
+        """Read the options, which may be as JSON has them. Raises InvalidValue."""
         check_limit(getattr(self, "java_name", self.limit_name), self.limit)
+        object.__setattr__(self, "low_water", exact_share("low_water", self.low_water))
+        oversized = option_value("oversized", Oversized, self.oversized)
+        object.__setattr__(self, "oversized", oversized)
+        self._check_combination()
+
+    def _check_combination(self) -> None:
+        """Raise InvalidValue for options that do not make sense together."""
+        if has_own_rule(type(self)):
+            for name, is_asked in (
+                ("low_water", self.low_water != WHOLE),
+                ("oversized=keep", self.oversized is Oversized.KEEP),
+            ):
+                if is_asked:
+                    raise InvalidValue(
+                        f"{self.kind} and {name} do not go together: {self.kind} chooses what "
+                        "leaves by a rule of its own"
+                    )
+        if self.low_water != WHOLE and self.low_mark <= self.overhead:
+            raise InvalidValue(
+                f"{self.limit_name} {self.limit} and low_water {written_share(self.low_water)} do "
+                f"not go together: the mark would be {self.low_mark} {self.unit}, and nothing but "
+                "the newest message could stay"
+            )
 
     @property
     def overhead(self) -> int:
@@ -68,10 +112,47 @@ class Policy(ABC):
 
     def evict(self, head: Head) -> Iterator[Eviction]:
         """Take the messages that must leave from the head of a window, by LangChain4j's rule."""
-        return oldest_first(head, self.is_exceeded_by)
+        return oldest_first(head, self.is_exceeded_by, self.keeps_newest)
 
     def is_exceeded_by(self, totals: Totals) -> bool:
         return self.load(*totals) > self.limit
+
+    @property
+    def low_mark(self) -> int:
+        """The load to which a window over its limit is trimmed."""
+        return share_of(self.low_water, self.limit)
+
+    @property
+    def least_limit(self) -> int:
+        """The smallest limit that goes together with the options."""
+        return 1 if self.low_water == WHOLE else least_whole(self.low_water, self.overhead + 1)
+
+    @property
+    def keeps_newest(self) -> bool:
+        return self.oversized is Oversized.KEEP
+
+    @property
+    def rejects_oversized(self) -> bool:
+        return self.oversized is Oversized.REJECT
+
+    @property
+    def has_window_options(self) -> bool:
+        """Whether what leaves can differ from LangChain4j's rule."""
+        return self.low_water != WHOLE or self.snap_to_user or self.oversized is not Oversized.EVICT
+
+    def trim(self, head: Head) -> Iterator[Eviction]:
+        """Take what exceeds the limit, and what is above the low mark if anything does."""
+        is_over = self.is_exceeded_by(head.totals)
+        yield from self.evict(head)
+        if is_over and self.low_water != WHOLE:
+            mark = self.low_mark
+            yield from oldest_first(
+                head, lambda totals: self.load(*totals) > mark, spares_newest=True
+            )
+
+    def snap(self, head: Head) -> Iterator[Eviction]:
+        """Take the rest of a turn that has lost its beginning, if that is asked for."""
+        return before_next_user(head) if self.snap_to_user else iter(())
 
     def measured_by(self, estimator: TokenCountEstimator) -> Self:
         """Return the policy with its derived fields taken from the estimator."""
@@ -81,7 +162,7 @@ class Policy(ABC):
     def options(self) -> dict[str, Any]:
         """The options that differ from their defaults, as a database stores them."""
         return {
-            option.name: value
+            option.name: stored_value(value)
             for option in option_fields(type(self))
             if (value := getattr(self, option.name)) != option.default
         }
@@ -89,7 +170,7 @@ class Policy(ABC):
     def to_dict(self) -> dict[str, Any]:
         """Return the policy as a dictionary that `policy_from_dict` reads."""
         options = {
-            option.name: getattr(self, option.name)
+            option.name: stored_value(getattr(self, option.name))
             for option in option_fields(type(self))
             if not option.metadata.get("derived")
         }
@@ -102,8 +183,14 @@ class Policy(ABC):
 
 
 def option_fields(kind: type[Policy]) -> list[Field[Any]]:
-    """Return the fields of a kind other than its limit and its estimator."""
-    return [option for option in fields(kind) if option.name not in ("limit", "estimator")]
+    """Return the fields of a kind that are options: not its limit and its estimator."""
+    others = {"limit", "estimator", *(["low_water"] if has_own_rule(kind) else [])}
+    return [option for option in fields(kind) if option.name not in others]
+
+
+def has_own_rule(kind: type[Policy]) -> bool:
+    """Return whether a kind does not evict by the rule that all kinds share."""
+    return kind.evict is not Policy.evict or kind.is_exceeded_by is not Policy.is_exceeded_by
 
 
 @dataclass(frozen=True)
@@ -235,9 +322,9 @@ def stored_policy(kind: str, limit: int, estimator: str, options: Mapping[str, A
     """Return the policy of stored values, or an UnavailablePolicy if its kind is not installed."""
     known = KINDS.get(kind)
     names = {option.name for option in option_fields(known)} if known else set()
-    if known is None or not names.issuperset(options):
-        return _unavailable(kind)(limit, estimator=estimator, stored=dict(options))  # type: ignore[call-arg]
-    return known(limit, estimator=estimator, **options)
+    if known is not None and names.issuperset(options):
+        return known(limit, estimator=estimator, **options)
+    return _unavailable(kind)(limit, estimator=estimator, stored=dict(options))  # type: ignore[call-arg]
 
 
 def check_limit(java_name: str, limit: object) -> int:
@@ -252,52 +339,6 @@ def check_limit(java_name: str, limit: object) -> int:
     if limit <= 0:
         raise InvalidValue(f"{java_name} must be greater than zero, but is: {limit}")
     return limit
-
-
-def policy_from_dict(data: Mapping[str, Any]) -> Policy:
-    """Return the policy of a dictionary with its kind, limit and options.
-
-    The overhead of a token window is taken from its estimator. Raises InvalidValue for an unknown
-    kind or option and for a missing or invalid limit, and UnknownEstimator.
-    """
-    if not isinstance(data, Mapping):
-        raise InvalidValue('a policy is an object such as {"kind": "message_window", …}')
-    kind = KINDS.get(str(data.get("kind")))
-    if kind is None:
-        raise InvalidValue(f"policy kind must be one of {', '.join(KINDS)}")
-    options = {name: value for name, value in data.items() if name not in ("kind", kind.limit_name)}
-    allowed = caller_options(kind)
-    for name, value in options.items():
-        if name not in allowed:
-            raise InvalidValue(f"{kind.kind} has no option {name!r}")
-        if not isinstance(value, allowed[name]):
-            raise InvalidValue(f"{name} must be a {allowed[name].__name__}, but is: {value!r}")
-    return measured(kind(data.get(kind.limit_name), **options))  # type: ignore[arg-type]
-
-
-def caller_options(kind: type[Policy]) -> dict[str, type]:
-    """Return the options that callers may pass, with their types, including the estimator."""
-    types = get_type_hints(kind)
-    derived = {option.name for option in fields(kind) if option.metadata.get("derived")}
-    return {
-        option.name: types[option.name]
-        for option in fields(kind)
-        if option.name != "limit" and option.name not in derived
-    }
-
-
-def policy_from_text(text: str) -> Policy:
-    """Return the policy of a command line's `message_window:20` or `token_window:1000`.
-
-    Raises InvalidValue.
-    """
-    name, _, limit = text.partition(":")
-    kind = KINDS.get(name)
-    if kind is None or not limit.isascii() or not limit.isdigit() or len(limit) > LIMIT_DIGITS:
-        raise InvalidValue(
-            f"{text!r} is not a policy: write message_window:20 or token_window:1000"
-        )
-    return measured(kind(int(limit)))
 
 
 def measured(policy: Policy) -> Policy:

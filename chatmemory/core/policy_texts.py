@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
-from typing import Any
 
 from chatmemory.core.exceptions import InvalidValue
-from chatmemory.core.policies import Policy, policy_from_dict, policy_from_text
+from chatmemory.core.options import stored_value
+from chatmemory.core.policies import Policy
+from chatmemory.core.written_policies import policy_from_text
 
 EVERYTHING = "everything"
 
@@ -37,29 +38,14 @@ def _policy(item: str, options: Sequence[str]) -> Policy | None:
         if options:
             raise InvalidValue(f"{EVERYTHING!r} has no options, but is given {options[0]!r}")
         return None
-    policy = policy_from_text(item)
-    if not options:
-        return policy
-    given = {name.strip(): _value(value) for name, _, value in map(_split, options)}
-    return policy_from_dict({"kind": policy.kind, policy.limit_name: policy.limit, **given})
-
-
-def _split(option: str) -> tuple[str, str, str]:
-    return option.partition("=")
-
-
-def _value(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text.strip()
+    return policy_from_text(",".join([item, *options]))
 
 
 def text_of_policy(policy: Policy | None) -> str:
     """Return the text of a policy, which `policies_from_text` reads."""
     if policy is None:
         return EVERYTHING
-    usual = {each.name: each.default for each in fields(policy)}
+    usual = {each.name: stored_value(each.default) for each in fields(policy)}
     options = [
         f"{name}={value if isinstance(value, str) else json.dumps(value)}"
         for name, value in policy.to_dict().items()

@@ -45,3 +45,14 @@ class TransactionalStore(Protocol):
     """
 
     def transact(self, memory_id: str, decide: Decide) -> Transition: ...
+
+
+@runtime_checkable
+class WindowStore(Protocol):
+    """A store that knows which messages are pinned, and has counted their tokens.
+
+    `get_window` returns the messages of `get_messages` as a window, whose entries have their
+    messages.
+    """
+
+    def get_window(self, memory_id: str) -> Window: ...

@@ -10,6 +10,9 @@ The rules are those of LangChain4j's MessageWindowChatMemory and TokenWindowChat
 - A system message equal to the first one in the window is ignored. A different one replaces it and
   goes to the end, or to the head where `always_keep_system_message_first` is set.
 - A read is trimmed and writes nothing back.
+
+Options of policies add to them: after its last trim, a change or a read of a policy that snaps
+takes the rest of a turn that lost its beginning. An add can be refused, and then changes nothing.
 """
 
 from __future__ import annotations
@@ -19,10 +22,13 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import islice, takewhile
 
-from chatmemory.core.eviction import Eviction, Head, Reason
+from chatmemory.core import refusals
+from chatmemory.core.eviction import Eviction, Head, Reason, group_of, oldest_first
+from chatmemory.core.exceptions import OversizedMessage
 from chatmemory.core.messages import MessageType
+from chatmemory.core.options import WHOLE
 from chatmemory.core.policies import Policy
-from chatmemory.core.window import Entry, Totals, Window
+from chatmemory.core.window import NOTHING, Entry, Totals, Window
 
 
 class Change(StrEnum):
@@ -32,6 +38,7 @@ class Change(StrEnum):
     SET = "set"
     CLEAR = "clear"
     KEEP = "keep"
+    PIN = "pin"
 
 
 @dataclass(frozen=True)
@@ -44,6 +51,8 @@ class Transition:
     `evictions` are in the order in which they happen and may contain an arrival: a message larger
     than the window leaves in the step that added it. The arrivals of a SET are the whole new list.
     `policy_before` is the policy of the trim before an append, `policy` that of the trim after it.
+    `pinned` is the part of `after` that pinned messages hold, as far as the decision came to them.
+    The arrival of an add `is_oversized` if the limit has no room for it even alone.
     """
 
     change: Change
@@ -54,10 +63,19 @@ class Transition:
     arrivals: tuple[Entry, ...] = ()
     evictions: tuple[Eviction, ...] = ()
     at_head: bool = False
+    pinned: Totals = NOTHING
+    is_oversized: bool = False
 
     @property
     def ignored(self) -> bool:
         return self.change is Change.ADD and not self.arrivals and not self.evictions
+
+    @property
+    def has_room(self) -> bool:
+        """Whether what arrived stays, and within the limit."""
+        evicted = {eviction.entry for eviction in self.evictions}
+        is_over = self.policy is not None and self.policy.is_exceeded_by(self.after)
+        return not is_over and evicted.isdisjoint(self.arrivals)
 
     def with_entries(self, entries: Mapping[Entry, Entry]) -> Transition:
         """Return the transition with entries replaced by those of the mapping."""
@@ -98,9 +116,28 @@ def admit(
     """Return the transition that adds `arrival`.
 
     `policy_again` is called after the append, because LangChain4j calls its limit provider twice.
+    Raises OversizedMessage and NoRoomBesidePins.
     """
+    transition = _added(window, arrival, policy, policy_again)
+    if transition.pinned.count and not transition.has_room:
+        unpinned = Window(entry for entry in window if not entry.pinned)
+        alone = _added(unpinned, arrival, policy, policy_again)
+        if alone.has_room:
+            refusals.refuse_beside_pins(
+                alone.policy or policy, transition.pinned, unpinned, arrival
+            )
+    return transition
+
+
+def _added(
+    window: Window,
+    arrival: Entry,
+    policy: Policy,
+    policy_again: Callable[[], Policy] | None,
+) -> Transition:
     head = Head(window)
-    evictions = list(policy.evict(head))
+    evictions = list(policy.trim(head))
+    is_trimmed = bool(evictions)
     if arrival.type is MessageType.SYSTEM:
         in_force = head.first_of(window.systems())
         if in_force is not None and in_force.message == arrival.message:
@@ -111,27 +148,39 @@ def admit(
     at_head = arrival.type is MessageType.SYSTEM and policy.always_keep_system_message_first
     head.place(arrival, at_head)
     policy_after = policy_again() if policy_again else policy
-    evictions += policy_after.evict(head)
-    return Transition(
+    trims = list(policy_after.trim(head))
+    if trims or is_trimmed:
+        trims += policy_after.snap(head)
+    transition = Transition(
         Change.ADD,
         before=window.totals,
         after=head.totals,
         policy=policy_after,
         policy_before=policy,
         arrivals=(arrival,),
-        evictions=tuple(evictions),
+        evictions=(*evictions, *trims),
         at_head=at_head,
+        pinned=head.pinned,
     )
+    if transition.has_room:
+        return transition
+    system = head.leading_system
+    if policy_after.rejects_oversized:
+        refusals.check_oversized(policy_after, system, arrival)
+    is_oversized = refusals.is_oversized(policy_after, system, arrival)
+    return replace(transition, is_oversized=is_oversized)
 
 
 def refill(window: Window, arrivals: Iterable[Entry], policy: Policy | None) -> Transition:
     """Return the transition that replaces the whole list, and trims it by the policy.
 
-    Without a policy, nothing is trimmed.
+    Without a policy, nothing is trimmed. Raises OversizedMessage.
     """
     arrivals = tuple(arrivals)
     head = Head(Window(arrivals))
-    evictions = tuple(policy.evict(head)) if policy else ()
+    evictions = tuple(_trimmed(head, policy)) if policy else ()
+    if policy and policy.rejects_oversized:
+        refusals.check_list(policy, head.leading_system, arrivals)
     return Transition(
         Change.SET,
         before=window.totals,
@@ -143,10 +192,36 @@ def refill(window: Window, arrivals: Iterable[Entry], policy: Policy | None) -> 
     )
 
 
+def _trimmed(head: Head, policy: Policy) -> list[Eviction]:
+    """Trim once, and take the rest of a turn that lost its beginning by it."""
+    trims = list(policy.trim(head))
+    return [*trims, *policy.snap(head)] if trims else []
+
+
 def clear(window: Window, policy: Policy | None) -> Transition:
     """Return the transition by which all messages leave."""
     evictions = tuple(Eviction(entry, Reason.CLEARED) for entry in window)
     return Transition(Change.CLEAR, window.totals, Totals(), policy, policy, evictions=evictions)
+
+
+def pin(window: Window, entry: Entry, policy: Policy | None, pinned: bool = True) -> Transition:
+    """Return the transition that pins or unpins a message, in its place.
+
+    A tool call and the results directly behind it are pinned together.
+    """
+    systems = {each: each for each in window.systems()}
+    entries = [systems.get(each, each) for each in window]
+    chosen = group_of(entries, entries.index(entry))
+    changed = {each: replace(each, pinned=pinned, key=object()) for each in chosen}
+    return Transition(
+        Change.PIN,
+        before=window.totals,
+        after=window.totals,
+        policy=policy,
+        policy_before=policy,
+        arrivals=tuple(changed.get(each, each) for each in entries),
+        evictions=tuple(Eviction(each, Reason.MOVED) for each in chosen),
+    )
 
 
 def unchanged(window: Window, policy: Policy | None) -> Transition:
@@ -156,21 +231,27 @@ def unchanged(window: Window, policy: Policy | None) -> Transition:
 
 def over_limit(window: Window, policy: Policy | None) -> list[Eviction]:
     """Return the evictions that a read under `policy` hides and the next add makes."""
-    return list(policy.evict(Head(window))) if policy else []
+    return _trimmed(Head(window), policy) if policy else []
 
 
 def next_to_leave(window: Window, policy: Policy) -> list[Eviction]:
     """Return the evictions that come first when the next message finds no room.
 
-    They are one message and the tool results that leave with it. The limit of `policy` is ignored.
+    They are one message and the tool results that leave with it, and with a low mark all that
+    leaves on the way to it. How full the window is now does not matter.
     """
-    arrival = Entry(MessageType.USER, has_calls=False, tokens=2)
+    arrival = Entry(MessageType.AI, has_calls=False, tokens=2)
     head = Head(window)
     head.place(arrival, at_head=False)
-    full = replace(policy, limit=max(1, policy.load(*head.totals) - 1))
-    evictions = full.evict(head)
-    first = [each for each in islice(evictions, 1) if each.entry is not arrival]
-    return first + list(takewhile(lambda each: each.reason is Reason.ORPHANED, evictions))
+    limit = max(1, policy.load(*head.totals) - 1)
+    evictions = replace(policy, limit=limit, low_water=WHOLE).evict(head)
+    leaving = [each for each in islice(evictions, 1) if each.entry is not arrival]
+    leaving += takewhile(lambda each: each.reason is Reason.ORPHANED, evictions)
+    if not leaving or not policy.has_window_options:
+        return leaving
+    mark = limit - (policy.limit - policy.low_mark)
+    leaving += oldest_first(head, lambda totals: policy.load(*totals) > mark, spares_newest=True)
+    return [*leaving, *policy.snap(head)]
 
 
 def visible(window: Window, policy: Policy | None) -> list[Entry]:
@@ -180,8 +261,14 @@ def visible(window: Window, policy: Policy | None) -> list[Entry]:
 
 
 def fold(window: Window, arrivals: Iterable[Entry], policy: Policy) -> Iterator[Transition]:
-    """Add entries one by one, applying each transition to the window; yield the transitions."""
+    """Add entries one by one, applying each transition to the window; yield the transitions.
+
+    The transition of a message that the policy rejects changes nothing.
+    """
     for arrival in arrivals:
-        transition = admit(window, arrival, policy)
+        try:
+            transition = admit(window, arrival, policy)
+        except OversizedMessage:
+            transition = Transition(Change.ADD, window.totals, window.totals, policy, policy)
         transition.apply_to(window)
         yield transition

@@ -27,13 +27,20 @@ class Totals(NamedTuple):
     def minus(self, entry: Entry) -> Totals:
         return Totals(self.count - 1, self.tokens - entry.tokens)
 
+    def without(self, others: Totals) -> Totals:
+        return Totals(self.count - others.count, self.tokens - others.tokens)
+
+
+NOTHING = Totals()
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:
     """A message's place in a window, with the facts that eviction needs.
 
     Entries are equal if their keys are, because a window may hold equal messages twice. `message`
-    is None if the store has not loaded it; a system message is always loaded.
+    is None if the store has not loaded it; a system message is always loaded. A `pinned` entry is
+    never evicted.
     """
 
     type: MessageType = field(compare=False)
@@ -41,6 +48,7 @@ class Entry:
     tokens: int = field(compare=False)
     message: ChatMessage | None = field(default=None, compare=False, repr=False)
     key: object = field(default_factory=object)
+    pinned: bool = field(default=False, compare=False)
 
     @classmethod
     def of(cls, message: ChatMessage, tokens: int = 0) -> Entry:

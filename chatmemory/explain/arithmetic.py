@@ -22,7 +22,8 @@ SHORT_HEAD, SHORT_TAIL = 40, 5
 class ReceiptLine:
     """A line of a receipt.
 
-    `kind` is total, plus, minus, over (above the limit) or fits. `amount` is in `unit` and negative
+    `kind` is total, plus, minus, over (above the limit), ahead (within it, and above the low mark)
+    or fits. `amount` is in `unit` and negative
     for minus; `tokens` is the same in tokens where the unit is another. A `sub` line belongs to the
     line above it.
     """
@@ -39,7 +40,7 @@ class ReceiptLine:
 def receipt(change: ChangeResult) -> tuple[ReceiptLine, ...]:
     """Return the arithmetic of a change in the order in which it happened.
 
-    The first line plus the signed lines gives the last line; every `over` line is the sum so far.
+    The first line plus the signed lines gives the last line; `over` and `ahead` are the sum so far.
     Empty if no policy decided the change.
     """
     if not can_decide(change.policy) or change.kind not in ("add", "set"):
@@ -95,15 +96,20 @@ class _Receipt:
 
     def evictions(self, only_before: bool = False) -> Iterator[ReceiptLine]:
         """Yield what leaves; with `only_before`, what leaves before anything arrives."""
+        is_ahead = False
         while self.evicted:
             first = self.evicted[0]
-            is_due = self.over or first.reason is Reason.ORPHANED
-            if only_before and (first.seq in self.arrived or not is_due):
+            goes_on = first.reason is Reason.ORPHANED or (is_ahead and self.is_above_mark)
+            if only_before and (first.seq in self.arrived or not (self.over or goes_on)):
                 return
             yield from self.leave(self.evicted.popleft())
-            followed = self.evicted and self.evicted[0].reason is Reason.ORPHANED
-            if self.over and self.evicted and not followed:
+            next_reason = self.evicted[0].reason if self.evicted else None
+            if self.over and next_reason not in (None, Reason.ORPHANED):
                 yield self.total(f"Still {self.over_by}", "over")
+            elif next_reason is Reason.CAPACITY and self.is_above_mark and not is_ahead:
+                is_ahead = True
+                mark = f"{self.policy.low_mark:,}"
+                yield self.total(f"Within the limit; on to the low mark, {mark}", "ahead")
 
     def arrive(self, arrived: ArrivedMessage) -> Iterator[ReceiptLine]:
         if not self.totals.count and self.policy.overhead:
@@ -141,6 +147,8 @@ class _Receipt:
             return f"{name} itself"
         if evicted.reason is Reason.ORPHANED:
             return f"{capitalized(named(evicted.seq))} its result"
+        if evicted.reason is Reason.TURN:
+            return f"{name}, rest of its turn"
         if evicted.reason is Reason.CAPACITY:
             return f"{name}, {'the' if evicted.seq == self.oldest else 'next'} oldest"
         return f"{name}, {reason_of(evicted)}"
@@ -148,6 +156,10 @@ class _Receipt:
     @property
     def load(self) -> int:
         return self.policy.load(*self.totals)
+
+    @property
+    def is_above_mark(self) -> bool:
+        return self.load > self.policy.low_mark
 
     @property
     def over(self) -> int:

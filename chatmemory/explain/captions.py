@@ -72,6 +72,8 @@ def _event(change: ChangeResult) -> str:
             return "Memory was cleared"
         case "redact":
             return f"Message #{change.seq} was redacted"
+        case "pin" | "unpin":
+            return f"Message #{change.seq} was {change.kind}ned"
     if len(change.arrived) == 1:
         (arrived,) = change.arrived
         if arrived.seq < 0:
@@ -103,6 +105,8 @@ def _reasons(change: ChangeResult) -> str:
     if orphans := by_reason.get(Reason.ORPHANED):
         results = "result" if len(orphans) == 1 else "results"
         parts.append(f"{results} {seqs(orphans)} left with {_calls(change)}")
+    if rest := by_reason.get(Reason.TURN):
+        parts.append(f"{seqs(rest)} {'was' if len(rest) == 1 else 'were'} the rest of a turn")
     if misfit:
         cause = cause_of(misfit.reason, misfit.misfit).sentence.removesuffix(".")
         parts.append(f"{named(misfit.seq)} could not stay: {decapitalized(cause)}")

@@ -28,6 +28,7 @@ _CAUSES = {
     Reason.CLEARED: Cause("cleared", "Memory was cleared."),
     Reason.SET: Cause("list was set", "The list was set."),
     Reason.MOVED: Cause("moved", "It moved."),
+    Reason.TURN: Cause("rest of a turn", "Its turn had lost its beginning."),
 }
 _MISFITS = {
     Misfit.TOO_BIG: Cause("too big", "It was too big on its own."),

@@ -30,8 +30,8 @@ def _details(answer: WhatWouldKeep) -> Iterator[str]:
         yield f"It takes a replay of {answer.deferred:,} messages."
     elif keeping is None:
         yield (
-            f"A {answer.policy.label.lower()} has a rule of its own, and this history is too long "
-            "to try its limits one by one."
+            "Under this policy limits must be tried one by one, and this history is too long for "
+            "that."
         )
     elif keeping.limit is None:
         yield f"Even with room for everything, memory would not hold it at step {answer.step:,}."

@@ -13,8 +13,22 @@ def over_limit(window: WindowView[WindowPlace]) -> str:
         return ""
     parts = [leaving(len(window.over_limit))] if window.over_limit else []
     if policy.is_exceeded_by(window.totals):
-        parts.append("the system message alone is larger than the limit: nothing else can stay")
+        parts.append(_what_exceeds(window))
     return "; ".join(parts)
+
+
+def _what_exceeds(window: WindowView[WindowPlace]) -> str:
+    """Say which messages that cannot leave are more than the limit."""
+    kept = [row for row in window.rows if not row.pinned and row != window.leading_system]
+    names = {
+        "the system message": window.leading_system is not None,
+        "what is pinned": any(row.pinned for row in window.rows),
+        "the newest message": bool(kept),
+    }
+    found = [name for name, is_there in names.items() if is_there]
+    if found == ["the system message"]:
+        return "the system message alone is larger than the limit: nothing else can stay"
+    return f"{' and '.join(found)} together are larger than the limit"
 
 
 def leaving(count: int, is_least: bool = False) -> str:

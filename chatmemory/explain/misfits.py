@@ -18,9 +18,10 @@ def misfit_in(change: ChangeResult) -> EvictedMessage | None:
 def why_no_fit(change: ChangeResult, message: EvictedMessage) -> str:
     """Return the sum in a sentence.
 
-    What remains after such an add is a leading system message or nothing.
+    Beside what is pinned, a leading system message remains after such an add, or nothing.
     """
-    policy, remaining, name = change.policy, change.after, named(message.seq)
+    policy, name = change.policy, named(message.seq)
+    remaining = change.after.without(change.pinned)
     if not can_decide(policy):
         return ""
     if message.misfit in (Misfit.SYSTEM_TOO_BIG, Misfit.SYSTEM_FILLS):

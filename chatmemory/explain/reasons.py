@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 from chatmemory.core.eviction import Reason
 from chatmemory.core.messages import MessageType
@@ -58,6 +59,11 @@ def _detail(change: ChangeResult, evicted: EvictedMessage, lines: Sequence[Recei
         case Reason.REPLACED:
             other = capitalized(named(because)) if because else "Another one"
             return f"{other} arrived {when}, and a memory keeps one system message."
+        case Reason.TURN:
+            return (
+                f"{capitalized(when)} memory was trimmed, and the policy lets it begin only with a "
+                "user message."
+            )
         case Reason.CLEARED:
             return f"{capitalized(when)} all messages left; history keeps them."
     return f"{capitalized(when)} memory was set to a list without #{seq}."
@@ -69,12 +75,26 @@ def _no_room(change: ChangeResult, seq: int, lines: Sequence[ReceiptLine]) -> st
     oldest = f"{named(seq)} was the oldest message that could leave"
     if over is None or not can_decide(policy):
         return f"It left the head of the list {moment(change)}."
+    if _is_ahead(lines, seq):
+        mark = f"{policy.low_mark:,} of {policy.limit:,} {policy.unit}"
+        return (
+            f"Memory was over its limit {moment(change)}; it then went on to {mark}, and {oldest}."
+        )
     needs = f"{over.amount:,} of {policy.limit:,} {policy.unit}"
     if over.label.startswith("Already"):
         return f"Memory held {needs} before anything arrived, and {oldest}."
     if len(change.arrived) == 1:
         return f"When {named(change.arrived[0].seq)} arrived, memory needed {needs}, and {oldest}."
     return f"The new list needed {needs}, and {oldest}."
+
+
+def _is_ahead(lines: Sequence[ReceiptLine], seq: int) -> bool:
+    """Return whether a message left behind the line that says that the limit was kept again."""
+    kinds = [
+        line.kind for line in takewhile(lambda line: line.seq != seq or line.kind != "minus", lines)
+    ]
+    sums = [kind for kind in kinds if kind in ("over", "ahead")]
+    return sums[-1:] == ["ahead"]
 
 
 def _exceeded(lines: Sequence[ReceiptLine], seq: int) -> ReceiptLine | None:
@@ -105,7 +125,10 @@ def why_in(window: WindowView[WindowPlace], seq: int) -> Explanation:
         return Explanation(
             question, "The client keeps it.", "The client decides what memory holds."
         )
-    if position == 0 and row.type is MessageType.SYSTEM:
+    if row.pinned:
+        detail = "A pinned message leaves only when memory is cleared, or set without it."
+        return Explanation(question, "It is pinned.", detail)
+    if row == window.leading_system:
         return Explanation(
             question,
             "It is the system message.",
@@ -113,23 +136,43 @@ def why_in(window: WindowView[WindowPlace], seq: int) -> Explanation:
         )
     room = room_before(window, position)
     when = f"when {room:,} more {policy.unit} arrive" if room > 1 else "at the next add"
-    return Explanation(question, "There is room for it.", f"It leaves {when}.")
+    may = "may leave" if policy.has_window_options else "leaves"
+    return Explanation(question, "There is room for it.", f"It {may} {when}.")
 
 
 def room_before(window: WindowView[WindowPlace], position: int) -> int:
     """Return how much can be added, in the policy's unit, before the message at a position leaves.
 
-    All older messages except a leading system message leave first, and a tool result leaves with
-    its call.
+    All older messages leave first, except pinned ones and a leading system message, and a tool
+    result leaves with its call. With options, it is the least after which the message can leave.
     """
     policy = window.policy
     assert can_decide(policy)
     load = policy.load(*window.totals)
-    rows = list(window.rows)
-    while position and rows[position].type is MessageType.TOOL_EXECUTION_RESULT:
-        position -= 1
-        if rows[position].has_calls:
+    first = _first_of_group(window, position)
+    older = sum(
+        policy.cost(row.tokens)
+        for row in window.rows[:first]
+        if not row.pinned and row != window.leading_system
+    )
+    until_full = policy.limit - load + 1
+    return max(until_full, policy.low_mark - load + older + 1)
+
+
+def _first_of_group(window: WindowView[WindowPlace], position: int) -> int:
+    """Return the position of the message with which another leaves at the latest.
+
+    It is the call of a result. Where memory begins with a user message, it is that of the turn, if
+    another turn follows.
+    """
+    rows, start = window.rows, position
+    while start and rows[start].type is MessageType.TOOL_EXECUTION_RESULT:
+        start -= 1
+        if rows[start].has_calls:
             break
-    start = 1 if rows[0].type is MessageType.SYSTEM else 0
-    older = sum(policy.cost(row.tokens) for row in rows[start:position])
-    return policy.limit - load + older + 1
+    if not can_decide(window.policy) or not window.policy.snap_to_user:
+        return start
+    is_user = [row.type is MessageType.USER for row in rows]
+    if True not in is_user[position + 1 :]:
+        return start
+    return max((i for i in range(position + 1) if is_user[i]), default=0)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from chatmemory.core.messages import MessageType
 from chatmemory.core.naming import named
-from chatmemory.core.policies import Policy
+from chatmemory.core.policies import Policy, can_decide
 from chatmemory.ledger.changes import ChangeResult
 
 MINUS = "−"
@@ -30,6 +30,7 @@ _KINDS = {
     "policy": "the policy changed",
     "labels": "the labels changed",
     "pin": "a message was pinned",
+    "unpin": "a message was unpinned",
     "repair": "memory was repaired",
     "redact": "a message was redacted",
 }
@@ -86,5 +87,21 @@ def policy_name(policy: Policy | None) -> str:
 
 
 def policy_words(policy: Policy | None) -> str:
-    """Return a policy with its limit, such as `Token window 1,000`."""
-    return "the client’s own" if policy is None else f"{policy.label} {policy.limit:,}"
+    """Return a policy with its limit and options: `Token window 1,000, down to 60%`."""
+    if policy is None:
+        return "the client’s own"
+    return ", ".join([f"{policy.label} {policy.limit:,}", *option_words(policy)])
+
+
+def option_words(policy: Policy | None) -> list[str]:
+    """Return the options that change what leaves, each in a few words."""
+    if not can_decide(policy):
+        return []
+    percent = (policy.low_water * 100).normalize()
+    words = {
+        f"down to {percent:f}%": policy.low_water != 1,
+        "begins with a user message": policy.snap_to_user,
+        "rejects oversized messages": policy.rejects_oversized,
+        "keeps oversized messages": policy.keeps_newest,
+    }
+    return [each for each, is_chosen in words.items() if is_chosen]

@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from chatmemory.core.codec import message_to_json
-from chatmemory.core.exceptions import DuplicateClientId, PolicyRequired
+from chatmemory.core.exceptions import (
+    DuplicateClientId,
+    NoRoomBesidePins,
+    OversizedMessage,
+    PolicyRequired,
+)
 from chatmemory.core.policies import Policy
 from chatmemory.core.transitions import admit
 from chatmemory.ledger.changes import ChangeResult, NewMessage
@@ -20,18 +25,24 @@ def add_all(recorder: Recorder, messages: Sequence[NewMessage]) -> list[ChangeRe
     """Add messages under the conversation's policy; return one result per message.
 
     A message with a known client id and the same content changes nothing. Raises PolicyRequired,
-    PolicyUnavailable, DuplicateClientId.
+    PolicyUnavailable, DuplicateClientId, and OversizedMessage and NoRoomBesidePins with the index
+    of the message.
     """
     policy = required_policy(recorder.memory)
     known = dict(_known(recorder.memory, messages))
     results = []
-    for new in messages:
+    for index, new in enumerate(messages):
         seq = _duplicate(new, known)
         if seq is not None:
             results.append(recorder.duplicate(seq))
             continue
         (arrival,) = counted_entries(recorder.memory, [new.message])
-        result = recorder.record(admit(recorder.window, arrival, policy), new)
+        try:
+            transition = admit(recorder.window, arrival, policy)
+        except (OversizedMessage, NoRoomBesidePins) as error:
+            error.index = index
+            raise
+        result = recorder.record(transition, new)
         results.append(result)
         if new.client_id is not None and result.seq is not None:
             known[new.client_id] = result.seq, message_to_json(new.message)

@@ -9,7 +9,7 @@ from chatmemory.core.eviction import Reason
 from chatmemory.core.messages import ChatMessage, MessageType
 from chatmemory.core.misfits import Misfit
 from chatmemory.core.policies import Policy
-from chatmemory.core.window import Totals
+from chatmemory.core.window import NOTHING, Totals
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,8 @@ class ChangeResult:
     `kind` is the kind of the step. `seq` is the message that was added, was already known, or was
     redacted. `arrived` and `evicted` do not contain messages that only changed their position. The
     totals are those of the stays before and after; `policy` is the one in force after the change.
-    An add first trims under `policy_before`, as LangChain4j asks for the limit twice.
+    An add first trims under `policy_before`, as LangChain4j asks for the limit twice. Where a
+    message left at once, `pinned` is the part of `after` that pinned messages hold.
     """
 
     kind: str
@@ -79,6 +80,7 @@ class ChangeResult:
     seq: int | None = None
     arrived: tuple[ArrivedMessage, ...] = ()
     evicted: tuple[EvictedMessage, ...] = ()
+    pinned: Totals = NOTHING
 
     @property
     def is_of_draft(self) -> bool:

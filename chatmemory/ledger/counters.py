@@ -17,14 +17,14 @@ from chatmemory.models import Memory, Message, Step
 class Counters:
     """The counters that the Memory row and each Step carry.
 
-    `oldest` is a lower bound for the numbers of the open stays, except for a leading system
-    message. It makes past windows cheap to read: without it, the stays that were open at a step
-    could have any number, and the query would scan all stays before that step. With it, the query
-    reads a range of the primary key that is about as long as the window.
+    `oldest` is a lower bound for the numbers of the open stays, except for pinned messages and a
+    leading system message. It makes past windows cheap to read: without it, the stays that were
+    open at a step could have any number, and the query would scan all stays before that step. With
+    it, the query reads a range of the primary key that is about as long as the window.
 
-    `ordered_from` is the number of the newest stay when a whole list was last set. Above it, the
-    order by number is the order by rank, so the first open stay has the lowest number. Up to it
-    the two orders may differ, as a list can be set in any order; then `oldest` keeps its value,
+    `ordered_from` is the number of the newest stay when a whole list was last set, or a message
+    pinned or unpinned. Above it, the order by number is the order by rank, so the first open stay
+    has the lowest number. Up to it the two orders may differ; then `oldest` keeps its value,
     which is still a lower bound because stays that begin later have higher numbers.
     """
 
@@ -67,6 +67,8 @@ class Counters:
         # A window that only grew has the same first entry. Not reading it saves a query in every
         # add that evicts nothing.
         transition = change.transition
+        if transition.change is Change.PIN:
+            return replace(counters, ordered_from=counters.last_stay)
         grows = transition.after.count > transition.before.count > 0
         if grows or transition.change is Change.KEEP:
             return counters
@@ -74,20 +76,24 @@ class Counters:
 
     def reordered(self, window: Window) -> Counters:
         """Return the counters after a whole list was set. This reads the window."""
-        numbers = (entry.n for entry in _behind_system(window))
+        numbers = (entry.n for entry in unprotected(window))
         oldest = min(numbers, default=self.last_stay + 1)
         return replace(self, oldest=oldest, ordered_from=self.last_stay)
 
     def _oldest_in(self, window: Window) -> int:
         """Return the number of the first open stay, or a lower bound up to `ordered_from`."""
-        first = next(_behind_system(window), None)
+        first = next(unprotected(window), None)
         if first is None:
             return self.last_stay + 1
         return first.n if first.n > self.ordered_from else self.oldest
 
 
-def _behind_system(window: Window) -> Iterator[StayEntry]:
-    """Yield the entries of a stored window without a leading system message."""
-    for position, entry in enumerate(stay_entries(window)):
-        if position or entry.type is not MessageType.SYSTEM:
+def unprotected(window: Window) -> Iterator[StayEntry]:
+    """Yield the entries of a stored window without pinned ones and a leading system message."""
+    is_first = True
+    for entry in stay_entries(window):
+        if entry.pinned:
+            continue
+        if not is_first or entry.type is not MessageType.SYSTEM:
             yield entry
+        is_first = False

@@ -33,6 +33,7 @@ def numbered(entry: Entry, n: int, seq: int, rank: int, origin: str = "") -> Sta
         tokens=entry.tokens,
         message=entry.message,
         key=n,
+        pinned=entry.pinned,
         n=n,
         seq=seq,
         rank=rank,
@@ -40,7 +41,7 @@ def numbered(entry: Entry, n: int, seq: int, rank: int, origin: str = "") -> Sta
     )
 
 
-STAY_COLUMNS = ("n", "seq", "rank", "type", "has_calls", "tokens")
+STAY_COLUMNS = ("n", "seq", "rank", "type", "has_calls", "tokens", "pinned")
 
 
 class StayRow(Protocol):
@@ -58,6 +59,8 @@ class StayRow(Protocol):
     def has_calls(self) -> bool: ...
     @property
     def tokens(self) -> int: ...
+    @property
+    def pinned(self) -> bool: ...
 
 
 def stay_entry(stay: StayRow, message: ChatMessage | None = None) -> StayEntry:
@@ -68,6 +71,7 @@ def stay_entry(stay: StayRow, message: ChatMessage | None = None) -> StayEntry:
         tokens=stay.tokens,
         message=message,
         key=stay.n,
+        pinned=stay.pinned,
         n=stay.n,
         seq=stay.seq,
         rank=stay.rank,

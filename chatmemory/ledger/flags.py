@@ -1,7 +1,8 @@
 """The flags of conversations that need attention, updated with every change of the window.
 
 A tool call is *dangling* if another message followed it before all of its results; providers refuse
-such a list. A message is *oversized* if it does not fit although a smaller one would.
+such a list. A message is *oversized* if the limit has no room for it even alone; see
+`core.refusals`.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from chatmemory.core.messages import MessageType
-from chatmemory.core.misfits import Misfit
+from chatmemory.core.transitions import Transition
 from chatmemory.core.window import Entry
 from chatmemory.ledger.entries import StayEntry, stay_entries
 from chatmemory.models import Memory
@@ -29,9 +30,9 @@ def arrived(memory: Memory, entry: StayEntry) -> None:
     memory.waiting_call = entry.seq if calls else None
 
 
-def left_at_once(memory: Memory, misfit: Misfit | None, step: int) -> None:
-    """Update the flags for a message that left in the step that added it."""
-    if misfit and misfit.is_oversized:
+def added(memory: Memory, transition: Transition, step: int) -> None:
+    """Update the flags for the size of an added message."""
+    if transition.is_oversized:
         memory.oversized_step = step
 
 

@@ -19,8 +19,8 @@ from chatmemory.core.eviction import Eviction, Reason
 from chatmemory.core.messages import text_of
 from chatmemory.core.misfits import misfit_in
 from chatmemory.core.policies import Policy, load_of
-from chatmemory.core.transitions import Change, Transition, unchanged
-from chatmemory.core.window import Entry, Totals, total
+from chatmemory.core.transitions import Change, Transition, pin, unchanged
+from chatmemory.core.window import NOTHING, Entry, Totals, total
 from chatmemory.ledger import chain, flags, statements
 from chatmemory.ledger.changes import ArrivedMessage, ChangeResult, EvictedMessage, NewMessage
 from chatmemory.ledger.counters import Counters
@@ -86,7 +86,8 @@ class Recorder:
         `update_messages`). It is an add if exactly one add explains it.
         """
         old = list(stay_entries(self.window.with_messages()))
-        replacement = Replacement.of(old, transition, by_client)
+        replacement = Replacement.of(old, transition, by_client).keeping_pins(self.window)
+        transition = replacement.transition
         if replacement.changes_nothing:
             return self._unchanged(transition.change)
         add = replacement.as_add(self.window)
@@ -132,6 +133,17 @@ class Recorder:
         transition = unchanged(self.window, self.policy)
         return self._step(transition, Step.Kind.LABELS, commitment=commitment)
 
+    def pin(self, entry: StayEntry, pinned: bool) -> ChangeResult:
+        """Pin or unpin a message of the window, with what belongs to it: a call and its results."""
+        before, n = set(self.window), self._counters.last_stay
+        transition = pin(self.window, entry, self.policy, pinned)
+        begun = [each for each in stay_entries(transition.arrivals) if each not in before]
+        transition = transition.with_entries(
+            {each: numbered(each, n + i, each.seq, each.rank) for i, each in enumerate(begun, 1)}
+        )
+        kind = Step.Kind.PIN if pinned else Step.Kind.UNPIN
+        return self._step(transition, kind, seq=entry.seq)
+
     def redact(self, row: Message) -> ChangeResult | None:
         """Remove a message's text permanently; a second time changes nothing.
 
@@ -176,9 +188,8 @@ class Recorder:
         result = self._step(transition, Step.Kind.ADD, sent=sent)
         evicted = {message.seq for message in result.evicted}
         flags.left(self.memory, evicted)
-        if arrival.seq in evicted:
-            flags.left_at_once(self.memory, misfit_in(transition), self._counters.last_step)
-        elif not transition.at_head:
+        flags.added(self.memory, transition, self._counters.last_step)
+        if arrival.seq not in evicted and not transition.at_head:
             flags.arrived(self.memory, arrival)
         is_replacing = any(message.reason is Reason.REPLACED for message in result.evicted)
         if is_replacing and self.memory.dangling_call is not None:
@@ -291,6 +302,7 @@ def result_of(
         seq=arrived[0].seq if len(arrived) == 1 else step.seq,
         arrived=arrived,
         evicted=evicted,
+        pinned=change.transition.pinned if misfit else NOTHING,
     )
 
 

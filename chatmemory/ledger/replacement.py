@@ -22,7 +22,7 @@ from chatmemory.core.codec import message_to_json
 from chatmemory.core.eviction import Eviction, Reason
 from chatmemory.core.inference import inferred_add
 from chatmemory.core.messages import MessageType
-from chatmemory.core.transitions import Transition
+from chatmemory.core.transitions import Transition, refill
 from chatmemory.core.window import Entry, Window, total
 from chatmemory.ledger.counters import Counters
 from chatmemory.ledger.entries import StayEntry, numbered
@@ -31,7 +31,7 @@ from chatmemory.models import Message
 
 ANY = tuple(Reason)
 DISPLACED = (Reason.SET,)
-EVICTED = (Reason.SET, Reason.CAPACITY, Reason.ORPHANED)
+EVICTED = (Reason.SET, Reason.CAPACITY, Reason.ORPHANED, Reason.TURN)
 
 
 class Returning(NamedTuple):
@@ -61,6 +61,20 @@ class Replacement:
         before = [message_to_json(entry.message) for entry in old]
         payloads = [message_to_json(entry.message) for entry in transition.arrivals]
         return cls(old, transition, before, payloads, by_client)
+
+    def keeping_pins(self, window: Window) -> Replacement:
+        """Return the replacement in which a pinned message that stays in the list is still pinned.
+
+        What leaves is decided again, because nothing pinned does.
+        """
+        if not any(entry.pinned for entry in self.old):
+            return self
+        stayed = {**self.alignment.kept, **self.alignment.moved}
+        arrivals = [
+            replace(entry, pinned=position in stayed and self.old[stayed[position]].pinned)
+            for position, entry in enumerate(self.transition.arrivals)
+        ]
+        return replace(self, transition=refill(window, arrivals, self.transition.policy))
 
     @property
     def changes_nothing(self) -> bool:

@@ -101,6 +101,7 @@ def _stay(entry: StayEntry, step: int, stamp: Stamp) -> Stay:
         rank=entry.rank,
         type=entry.type,
         has_calls=entry.has_calls,
+        pinned=entry.pinned,
         tokens=entry.tokens,
     )
 

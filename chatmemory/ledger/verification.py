@@ -12,17 +12,18 @@ from collections.abc import Collection, Iterator, Mapping
 
 from chatmemory.core.estimators import count_tokens, estimator_for, is_known
 from chatmemory.core.eviction import Reason
-from chatmemory.core.exceptions import CorruptRow
+from chatmemory.core.exceptions import CorruptRow, NoRoomBesidePins, OversizedMessage
 from chatmemory.core.messages import ChatMessage, MessageType, text_of
-from chatmemory.core.misfits import misfit_in
 from chatmemory.core.policies import Policy, UnavailablePolicy, can_decide, load_of
 from chatmemory.core.transitions import Transition, admit, clear, refill
 from chatmemory.core.window import Entry, Totals, Window
 from chatmemory.ledger import chain, flags
 from chatmemory.ledger.contradictions import Contradicted, Contradiction, expect, stay_name
+from chatmemory.ledger.counters import unprotected
 from chatmemory.ledger.entries import StayEntry, read_message, stay_entries, stay_entry
 from chatmemory.ledger.indexing import IndexedMessages
 from chatmemory.ledger.lookup import find_memory
+from chatmemory.ledger.pinning import PINNING, check_pins, pinned_again
 from chatmemory.ledger.reading import BATCH, EndedStay, LedgerRows
 from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.ledger.stored_window import StoredStays, open_stays, stays_at
@@ -75,7 +76,10 @@ class _Replay:
     def run(self) -> None:
         for step in self.rows.steps:
             self.read(step)
-            self.replay(step, self.last.policy if self.last else step.policy)
+            try:
+                self.replay(step, self.last.policy if self.last else step.policy)
+            except (OversizedMessage, NoRoomBesidePins) as error:
+                raise Contradicted(step, f"the policy refuses what it adds: {error}") from error
             ended = ((stay.n, str(stay.reason)) for stay in self.left)
             self.vouching.check_step(step, self.commitments, self.begun, ended)
             self.last = step
@@ -142,6 +146,8 @@ class _Replay:
     # Steps
 
     def replay(self, step: Step, policy_before: Policy | None) -> None:
+        if step.kind not in PINNING:
+            check_pins(self.window, self.arrived, self.left)
         expect(step, "count before", step.count_before, self.window.totals.count)
         expect(step, "tokens before", step.tokens_before, self.window.totals.tokens)
         if self.is_followed(step, policy_before):
@@ -150,20 +156,23 @@ class _Replay:
             self.decide_add(step, policy_before)
         elif step.kind == Step.Kind.SET:
             self.decide_set(step)
+        elif step.kind in PINNING:
+            self.compare(step, pinned_again(step, self.window, self.arrived))
         else:
             self.compare(step, clear(self.window, step.policy))
         expect(step, "count after", step.count_after, self.window.totals.count)
         expect(step, "tokens after", step.tokens_after, self.window.totals.tokens)
         self.check_oldest(step)
-        if step.kind == Step.Kind.SET:
+        if step.kind in (Step.Kind.SET, *PINNING):
             self.ordered_from = step.last_stay
         self.is_undecided |= isinstance(step.policy, UnavailablePolicy)
 
     def is_followed(self, step: Step, policy_before: Policy | None) -> bool:
         """Return whether a step cannot be replayed: a client or an unknown policy decided it."""
-        if step.by_client or step.kind not in (Step.Kind.ADD, Step.Kind.SET, Step.Kind.CLEAR):
+        kinds = (Step.Kind.ADD, Step.Kind.SET, Step.Kind.CLEAR, *PINNING)
+        if step.by_client or step.kind not in kinds:
             return True
-        decides = step.kind != Step.Kind.CLEAR
+        decides = step.kind in (Step.Kind.ADD, Step.Kind.SET)
         policies = (policy_before, step.policy) if decides else ()
         return any(isinstance(policy, UnavailablePolicy) for policy in policies)
 
@@ -177,7 +186,7 @@ class _Replay:
             raise Contradicted(step, f"adds #{arrival.seq}, which the policy ignores")
         self.check_rank(arrival, transition)
         self.compare(step, transition)
-        flags.left_at_once(self.flags, misfit_in(transition), step.n)
+        flags.added(self.flags, transition, step.n)
 
     def check_rank(self, arrival: StayEntry, transition: Transition) -> None:
         name, rank = stay_name(arrival.n, arrival.seq), arrival.rank
@@ -191,7 +200,7 @@ class _Replay:
 
     def decide_set(self, step: Step) -> None:
         """Rebuild the list before the policy trimmed it, and trim it again."""
-        trimmed = (Reason.CAPACITY, Reason.ORPHANED)
+        trimmed = (Reason.CAPACITY, Reason.ORPHANED, Reason.TURN)
         removed = {stay.n: stay.reason for stay in self.left if stay.reason not in trimmed}
         for stay in self.left:
             if stay.reason not in (*trimmed, Reason.SET, Reason.MOVED):
@@ -246,9 +255,7 @@ class _Replay:
             raise Contradicted(step, f"oldest {step.oldest} is above all stays")
         if not self.left and step.kind != Step.Kind.SET:
             return
-        for position, entry in enumerate(stay_entries(self.window)):
-            if position == 0 and entry.type is MessageType.SYSTEM:
-                continue
+        for entry in unprotected(self.window):
             if entry.n < step.oldest:
                 raise Contradicted(step, f"oldest is {step.oldest}, but stay {entry.n} is open")
             if step.kind == Step.Kind.ADD:
@@ -300,7 +307,3 @@ class _StaysOf(StoredStays):
         systems = {entry: entry for entry in self.systems()}
         for entry in super().entries():
             yield systems.get(entry, entry)
-
-
-def _rank(entry: StayEntry) -> int:
-    return entry.rank

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from chatmemory.ledger import chain
 from chatmemory.ledger.contradictions import Contradicted, expect
+from chatmemory.ledger.pinning import PINNING
 from chatmemory.models import AuditEntry, Memory, Message, Step
 
 
@@ -101,7 +102,8 @@ class Vouching:
 
     def _check_redaction(self, step: Step) -> None:
         if step.kind != Step.Kind.REDACT:
-            expect(step, "seq", step.seq, None)
+            if step.kind not in PINNING:
+                expect(step, "seq", step.seq, None)
             return
         redacted = self._redacted.pop(step.n, None)
         expect(step, "seq", step.seq, redacted and redacted.seq)

@@ -3,11 +3,12 @@ from itertools import groupby
 from django.db import migrations
 from django.db.models import F
 
-from chatmemory.core.misfits import misfit
+from chatmemory.core.misfits import Misfit, misfit
 from chatmemory.core.policies import can_decide, stored_policy
 from chatmemory.core.window import Totals
 
 CHUNK = 500
+TOO_BIG = (Misfit.TOO_BIG, Misfit.TOO_BIG_BESIDE_SYSTEM)
 
 
 def flag_again(apps, schema_editor):
@@ -45,7 +46,7 @@ def is_oversized(step, tokens):
         step.policy_kind, step.policy_limit, step.policy_estimator, step.policy_options
     )
     remaining = Totals(step.count_after, step.tokens_after)
-    return can_decide(policy) and misfit(policy, remaining, tokens).is_oversized
+    return can_decide(policy) and misfit(policy, remaining, tokens) in TOO_BIG
 
 
 class Migration(migrations.Migration):

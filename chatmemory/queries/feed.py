@@ -11,7 +11,7 @@ from chatmemory.core.eviction import Reason
 from chatmemory.core.messages import MessageType
 from chatmemory.core.misfits import Misfit
 from chatmemory.models import Memory, Stay, Step
-from chatmemory.queries.stays import misfit_of
+from chatmemory.queries.stays import misfits_of
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,8 @@ def feed(size: int = 12) -> list[FeedItem]:
         ended |= Q(memory_id=row.memory_id, left_step=row.n)
     step_of = {(row.memory_id, row.n): row for row in steps}
     stays = Stay.objects.filter(ended).exclude(reason=Reason.MOVED).select_related("message")
+    left = list(stays[: size * 20])
+    misfits = misfits_of(left, steps)
     items = [
         FeedItem(
             memory_id=stay.memory_id,
@@ -55,9 +57,9 @@ def feed(size: int = 12) -> list[FeedItem]:
             has_calls=stay.has_calls,
             text=stay.message.text[:200],
             reason=Reason(str(stay.reason)),
-            misfit=misfit_of(stay, step_of[stay.memory_id, stay.left_step]),
+            misfit=misfits.get((stay.memory_id, stay.n)),
         )
-        for stay in stays[: size * 20]
+        for stay in left
         if stay.left_step is not None
     ]
     return sorted(items, key=lambda item: (item.at, item.step, item.seq), reverse=True)[:size]

@@ -74,7 +74,7 @@ def what_would_keep(
 
 
 def _left_for_want_of_room(row: MessageRow, left_by: ChangeResult | None) -> bool:
-    reasons = (Reason.CAPACITY, Reason.ORPHANED)
+    reasons = (Reason.CAPACITY, Reason.ORPHANED, Reason.TURN)
     evicted = left_by.evicted if left_by and row.origin == Message.Origin.SAID else ()
     return any(each.seq == row.seq and each.reason in reasons for each in evicted)
 

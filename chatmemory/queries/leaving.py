@@ -18,7 +18,9 @@ class _Places(EntrySource):
 
     def entries(self) -> Iterator[Entry]:
         for place in self._places:
-            yield Entry(place.type, place.has_calls, place.tokens, key=place.seq)
+            yield Entry(
+                place.type, place.has_calls, place.tokens, key=place.seq, pinned=place.pinned
+            )
 
     def systems(self) -> Iterable[Entry]:
         raise NotImplementedError("the messages of these places are not read")

@@ -97,6 +97,7 @@ class StayRow:
     reason: Reason | None
     tokens: int
     misfit: Misfit | None = None
+    pinned: bool = False
 
     def covers(self, step: int) -> bool:
         return self.entered_step <= step and (self.left_step is None or self.left_step > step)
@@ -169,6 +170,7 @@ class WindowPlace:
     has_calls: bool
     tokens: int
     entered_step: int = 0
+    pinned: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,8 +214,8 @@ class WindowView(Generic[Place]):
 
     @property
     def leading_system(self) -> Place | None:
-        """The system message at the head, or None."""
-        first = self.rows[0] if self.rows else None
+        """The system message at the head, before which only pinned messages may stand, or None."""
+        first = next((row for row in self.rows if not row.pinned), None)
         return first if first and first.type is MessageType.SYSTEM else None
 
     @property

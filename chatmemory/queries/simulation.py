@@ -54,7 +54,7 @@ def simulate(
     in_force = required_policy(recorder.memory)
     changes = add_all(recorder, [NewMessage(message) for message in messages])
     remaining = tuple(
-        WindowPlace(entry.seq, entry.type, entry.has_calls, entry.tokens)
+        WindowPlace(entry.seq, entry.type, entry.has_calls, entry.tokens, pinned=entry.pinned)
         for entry in stay_entries(visible(recorder.window, in_force))
     )
     return Simulation(tuple(changes), remaining, in_force)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from chatmemory.core.eviction import Reason
 from chatmemory.core.messages import MessageType
 from chatmemory.core.misfits import Misfit, misfit
 from chatmemory.core.policies import can_decide
-from chatmemory.core.window import Totals
+from chatmemory.core.window import NOTHING, Totals
 from chatmemory.models import Message, Stay, Step
 from chatmemory.queries.rows import MessageRow, StayRow
 
@@ -25,25 +25,59 @@ def with_stays(memory_id: str, rows: Sequence[Message]) -> tuple[MessageRow, ...
     return tuple(_message_row(row, row.seq in calling, of_message[row.seq]) for row in rows)
 
 
-def misfit_of(stay: Stay, step: Step) -> Misfit | None:
-    """Return why a message left in the step that added it; None if the stay is no such case."""
-    is_own = stay.left_step == stay.entered_step == step.n and stay.reason == Reason.CAPACITY
-    if not is_own or step.kind != Step.Kind.ADD or step.by_client:
-        return None
-    policy = step.policy
-    if not can_decide(policy):
-        return None
-    return misfit(policy, Totals(step.count_after, step.tokens_after), stay.tokens)
+def misfits_of(stays: Iterable[Stay], steps: Iterable[Step]) -> dict[tuple[str, int], Misfit]:
+    """Return why messages left in the step that added them, by conversation and number of the stay.
+
+    Stays that are no such case are left out.
+    """
+    of_step = {(step.memory_id, step.n): step for step in steps}
+    own = [
+        (stay, of_step[stay.memory_id, stay.entered_step])
+        for stay in stays
+        if stay.left_step == stay.entered_step and stay.reason == Reason.CAPACITY
+    ]
+    own = [(stay, step) for stay, step in own if step.kind == Step.Kind.ADD and not step.by_client]
+    pinned = _pinned_at([step for _, step in own if step.count_after])
+    found = {}
+    for stay, step in own:
+        policy, held = step.policy, pinned.get((step.memory_id, step.n), NOTHING)
+        if can_decide(policy):
+            remaining = Totals(step.count_after, step.tokens_after).without(held)
+            found[stay.memory_id, stay.n] = misfit(policy, remaining, stay.tokens)
+    return found
 
 
-def _misfits(memory_id: str, stays: Sequence[Stay]) -> dict[int, Misfit | None]:
-    """Return `misfit_of` the stays that began and ended in one step, by their number."""
+def pinned_at(step: Step) -> Totals:
+    """Return what pinned messages held at a step."""
+    held = _pinned_at([step] if step.count_after else [])
+    return held.get((step.memory_id, step.n), NOTHING)
+
+
+def _pinned_at(steps: Sequence[Step]) -> dict[tuple[str, int], Totals]:
+    """Return what pinned messages held at some steps."""
+    held: dict[tuple[str, int], Totals] = {}
+    if not steps:
+        return held
+    pins = list(Stay.objects.filter(memory_id__in={step.memory_id for step in steps}, pinned=True))
+    for step in steps:
+        tokens = [
+            pin.tokens
+            for pin in pins
+            if pin.memory_id == step.memory_id
+            and pin.entered_step <= step.n < (pin.left_step or step.n + 1)
+        ]
+        held[step.memory_id, step.n] = Totals(len(tokens), sum(tokens))
+    return held
+
+
+def _misfits(memory_id: str, stays: Sequence[Stay]) -> dict[int, Misfit]:
+    """Return `misfits_of` the stays of one conversation, by their number."""
     at_once = {stay.n: stay.entered_step for stay in stays if stay.left_step == stay.entered_step}
     if not at_once:
         return {}
-    rows = Step.objects.filter(memory_id=memory_id, n__in=set(at_once.values()))
-    steps = {row.n: row for row in rows}
-    return {s.n: misfit_of(s, steps[s.entered_step]) for s in stays if s.n in at_once}
+    steps = Step.objects.filter(memory_id=memory_id, n__in=set(at_once.values()))
+    found = misfits_of([stay for stay in stays if stay.n in at_once], steps)
+    return {n: misfit for (_, n), misfit in found.items()}
 
 
 def _message_row(row: Message, has_calls: bool, stays: Sequence[StayRow]) -> MessageRow:
@@ -71,4 +105,5 @@ def _stay_row(stay: Stay, misfit: Misfit | None) -> StayRow:
         reason=Reason(stay.reason) if stay.reason else None,
         tokens=stay.tokens,
         misfit=misfit,
+        pinned=stay.pinned,
     )

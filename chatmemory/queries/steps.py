@@ -8,12 +8,13 @@ from chatmemory.core.eviction import Reason
 from chatmemory.core.exceptions import StepNotFound
 from chatmemory.core.messages import MessageType
 from chatmemory.core.policies import Policy
+from chatmemory.core.window import NOTHING
 from chatmemory.ledger.changes import ArrivedMessage, ChangeResult, EvictedMessage
 from chatmemory.ledger.lookup import find_memory, find_step
 from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.models import Message, Stay, Step
 from chatmemory.queries.rows import StepDetail, StepRow, step_row
-from chatmemory.queries.stays import misfit_of
+from chatmemory.queries.stays import misfits_of, pinned_at
 
 
 @one_snapshot()
@@ -38,6 +39,8 @@ def step_detail(row: Step) -> StepDetail:
     arrived = [_arrived(stay, last_seq, synthetic) for stay in arrivals]
     departed = [stay for stay in left if stay.reason != Reason.MOVED]
     found = step_row(row)
+    evicted = tuple(_evicted(row, departed, arrived))
+    is_misfit = any(message.misfit for message in evicted)
     return StepDetail(
         found,
         ChangeResult(
@@ -49,7 +52,8 @@ def step_detail(row: Step) -> StepDetail:
             policy_before=_policy_before(row, previous),
             seq=arrived[0].seq if len(arrived) == 1 else row.seq,
             arrived=tuple(arrived),
-            evicted=tuple(_evicted(row, departed, arrived)),
+            evicted=evicted,
+            pinned=pinned_at(row) if is_misfit else NOTHING,
         ),
     )
 
@@ -116,6 +120,7 @@ def _evicted(
     replaced system message was replaced by the one that arrived.
     """
     call: int | None = None
+    misfits = misfits_of(stays, [row])
     system = next((new.seq for new in arrived if new.type is MessageType.SYSTEM), None)
     for stay in stays:
         reason = Reason(str(stay.reason))
@@ -128,5 +133,5 @@ def _evicted(
             tokens=stay.tokens,
             reason=reason,
             because_seq={Reason.ORPHANED: call, Reason.REPLACED: system}.get(reason),
-            misfit=misfit_of(stay, row),
+            misfit=misfits.get((stay.memory_id, stay.n)),
         )

@@ -24,7 +24,7 @@ from chatmemory.models import Message, Stay, Step
 from chatmemory.queries.rows import MemoryRow, Place, WindowPlace, WindowRow, WindowView
 
 HIDDEN_MAX = 500
-PLACE_COLUMNS = ("seq", "type", "has_calls", "tokens", "entered_step")
+PLACE_COLUMNS = ("seq", "type", "has_calls", "tokens", "entered_step", "pinned")
 
 
 def window(memory_id: str, at: int | None = None) -> WindowView[WindowRow]:
@@ -162,7 +162,8 @@ def _over_limit(places: Sequence[WindowPlace], policy: Policy | None, totals: To
     if not can_decide(policy) or not policy.is_exceeded_by(totals):
         return set()
     entries = (
-        Entry(place.type, place.has_calls, place.tokens, key=i) for i, place in enumerate(places)
+        Entry(place.type, place.has_calls, place.tokens, key=i, pinned=place.pinned)
+        for i, place in enumerate(places)
     )
     evictions = over_limit(Window(entries, totals), policy)
     return {i for eviction in evictions if isinstance(i := eviction.entry.key, int)}
@@ -177,8 +178,8 @@ def places(stays: QuerySet[Stay]) -> list[WindowPlace]:
     return [_place(*columns) for columns in stays.values_list(*PLACE_COLUMNS)]
 
 
-def _place(seq: int, type: str, has_calls: bool, tokens: int, entered_step: int) -> WindowPlace:
-    return WindowPlace(seq, MessageType(type), has_calls, tokens, entered_step)
+def _place(seq: int, type: str, *others: Any) -> WindowPlace:
+    return WindowPlace(seq, MessageType(type), *others)
 
 
 def _window_row(stay: Stay) -> WindowRow:
@@ -188,6 +189,7 @@ def _window_row(stay: Stay) -> WindowRow:
         type=MessageType(stay.type),
         has_calls=stay.has_calls,
         tokens=stay.tokens,
+        pinned=stay.pinned,
         text=stay.message.text,
         payload=stay.message.payload,
         message=read_message(stay.message),

@@ -7,11 +7,13 @@ The bare store protocol is in `services.protocol`.
 from chatmemory.database import atomic
 from chatmemory.ledger.changes import ArrivedMessage, ChangeResult, EvictedMessage, NewMessage
 from chatmemory.services.anchoring import anchor, not_anchored
+from chatmemory.services.branches import branch
 from chatmemory.services.erasure import delete, delete_all, finish_deletions, redact
 from chatmemory.services.imports import Imported, Report, import_all, import_conversation
 from chatmemory.services.locking import CHANNEL
-from chatmemory.services.memories import branch, change, create, label
+from chatmemory.services.memories import change, create, label
 from chatmemory.services.messages import add, change_and_add, clear_messages, set_messages
+from chatmemory.services.pins import pin, unpin
 from chatmemory.services.trials import forget_old_trials, keep_trial
 from chatmemory.services.write_ahead_log import truncate_log
 
@@ -40,7 +42,9 @@ __all__ = [
     "keep_trial",
     "label",
     "not_anchored",
+    "pin",
     "redact",
     "set_messages",
     "truncate_log",
+    "unpin",
 ]

@@ -10,8 +10,11 @@ from collections.abc import Iterable, Sequence
 
 from chatmemory import database
 from chatmemory.core.codec import message_to_json
+from chatmemory.core.exceptions import OversizedMessage
 from chatmemory.core.messages import text_of
 from chatmemory.core.policies import Policy
+from chatmemory.core.transitions import admit
+from chatmemory.core.window import Entry, Window
 from chatmemory.ledger.adding import add_all
 from chatmemory.ledger.changes import ChangeResult, NewMessage
 from chatmemory.ledger.counting import counter
@@ -31,15 +34,27 @@ def is_long(new: Sequence[NewMessage]) -> bool:
 def check_all(new: Iterable[NewMessage], policy: Policy) -> None:
     """Check and count messages, before any is stored or anything is locked.
 
-    Raises InvalidValue, UnstorableText, UnknownEstimator, UnsupportedMessage.
+    Raises InvalidValue, UnstorableText, UnknownEstimator, UnsupportedMessage, OversizedMessage.
     """
     count = counter(policy.estimator)
-    for each in new:
+    window = Window()
+    for index, each in enumerate(new):
         if each.client_id is not None:
             check_client_id(each.client_id)
         text, payload = text_of(each.message), message_to_json(each.message)
         check_storable(Message(text=text, payload=payload))
-        count(each.message)
+        entry = Entry.of(each.message, count(each.message))
+        if policy.rejects_oversized:
+            _check_admitted(window, entry, policy, index)
+
+
+def _check_admitted(window: Window, entry: Entry, policy: Policy, index: int) -> None:
+    """Add a message to a window that stands for the conversation's. Raises OversizedMessage."""
+    try:
+        admit(window, entry, policy).apply_to(window)
+    except OversizedMessage as error:
+        error.index = index
+        raise
 
 
 def add_slices(

@@ -10,7 +10,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
-from chatmemory import MessageNotFound, queries, services
+from chatmemory import InvalidValue, MessageNotFound, NoRoomBesidePins, queries, services
 from inspector.conversation import ConversationPage
 from inspector.forms import DraftForm, searchable
 from inspector.htmx import render_page_or_fragment
@@ -42,7 +42,7 @@ def conversation(request: HttpRequest, memory_id: str) -> HttpResponse:
         find="" if jump else find,
         replay="replay" in request.GET,
     )
-    trial = _trial(request, memory_id)
+    trial, problem = _trial(request, memory_id), ""
     try:
         state = queries.simulated_state(memory_id, query, trial)
     except MessageNotFound:
@@ -50,12 +50,15 @@ def conversation(request: HttpRequest, memory_id: str) -> HttpResponse:
             raise
         query = replace(query, msg=None, find=find)
         state = queries.simulated_state(memory_id, query, trial)
+    except (InvalidValue, NoRoomBesidePins) as error:  # the policy refuses what is tried
+        problem = str(error)
+        state = queries.conversation_state(memory_id, replace(query, msg=_message(query.msg)))
     page = ConversationPage(state)
     return render_page_or_fragment(
         request,
         "inspector/conversation.html",
         "inspector/_conversation.html",
-        {"page": page, "form": DraftForm.of(trial, _number(request, "edit"))},
+        {"page": page, "form": DraftForm.of(trial, _number(request, "edit")), "problem": problem},
     )
 
 
@@ -86,6 +89,11 @@ def live_overview(request: HttpRequest) -> HttpResponse:
 def _event(step: int) -> HttpResponse:
     event = f"retry: {POLL_MILLISECONDS}\nevent: step\nid: {step}\ndata: {step}\n\n"
     return HttpResponse(event, content_type="text/event-stream")
+
+
+def _message(selected: int | None) -> int | None:
+    """Return the selected message, or None if a draft is selected."""
+    return selected if selected is not None and selected > 0 else None
 
 
 def _selected(request: HttpRequest) -> int | None:

@@ -62,6 +62,9 @@ def test_a_registered_kind_is_accepted_and_shown(api, db, letters):
         "rank": 3,
         "estimator": "gpt-4o",
         "always_keep_system_message_first": False,
+        "low_water": "1",
+        "snap_to_user": False,
+        "oversized": "evict",
     }
     listed = api.get(f"{URL}?policy=letters").data["results"]
     assert [row["id"] for row in listed] == ["m"]

@@ -251,8 +251,8 @@ def test_every_transition_says_what_it_does_under_which_policy():
 
 
 def test_reasons_and_changes_are_spelled_as_databases_and_clients_have_them():
-    assert " ".join(Reason) == "CAPACITY ORPHANED REPLACED CLEARED SET MOVED"
-    assert " ".join(Change) == "add set clear keep"
+    assert " ".join(Reason) == "CAPACITY ORPHANED REPLACED CLEARED SET MOVED TURN"
+    assert " ".join(Change) == "add set clear keep pin"
 
 
 def test_a_transition_can_be_told_about_other_entries():

@@ -12,7 +12,11 @@ from hypothesis import strategies as st
 
 from chatmemory import (
     AiMessage,
+    MessageNotFound,
     MessageWindow,
+    NoRoomBesidePins,
+    NotPinnable,
+    OversizedMessage,
     Reason,
     SystemMessage,
     TokenWindow,
@@ -24,6 +28,7 @@ from chatmemory import (
     services,
 )
 from chatmemory.core.policies import Policy
+from chatmemory.ledger.verification import verify
 from chatmemory.services import ChangeResult, protocol
 
 CALL = AiMessage(None, (ToolExecutionRequest("1", "find", "{}"),))
@@ -35,9 +40,18 @@ messages = st.one_of(
     st.just(CALL),
     texts.map(lambda text: ToolExecutionResultMessage("1", "find", text)),
 )
+options = {
+    "always_keep_system_message_first": st.booleans(),
+    "snap_to_user": st.booleans(),
+    "oversized": st.sampled_from(["evict", "evict", "keep", "reject"]),
+}
 policies = st.one_of(
-    st.builds(MessageWindow, st.integers(1, 6), always_keep_system_message_first=st.booleans()),
-    st.builds(TokenWindow, st.integers(1, 120), always_keep_system_message_first=st.booleans()),
+    st.builds(MessageWindow, st.integers(1, 6), **options),
+    st.builds(
+        MessageWindow, st.integers(3, 9), low_water=st.sampled_from(["0.4", "0.7"]), **options
+    ),
+    st.builds(TokenWindow, st.integers(1, 120), **options),
+    st.builds(TokenWindow, st.integers(20, 120), low_water=st.just(0.7), **options),
 )
 changes = st.one_of(
     st.tuples(st.just("add"), st.lists(messages, min_size=1, max_size=4)),
@@ -45,10 +59,23 @@ changes = st.one_of(
     st.tuples(st.just("update"), st.lists(messages, max_size=6)),
     st.tuples(st.just("policy"), policies),
     st.tuples(st.just("clear"), st.none()),
+    st.tuples(st.sampled_from(["pin", "pin", "unpin"]), st.integers(1, 12)),
 )
+REFUSALS = (OversizedMessage, NoRoomBesidePins, NotPinnable, MessageNotFound)
 
 
 def make(memory_id: str, kind: str, value: object) -> list[ChangeResult]:
+    """Make a change; one that is refused changes nothing."""
+    version = queries.memory(memory_id).version
+    try:
+        with transaction.atomic():
+            return changed(memory_id, kind, value)
+    except REFUSALS:
+        assert queries.memory(memory_id).version == version
+        return []
+
+
+def changed(memory_id: str, kind: str, value: object) -> list[ChangeResult]:
     match kind:
         case "add":
             return services.add(memory_id, value)
@@ -59,6 +86,13 @@ def make(memory_id: str, kind: str, value: object) -> list[ChangeResult]:
         case "policy":
             services.change(memory_id, policy=value)
             return []
+        case "pin" | "unpin":
+            made = (
+                services.pin(memory_id, value)
+                if kind == "pin"
+                else services.unpin(memory_id, value)
+            )
+            return [made] if made else []
     return [services.clear_messages(memory_id)]
 
 
@@ -82,6 +116,7 @@ def test_whatever_happens_receipts_add_up(db, policy, sequence):
             check_sum(change)
             for message in change.evicted:
                 check_cause(change, explain.why_left(change, message.seq), message)
+        assert verify("m") is None
         transaction.set_rollback(True)
 
 
@@ -97,10 +132,13 @@ def check_sum(change: ChangeResult) -> None:
     if not lines:
         return
     first, *between, last = lines
+    in_force = (change.policy, change.policy_before)
     load = first.amount
     for line in between:
         if line.kind == "over":
             assert line.amount == load > limit_of(change, line)
+        elif line.kind == "ahead":
+            assert line.amount == load <= max(each.limit for each in in_force if each)
         else:
             load += line.amount
     assert last.amount == load == change.policy.load(*change.after)
@@ -133,12 +171,13 @@ def check_cause(change: ChangeResult, why: explain.Explanation, message) -> None
         Reason.REPLACED: "Another system message took its place.",
         Reason.CLEARED: "Memory was cleared.",
         Reason.SET: "The list was set.",
+        Reason.TURN: "Its turn had lost its beginning.",
     }
     if message.reason is not Reason.CAPACITY or not is_own:
         assert why.cause == causes[message.reason]
         return
     alone = change.policy.load(1, message.tokens) > change.policy.limit
-    system = change.policy.is_exceeded_by(change.after)
+    system = change.policy.is_exceeded_by(change.after.without(change.pinned))
     assert ("system message alone is larger" in why.cause) == system
     if "on its own" in why.cause:
         assert alone
@@ -161,9 +200,9 @@ def test_a_system_message_larger_than_the_limit_is_named(crowded):
     assert why.receipt[-1].kind == "over"
 
 
-def test_a_small_message_is_not_flagged_for_a_large_system_message(crowded):
-    memory = queries.memory(crowded)
-    assert not memory.is_oversized
+def test_nothing_fits_beside_a_system_message_larger_than_the_limit(crowded):
+    assert queries.memory(crowded).is_oversized
+    assert verify(crowded) is None
 
 
 def test_a_message_too_big_beside_the_system_message_says_so(db):

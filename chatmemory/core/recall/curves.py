@@ -67,7 +67,8 @@ def curve_of(history: History, policy: Policy, most_adds: int = MOST_ADDS) -> Re
         return _from_intervals(history, policy)
     most = max(1, policy.load(*total(history.entries)))
     step = max(1, -(-most * len(history) // most_adds))
-    return tried(history, policy, [*range(step, most + step, step)], step)
+    first = step * -(-policy.least_limit // step)
+    return tried(history, policy, [*range(first, max(first, most) + step, step)], step)
 
 
 def tried(history: History, policy: Policy, limits: Iterable[int], tried_every: int) -> RecallCurve:

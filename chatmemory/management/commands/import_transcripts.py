@@ -8,7 +8,8 @@ from rich.console import Console
 from rich.progress import track
 
 from chatmemory.core.exceptions import InvalidValue
-from chatmemory.core.policies import Policy, policy_from_text
+from chatmemory.core.policies import Policy
+from chatmemory.core.written_policies import policy_from_text
 from chatmemory.formats import FORMATS, Reading, read_transcripts
 from chatmemory.services.imports import Report, import_all
 

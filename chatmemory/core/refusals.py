@@ -1,0 +1,98 @@
+"""Refusals: messages that a policy does not let in, and the arithmetic that says why.
+
+A message is *oversized* if the limit has no room for it even alone: beside the leading system
+message, and with what every request costs. Pinned messages do not count in that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NoReturn
+
+from chatmemory.core.exceptions import NoRoomBesidePins, OversizedMessage
+from chatmemory.core.messages import MessageType
+from chatmemory.core.policies import Policy
+from chatmemory.core.window import Entry, Totals, total
+
+
+def is_oversized(policy: Policy, system: Entry | None, message: Entry) -> bool:
+    """Return whether the limit has no room for a message beside the leading system message."""
+    return policy.is_exceeded_by(total(_with(system, message)))
+
+
+def check_oversized(
+    policy: Policy, system: Entry | None, message: Entry, index: int | None = None
+) -> None:
+    """Raise OversizedMessage for a message that is oversized. `index` is its place in a list."""
+    if not is_oversized(policy, system, message):
+        return
+    beside = [each for each in _with(system, message) if each != message]
+    parts = {"the message": [message], "the system message": beside}
+    sums = _sums(policy, {name: total(entries) for name, entries in parts.items()})
+    raise OversizedMessage(
+        f"the message is oversized, which the policy rejects: {sums}. Shorten it, or raise the "
+        "limit",
+        index,
+    )
+
+
+def check_list(policy: Policy, system: Entry | None, messages: Sequence[Entry]) -> None:
+    """Raise OversizedMessage for the first message of a list that is oversized and not pinned."""
+    for index, message in enumerate(messages):
+        if not message.pinned:
+            check_oversized(policy, system, message, index)
+
+
+def refuse_beside_pins(
+    policy: Policy, pinned: Totals, unpinned: Iterable[Entry], arrival: Entry
+) -> NoReturn:
+    """Raise NoRoomBesidePins for a message that fits the limit only if nothing is pinned.
+
+    `unpinned` are the other messages in memory.
+    """
+    others = list(unpinned)
+    first = others[0] if others and arrival.type is not MessageType.SYSTEM else None
+    has_system = first is not None and first.type is MessageType.SYSTEM
+    sums = _sums(
+        policy,
+        {
+            "the message": total([arrival]),
+            "what it answers": total(_call_of(others, arrival)),
+            "the system message": total(others[:1] if has_system else []),
+            "what is pinned": pinned,
+        },
+    )
+    raise NoRoomBesidePins(
+        f"the message fits the limit, but not beside what is pinned: {sums}. Unpin a message, or "
+        "raise the limit"
+    )
+
+
+def _with(system: Entry | None, message: Entry) -> list[Entry]:
+    return [message] if system is None or system == message else [system, message]
+
+
+def _call_of(entries: Sequence[Entry], arrival: Entry) -> list[Entry]:
+    """Return the tool call at the end of a window, and its results so far, if one arrives."""
+    group: list[Entry] = []
+    if arrival.type is MessageType.TOOL_EXECUTION_RESULT:
+        for entry in reversed(entries):
+            group.append(entry)
+            if entry.type is not MessageType.TOOL_EXECUTION_RESULT:
+                return group if entry.has_calls else []
+    return []
+
+
+def _sums(policy: Policy, parts: dict[str, Totals]) -> str:
+    """Return `900 for the message + 3 for every request = 903 of 800 tokens`."""
+    count = sum(part.count for part in parts.values())
+    tokens = sum(part.tokens for part in parts.values())
+    needed = policy.load(count, tokens)
+    terms = [
+        f"{policy.load(*part) - policy.overhead:,} for {name}"
+        for name, part in parts.items()
+        if part.count
+    ]
+    if policy.overhead:
+        terms.append(f"{policy.overhead:,} for every request")
+    return f"{' + '.join(terms)} = {needed:,} of {policy.limit:,} {policy.unit}"

@@ -1,0 +1,63 @@
+"""Policies as callers write them: as dictionaries, which JSON can hold, and as text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, get_type_hints
+
+from chatmemory.core.exceptions import InvalidValue
+from chatmemory.core.options import option_from_text, option_value
+from chatmemory.core.policies import KINDS, Policy, measured, option_fields
+
+LIMIT_DIGITS = 18
+
+
+def policy_from_dict(data: Mapping[str, Any]) -> Policy:
+    """Return the policy of a dictionary with its kind, limit and options.
+
+    The overhead of a token window is taken from its estimator. Raises InvalidValue for an unknown
+    kind or option and for a missing or invalid limit, and UnknownEstimator.
+    """
+    if not isinstance(data, Mapping):
+        raise InvalidValue('a policy is an object such as {"kind": "message_window", …}')
+    kind = KINDS.get(str(data.get("kind")))
+    if kind is None:
+        raise InvalidValue(f"policy kind must be one of {', '.join(KINDS)}")
+    options = {name: value for name, value in data.items() if name not in ("kind", kind.limit_name)}
+    for name, value in options.items():
+        options[name] = option_value(name, _option_type(kind, name), value)
+    return measured(kind(data.get(kind.limit_name), **options))  # type: ignore[arg-type]
+
+
+def _option_type(kind: type[Policy], name: str) -> type:
+    """Return the type of an option. Raises InvalidValue, which names the options that there are."""
+    allowed = caller_options(kind)
+    if name not in allowed:
+        raise InvalidValue(f"{kind.kind} has no option {name!r}: it has {', '.join(allowed)}")
+    return allowed[name]
+
+
+def caller_options(kind: type[Policy]) -> dict[str, type]:
+    """Return the options that callers may pass, with their types, including the estimator."""
+    types = get_type_hints(kind)
+    accepted = (each for each in option_fields(kind) if not each.metadata.get("derived"))
+    return {"estimator": str, **{option.name: types[option.name] for option in accepted}}
+
+
+def policy_from_text(text: str) -> Policy:
+    """Return the policy of a command line, such as `token_window:4000,low_water=0.6`.
+
+    Raises InvalidValue.
+    """
+    written, *options = text.split(",")
+    name, _, limit = written.partition(":")
+    kind = KINDS.get(name)
+    if kind is None or not limit.isascii() or not limit.isdigit() or len(limit) > LIMIT_DIGITS:
+        raise InvalidValue(
+            f"{text!r} is not a policy: write message_window:20 or token_window:1000"
+        )
+    given: dict[str, Any] = {}
+    for option in options:
+        name, _, value = map(str.strip, option.partition("="))
+        given[name] = option_from_text(name, _option_type(kind, name), value)
+    return measured(kind(int(limit), **given))

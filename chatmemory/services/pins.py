@@ -1,0 +1,65 @@
+"""Services that pin messages, so that the policy lets them stay, and unpin them."""
+
+from __future__ import annotations
+
+from chatmemory.core.eviction import group_of
+from chatmemory.core.exceptions import MessageNotFound, NotPinnable
+from chatmemory.core.messages import MessageType
+from chatmemory.ledger.adding import required_policy
+from chatmemory.ledger.changes import ChangeResult
+from chatmemory.ledger.entries import StayEntry, stay_entries
+from chatmemory.ledger.recorder import Recorder
+from chatmemory.models import Message
+from chatmemory.services.locking import locked
+
+
+def pin(
+    memory_id: str, seq: int, *, actor: str = "", expected_version: int | None = None
+) -> ChangeResult | None:
+    """Pin a message that is in memory, with what belongs to it: a tool call and its results.
+
+    It then leaves only if memory is cleared, or set to a list without it. Return None if it is
+    pinned already. Raises MemoryNotFound, MessageNotFound, NotPinnable, PolicyRequired (the client
+    decides this window), VersionConflict.
+    """
+    with locked(memory_id, actor=actor, expected_version=expected_version) as recorder:
+        return _change(recorder, seq, pinned=True)
+
+
+def unpin(
+    memory_id: str, seq: int, *, actor: str = "", expected_version: int | None = None
+) -> ChangeResult | None:
+    """Let a pinned message leave again when there is no room. Return None if it is not pinned.
+
+    Raises the exceptions of `pin`.
+    """
+    with locked(memory_id, actor=actor, expected_version=expected_version) as recorder:
+        return _change(recorder, seq, pinned=False)
+
+
+def _change(recorder: Recorder, seq: int, pinned: bool) -> ChangeResult | None:
+    memory = recorder.memory
+    required_policy(memory)
+    entries = list(stay_entries(recorder.window))
+    position = next((i for i, entry in enumerate(entries) if entry.seq == seq), None)
+    if position is None:
+        if not Message.objects.filter(memory=memory, seq=seq).exists():
+            raise MessageNotFound(f"{memory.pk!r} has no message #{seq}")
+        raise NotPinnable(f"#{seq} is not in memory: only a message that the model sees can stay")
+    group = list(stay_entries(group_of(entries, position)))
+    if all(entry.pinned is pinned for entry in group):
+        return None
+    if pinned:
+        _check_pinnable(recorder, group)
+    return recorder.pin(entries[position], pinned)
+
+
+def _check_pinnable(recorder: Recorder, group: list[StayEntry]) -> None:
+    """Raise NotPinnable for a message whose pin would do nothing, or harm."""
+    first = group[0]
+    if first.type is MessageType.SYSTEM:
+        raise NotPinnable(
+            f"#{first.seq} is a system message: it stays until another takes its place"
+        )
+    if first.seq == recorder.memory.waiting_call:
+        raise NotPinnable(f"#{first.seq} is a tool call that awaits results: add them first")
