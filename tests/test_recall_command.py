@@ -82,6 +82,7 @@ def test_what_is_wrong_is_said(db, arguments, words):
         "everything",
         "message_window:20",
         "token_window:3000,estimator=gpt-3.5-turbo,always_keep_system_message_first=true",
+        "token_window:3000,low_water=0.6,snap_to_user=true,oversized=keep",
     ],
 )
 def test_a_policy_is_read_back_from_its_text(text):
