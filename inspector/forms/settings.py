@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any
 
@@ -13,15 +13,10 @@ from django.http import QueryDict
 from chatmemory import Policy, caller_options, policy_from_dict, policy_kinds
 from chatmemory.services.validation import ID_LENGTH, LIMIT_MAX
 from inspector.forms.fields import select
+from inspector.forms.options import has_field, option_field
 
 BLANK_LABELS = 2
 OPTION = "option_"
-_FIELDS: dict[type, Callable[..., forms.Field]] = {
-    bool: forms.BooleanField,
-    int: forms.IntegerField,
-    float: forms.FloatField,
-    str: forms.CharField,
-}
 
 
 def _kinds() -> list[tuple[str, str]]:
@@ -61,20 +56,28 @@ class SettingsForm(forms.Form):
 
     def _add_options(self, kind: type[Policy], stored: Mapping[str, Any]) -> list[str]:
         """Add a field for each option of a kind that a form can hold; return their names."""
-        types = {name: type for name, type in caller_options(kind).items() if type in _FIELDS}
+        types = {name: type for name, type in caller_options(kind).items() if has_field(type)}
         types.pop("estimator")
         is_shown = self.data.get("options_of") == kind.kind
         for name, type in types.items():
-            label = name.replace("_", " ").capitalize()
-            default = stored.get(name, getattr(kind, name, None))
-            field = _FIELDS[type](required=False, label=label, initial=default)
+            field = option_field(name, type, stored.get(name, getattr(kind, name, None)))
             self.fields[OPTION + name] = field
             if self.is_bound and not is_shown:
                 field.disabled = True  # a disabled field has its initial value, whatever was sent
         return list(types)
 
     @property
-    def options(self) -> list[forms.BoundField]:
+    def switches(self) -> list[forms.BoundField]:
+        """The options that are on or off."""
+        return [each for each in self._options if isinstance(each.field, forms.BooleanField)]
+
+    @property
+    def choices(self) -> list[forms.BoundField]:
+        """The options that have a value."""
+        return [each for each in self._options if not isinstance(each.field, forms.BooleanField)]
+
+    @property
+    def _options(self) -> list[forms.BoundField]:
         return [self[OPTION + name] for name in self._names]
 
     @property
@@ -84,7 +87,7 @@ class SettingsForm(forms.Form):
         kind = policy_kinds()[data["kind"]]
         options = {name: data[OPTION + name] for name in self._names}
         return policy_from_dict(
-            {name: value for name, value in options.items() if value is not None}
+            {name: value for name, value in options.items() if value not in (None, "")}
             | {"kind": kind.kind, kind.limit_name: data["limit"], "estimator": data["estimator"]}
         )
 

@@ -159,6 +159,23 @@ class TestOptions:
         assert "Always keep system message first" in html
         assert "checked" in html
 
+    def test_that_change_what_leaves_are_previewed_and_kept(self, operator_client):
+        typed = {"limit": "8", "option_low_water": "0.5", "option_oversized": "keep"}
+        html = page(operator_client, **typed)
+        assert "5 messages would leave at the next add" in html
+        assert "Message window 8, down to 50%, keeps oversized messages" in html
+        operator_client.post(SAVE, form(**typed))
+        policy = queries.memory("c").policy
+        assert policy == MessageWindow(8, low_water="0.5", oversized="keep")
+        html = operator_client.get(URL).content.decode()
+        assert 'value="0.5"' in html
+        assert '<option value="keep" selected>' in html
+
+    def test_that_do_not_go_together_are_named(self, operator_client):
+        response = operator_client.post(SAVE, form(option_low_water="0.1"))
+        assert response.status_code == 422
+        assert "low_water 0.1 do not go together" in response.content.decode()
+
     def test_of_another_kind_begin_with_their_defaults(self, operator_client):
         KINDS.register(FrugalWindow.kind, FrugalWindow)
         try:
