@@ -62,6 +62,11 @@ class Told:
         question = self.moment.step.question
         return self._filled(question.text if question else "")
 
+    @property
+    def is_of_limits(self) -> bool:
+        question = self.moment.step.question
+        return question is not None and bool(question.limits)
+
     @cached_property
     def hint(self) -> SafeString:
         question = self.moment.step.question
@@ -104,8 +109,13 @@ class Told:
             letter = LETTERS[i % len(LETTERS)]
             yield Offer(limit, letter, marked_up(f"{limit:,}"), given == limit, is_right)
 
-    def board(self, is_revealed: bool, picked: frozenset[int] | None = None) -> Board:
+    def board(self, is_revealed: bool, answer: Answer | None = None) -> Board:
+        """Return the board; for a limit that was chosen, with what it leads to."""
         question = self.moment.step.question
+        if is_revealed and self.moment.tries:
+            limit = answer.value if answer else self.moment.keeping
+            return Board(self.moment.tries[limit])
+        picked = answer.picked if answer and question and question.ask is Ask.LEAVES else None
         asks = question is not None and question.ask is Ask.LEAVES
         return Board(
             self.moment.before,
@@ -186,8 +196,7 @@ class LessonPage:
 
     @cached_property
     def board(self) -> Board:
-        picked = self.answer.picked if self.answer and self.ask == Ask.LEAVES else None
-        return self.told.board(not self.is_open, picked)
+        return self.told.board(not self.is_open, self.answer)
 
     @property
     def remember(self) -> SafeString:

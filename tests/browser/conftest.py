@@ -92,7 +92,7 @@ def at_rest():
     request_finished.disconnect(finished)
 
 
-def signed_in() -> str:
+def session_of_the_operator() -> str:
     """The key of a new session of the operator's."""
     client = Client()
     client.force_login(get_account("operator"))
@@ -101,7 +101,10 @@ def signed_in() -> str:
 
 @pytest.fixture
 def open_page(contexts, live_server, transactional_db, at_rest):
-    """Opens signed-in pages: `open_page("/", javascript=False, color_scheme="dark", …)`."""
+    """Opens pages: `open_page("/", javascript=False, color_scheme="dark", …)`.
+
+    They are the operator's, unless `signed_in=False`.
+    """
     faults: list[str] = []
     pages: list[Page] = []
 
@@ -117,11 +120,13 @@ def open_page(contexts, live_server, transactional_db, at_rest):
             ),
         )
 
-    def open_(path: str, *, javascript: bool = True, **options):
+    def open_(path: str, *, javascript: bool = True, signed_in: bool = True, **options):
         options.setdefault("viewport", {"width": 1440, "height": 900})
         context = contexts(java_script_enabled=javascript, **options)
         context.clear_cookies()
-        context.add_cookies([{"name": COOKIE, "value": signed_in(), "url": live_server.url}])
+        if signed_in:
+            key = session_of_the_operator()
+            context.add_cookies([{"name": COOKIE, "value": key, "url": live_server.url}])
         page = context.new_page()
         pages.append(page)
         watch(page)
