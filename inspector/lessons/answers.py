@@ -52,7 +52,8 @@ def judge(moment: Moment, answer: Answer) -> Judgement:
     assert question is not None
     match question.ask:
         case Ask.LEAVES:
-            return judge_picks(moment.leaving, answer.picked, _VERBS[question.becomes is not None])
+            verbs = _VERBS[question.becomes is not None]
+            return judge_picks(moment.leaving, answer.picked, verbs, moment.lost)
         case Ask.LIMIT:
             return _judge_limit(moment, question, answer.value)
     choice = question.choices[answer.value - 1]
@@ -84,10 +85,16 @@ _VERBS: Mapping[bool, Verbs] = {
 
 
 def judge_picks(
-    key: Sequence[int], picked: frozenset[int], verbs: Verbs = _VERBS[False]
+    key: Sequence[int],
+    picked: frozenset[int],
+    verbs: Verbs = _VERBS[False],
+    lost: Sequence[int] = (),
 ) -> Judgement:
-    """Compare the messages that somebody picked with those that leave."""
-    right = sentence(key, verbs)
+    """Compare the messages that somebody picked with those that leave.
+
+    `lost` are those that arrive and leave at once: nobody could pick them.
+    """
+    right = sentence(key, verbs, lost)
     missing = [seq for seq in key if seq not in picked]
     surplus = sorted(picked - set(key))
     if not missing and not surplus:
@@ -100,9 +107,10 @@ def judge_picks(
     return Judgement(False, f"Not this time. {right}")
 
 
-def sentence(key: Sequence[int], verbs: Verbs = _VERBS[False]) -> str:
-    """Return which messages leave: `#3 and #4 leave.`"""
-    return f"{seqs(key)} {_verb(key, verbs.one, verbs.many)}." if key else f"Nothing {verbs.one}."
+def sentence(key: Sequence[int], verbs: Verbs = _VERBS[False], lost: Sequence[int] = ()) -> str:
+    """Return which messages leave: `#3 and #4 leave. #5 cannot stay.`"""
+    leave = f"{seqs(key)} {_verb(key, verbs.one, verbs.many)}." if key else f"Nothing {verbs.one}."
+    return f"{leave} {seqs(lost)} cannot stay." if lost else leave
 
 
 def _verb(seqs: Sequence[int], one: str, many: str) -> str:
@@ -129,7 +137,7 @@ def solution(moment: Moment) -> str:
     assert question is not None
     match question.ask:
         case Ask.LEAVES:
-            return sentence(moment.leaving, _VERBS[question.becomes is not None])
+            return sentence(moment.leaving, _VERBS[question.becomes is not None], moment.lost)
         case Ask.LIMIT:
             return f"{moment.keeping:,} {moment.after.policy.unit}"
     return right_choice(moment)

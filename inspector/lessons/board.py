@@ -94,8 +94,9 @@ class Board:
 
     @cached_property
     def leaving(self) -> frozenset[int]:
-        """The messages that leave now; empty until it is revealed."""
-        return self.before.seen - self.after.seen if self.is_revealed else frozenset()
+        """The messages that leave now, such as one that arrives and is too big."""
+        arriving = {line.seq for line in self.arriving}
+        return (self.before.seen | arriving) - self.after.seen if self.is_revealed else frozenset()
 
     @property
     def lines(self) -> tuple[Line, ...]:
@@ -205,7 +206,7 @@ class Board:
 
     def _kept(self, rows: Sequence[Line], i: int) -> Kept:
         line = rows[i]
-        is_gone = self.is_revealed and line.seq not in self.after.seen
+        is_gone = line.seq in self.leaving
         is_next = self._is_next(line)
         is_picked = line.seq in (self.picked or ())
         was_asked = self.is_revealed and self.picked is not None and line.seq in self.before.seen

@@ -86,5 +86,5 @@ class Lesson:
     policy: Policy
     steps: tuple[Step, ...]
     remember: str
-    practice: Practice | None
+    practices: tuple[Practice, ...]
     source: str

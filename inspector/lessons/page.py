@@ -203,8 +203,10 @@ class LessonPage:
         return marked_up(self.lesson.remember)
 
     @property
-    def practice_url(self) -> str:
-        return practice_url(self.lesson.practice) if self.lesson.practice else ""
+    def practices(self) -> list[tuple[str, str]]:
+        """The addresses of the same in real life, with their texts."""
+        found = [(practice_url(practice), practice.text) for practice in self.lesson.practices]
+        return [(url, text) for url, text in found if url]
 
 
 def practice_url(practice: Practice) -> str:

@@ -71,8 +71,9 @@ class Playground:
         if self.play.picked is None:
             return None
         before, after = self.scenes[self.at], self.scenes[self.at + 1]
-        key = tuple(row.seq for row in before.window.rows if row.seq not in after.seen)
-        return judge_picks(key, self.play.picked)
+        key = [row.seq for row in before.window.rows if row.seq not in after.seen]
+        lost = [line.seq for line in self.board.arriving if line.seq not in after.seen]
+        return judge_picks(key, self.play.picked, lost=lost)
 
     @property
     def verdicts(self) -> tuple[Verdict, ...]:

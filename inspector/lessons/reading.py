@@ -85,7 +85,7 @@ def _lesson(table: Table, source: str) -> Lesson:
         policy=_policy(table),
         steps=tuple(map(_step, steps)),
         remember=table.text("remember"),
-        practice=_practice(table.table("practice")) if "practice" in table else None,
+        practices=tuple(map(_practice, table.tables("practice"))) if "practice" in table else (),
         source=source,
     )
 

@@ -42,6 +42,11 @@ class Moment:
         return tuple(row.seq for row in rows if row.seq not in self.after.seen)
 
     @property
+    def lost(self) -> tuple[int, ...]:
+        """The messages that arrive and leave at once."""
+        return tuple(line.seq for line in self.arriving if line.seq not in self.after.seen)
+
+    @property
     def needed(self) -> int:
         """What memory needs before anything leaves, in the unit of the limit."""
         lines = receipt(self.changes[0].change) if self.changes and self.changes[0].change else ()

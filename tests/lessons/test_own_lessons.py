@@ -53,7 +53,7 @@ why = "{keeps} do."
 keep = 1
 limits = [2, 3, 4]
 
-[practice]
+[[practice]]
 text = "See all conversations"
 page = "playground"
 '''
@@ -78,7 +78,7 @@ BAD = {
     "another claim": ("remembers =", "knows =", 28, "step 2, choice 1, knows", "no such field"),
     "no limit keeps it": ("[2, 3, 4]", "[2]", 38, "step 3, limits", "none of them keeps"),
     "limits of words": ("[2, 3, 4]", '["2"]', 38, "step 3, limits", "whole numbers"),
-    "unknown page": ('"playground"', '"moon"', 42, "practice, page", "must be conversation"),
+    "unknown page": ('"playground"', '"moon"', 42, "practice 1, page", "must be conversation"),
 }
 
 

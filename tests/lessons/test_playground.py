@@ -21,6 +21,7 @@ from inspector.access.throttling import PerAddress
 from inspector.lessons.catalogue import catalogue
 from inspector.lessons.packing import CHARACTERS_MAX, PACKED_MAX, pack, unpack
 from inspector.lessons.play import MESSAGES_MAX, Play
+from inspector.lessons.playground import Playground
 
 CHAT = "user: one\nai: two\nuser: three\nai: four"
 
@@ -160,6 +161,13 @@ def test_a_question_is_asked_by_a_link(db):
     assert "Not this time. #1 leaves." in words(wrong)
 
 
+def test_a_message_that_cannot_stay_is_said_so(db):
+    script = "user: hi\nuser: " + "very long " * 30
+    page = Client().get(link(script, kind="token_window", limit=20, at=1, ask=1, check=1, leaves=1))
+    assert "Right. #1 leaves. #2 cannot stay." in words(page)
+    assert "too big" in words(page)
+
+
 def test_a_question_about_the_end_is_about_the_last_message(db):
     assert "3 of 4 messages" in words(Client().get(link(ask=1)))
 
@@ -205,3 +213,31 @@ def test_an_address_that_asks_too_often_waits(db, monkeypatch):
     assert 0 < int(answers[2]["Retry-After"]) <= 60
     assert Client().get(link(), REMOTE_ADDR="192.0.2.7").status_code == 200
     assert Client().get("/learn/").status_code == 200
+
+
+# What the page says is what happened, over random chats
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_sums_and_the_rows_are_those_of_the_core(seed):
+    chosen = random.Random(seed)
+    lines = ["user: how much?", "ai: a lot of it", "call: find(1)", "result: found", "system: s"]
+    script = "\n".join(chosen.choice(lines) + " and more" * chosen.randrange(4) for _ in range(20))
+    kind, most = chosen.choice([("message_window", 7), ("token_window", 60)])
+    play = Play(script, kind, chosen.randrange(1, most))
+    for at in range(1, Playground(play).last + 1):
+        page = Playground(play.moved(at))
+        board, scene = page.board, page.scenes[at]
+        kept = [row for row in board.memory if not row.is_gone]
+        assert [row.line.seq for row in kept] == [place.seq for place in scene.window.rows]
+        assert {said.line.seq for said in board.history if not said.tag} == scene.seen
+        known = page.scenes[at - 1].seen | {line.seq for line in board.arriving}
+        assert {row.line.seq for row in board.memory if row.is_gone} == known - scene.seen
+        if tally := board.tally:
+            signed = sum(line.amount for line in tally if line.kind in ("plus", "minus"))
+            assert tally[0].amount + signed == tally[-1].amount == board.load
+        asked = Playground(play.moved(at - 1, asks=True)).board
+        assert [line.kind for line in asked.tally] == [
+            line.kind for line in board.tally[: len(asked.tally)]
+        ]
+        assert not any(row.is_gone for row in asked.memory)
