@@ -216,7 +216,7 @@ def test_an_unreadable_payload_is_named(conversation):
 
 def test_the_command_exits_with_1_and_names_the_row(conversation, capsys):
     call_command("verify_memories")
-    assert "1 conversations verified" in capsys.readouterr().out
+    assert "1 conversation verified" in capsys.readouterr().out
     Stay.objects.filter(memory_id=conversation, n=3).update(reason="SET")
     with pytest.raises(CommandError, match="1 of 1"):
         call_command("verify_memories", conversation)
@@ -297,7 +297,7 @@ def test_a_conversation_that_is_being_written_to_is_no_false_alarm(served):
         told = [served.manage("verify_memories", "busy") for _ in range(2)]
         is_over.set()
         writing.result()
-    assert told == ["1 conversations verified: all match their replay\n"] * 2
+    assert told == ["1 conversation verified: all match their replay\n"] * 2
 
 
 def test_a_conversation_that_is_deleted_meanwhile_is_skipped(conversation, capsys):
@@ -312,7 +312,7 @@ def test_a_conversation_that_is_deleted_meanwhile_is_skipped(conversation, capsy
 
     with connection.execute_wrapper(delete_another):
         call_command("verify_memories")
-    assert "1 conversations verified" in capsys.readouterr().out
+    assert "1 conversation verified" in capsys.readouterr().out
 
 
 def test_the_command_refuses_an_unknown_id(db):

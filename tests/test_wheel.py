@@ -1,13 +1,56 @@
-"""The built wheel: it has all that it needs, and writes nothing where packages are installed."""
+"""The built wheel in an empty venv: with each extra it has all that it needs, and no more."""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 
-from .wheels import install, python
+from .wheels import ROOT, empty_venv, install, python
 
+# Without Django or httpx, these say what to install.
+WITHOUT = """
+from importlib import import_module
+for name in ("database", "http"):
+    try:
+        import_module(f"chatmemory.stores.{name}")
+    except ImportError as error:
+        print(error)
+"""
+IN_A_PROJECT = """
+import django
+from django.conf import settings
+
+settings.configure(
+    SECRET_KEY="elsewhere",
+    ROOT_URLCONF="chatmemory.api.urls",
+    DATABASES={"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": "db.sqlite3"}},
+    INSTALLED_APPS=[
+        "django.contrib.auth",
+        "django.contrib.contenttypes",
+        "rest_framework",
+        "drf_spectacular",
+        "chatmemory",
+    ],
+)
+django.setup()
+
+from django.core.management import call_command, get_commands, load_command_class
+from django.test import Client
+from chatmemory import MessageWindowChatMemory, UserMessage
+from chatmemory.stores.database import DjangoChatMemoryStore
+
+call_command("check", fail_level="WARNING")
+call_command("migrate", verbosity=0)
+memory = MessageWindowChatMemory("a", 2, store=DjangoChatMemoryStore())
+memory.add(UserMessage("hello"))
+for name, app in get_commands().items():
+    if app == "chatmemory":
+        load_command_class(app, name)
+call_command("verify_memories")
+print(Client().get("/v1/memories/", headers={"host": "localhost"}).status_code)
+"""
 VISIT = """
 import inspector
 from django.contrib.staticfiles import finders
@@ -23,15 +66,68 @@ def installed(tmp_path_factory) -> Path:
     return install(tmp_path_factory.mktemp("wheel"))
 
 
-def test_the_inspector_keeps_its_data_with_the_user(installed, tmp_path):
+@pytest.fixture
+def run(installed, tmp_path):
+    """Runs Python in an empty venv with the wheel and an extra."""
+
+    def run(extra: str, *arguments: str) -> list[str]:
+        folder = tmp_path / (extra or "bare")
+        if not folder.exists():
+            folder.mkdir()
+            empty_venv(installed, folder, extra)
+        paths = [installed, folder]
+        return python("-S", *arguments, paths=paths, home=tmp_path).splitlines()
+
+    return run
+
+
+def test_the_library_needs_only_what_the_wheel_asks_for(run):
+    program = (ROOT / "tests/a_program.py").read_text("utf-8")
+    modules = "import sys; print(*{name.partition('.')[0] for name in sys.modules})"
+    *_, imported = run("", "-c", f"{program}\nmain()\n{modules}")
+    assert {"chatmemory", "tiktoken"} <= set(imported.split())
+    assert not {"django", "inspector", "httpx", "pytest"} & set(imported.split())
+
+
+def test_stores_that_need_more_say_what(run):
+    assert run("", "-c", WITHOUT) == [
+        "DjangoChatMemoryStore needs Django: pip install 'django-chatmemory[django]'",
+        "HttpChatMemoryStore needs httpx: pip install 'django-chatmemory[http]'",
+    ]
+
+
+def test_a_django_project_needs_only_the_extra_django(run):
+    assert run("django", "-c", IN_A_PROJECT)[-2:] == [
+        "1 conversation verified: all match their replay",
+        "401",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("extra", "module"),
+    [
+        ("http", "chatmemory.stores.http"),
+        ("otel", "opentelemetry.exporter.otlp.proto.http.trace_exporter"),
+        ("serve", "uvicorn_worker"),
+    ],
+)
+def test_an_extra_brings_what_it_is_for(run, extra, module):
+    run(extra, "-c", f"import {module}")
+
+
+def test_the_inspector_keeps_its_data_with_the_user(run, installed, tmp_path):
     before = {path for path in installed.rglob("*") if "__pycache__" not in path.parts}
-    where = {"installed": installed, "home": tmp_path}
-    python("-m", "inspector", "migrate", "--verbosity", "0", **where)
-    shell = python("-m", "inspector", "shell", "-v", "0", "-c", VISIT, **where)
-    *_, package, page = shell.splitlines()
+    run("inspector", "-m", "inspector", "migrate", "--verbosity", "0")
+    *_, package, page = run("inspector", "-m", "inspector", "shell", "-v", "0", "-c", VISIT)
     assert Path(package) == installed / "inspector/__init__.py"
     assert page == "200 True"
-    assert "no issues" in python("-m", "inspector", "check", **where)
+    assert "no issues" in run("inspector", "-m", "inspector", "check")[-1]
     assert (tmp_path / "chatmemory/chatmemory.sqlite3").exists()
     after = {path for path in installed.rglob("*") if "__pycache__" not in path.parts}
     assert after == before
+
+
+def test_the_test_sees_what_is_not_asked_for(run):
+    with pytest.raises(AssertionError, match="No module named 'django'"):
+        run("", "-c", "import django")
+    assert sys.modules["django"]

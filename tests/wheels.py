@@ -1,12 +1,16 @@
-"""The built wheel, and processes that have nothing else of the checkout."""
+"""The built wheel, and Pythons that have nothing else of the checkout."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
+from collections.abc import Iterable
+from importlib.metadata import PathDistribution, distribution
 from pathlib import Path
 from zipfile import ZipFile
+
+from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[1]
 OURS = {"DATABASE_URL", "CHATMEMORY_VAR", "DJANGO_SETTINGS_MODULE", "PYTHONPATH"}
@@ -21,18 +25,45 @@ def install(folder: Path) -> Path:
     return folder / "site"
 
 
-def environment(installed: Path, **others: str) -> dict[str, str]:
-    """The environment of a process that imports the installed wheel."""
+def empty_venv(installed: Path, folder: Path, extra: str = "") -> list[Path]:
+    """Return the import path of a new venv into which pip has installed the wheel with an extra.
+
+    It has the packages that the wheel's metadata ask for, and theirs. They are links to those of
+    the tests, so that nothing is downloaded. Python has to be started with -S.
+    """
+    (metadata,) = installed.glob("*.dist-info")
+    names: set[tuple[str, str]] = set()
+    _collect(PathDistribution(metadata).requires or [], extra, names)
+    for found in {name: distribution(name) for name, _ in names}.values():
+        for top in {file.parts[0] for file in found.files or ()} - {"..", "__pycache__"}:
+            if not (folder / top).exists():
+                (folder / top).symlink_to(str(found.locate_file(top)))
+    return [installed, folder]
+
+
+def _collect(lines: Iterable[str], extra: str, names: set[tuple[str, str]]) -> None:
+    """Add the names, each with an extra or "", of all that these requirements ask for."""
+    for each in map(Requirement, lines):
+        if each.marker and not each.marker.evaluate({"extra": extra}):
+            continue
+        for inner in ("", *each.extras):
+            if (each.name, inner) not in names:
+                names.add((each.name, inner))
+                _collect(distribution(each.name).requires or [], inner, names)
+
+
+def environment(*paths: Path, **others: str) -> dict[str, str]:
+    """The environment of a process that imports from these folders first."""
     kept = {name: value for name, value in os.environ.items() if name not in OURS}
-    return kept | {"PYTHONPATH": str(installed), **others}
+    return kept | {"PYTHONPATH": os.pathsep.join(map(str, paths)), **others}
 
 
-def python(*arguments: str, installed: Path, home: Path) -> str:
+def python(*arguments: str, paths: list[Path], home: Path) -> str:
     """Run Python with these arguments in the folder `home`, and return its output."""
     ran = subprocess.run(
         [sys.executable, *arguments],
         cwd=home,
-        env=environment(installed, XDG_DATA_HOME=str(home)),
+        env=environment(*paths, XDG_DATA_HOME=str(home)),
         capture_output=True,
         text=True,
     )

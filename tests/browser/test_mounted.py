@@ -65,7 +65,7 @@ def shop(tmp_path_factory) -> Iterator[Shop]:
     installed = install(folder)
     home = folder / "shop"
     home.mkdir()
-    python("-m", "django", "startproject", "shop", ".", installed=installed, home=home)
+    python("-m", "django", "startproject", "shop", ".", paths=[installed], home=home)
     for name, lines in SNIPPET.findall((ROOT / "docs/mounting.md").read_text("utf-8")):
         add(home / "shop" / name, lines)
     add(home / "shop/settings.py", SETTINGS)
@@ -74,7 +74,7 @@ def shop(tmp_path_factory) -> Iterator[Shop]:
     (home / "people/__init__.py").touch()
     (home / "people/models.py").write_text(MODELS)
     script = 'import os; os.environ["DJANGO_SETTINGS_MODULE"] = "shop.settings"' + PREPARE
-    token = python("-c", script, installed=installed, home=home).split()[-1]
+    token = python("-c", script, paths=[installed], home=home).split()[-1]
     with running(home, environment(installed)) as url:
         yield Shop(url, token)
 

@@ -7,6 +7,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db.models import Count, Max
 
 from chatmemory.core.exceptions import MemoryNotFound
+from chatmemory.explain import counted
 from chatmemory.ledger.anchoring import NOT_ANCHORED
 from chatmemory.ledger.contradictions import Contradiction
 from chatmemory.ledger.heads import verify_head
@@ -71,7 +72,7 @@ class Command(BaseCommand):
         if found:
             wrong = len({contradiction.memory_id for contradiction in found})
             raise CommandError(f"{wrong} of {verified} conversations differ from their replay")
-        self.stdout.write(f"{verified} conversations verified: all match their replay")
+        self.stdout.write(f"{counted(verified, 'conversation')} verified: all match their replay")
         self.print_anchors(ids)
         return None
 
