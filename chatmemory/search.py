@@ -25,6 +25,7 @@ from chatmemory import database
 TRIGRAM = 3
 MENTIONS_MAX = 10_000
 
+_INDEX = "chatmemory_searchable"
 _SQLITE_TABLES = (
     """CREATE TABLE IF NOT EXISTS chatmemory_searchable (
         id INTEGER PRIMARY KEY, memory_id varchar(255) NOT NULL, seq bigint NOT NULL,
@@ -170,8 +171,11 @@ def install(connection: BaseDatabaseWrapper) -> None:
 
 
 def install_triggers(connection: BaseDatabaseWrapper) -> None:
-    """Create the triggers again, because a migration that rebuilds the message table drops them."""
-    if connection.vendor == "sqlite":
+    """Create the triggers again, because a migration that rebuilds the message table drops them.
+
+    A database that was migrated back to before the index has none.
+    """
+    if connection.vendor == "sqlite" and _INDEX in connection.introspection.table_names():
         _run(connection, *_SQLITE_TRIGGERS)
 
 

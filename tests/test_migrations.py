@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from django.apps import apps
 from django.db import connection
+from django.db.migrations import RunPython
 from django.db.migrations.executor import MigrationExecutor
+from django.db.migrations.loader import MigrationLoader
 
 from chatmemory import (
     AiMessage,
@@ -72,6 +75,20 @@ def test_every_earlier_state_is_migrated():
         assert queries.memory("large").is_oversized
     services.add("waiting", [UserMessage("still there?")])
     assert queries.memory("waiting").is_dangling
+
+
+def test_routers_are_told_of_which_model_the_rows_are():
+    """Those that decide by model would otherwise change rows of a database without our tables."""
+    models = {model._meta.model_name for model in apps.get_app_config(APP).get_models()}
+    migrations = MigrationLoader(None).disk_migrations
+    told = {
+        operation.hints.get("model_name")
+        for (app, _), migration in migrations.items()
+        for operation in migration.operations
+        if app == APP and isinstance(operation, RunPython)
+    }
+    assert told
+    assert told <= models
 
 
 @pytest.mark.django_db(transaction=True)

@@ -96,6 +96,6 @@ class Migration(migrations.Migration):
                 name="step_evicting",
             ),
         ),
-        migrations.RunPython(flag, migrations.RunPython.noop),
-        migrations.RunPython(install_search, remove_search),
+        migrations.RunPython(flag, migrations.RunPython.noop, hints={"model_name": "memory"}),
+        migrations.RunPython(install_search, remove_search, hints={"model_name": "memory"}),
     ]

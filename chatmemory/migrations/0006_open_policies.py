@@ -111,11 +111,15 @@ class Migration(migrations.Migration):
             "seq",
             models.BigIntegerField(blank=True, help_text="seq of the redacted message", null=True),
         ),
-        migrations.RunPython(check_constraints, check_constraints),
-        migrations.RunPython(options_from_columns, columns_from_options),
-        migrations.RunPython(window_loads, migrations.RunPython.noop),
-        migrations.RunPython(redactions, notes_of_redactions),
-        migrations.RunPython(check_constraints, check_constraints),
+        migrations.RunPython(check_constraints, check_constraints, hints={"model_name": "memory"}),
+        migrations.RunPython(
+            options_from_columns, columns_from_options, hints={"model_name": "memory"}
+        ),
+        migrations.RunPython(
+            window_loads, migrations.RunPython.noop, hints={"model_name": "memory"}
+        ),
+        migrations.RunPython(redactions, notes_of_redactions, hints={"model_name": "memory"}),
+        migrations.RunPython(check_constraints, check_constraints, hints={"model_name": "memory"}),
         migrations.RemoveField("memory", "policy_overhead"),
         migrations.RemoveField("memory", "policy_keep_first"),
         migrations.RemoveField("step", "policy_overhead"),

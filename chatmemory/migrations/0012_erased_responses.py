@@ -33,5 +33,7 @@ class Migration(migrations.Migration):
             model_name="idempotentanswer",
             index=models.Index(models.F("memory_id"), name="idempotency_key_by_memory"),
         ),
-        migrations.RunPython(erase, migrations.RunPython.noop),
+        migrations.RunPython(
+            erase, migrations.RunPython.noop, hints={"model_name": "idempotentanswer"}
+        ),
     ]

@@ -36,5 +36,7 @@ class Migration(migrations.Migration):
                 name="memory_branches",
             ),
         ),
-        migrations.RunPython(find_sources, migrations.RunPython.noop),
+        migrations.RunPython(
+            find_sources, migrations.RunPython.noop, hints={"model_name": "memory"}
+        ),
     ]

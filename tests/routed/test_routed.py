@@ -29,7 +29,7 @@ from chatmemory.stores.database import DjangoChatMemoryStore
 
 memory = MessageWindowChatMemory("library", 2, DjangoChatMemoryStore())
 memory.add(*map(UserMessage, ("one", "two", "three")))
-DjangoChatMemoryStore().update_messages("bare", [UserMessage("by a client")])
+DjangoChatMemoryStore().update_messages("client", [UserMessage("by a client")])
 
 def refused():
     raise ValueError
@@ -43,7 +43,7 @@ def half(change):
         pass
 
 half(lambda: memory.add(UserMessage("half of a change")))
-half(lambda: services.delete("bare"))
+half(lambda: services.delete("client"))
 try:
     services.label(["library", "unknown"], "seen", "by nobody")
 except MemoryNotFound:
@@ -52,7 +52,26 @@ print(json.dumps({
     "window": [message.single_text() for message in memory.messages()],
     "said": [message.single_text() for message in queries.said("library")],
     "labels": queries.memory("library").labels,
-    "bare": len(queries.said("bare")),
+    "client": len(queries.said("client")),
+}))
+"""
+MIGRATED = """
+import io
+import json
+from django.core.management import call_command
+from chatmemory import queries
+from chatmemory.models import Memory
+from tests.test_migrations import say_everything
+
+say_everything()
+for state in (["0001"], []):
+    call_command("migrate", "chatmemory", *state, verbosity=0, database="conversations")
+call_command("verify_memories", stdout=io.StringIO())
+print(json.dumps({
+    "dangling": queries.memory("dangling").is_dangling,
+    "large": queries.memory("large").is_oversized,
+    "redacted": queries.message("first", 3).redacted.n,
+    "found": [row.pk for row in Memory.objects.containing("needle")],
 }))
 """
 
@@ -121,7 +140,7 @@ def test_a_change_of_the_library_is_stored_as_a_whole_or_not_at_all(routed):
         "window": ["two", "three"],
         "said": ["one", "two", "three"],
         "labels": {},
-        "bare": 1,
+        "client": 1,
     }
 
 
@@ -203,6 +222,11 @@ def test_commands_use_the_database_of_conversations(routed, tmp_path):
     assert "all match their replay" in told
     if is_sqlite:
         assert "chatmemory_memory" in tables(tmp_path / "copy.sqlite3")
+
+
+def test_rows_of_earlier_versions_are_migrated_where_they_are(routed):
+    found = routed.manage("shell", "--verbosity", "0", "-c", MIGRATED)
+    assert json.loads(found) == {"dangling": True, "large": True, "redacted": 4, "found": ["bare"]}
 
 
 def test_routers_that_part_the_tables_are_an_error():
