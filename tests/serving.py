@@ -9,7 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +21,7 @@ import requests
 from requests.cookies import RequestsCookieJar
 
 ROOT = Path(__file__).parents[1]
+MANAGE = [sys.executable, str(ROOT / "manage.py")]
 
 
 @dataclass(frozen=True)
@@ -32,9 +33,15 @@ class Template:
 
 
 class Served:
-    """A server with its URL and a client of its API; `token` is the secret of an admin's token."""
+    """A server with its URL and a client of its API; `token` is the secret of an admin's token.
 
-    def __init__(self, database_url: str, folder: Path, token: str) -> None:
+    `manage_py` is the command that runs its commands.
+    """
+
+    def __init__(
+        self, database_url: str, folder: Path, token: str, manage_py: Sequence[str] = MANAGE
+    ) -> None:
+        self.manage_py = manage_py
         self.environment = _environment(database_url, folder)
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
@@ -53,12 +60,11 @@ class Served:
         self.api.close()
 
     def manage(self, *arguments: str) -> str:
-        return _manage(self.environment, *arguments)
+        return _run([*self.manage_py, *arguments], self.environment)
 
     def start(self, *prefix: str) -> None:
         """Start the server and wait until it accepts requests; `prefix` goes before its command."""
-        manage = [sys.executable, str(ROOT / "manage.py")]
-        command = [*prefix, *manage, "serve", "--port", str(self.port)]
+        command = [*prefix, *self.manage_py, "serve", "--port", str(self.port)]
         self.process = subprocess.Popen(
             command, env=self.environment, stdout=subprocess.PIPE, stderr=self.log, text=True
         )
@@ -139,8 +145,8 @@ def migrated(folder: Path) -> Iterator[Template]:
 def prepare(database_url: str, folder: Path) -> Template:
     """Migrates the database and makes a token."""
     environment = _environment(database_url, folder)
-    _manage(environment, "migrate", "--verbosity", "0")
-    token = _manage(environment, "create_token", "tests", "--role", "admin").strip()
+    _run([*MANAGE, "migrate", "--verbosity", "0"], environment)
+    token = _run([*MANAGE, "create_token", "tests", "--role", "admin"], environment).strip()
     return Template(database_url, token)
 
 
@@ -156,14 +162,14 @@ def database(folder: Path, copy_of: str | None = None) -> Iterator[str]:
         return
     name = f"served_{uuid4().hex[:12]}"
     origin = copy_of.rpartition("/")[2] if copy_of else "template1"
-    _run(given, f"CREATE DATABASE {name} TEMPLATE {origin}")
+    _execute(given, f"CREATE DATABASE {name} TEMPLATE {origin}")
     try:
         yield f"{given.rpartition('/')[0]}/{name}"
     finally:
-        _run(given, f"DROP DATABASE {name} WITH (FORCE)")
+        _execute(given, f"DROP DATABASE {name} WITH (FORCE)")
 
 
-def _run(url: str, statement: str) -> None:
+def _execute(url: str, statement: str) -> None:
     with psycopg.connect(url, autocommit=True) as admin:
         admin.execute(statement)
 
@@ -192,12 +198,15 @@ def _environment(database_url: str, folder: Path) -> dict[str, str]:
     return os.environ | {"DATABASE_URL": database_url, "CHATMEMORY_VAR": str(folder)}
 
 
-def _manage(environment: dict[str, str], *arguments: str) -> str:
-    """Run a command and return its output."""
-    command = [sys.executable, str(ROOT / "manage.py"), *arguments]
-    return subprocess.run(
-        command, env=environment, check=True, capture_output=True, text=True
-    ).stdout
+def _run(command: Sequence[str], environment: dict[str, str]) -> str:
+    """Run a command and return its output. Raises CalledProcessError with what it said."""
+    ran = subprocess.run(command, env=environment, capture_output=True, text=True)
+    try:
+        ran.check_returncode()
+    except subprocess.CalledProcessError as error:
+        error.add_note(ran.stderr)
+        raise
+    return ran.stdout
 
 
 def free_port() -> int:

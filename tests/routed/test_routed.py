@@ -1,4 +1,4 @@
-"""A project whose routers keep conversations in a database of their own, beside the accounts.
+"""The wheel in a project whose routers keep conversations in a database beside the accounts.
 
 Whatever read the replica of the project would fail: it is empty.
 """
@@ -6,8 +6,10 @@ Whatever read the replica of the project would fail: it is empty.
 from __future__ import annotations
 
 import json
+import os
 import re
 import sqlite3
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -18,12 +20,14 @@ from django.test import override_settings
 from chatmemory.database import check_tables_are_together
 
 from ..live.test_stream import following
-from ..serving import Served, database
+from ..serving import ROOT, Served, database
+from ..wheels import install
 
 SETTINGS = "tests.routed.settings"
 ROUTERS = "tests.routed.router"
 LIBRARY = """
 import json
+import chatmemory
 from chatmemory import MemoryNotFound, MessageWindowChatMemory, UserMessage, queries, services
 from chatmemory.stores.database import DjangoChatMemoryStore
 
@@ -49,6 +53,7 @@ try:
 except MemoryNotFound:
     pass
 print(json.dumps({
+    "package": chatmemory.__file__,
     "window": [message.single_text() for message in memory.messages()],
     "said": [message.single_text() for message in queries.said("library")],
     "labels": queries.memory("library").labels,
@@ -80,8 +85,11 @@ print(json.dumps({
 def routed(tmp_path_factory):
     """A server of the project, which is migrated as Django's documentation says."""
     folder = tmp_path_factory.mktemp("routed")
-    with database(folder) as url, Served(url, folder, "") as served:
+    installed = install(folder)
+    inspector = [sys.executable, "-P", "-m", "inspector"]
+    with database(folder) as url, Served(url, folder, "", inspector) as served:
         served.environment["DJANGO_SETTINGS_MODULE"] = SETTINGS
+        served.environment["PYTHONPATH"] = f"{installed}{os.pathsep}{ROOT}"  # of it, the tests
         token = commands(
             served,
             ["migrate", "--verbosity", "0"],
@@ -136,6 +144,7 @@ def test_each_table_is_in_one_database(routed):
 
 def test_a_change_of_the_library_is_stored_as_a_whole_or_not_at_all(routed):
     found = json.loads(routed.manage("shell", "--verbosity", "0", "-c", LIBRARY))
+    assert Path(found.pop("package")).parents[1] == folder_of(routed) / "site"
     assert found == {
         "window": ["two", "three"],
         "said": ["one", "two", "three"],
