@@ -1,4 +1,4 @@
-"""The tables of conversations, API tokens and the audit trail.
+"""The tables of conversations, and beside them those of `records`.
 
 A conversation is stored in four tables. `Message` is the history, to which messages are only
 appended. `Stay` is a message's time in the window, from `entered_step` to `left_step`. `Step` is
@@ -10,13 +10,24 @@ from __future__ import annotations
 
 from django.db import models
 from django.db.models import F, Q
-from django.utils import timezone
 
-from chatmemory.access.roles import Role
 from chatmemory.columns import ChainColumns, PolicyColumns
 from chatmemory.core.eviction import Reason
 from chatmemory.core.messages import MessageType
 from chatmemory.managers import AnyMemoryManager, MemoryManager, TableManager
+from chatmemory.records import ApiToken, AuditEntry, IdempotentAnswer
+
+__all__ = [
+    "ApiToken",
+    "AuditEntry",
+    "IdempotentAnswer",
+    "Memory",
+    "Message",
+    "RecallFigures",
+    "Stay",
+    "Step",
+    "Trial",
+]
 
 RANK_SPACING = 2**20
 _BRANCHED = Q(branched_from__isnull=False)
@@ -258,82 +269,23 @@ class Trial(models.Model):
         return f"{self.memory_id} trial {self.key}"
 
 
-class ApiToken(models.Model):
-    """A bearer token of the REST API. Only its digest is stored."""
+class RecallFigures(models.Model):
+    """What the lab has computed of a conversation: numbers only, and no part of it.
 
-    name = models.CharField(max_length=100, unique=True)
-    digest = models.CharField(max_length=64, unique=True)
-    role = models.CharField(max_length=8, choices=Role.choices, default=Role.OPERATOR)
-    prefix = models.CharField(
-        max_length=255, blank=True, help_text="it knows only ids that begin with this"
-    )
-    created_at = models.DateTimeField(auto_now_add=True)
-    created_by = models.CharField(max_length=255, blank=True)
-    expires_at = models.DateTimeField(null=True, blank=True)
-    revoked_at = models.DateTimeField(null=True, blank=True)
-    last_used_at = models.DateTimeField(null=True, blank=True)
+    They are those of a `state` of the ledger, and of a question: see `queries.fleet`.
+    """
 
-    objects = TableManager()
-
-    def __str__(self) -> str:
-        return self.name
-
-    @property
-    def is_valid(self) -> bool:
-        return self.revoked_at is None and not self.has_expired
-
-    @property
-    def has_expired(self) -> bool:
-        return self.expires_at is not None and self.expires_at <= timezone.now()
-
-
-class IdempotentAnswer(models.Model):
-    """The stored response to a request with an Idempotency-Key, for a retry of the request."""
-
-    caller = models.CharField(max_length=40)
-    key = models.CharField(max_length=255)
-    memory_id = models.CharField(max_length=255, blank=True)
-    request = models.CharField(
-        max_length=64,
-        blank=True,
-        help_text="fingerprint of method, address and body; blank once the response is erased",
-    )
-    created_at = models.DateTimeField(auto_now_add=True)
-    status = models.SmallIntegerField()
-    headers = models.JSONField()
-    body = models.TextField()
+    pk = models.CompositePrimaryKey("memory_id", "key")
+    memory = models.ForeignKey(Memory, models.CASCADE, related_name="+", db_index=False)
+    key = models.CharField(max_length=32, help_text="digest of the question")
+    state = models.CharField(max_length=64, help_text="head of the ledger, and its last step")
+    figures = models.JSONField()
 
     objects = TableManager()
 
     class Meta:
-        constraints = [models.UniqueConstraint("caller", "key", name="idempotency_key_once")]
-        indexes = [
-            models.Index("created_at", name="idempotency_key_by_age"),
-            models.Index("memory_id", name="idempotency_key_by_memory"),
-        ]
+        verbose_name_plural = "recall figures"
+        indexes = [models.Index("key", "memory", name="figures_by_question")]
 
     def __str__(self) -> str:
-        return f"{self.key} of {self.caller}"
-
-
-class AuditEntry(models.Model):
-    """A record of an erasure. It has no foreign key, because the conversation may be deleted."""
-
-    class Action(models.TextChoices):
-        DELETE = "delete"
-        REDACT = "redact"
-
-    at = models.DateTimeField()
-    actor = models.CharField(max_length=255, blank=True)
-    action = models.CharField(max_length=8, choices=Action.choices)
-    memory_id = models.CharField(max_length=255)
-    detail = models.JSONField(default=dict, help_text="numbers and digests, no word of a message")
-
-    objects = TableManager()
-
-    class Meta:
-        verbose_name_plural = "audit entries"
-        indexes = [models.Index("memory_id", "at", name="audit_of_memory")]
-
-    def __str__(self) -> str:
-        return f"{self.action} {self.memory_id}"
+        return f"{self.memory_id} figures {self.key}"

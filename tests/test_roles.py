@@ -40,6 +40,8 @@ PAGES = {
     "inspector:export": (ONE, {"get": Role.VIEWER}),
     "inspector:settings": (ONE, {"get": Role.VIEWER, "post": Role.VIEWER}),
     "inspector:change": (ONE, {"post": Role.OPERATOR}),
+    "inspector:lab": ({}, {"get": Role.VIEWER, "post": Role.VIEWER}),
+    "inspector:adopt-for-many": ({}, {"post": Role.OPERATOR}),
     "inspector:import": ({}, {"get": Role.OPERATOR, "post": Role.OPERATOR}),
     "inspector:demo": ({}, {"post": Role.OPERATOR}),
     "inspector:lessons": ({}, {"get": NOBODY}),

@@ -5,6 +5,8 @@
 
 from chatmemory.core.lint import Verdict
 from chatmemory.core.recall.comparison import Compared
+from chatmemory.core.recall.figures import Point
+from chatmemory.core.recall.figures import smallest as smallest_limit
 from chatmemory.core.recall.phrases import Followed
 from chatmemory.core.recall.scores import Use
 from chatmemory.core.speakers import Speaker
@@ -36,6 +38,17 @@ from chatmemory.queries.counts import OverviewStats, count, count_each, overview
 from chatmemory.queries.cursors import CursorPage
 from chatmemory.queries.feed import FeedItem, feed, newest_change
 from chatmemory.queries.filters import MemoryFilter
+from chatmemory.queries.fleet import (
+    Fleet,
+    FleetLists,
+    FleetQuery,
+    Loser,
+    PolicyAdoption,
+    Repeat,
+    adopting,
+    fleet,
+    fleet_lists,
+)
 from chatmemory.queries.history import Part, history, message
 from chatmemory.queries.keeping import WhatWouldKeep
 from chatmemory.queries.mentions import MENTIONS_COUNTED, Mention
@@ -98,8 +111,12 @@ __all__ = [
     "CursorPage",
     "FeedItem",
     "Flag",
+    "Fleet",
+    "FleetLists",
+    "FleetQuery",
     "Followed",
     "Line",
+    "Loser",
     "MemoryFilter",
     "MemoryRow",
     "Mention",
@@ -109,6 +126,9 @@ __all__ = [
     "OverviewStats",
     "Page",
     "Part",
+    "Point",
+    "PolicyAdoption",
+    "Repeat",
     "Scene",
     "Simulation",
     "Speaker",
@@ -127,6 +147,7 @@ __all__ = [
     "WindowPlace",
     "WindowRow",
     "WindowView",
+    "adopting",
     "all_memories",
     "any_memory",
     "branches",
@@ -136,6 +157,8 @@ __all__ = [
     "count",
     "count_each",
     "feed",
+    "fleet",
+    "fleet_lists",
     "free_disk_space",
     "hidden_now",
     "history",
@@ -161,6 +184,7 @@ __all__ = [
     "simulate",
     "simulate_trial",
     "simulated_state",
+    "smallest_limit",
     "step",
     "step_row",
     "step_samples",

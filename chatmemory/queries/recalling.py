@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from chatmemory.conf import configuration, fact_words
 from chatmemory.core.estimators import estimator_for, family_named, is_known
@@ -23,16 +23,21 @@ READ_AT_ONCE = 20_000  # messages that an answer may replay
 
 @one_snapshot()
 def recall_history(
-    memory_id: str, estimator: str | None = None, *, latest: int | None = None
+    memory_id: str,
+    estimator: str | None = None,
+    *,
+    latest: int | None = None,
+    seqs: Collection[int] = (),
 ) -> History:
     """Return what was said in a conversation, counted by an estimator; by default its own.
 
-    With `latest`, only so many messages, the last ones. Numbers are seqs. Raises MemoryNotFound,
-    UnknownEstimator.
+    With `latest`, only so many messages, the last ones; with `seqs`, only these. Numbers are seqs.
+    Raises MemoryNotFound, UnknownEstimator.
     """
     memory = find_memory(memory_id)
     name = estimator or estimator_of(memory)
     said = said_by(memory_id, memory.last_seq)
+    said = said.filter(seq__in=seqs) if seqs else said
     rows = list(said.order_by("-seq")[:latest])[::-1] if latest else list(said.order_by("seq"))
     messages = [read_message(row) for row in rows]
     count = None if _is_counted_by(memory, name) else counter(name)

@@ -6,9 +6,11 @@ The bare store protocol is in `services.protocol`.
 
 from chatmemory.database import atomic
 from chatmemory.ledger.changes import ArrivedMessage, ChangeResult, EvictedMessage, NewMessage
+from chatmemory.services.adoption import adopt_policy
 from chatmemory.services.anchoring import anchor, not_anchored
 from chatmemory.services.branches import branch
 from chatmemory.services.erasure import delete, delete_all, finish_deletions, redact
+from chatmemory.services.figures import compute_figures
 from chatmemory.services.imports import Imported, Report, import_all, import_conversation
 from chatmemory.services.locking import CHANNEL
 from chatmemory.services.memories import change, create, label
@@ -26,12 +28,14 @@ __all__ = [
     "NewMessage",
     "Report",
     "add",
+    "adopt_policy",
     "anchor",
     "atomic",
     "branch",
     "change",
     "change_and_add",
     "clear_messages",
+    "compute_figures",
     "create",
     "delete",
     "delete_all",

@@ -19,6 +19,7 @@ from chatmemory.models import (
     IdempotentAnswer,
     Memory,
     Message,
+    RecallFigures,
     Stay,
     Step,
     Trial,
@@ -53,6 +54,7 @@ def delete(memory_id: str, *, actor: str = "", expected_version: int | None = No
             memory.delete()
         else:
             Trial.objects.filter(memory=memory).delete()
+            RecallFigures.objects.filter(memory=memory).delete()
             Memory.objects.filter(pk=memory_id).update(deleted_at=timezone.now(), labels={})
             database.on_commit(lambda: _purge(memory_id))
         database.on_commit(truncate_log_soon)
@@ -140,6 +142,7 @@ def _erase_copies(recorder: Recorder) -> None:
     memory = recorder.memory
     _erase_responses(memory.pk)
     Trial.objects.filter(memory=memory).delete()
+    RecallFigures.objects.filter(memory=memory).delete()
     labels = {name: value for name, value in memory.labels.items() if name != DIGEST_LABEL}
     recorder.set_labels(labels)
 

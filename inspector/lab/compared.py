@@ -284,6 +284,8 @@ class ComparePage:
     @property
     def offer(self) -> str:
         """The address with the limit of the answer, if it is not among the policies."""
+        if self.phrase and self.found.mentions:
+            return next((each.try_it for each in self.policies if each.try_it), "")
         text = text_of_policy(self.found.offered) if self.found.offered else ""
         return self.asked.plus(text) if text and text not in self.asked.policies else ""
 

@@ -24,7 +24,7 @@ LAYERS = [
         "chatmemory.signals",
         "chatmemory.streaming",
     ],
-    ["chatmemory.columns", "chatmemory.managers"],
+    ["chatmemory.columns", "chatmemory.managers", "chatmemory.records"],
     ["chatmemory.models"],
     ["chatmemory.ledger"],
     ["chatmemory.access", "chatmemory.queries", "chatmemory.services"],

@@ -27,6 +27,8 @@ PAGES = {
     "settings": "/c/m/settings/",
     "change": None,
     "export": "/c/m/export/",
+    "lab": "/lab/",
+    "adopt-for-many": None,
     "import": "/import/",
     "demo": None,
     "lessons": "/learn/",
@@ -49,6 +51,7 @@ POSTS = {
     "/c/m/simulate/": {"role": "user", "text": "what if"},
     "/bulk/": {"action": "delete", "id": "m"},
     "/import/": {},
+    "/lab/adopt/": {"limit": "5"},
     "/c/m/verdict/": {"role": "user", "text": "what if"},
     "/c/m/add/": {"role": "robot"},
 }

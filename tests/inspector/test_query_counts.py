@@ -33,11 +33,14 @@ PAGES = [
     "/c/m/?before=50",
     "/c/m/export/",
     "/c/m/compare/",
+    "/lab/",
+    "/lab/?limit=1000&q=said",
     "/c/m/compare/?policy=message_window:5&policy=everything&at=100&phrase=said",
 ]
 FORMS = [
     ("/c/m/simulate/", {"role": "user", "text": "what if", "at": "100"}),
     ("/c/m/simulate/", {"role": "user", "text": "what if", "limit": "5"}),
+    ("/lab/adopt/", {"kind": "message_window", "limit": "20"}),
     ("/bulk/", {"action": "delete", "id": [f"c{n}" for n in range(25)]}),
 ]
 MOST = 30

@@ -44,15 +44,20 @@ class Prompts:
 
 def prompt_tokens(history: History, left: Sequence[int]) -> int:
     """Return the tokens of all prompts of a replay."""
-    leaving: Counter[int] = Counter()
-    total = now = 0
+    size = len(history)
+    tokens, counts = [0] * (size + 1), [0] * (size + 1)
+    for position, entry in enumerate(history.entries):
+        until = left[position]
+        tokens[position] += entry.tokens
+        tokens[until] -= entry.tokens
+        counts[position] += 1
+        counts[until] -= 1
+    total = now = count = 0
     for position, entry in enumerate(history.entries):
         if entry.type is MessageType.AI:
-            total += now + history.overhead if now else 0
-        if left[position] > position:
-            now += entry.tokens
-            leaving[left[position]] += entry.tokens
-        now -= leaving.pop(position, 0)
+            total += now + history.overhead if count else 0
+        now += tokens[position]
+        count += counts[position]
     return total
 
 

@@ -1,0 +1,235 @@
+"""The numbers of one history that a lab of many adds up: no word of a message is among them.
+
+Limits are those of a grid: the limit at an index is the index times `every`. What a limit gives is
+kept as changes by index, so that the figures of many histories are added by adding changes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from chatmemory.core.messages import MessageType
+from chatmemory.core.policies import Policy
+from chatmemory.core.recall.curves import curve_of
+from chatmemory.core.recall.histories import History
+from chatmemory.core.recall.prompts import prompt_tokens
+from chatmemory.core.recall.replay import departures, has_bounds
+from chatmemory.core.recall.scores import uses
+from chatmemory.core.window import total
+
+TOKENS_APART = 250
+MOST_REPLAYED = 60_000  # messages in all, for one history
+Changes = dict[int, int]
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What a history gives at every limit of a grid.
+
+    `everything` are the prompt tokens without a limit. `held`, `lossless` and `prompts` are changes
+    by index: of the recalls held, of whether none is lost, and of the prompt tokens. `today_held`
+    and `today_prompts` are those of the policy in force, and None without one. `repeats` are pairs
+    of numbers: a user's message that said again what had been forgotten, and the message that had
+    said it. `is_coarse` tells that prompts were computed at some limits of the grid only,
+    `is_unreadable` that a row of the history is corrupt.
+    """
+
+    every: int
+    messages: int = 0
+    recalls: int = 0
+    calls: int = 0
+    everything: int = 0
+    held: Changes = field(default_factory=dict)
+    lossless: Changes = field(default_factory=dict)
+    prompts: Changes = field(default_factory=dict)
+    today_held: int | None = None
+    today_prompts: int | None = None
+    repeats: tuple[tuple[int, int], ...] = ()
+    is_coarse: bool = False
+    is_unreadable: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Figures:
+        """Return the figures of decoded JSON, whose keys are texts."""
+        changes = {
+            name: {int(index): change for index, change in data[name].items()}
+            for name in ("held", "lossless", "prompts")
+        }
+        repeats = tuple((again, said) for again, said in data["repeats"])
+        return cls(**{**data, **changes, "repeats": repeats})
+
+    def held_at(self, index: int) -> int:
+        return sum(change for place, change in self.held.items() if place <= index)
+
+
+def distance(policy: Policy) -> int:
+    """Return the distance of limits on the grid: 250 tokens or 1 message."""
+    return TOKENS_APART if policy.unit == "tokens" else 1
+
+
+def figures_of(
+    history: History,
+    kind: Policy,
+    today: Policy | None = None,
+    repeats: Sequence[tuple[int, int]] = (),
+) -> Figures:
+    """Return the figures of a history. The limit of `kind` is ignored."""
+    every = distance(kind)
+    top = -(-max(1, kind.load(*total(history.entries))) // every)
+    is_exact = has_bounds(history, kind)
+    least = -(-kind.least_limit // every)
+    most = max(1, MOST_REPLAYED // max(1, len(history)))
+    indices = [index for index in _indices(max(top, least), most) if index >= least]
+    tokens: list[int] = []
+    held: list[int] = []
+    recalls = 0
+    for index in indices:
+        left = departures(history, replace(kind, limit=index * every))
+        tokens.append(prompt_tokens(history, left))
+        if not is_exact:
+            found = [use.is_held for use in uses(history, left, MessageType.AI)]
+            recalls = len(found)
+            held.append(sum(found))
+    held_changes = _changes(indices, held)
+    if is_exact:
+        curve = curve_of(history, kind)
+        recalls, held_changes = curve.recalls, _rounded(curve.changes, every)
+    figures = Figures(
+        every=every,
+        messages=len(history),
+        recalls=recalls,
+        calls=sum(entry.type is MessageType.AI for entry in history.entries),
+        everything=prompt_tokens(history, departures(history, None)),
+        held=held_changes,
+        lossless=_lossless(held_changes, recalls),
+        prompts=_changes(indices, tokens),
+        repeats=tuple(repeats),
+        is_coarse=len(indices) <= top - least,
+    )
+    return _with_today(figures, history, today) if today else figures
+
+
+def _with_today(figures: Figures, history: History, policy: Policy) -> Figures:
+    left = departures(history, policy)
+    held = sum(use.is_held for use in uses(history, left, MessageType.AI))
+    return replace(figures, today_held=held, today_prompts=prompt_tokens(history, left))
+
+
+def _indices(top: int, most: int) -> Iterator[int]:
+    """Yield all indices up to `top`, or so many of them at growing distances, the last included."""
+    if top <= most:
+        yield from range(1, top + 1)
+        return
+    last = 0
+    for place in range(1, most + 1):
+        index = round(top ** (place / most))
+        if index > last:
+            yield index
+            last = index
+
+
+def _changes(indices: Sequence[int], values: Sequence[int]) -> Changes:
+    found, last = {}, 0
+    for index, value in zip(indices, values, strict=False):
+        if value != last:
+            found[index] = value - last
+            last = value
+    return found
+
+
+def _rounded(changes: Mapping[int, int], every: int) -> Changes:
+    """Return the changes at limits as changes at indices: the first limit of the grid behind."""
+    found: Counter[int] = Counter()
+    for limit, change in changes.items():
+        found[-(-limit // every)] += change
+    return {index: change for index, change in sorted(found.items()) if change}
+
+
+def _lossless(held: Changes, recalls: int) -> Changes:
+    """Return where a history begins to lose nothing, and where it loses something again."""
+    found: Changes = {}
+    now, was = 0, False
+    for index in sorted({1, *held}):
+        now += held.get(index, 0)
+        if (now == recalls) != was:
+            was = not was
+            found[index] = 1 if was else -1
+    return found
+
+
+@dataclass(frozen=True)
+class Point:
+    """What a limit gives: recalls held, conversations that lose nothing, and prompt tokens."""
+
+    limit: int
+    held: int
+    lossless: int
+    prompts: int
+
+
+class Sums:
+    """The figures of many histories added up."""
+
+    def __init__(self, every: int) -> None:
+        self.every = every
+        self.count = self.messages = self.recalls = self.calls = self.everything = 0
+        self.today_held = self.today_prompts = self.today_lossless = 0
+        self.today_recalls = self.today_calls = self.today_count = 0
+        self.unreadable = 0
+        self.is_coarse = False
+        self._held: Counter[int] = Counter()
+        self._lossless: Counter[int] = Counter()
+        self._prompts: Counter[int] = Counter()
+
+    def add(self, figures: Figures) -> None:
+        self.count += 1
+        self.unreadable += figures.is_unreadable
+        self.messages += figures.messages
+        self.recalls += figures.recalls
+        self.calls += figures.calls
+        self.everything += figures.everything
+        self.is_coarse |= figures.is_coarse
+        for mine, changes in (
+            (self._held, figures.held),
+            (self._lossless, figures.lossless),
+            (self._prompts, figures.prompts),
+        ):
+            for index, change in changes.items():
+                mine[index] += change
+        if figures.today_held is not None and figures.today_prompts is not None:
+            self.today_count += 1
+            self.today_held += figures.today_held
+            self.today_recalls += figures.recalls
+            self.today_calls += figures.calls
+            self.today_prompts += figures.today_prompts
+            self.today_lossless += figures.today_held == figures.recalls
+
+    def points(self) -> list[Point]:
+        """Return what each limit of the grid gives, up to the one from which nothing changes."""
+        if not self.count:
+            return []
+        top = max([*self._held, *self._lossless, *self._prompts, 1])
+        held = lossless = prompts = 0
+        found = []
+        for index in range(1, top + 1):
+            held += self._held[index]
+            lossless += self._lossless[index]
+            prompts += self._prompts[index]
+            found.append(Point(index * self.every, held, lossless, prompts))
+        return found
+
+
+def smallest(points: Sequence[Point], recalls: int, share: float) -> Point | None:
+    """Return the smallest limit from which every larger one holds this share of the recalls."""
+    enough = None
+    for point in reversed(points):
+        if point.held < share * recalls - 1e-9:
+            break
+        enough = point
+    return enough

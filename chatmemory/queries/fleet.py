@@ -1,0 +1,275 @@
+"""Many conversations as the lab adds them up: which are chosen, and what is known of them."""
+
+from __future__ import annotations
+
+import hashlib
+import heapq
+import random
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from django.db.models import Q
+
+from chatmemory.conf import fact_words
+from chatmemory.core.messages import MessageType
+from chatmemory.core.policies import Policy
+from chatmemory.core.policy_texts import text_of_policy
+from chatmemory.core.recall.figures import Figures, Point, Sums, distance
+from chatmemory.core.recall.histories import History
+from chatmemory.core.recall.replay import departures
+from chatmemory.core.recall.scores import uses
+from chatmemory.core.window import Totals
+from chatmemory.ledger.snapshots import one_snapshot
+from chatmemory.managers import MemoryQuerySet
+from chatmemory.models import RecallFigures, Stay
+from chatmemory.queries.comparing import COMPARED_MAX
+from chatmemory.queries.filters import MemoryFilter
+from chatmemory.queries.recalling import recall_history
+
+LISTED = 5
+ROWS_AT_ONCE = 500
+
+
+class Chosen(NamedTuple):
+    """A conversation of the lab, and the state of its ledger that figures must be of."""
+
+    id: str
+    state: str
+
+
+@dataclass(frozen=True)
+class FleetQuery:
+    """Which conversations, and under which kind of policy, whose limit is ignored.
+
+    With `sample`, so many of them are drawn by `seed`.
+    """
+
+    which: MemoryFilter
+    kind: Policy
+    sample: int = 0
+    seed: int = 1
+
+    @property
+    def key(self) -> str:
+        """What figures depend on beside the conversation: kind, options, estimator and words."""
+        words = fact_words()
+        text = f"{text_of_policy(self.kind)} {self.kind.estimator} {words.terms} {words.prefixes}"
+        return hashlib.sha256(f"1 {text}".encode()).hexdigest()[:32]
+
+
+@dataclass(frozen=True)
+class Loser:
+    """A conversation that loses much: how many of its recalls, and one of them by number."""
+
+    id: str
+    lost: int
+    recalls: int
+    fact: str = ""
+    said: int = 0
+    needed: int = 0
+    at: int = 0
+
+
+@dataclass(frozen=True)
+class Repeat:
+    """A user who said again what had been forgotten."""
+
+    id: str
+    fact: str
+    said: int
+    again: int
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """What is known of the chosen conversations so far.
+
+    `matching` are those that the filter finds, `chosen` those of the sample, and `sums` of those
+    that are computed. `limits` counts the limits in force of the same kind.
+    """
+
+    matching: int
+    chosen: int
+    sums: Sums
+    points: Sequence[Point]
+    limits: Counter[int] = field(default_factory=Counter)
+
+    @property
+    def is_done(self) -> bool:
+        return self.sums.count >= self.chosen
+
+
+@dataclass(frozen=True)
+class FleetLists:
+    """The conversations that lose most, and users who had to repeat themselves."""
+
+    losers: tuple[Loser, ...] = ()
+    repeats: tuple[Repeat, ...] = ()
+
+
+@dataclass(frozen=True)
+class PolicyAdoption:
+    """What a policy would change: of `matching` conversations those with another one.
+
+    `over` of them have more in memory than it allows, so that their next add evicts.
+    """
+
+    matching: int
+    differing: int
+    over: int
+
+
+def adopting(which: MemoryFilter, policy: Policy) -> PolicyAdoption:
+    """Return what a policy would change."""
+    differing = over = 0
+    rows = which.rows()
+    for row in having_another(which, policy).iterator(ROWS_AT_ONCE):
+        differing += 1
+        over += policy.is_exceeded_by(Totals(row.window_count, row.window_tokens))
+    return PolicyAdoption(rows.count(), differing, over)
+
+
+def having_another(which: MemoryFilter, policy: Policy) -> MemoryQuerySet:
+    """Return the conversations whose policy is another one, by id."""
+    same = Q(
+        policy_kind=policy.kind,
+        policy_limit=policy.limit,
+        policy_estimator=policy.estimator,
+        policy_options=policy.options,
+    )
+    rows: MemoryQuerySet = which.rows().exclude(same & Q(policy_kind__isnull=False)).order_by("id")
+    return rows
+
+
+def chosen_of(query: FleetQuery) -> tuple[int, list[Chosen]]:
+    """Return how many conversations match, and those that are chosen, by id."""
+    rows = query.which.rows().order_by("id").values_list("id", "head", "last_step")
+    found = [Chosen(id, state_of(head, step)) for id, head, step in rows]
+    if 0 < query.sample < len(found):
+        drawn = random.Random(query.seed).sample(found, query.sample)  # noqa: S311
+        return len(found), sorted(drawn)
+    return len(found), found
+
+
+def state_of(head: bytes | memoryview | None, last_step: int) -> str:
+    """Return the state of a ledger: the beginning of its head's digest, and its last step."""
+    return f"{bytes(head or b'').hex()[:32]}:{last_step}"
+
+
+def missing(query: FleetQuery, chosen: Sequence[Chosen]) -> list[Chosen]:
+    """Return the conversations without figures of their present state."""
+    states = dict(RecallFigures.objects.filter(key=query.key).values_list("memory_id", "state"))
+    return [each for each in chosen if states.get(each.id) != each.state]
+
+
+@one_snapshot()
+def fleet(query: FleetQuery) -> Fleet:
+    """Return what is known of the chosen conversations so far."""
+    matching, chosen = chosen_of(query)
+    sums = Sums(distance(query.kind))
+    for _, figures in _figures(query, chosen):
+        sums.add(figures)
+    return Fleet(matching, len(chosen), sums, sums.points(), _limits(query))
+
+
+@one_snapshot()
+def fleet_lists(query: FleetQuery, limit: int) -> FleetLists:
+    """Return which conversations lose most under a limit, and some users who repeated themselves.
+
+    Only those are read again, a part of a very long one.
+    """
+    index = limit // distance(query.kind)
+    losing: list[tuple[int, int, str]] = []
+    repeating: list[tuple[str, tuple[int, int]]] = []
+    for memory_id, figures in _figures(query, chosen_of(query)[1]):
+        lost = figures.recalls - figures.held_at(index)
+        heapq.heappush(losing, (lost, figures.recalls, memory_id))
+        if len(losing) > LISTED:
+            heapq.heappop(losing)
+        if figures.repeats and len(repeating) < LISTED:
+            repeating.append((memory_id, figures.repeats[0]))
+    losers = _losers(query, limit, sorted(losing, reverse=True))
+    return FleetLists(losers, _repeats(repeating))
+
+
+def _figures(query: FleetQuery, chosen: Sequence[Chosen]) -> Iterator[tuple[str, Figures]]:
+    states = dict(chosen)
+    rows = RecallFigures.objects.filter(key=query.key).order_by("memory_id")
+    for row in rows.iterator(ROWS_AT_ONCE):
+        if states.get(row.memory_id) == row.state:
+            yield row.memory_id, Figures.from_dict(row.figures)
+
+
+def _limits(query: FleetQuery) -> Counter[int]:
+    rows = query.which.rows().filter(policy_kind=query.kind.kind)
+    return Counter(rows.values_list("policy_limit", flat=True))
+
+
+def _losers(
+    query: FleetQuery, limit: int, worst: Sequence[tuple[int, int, str]]
+) -> tuple[Loser, ...]:
+    policy = replace(query.kind, limit=limit)
+    return tuple(
+        _loser(memory_id, lost, recalls, policy) for lost, recalls, memory_id in worst if lost
+    )
+
+
+def _loser(memory_id: str, lost: int, recalls: int, policy: Policy) -> Loser:
+    history = recall_history(memory_id, policy.estimator, latest=COMPARED_MAX)
+    for use in uses(history, departures(history, policy), MessageType.AI):
+        if not use.is_held:
+            said, needed = history.numbers[use.mention], history.numbers[use.position]
+            return Loser(memory_id, lost, recalls, use.fact, said, needed, use.position)
+    return Loser(memory_id, lost, recalls)
+
+
+def _repeats(found: Sequence[tuple[str, tuple[int, int]]]) -> tuple[Repeat, ...]:
+    return tuple(
+        Repeat(memory_id, _same_fact(memory_id, again, said), said, again)
+        for memory_id, (again, said) in found
+    )
+
+
+def _same_fact(memory_id: str, again: int, said: int) -> str:
+    """Return the first fact that two messages share."""
+    history = recall_history(memory_id, seqs=(again, said))
+    shared = frozenset.intersection(*history.facts) if len(history) == 2 else frozenset()
+    return min(shared, default="")
+
+
+def said_again(memory_id: str, history: History, most: int) -> list[tuple[int, int]]:
+    """Return where users said again what had been forgotten, on the windows as they were.
+
+    Each item is the number of the user's message and of the last message that had said it.
+    """
+    stays: dict[int, list[tuple[int, int | None]]] = {}
+    first = min(history.numbers, default=1)
+    rows = Stay.objects.filter(memory_id=memory_id, seq__gte=first).order_by("n")
+    for seq, entered, left in rows.values_list("seq", "entered_step", "left_step"):
+        stays.setdefault(seq, []).append((entered, left))
+    mentions: dict[str, list[int]] = {}
+    found: list[tuple[int, int]] = []
+    for number, entry, facts in zip(history.numbers, history.entries, history.facts, strict=True):
+        if entry.type is MessageType.USER and number in stays:
+            step = stays[number][0][0]
+            found += [
+                (number, mentions[fact][-1])
+                for fact in facts
+                if fact in mentions and not _is_seen(mentions[fact], stays, step)
+            ]
+        for fact in facts:
+            mentions.setdefault(fact, []).append(number)
+    return found[:most]
+
+
+def _is_seen(
+    mentions: Sequence[int], stays: dict[int, list[tuple[int, int | None]]], step: int
+) -> bool:
+    """Return whether a message was in the window just before a step."""
+    return any(
+        entered < step and (left is None or left >= step)
+        for seq in reversed(mentions)
+        for entered, left in stays.get(seq, ())
+    )

@@ -1,0 +1,90 @@
+"""The tables that are no part of a conversation: API tokens, kept responses, the audit trail."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.utils import timezone
+
+from chatmemory.access.roles import Role
+from chatmemory.managers import TableManager
+
+
+class ApiToken(models.Model):
+    """A bearer token of the REST API. Only its digest is stored."""
+
+    name = models.CharField(max_length=100, unique=True)
+    digest = models.CharField(max_length=64, unique=True)
+    role = models.CharField(max_length=8, choices=Role.choices, default=Role.OPERATOR)
+    prefix = models.CharField(
+        max_length=255, blank=True, help_text="it knows only ids that begin with this"
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+    created_by = models.CharField(max_length=255, blank=True)
+    expires_at = models.DateTimeField(null=True, blank=True)
+    revoked_at = models.DateTimeField(null=True, blank=True)
+    last_used_at = models.DateTimeField(null=True, blank=True)
+
+    objects = TableManager()
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def is_valid(self) -> bool:
+        return self.revoked_at is None and not self.has_expired
+
+    @property
+    def has_expired(self) -> bool:
+        return self.expires_at is not None and self.expires_at <= timezone.now()
+
+
+class IdempotentAnswer(models.Model):
+    """The stored response to a request with an Idempotency-Key, for a retry of the request."""
+
+    caller = models.CharField(max_length=40)
+    key = models.CharField(max_length=255)
+    memory_id = models.CharField(max_length=255, blank=True)
+    request = models.CharField(
+        max_length=64,
+        blank=True,
+        help_text="fingerprint of method, address and body; blank once the response is erased",
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+    status = models.SmallIntegerField()
+    headers = models.JSONField()
+    body = models.TextField()
+
+    objects = TableManager()
+
+    class Meta:
+        constraints = [models.UniqueConstraint("caller", "key", name="idempotency_key_once")]
+        indexes = [
+            models.Index("created_at", name="idempotency_key_by_age"),
+            models.Index("memory_id", name="idempotency_key_by_memory"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.key} of {self.caller}"
+
+
+class AuditEntry(models.Model):
+    """A record of an erasure. It has no foreign key, because the conversation may be deleted."""
+
+    class Action(models.TextChoices):
+        DELETE = "delete"
+        REDACT = "redact"
+
+    at = models.DateTimeField()
+    actor = models.CharField(max_length=255, blank=True)
+    action = models.CharField(max_length=8, choices=Action.choices)
+    memory_id = models.CharField(max_length=255)
+    detail = models.JSONField(default=dict, help_text="numbers and digests, no word of a message")
+
+    objects = TableManager()
+
+    class Meta:
+        verbose_name_plural = "audit entries"
+        indexes = [models.Index("memory_id", "at", name="audit_of_memory")]
+
+    def __str__(self) -> str:
+        return f"{self.action} {self.memory_id}"

@@ -1,0 +1,73 @@
+"""Figures of conversations for the lab, computed in slices and kept until the conversation changes.
+
+They hold numbers only. They go with the conversation, and with a redaction.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+
+from chatmemory import database
+from chatmemory.core.exceptions import ChatMemoryError, MemoryNotFound
+from chatmemory.core.policies import Policy, can_decide
+from chatmemory.core.recall.figures import Figures, distance, figures_of
+from chatmemory.models import Memory, RecallFigures
+from chatmemory.queries.comparing import COMPARED_MAX
+from chatmemory.queries.fleet import Chosen, FleetQuery, chosen_of, missing, said_again, state_of
+from chatmemory.queries.recalling import recall_history
+
+SECONDS = 1.0
+REPEATS_KEPT = 3
+
+
+def compute_figures(query: FleetQuery, seconds: float = SECONDS) -> int:
+    """Compute the figures of some chosen conversations, for about so long; return how many remain.
+
+    At least one is computed. A conversation that is deleted or changes meanwhile is left out.
+    """
+    waiting = missing(query, chosen_of(query)[1])
+    found: dict[Chosen, Figures] = {}
+    end = time.monotonic() + seconds
+    for each in waiting:
+        figures = _figures(each, query.kind)
+        if figures is not None:
+            found[each] = figures
+        if time.monotonic() >= end:
+            break
+    _keep(query.key, found)
+    return len(waiting) - len(found)
+
+
+def _figures(each: Chosen, kind: Policy) -> Figures | None:
+    """Return the figures of a conversation; None if it is deleted or has changed meanwhile."""
+    memory = Memory.objects.filter(id=each.id).first()
+    if memory is None or state_of(memory.head, memory.last_step) != each.state:
+        return None
+    try:
+        history = recall_history(each.id, kind.estimator, latest=COMPARED_MAX)
+        repeats = said_again(each.id, history, REPEATS_KEPT)
+        today = memory.policy if can_decide(memory.policy) else None
+        return figures_of(history, kind, today, repeats)
+    except MemoryNotFound:
+        return None
+    except ChatMemoryError:
+        return Figures(distance(kind), is_unreadable=True)
+
+
+def _keep(key: str, found: Mapping[Chosen, Figures]) -> None:
+    """Store figures of conversations that are still as they were read."""
+    with database.atomic():
+        rows = Memory.objects.select_for_update().filter(id__in=[each.id for each in found])
+        states = {row.pk: state_of(row.head, row.last_step) for row in rows.order_by("id")}
+        kept = [
+            RecallFigures(memory_id=each.id, key=key, state=each.state, figures=figures.to_dict())
+            for each, figures in found.items()
+            if states.get(each.id) == each.state
+        ]
+        RecallFigures.objects.bulk_create(
+            kept,
+            update_conflicts=True,
+            unique_fields=["memory", "key"],
+            update_fields=["state", "figures"],
+        )

@@ -1,0 +1,71 @@
+"""The lab of many conversations: which limit is right for them, computed slice by slice."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods, require_POST
+
+from chatmemory import queries, services
+from inspector.lab.adopting import Adopting
+from inspector.lab.fleet import FleetPage
+from inspector.lab.fleet_asked import FleetAsked
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def lab(request: HttpRequest) -> HttpResponse:
+    """Show what is known of the chosen conversations. A POST computes some more of it first."""
+    if request.method == "POST":
+        asked = FleetAsked.read(request.POST.dict())
+        services.compute_figures(asked.query)
+        if not request.htmx:  # type: ignore[attr-defined]
+            return redirect(asked.link())
+        return _page(request, asked)
+    asked = FleetAsked.read(request.GET.dict())
+    if request.GET.get("as") == "csv":
+        return _csv(queries.fleet(asked.query))
+    return _page(request, asked, is_stopped="stop" in request.GET)
+
+
+def _page(request: HttpRequest, asked: FleetAsked, is_stopped: bool = False) -> HttpResponse:
+    found = queries.fleet(asked.query)
+    page = FleetPage(found, asked)
+    if found.is_done and page.pick:
+        page.lists = queries.fleet_lists(asked.query, page.pick.limit)
+    context = {"page": page, "asked": asked, "is_stopped": is_stopped}
+    return render(request, "inspector/lab.html", context)
+
+
+def _csv(found: queries.Fleet) -> HttpResponse:
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow(["limit", "held", "recalls", "nothing_lost", "conversations", "prompt_tokens"])
+    sums = found.sums
+    for point in found.points:
+        writer.writerow(
+            [point.limit, point.held, sums.recalls, point.lossless, sums.count, point.prompts]
+        )
+    headers = {"Content-Disposition": 'attachment; filename="recall.csv"'}
+    return HttpResponse(text.getvalue(), "text/csv; charset=utf-8", headers=headers)
+
+
+@require_POST
+def adopt_for_many(request: HttpRequest) -> HttpResponse:
+    """Shows which conversations a policy would change; a confirmation changes them in slices."""
+    asked = FleetAsked.read(request.POST.dict())
+    if asked.limit is None:
+        return redirect(asked.link())
+    policy = asked.policy(asked.limit)
+    is_confirmed = "confirmed" in request.POST
+    changed = 0
+    if is_confirmed:
+        actor = request.user.get_username()
+        changed = services.adopt_policy(asked.which, policy, actor=actor)
+    preview = queries.adopting(asked.which, policy)
+    if is_confirmed and not preview.differing:
+        return redirect(asked.link())
+    context = {"page": Adopting(preview, asked, policy), "changed": changed}
+    return render(request, "inspector/lab_adopt.html", context)

@@ -1,0 +1,84 @@
+"""The figures of a history over a grid, against replays, and their sums."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from chatmemory import AiMessage, MessageType, MessageWindow, TokenWindow
+from chatmemory.core.recall import figures, recall_of
+from chatmemory.core.recall.figures import Figures, Point, Sums, figures_of, smallest
+from chatmemory.core.recall.histories import history_from
+
+from .test_keeping import Halving
+from .test_recall import histories, many_systems, none, one_system
+
+kinds = st.sampled_from(
+    [
+        MessageWindow(1),
+        TokenWindow(1),
+        Halving(1),
+        MessageWindow(9, low_water="0.5", snap_to_user=True),
+        TokenWindow(900, low_water="0.6", oversized="keep"),
+    ]
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(histories(st.one_of(none, one_system, many_systems)), max_size=3), kinds)
+def test_sums_are_those_of_replays_at_every_limit_of_the_grid(said, kind):
+    found = [figures_of(history, kind) for history in said]
+    sums = Sums(figures.distance(kind))
+    for each in found:
+        assert Figures.from_dict(json.loads(json.dumps(each.to_dict()))) == each
+        sums.add(each)
+    for point in sums.points():
+        if point.limit < kind.least_limit:
+            continue
+        rows = [recall_of(history, replace(kind, limit=point.limit)) for history in said]
+        assert point.held == sum(row.held for row in rows)
+        assert point.lossless == sum(row.nothing_lost for row in rows)
+        assert point.prompts == sum(row.prompt_tokens for row in rows)
+    assert sums.everything == sum(recall_of(history, None).prompt_tokens for history in said)
+    assert sums.recalls == sum(recall_of(history, kind).recalls for history in said)
+
+
+def test_the_policy_in_force_is_told_beside_them():
+    said = [AiMessage("ab12"), AiMessage("well"), AiMessage("ab12")]
+    history = history_from(said, [9, 9, 9], 3, range(1, 4))
+    found = figures_of(history, TokenWindow(1), MessageWindow(1), [(3, 1)])
+    assert (found.recalls, found.today_held, found.today_prompts) == (1, 0, 24)
+    assert figures_of(history, TokenWindow(1)).today_held is None
+    sums = Sums(250)
+    sums.add(found)
+    assert (sums.today_held, sums.today_lossless, sums.today_calls) == (0, 0, 3)
+
+
+def test_a_very_long_history_is_replayed_at_some_limits_only(monkeypatch):
+    monkeypatch.setattr(figures, "MOST_REPLAYED", 100)
+    history = history_from([AiMessage("ab12")] * 20, [250] * 20, 3, range(1, 21))
+    found = figures_of(history, TokenWindow(1))
+    sums = Sums(250)
+    sums.add(found)
+    assert found.is_coarse
+    assert sums.is_coarse
+    assert sums.points()[-1].prompts == found.everything
+    assert len(found.prompts) <= 5
+    assert found.recalls == sum(found.held.values()) == 19
+
+
+def test_the_smallest_limit_is_the_one_from_which_every_larger_one_holds():
+    points = [Point(1, 9, 0, 0), Point(2, 5, 0, 0), Point(3, 9, 0, 0), Point(4, 10, 0, 0)]
+    assert smallest(points, 10, 0.9) == points[2]
+    assert smallest(points, 10, 1.0) == points[3]
+    assert smallest(points[:3], 10, 1.0) is None
+    assert smallest([], 0, 0.9) is None
+
+
+def test_figures_hold_no_word_of_a_message():
+    history = history_from([AiMessage("secret-12"), AiMessage("secret-12")], [9, 9], 3, [1, 2])
+    assert history.entries[0].type is MessageType.AI
+    assert "secret" not in json.dumps(figures_of(history, TokenWindow(1)).to_dict())
