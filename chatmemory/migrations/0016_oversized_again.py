@@ -55,5 +55,5 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
-        migrations.RunPython(flag_again, migrations.RunPython.noop),
+        migrations.RunPython(flag_again, migrations.RunPython.noop, hints={"model_name": "memory"}),
     ]
