@@ -198,6 +198,9 @@ class WindowHeadSerializer(Json):
     totals = TotalsSerializer()
     load = serializers.IntegerField(allow_null=True)
     limit = serializers.IntegerField(allow_null=True)
+    pinned = serializers.ListField(
+        child=serializers.IntegerField(), help_text="Seqs that the policy does not let leave."
+    )
     over_limit = serializers.ListField(
         child=serializers.IntegerField(),
         help_text="Seqs that a lowered limit hides from the model; they leave at the next add.",
@@ -268,6 +271,7 @@ class MessageDetailSerializer(HistoryMessageSerializer):
     redacted = RedactionSerializer(allow_null=True)
     origin = serializers.CharField()
     in_memory = serializers.BooleanField()
+    pinned = serializers.BooleanField(help_text="Whether it is in memory and does not leave.")
     why = WhySerializer(allow_null=True, help_text="Why it left; null while it is in memory.")
 
 

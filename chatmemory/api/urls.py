@@ -8,7 +8,7 @@ from django.urls import include, path
 import chatmemory.converters  # noqa: F401  (registers <memory:…>)
 from chatmemory.api.views.history import MemoryHistory
 from chatmemory.api.views.memories import Memories, MemoryDetail
-from chatmemory.api.views.message import MemoryMessage, Redaction
+from chatmemory.api.views.message import MemoryMessage, Pin, Redaction
 from chatmemory.api.views.messages import MemoryMessages
 from chatmemory.api.views.recall import RecallOf
 from chatmemory.api.views.schema import Docs, Schema
@@ -26,6 +26,7 @@ _v1 = [
     path(_one, MemoryDetail.as_view(), name="memory"),
     path(f"{_one}messages/", MemoryMessages.as_view(), name="messages"),
     path(f"{_one}messages/<int:seq>/", MemoryMessage.as_view(), name="message"),
+    path(f"{_one}messages/<int:seq>/pin/", Pin.as_view(), name="pin"),
     path(f"{_one}messages/<int:seq>/redact/", Redaction.as_view(), name="redact"),
     path(f"{_one}history/", MemoryHistory.as_view(), name="history"),
     path(f"{_one}steps/", MemorySteps.as_view(), name="steps"),

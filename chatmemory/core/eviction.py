@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import islice, takewhile
+from typing import Protocol, TypeVar
 
 from chatmemory.core.messages import MessageType
 from chatmemory.core.window import Entry, Totals, Window
@@ -182,7 +183,20 @@ def results_behind(head: Head, position: int, call: Entry) -> Iterator[Eviction]
         yield Eviction(result, Reason.ORPHANED, because=call)
 
 
-def group_of(entries: Sequence[Entry], position: int) -> Sequence[Entry]:
+class Groupable(Protocol):
+    """What may be a tool call or its result."""
+
+    @property
+    def type(self) -> MessageType: ...
+
+    @property
+    def has_calls(self) -> bool: ...
+
+
+G = TypeVar("G", bound=Groupable)
+
+
+def group_of(entries: Sequence[G], position: int) -> Sequence[G]:
     """Return a message with what belongs to it: a tool call and the results directly behind it."""
     first = position
     while first and _is_result(entries[first]):
@@ -202,7 +216,7 @@ def before_next_user(head: Head) -> Iterator[Eviction]:
         yield Eviction(left, Reason.TURN)
 
 
-def _is_result(entry: Entry) -> bool:
+def _is_result(entry: Groupable) -> bool:
     return entry.type is MessageType.TOOL_EXECUTION_RESULT
 
 

@@ -7,6 +7,7 @@ from chatmemory.explain.causes import Cause, cause_of, reason_of, short_reason
 from chatmemory.explain.forecasts import forecast
 from chatmemory.explain.keeping import what_would_keep
 from chatmemory.explain.limits import leaving, over_limit
+from chatmemory.explain.pinning import pinning
 from chatmemory.explain.reasons import (
     Explanation,
     room_before,
@@ -41,6 +42,7 @@ __all__ = [
     "leaving",
     "named",
     "over_limit",
+    "pinning",
     "policy_name",
     "policy_words",
     "reason_of",

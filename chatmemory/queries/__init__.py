@@ -60,6 +60,7 @@ from chatmemory.queries.overview import (
     overview,
     overview_rows,
 )
+from chatmemory.queries.pinning import PinPreview, pin_preview
 from chatmemory.queries.recalling import READ_AT_ONCE, recall_history, recall_of_stored
 from chatmemory.queries.recalling import sums as recall_sums
 from chatmemory.queries.rehearsal import Line, Scene, rehearse
@@ -126,6 +127,7 @@ __all__ = [
     "OverviewStats",
     "Page",
     "Part",
+    "PinPreview",
     "Point",
     "PolicyAdoption",
     "Repeat",
@@ -173,6 +175,7 @@ __all__ = [
     "overview",
     "overview_rows",
     "overview_stats",
+    "pin_preview",
     "policy",
     "recall_history",
     "recall_of_stored",

@@ -206,7 +206,7 @@ def window_part(window: WindowView[WindowPlace], msg: int | None) -> slice:
 
 
 def _leading(window: WindowView[WindowPlace]) -> tuple[WindowPlace, ...]:
-    return (window.leading_system,) if window.leading_system else ()
+    return (window.system_at_head,) if window.system_at_head else ()
 
 
 def _window(memory: Memory, row: Step, is_live: bool) -> WindowView[WindowPlace]:

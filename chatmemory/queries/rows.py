@@ -213,6 +213,12 @@ class WindowView(Generic[Place]):
         return load_of(self.policy, self.totals)
 
     @property
+    def system_at_head(self) -> Place | None:
+        """The system message that is the first of all messages, or None."""
+        first = self.rows[0] if self.rows else None
+        return first if first and first.type is MessageType.SYSTEM else None
+
+    @property
     def leading_system(self) -> Place | None:
         """The system message at the head, before which only pinned messages may stand, or None."""
         first = next((row for row in self.rows if not row.pinned), None)

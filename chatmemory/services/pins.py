@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from chatmemory.core.eviction import group_of
 from chatmemory.core.exceptions import MessageNotFound, NotPinnable
 from chatmemory.core.messages import MessageType
@@ -46,7 +48,7 @@ def _change(recorder: Recorder, seq: int, pinned: bool) -> ChangeResult | None:
         if not Message.objects.filter(memory=memory, seq=seq).exists():
             raise MessageNotFound(f"{memory.pk!r} has no message #{seq}")
         raise NotPinnable(f"#{seq} is not in memory: only a message that the model sees can stay")
-    group = list(stay_entries(group_of(entries, position)))
+    group = group_of(entries, position)
     if all(entry.pinned is pinned for entry in group):
         return None
     if pinned:
@@ -54,7 +56,7 @@ def _change(recorder: Recorder, seq: int, pinned: bool) -> ChangeResult | None:
     return recorder.pin(entries[position], pinned)
 
 
-def _check_pinnable(recorder: Recorder, group: list[StayEntry]) -> None:
+def _check_pinnable(recorder: Recorder, group: Sequence[StayEntry]) -> None:
     """Raise NotPinnable for a message whose pin would do nothing, or harm."""
     first = group[0]
     if first.type is MessageType.SYSTEM:

@@ -7,7 +7,7 @@ locks the conversation while a change is decided.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from django.db.models import F, QuerySet
@@ -18,6 +18,7 @@ from chatmemory.core.ids import string_id
 from chatmemory.core.messages import ChatMessage
 from chatmemory.core.store import Decide
 from chatmemory.core.transitions import Transition, refill
+from chatmemory.core.window import Window
 from chatmemory.ledger.changes import ChangeResult
 from chatmemory.ledger.counting import (
     count_ahead,
@@ -25,7 +26,7 @@ from chatmemory.ledger.counting import (
     ensure_countable,
     estimator_name,
 )
-from chatmemory.ledger.entries import read_message
+from chatmemory.ledger.entries import STAY_COLUMNS, read_message, stay_entry
 from chatmemory.ledger.statements import Compiled
 from chatmemory.ledger.stored_window import open_stays
 from chatmemory.models import Stay
@@ -37,7 +38,7 @@ from chatmemory.services.validation import check_id
 @Compiled
 def _window(memory_id: str) -> QuerySet[Stay, Any]:
     stays = open_stays(memory_id).annotate(payload=F("message__payload"))
-    return stays.values_list("memory_id", "seq", "tokens", "payload", named=True)
+    return stays.values_list("memory_id", "payload", *STAY_COLUMNS, named=True)
 
 
 def get_messages(memory_id: str) -> list[ChatMessage]:
@@ -46,15 +47,24 @@ def get_messages(memory_id: str) -> list[ChatMessage]:
     Each message carries its stored token count, so that it need not be counted again.
     """
     name = estimator_name(string_id(memory_id))
+    return [] if name is None else [message for _, message in _read(memory_id, name)]
+
+
+def get_window(memory_id: str) -> Window:
+    """Return the messages of `get_messages` as a window, which knows what is pinned."""
+    name = estimator_name(string_id(memory_id))
     if name is None:
-        return []
-    family = family_named(name)
-    messages = []
+        return Window()
+    entries = [stay_entry(row, message) for row, message in _read(memory_id, name)]
+    return Window(entries, counted_by=family_named(name))
+
+
+def _read(memory_id: str, estimator: str) -> Iterator[tuple[Any, ChatMessage]]:
+    family = family_named(estimator)
     for row in _window(memory_id):
         message = read_message(row)
         remember_tokens(message, family, row.tokens)
-        messages.append(message)
-    return messages
+        yield row, message
 
 
 def update_messages(

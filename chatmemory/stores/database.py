@@ -17,6 +17,7 @@ from chatmemory.core.estimators import TokenCountEstimator, estimator_for
 from chatmemory.core.messages import ChatMessage
 from chatmemory.core.store import ChatMemoryStore, Decide
 from chatmemory.core.transitions import Transition
+from chatmemory.core.window import Window
 
 try:
     from asgiref.sync import sync_to_async
@@ -56,6 +57,11 @@ class DjangoChatMemoryStore(ChatMemoryStore):
     def get_messages(self, memory_id: str) -> list[ChatMessage]:
         """Return the messages in the window, untrimmed; [] for an unknown id."""
         return protocol.get_messages(memory_id)
+
+    @explained
+    def get_window(self, memory_id: str) -> Window:
+        """Return these messages as a window, which knows what is pinned."""
+        return protocol.get_window(memory_id)
 
     @explained
     def update_messages(self, memory_id: str, messages: Sequence[ChatMessage]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 from chatmemory import Reason, can_decide
@@ -35,9 +35,9 @@ class MemoryPane:
 
     @cached_property
     def head(self) -> tuple[WindowPlace, ...]:
-        """The rows pinned at the top: a leading system message, if there is one."""
-        leading = self._state.window.leading_system
-        return (leading,) if leading else ()
+        """The rows that stay at the top: a system message that is the first, if there is one."""
+        first = self._state.window.system_at_head
+        return (first,) if first else ()
 
     @property
     def system(self) -> list[MemoryRow]:
@@ -127,6 +127,7 @@ class MemoryPane:
             row.seq == state.query.msg and "is-sel",
             bool(state.at) and row.entered_step == state.at and "is-new",
             row.seq < 0 and "is-draft",
+            row.pinned and "is-pinned",
             row.seq in self._next and ("is-next is-due" if self.is_full else "is-next"),
             self._is_over(past, row) and "is-over",
             row.seq in self._related and "is-rel",
@@ -142,7 +143,7 @@ class MemoryPane:
             this=max(0, min(self._cost(row), self.bar_width - past)),
             soon=self.next_words if row.seq in self._next else "",
             is_over=self._is_over(past, row),
-            note="never said" if row.seq in state.injected else "",
+            note=", ".join(_notes(row, row.seq in state.injected)),
         )
 
     def _ghost(self, evicted: EvictedMessage) -> MemoryRow:
@@ -157,6 +158,13 @@ class MemoryPane:
             this=0,
             note=_ghost_note(evicted),
         )
+
+
+def _notes(row: WindowPlace, is_injected: bool) -> Iterator[str]:
+    if row.pinned:
+        yield "pinned"
+    if is_injected:
+        yield "never said"
 
 
 def _ghost_note(evicted: EvictedMessage) -> str:

@@ -22,7 +22,7 @@ from chatmemory import (
 )
 from chatmemory.explain import Explanation, ReceiptLine, role
 from chatmemory.formats import render_messages
-from chatmemory.queries import ConversationState, MessageRow, Verdict
+from chatmemory.queries import ConversationState, MessageRow, PinPreview, Verdict, pin_preview
 from inspector.conversation.found import Found
 from inspector.conversation.glyphs import glyph
 from inspector.conversation.links import compare_url
@@ -192,6 +192,18 @@ class Panel:
             openai=rendered.value[0] if rendered.value else None,
             lost=tuple(loss.what for loss in rendered.losses),
         )
+
+    @cached_property
+    def pin(self) -> PinPreview | None:
+        """What pinning or unpinning the selected message would do; None where it cannot be done."""
+        state = self._state
+        if state.selected is None or not state.is_live or state.is_simulated:
+            return None
+        return pin_preview(state.window, state.selected.seq)
+
+    @property
+    def pin_words(self) -> str:
+        return explain.pinning(self.pin) if self.pin else ""
 
     @cached_property
     def receipt(self) -> tuple[ReceiptLine, ...]:

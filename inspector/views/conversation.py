@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from chatmemory import InvalidValue, MessageNotFound, NoRoomBesidePins, queries, services
-from inspector.conversation import ConversationPage
+from inspector.conversation import ConversationPage, conversation_url
 from inspector.forms import DraftForm, searchable
 from inspector.htmx import render_page_or_fragment
 
@@ -60,6 +60,20 @@ def conversation(request: HttpRequest, memory_id: str) -> HttpResponse:
         "inspector/_conversation.html",
         {"page": page, "form": DraftForm.of(trial, _number(request, "edit")), "problem": problem},
     )
+
+
+@require_POST
+def pin(request: HttpRequest, memory_id: str, seq: int) -> HttpResponse:
+    """Pins a message, then shows it."""
+    services.pin(memory_id, seq, actor=request.user.get_username())
+    return redirect(conversation_url(memory_id, msg=seq))
+
+
+@require_POST
+def unpin(request: HttpRequest, memory_id: str, seq: int) -> HttpResponse:
+    """Unpins a message, then shows it."""
+    services.unpin(memory_id, seq, actor=request.user.get_username())
+    return redirect(conversation_url(memory_id, msg=seq))
 
 
 @require_POST

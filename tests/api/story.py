@@ -83,6 +83,8 @@ STORY = [
             "policies": "message_window:2,message_window:3",
         },
     ),
+    Call("pin_message", "post", f"{ONE}messages/3/pin/"),
+    Call("unpin_message", "delete", f"{ONE}messages/3/pin/"),
     Call(
         "change_memory",
         "patch",

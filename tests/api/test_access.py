@@ -13,6 +13,7 @@ PATHS = [
     "memories/m/",
     "memories/m/messages/",
     "memories/m/messages/1/",
+    "memories/m/messages/1/pin/",
     "memories/m/messages/1/redact/",
     "memories/m/history/",
     "memories/m/steps/",

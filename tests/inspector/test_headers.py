@@ -17,6 +17,8 @@ PAGES = {
     "bulk": None,
     "conversation": "/c/m/?at=1&msg=1&find=hi",
     "live": "/c/m/live/",
+    "pin": None,
+    "unpin": None,
     "redact": None,
     "simulate": None,
     "add": None,

@@ -1,4 +1,4 @@
-"""One message: show and redact."""
+"""One message: show, pin and redact."""
 
 from __future__ import annotations
 
@@ -25,6 +25,23 @@ class MemoryMessage(Resource):
 
 
 @addressed_by(MEMORY_ID, SEQ)
+class Pin(Resource):
+    @changes(MessageDetailSerializer, name="pin_message")
+    def post(self, request: Request, memory_id: str, seq: int) -> Response:
+        """Pin a message that is in memory, with what belongs to it: a tool call and its results. It
+        leaves only when memory is cleared, or set to a list without it.
+        """
+        services.pin(memory_id, seq, **requests.changed_by(request))
+        return _message(memory_id, seq)
+
+    @changes(MessageDetailSerializer, name="unpin_message")
+    def delete(self, request: Request, memory_id: str, seq: int) -> Response:
+        """Let a pinned message leave again when there is no room."""
+        services.unpin(memory_id, seq, **requests.changed_by(request))
+        return _message(memory_id, seq)
+
+
+@addressed_by(MEMORY_ID, SEQ)
 class Redaction(Resource):
     needs = {"POST": ERASE}
 
@@ -45,6 +62,7 @@ def _message(memory_id: str, seq: int) -> Response:
         **vars(row),
         "message": row.message,
         "in_memory": bool(row.stays) and left is None,
+        "pinned": bool(row.stays) and left is None and row.stays[-1].pinned,
         "why": _why(memory_id, seq, left) if left is not None else None,
     }
     return response(MessageDetailSerializer, answer)

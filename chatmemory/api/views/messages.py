@@ -69,6 +69,7 @@ def _window(window: WindowView[WindowPlace], rendering: Rendering) -> Iterator[s
         "totals": window.totals,
         "load": window.load,
         "limit": window.policy.limit if window.policy else None,
+        "pinned": [row.seq for row in window.rows if row.pinned],
         "over_limit": [row.seq for row in window.over_limit],
     }
     yield _json(WindowHeadSerializer(answer)).removesuffix("}") + ',"messages":'

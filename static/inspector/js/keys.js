@@ -58,6 +58,7 @@ const actions = {
   "[": () => press("previous-eviction"),
   "]": () => press("next-eviction"),
   " ": () => document.querySelector("[data-place]") && play(),
+  p: () => press("pin"),
   s: () => simulate(),
   h: () => document.querySelector("[data-pane=history]")?.focus(),
   m: () => document.querySelector("[data-pane=memory]")?.focus(),

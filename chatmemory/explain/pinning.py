@@ -1,0 +1,39 @@
+"""What a pin would leave for other messages, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from chatmemory.explain.wording import counted, seqs
+from chatmemory.queries import PinPreview
+
+
+def pinning(preview: PinPreview) -> str:
+    """Say what pins would hold after a pin, or after its end, and what would then leave next."""
+    return " ".join(_sentences(preview))
+
+
+def _sentences(preview: PinPreview) -> Iterator[str]:
+    policy = preview.policy
+    if len(preview.seqs) > 1:
+        yield f"{seqs(preview.seqs)} go together: a tool call and its results."
+    if preview.held:
+        held = f"{preview.held:,} of {policy.limit:,} {policy.unit}"
+        yield f"Pins would then hold {held}; {_room(preview)}."
+    else:
+        yield "Nothing would then be pinned."
+    before, after = preview.leaving, preview.leaving_then
+    if after and after != before:
+        rather = f", not {seqs(before)}" if before else ""
+        yield f"{seqs(after)} would leave next{rather}."
+    elif not after:
+        yield "Nothing else could then leave."
+
+
+def _room(preview: PinPreview) -> str:
+    if preview.room < 1:
+        return "no message could be added beside them"
+    unit = preview.policy.unit
+    if unit == "messages":
+        return f"there is room for {counted(preview.room, 'other message')} beside them"
+    return f"a message of up to {preview.room:,} {unit} fits beside them"

@@ -1,0 +1,66 @@
+"""What pinning a message would leave for the others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from chatmemory.core.eviction import group_of
+from chatmemory.core.messages import MessageType
+from chatmemory.core.policies import Policy, can_decide
+from chatmemory.queries.leaving import next_to_leave
+from chatmemory.queries.rows import WindowPlace, WindowView
+
+
+@dataclass(frozen=True)
+class PinPreview:
+    """What pinning or unpinning a message would do; `seqs` are those that go together.
+
+    `held` is what pinned messages would hold of the limit, in the policy's unit, and `room` how
+    large a message can be that still fits beside them, below 1 if none does. `leaving` leave next
+    as it is, `leaving_then` afterwards.
+    """
+
+    policy: Policy
+    seq: int
+    seqs: tuple[int, ...]
+    is_pinned: bool
+    held: int
+    room: int
+    leaving: tuple[int, ...]
+    leaving_then: tuple[int, ...]
+
+
+def pin_preview(window: WindowView[WindowPlace], seq: int) -> PinPreview | None:
+    """Return what a pin or its end would do; None where no policy decides, for a message that is
+    not in memory, and for a system message.
+    """
+    position = next((i for i, row in enumerate(window.rows) if row.seq == seq), None)
+    policy = window.policy
+    if position is None or not can_decide(policy):
+        return None
+    if window.rows[position].type is MessageType.SYSTEM:
+        return None
+    group = group_of(window.rows, position)
+    is_pinned = all(row.pinned for row in group)
+    then = _changed(window, {row.seq for row in group}, not is_pinned)
+    pinned = [row for row in then.rows if row.pinned]
+    held = sum(policy.cost(row.tokens) for row in pinned)
+    system = then.leading_system
+    others = policy.overhead + (policy.cost(system.tokens) if system else 0)
+    return PinPreview(
+        policy=policy,
+        seq=seq,
+        seqs=tuple(row.seq for row in group),
+        is_pinned=is_pinned,
+        held=held,
+        room=policy.limit - held - others,
+        leaving=next_to_leave(window),
+        leaving_then=next_to_leave(then),
+    )
+
+
+def _changed(
+    window: WindowView[WindowPlace], seqs: set[int], pinned: bool
+) -> WindowView[WindowPlace]:
+    rows = (replace(row, pinned=pinned) if row.seq in seqs else row for row in window.rows)
+    return replace(window, rows=tuple(rows))

@@ -1,0 +1,255 @@
+"""Pins: what is pinned stays, whatever is added; every change of that is a step of the ledger."""
+
+from __future__ import annotations
+
+import pytest
+from django.db import transaction
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from chatmemory import (
+    AiMessage,
+    MessageWindow,
+    MessageWindowChatMemory,
+    NoRoomBesidePins,
+    NotPinnable,
+    OversizedMessage,
+    PolicyRequired,
+    SystemMessage,
+    TokenWindow,
+    ToolExecutionRequest,
+    ToolExecutionResultMessage,
+    UserMessage,
+    explain,
+    queries,
+    services,
+)
+from chatmemory.ledger.verification import verify
+from chatmemory.models import Stay, Step
+from chatmemory.queries import pin_preview
+from chatmemory.services import protocol
+from chatmemory.stores.database import DjangoChatMemoryStore
+
+from .explain.test_receipts import changes, make, messages, policies
+
+pytestmark = pytest.mark.django_db
+URL = "/api/v1/memories/m/messages/"
+CALL = AiMessage(None, (ToolExecutionRequest("1", "find", "{}"),))
+RESULT = ToolExecutionResultMessage("1", "find", "found")
+
+
+def users(*texts: str) -> list[UserMessage]:
+    return [UserMessage(text) for text in texts]
+
+
+def seqs(memory_id: str = "m", at: int | None = None) -> list[int]:
+    return [row.seq for row in queries.window(memory_id, at).rows]
+
+
+def pinned(memory_id: str = "m", at: int | None = None) -> list[int]:
+    return [row.seq for row in queries.window(memory_id, at).rows if row.pinned]
+
+
+@pytest.fixture
+def order(db) -> str:
+    """A full window of three whose first message is pinned."""
+    services.create("m", MessageWindow(3))
+    services.add("m", users("my order is A-1182", "two", "three"))
+    services.pin("m", 1, actor="ada")
+    return "m"
+
+
+def test_it_stays_while_others_leave(order):
+    services.add(order, users("four", "five"))
+    assert seqs() == [1, 4, 5]
+    services.unpin(order, 1)
+    services.add(order, users("six"))
+    assert seqs() == [4, 5, 6]
+    assert [seqs(at=step) for step in (3, 4, 5, 6)] == [[1, 2, 3], [1, 2, 3], [1, 3, 4], [1, 4, 5]]
+    assert verify(order) is None
+
+
+def test_it_is_a_step_with_an_actor_that_moves_nothing(order):
+    step = Step.objects.get(n=4)
+    assert (step.kind, step.actor, step.seq, step.count_after) == ("pin", "ada", 1, 3)
+    first, again = Stay.objects.filter(seq=1).order_by("n")
+    assert (first.reason, first.left_step, first.pinned) == ("MOVED", 4, False)
+    assert (again.entered_step, again.rank, again.pinned) == (4, first.rank, True)
+    change = queries.step(order, 4).change
+    assert (change.evicted, change.arrived, change.seq) == ((), (), 1)
+    assert explain.caption(change).summary == "Message #1 was pinned."
+    assert services.pin(order, 1) is None
+
+
+def test_a_result_is_pinned_with_its_call(db):
+    services.create("m", MessageWindow(4))
+    services.add("m", [*users("one"), CALL, RESULT, *users("two")])
+    services.pin("m", 3)
+    services.add("m", users("three", "four"))
+    assert (seqs(), pinned()) == ([2, 3, 5, 6], [2, 3])
+    assert verify("m") is None
+
+
+def test_what_cannot_be_pinned_is_named(order):
+    services.add(order, users("four"))
+    services.create("asked", MessageWindow(9))
+    services.add("asked", [SystemMessage("Be brief."), CALL])
+    services.create("theirs", None)
+    protocol.update_messages("theirs", users("one"))
+    for memory_id, seq, error, words in (
+        (order, 2, NotPinnable, "#2 is not in memory"),
+        (order, 9, LookupError, "no message #9"),
+        ("asked", 1, NotPinnable, "a system message"),
+        ("asked", 2, NotPinnable, "awaits results"),
+        ("theirs", 1, PolicyRequired, "the client decides"),
+    ):
+        with pytest.raises(error, match=words):
+            services.pin(memory_id, seq)
+
+
+def test_an_add_that_does_not_fit_beside_it_is_refused_whole(order, api):
+    services.change(order, policy=MessageWindow(1))
+    with pytest.raises(NoRoomBesidePins, match="1 for what is pinned = 2 of 1"):
+        services.add(order, users("four"))
+    body = {"format": "openai_chat", "messages": [{"role": "user", "content": "four"}]}
+    response = api.post(URL, body)
+    assert (response.status_code, response.json()["title"]) == (409, "No room beside pins")
+    assert response.json()["field"] == "messages[0]"
+    assert queries.memory(order).last_seq == 3
+    assert verify(order) is None
+
+
+def test_a_list_keeps_it_while_it_is_in_it(order):
+    services.set_messages(order, users("three", "my order is A-1182", "new", "newer", "newest"))
+    assert (seqs(), pinned()) == ([1, 5, 6], [1])
+    protocol.update_messages(order, users("my order is A-1182", "newest"))
+    assert pinned() == [1]
+    protocol.update_messages(order, users("newest"))
+    assert pinned() == []
+    assert verify(order) is None
+
+
+def test_clearing_memory_ends_it(order):
+    services.clear_messages(order)
+    services.set_messages(order, users("my order is A-1182"))
+    assert (seqs(), pinned()) == ([1], [])
+    assert verify(order) is None
+
+
+def test_it_survives_another_estimator(order):
+    services.change(order, policy=MessageWindow(3, estimator="gpt-3.5-turbo"))
+    assert pinned() == [1]
+    assert verify(order) is None
+
+
+def test_memories_of_the_library_heed_it(order):
+    memory = MessageWindowChatMemory("m", 2, DjangoChatMemoryStore())
+    assert memory.messages() == users("my order is A-1182", "three")
+    memory.add(UserMessage("four"))
+    assert memory.messages() == users("my order is A-1182", "four")
+
+
+def test_a_branch_has_it_too(order):
+    services.add(order, users("four", "five"))
+    services.branch(order, "b", users("six"))
+    assert [m.single_text() for m in queries.window("b").messages] == [
+        "my order is A-1182",
+        "five",
+        "six",
+    ]
+    assert verify("b") is None
+
+
+def test_alterations_of_it_are_found(order):
+    Stay.objects.filter(n=4).update(pinned=False)
+    assert "step 4: what it pins or unpins" in str(verify(order))
+    Stay.objects.filter(n=4).update(pinned=True)
+    Stay.objects.filter(n=2).update(pinned=True)
+    assert "stay 2 of message #2: pinned is True" in str(verify(order))
+
+
+def test_the_api_pins_and_unpins(order, api):
+    response = api.post(f"{URL}2/pin/")
+    assert (response.status_code, response.json()["pinned"]) == (200, True)
+    assert api.get(URL).json()["pinned"] == [1, 2]
+    assert api.delete(f"{URL}2/pin/").json()["pinned"] is False
+    assert api.post(f"{URL}2/pin/", headers={"If-Match": '"3"'}).status_code == 412
+    assert api.post(f"{URL}9/pin/").status_code == 404
+
+
+def test_the_page_pins_and_says_what_it_would_do(order, operator_client):
+    page = operator_client.get("/c/m/?msg=2").content.decode()
+    assert "Pins would then hold 2 of 3 messages; there is room for 1 other message" in page
+    assert "#3 would leave next, not #2." in page
+    assert operator_client.post("/c/m/pin/2/").url == "/c/m/?msg=2"
+    page = operator_client.get("/c/m/?msg=2").content.decode()
+    assert "It is pinned." in page
+    assert "Unpin #2" in page
+    assert operator_client.post("/c/m/unpin/2/").status_code == 302
+    assert pinned() == [1]
+    assert operator_client.post("/c/m/pin/99/").status_code == 404
+
+
+def test_an_oversized_message_is_refused_before_a_long_import(db):
+    policy = TokenWindow(50, oversized="reject")
+    with pytest.raises(OversizedMessage, match="message 3: the message is oversized"):
+        services.import_conversation("m", users("one", "two", "word " * 90), policy)
+    with pytest.raises(LookupError):
+        queries.memory("m")
+    services.import_conversation("m", users("one"), policy)
+    with pytest.raises(OversizedMessage):
+        services.add("m", users("two", "word " * 90))
+    assert queries.memory("m").said_count == 1
+
+
+@given(policy=policies, sequence=st.lists(changes, max_size=6), added=messages)
+@settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+def test_what_is_simulated_happens_and_what_is_pinned_stays(db, policy, sequence, added):
+    with transaction.atomic():
+        services.create("m", policy)
+        for kind, value in sequence:
+            before = set(pinned())
+            make("m", kind, value)
+            if kind in ("add", "policy"):
+                assert set(pinned()) == before
+        check_simulation(added)
+        check_room()
+        assert verify("m") is None
+        transaction.set_rollback(True)
+
+
+def check_simulation(added) -> None:
+    """A simulated add is what happens, or is refused for the same reason."""
+    try:
+        simulation = queries.simulate("m", [added])
+    except (OversizedMessage, NoRoomBesidePins) as error:
+        with pytest.raises(type(error), match="message"):
+            services.add("m", [added])
+        return
+    (made,) = services.add("m", [added])
+    assert simulation.changes == (made,)
+    assert [place.seq for place in simulation.remaining] == seqs()
+
+
+def check_room() -> None:
+    """A message as large as the preview says fits beside the pins, and no larger one does."""
+    window = queries.outline("m")
+    for row in window.rows:
+        preview = pin_preview(window, row.seq)
+        if preview is None or window.policy.unit != "messages":
+            continue
+        with transaction.atomic():
+            try:
+                change = services.unpin if preview.is_pinned else services.pin
+                change("m", row.seq)
+            except NotPinnable:
+                continue
+            if preview.room < 1:
+                with pytest.raises((NoRoomBesidePins, OversizedMessage)):
+                    services.add("m", users("one more"))
+            else:
+                services.add("m", users("one more"))
+                assert queries.window("m").rows[-1].text == "one more"
+            transaction.set_rollback(True)
