@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -89,3 +90,25 @@ def test_a_policy_is_read_back_from_its_text(text):
     (policy,) = policies_from_text(text)
     assert policy is None or isinstance(policy, Policy)
     assert policies_from_text(text_of_policy(policy)) == [policy]
+
+
+def test_the_page_about_choosing_a_window_shows_what_the_command_prints(capsys, data_file):
+    """The figures of docs/choosing-a-window.md."""
+    page = (Path(__file__).parents[1] / "docs/choosing-a-window.md").read_text()
+    file = str(data_file("tau_bench_airline.openai_chat.json"))
+    limits = "token_window:1000,token_window:2000,token_window:3000,token_window:4000"
+    policies = f"{limits},token_window:6000,everything"
+    low_water = "token_window:3000,token_window:3000,low_water=0.6,everything"
+    assert f"--policies {policies}\n" in page
+    assert f"--policies {low_water}\n" in page
+    call_command("recall", file, "--policies", f"{policies},{low_water}", "--json")
+    rows = json.loads(capsys.readouterr().out)
+    for row in rows[:6]:
+        per_call = round(row["prompt_tokens"] / row["calls"])
+        assert f"| {row['held']:,} | {row['nothing_lost']} | {per_call:,} |" in page
+    for row in rows[6:]:
+        reusable = row["reusable_tokens"]
+        price = (row["prompt_tokens"] - reusable) * 2.5 + reusable * 1.25
+        shares = f"{reusable / row['prompt_tokens']:.0%}".replace("%", " %")
+        cells = f"{row['held']:,} | {row['prompt_tokens']:,} | {shares}"
+        assert f"| {cells} | €{price / row['calls'] / 1_000:.2f} |" in page

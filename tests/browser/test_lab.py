@@ -1,0 +1,63 @@
+"""The comparison of policies and the lab, in a browser."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import expect
+
+from chatmemory import AiMessage, MessageWindow, TokenWindow, UserMessage, queries, services
+from inspector import demo
+
+PHONE = {"viewport": {"width": 390, "height": 844}}
+LOST = "/c/m/compare/?policy=message_window:2&policy=everything&at=3&phrase=A-1182&input=2.5"
+
+
+@pytest.fixture(autouse=True)
+def _conversations(transactional_db):
+    demo.load()
+    services.create("m", MessageWindow(2))
+    said = ["My order is A-1182.", "Thank you.", "It has not come.", "I look for order A-1182."]
+    services.add("m", [(UserMessage, AiMessage)[n % 2](text) for n, text in enumerate(said)])
+
+
+@pytest.mark.parametrize("javascript", [True, False])
+def test_from_a_lost_order_number_to_the_limit_in_two_clicks(open_page, javascript):
+    page = open_page("/c/m/", javascript=javascript)
+    page.get_by_role("link", name="Compare").click()
+    page.locator("#lost").get_by_role("link", name="A-1182").first.click()
+    expect(page.locator(".lab__big")).to_have_text("3 messages still hold “A-1182” at #3.")
+    page.get_by_role("link", name="One message on").click()
+    expect(page.get_by_role("heading", name="Who is in memory after #4")).to_be_visible()
+    page.get_by_role("button", name="Use this policy").first.click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Use Message window 3 for m?")
+
+
+def test_the_lab_computes_by_itself_and_adopts_a_limit(open_page):
+    page = open_page("/lab/?kind=message_window&prefix=m")
+    expect(page.locator(".lab__big")).to_contain_text("3 messages hold 100 %")
+    expect(page.locator("progress")).to_have_count(0)
+    page.get_by_role("link", name="3 msg").first.click()
+    page.get_by_role("button", name="Preview the change").click()
+    page.get_by_role("button", name="Use it").click()
+    expect(page.locator(".is-today td").first).to_contain_text("3 msg")
+    expect(page.locator(".lab__big")).to_contain_text("3 messages hold 100 %")
+
+
+def test_the_lab_works_without_javascript(open_page):
+    page = open_page("/lab/?kind=message_window", javascript=False)
+    page.get_by_role("button", name="Compute").click()
+    expect(page.locator(".lab__big")).to_contain_text("messages hold")
+    page.get_by_role("spinbutton", name="Limit").fill("2")
+    page.get_by_role("button", name="Show", exact=True).click()
+    expect(page.locator(".lab__big")).to_contain_text("2 messages hold")
+
+
+@pytest.mark.parametrize("options", [{}, {"color_scheme": "dark"}, PHONE], ids=str)
+def test_axe_finds_nothing(open_page, violations, options):
+    services.compute_figures(queries.FleetQuery(queries.MemoryFilter(), TokenWindow(10**9)), 60)
+    for path in (LOST, "/c/order-7741/compare/?at=20", "/lab/?input=2.5"):
+        page = open_page(path, **options)
+        expect(page.locator(".lab__big")).to_be_visible()
+        assert violations(page) == [], path
+        width = page.viewport_size["width"]
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
