@@ -45,7 +45,7 @@ _TYPES: dict[type, Schema] = {
     int: {"type": "integer"},
     float: {"type": "number"},
     Decimal: {"type": "string", "pattern": _SHARE},
-    Oversized: {"type": "string", "enum": list(map(str, Oversized))},
+    Oversized: {"allOf": [ref("Oversized")]},
 }
 _UNAVAILABLE_POLICY: Schema = {
     "description": "A stored policy whose kind is not installed, with its stored options.",
@@ -73,6 +73,7 @@ def policies() -> dict[str, Schema]:
     unavailable = "UnavailablePolicy"
     return {
         **found,
+        "Oversized": _names(*map(str, Oversized)),
         unavailable: _UNAVAILABLE_POLICY,
         "Policy": {"anyOf": known, "example": {"kind": "message_window", "max_messages": 20}},
         "StoredPolicy": {"anyOf": [*known, ref(unavailable)]},

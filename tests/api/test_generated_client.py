@@ -12,7 +12,7 @@ import pytest
 from chatmemory.core.addresses import address
 
 PACKAGE = "generated_client"
-MADE_UP = re.compile(r"type_?\d|inline|patched|_item|_\d")  # names that a generator has to invent
+MADE_UP = re.compile(r"type_?\d|inline|patched|enum|_item|_\d")  # invented by the generator
 
 
 @pytest.fixture(scope="module")
