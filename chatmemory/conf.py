@@ -2,6 +2,7 @@
 
 CHATMEMORY = {
     "ESTIMATOR": "gpt-4o",
+    "DEFAULT_POLICIES": {"support-": "token_window:4000"},
     "POLICIES": ["shop.memory.DayWindow"],
     "FORMATS": ["shop.transcripts.TICKET"],
     "ESTIMATORS": ["shop.tokens.LlamaEstimator"],
@@ -11,8 +12,8 @@ CHATMEMORY = {
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -23,10 +24,11 @@ from django.core.signals import setting_changed
 from django.utils.module_loading import import_string
 
 from chatmemory.core.estimators import ESTIMATORS
-from chatmemory.core.exceptions import InvalidValue
-from chatmemory.core.policies import DEFAULT_ESTIMATOR, KINDS
+from chatmemory.core.exceptions import ChatMemoryError, InvalidValue
+from chatmemory.core.policies import DEFAULT_ESTIMATOR, KINDS, Policy
 from chatmemory.core.recall.facts import Words
 from chatmemory.core.registry import Registry
+from chatmemory.core.written_policies import policy_from_text
 from chatmemory.formats import FORMATS
 
 
@@ -39,12 +41,15 @@ class Configuration:
     - `IDEMPOTENCY_HOURS` is the time for which the response to an Idempotency-Key is stored.
     - `FACT_TERMS` and `FACT_PREFIXES` are words that recall takes for facts although they may hold
       no digit: terms as a whole, and prefixes with what follows them.
+    - `DEFAULT_POLICIES` are those of conversations that are created without a policy, by prefixes
+      of their ids.
     - `POLICIES`, `FORMATS` and `ESTIMATORS` are dotted paths of the project's own ones.
     """
 
     ESTIMATOR: str = DEFAULT_ESTIMATOR
     PAGE_SIZE: int = 50
     IDEMPOTENCY_HOURS: int = 24
+    DEFAULT_POLICIES: Mapping[str, str] = field(default_factory=dict)
     POLICIES: Sequence[str] = ()
     FORMATS: Sequence[str] = ()
     ESTIMATORS: Sequence[str] = ()
@@ -75,6 +80,30 @@ def fact_words() -> Words:
         raise ImproperlyConfigured(f"CHATMEMORY: {error}") from error
 
 
+@cache
+def configured_policies() -> dict[str, Policy]:
+    """Return the default policies of the settings by prefix. Raises ImproperlyConfigured."""
+    given = configuration().DEFAULT_POLICIES
+    if not isinstance(given, Mapping):
+        raise ImproperlyConfigured(
+            'CHATMEMORY["DEFAULT_POLICIES"] must have policies by prefix, such as '
+            '{"support-": "token_window:4000"}'
+        )
+    policies = {}
+    for prefix, text in given.items():
+        if not isinstance(prefix, str) or not isinstance(text, str):
+            raise ImproperlyConfigured(
+                f'CHATMEMORY["DEFAULT_POLICIES"] has {prefix!r}: {text!r}: both must be text'
+            )
+        try:
+            policies[prefix] = policy_from_text(text)
+        except ChatMemoryError as error:
+            raise ImproperlyConfigured(
+                f'CHATMEMORY["DEFAULT_POLICIES"] has {prefix!r}: {error}'
+            ) from error
+    return policies
+
+
 def body_max() -> int | None:
     """Return Django's limit for the size of a request in bytes; None for no limit."""
     limit: int | None = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
@@ -91,6 +120,7 @@ def check_times_have_zones(**_: Any) -> list[Error]:
 def _clear_cache(*, setting: str, **kwargs: Any) -> None:
     if setting == "CHATMEMORY":
         configuration.cache_clear()
+        configured_policies.cache_clear()
 
 
 setting_changed.connect(_clear_cache)

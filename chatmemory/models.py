@@ -15,11 +15,12 @@ from chatmemory.columns import ChainColumns, PolicyColumns
 from chatmemory.core.eviction import Reason
 from chatmemory.core.messages import MessageType
 from chatmemory.managers import AnyMemoryManager, MemoryManager, TableManager
-from chatmemory.records import ApiToken, AuditEntry, IdempotentAnswer
+from chatmemory.records import ApiToken, AuditEntry, DefaultPolicy, IdempotentAnswer
 
 __all__ = [
     "ApiToken",
     "AuditEntry",
+    "DefaultPolicy",
     "IdempotentAnswer",
     "Memory",
     "Message",

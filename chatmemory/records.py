@@ -1,4 +1,7 @@
-"""The tables that are no part of a conversation: API tokens, kept responses, the audit trail."""
+"""The tables that are no part of a conversation.
+
+They are default policies, API tokens, kept responses and the audit trail.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,24 @@ from django.db import models
 from django.utils import timezone
 
 from chatmemory.access.roles import Role
+from chatmemory.columns import PolicyColumns
 from chatmemory.managers import TableManager
+
+
+class DefaultPolicy(PolicyColumns):
+    """The policy of new conversations whose ids begin with a prefix, and that are given none."""
+
+    prefix = models.CharField(max_length=255, primary_key=True, blank=True)
+    set_by = models.CharField(max_length=255, blank=True)
+    set_at = models.DateTimeField()
+
+    objects = TableManager()
+
+    class Meta:
+        verbose_name_plural = "default policies"
+
+    def __str__(self) -> str:
+        return self.prefix
 
 
 class ApiToken(models.Model):

@@ -50,6 +50,8 @@ PAGES = {
     "inspector:lesson": ({"slug": "tool-calls"}, {"get": NOBODY}),
     "inspector:present": ({"slug": "tool-calls"}, {"get": NOBODY}),
     "inspector:playground": ({}, {"get": NOBODY, "post": NOBODY}),
+    "inspector:policies": ({}, {"get": Role.VIEWER, "post": Role.OPERATOR}),
+    "inspector:remove-policy": ({}, {"post": Role.OPERATOR}),
     "inspector:tokens": ({}, {"get": Role.ADMIN, "post": Role.ADMIN}),
     "inspector:revoke-token": ({"key": 1}, {"post": Role.ADMIN}),
     "inspector:sign-in": ({}, {"get": NOBODY, "post": NOBODY}),

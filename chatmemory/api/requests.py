@@ -147,7 +147,11 @@ class CreateMemoryRequest(Body):
         trim_whitespace=False,
         help_text="Your own id of the conversation, as it is: it is encoded in URLs only.",
     )
-    policy = PolicyField()
+    policy = PolicyField(
+        required=False,
+        allow_null=True,
+        help_text="Without it, the default policy of the id; null: the client decides the window.",
+    )
     labels = LabelsField(required=False)
 
 

@@ -37,6 +37,21 @@ class WindowOptions(TypedDict, total=False):
     low_water: Decimal | float | str
     snap_to_user: bool
     oversized: Oversized | str
+    meters_only: bool
+
+
+def check_limit(java_name: str, limit: object) -> int:
+    """Return the limit if it is a positive integer.
+
+    Raises InvalidValue, with LangChain4j's text if LangChain4j makes the same check.
+    """
+    if limit is None:
+        raise InvalidValue(f"{java_name} must be greater than zero, but is: null")
+    if not isinstance(limit, int) or isinstance(limit, bool):
+        raise InvalidValue(f"{java_name} must be an integer, but is: {limit!r}")
+    if limit <= 0:
+        raise InvalidValue(f"{java_name} must be greater than zero, but is: {limit}")
+    return limit
 
 
 def exact_share(name: str, value: object) -> Decimal:

@@ -21,6 +21,7 @@ from chatmemory.core.exceptions import InvalidValue, PolicyUnavailable
 from chatmemory.core.options import (
     WHOLE,
     Oversized,
+    check_limit,
     exact_share,
     least_whole,
     option_value,
@@ -42,6 +43,7 @@ class Policy(ABC):
       That second part spares the newest message, with its call.
     - `snap_to_user`: after a trim, what stands before the next user message leaves as well.
     - `oversized`: what happens to a message that the limit has no room for even alone.
+    - `meters_only`: the limit is only measured. Nothing leaves or is refused, whatever else is set.
 
     A kind with its own `evict` has no `low_water`, and cannot keep oversized messages.
 
@@ -69,6 +71,7 @@ class Policy(ABC):
     low_water: Decimal = WHOLE
     snap_to_user: bool = False
     oversized: Oversized = Oversized.EVICT
+    meters_only: bool = False
 
     def __post_init__(self) -> None:
         """Read the options, which may be as JSON has them. Raises InvalidValue."""
@@ -129,19 +132,26 @@ class Policy(ABC):
 
     @property
     def keeps_newest(self) -> bool:
-        return self.oversized is Oversized.KEEP
+        return self.oversized is Oversized.KEEP and not self.meters_only
 
     @property
     def rejects_oversized(self) -> bool:
-        return self.oversized is Oversized.REJECT
+        return self.oversized is Oversized.REJECT and not self.meters_only
 
     @property
     def has_window_options(self) -> bool:
         """Whether what leaves can differ from LangChain4j's rule."""
-        return self.low_water != WHOLE or self.snap_to_user or self.oversized is not Oversized.EVICT
+        return (
+            self.low_water != WHOLE
+            or self.snap_to_user
+            or self.oversized is not Oversized.EVICT
+            or self.meters_only
+        )
 
     def trim(self, head: Head) -> Iterator[Eviction]:
         """Take what exceeds the limit, and what is above the low mark if anything does."""
+        if self.meters_only:
+            return
         is_over = self.is_exceeded_by(head.totals)
         yield from self.evict(head)
         if is_over and self.low_water != WHOLE:
@@ -153,6 +163,10 @@ class Policy(ABC):
     def snap(self, head: Head) -> Iterator[Eviction]:
         """Take the rest of a turn that has lost its beginning, if that is asked for."""
         return before_next_user(head) if self.snap_to_user else iter(())
+
+    def metering(self) -> Self:
+        """Return the policy that only measures the window by this limit."""
+        return replace(self, meters_only=True)
 
     def measured_by(self, estimator: TokenCountEstimator) -> Self:
         """Return the policy with its derived fields taken from the estimator."""
@@ -325,20 +339,6 @@ def stored_policy(kind: str, limit: int, estimator: str, options: Mapping[str, A
     if known is not None and names.issuperset(options):
         return known(limit, estimator=estimator, **options)
     return _unavailable(kind)(limit, estimator=estimator, stored=dict(options))  # type: ignore[call-arg]
-
-
-def check_limit(java_name: str, limit: object) -> int:
-    """Return the limit if it is a positive integer.
-
-    Raises InvalidValue, with LangChain4j's text if LangChain4j makes the same check.
-    """
-    if limit is None:
-        raise InvalidValue(f"{java_name} must be greater than zero, but is: null")
-    if not isinstance(limit, int) or isinstance(limit, bool):
-        raise InvalidValue(f"{java_name} must be an integer, but is: {limit!r}")
-    if limit <= 0:
-        raise InvalidValue(f"{java_name} must be greater than zero, but is: {limit}")
-    return limit
 
 
 def measured(policy: Policy) -> Policy:

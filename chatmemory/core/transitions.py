@@ -72,10 +72,12 @@ class Transition:
 
     @property
     def has_room(self) -> bool:
-        """Whether what arrived stays, and within the limit."""
+        """Whether what arrived stays, and within the limit if the policy enforces it."""
         evicted = {eviction.entry for eviction in self.evictions}
-        is_over = self.policy is not None and self.policy.is_exceeded_by(self.after)
-        return not is_over and evicted.isdisjoint(self.arrivals)
+        policy = self.policy
+        is_enforced = policy is not None and not policy.meters_only
+        is_over = policy is not None and policy.is_exceeded_by(self.after)
+        return not (is_enforced and is_over) and evicted.isdisjoint(self.arrivals)
 
     def with_entries(self, entries: Mapping[Entry, Entry]) -> Transition:
         """Return the transition with entries replaced by those of the mapping."""
@@ -240,6 +242,8 @@ def next_to_leave(window: Window, policy: Policy) -> list[Eviction]:
     They are one message and the tool results that leave with it, and with a low mark all that
     leaves on the way to it. How full the window is now does not matter.
     """
+    if policy.meters_only:
+        return []
     arrival = Entry(MessageType.AI, has_calls=False, tokens=2)
     head = Head(window)
     head.place(arrival, at_head=False)

@@ -103,5 +103,6 @@ def option_words(policy: Policy | None) -> list[str]:
         "begins with a user message": policy.snap_to_user,
         "rejects oversized messages": policy.rejects_oversized,
         "keeps oversized messages": policy.keeps_newest,
+        "only measured": policy.meters_only,
     }
     return [each for each, is_chosen in words.items() if is_chosen]

@@ -40,15 +40,17 @@ def counted_entries(memory: Memory, messages: Iterable[ChatMessage]) -> list[Ent
     return [Entry.of(message, count(message)) for message in messages]
 
 
-def count_ahead(memory_id: str, messages: Iterable[ChatMessage]) -> None:
+def count_ahead(memory_id: str, messages: Iterable[ChatMessage]) -> bool:
     """Count messages outside the lock, because counting is slow. Each message keeps its count.
 
     If the policy's estimator changes before the lock is taken, the messages are counted again.
+    Return whether the conversation exists.
     """
     name = estimator_name(memory_id)
     count = counter(name if name and is_known(name) else configuration().ESTIMATOR)
     for message in messages:
         count(message)
+    return name is not None
 
 
 def change_policy(recorder: Recorder, policy: Policy) -> None:

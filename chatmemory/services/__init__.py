@@ -9,6 +9,14 @@ from chatmemory.ledger.changes import ArrivedMessage, ChangeResult, EvictedMessa
 from chatmemory.services.adoption import adopt_policy
 from chatmemory.services.anchoring import anchor, not_anchored
 from chatmemory.services.branches import branch
+from chatmemory.services.defaults import (
+    NamedDefault,
+    chosen_policy,
+    default_policies,
+    default_policy,
+    remove_default_policy,
+    set_default_policy,
+)
 from chatmemory.services.erasure import delete, delete_all, finish_deletions, redact
 from chatmemory.services.figures import compute_figures
 from chatmemory.services.imports import Imported, Report, import_all, import_conversation
@@ -25,6 +33,7 @@ __all__ = [
     "ChangeResult",
     "EvictedMessage",
     "Imported",
+    "NamedDefault",
     "NewMessage",
     "Report",
     "add",
@@ -34,9 +43,12 @@ __all__ = [
     "branch",
     "change",
     "change_and_add",
+    "chosen_policy",
     "clear_messages",
     "compute_figures",
     "create",
+    "default_policies",
+    "default_policy",
     "delete",
     "delete_all",
     "finish_deletions",
@@ -48,6 +60,8 @@ __all__ = [
     "not_anchored",
     "pin",
     "redact",
+    "remove_default_policy",
+    "set_default_policy",
     "set_messages",
     "truncate_log",
     "unpin",

@@ -15,12 +15,13 @@ from chatmemory import database
 from chatmemory.core.codec import messages_to_json
 from chatmemory.core.exceptions import ChatMemoryError, MemoryExists
 from chatmemory.core.messages import ChatMessage
-from chatmemory.core.policies import Policy
+from chatmemory.core.policies import MessageWindow, Policy
 from chatmemory.core.printable import printable
 from chatmemory.formats import Loss, Reading, Refused, Transcript
 from chatmemory.ledger.changes import ChangeResult, NewMessage
 from chatmemory.managers import DIGEST_LABEL
 from chatmemory.models import Memory
+from chatmemory.services.defaults import default_policy
 from chatmemory.services.fingerprints import fingerprint, is_fingerprint
 from chatmemory.services.memories import create
 from chatmemory.services.messages import add
@@ -101,9 +102,12 @@ def _add_rest(
 
 
 def import_all(
-    reading: Reading, policy: Policy, prefix: str = "", actor: str = ""
+    reading: Reading, policy: Policy | None = None, prefix: str = "", actor: str = ""
 ) -> Iterator[Imported]:
     """Import the transcripts of a file and yield a result for each. Ids are prefix + name.
+
+    Without a policy, each conversation gets the default policy of its id, or a window of 20
+    messages.
 
     A conversation that was already imported is skipped. One that exists with other content is
     refused, and the import continues with the next. A redaction erases the fingerprint by which
@@ -114,7 +118,9 @@ def import_all(
         name = transcript.name or ""
         names[name] += 1
         suffix = f"-{names[name]}" if names[name] > 1 else ""
-        yield _import(f"{prefix}{name}{suffix}", transcript, policy, actor)
+        memory_id = f"{prefix}{name}{suffix}"
+        own = policy or default_policy(memory_id) or MessageWindow(20)
+        yield _import(memory_id, transcript, own, actor)
 
 
 def _import(memory_id: str, transcript: Transcript, policy: Policy, actor: str) -> Imported:

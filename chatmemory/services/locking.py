@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from django.db.models import QuerySet
 from django.utils import timezone
@@ -22,7 +23,8 @@ from chatmemory.core.exceptions import (
     MemoryNotFound,
     VersionConflict,
 )
-from chatmemory.core.policies import can_decide
+from chatmemory.core.policies import Policy, can_decide, load_of
+from chatmemory.core.window import Totals
 from chatmemory.ledger import chain
 from chatmemory.ledger.recorder import Recorder
 from chatmemory.ledger.statements import Compiled
@@ -32,6 +34,13 @@ from chatmemory.services.validation import check_id
 from chatmemory.signals import memory_changed
 
 CHANNEL = "chatmemory"
+
+
+@dataclass(frozen=True)
+class Creation:
+    """What a conversation begins with that is created by its first change."""
+
+    policy: Policy | None = None
 
 
 @Compiled
@@ -45,19 +54,22 @@ def locked(
     memory_id: str,
     *,
     actor: str,
-    create: bool = False,
+    create: Creation | None = None,
     expected_version: int | None = None,
     imported: int | None = None,
 ) -> Iterator[Recorder]:
     """Lock a conversation, and write at the end of the block what the block recorded.
 
-    With `create`, an unknown id is created without a policy. `imported` is how much of an import is
-    stored: while one is unfinished, only its own next slice can be written. Raises InvalidValue for
-    an invalid id, MemoryNotFound, VersionConflict, ImportUnfinished, DeletionUnfinished.
+    With `create`, an unknown id is created, under its policy. `imported` is how much of an import
+    is stored: while one is unfinished, only its own next slice can be written. Raises InvalidValue
+    for an invalid id, MemoryNotFound, VersionConflict, ImportUnfinished, DeletionUnfinished.
     """
     check_id(memory_id)
     with database.atomic():
-        memory = (_lock_or_create if create else lock_memory)(memory_id, expected_version)
+        if create is None:
+            memory = lock_memory(memory_id, expected_version)
+        else:
+            memory = _lock_or_create(memory_id, create, expected_version)
         if memory.imported != imported:
             raise ImportUnfinished(
                 f"the import of {memory_id!r} has not ended: wait for it, or import the same file "
@@ -86,14 +98,15 @@ def lock_memory(memory_id: str, expected_version: int | None = None) -> Memory:
     return memory
 
 
-def _lock_or_create(memory_id: str, expected_version: int | None) -> Memory:
+def _lock_or_create(memory_id: str, create: Creation, expected_version: int | None) -> Memory:
     """Lock a row, which is created first if there is none. Raises VersionConflict."""
     try:
         return lock_memory(memory_id, expected_version)
     except MemoryNotFound:
         # Two requests may create the id at once: the second insert is ignored, and the lock puts
         # the requests in order.
-        Memory.objects.bulk_create([unsaved_memory(memory_id)], ignore_conflicts=True)
+        memory = unsaved_memory(memory_id, policy=create.policy)
+        Memory.objects.bulk_create([memory], ignore_conflicts=True)
         check_deleted(memory_id)
         return lock_memory(memory_id, expected_version)
 
@@ -114,8 +127,10 @@ def _previous_head(memory_id: str) -> bytes | None:
     return bytes.fromhex(head) if head else None
 
 
-def unsaved_memory(memory_id: str, labels: dict[str, str] | None = None) -> Memory:
-    """Return the unsaved row of a new conversation without a policy; its chain has begun."""
+def unsaved_memory(
+    memory_id: str, labels: dict[str, str] | None = None, policy: Policy | None = None
+) -> Memory:
+    """Return the unsaved row of a new conversation; its chain has begun."""
     now = timezone.now()
     memory = Memory(
         id=memory_id,
@@ -124,6 +139,7 @@ def unsaved_memory(memory_id: str, labels: dict[str, str] | None = None) -> Memo
         created_at=now,
         updated_at=now,
     )
+    memory.policy, memory.window_load = policy, load_of(policy, Totals())
     chain.begin(memory, _previous_head(memory_id))
     return memory
 

@@ -6,31 +6,31 @@ from collections.abc import Iterable, Mapping
 
 from chatmemory import database
 from chatmemory.core.exceptions import MemoryExists
-from chatmemory.core.policies import Policy, load_of
-from chatmemory.core.window import Totals
+from chatmemory.core.policies import Policy
 from chatmemory.ledger.counting import change_policy
 from chatmemory.models import Memory
 from chatmemory.services import audit
+from chatmemory.services.defaults import Default, chosen_policy
 from chatmemory.services.locking import check_deleted, locked, unsaved_memory
 from chatmemory.services.validation import check_id, check_labels, check_policy
 
 
 def create(
     memory_id: str,
-    policy: Policy | None,
+    policy: Policy | Default | None = "default",
     labels: Mapping[str, str] | None = None,
     actor: str = "",
 ) -> Memory:
     """Create an empty conversation without a step.
 
-    Raises MemoryExists, DeletionUnfinished, InvalidValue.
+    Without a policy it gets the default policy of its id; with None the client decides the window.
+    Raises MemoryExists, DeletionUnfinished, InvalidValue, PolicyUnavailable.
     """
     check_id(memory_id)
-    check_policy(policy)
+    policy = check_policy(chosen_policy(memory_id, policy))
     given = check_labels(labels or {})
     with database.atomic():
-        memory = unsaved_memory(memory_id, given)
-        memory.policy, memory.window_load = policy, load_of(policy, Totals())
+        memory = unsaved_memory(memory_id, given, policy)
         created = Memory.objects.bulk_create([memory], ignore_conflicts=True)
         check_deleted(memory_id)
         stored: Memory = Memory.objects.select_for_update().get(pk=memory_id)

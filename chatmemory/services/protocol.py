@@ -30,7 +30,8 @@ from chatmemory.ledger.entries import STAY_COLUMNS, read_message, stay_entry
 from chatmemory.ledger.statements import Compiled
 from chatmemory.ledger.stored_window import open_stays
 from chatmemory.models import Stay
-from chatmemory.services.locking import locked
+from chatmemory.services.defaults import metering_policy
+from chatmemory.services.locking import Creation, locked
 from chatmemory.services.messages import clear_messages
 from chatmemory.services.validation import check_id
 
@@ -76,11 +77,14 @@ def update_messages(
 ) -> ChangeResult:
     """Replace the window by a client's list, without trimming it.
 
-    An unknown id is created without a policy. Raises InvalidValue for an invalid id,
-    UnstorableText, VersionConflict.
+    An unknown id is created. Its default policy, if it has one, measures its window and does not
+    trim it. Raises InvalidValue for an invalid id, UnstorableText, VersionConflict.
     """
-    count_ahead(check_id(memory_id), messages)
-    with locked(memory_id, actor=actor, create=True, expected_version=expected_version) as recorder:
+    is_known = count_ahead(check_id(memory_id), messages)
+    create = Creation(None if is_known else metering_policy(memory_id))
+    with locked(
+        memory_id, actor=actor, create=create, expected_version=expected_version
+    ) as recorder:
         ensure_countable(recorder)
         arrivals = counted_entries(recorder.memory, messages)
         return recorder.replace(refill(recorder.window, arrivals, None), by_client=True)
@@ -105,7 +109,7 @@ def transact(memory_id: str, decide: Decide, *, actor: str = "") -> Transition:
 
     An unknown id is created. If `decide` raises, nothing is stored.
     """
-    with locked(memory_id, actor=actor, create=True) as recorder:
+    with locked(memory_id, actor=actor, create=Creation()) as recorder:
         transition = decide(recorder.window)
         recorder.record(transition)
     return transition

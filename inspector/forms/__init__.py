@@ -3,6 +3,7 @@
 from inspector.forms.bulk import BulkForm, check_number
 from inspector.forms.composer import DraftForm
 from inspector.forms.fields import first_problem
+from inspector.forms.policies import DefaultPolicyForm
 from inspector.forms.search import searchable
 from inspector.forms.settings import SettingsForm
 from inspector.forms.tokens import TokenForm
@@ -10,6 +11,7 @@ from inspector.forms.transfer import ExportForm, ImportForm
 
 __all__ = [
     "BulkForm",
+    "DefaultPolicyForm",
     "DraftForm",
     "ExportForm",
     "ImportForm",

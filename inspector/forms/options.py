@@ -15,6 +15,7 @@ LABELS = {
     "low_water": "When full, trim down to this share of the limit",
     "snap_to_user": "After a trim, begin with a user message",
     "oversized": "A message that is too big for the limit",
+    "meters_only": "Only measure: nothing leaves or is refused",
 }
 _OVERSIZED = {
     Oversized.EVICT: "leaves at once, after all others",

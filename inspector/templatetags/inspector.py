@@ -19,13 +19,14 @@ from django.utils.text import Truncator
 
 from chatmemory.explain import counted as counted_noun
 from chatmemory.explain import named as name_of
-from chatmemory.explain import shortened
+from chatmemory.explain import policy_words, shortened
 from inspector.conversation.links import chosen
 from inspector.conversation.rows import SHOWN
 from inspector.conversation.timeline import Cell, Timeline
 from inspector.display import switched_on, theme_of
 
 register = template.Library()
+register.filter(policy_words)
 register.filter(shortened)
 
 _LINK = 'href="{0}" hx-get="{0}"'

@@ -64,6 +64,7 @@ def test_a_registered_kind_is_accepted_and_shown(api, db, letters):
         "always_keep_system_message_first": False,
         "low_water": "1",
         "snap_to_user": False,
+        "meters_only": False,
         "oversized": "evict",
     }
     listed = api.get(f"{URL}?policy=letters").data["results"]

@@ -43,6 +43,7 @@ messages = st.one_of(
 options = {
     "always_keep_system_message_first": st.booleans(),
     "snap_to_user": st.booleans(),
+    "meters_only": st.sampled_from([False, False, False, True]),
     "oversized": st.sampled_from(["evict", "evict", "keep", "reject"]),
 }
 policies = st.one_of(

@@ -37,6 +37,8 @@ PAGES = {
     "lesson": "/learn/tool-calls/?step=2&leaves=3&check=1",
     "present": "/learn/tool-calls/present/?screen=4",
     "playground": "/learn/playground/?chat=damaged",
+    "policies": "/policies/",
+    "remove-policy": None,
     "tokens": "/tokens/",
     "revoke-token": None,
     "sign-in": "/sign-in/",

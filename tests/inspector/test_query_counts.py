@@ -23,6 +23,7 @@ PAGES = [
     "/now/",
     "/now/?id=c1&id=c2&q=said",
     "/tokens/",
+    "/policies/",
     "/c/m/",
     "/c/m/?at=100",
     "/c/m/?at=100&msg=3",

@@ -21,6 +21,7 @@ from chatmemory.api.permissions import check_prefix, prefix_of
 from chatmemory.api.responses import MemoryPageSerializer, MemorySerializer, response
 from chatmemory.api.views.base import Resource, url_of, with_query
 from chatmemory.core.exceptions import InvalidValue
+from chatmemory.core.policies import Policy
 
 
 class Memories(Resource):
@@ -50,16 +51,28 @@ class Memories(Resource):
         name="create_memory",
     )
     def post(self, request: Request) -> Response:
-        """Create an empty conversation."""
+        """Create an empty conversation.
+
+        Without a policy it gets the default policy of its id.
+        """
         body = requests.read(requests.CreateMemoryRequest, request.data)
         memory_id, labels = body["id"], body.get("labels")
         check_prefix(request, memory_id)
-        row = services.create(memory_id, body["policy"], labels, actor=requests.actor(request))
+        policy = body["policy"] if "policy" in body else _default_policy(memory_id)
+        row = services.create(memory_id, policy, labels, actor=requests.actor(request))
         answer = response(
             MemorySerializer, queries.memory_row(row), status=201, version=row.version
         )
         answer["Location"] = url_of(request, "memory", memory_id)
         return answer
+
+
+def _default_policy(memory_id: str) -> Policy | None:
+    """Raises InvalidField if the id has no default policy."""
+    try:
+        return services.chosen_policy(memory_id, "default")
+    except InvalidValue as error:
+        raise InvalidField("policy", str(error)) from error
 
 
 @addressed_by(MEMORY_ID)

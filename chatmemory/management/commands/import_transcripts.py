@@ -23,12 +23,13 @@ class Command(BaseCommand):
         parser.add_argument("files", nargs="+", metavar="FILE", type=Path)
         parser.add_argument("--format", default="auto", choices=["auto", *FORMATS])
         parser.add_argument(
-            "--policy", default="message_window:20", help="such as token_window:1000"
+            "--policy",
+            help="such as token_window:1000; default: the default policy of the id, or 20 messages",
         )
         parser.add_argument("--prefix", help="prefix of the new ids; default: FILE's name and -")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        policy = self.policy(options["policy"])
+        policy = self.policy(options["policy"]) if options["policy"] else None
         reports = []
         for file in options["files"]:
             prefix = options["prefix"]
@@ -43,7 +44,7 @@ class Command(BaseCommand):
         except InvalidValue as error:
             raise CommandError(str(error)) from error
 
-    def import_file(self, file: Path, format: str, policy: Policy, prefix: str) -> Report:
+    def import_file(self, file: Path, format: str, policy: Policy | None, prefix: str) -> Report:
         reading = self.read(file, format)
         report = Report(reading.format, refused=list(reading.refused))
         results = import_all(reading, policy, prefix, actor="import_transcripts")
