@@ -152,7 +152,7 @@ def pytest_collection_modifyitems(config, items) -> None:
 
 def _speed(item) -> int:
     """Return 0 for tests that start servers, 1 for those of slow folders, 2 for all others."""
-    if {"template", "own_server", "own_deployed", "deployed"} & set(item.fixturenames):
+    if {"template", "own_server", "own_deployed", "deployed", "routed"} & set(item.fixturenames):
         return 0
     if item.get_closest_marker("own_server"):
         return 0

@@ -23,8 +23,13 @@ from ..live.test_stream import following
 from ..serving import ROOT, Served, database
 from ..wheels import install
 
+pytestmark = pytest.mark.database
 SETTINGS = "tests.routed.settings"
 ROUTERS = "tests.routed.router"
+GRANTED = """SELECT auth_group.name, codename FROM auth_group
+    JOIN auth_group_permissions ON group_id = auth_group.id
+    JOIN auth_permission ON auth_permission.id = permission_id
+    WHERE auth_group.name IN ('Viewers', 'Operators')"""
 LIBRARY = """
 import json
 import chatmemory
@@ -138,8 +143,12 @@ def test_each_table_is_in_one_database(routed):
     assert "auth_user" in accounts
     assert "auth_user" not in tables_of_conversations(routed)
     with sqlite3.connect(folder_of(routed) / "accounts.sqlite3") as opened:
-        groups = {name for (name,) in opened.execute("SELECT name FROM auth_group")}
-    assert groups == {"Viewers", "Operators", "Admins"}
+        granted = set(opened.execute(GRANTED))
+    assert granted == {
+        ("Viewers", "view_memory"),
+        ("Operators", "view_memory"),
+        ("Operators", "change_memory"),
+    }
 
 
 def test_a_change_of_the_library_is_stored_as_a_whole_or_not_at_all(routed):
