@@ -9,10 +9,10 @@ from django.http import QueryDict
 
 from chatmemory.explain import seqs
 from inspector.lessons.facts import of_choice
+from inspector.lessons.happening import Happening
 from inspector.lessons.lesson import Ask, Question
+from inspector.lessons.numbers import DIGITS, whole
 from inspector.lessons.stage import Moment
-
-DIGITS = 6
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Answer:
     def of(cls, asked: QueryDict, question: Question) -> Answer | None:
         """Return the answer in an address; None if there is none that can be given."""
         if question.ask is Ask.LEAVES:
-            picked = frozenset(map(_number, asked.getlist("leaves")))
+            picked = frozenset(_number(text) for text in asked.getlist("leaves"))
             return cls(picked=picked) if "check" in asked else None
         value = _number(asked.get("answer", ""))
         given = question.limits or range(1, len(question.choices) + 1)
@@ -34,7 +34,7 @@ class Answer:
 
 
 def _number(text: str) -> int:
-    return int(text) if text.isascii() and text.isdigit() and len(text) <= DIGITS else 0
+    return whole(text, 10**DIGITS) or 0
 
 
 @dataclass(frozen=True)
@@ -52,8 +52,7 @@ def judge(moment: Moment, answer: Answer) -> Judgement:
     assert question is not None
     match question.ask:
         case Ask.LEAVES:
-            verbs = _VERBS[question.becomes is not None]
-            return judge_picks(moment.leaving, answer.picked, verbs, moment.lost)
+            return judge_picks(moment, answer.picked, _VERBS[not question.adds])
         case Ask.LIMIT:
             return _judge_limit(moment, question, answer.value)
     choice = question.choices[answer.value - 1]
@@ -85,30 +84,26 @@ _VERBS: Mapping[bool, Verbs] = {
 
 
 def judge_picks(
-    key: Sequence[int],
-    picked: frozenset[int],
-    verbs: Verbs = _VERBS[False],
-    lost: Sequence[int] = (),
+    happening: Happening, picked: frozenset[int], verbs: Verbs = _VERBS[False]
 ) -> Judgement:
-    """Compare the messages that somebody picked with those that leave.
-
-    `lost` are those that arrive and leave at once: nobody could pick them.
-    """
-    right = sentence(key, verbs, lost)
-    missing = [seq for seq in key if seq not in picked]
-    surplus = sorted(picked - set(key))
+    """Compare the messages that somebody picked with those that leave."""
+    key = frozenset(happening.leaving)
+    right = what_leaves(happening, verbs)
+    missing, surplus = sorted(key - picked), sorted(picked - key)
     if not missing and not surplus:
         return Judgement(True, f"Right. {right}")
-    if picked & set(key) and not (missing and surplus):
+    if picked & key and not (missing and surplus):
         if missing:
-            return Judgement(False, f"Almost. {sentence(missing, verbs)[:-1]}, too.")
+            also = _verb(missing, verbs.one, verbs.many)
+            return Judgement(False, f"Almost. {seqs(missing)} {also}, too.")
         still = _verb(surplus, verbs.not_one, verbs.not_many)
         return Judgement(False, f"Almost. {seqs(surplus)} {still}.")
     return Judgement(False, f"Not this time. {right}")
 
 
-def sentence(key: Sequence[int], verbs: Verbs = _VERBS[False], lost: Sequence[int] = ()) -> str:
+def what_leaves(happening: Happening, verbs: Verbs = _VERBS[False]) -> str:
     """Return which messages leave: `#3 and #4 leave. #5 cannot stay.`"""
+    key, lost = happening.leaving, happening.lost
     leave = f"{seqs(key)} {_verb(key, verbs.one, verbs.many)}." if key else f"Nothing {verbs.one}."
     return f"{leave} {seqs(lost)} cannot stay." if lost else leave
 
@@ -137,7 +132,7 @@ def solution(moment: Moment) -> str:
     assert question is not None
     match question.ask:
         case Ask.LEAVES:
-            return sentence(moment.leaving, _VERBS[question.becomes is not None], moment.lost)
+            return what_leaves(moment, _VERBS[not question.adds])
         case Ask.LIMIT:
             return f"{moment.keeping:,} {moment.after.policy.unit}"
     return right_choice(moment)

@@ -11,8 +11,10 @@ from typing import NamedTuple
 from chatmemory import Reason
 from chatmemory.explain import ReceiptLine, reason_of, receipt, role
 from chatmemory.queries import Line, Scene
+from chatmemory.services import ChangeResult
 from inspector.conversation.glyphs import glyph
 from inspector.conversation.rows import css_of, is_code, pairing
+from inspector.lessons.happening import Happening
 
 SLOTS_MAX = 12
 
@@ -66,42 +68,38 @@ class Words(NamedTuple):
 
 @dataclass(frozen=True)
 class Board:
-    """What a board shows: `before`, or once it `is_revealed` what became of it `after` the events.
+    """What a board shows: the scene before, or once it `is_revealed` the one after the events.
 
     `asks` offers the messages of the memory to be picked; `picked` are those that somebody picked,
     None if nobody was asked. Where the limit `hides` them, they do not leave.
     """
 
-    before: Scene
-    changes: tuple[Scene, ...] = ()
+    happening: Happening
     is_revealed: bool = False
     asks: bool = False
     picked: frozenset[int] | None = None
     hides: bool = False
 
     @property
-    def after(self) -> Scene:
-        return self.changes[-1] if self.changes else self.before
-
-    @property
     def scene(self) -> Scene:
         """The scene that is shown."""
-        return self.after if self.is_revealed else self.before
+        return self.happening.after if self.is_revealed else self.happening.before
 
-    @cached_property
+    @property
     def arriving(self) -> tuple[Line, ...]:
-        return self.after.said[len(self.before.said) :]
+        return self.happening.arriving
 
     @cached_property
-    def leaving(self) -> frozenset[int]:
-        """The messages that leave now, such as one that arrives and is too big."""
-        arriving = {line.seq for line in self.arriving}
-        return (self.before.seen | arriving) - self.after.seen if self.is_revealed else frozenset()
+    def gone(self) -> frozenset[int]:
+        """The messages that leave now; empty until it is revealed."""
+        happening = self.happening
+        leaving = (*happening.leaving, *happening.lost) if self.is_revealed else ()
+        return frozenset(leaving)
 
     @property
     def lines(self) -> tuple[Line, ...]:
         """What was said, and what arrives next."""
-        return (*self.before.said, *self.arriving)
+        return (*self.happening.before.said, *self.arriving)
 
     @property
     def is_asking(self) -> bool:
@@ -155,7 +153,7 @@ class Board:
             state,
             is_in and (i == 0 or not in_frame[i - 1]) and "is-first",
             is_in and (i == len(in_frame) - 1 or not in_frame[i + 1]) and "is-last",
-            line.seq in self.leaving and "is-leaving",
+            line.seq in self.gone and "is-leaving",
             pairing(self.lines, i),
         )
         words = "arrives next" if is_next else "in memory" if is_in else self.tag(line)
@@ -169,7 +167,7 @@ class Board:
 
     def _said(self, lines: Sequence[Line], i: int) -> Said:
         line = lines[i]
-        is_in, is_leaving = line.seq in self.scene.seen, line.seq in self.leaving
+        is_in, is_leaving = line.seq in self.scene.seen, line.seq in self.gone
         css = css_of("is-in" if is_in else "is-out", is_leaving and "is-leaving", pairing(lines, i))
         return Said(
             line,
@@ -186,30 +184,26 @@ class Board:
         change = self.scene.left_by.get(line.seq)
         if change is None:
             return "hidden by the limit"
-        (evicted,) = (each for each in change.evicted if each.seq == line.seq)
-        if evicted.reason is Reason.CAPACITY and not evicted.misfit:
-            return f"forgotten when #{change.seq} arrived"
-        return f"forgotten, {reason_of(evicted)}"
+        reason = _reason(change, line.seq)
+        return f"forgotten, {reason}" if reason else f"forgotten when #{change.seq} arrived"
 
     @cached_property
     def memory(self) -> list[Kept]:
         """The messages of the memory, with those that leave now and those that arrive next."""
         known = {line.seq: line for line in self.lines}
-        before = [place.seq for place in self.before.window.rows]
-        after = [place.seq for place in self.after.window.rows]
-        if self.is_revealed and not self.leaving:
-            shown = after
+        if self.is_revealed and not self.gone:
+            rows = [known[place.seq] for place in self.scene.window.rows]
         else:
-            shown = [*before, *(line.seq for line in self.arriving)]
-        rows = [known[seq] for seq in shown]
+            before = [known[place.seq] for place in self.happening.before.window.rows]
+            rows = [*before, *self.arriving]
         return [self._kept(rows, i) for i in range(len(rows))]
 
     def _kept(self, rows: Sequence[Line], i: int) -> Kept:
         line = rows[i]
-        is_gone = line.seq in self.leaving
+        is_gone = line.seq in self.gone
         is_next = self._is_next(line)
         is_picked = line.seq in (self.picked or ())
-        was_asked = self.is_revealed and self.picked is not None and line.seq in self.before.seen
+        was_asked = self.is_revealed and self.picked is not None and line not in self.arriving
         css = css_of(is_next and "is-next", is_gone and "is-gone", pairing(rows, i))
         return Kept(
             line,
@@ -226,18 +220,11 @@ class Board:
         if was_asked and (is_gone or is_picked):
             return f"you said: {self.words.leaves if is_picked else self.words.stays}"
         if is_gone:
-            return self._reason(line)
+            change = self.scene.left_by.get(line.seq)
+            return (_reason(change, line.seq) or "the oldest") if change else "hidden"
         if self._is_next(line):
             return "next to arrive"
         return "just arrived" if self.is_revealed and line in self.arriving else ""
-
-    def _reason(self, line: Line) -> str:
-        change = self.after.left_by.get(line.seq)
-        if change is None:
-            return "hidden"
-        (evicted,) = (each for each in change.evicted if each.seq == line.seq)
-        is_oldest = evicted.reason is Reason.CAPACITY and not evicted.misfit
-        return "the oldest" if is_oldest else reason_of(evicted)
 
     def _is_next(self, line: Line) -> bool:
         return not self.is_revealed and line in self.arriving
@@ -245,8 +232,16 @@ class Board:
     @property
     def tally(self) -> list[ReceiptLine]:
         """The sum of the first event; until it is revealed, without what leaves."""
-        change = self.changes[0].change if self.changes else None
+        changes = self.happening.changes
+        change = changes[0].change if changes else None
         lines = list(receipt(change)) if change else []
         if self.is_revealed:
             return lines
         return list(takewhile(lambda line: line.kind not in ("minus", "fits"), lines))
+
+
+def _reason(change: ChangeResult, seq: int) -> str:
+    """Return why a message left; empty if there was no room and it was the oldest."""
+    (evicted,) = (each for each in change.evicted if each.seq == seq)
+    is_oldest = evicted.reason is Reason.CAPACITY and not evicted.misfit
+    return "" if is_oldest else reason_of(evicted)

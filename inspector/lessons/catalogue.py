@@ -51,18 +51,13 @@ def catalogue() -> Catalogue:
     lessons: dict[str, Staged] = {}
     problems: list[Problem] = []
     for file in _files():
-        try:
-            staged = _staged(file, file.stat().st_mtime_ns)
-        except UnusableLesson as error:
-            problems.append(error.problem)
-        except OSError as error:
-            problems.append(Problem(str(file), 1, "", f"cannot be read: {error.strerror}"))
+        found = _found(file)
+        if isinstance(found, Problem):
+            problems.append(found)
+        elif why := _unusable_name(found.lesson.slug, lessons):
+            problems.append(Problem(str(file), 1, "", f"{why}: rename the file"))
         else:
-            slug = staged.lesson.slug
-            if why := _unusable_name(slug, lessons):
-                problems.append(Problem(str(file), 1, "", f"{why}: rename the file"))
-            else:
-                lessons[slug] = staged
+            lessons[found.lesson.slug] = found
     return Catalogue(lessons, tuple(problems))
 
 
@@ -79,10 +74,20 @@ def _files() -> Iterator[Path]:
         yield from sorted(own.glob("*.toml"))
 
 
+def _found(file: Path) -> Staged | Problem:
+    try:
+        return _since(file, file.stat().st_mtime_ns)
+    except OSError as error:
+        return Problem(str(file), 1, "", f"cannot be read: {error.strerror}")
+
+
 @lru_cache(maxsize=200)
-def _staged(file: Path, changed: int) -> Staged:
-    """Return the lesson of a file as it is since it was changed."""
-    return stage(file.read_bytes(), str(file))
+def _since(file: Path, changed: int) -> Staged | Problem:
+    """Return the lesson of a file as it is since it was changed, or what is wrong with it."""
+    try:
+        return stage(file.read_bytes(), str(file))
+    except UnusableLesson as error:
+        return error.problem
 
 
 def stage(content: bytes, source: str) -> Staged:

@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import NamedTuple
 
 from django.urls import NoReverseMatch, reverse
-from django.utils.http import urlencode
 from django.utils.safestring import SafeString
 
 from chatmemory import Reason
@@ -17,10 +16,11 @@ from inspector.lessons.answers import Answer, Judgement, judge, solution
 from inspector.lessons.board import Board
 from inspector.lessons.catalogue import Staged
 from inspector.lessons.facts import filled, marked_up, of_choice
+from inspector.lessons.happening import Happening
 from inspector.lessons.lesson import Ask, Lesson, Practice
 from inspector.lessons.stage import Moment
 
-LETTERS = "ABCDEFGH"
+LETTERS = "ABCDEFGH"  # as many as OFFERS_MAX
 # A practice's page is one of the inspector's, by the name of its URL, or a place on one.
 _PLACES = {"simulate": ("conversation", "#composer")}
 
@@ -103,26 +103,23 @@ class Told:
         for i, choice in enumerate(question.choices):
             text = marked_up(of_choice(choice, moment), is_linked=False)
             is_right = is_revealed and moment.holds(choice)
-            yield Offer(i + 1, LETTERS[i % len(LETTERS)], text, given == i + 1, is_right)
+            yield Offer(i + 1, LETTERS[i], text, given == i + 1, is_right)
         for i, limit in enumerate(question.limits):
             is_right = is_revealed and limit == moment.keeping
-            letter = LETTERS[i % len(LETTERS)]
-            yield Offer(limit, letter, marked_up(f"{limit:,}"), given == limit, is_right)
+            yield Offer(limit, LETTERS[i], marked_up(f"{limit:,}"), given == limit, is_right)
 
     def board(self, is_revealed: bool, answer: Answer | None = None) -> Board:
         """Return the board; for a limit that was chosen, with what it leads to."""
         question = self.moment.step.question
         if is_revealed and self.moment.tries:
             limit = answer.value if answer else self.moment.keeping
-            return Board(self.moment.tries[limit])
-        picked = answer.picked if answer and question and question.ask is Ask.LEAVES else None
+            return Board(Happening(self.moment.tries[limit]))
         asks = question is not None and question.ask is Ask.LEAVES
         return Board(
-            self.moment.before,
-            self.moment.changes,
+            self.moment,
             is_revealed=is_revealed,
             asks=asks,
-            picked=picked,
+            picked=answer.picked if answer and asks else None,
             hides=question is not None and not question.adds,
         )
 
@@ -218,8 +215,3 @@ def practice_url(practice: Practice) -> str:
     except NoReverseMatch:
         return ""
     return f"{url}{'?' if practice.query else ''}{practice.query}{place}"
-
-
-def sample_url(slug: str) -> str:
-    """Return the address of the playground with the chat of a lesson."""
-    return f"{reverse('inspector:playground')}?{urlencode({'sample': slug})}"

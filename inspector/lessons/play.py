@@ -10,6 +10,7 @@ from django.utils.http import urlencode
 
 from chatmemory import ChatMessage, InvalidValue, Policy, policy_from_dict, policy_kinds
 from chatmemory.formats.script import read_script
+from inspector.lessons.numbers import whole
 from inspector.lessons.packing import pack, unpack
 
 MESSAGES_MAX = 60
@@ -40,12 +41,12 @@ class Play:
         if kind not in policy_kinds():
             raise InvalidValue("There is no such kind of memory.")
         asks = "ask" in asked
-        leaves = frozenset(number(each, MESSAGES_MAX) or 0 for each in asked.getlist("leaves"))
+        leaves = frozenset(whole(each, MESSAGES_MAX) or 0 for each in asked.getlist("leaves"))
         return cls(
             unpack(asked.get("chat", "")),
             kind,
-            number(asked.get("limit", ""), LIMIT_MAX) or DEFAULT_LIMIT,
-            number(asked.get("at", ""), MESSAGES_MAX),
+            whole(asked.get("limit", ""), LIMIT_MAX) or DEFAULT_LIMIT,
+            whole(asked.get("at", ""), MESSAGES_MAX),
             asks,
             leaves if asks and "check" in asked else None,
         )
@@ -54,7 +55,7 @@ class Play:
     def written(cls, posted: QueryDict) -> Play:
         """Return the state of a chat that was written, under the memory that is on the page."""
         kind = posted.get("kind", "")
-        limit = number(posted.get("limit", ""), LIMIT_MAX)
+        limit = whole(posted.get("limit", ""), LIMIT_MAX)
         script = posted.get("script", "").replace("\r\n", "\n")
         return cls(script, kind if kind in policy_kinds() else DEFAULT_KIND, limit or DEFAULT_LIMIT)
 
@@ -87,10 +88,3 @@ class Play:
     def moved(self, at: int, asks: bool = False) -> Play:
         """Return the state at another step."""
         return replace(self, at=at, asks=asks, picked=None)
-
-
-def number(text: str, most: int) -> int | None:
-    """Return a number from 0 to `most`; None for any other text."""
-    if not text.isascii() or not text.isdigit() or len(text) > 6:
-        return None
-    return min(int(text), most)

@@ -12,6 +12,7 @@ from chatmemory.explain import Caption, caption
 from chatmemory.queries import Scene, Verdict, rehearse
 from inspector.lessons.answers import Judgement, judge_picks
 from inspector.lessons.board import Board
+from inspector.lessons.happening import Happening
 from inspector.lessons.lesson import Lesson
 from inspector.lessons.packing import pack
 from inspector.lessons.play import Play
@@ -27,17 +28,18 @@ class Kind(NamedTuple):
 
 @dataclass(frozen=True)
 class Playground:
-    """The page of a state. Raises InvalidValue where the chat cannot be played."""
+    """The page of a state. `scenes` are those before and after each message."""
 
     play: Play
+    policy: Policy
+    scenes: tuple[Scene, ...]
 
-    @cached_property
-    def policy(self) -> Policy:
-        return self.play.policy()
-
-    @cached_property
-    def scenes(self) -> list[Scene]:
-        return rehearse(self.policy, self.play.messages())
+    @classmethod
+    def of(cls, play: Play) -> Playground:
+        """Play a chat. Raises InvalidValue where it cannot be played, or fits into no link."""
+        pack(play.script)
+        policy = play.policy()
+        return cls(play, policy, tuple(rehearse(policy, play.messages())))
 
     @property
     def last(self) -> int:
@@ -49,16 +51,17 @@ class Playground:
         most = self.last - 1 if self.play.asks else self.last
         return most if self.play.at is None else min(self.play.at, most)
 
+    @property
+    def happening(self) -> Happening:
+        """What is asked about, or what happened last."""
+        end = self.at + 1 if self.play.asks else self.at
+        return Happening(self.scenes[max(0, end - 1)], self.scenes[end : end + 1] if end else ())
+
     @cached_property
     def board(self) -> Board:
-        if self.play.asks:
-            changes = (self.scenes[self.at + 1],)
-            is_answered = self.play.picked is not None
-            return Board(
-                self.scenes[self.at], changes, is_answered, asks=True, picked=self.play.picked
-            )
-        before = self.scenes[max(0, self.at - 1)]
-        return Board(before, (self.scenes[self.at],) if self.at else (), is_revealed=True)
+        asks, picked = self.play.asks, self.play.picked
+        is_revealed = not asks or picked is not None
+        return Board(self.happening, is_revealed, asks=asks, picked=picked)
 
     @property
     def caption(self) -> Caption | None:
@@ -68,21 +71,15 @@ class Playground:
 
     @property
     def judgement(self) -> Judgement | None:
-        if self.play.picked is None:
-            return None
-        before, after = self.scenes[self.at], self.scenes[self.at + 1]
-        key = [row.seq for row in before.window.rows if row.seq not in after.seen]
-        lost = [line.seq for line in self.board.arriving if line.seq not in after.seen]
-        return judge_picks(key, self.play.picked, lost=lost)
+        picked = self.play.picked
+        return None if picked is None else judge_picks(self.happening, picked)
 
     @property
     def verdicts(self) -> tuple[Verdict, ...]:
         return self.board.scene.verdicts()
 
-    @cached_property
+    @property
     def url(self) -> str:
-        """The link of the page. Raises InvalidValue for a chat that cannot be played."""
-        assert self.scenes
         return self.play.url
 
     @property

@@ -5,20 +5,21 @@ from __future__ import annotations
 import tomllib
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import Any
 
-from chatmemory import ChatMemoryError, Policy, policy_from_dict
+from chatmemory import ChatMemoryError, ChatMessage, Policy, policy_from_dict
 from chatmemory.formats.script import read_script
 from inspector.lessons.lesson import Ask, Choice, Claim, Lesson, Practice, Question, Step
 from inspector.lessons.tables import Invalid, Lines, Table, line_of
 
 MESSAGES_MAX = 60
 STEPS_MAX = 12
+OFFERS_MAX = 8
 
 # The fields of tables.
 LESSON = ("title", "lead", "script", "policy", "step", "remember", "practice")
 STEP = ("text", "said", "limit")
-QUESTION = ("ask", "question", "hint", "why", "adds", "becomes", "choice", "keep", "limits")
+QUESTION = ("ask", "question", "hint", "why", "adds", "becomes")
+OF_ASK = {Ask.LEAVES: (), Ask.CHOOSE: ("choice",), Ask.LIMIT: ("keep", "limits")}
 PRACTICE = ("text", "page", "memory_id", "query")
 PAGES = ("conversation", "simulate", "settings", "compare", "lab", "playground")
 # The claims that a choice can make, by the type of their values.
@@ -73,19 +74,19 @@ def unusable(error: Invalid, text: str, source: str) -> UnusableLesson:
 
 def _lesson(table: Table, source: str) -> Lesson:
     table.only(LESSON)
-    steps = table.tables("step")
-    if len(steps) > STEPS_MAX:
-        raise table.invalid("step", f"there are {len(steps)} steps; {STEPS_MAX} are the most")
+    steps = table.tables("step", most=STEPS_MAX)
     return Lesson(
         slug=_slug(source),
-        title=table.text("title"),
-        lead=table.text("lead"),
+        title=table.line("title"),
+        lead=table.line("lead"),
         script=table.text("script").strip(),
         messages=_messages(table),
         policy=_policy(table),
         steps=tuple(map(_step, steps)),
-        remember=table.text("remember"),
-        practices=tuple(map(_practice, table.tables("practice"))) if "practice" in table else (),
+        remember=table.line("remember"),
+        practices=tuple(map(_practice, table.tables("practice", most=OFFERS_MAX)))
+        if "practice" in table
+        else (),
         source=source,
     )
 
@@ -96,7 +97,7 @@ def _slug(source: str) -> str:
     return name if dash and number.isdigit() else PurePath(source).stem
 
 
-def _messages(table: Table) -> Any:
+def _messages(table: Table) -> tuple[ChatMessage, ...]:
     try:
         messages = tuple(read_script(table.text("script")))
     except ChatMemoryError as error:
@@ -114,28 +115,35 @@ def _policy(table: Table) -> Policy:
 
 
 def _step(table: Table) -> Step:
-    table.only((*STEP, *QUESTION))
     said, limit = table.optional_number("said"), table.optional_number("limit")
     if "ask" not in table:
-        return Step(table.text("text"), said, limit)
-    return Step(table.text("text", default=""), said, limit, _question(table))
+        if "question" in table:
+            raise table.invalid("question", f"needs ask beside it: {', '.join(Ask)}")
+        table.only(STEP)
+        return Step(table.line("text"), said, limit)
+    return Step(table.line("text", default=""), said, limit, _question(table))
 
 
 def _question(table: Table) -> Question:
     ask = Ask(table.one_of("ask", list(Ask)))
     becomes = table.optional_number("becomes")
+    table.only((*STEP, *QUESTION, *OF_ASK[ask]))
     is_next_asked = ask is Ask.LEAVES and becomes is None
     return Question(
         ask,
-        table.text("question"),
-        table.text("why"),
-        hint=table.text("hint", default=""),
+        table.line("question"),
+        table.line("why"),
+        hint=table.line("hint", default=""),
         adds=table.number("adds", default=1 if is_next_asked else 0, least=0),
         becomes=becomes,
-        choices=tuple(map(_choice, table.tables("choice"))) if ask is Ask.CHOOSE else (),
+        choices=_choices(table) if ask is Ask.CHOOSE else (),
         keep=table.number("keep") if ask is Ask.LIMIT else 0,
-        limits=tuple(sorted(table.numbers("limits"))) if ask is Ask.LIMIT else (),
+        limits=tuple(sorted(table.numbers("limits", most=OFFERS_MAX))) if ask is Ask.LIMIT else (),
     )
+
+
+def _choices(table: Table) -> tuple[Choice, ...]:
+    return tuple(map(_choice, table.tables("choice", most=OFFERS_MAX)))
 
 
 def _choice(table: Table) -> Choice:
@@ -143,7 +151,7 @@ def _choice(table: Table) -> Choice:
     made = [name for name in CLAIMS if name in table]
     if len(made) != 1:
         raise table.invalid("text", f"a choice makes one claim: {', '.join(CLAIMS)}")
-    return Choice(table.text("text"), _claim(table, made[0]), table.text("why", default=""))
+    return Choice(table.line("text"), _claim(table, made[0]), table.line("why", default=""))
 
 
 def _claim(table: Table, name: str) -> Claim:
@@ -157,7 +165,7 @@ def _practice(table: Table) -> Practice:
     page = table.one_of("page", PAGES)
     is_of_one = page in ("conversation", "simulate", "settings", "compare")
     return Practice(
-        table.text("text"),
+        table.line("text"),
         page,
         memory_id=table.text("memory_id") if is_of_one else "",
         query=table.text("query", default=""),

@@ -8,43 +8,19 @@ from functools import cached_property
 
 from chatmemory import ChatMemoryError, ChatMessage, Policy
 from chatmemory.explain import receipt
-from chatmemory.queries import Line, Scene, rehearse
+from chatmemory.queries import Scene, rehearse
+from inspector.lessons.happening import Happening
 from inspector.lessons.lesson import Ask, Choice, Lesson, Question, Step
 from inspector.lessons.tables import Invalid
 
 
-@dataclass(frozen=True)
-class Moment:
-    """A step on the stage. `after` is what its question asks for: `before` if nothing happens.
-
-    `number` counts from 1. `changes` are the scenes from the first event after `before` to `after`.
-    """
+@dataclass(frozen=True, kw_only=True)
+class Moment(Happening):
+    """A step on the stage, and what its question asks for. `number` counts from 1."""
 
     lesson: Lesson
     number: int
     step: Step
-    before: Scene
-    changes: tuple[Scene, ...]
-
-    @property
-    def after(self) -> Scene:
-        return self.changes[-1] if self.changes else self.before
-
-    @property
-    def arriving(self) -> tuple[Line, ...]:
-        """The messages that arrive with the answer."""
-        return self.after.said[len(self.before.said) :]
-
-    @cached_property
-    def leaving(self) -> tuple[int, ...]:
-        """The messages that the model saw before, and does not see after."""
-        rows = self.before.window.rows
-        return tuple(row.seq for row in rows if row.seq not in self.after.seen)
-
-    @property
-    def lost(self) -> tuple[int, ...]:
-        """The messages that arrive and leave at once."""
-        return tuple(line.seq for line in self.arriving if line.seq not in self.after.seen)
 
     @property
     def needed(self) -> int:
@@ -107,7 +83,11 @@ class _Stage:
         before, after = self._spans[i]
         scenes = self._scenes
         moment = Moment(
-            self._lesson, i + 1, step, scenes[before], tuple(scenes[before + 1 : after + 1])
+            before=scenes[before],
+            changes=tuple(scenes[before + 1 : after + 1]),
+            lesson=self._lesson,
+            number=i + 1,
+            step=step,
         )
         if step.question:
             for field, why in _faults(moment, step.question):

@@ -55,16 +55,20 @@ class Table:
                 raise self.invalid(name, f"there is no such field here: use {_listed(names)}")
 
     def text(self, name: str, default: str | None = None) -> str:
-        """Return a text; without a default it must be there, and must not be blank."""
+        """Return a text as it stands; without a default it must be there, and not be blank."""
         value = self._get(name, str, "a text", default)
         if default is None and not value.strip():
             raise self.invalid(name, "is empty")
-        return " ".join(value.split()) if name != "script" else str(value)
+        return str(value)
+
+    def line(self, name: str, default: str | None = None) -> str:
+        """Return a text on one line, such as a paragraph of several."""
+        return " ".join(self.text(name, default).split())
 
     def one_of(self, name: str, names: Collection[str]) -> str:
         value = self.text(name)
         if value not in names:
-            raise self.invalid(name, f"must be {_listed(names, 'or')}, but is {value!r}")
+            raise self.invalid(name, f"must be {_listed(names)}, but is {value!r}")
         return value
 
     def number(self, name: str, default: int | None = None, least: int = 1) -> int:
@@ -76,8 +80,8 @@ class Table:
     def optional_number(self, name: str, least: int = 1) -> int | None:
         return self.number(name, least=least) if name in self._values else None
 
-    def numbers(self, name: str) -> tuple[int, ...]:
-        values = self._get(name, list, "a list of whole numbers")
+    def numbers(self, name: str, most: int) -> tuple[int, ...]:
+        values = self._few(name, "a list of whole numbers", most)
         if not all(type(value) is int and value > 0 for value in values) or not values:
             raise self.invalid(name, "must be a list of whole numbers from 1")
         return tuple(values)
@@ -91,17 +95,20 @@ class Table:
     def values(self, name: str) -> dict[str, Any]:
         return dict(self._get(name, dict, f"a table, [{name}]"))
 
-    def table(self, name: str) -> Table:
-        return Table(self.values(name), (*self.path, name))
-
-    def tables(self, name: str) -> list[Table]:
-        values = self._get(name, list, f"tables, [[{name}]]")
+    def tables(self, name: str, most: int) -> list[Table]:
+        values = self._few(name, f"tables, [[{name}]]", most)
         if not values or not all(isinstance(value, dict) for value in values):
             raise self.invalid(name, f"must be tables, [[{name}]]")
         return [Table(value, (*self.path, name, i)) for i, value in enumerate(values)]
 
     def invalid(self, name: str, why: str) -> Invalid:
         return Invalid((*self.path, name), why)
+
+    def _few(self, name: str, words: str, most: int) -> list[Any]:
+        values: list[Any] = self._get(name, list, words)
+        if len(values) > most:
+            raise self.invalid(name, f"there are {len(values)}; {most} are the most")
+        return values
 
     def _get(self, name: str, type_: type, words: str, default: Any = None) -> Any:
         value = self._values.get(name, default)
@@ -112,9 +119,9 @@ class Table:
         return value
 
 
-def _listed(names: Collection[str], word: str = "or") -> str:
+def _listed(names: Collection[str]) -> str:
     *most, last = names
-    return f"{', '.join(most)} {word} {last}" if most else last
+    return f"{', '.join(most)} or {last}" if most else last
 
 
 class Lines:

@@ -10,6 +10,7 @@ from django.views.decorators.http import require_safe
 from inspector.lessons import progress
 from inspector.lessons.answers import Answer
 from inspector.lessons.catalogue import Catalogue, Staged, catalogue
+from inspector.lessons.numbers import whole
 from inspector.lessons.page import LessonPage
 from inspector.lessons.screens import screens
 
@@ -68,9 +69,7 @@ def _staged(known: Catalogue, slug: str) -> Staged:
 
 def _number(request: HttpRequest, name: str, most: int) -> int:
     """Return a number from 1 to `most` of the address; 1 without a valid one."""
-    text = request.GET.get(name, "")
-    number = int(text) if text.isascii() and text.isdigit() and len(text) < 4 else 1
-    return min(max(number, 1), most)
+    return max(1, whole(request.GET.get(name, ""), most) or 1)
 
 
 def _path(

@@ -12,7 +12,7 @@ from django.test import Client
 
 from inspector.lessons.catalogue import catalogue
 from inspector.lessons.facts import FACTS
-from inspector.lessons.reading import CLAIMS, PAGES, QUESTION, STEP
+from inspector.lessons.reading import CLAIMS, OF_ASK, PAGES, QUESTION, STEP
 
 GOOD = '''
 title = "What does the shop remember?"
@@ -73,6 +73,9 @@ BAD = {
     "unknown question": ('"leaves"', '"guess"', 17, "step 1, ask", "must be leaves, choose"),
     "unknown fact": ("{leaving} was", "{left_by} was", 19, "step 1, why", "no {left_by}"),
     "a message too late": ("#1?", "#4?", 35, "step 3, question", "#4 is not said"),
+    "no ask": ('ask = "leaves"\n', "", 17, "step 1, question", "needs ask beside it"),
+    "another question's": ("keep = 1", "keep = 1\nchoice = []", 38, "step 3, choice", "no such"),
+    "too many limits": ("[2, 3, 4]", "[2, 3, 4, 5, 6, 7, 8, 9, 10]", 38, "step 3, limits", "8 are"),
     "no claim": ('remembers = "K-9"', "", 27, "step 2, choice 1, text", "makes one claim"),
     "two are right": ('remembers = "K-9"', "held = 2", 26, "step 2, choice", "but 2 are"),
     "another claim": ("remembers =", "knows =", 28, "step 2, choice 1, knows", "no such field"),
@@ -94,7 +97,7 @@ def test_the_lesson_of_the_docs_is_one(folder):
 
 def test_the_docs_name_every_field_fact_and_claim():
     docs = DOCS.read_text("utf-8")
-    for name in (*STEP, *QUESTION, *CLAIMS, *PAGES):
+    for name in (*STEP, *QUESTION, *sum(OF_ASK.values(), ()), *CLAIMS, *PAGES):
         assert f"`{name}`" in docs or f"`{name} =" in docs or name == "choice"
     for fact in FACTS:
         assert f"`{{{fact}}}`" in docs
