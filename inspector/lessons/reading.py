@@ -84,9 +84,7 @@ def _lesson(table: Table, source: str) -> Lesson:
         policy=_policy(table),
         steps=tuple(map(_step, steps)),
         remember=table.line("remember"),
-        practices=tuple(map(_practice, table.tables("practice", most=OFFERS_MAX)))
-        if "practice" in table
-        else (),
+        practices=_practices(table) if "practice" in table else (),
         source=source,
     )
 
@@ -158,6 +156,10 @@ def _claim(table: Table, name: str) -> Claim:
     if CLAIMS[name] is int:
         return name, table.number(name, least=0)
     return name, table.texts(name) if CLAIMS[name] is tuple else table.text(name)
+
+
+def _practices(table: Table) -> tuple[Practice, ...]:
+    return tuple(map(_practice, table.tables("practice", most=OFFERS_MAX)))
 
 
 def _practice(table: Table) -> Practice:
