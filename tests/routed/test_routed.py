@@ -15,6 +15,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from django.apps import apps
 from django.test import override_settings
 
 from chatmemory.database import check_tables_are_together
@@ -245,6 +246,15 @@ def test_commands_use_the_database_of_conversations(routed, tmp_path):
 def test_rows_of_earlier_versions_are_migrated_where_they_are(routed):
     found = routed.manage("shell", "--verbosity", "0", "-c", MIGRATED)
     assert json.loads(found) == {"dangling": True, "large": True, "redacted": 4, "found": ["bare"]}
+
+
+@pytest.mark.parametrize("model", [*apps.get_app_config("chatmemory").get_models()])
+def test_every_table_is_read_where_it_is_written_and_points_to_no_other_app(model):
+    with override_settings(DATABASE_ROUTERS=[f"{ROUTERS}.ConversationsRouter"]):
+        assert {manager.all().db for manager in model._meta.managers} == {"conversations"}
+        assert model._default_manager.using("replica").db == "replica"
+    related = {field.related_model for field in model._meta.get_fields() if field.is_relation}
+    assert {each._meta.app_label for each in related} <= {"chatmemory"}
 
 
 def test_routers_that_part_the_tables_are_an_error():
