@@ -12,7 +12,7 @@ def over_limit(window: WindowView[WindowPlace]) -> str:
     if not can_decide(policy) or not policy.is_exceeded_by(window.stored):
         return ""
     if policy.meters_only:
-        return "the limit is only measured: nothing leaves"
+        return "only measured: nothing leaves"
     parts = [leaving(len(window.over_limit))] if window.over_limit else []
     if policy.is_exceeded_by(window.totals):
         parts.append(_what_exceeds(window))
