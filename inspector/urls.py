@@ -36,7 +36,6 @@ urlpatterns = [
     path("bulk/", read_required(bulk.bulk), name="bulk"),
     path(_conversation, read_required(conversation.conversation), name="conversation"),
     path(f"{_conversation}pin/<int:seq>/", write_required(conversation.pin), name="pin"),
-    path(f"{_conversation}unpin/<int:seq>/", write_required(conversation.unpin), name="unpin"),
     path(f"{_conversation}redact/<int:seq>/", erase_required(conversation.redact), name="redact"),
     path(f"{_conversation}live/", read_required(conversation.live), name="live"),
     path(f"{_conversation}simulate/", read_required(simulate.simulate), name="simulate"),

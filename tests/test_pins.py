@@ -185,7 +185,7 @@ def test_the_page_pins_and_says_what_it_would_do(order, operator_client):
     page = operator_client.get("/c/m/?msg=2").content.decode()
     assert "It is pinned." in page
     assert "Unpin #2" in page
-    assert operator_client.post("/c/m/unpin/2/").status_code == 302
+    assert operator_client.post("/c/m/pin/2/", {"pinned": "no"}).status_code == 302
     assert pinned() == [1]
     assert operator_client.post("/c/m/pin/99/").status_code == 404
 

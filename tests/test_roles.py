@@ -30,7 +30,6 @@ PAGES = {
     "inspector:bulk": ({}, {"post": Role.VIEWER}),
     "inspector:conversation": (ONE, {"get": Role.VIEWER}),
     "inspector:pin": (ONE | {"seq": 1}, {"post": Role.OPERATOR}),
-    "inspector:unpin": (ONE | {"seq": 1}, {"post": Role.OPERATOR}),
     "inspector:redact": (ONE | {"seq": 1}, {"post": Role.ADMIN}),
     "inspector:live": (ONE, {"get": Role.VIEWER}),
     "inspector:simulate": (ONE, {"post": Role.VIEWER}),

@@ -115,7 +115,7 @@ def _overview_rows(rows: Sequence[Memory], search: str) -> tuple[OverviewRow, ..
     memories = [memory_row(row) for row in rows]
     hidden, injected = hidden_now(memories), injected_now(memories)
     ids = [row.pk for row in rows]
-    found = told(search, ids, hidden_wholly(hidden)) if search else {}
+    found = told(search, ids, hidden_wholly(hidden, memories)) if search else {}
     return tuple(
         OverviewRow(
             memory=memory,

@@ -116,13 +116,22 @@ def hidden_now(rows: Iterable[MemoryRow]) -> dict[str, tuple[int, ...]]:
     }
 
 
-def hidden_wholly(hidden: Mapping[str, Collection[int]]) -> dict[str, Collection[int]]:
-    """Return what `hidden_now` returns without its bound: it reads the windows that reach it."""
+def hidden_wholly(
+    hidden: Mapping[str, Collection[int]], rows: Iterable[MemoryRow]
+) -> dict[str, Collection[int]]:
+    """Return what `hidden_now` returns without its bound: it reads the windows that may reach it.
+
+    With options, what leaves can depend on messages behind the first ones.
+    """
+    beyond = {
+        row.id
+        for row in rows
+        if len(hidden.get(row.id, ())) >= HIDDEN_MAX
+        or (row.window.count > HIDDEN_MAX and row.policy and row.policy.has_window_options)
+    }
     return {
         memory_id: (
-            seqs
-            if len(seqs) < HIDDEN_MAX
-            else {place.seq for place in outline(memory_id).over_limit}
+            {place.seq for place in outline(memory_id).over_limit} if memory_id in beyond else seqs
         )
         for memory_id, seqs in hidden.items()
     }
@@ -131,10 +140,12 @@ def hidden_wholly(hidden: Mapping[str, Collection[int]]) -> dict[str, Collection
 def _heads(memory_ids: Sequence[str]) -> Iterable[tuple[Any, ...]]:
     """Return the ids and the columns of the first open stays of each conversation.
 
-    There is one more than may be hidden, for a leading system message, which stays.
+    There is one more than may be hidden, for a leading system message, which stays. Pinned ones
+    stay as well, and are left out.
     """
     number = Partition(RowNumber(), partition_by="memory_id", order_by="rank")
-    stays = Stay.objects.filter(memory_id__in=memory_ids, left_step=None).annotate(place=number)
+    stays = Stay.objects.filter(memory_id__in=memory_ids, left_step=None, pinned=False)
+    stays = stays.annotate(place=number)
     stays = stays.filter(place__lte=HIDDEN_MAX + 1).order_by("memory_id", "rank")
     return stays.values_list("memory_id", *PLACE_COLUMNS)
 

@@ -95,6 +95,11 @@ class ConversationPage:
         return explain.policy_name(self.window.policy)
 
     @property
+    def policy_options(self) -> str:
+        """The options that change what leaves, in words; empty without any."""
+        return ", ".join(explain.option_words(self.window.policy))
+
+    @property
     def limit(self) -> int | None:
         return limit_of(self.state)
 

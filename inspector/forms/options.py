@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 from django import forms
@@ -25,7 +26,9 @@ _OVERSIZED = {
 
 
 def _share(**kwargs: Any) -> forms.Field:
-    number = forms.NumberInput(attrs={"step": "any", "min": "0", "max": "1"})
+    number = forms.NumberInput(
+        attrs={"class": "sheet__number", "step": "any", "min": "0", "max": "1"}
+    )
     return forms.CharField(max_length=12, widget=number, **kwargs)
 
 
@@ -33,10 +36,14 @@ def _oversized(**kwargs: Any) -> forms.Field:
     return forms.ChoiceField(choices=list(_OVERSIZED.items()), widget=select(), **kwargs)
 
 
+def _number(kind: type[forms.Field]) -> Callable[..., forms.Field]:
+    return partial(kind, widget=forms.NumberInput(attrs={"class": "sheet__number"}))
+
+
 _FIELDS: Mapping[type, Callable[..., forms.Field]] = {
     bool: forms.BooleanField,
-    int: forms.IntegerField,
-    float: forms.FloatField,
+    int: _number(forms.IntegerField),
+    float: _number(forms.FloatField),
     str: forms.CharField,
     Decimal: _share,
     Oversized: _oversized,

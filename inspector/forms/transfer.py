@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 from django import forms
 
-from chatmemory import Policy, policy_from_text, policy_kinds
+from chatmemory import InvalidValue, Oversized, Policy, policy_from_dict, policy_kinds
 from chatmemory.formats import FORMATS
 from inspector.forms.fields import STEP_MAX, select
+from inspector.forms.options import option_field
 
 IMPORT_BYTES = 16 * 2**20
+OPTIONS = ("low_water", "oversized", "snap_to_user")
 
 
 def _formats() -> list[tuple[str, str]]:
@@ -43,6 +46,9 @@ class ImportForm(forms.Form):
     kind = forms.ChoiceField(choices=_policy_kinds, widget=select(**{"aria-label": "Unit"}))
     limit = forms.IntegerField(min_value=1, max_value=STEP_MAX, initial=20)
     begin = forms.CharField(required=False, max_length=100, strip=True)
+    low_water = option_field("low_water", Decimal, "1")
+    oversized = option_field("oversized", Oversized, Oversized.EVICT)
+    snap_to_user = option_field("snap_to_user", bool, False)
 
     def clean_file(self) -> Any:
         file = self.cleaned_data["file"]
@@ -53,9 +59,22 @@ class ImportForm(forms.Form):
             )
         return file
 
+    def clean(self) -> dict[str, Any]:
+        """Check that the options go together with the limit."""
+        if not self.errors:
+            try:
+                _ = self.policy
+            except InvalidValue as error:
+                raise forms.ValidationError(str(error)) from error
+        return self.cleaned_data
+
     @property
     def policy(self) -> Policy:
-        return policy_from_text(f"{self.cleaned_data['kind']}:{self.cleaned_data['limit']}")
+        """The policy of the form. Raises InvalidValue for options that do not go together."""
+        data = self.cleaned_data
+        options = {name: data[name] for name in OPTIONS if data[name] not in (None, "", "1")}
+        kind = policy_kinds()[data["kind"]]
+        return policy_from_dict({"kind": kind.kind, kind.limit_name: data["limit"], **options})
 
     @property
     def id_prefix(self) -> str:

@@ -64,15 +64,9 @@ def conversation(request: HttpRequest, memory_id: str) -> HttpResponse:
 
 @require_POST
 def pin(request: HttpRequest, memory_id: str, seq: int) -> HttpResponse:
-    """Pins a message, then shows it."""
-    services.pin(memory_id, seq, actor=request.user.get_username())
-    return redirect(conversation_url(memory_id, msg=seq))
-
-
-@require_POST
-def unpin(request: HttpRequest, memory_id: str, seq: int) -> HttpResponse:
-    """Unpins a message, then shows it."""
-    services.unpin(memory_id, seq, actor=request.user.get_username())
+    """Pins or unpins a message, then shows it."""
+    change = services.unpin if request.POST.get("pinned") == "no" else services.pin
+    change(memory_id, seq, actor=request.user.get_username())
     return redirect(conversation_url(memory_id, msg=seq))
 
 

@@ -18,7 +18,6 @@ PAGES = {
     "conversation": "/c/m/?at=1&msg=1&find=hi",
     "live": "/c/m/live/",
     "pin": None,
-    "unpin": None,
     "redact": None,
     "simulate": None,
     "add": None,

@@ -6,7 +6,7 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 
 from chatmemory import policy_kinds, queries
-from chatmemory.core.policies import TokenWindow
+from chatmemory.core.policies import MessageWindow, TokenWindow
 from chatmemory.formats import FORMATS
 from inspector.forms import transfer
 
@@ -91,3 +91,14 @@ def test_the_form_offers_every_kind_of_policy_and_every_format():
     fields = transfer.ImportForm().fields
     assert list(dict(fields["kind"].choices)) == list(policy_kinds())
     assert list(dict(fields["format"].choices)) == ["auto", *FORMATS]
+
+
+def test_options_of_the_policy_can_be_chosen(operator_client):
+    chat = json.dumps([{"role": "user", "content": str(n)} for n in range(5)])
+    fields = {"limit": "4", "low_water": "0.5", "oversized": "keep", "snap_to_user": "on"}
+    post(operator_client, chat, **fields)
+    policy = queries.memory("chats-1").policy
+    assert policy == MessageWindow(4, low_water="0.5", oversized="keep", snap_to_user=True)
+    assert len(queries.window("chats-1").rows) == 2
+    page = post(operator_client, chat, limit="4", low_water="0.1").content.decode()
+    assert "max_messages 4 and low_water 0.1 do not go together" in page

@@ -1,6 +1,6 @@
 // Makes elements equal to fresh ones, and changes only what differs: focus, ticks, the pointer and the
 // place of a list stay with what is still there.
-const ASKS = "hx-get";
+const ASKS = ["hx-get", "hx-post"];
 
 function adopt(fresh) {
   const node = document.importNode(fresh, true);
@@ -28,9 +28,9 @@ function set(element, name, value) {
   if (name === "value" && element.matches("input")) element.value = value;
 }
 
-// HTMX read the address of a link when it first met it.
+// HTMX read the address of a link or a form when it first met it.
 function isAnotherLink(old, fresh) {
-  return old.nodeType === Node.ELEMENT_NODE && old.getAttribute(ASKS) !== fresh.getAttribute(ASKS);
+  return old.nodeType === Node.ELEMENT_NODE && ASKS.some((name) => old.getAttribute(name) !== fresh.getAttribute(name));
 }
 
 // Items are told apart by data-id. With `keeps`, the old ones stay where they are and no others come.
