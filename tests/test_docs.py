@@ -1,13 +1,21 @@
-"""The Python snippets of the docs run as they stand, in their order."""
+"""The snippets of the docs run as they stand, in their order.
+
+Those of docs/mounting.md make the project of tests/browser/test_mounted.py.
+"""
 
 from __future__ import annotations
 
+import json
 import re
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[1]
+SHELL = re.compile(r"^```sh\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 SNIPPET = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
@@ -30,3 +38,24 @@ def test_python_snippets_run(name, db, tmp_path):
 def test_the_api_page_has_the_java_store():
     store = (ROOT / "examples/langchain4j/HttpChatMemoryStore.java").read_text("utf-8")
     assert f"```java\n{store}```" in (ROOT / "docs/api.md").read_text("utf-8")
+
+
+def test_the_commands_of_the_readme_run(served, tmp_path):
+    """They stand in the checkout and ask the server of `make run`; here it is another one."""
+    if not shutil.which("curl"):
+        pytest.skip("no curl")
+    chat = [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Hi"}]
+    (tmp_path / "chats.json").write_text(json.dumps(chat))
+    http, transcripts = SHELL.findall((ROOT / "README.md").read_text("utf-8"))
+    assert served.url not in http
+    for snippet in (http, transcripts, transcripts):
+        here = snippet.replace("http://127.0.0.1:8000", served.url)
+        here = here.replace(".venv/bin/python manage.py", f"{sys.executable} {ROOT}/manage.py")
+        here = here.replace("curl", "curl --silent --show-error --fail")
+        shell = ["sh", "-eu", "-c", here]
+        ran = subprocess.run(
+            shell, cwd=tmp_path, env=served.environment, capture_output=True, text=True
+        )
+        assert ran.returncode == 0, ran.stderr
+    assert served.history("hello") == [(1, "Hello")]
+    assert served.history("chats-1") == [(1, "Hello"), (2, "Hi")]

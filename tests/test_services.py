@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from chatmemory import (
     AiMessage,
     DuplicateClientId,
+    InvalidMessage,
     InvalidValue,
     MemoryExists,
     MemoryNotFound,
@@ -331,3 +332,16 @@ def test_client_lists_are_returned_unchanged(db, lists):
         assert queries.window("bare", step).messages == messages
     if lists:
         assert verify("bare") is None
+
+
+@pytest.mark.parametrize("wrong", ["hello", UserMessage("hello"), ["hello"], [None]])
+@pytest.mark.parametrize("service", [services.add, services.set_messages])
+def test_what_is_no_list_of_messages_is_refused(memory_id, service, wrong):
+    with pytest.raises(InvalidMessage, match="is wanted, not"):
+        service(memory_id, wrong)
+    assert queries.memory(memory_id).last_step == 0
+
+
+def test_what_is_no_policy_is_refused(db):
+    with pytest.raises(InvalidValue, match=r"such as MessageWindow\(20\), not 'message_window'"):
+        services.create("a", "message_window")

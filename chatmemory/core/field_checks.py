@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from chatmemory.core.exceptions import InvalidMessage
 
@@ -19,6 +19,13 @@ def check_kind(**values: tuple[object, type]) -> None:
     for name, (value, kind) in values.items():
         if value is not None and not isinstance(value, kind):
             raise InvalidMessage(f"{name} takes {kind.__name__}, not {value!r}")
+
+
+def check_iterable(**values: object) -> None:
+    """Raise InvalidMessage unless each value is a list, anything like one, or None."""
+    for name, value in values.items():
+        if value is not None and not isinstance(value, Iterable):
+            raise InvalidMessage(f"{name} takes a list, not {value!r}")
 
 
 def check_json(value: object) -> None:

@@ -15,13 +15,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from typing import Any, ParamSpec, TypeVar, Unpack
 
+from chatmemory.core.collaborators import estimator_or_none, store_or_none
 from chatmemory.core.estimators import (
     OpenAiTokenCountEstimator,
     TokenCountEstimator,
     count_tokens,
     family_of,
 )
-from chatmemory.core.exceptions import InvalidValue
+from chatmemory.core.given import chat_message, several
 from chatmemory.core.ids import string_id
 from chatmemory.core.messages import ChatMessage
 from chatmemory.core.options import WindowOptions
@@ -53,11 +54,7 @@ class ChatMemory(ABC):
         always_keep_system_message_first: bool = False,
         **options: Unpack[WindowOptions],
     ) -> None:
-        if isinstance(estimator, str):
-            raise InvalidValue(
-                f"estimator must be an object that counts tokens, not the name {estimator!r}: "
-                f"use OpenAiTokenCountEstimator({estimator!r})"
-            )
+        estimator, store = estimator_or_none(estimator), store_or_none(store)
         self.id = string_id(id)
         self._limit = limit
         self._store = SingleSlotChatMemoryStore(id) if store is None else store
@@ -76,13 +73,13 @@ class ChatMemory(ABC):
 
     def extend(self, messages: Iterable[ChatMessage]) -> None:
         """Add every message of an iterable, one by one."""
-        for message in messages:
+        for message in several(messages):
             self._add(message)
 
     def set(self, messages: Iterable[ChatMessage]) -> None:
         """Replace the whole list. If it exceeds the limit, the oldest messages are left out."""
         policy = self.policy()
-        arrivals = [self._entry(message) for message in messages]
+        arrivals = [self._entry(message) for message in several(messages)]
 
         def decide(window: Window) -> Transition:
             window.count_with(self._family, self._count)
@@ -173,9 +170,7 @@ class ChatMemory(ABC):
         return Window(map(self._entry, messages), counted_by=self._family)
 
     def _entry(self, message: ChatMessage) -> Entry:
-        if not isinstance(message, ChatMessage):
-            raise InvalidValue(f"a memory holds chat messages, not {message!r}")
-        return Entry.of(message, self._count(message))
+        return Entry.of(chat_message(message), self._count(message))
 
     @property
     def _family(self) -> str | None:

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 from chatmemory.core.contents import Content, TextContent, content_text
 from chatmemory.core.exceptions import InvalidMessage
-from chatmemory.core.field_checks import check_json, check_kind, check_texts
+from chatmemory.core.field_checks import check_iterable, check_json, check_kind, check_texts
 
 
 class MessageType(StrEnum):
@@ -120,6 +120,7 @@ class AiMessage(ChatMessage):
         attributes: Mapping[str, Any] | None = None,
     ) -> None:
         check_texts(text=text, thinking=thinking)
+        check_iterable(tool_execution_requests=tool_execution_requests)
         requests = tuple(tool_execution_requests or ())
         for request in requests:
             check_kind(tool_execution_requests=(request, ToolExecutionRequest))
@@ -179,6 +180,7 @@ def _contents(
 ) -> tuple[Content | None, ...]:
     if given is None:
         raise InvalidMessage("text cannot be null")
+    check_iterable(contents=given)
     contents = (TextContent(given),) if isinstance(given, str) else tuple(given)
     if not contents:
         raise InvalidMessage(if_missing)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from threading import RLock
 
 from chatmemory.core.exceptions import InvalidValue
+from chatmemory.core.given import chat_messages
 from chatmemory.core.ids import string_id
 from chatmemory.core.messages import ChatMessage
 from chatmemory.core.store import ChatMemoryStore, Decide
@@ -32,7 +33,7 @@ class SingleSlotChatMemoryStore(ChatMemoryStore):
 
     def update_messages(self, memory_id: str, messages: Sequence[ChatMessage]) -> None:
         self._check(memory_id)
-        window = Window(map(Entry.of, messages))
+        window = Window(map(Entry.of, chat_messages(messages)))
         with self._lock:
             self._window = window
 

@@ -18,6 +18,7 @@ _FULL = ("full", "the disk is full: nothing can be stored until there is space")
 _READ_ONLY = ("read-only", "nothing can be written at present: try again later")
 _NOT_MIGRATED = ("not migrated", "a table or column is missing: run manage.py migrate")
 _SLOW = ("slow", "the query took too long: try again in a moment")
+_CLOSED = ("down", "its file cannot be opened: check that its folder exists and can be written")
 _DOWN = ("down", "it does not respond: try again in a moment")
 
 # Prefixes of SQLite's error names, https://sqlite.org/rescode.html
@@ -27,7 +28,7 @@ _SQLITE = {
     "SQLITE_FULL": _FULL,
     "SQLITE_READONLY": _READ_ONLY,
     "SQLITE_INTERRUPT": _SLOW,
-    "SQLITE_CANTOPEN": _DOWN,
+    "SQLITE_CANTOPEN": _CLOSED,
     "SQLITE_IOERR": _DOWN,
     "SQLITE_PROTOCOL": _DOWN,
 }

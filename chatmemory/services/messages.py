@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from chatmemory import database
+from chatmemory.core.given import chat_message, chat_messages, several
 from chatmemory.core.messages import ChatMessage
 from chatmemory.core.policies import Policy
 from chatmemory.core.transitions import clear, refill
@@ -27,9 +28,13 @@ def add(
 
     A message with a known client id and the same content is not added again; its result has its seq
     and no step. Raises MemoryNotFound, PolicyRequired (the client decides this window),
-    PolicyUnavailable, VersionConflict, DuplicateClientId, UnstorableText, UnknownEstimator.
+    PolicyUnavailable, VersionConflict, DuplicateClientId, InvalidMessage, UnstorableText,
+    UnknownEstimator.
     """
-    new = [item if isinstance(item, NewMessage) else NewMessage(item) for item in messages]
+    new = [
+        item if isinstance(item, NewMessage) else NewMessage(chat_message(item))
+        for item in several(messages)
+    ]
     for item in new:
         if item.client_id is not None:
             check_client_id(item.client_id)
@@ -65,7 +70,9 @@ def set_messages(
     expected_version: int | None = None,
 ) -> ChangeResult:
     """Replace the window and trim it by the policy. Raises the exceptions of `add`."""
-    count_ahead(check_id(memory_id), messages)
+    check_id(memory_id)
+    messages = chat_messages(messages)
+    count_ahead(memory_id, messages)
     with locked(memory_id, actor=actor, expected_version=expected_version) as recorder:
         policy = required_policy(recorder.memory)
         arrivals = counted_entries(recorder.memory, messages)

@@ -14,6 +14,7 @@ from django.db.models import F, QuerySet
 
 from chatmemory.core.estimators import family_named, remember_tokens
 from chatmemory.core.exceptions import MemoryNotFound
+from chatmemory.core.given import chat_messages
 from chatmemory.core.ids import string_id
 from chatmemory.core.messages import ChatMessage
 from chatmemory.core.store import Decide
@@ -78,9 +79,11 @@ def update_messages(
     """Replace the window by a client's list, without trimming it.
 
     An unknown id is created. Its default policy, if it has one, measures its window and does not
-    trim it. Raises InvalidValue for an invalid id, UnstorableText, VersionConflict.
+    trim it. Raises InvalidValue for an invalid id, InvalidMessage, UnstorableText, VersionConflict.
     """
-    is_known = count_ahead(check_id(memory_id), messages)
+    check_id(memory_id)
+    messages = chat_messages(messages)
+    is_known = count_ahead(memory_id, messages)
     create = Creation(None if is_known else metering_policy(memory_id))
     with locked(
         memory_id, actor=actor, create=create, expected_version=expected_version

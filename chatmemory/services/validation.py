@@ -52,6 +52,8 @@ def check_policy(policy: Policy | None) -> Policy | None:
     Raises InvalidValue, UnknownEstimator.
     """
     if policy is not None:
+        if not isinstance(policy, Policy):
+            raise InvalidValue(f"policy must be one such as MessageWindow(20), not {policy!r}")
         if policy.limit > LIMIT_MAX:
             raise InvalidValue(f"{policy.limit_name} must be at most {LIMIT_MAX}")
         estimator_for(policy.estimator)

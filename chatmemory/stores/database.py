@@ -66,7 +66,7 @@ class DjangoChatMemoryStore(ChatMemoryStore):
     @explained
     def update_messages(self, memory_id: str, messages: Sequence[ChatMessage]) -> None:
         """Replace the window, untrimmed; the changes are inferred from the two lists."""
-        protocol.update_messages(memory_id, list(messages), actor=self._actor)
+        protocol.update_messages(memory_id, messages, actor=self._actor)
 
     @explained
     def delete_messages(self, memory_id: str) -> None:

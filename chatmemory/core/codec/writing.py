@@ -18,6 +18,7 @@ from chatmemory.core.contents import (
     VideoContent,
 )
 from chatmemory.core.exceptions import InvalidMessage
+from chatmemory.core.given import several
 from chatmemory.core.messages import (
     AiMessage,
     ChatMessage,
@@ -36,7 +37,7 @@ def message_to_json(message: ChatMessage | None) -> str:
 
 def messages_to_json(messages: Iterable[ChatMessage | None]) -> str:
     """Return messages as the text of a JSON array."""
-    return write_json([message_to_dict(message) for message in messages])
+    return write_json([message_to_dict(message) for message in several(messages)])
 
 
 def message_to_dict(message: ChatMessage | None) -> dict[str, Any] | None:

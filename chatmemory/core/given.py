@@ -1,0 +1,40 @@
+"""Messages that callers give, checked where they come in: the error says what to give instead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from chatmemory.core.exceptions import InvalidMessage
+from chatmemory.core.messages import ChatMessage
+
+_SHOWN = 80
+
+
+def chat_message(given: object) -> ChatMessage:
+    """Return what is given if it is a message. Raises InvalidMessage."""
+    if isinstance(given, ChatMessage):
+        return given
+    if isinstance(given, list | tuple):
+        raise InvalidMessage("a chat message is wanted, not a list: give each of its messages")
+    raise InvalidMessage(
+        f"a chat message such as UserMessage('Hello') is wanted, not {brief(given)}"
+    )
+
+
+def several(given: Iterable[Any]) -> Iterable[Any]:
+    """Return what is given if it can be a list of messages. Raises InvalidMessage."""
+    if isinstance(given, ChatMessage | str | bytes | Mapping) or not isinstance(given, Iterable):
+        raise InvalidMessage(f"a list of chat messages is wanted, not {brief(given)}")
+    return given
+
+
+def chat_messages(given: Iterable[Any]) -> list[ChatMessage]:
+    """Return the messages that are given. Raises InvalidMessage."""
+    return [chat_message(each) for each in several(given)]
+
+
+def brief(value: object) -> str:
+    """A value as an error shows it."""
+    shown = repr(value)
+    return shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"
