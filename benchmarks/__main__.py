@@ -12,7 +12,7 @@ from multiprocessing import get_context
 
 from benchmarks.measuring import measure
 
-PARTS = ("library", "add", "size", "reading", "server")
+PARTS = ("library", "recall", "add", "size", "reading", "server")
 
 
 if __name__ == "__main__":

@@ -1,47 +1,61 @@
-"""Measure what recall costs for 10,000 messages, as ratios to counting their tokens once.
+"""Measure what recall costs for a long history, against counting its tokens once.
 
 .venv/bin/python -m benchmarks.recall
 """
 
 from __future__ import annotations
 
-import random
-import time
-from collections.abc import Callable
+from collections.abc import Iterator
+from itertools import islice
 
-MESSAGES = 10_000
-WORDS = ["where", "is", "my", "order", "the", "parcel", "was", "shipped", "to", "Lyon", "on"]
+from benchmarks.measuring import QUICK, Figure, compared, in_turns, show
+from benchmarks.texts import texts
 
-
-def seconds(call: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    call()
-    return time.perf_counter() - start
+MESSAGES = 2_000 if QUICK else 10_000
+ROUNDS = 5
 
 
-def main() -> None:
-    from chatmemory import AiMessage, MessageWindow, TokenWindow, UserMessage
+def figures(folder: str) -> Iterator[Figure]:
+    from chatmemory import AiMessage, ChatMessage, MessageWindow, TokenWindow, UserMessage
     from chatmemory.core.estimators import count_tokens, estimator_for
     from chatmemory.core.recall.comparison import compare
     from chatmemory.core.recall.curves import curve_of
     from chatmemory.core.recall.histories import history_of
+    from chatmemory.core.recall.refusals import Refusals
 
-    chance = random.Random(1)
-    said = []
-    for number in range(MESSAGES):
-        words = chance.choices(WORDS, k=40) + [f"A-{chance.randrange(3_000)}" for _ in range(3)]
-        said.append((AiMessage if number % 2 else UserMessage)(" ".join(words)))
     estimator = estimator_for("gpt-4o")
-    estimator.estimate_token_count_in_text("loads the encoding")
-    counting = seconds(lambda: [count_tokens(estimator, each) for each in said])
-    curve = seconds(lambda: curve_of(history_of(said, estimator), TokenWindow(1)))
+    lines = list(islice(texts(), MESSAGES))
     policies = [MessageWindow(20), TokenWindow(1_000), TokenWindow(4_000), None]
-    history = history_of(said, estimator)
-    four = seconds(lambda: [compare(history, policy) for policy in policies])
-    print(f"tokenising {MESSAGES:,} messages: {counting:.2f} s")
-    print(f"their recall curve, after that: {curve / counting:.2f} times as long")
-    print(f"four policies, after that: {four:.2f} s")
+
+    def said() -> list[ChatMessage]:
+        """The messages, which nobody has counted yet."""
+        return [(UserMessage, AiMessage)[n % 2](line) for n, line in enumerate(lines)]
+
+    def count() -> None:
+        for message in said():
+            count_tokens(estimator, message)
+
+    known = said()
+    history = history_of(known, estimator)
+
+    def compare_four() -> None:
+        refusals = Refusals(history)
+        for policy in policies:
+            compare(history, policy, refusals)
+
+    times = in_turns(
+        {
+            "curve": lambda: curve_of(history_of(known, estimator), TokenWindow(1)),
+            "four": compare_four,
+            "tokenising": count,
+        },
+        ROUNDS,
+    )
+    whole = f"of {MESSAGES:,} messages"
+    tokenising = {"tokenising": times["tokenising"]}
+    yield compared(f"recall curve {whole}", 2, {"curve": times["curve"]} | tokenising)
+    yield compared(f"four policies {whole}", 2, {"replays": times["four"]} | tokenising)
 
 
 if __name__ == "__main__":
-    main()
+    show(figures(""))

@@ -10,6 +10,7 @@ from chatmemory.core.recall.comparison import Compared, compare
 from chatmemory.core.recall.curves import curve_of
 from chatmemory.core.recall.histories import History
 from chatmemory.core.recall.phrases import Followed, follow
+from chatmemory.core.recall.refusals import Refusals
 from chatmemory.ledger.lookup import find_memory
 from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.queries.history import said_by
@@ -79,7 +80,8 @@ def comparison(
     place = len(history) if at is None else min(at, len(history))
     offered = _offered(history, memory.policy, name)
     chosen = _distinct(policies or [memory.policy, offered, None], name)
-    compared = tuple(compare(history, policy) for policy in chosen)
+    refusals = Refusals(history)
+    compared = tuple(compare(history, policy, refusals) for policy in chosen)
     mentions = _mentions(memory_id, memory.last_seq, history, phrase)
     return Comparison(
         memory_row(memory),

@@ -9,6 +9,7 @@ from chatmemory.core.messages import MessageType
 from chatmemory.core.policies import Policy
 from chatmemory.core.recall.histories import History
 from chatmemory.core.recall.prompts import Prompts, prompts_of
+from chatmemory.core.recall.refusals import Refusals
 from chatmemory.core.recall.replay import departures
 from chatmemory.core.recall.scores import Use, uses
 
@@ -57,8 +58,8 @@ class Compared:
         return found
 
 
-def compare(history: History, policy: Policy | None) -> Compared:
-    """Replay a history under a policy."""
+def compare(history: History, policy: Policy | None, refusals: Refusals | None = None) -> Compared:
+    """Replay a history under a policy. Several comparisons can share its `refusals`."""
     left = departures(history, policy)
     keeps_first = policy is not None and policy.always_keep_system_message_first
     recalls = list(uses(history, left, MessageType.AI))
@@ -70,5 +71,5 @@ def compare(history: History, policy: Policy | None) -> Compared:
         len(recalls),
         tuple(use for use in recalls if not use.is_held),
         tuple(use for use in repeats if not use.is_held),
-        prompts_of(history, left, keeps_first),
+        prompts_of(history, left, keeps_first, refusals),
     )

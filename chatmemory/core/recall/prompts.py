@@ -8,7 +8,7 @@ providers set for their caches are ignored.
 
 from __future__ import annotations
 
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
@@ -61,16 +61,28 @@ def prompt_tokens(history: History, left: Sequence[int]) -> int:
     return total
 
 
-def prompts_of(history: History, left: Sequence[int], keeps_first: bool = False) -> Prompts:
-    """Return the prompts of a replay. `keeps_first`: new system messages go to the head."""
-    refusals = Refusals(history)
-    sums: Counter[str] = Counter()
-    refused: Counter[str] = Counter(dict.fromkeys(refusals.providers, 0))
+def prompts_of(
+    history: History,
+    left: Sequence[int],
+    keeps_first: bool = False,
+    refusals: Refusals | None = None,
+) -> Prompts:
+    """Return the prompts of a replay. `keeps_first`: new system messages go to the head.
+
+    Several replays of a history can share its `refusals`.
+    """
+    refusals = refusals or Refusals(history)
+    refused = dict.fromkeys(refusals.providers, 0)
+    calls = tokens = reusable = breaks = output = 0
     for call in calls_of(history, left, keeps_first):
-        sums.update(calls=1, tokens=call.tokens, output=history.tokens[call.position])
-        sums.update(breaks=call.is_broken, reusable=call.reusable)
-        refused.update(refusals.of(call.window, call.newest))
-    return Prompts(refused=dict(refused), **sums)
+        calls += 1
+        tokens += call.tokens
+        reusable += call.reusable
+        breaks += call.is_broken
+        output += history.tokens[call.position]
+        for provider in refusals.of(call.window, call.newest):
+            refused[provider] += 1
+    return Prompts(calls, tokens, reusable, breaks, output, refused)
 
 
 @dataclass(frozen=True)

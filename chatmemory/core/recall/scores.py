@@ -36,9 +36,8 @@ def uses(history: History, left: Sequence[int], by: MessageType) -> Iterator[Use
     until: dict[str, int] = {}
     for position, (entry, facts) in enumerate(zip(history.entries, history.facts, strict=True)):
         if entry.type is by:
-            for fact in sorted(facts) if len(facts) > 1 else facts:
-                if fact in last:
-                    yield Use(position, fact, last[fact], until[fact])
+            for fact in sorted(facts & last.keys()):
+                yield Use(position, fact, last[fact], until[fact])
         for fact in facts:
             last[fact] = position
             until[fact] = max(until.get(fact, -1), left[position])
