@@ -48,6 +48,7 @@ urlpatterns = [
     path(f"{_conversation}settings/", read_required(settings.settings), name="settings"),
     path(f"{_conversation}change/", write_required(settings.change), name="change"),
     path("lab/", read_required(lab.lab), name="lab"),
+    path("lab/file/", read_required(lab.lab_of_file), name="lab-of-file"),
     path("lab/adopt/", write_required(lab.adopt_for_many), name="adopt-for-many"),
     path("import/", write_required(imports.import_file), name="import"),
     path("demo/", write_required(overview.add_demo), name="demo"),

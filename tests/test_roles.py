@@ -42,6 +42,7 @@ PAGES = {
     "inspector:settings": (ONE, {"get": Role.VIEWER, "post": Role.VIEWER}),
     "inspector:change": (ONE, {"post": Role.OPERATOR}),
     "inspector:lab": ({}, {"get": Role.VIEWER, "post": Role.VIEWER}),
+    "inspector:lab-of-file": ({}, {"get": Role.VIEWER, "post": Role.VIEWER}),
     "inspector:adopt-for-many": ({}, {"post": Role.OPERATOR}),
     "inspector:import": ({}, {"get": Role.OPERATOR, "post": Role.OPERATOR}),
     "inspector:demo": ({}, {"post": Role.OPERATOR}),

@@ -37,6 +37,7 @@ from chatmemory.queries.conversations import (
 from chatmemory.queries.counts import OverviewStats, count, count_each, overview_stats
 from chatmemory.queries.cursors import CursorPage
 from chatmemory.queries.feed import FeedItem, feed, newest_change
+from chatmemory.queries.file_fleet import FileFleet
 from chatmemory.queries.filters import MemoryFilter
 from chatmemory.queries.fleet import (
     Fleet,
@@ -111,6 +112,7 @@ __all__ = [
     "ConversationState",
     "CursorPage",
     "FeedItem",
+    "FileFleet",
     "Flag",
     "Fleet",
     "FleetLists",

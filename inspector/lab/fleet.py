@@ -59,10 +59,13 @@ class Listed:
 
 
 class FleetPage:
-    def __init__(self, found: Fleet, asked: FleetAsked, lists: FleetLists | None = None) -> None:
+    """The page of a fleet. With a file's name, the fleet is in that file, and has no addresses."""
+
+    def __init__(self, found: Fleet, asked: FleetAsked, file: str = "") -> None:
         self.found = found
         self.asked = asked
-        self.lists = lists or FleetLists()
+        self.file = file
+        self.lists = FleetLists()
         self.sums = found.sums
         kind = asked.query.kind
         self.unit, self.short_unit, self.estimator = kind.unit, kind.short_unit, kind.estimator
@@ -144,7 +147,7 @@ class FleetPage:
             percent(point.prompts, self.sums.everything),
             self._cost(point.prompts),
             css,
-            self.asked.link(limit=point.limit),
+            "" if self.file else self.asked.link(limit=point.limit),
         )
 
     def _today(self) -> LimitRow:
@@ -243,7 +246,8 @@ class FleetPage:
         for each in self.lists.losers:
             asked = Asked(each.id, (text_of_policy(policy), "everything"), each.at, each.fact)
             count = f"{each.lost:,} of {each.recalls:,}"
-            yield Listed(each.id, asked.link(), each.fact, count, each.said, each.needed)
+            link = "" if self.file else asked.link()
+            yield Listed(each.id, link, each.fact, count, each.said, each.needed)
 
     @property
     def repeats(self) -> Iterator[Listed]:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import csv
 import io
+from dataclasses import replace
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
-from chatmemory import queries, services
+from chatmemory import InvalidValue, queries, services
+from chatmemory.formats import read_transcripts
 from inspector.lab.adopting import Adopting
 from inspector.lab.fleet import FleetPage
 from inspector.lab.fleet_asked import FleetAsked
+
+FILE_BYTES = 16 * 2**20
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -36,7 +40,8 @@ def _page(request: HttpRequest, asked: FleetAsked, is_stopped: bool = False) -> 
     if found.is_done and page.pick:
         page.lists = queries.fleet_lists(asked.query, page.pick.limit)
     context = {"page": page, "asked": asked, "is_stopped": is_stopped}
-    return render(request, "inspector/lab.html", context)
+    status = 422 if asked.problem else 200
+    return render(request, "inspector/lab.html", context, status=status)
 
 
 def _csv(found: queries.Fleet) -> HttpResponse:
@@ -50,6 +55,25 @@ def _csv(found: queries.Fleet) -> HttpResponse:
         )
     headers = {"Content-Disposition": 'attachment; filename="recall.csv"'}
     return HttpResponse(text.getvalue(), "text/csv; charset=utf-8", headers=headers)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def lab_of_file(request: HttpRequest) -> HttpResponse:
+    """Show the same of the conversations in a file, of which nothing is stored."""
+    asked = FleetAsked.read(request.POST.dict())
+    file = request.FILES.get("file")
+    if file is None or file.size is None or file.size > FILE_BYTES:
+        problem = f"Choose a file of at most {FILE_BYTES // 2**20} MB." if request.POST else ""
+        return _page(request, replace(asked, problem=problem))
+    try:
+        reading = read_transcripts(file.read())
+        found = queries.FileFleet(reading.transcripts, asked.query.kind)
+    except InvalidValue as error:
+        return _page(request, replace(asked, problem=str(error)))
+    page = FleetPage(found.fleet(), asked, file=file.name or "a file")
+    if page.pick:
+        page.lists = found.lists(page.pick.limit)
+    return render(request, "inspector/lab.html", {"page": page, "asked": asked})
 
 
 @require_POST

@@ -29,6 +29,7 @@ PAGES = {
     "change": None,
     "export": "/c/m/export/",
     "lab": "/lab/",
+    "lab-of-file": "/lab/file/",
     "adopt-for-many": None,
     "import": "/import/",
     "demo": None,

@@ -4,11 +4,21 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import re
 
 import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
 
-from chatmemory import AiMessage, MessageWindow, TokenWindow, UserMessage, queries, services
+from chatmemory import (
+    AiMessage,
+    MessageWindow,
+    TokenWindow,
+    UserMessage,
+    queries,
+    services,
+    text_of,
+)
 from chatmemory.models import Message, RecallFigures, Step
 from chatmemory.services import figures
 from inspector.lab.fleet_asked import FleetAsked
@@ -234,3 +244,40 @@ def test_the_answer_for_real_conversations(operator_client, data_file, db):
     assert [found.sums.recalls - point.held for point in points] == [143, 76, 12, 0]
     assert [point.lossless for point in points] == [75, 89, 99, 100]
     assert round(found.sums.everything / calls) == 2_688
+
+
+def uploaded(client, content: bytes, **form):
+    file = SimpleUploadedFile("chat.json", content)
+    response = client.post("/lab/file/", {"file": file, **form})
+    return response.status_code, " ".join(
+        re.sub(r"<[^>]*>", " ", response.content.decode()).split()
+    )
+
+
+def test_a_file_is_read_and_not_stored(operator_client, db):
+    roles = ("user", "assistant")
+    said = [{"role": roles[n % 2], "content": text_of(each)} for n, each in enumerate(SAID)]
+    content = json.dumps([{"messages": said}] * 2).encode()
+    status, text = uploaded(operator_client, content, kind="message_window", limit="2")
+    assert status == 200
+    assert "2 conversations in chat.json" in text
+    assert "2 messages hold 0 % of what the assistant needed" in text
+    assert "A-1182 , said in #1, needed in #4" in text
+    assert "Preview the change" not in text
+    assert not queries.any_memory()
+    assert not RecallFigures.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "words"), [(b"nonsense", "line 1"), (b"[]", "no conversation"), (b"", "Choose")]
+)
+def test_what_is_wrong_with_a_file_is_said(operator_client, db, content, words):
+    status, text = uploaded(operator_client, content)
+    assert status == 422
+    assert words in text
+
+
+def test_a_file_with_too_much_is_refused(operator_client, db, monkeypatch):
+    monkeypatch.setattr("chatmemory.queries.file_fleet.READ_AT_ONCE", 1)
+    content = json.dumps([{"role": "user", "content": "a"}] * 2).encode()
+    assert "the file has 2 messages" in uploaded(operator_client, content)[1]
