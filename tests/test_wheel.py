@@ -55,9 +55,11 @@ VISIT = """
 import inspector
 from django.contrib.staticfiles import finders
 from django.test import Client
-page = Client().get("/sign-in/", headers={"host": "localhost"})
+here = {"host": "localhost"}
+page = Client().get("/sign-in/", headers=here)
+lesson = Client().get("/learn/tool-calls/", headers=here)
 print(inspector.__file__)
-print(page.status_code, bool(finders.find("inspector/css/base.css")))
+print(page.status_code, lesson.status_code, bool(finders.find("inspector/css/base.css")))
 """
 
 
@@ -120,7 +122,7 @@ def test_the_inspector_keeps_its_data_with_the_user(run, installed, tmp_path):
     run("inspector", "-m", "inspector", "migrate", "--verbosity", "0")
     *_, package, page = run("inspector", "-m", "inspector", "shell", "-v", "0", "-c", VISIT)
     assert Path(package) == installed / "inspector/__init__.py"
-    assert page == "200 True"
+    assert page == "200 200 True"
     assert "no issues" in run("inspector", "-m", "inspector", "check")[-1]
     assert (tmp_path / "chatmemory/chatmemory.sqlite3").exists()
     after = {path for path in installed.rglob("*") if "__pycache__" not in path.parts}
