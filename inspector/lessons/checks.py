@@ -13,7 +13,9 @@ from inspector.lessons.catalogue import catalogue, folder
 def check_lessons(**_: Any) -> list[CheckMessage]:
     """Refuse a folder that does not exist, and each file that is no lesson."""
     own = folder()
-    if own is not None and not own.is_dir():
+    if own is None:
+        return []  # tests check the lessons of the package
+    if not own.is_dir():
         return [
             Error(
                 f"INSPECTOR['LESSONS'] names {own}, which is no folder.",
