@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from chatmemory.core.policies import Policy, TokenWindow, can_decide
+from chatmemory.core.policies import Policy, TokenWindow, can_decide, measured
 from chatmemory.core.recall.comparison import Compared, compare
 from chatmemory.core.recall.curves import curve_of
 from chatmemory.core.recall.histories import History
@@ -100,7 +100,7 @@ def _distinct(policies: Policies, estimator: str) -> list[Policy | None]:
     """Return policies that can decide, counted alike, each once."""
     chosen: list[Policy | None] = []
     for policy in policies:
-        counted = replace(policy, estimator=estimator) if policy else None
+        counted = measured(replace(policy, estimator=estimator)) if can_decide(policy) else policy
         if (counted is None or can_decide(counted)) and counted not in chosen:
             chosen.append(counted)
     return chosen[:POLICIES_MAX]
@@ -109,7 +109,7 @@ def _distinct(policies: Policies, estimator: str) -> list[Policy | None]:
 def _offered(history: History, current: Policy | None, estimator: str) -> Policy | None:
     """Return the smallest limit that holds nearly all recalls, of the kind that is in force."""
     kind = current if can_decide(current) else TokenWindow(1)
-    policy = replace(kind, estimator=estimator)
+    policy = measured(replace(kind, estimator=estimator))
     curve = curve_of(history, policy, most_adds=COMPARED_MAX)
     limit = curve.smallest_limit(OFFERED_SHARE) if curve.recalls else None
     return replace(policy, limit=limit) if limit else None

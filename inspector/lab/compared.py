@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from chatmemory import policy_kinds, text_of_policy
+from chatmemory import explain, policy_kinds, text_of_policy
 from chatmemory.queries import Compared, ComparedRow, Comparison, Followed, Use
 from inspector.conversation.glyphs import glyph
 from inspector.conversation.links import conversation_url
@@ -52,6 +52,7 @@ class Policy:
     name: str
     short: str
     limit: str
+    options: str
     css: str
     text: str
     is_current: bool
@@ -101,6 +102,7 @@ class ComparePage:
             name="Everything" if policy is None else policy.label,
             short="All" if policy is None else policy.short_unit.capitalize(),
             limit="" if policy is None else f"{policy.limit:,}",
+            options=", ".join(explain.option_words(policy)),
             css=STYLES[place],
             text=text,
             is_current=policy is not None and policy == self.memory.policy,

@@ -169,3 +169,8 @@ def test_words_of_a_project_are_followed(operator_client, db, settings):
     services.add("m", [UserMessage("To Lyon."), AiMessage("Lyon it is.")])
     (row,) = operator_client.get("/c/m/compare/?policy=message_window:1&as=json").json()
     assert (row["recalls"], row["held"]) == (1, 1)
+
+
+def test_the_options_of_a_policy_are_shown(page):
+    text = page("?policy=token_window:800&policy=token_window:800,low_water=0.6")
+    assert text.count("down to 60") >= 2
