@@ -100,6 +100,7 @@ PICTURES: list[tuple[str, str, dict[str, object], Callable[[Page], None]]] = [
     ("phone", f"{LOST_ORDER}&find=A-1182", PHONE, nothing),
     ("import", "/import/", DESK, nothing),
     ("tokens", "/tokens/", DESK, make_token),
+    ("lesson", "/learn/tool-calls/?step=2&leaves=3&leaves=4&check=1", DESK, nothing),
 ]
 
 
