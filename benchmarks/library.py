@@ -5,12 +5,31 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+import tempfile
 from collections.abc import Callable, Iterator
+from statistics import median
 
 from benchmarks.measuring import Figure, compared, in_turns, show
 from benchmarks.texts import texts
 
 ROUNDS = 2_000
+STARTS = 5
+TIMED = """
+import time, tiktoken
+from chatmemory import OpenAiTokenCountEstimator, UserMessage
+start = time.process_time()
+{call}
+print(1000 * (time.process_time() - start))
+"""
+FIRST = {
+    "first token count": (
+        'OpenAiTokenCountEstimator("gpt-4o").estimate_token_count_in_message(UserMessage("hello"))'
+    ),
+    "tiktoken.get_encoding": 'tiktoken.get_encoding("o200k_base")',
+}
 
 
 def figures(folder: str) -> Iterator[Figure]:
@@ -31,7 +50,22 @@ def figures(folder: str) -> Iterator[Figure]:
     for what, limit in (("token window", 2.5), ("message window", 1.0)):
         both = {f"{what} add": times[what], "tokenising a message": times["tokenising"]}
         yield compared(f"in memory, an add to a {what}", limit, both)
+    yield compared("in a new process, the first token count", 1.3, _first_times(folder))
+
+
+def _first_times(folder: str) -> dict[str, float]:
+    """Return the median milliseconds of CPU in new processes, which find the encoding unpacked."""
+    environment = os.environ | {"TIKTOKEN_CACHE_DIR": os.path.join(folder, "encodings")}
+
+    def milliseconds(call: str) -> float:
+        command = [sys.executable, "-c", TIMED.format(call=call)]
+        return float(subprocess.check_output(command, env=environment))
+
+    milliseconds(FIRST["first token count"])  # unpacks it
+    starts = [{name: milliseconds(call) for name, call in FIRST.items()} for _ in range(STARTS)]
+    return {name: median(each[name] for each in starts) for name in FIRST}
 
 
 if __name__ == "__main__":
-    show(figures(""))
+    with tempfile.TemporaryDirectory() as folder:
+        show(figures(folder))

@@ -8,7 +8,11 @@ from django.db.models.signals import post_migrate
 
 from chatmemory.access.roles import make_groups
 from chatmemory.conf import check_times_have_zones, configured_policies, register_extensions
-from chatmemory.database import check_tables_are_together, has_tables
+from chatmemory.database import (
+    check_tables_are_together,
+    check_transactions_are_short,
+    has_tables,
+)
 
 
 class ChatMemoryConfig(AppConfig):
@@ -20,6 +24,7 @@ class ChatMemoryConfig(AppConfig):
         register_extensions()
         checks.register(check_tables_are_together, checks.Tags.models)
         checks.register(check_times_have_zones, checks.Tags.models)
+        checks.register(check_transactions_are_short, checks.Tags.models)
         configured_policies()  # a mistake in the settings is told at the start
         post_migrate.connect(_keep_search, sender=self)
         connection_created.connect(_empty_log)

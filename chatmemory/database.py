@@ -12,6 +12,7 @@ from typing import Any
 
 from django.apps import apps
 from django.core.checks import Error
+from django.core.checks import Warning as Caution
 from django.db import connections, router, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 
@@ -57,6 +58,20 @@ def on_commit(call: Callable[[], Any]) -> None:
 def has_tables(using: str) -> bool:
     """Return whether the routers allow our tables in a database."""
     return router.allow_migrate_model(using, apps.get_model("chatmemory", "Memory"))
+
+
+def check_transactions_are_short(**_: object) -> list[Caution]:
+    """A system check: with ATOMIC_REQUESTS, a request is one transaction."""
+    if not connection().settings_dict["ATOMIC_REQUESTS"]:
+        return []
+    return [
+        Caution(
+            f"DATABASES[{alias()!r}] has ATOMIC_REQUESTS: a long import or deletion keeps all "
+            "others from writing, and SQLite refuses requests that change while another does",
+            hint="Unset it. Each change of chatmemory is one transaction without it.",
+            id="chatmemory.W001",
+        )
+    ]
 
 
 def check_tables_are_together(**_: object) -> list[Error]:

@@ -6,6 +6,7 @@ import pytest
 from django.db import connection, connections
 
 from chatmemory import database
+from chatmemory.conf import check_times_have_zones
 
 from .connecting import connected
 
@@ -25,3 +26,17 @@ def test_a_transaction_takes_the_lock_of_writers_in_any_project(db, tmp_path):
             pass
     other.execute("BEGIN IMMEDIATE")
     other.close()
+
+
+def test_a_check_warns_of_requests_in_one_transaction(monkeypatch):
+    assert database.check_transactions_are_short() == []
+    monkeypatch.setitem(connections["default"].settings_dict, "ATOMIC_REQUESTS", True)
+    (found,) = database.check_transactions_are_short()
+    assert "DATABASES['default'] has ATOMIC_REQUESTS" in found.msg
+
+
+def test_a_check_asks_for_time_zones(settings):
+    assert check_times_have_zones() == []
+    settings.USE_TZ = False
+    (found,) = check_times_have_zones()
+    assert "USE_TZ = True" in found.msg

@@ -9,7 +9,7 @@ from django.conf import global_settings
 from django.conf import settings as site
 from django.contrib.auth.models import Group, Permission
 from django.core.management import call_command
-from django.db import connection
+from django.db import connection, transaction
 from django.test import Client
 
 import inspector
@@ -163,10 +163,10 @@ def test_someone_without_a_role_is_told_so(django_user_model):
 
 
 def test_an_outage_is_told_on_a_page(operator_client, memory_id):
-    with connection.cursor() as cursor:
+    with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("ALTER TABLE chatmemory_memory RENAME TO elsewhere")
         answer = operator_client.get(f"{CHAT}c/{memory_id}/")
-        cursor.execute("ALTER TABLE elsewhere RENAME TO chatmemory_memory")
+        transaction.set_rollback(True)
     assert answer.status_code == 503
     assert "The database is not migrated" in answer.text
 
