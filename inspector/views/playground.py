@@ -18,7 +18,7 @@ FIRST_SAMPLE = "message-window"
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @login_not_required
-@throttled("playground", default="1200/minute")
+@throttled("playground", default="600/minute")
 def playground(request: HttpRequest) -> HttpResponse:
     """Show the state of the address; a POST of a chat leads to the address that holds it."""
     if request.method == "POST":
