@@ -27,9 +27,10 @@ MESSAGES_MAX = 10_000
 PAGE_MAX = 200
 NUMBER_MAX = 10**18 - 1
 VERSION_DIGITS = 18
+POLICIES_MAX = 10
 POLICIES_HELP = (
     "Such as `token_window:4000,message_window:20,everything`; an item with `=` is an option of "
-    "the policy before it."
+    "the policy before it. At most 10."
 )
 
 # Fields
@@ -89,11 +90,12 @@ class PoliciesField(serializers.CharField):
 
     def to_internal_value(self, data: Any) -> Any:
         try:
-            return [
-                check_policy(each) for each in policies_from_text(super().to_internal_value(data))
-            ]
+            found = [*map(check_policy, policies_from_text(super().to_internal_value(data)))]
         except InvalidValue as error:
             raise InvalidField("policies", str(error)) from error
+        if len(found) > POLICIES_MAX:
+            raise InvalidField("policies", f"at most {POLICIES_MAX} policies at a time")
+        return found
 
 
 class MessagesField(serializers.Field):  # type: ignore[type-arg]

@@ -69,6 +69,7 @@ class FleetPage:
         self.sums = found.sums
         kind = asked.query.kind
         self.unit, self.short_unit, self.estimator = kind.unit, kind.short_unit, kind.estimator
+        self.least_limit = kind.least_limit
         self.grid_noun = kind.unit.removesuffix("s")
         self.is_chosen = bool(asked.q or asked.label or asked.prefix or asked.since)
 
@@ -82,15 +83,18 @@ class FleetPage:
 
     @cached_property
     def pick(self) -> Point | None:
-        """What the chosen limit gives: that of the address, or else of the answer."""
-        if self.asked.limit is None or not self.found.points:
-            return self.best
-        return self.point_at(self.asked.limit)
+        """What the chosen limit gives: that of the address, or else of the answer.
 
-    def point_at(self, limit: int) -> Point | None:
-        """Return what the largest limit of the grid gives that is not above a limit."""
-        index = min(limit // self.sums.every, len(self.found.points))
-        return self.found.points[index - 1] if index else None
+        It is on the grid, and goes together with the options. None only without any figures.
+        """
+        points = self.found.points
+        if not points:
+            return None
+        if self.asked.limit is None:
+            return self.best or points[-1]
+        every = self.sums.every
+        least = -(-self.least_limit // every)
+        return points[min(max(self.asked.limit // every, least), len(points)) - 1]
 
     # The answer
 
@@ -280,7 +284,10 @@ class FleetPage:
 
     @property
     def policy_text(self) -> str:
-        return text_of_policy(self.asked.policy(self.pick.limit)) if self.pick else ""
+        """The policy of the chosen limit, which can be put in force."""
+        if self.pick is None or self.pick.limit < self.least_limit:
+            return ""
+        return text_of_policy(self.asked.policy(self.pick.limit))
 
 
 def percent(part: int, whole: int) -> str:

@@ -37,7 +37,7 @@ def lab(request: HttpRequest) -> HttpResponse:
 def _page(request: HttpRequest, asked: FleetAsked, is_stopped: bool = False) -> HttpResponse:
     found = queries.fleet(asked.query)
     page = FleetPage(found, asked)
-    if found.is_done and page.pick:
+    if found.is_done and page.pick and page.policy_text:
         page.lists = queries.fleet_lists(asked.query, page.pick.limit)
     context = {"page": page, "asked": asked, "is_stopped": is_stopped}
     status = 422 if asked.problem else 200
@@ -71,7 +71,7 @@ def lab_of_file(request: HttpRequest) -> HttpResponse:
     except InvalidValue as error:
         return _page(request, replace(asked, problem=str(error)))
     page = FleetPage(found.fleet(), asked, file=file.name or "a file")
-    if page.pick:
+    if page.pick and page.policy_text:
         page.lists = found.lists(page.pick.limit)
     return render(request, "inspector/lab.html", {"page": page, "asked": asked})
 
@@ -82,7 +82,10 @@ def adopt_for_many(request: HttpRequest) -> HttpResponse:
     asked = FleetAsked.read(request.POST.dict())
     if asked.limit is None:
         return redirect(asked.link())
-    policy = asked.policy(asked.limit)
+    try:
+        policy = asked.policy(asked.limit)
+    except InvalidValue as error:
+        return _page(request, replace(asked, problem=str(error)))
     is_confirmed = "confirmed" in request.POST
     changed = 0
     if is_confirmed:

@@ -54,6 +54,7 @@ def test_conversations_that_are_sent_are_not_stored(api):
     ("policies", "words"),
     [
         ("", "blank"),
+        (",".join(["everything"] * 11), "at most 10 policies"),
         ("low_water=0.6", "before the first policy"),
         ("everything,estimator=gpt-4o", "has no options"),
         ("message_window:0", "greater than zero"),

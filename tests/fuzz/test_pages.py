@@ -63,6 +63,22 @@ composed = {
     "new_id": ids | words,
 }
 moment = dict.fromkeys(["at", "msg", "before", "after", "with"], numbers)
+policies = words | st.sampled_from(
+    ["message_window:3", "token_window:99,low_water=0.6", "everything", "token_window:1e9"]
+)
+priced = dict.fromkeys(["input", "cached", "output"], numbers) | {"currency": words}
+chosen = {
+    "kind": st.sampled_from(["message_window", "token_window"]) | words,
+    "options": words | st.sampled_from(["low_water=0.5", "snap_to_user=true", "oversized=reject"]),
+    "label": words,
+    "q": words,
+    "prefix": names | words,
+    "since": words | st.just("2026-01-31"),
+    "sample": numbers,
+    "seed": numbers,
+    "estimator": words,
+    "limit": numbers,
+}
 listed = dict.fromkeys([*PARAMETERS, "older", "newer"], names) | {"q": words}
 
 requests = st.one_of(
@@ -72,6 +88,25 @@ requests = st.one_of(
     to("/sign-in/", "post", username=words, password=words, next=words),
     to("/theme/", "post", theme=words | st.just("dark"), next=words),
     to("/c/{}/redact/1/", "post"),
+    to(
+        "/c/{}/compare/",
+        "get",
+        policy=st.lists(policies, max_size=5),
+        at=numbers,
+        phrase=words,
+        **{"as": st.sampled_from(["csv", "json"]) | words},
+        **priced,
+    ),
+    to("/c/{}/adopt/", "post", policy=policies, confirmed=words),
+    to("/lab/", "get", **chosen, **priced, **{"as": st.just("csv") | words}),
+    to("/lab/", "post", **chosen, **priced),
+    to(
+        "/lab/file/",
+        "post",
+        file=files.map(lambda content: SimpleUploadedFile("a.json", content)),
+        **chosen,
+    ),
+    to("/lab/adopt/", "post", **chosen, confirmed=words),
     to("/c/{}/export/", "get", format=formats, what=wholes, at=numbers, download=words),
     to("/c/{}/simulate/", "post", **composed),
     to("/c/{}/add/", "post", **composed),

@@ -281,3 +281,17 @@ def test_a_file_with_too_much_is_refused(operator_client, db, monkeypatch):
     monkeypatch.setattr("chatmemory.queries.file_fleet.READ_AT_ONCE", 1)
     content = json.dumps([{"role": "user", "content": "a"}] * 2).encode()
     assert "the file has 2 messages" in uploaded(operator_client, content)[1]
+
+
+@pytest.mark.parametrize("limit", ["1", "249", "999999999"])
+def test_a_limit_beyond_the_grid_is_its_end(operator_client, lab, limit):
+    lab("kind=token_window")
+    html = operator_client.get(f"/lab/?limit={limit}").content.decode()
+    assert "<b>250 tokens</b> hold" in html
+    assert operator_client.get(f"/lab/?kind=message_window&limit={limit}").status_code == 200
+
+
+def test_a_limit_that_does_not_go_with_the_options_is_not_adopted(operator_client, lab):
+    form = {"kind": "token_window", "options": "low_water=0.5", "limit": "5", "confirmed": "1"}
+    assert operator_client.post("/lab/adopt/", form).status_code == 422
+    assert queries.policy("shop/0") == MessageWindow(2)
