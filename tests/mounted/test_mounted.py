@@ -207,6 +207,14 @@ def test_a_stream_is_known_by_its_route(path, root, memory_id):
         assert requested_memory(scope) == memory_id
 
 
+@pytest.mark.parametrize("path", [f"{CHAT}live/", f"{CHAT}c/order-7741/live/"])
+def test_without_live_streams_pages_ask_every_five_seconds(operator_client, memory_id, path):
+    answer = operator_client.get(path)
+    assert answer["Content-Type"] == "text/event-stream"
+    assert answer.text.startswith("retry: 5000\nevent: step\n")
+    assert Client().get(path)["Location"].startswith(f"{CHAT}sign-in/")
+
+
 # System checks
 
 
