@@ -43,6 +43,13 @@ DRAFTS = [
     "Here is your mail of Friday: the parcel is on its way, and should be here tomorrow, it says.",
     "And can I still change the address?",
 ]
+# Conversations whose policies have options, and what is said in each of them.
+OPTIONS: dict[str, dict[str, object]] = {
+    "policy-blocks": {"low_water": "0.5"},
+    "policy-turns": {"snap_to_user": True},
+    "policy-oversized": {"oversized": "reject"},
+    "policy-pins": {},
+}
 OVERSIZED = "Here is the full export of my account, line by line. " * 12
 
 
@@ -57,10 +64,43 @@ def fill(served: Served) -> None:
     say(served, "shipping-4027", None, unanswered)
     small = {"kind": "token_window", "max_tokens": 60}
     say(served, "billing-8830", small, [turn(0, OVERSIZED)])
+    for memory_id, options in OPTIONS.items():
+        say(served, memory_id, {"kind": "token_window", "max_tokens": 120, **options}, ORDER[:6])
+    pin = f"{served.url}/api/v1/memories/policy-pins/messages/1/pin/"
+    served.api.post(pin).raise_for_status()
+    for memory_id in OPTIONS:
+        say(served, memory_id, None, ORDER[6:])
+
+
+def refused(page: Page) -> None:
+    page.get_by_role("textbox", name="Message").fill(OVERSIZED)
+    page.get_by_role("button", name="Add", exact=True).click()
+    page.get_by_text("the message is oversized").first.wait_for()
 
 
 def turn(n: int, text: str) -> dict[str, str]:
     return {"role": "assistant" if n % 2 else "user", "content": text}
+
+
+ORDER = [
+    turn(n, text)
+    for n, text in enumerate(
+        [
+            "My order number is A-1182, where is my parcel?",
+            "It left the depot in Dijon this morning.",
+            "Can I change the address?",
+            "Yes, until tomorrow at noon. What is the new one?",
+            "12 Rue de la Paix, Lyon.",
+            "Thank you, I have changed it.",
+            "And the phone number?",
+            "That stays the same unless you tell me another.",
+            "06 12 34 56 78",
+            "Noted.",
+            "Great. When will it come?",
+            "On Thursday between nine and noon.",
+        ]
+    )
+]
 
 
 def say(served: Served, memory_id: str, policy: object, messages: list[object]) -> None:
@@ -99,6 +139,10 @@ PICTURES: list[tuple[str, str, dict[str, object], Callable[[Page], None]]] = [
     ("simulation", "/c/order-7741/?at=42", DESK, preview),
     ("phone", f"{LOST_ORDER}&find=A-1182", PHONE, nothing),
     ("import", "/import/", DESK, nothing),
+    ("policy-blocks", "/c/policy-blocks/?at=9&msg=4", DESK, nothing),
+    ("policy-turns", "/c/policy-turns/?at=9&msg=2", DESK, nothing),
+    ("policy-oversized", "/c/policy-oversized/", DESK, refused),
+    ("policy-pins", "/c/policy-pins/?msg=1", DESK, nothing),
     ("tokens", "/tokens/", DESK, make_token),
     ("lesson", "/learn/tool-calls/?step=2&leaves=3&leaves=4&check=1", DESK, nothing),
 ]

@@ -112,6 +112,15 @@ def test_a_decision_reads_only_what_it_evicts():
     assert kept.systems_asked == 0
 
 
+def test_options_read_no_more_than_they_evict():
+    kept = Kept([entry("a") for _ in range(1_000)])
+    window = Window(kept, Totals(1_000, 1_000))
+    policy = MessageWindow(1_000, low_water="0.99", snap_to_user=True, oversized="keep")
+    transition = admit(window, entry("b"), policy)
+    assert len(transition.evictions) == 11
+    assert kept.read < 16
+
+
 def test_a_system_message_finds_the_one_in_force_without_reading_on():
     kept = Kept([entry("a") for _ in range(1_000)] + [entry("S")])
     window = Window(kept, Totals(1_001, 1_001))
