@@ -96,12 +96,15 @@ def test_what_cannot_be_pinned_is_named(order):
     services.add("asked", [SystemMessage("Be brief."), CALL])
     services.create("theirs", None)
     protocol.update_messages("theirs", users("one"))
+    services.create("measured", MessageWindow(9).metering())
+    protocol.update_messages("measured", users("one"))
     for memory_id, seq, error, words in (
         (order, 2, NotPinnable, "#2 is not in memory"),
         (order, 9, LookupError, "no message #9"),
         ("asked", 1, NotPinnable, "a system message"),
         ("asked", 2, NotPinnable, "awaits results"),
         ("theirs", 1, PolicyRequired, "the client decides"),
+        ("measured", 1, PolicyRequired, "only measures its window"),
     ):
         with pytest.raises(error, match=words):
             services.pin(memory_id, seq)

@@ -125,6 +125,9 @@ def why_in(window: WindowView[WindowPlace], seq: int) -> Explanation:
         return Explanation(
             question, "The client keeps it.", "The client decides what memory holds."
         )
+    if policy.meters_only:
+        detail = "The policy only measures memory; the client decides what it holds."
+        return Explanation(question, "The client keeps it.", detail)
     if row.pinned:
         detail = "A pinned message leaves only when memory is cleared, or set without it."
         return Explanation(question, "It is pinned.", detail)

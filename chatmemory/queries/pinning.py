@@ -36,7 +36,7 @@ def pin_preview(window: WindowView[WindowPlace], seq: int) -> PinPreview | None:
     """
     position = next((i for i, row in enumerate(window.rows) if row.seq == seq), None)
     policy = window.policy
-    if position is None or not can_decide(policy):
+    if position is None or not can_decide(policy) or policy.meters_only:
         return None
     if window.rows[position].type is MessageType.SYSTEM:
         return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from chatmemory.core.eviction import group_of
-from chatmemory.core.exceptions import MessageNotFound, NotPinnable
+from chatmemory.core.exceptions import MessageNotFound, NotPinnable, PolicyRequired
 from chatmemory.core.messages import MessageType
 from chatmemory.ledger.adding import required_policy
 from chatmemory.ledger.changes import ChangeResult
@@ -41,7 +41,11 @@ def unpin(
 
 def _change(recorder: Recorder, seq: int, pinned: bool) -> ChangeResult | None:
     memory = recorder.memory
-    required_policy(memory)
+    if required_policy(memory).meters_only:
+        raise PolicyRequired(
+            f"the policy of {memory.pk!r} only measures its window, from which nothing leaves: set "
+            "one that trims it before pinning"
+        )
     entries = list(stay_entries(recorder.window))
     position = next((i for i, entry in enumerate(entries) if entry.seq == seq), None)
     if position is None:

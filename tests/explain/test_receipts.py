@@ -17,6 +17,7 @@ from chatmemory import (
     NoRoomBesidePins,
     NotPinnable,
     OversizedMessage,
+    PolicyRequired,
     Reason,
     SystemMessage,
     TokenWindow,
@@ -62,7 +63,7 @@ changes = st.one_of(
     st.tuples(st.just("clear"), st.none()),
     st.tuples(st.sampled_from(["pin", "pin", "unpin"]), st.integers(1, 12)),
 )
-REFUSALS = (OversizedMessage, NoRoomBesidePins, NotPinnable, MessageNotFound)
+REFUSALS = (OversizedMessage, NoRoomBesidePins, NotPinnable, MessageNotFound, PolicyRequired)
 
 
 def make(memory_id: str, kind: str, value: object) -> list[ChangeResult]:
