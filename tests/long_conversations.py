@@ -5,7 +5,16 @@ from __future__ import annotations
 from django.db import connection
 from django.db.models import F, Model
 
-from chatmemory import AiMessage, MessageWindow, UserMessage, services
+from chatmemory import (
+    AiMessage,
+    ChatMessage,
+    MessageWindow,
+    Policy,
+    ToolExecutionRequest,
+    ToolExecutionResultMessage,
+    UserMessage,
+    services,
+)
 from chatmemory.models import RANK_SPACING, Memory, Message, Stay, Step
 
 
@@ -94,6 +103,46 @@ def fleet(until: int, start: int = 0) -> None:
                 """,
                 [start, until, model],
             )
+
+
+def wide_conversation(
+    memory_id: str, messages: int, policy: Policy | None = None, tools: bool = False
+) -> None:
+    """Create a conversation whose memory holds all of so many messages (an even number).
+
+    User and assistant say "m1", "m2", … in turn; with `tools` the assistant calls a tool, and its
+    result answers. Digests are copies, as those of `long_conversation`.
+    """
+    said = [_in_turn(n, tools) for n in range(1, 3)]
+    services.import_conversation(memory_id, said, policy or MessageWindow(messages))
+    first, second = Message.objects.filter(memory=memory_id).order_by("seq")
+    pair = first.tokens + second.tokens
+    tokens = f"number / 2 * {pair} + number %% 2 * {first.tokens}"
+    tokens_before = f"(number - 1) / 2 * {pair} + (number - 1) %% 2 * {first.tokens}"
+    span = (2, messages)
+    names = {name: _renumbered(f"row.{name}") for name in ("text", "payload")}
+    _copy(Message, "seq", memory_id, span, {"seq": "number"} | names)
+    ranks = {"rank": f"row.rank + (number - row.n) * {RANK_SPACING}"}
+    numbers = dict.fromkeys(("n", "seq", "entered_step"), "number")
+    _copy(Stay, "n", memory_id, span, numbers | ranks)
+    counts = dict.fromkeys(("n", "last_seq", "last_stay", "said_count", "count_after"), "number")
+    totals = {"count_before": "number - 1", "tokens_before": tokens_before}
+    totals |= dict.fromkeys(("tokens_after", "history_tokens"), tokens)
+    _copy(Step, "n", memory_id, span, counts | totals)
+    last = dict.fromkeys(("last_step", "last_seq", "last_stay", "said_count"), messages)
+    said_tokens = dict.fromkeys(("window_tokens", "history_tokens"), messages // 2 * pair)
+    Memory.objects.filter(pk=memory_id).update(window_count=messages, **last, **said_tokens)
+    memory = Memory.objects.get(pk=memory_id)
+    memory.window_load = memory.policy.load(messages, memory.window_tokens)
+    memory.save()
+
+
+def _in_turn(n: int, tools: bool) -> ChatMessage:
+    if not tools:
+        return (AiMessage, UserMessage)[n % 2](f"m{n}")
+    if n % 2:
+        return AiMessage(f"m{n}", [ToolExecutionRequest("id", "look", "{}")])
+    return ToolExecutionResultMessage("id", "look", f"m{n}")
 
 
 def _renumbered(column: str) -> str:

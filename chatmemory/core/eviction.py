@@ -37,6 +37,9 @@ class Reason(StrEnum):
     TURN = "TURN"
 
 
+REASONS = {reason.value: reason for reason in Reason}
+
+
 @dataclass(frozen=True)
 class Eviction:
     """An entry that leaves, and the reason.

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from chatmemory.core.messages import MessageType
 from chatmemory.core.naming import named
 
-_NAMES = {
+_NAMES: dict[str, str] = {
     MessageType.USER: "User",
     MessageType.AI: "AI",
     MessageType.TOOL_EXECUTION_RESULT: "a tool result",
@@ -21,8 +22,7 @@ _NAMES = {
 }
 
 
-@dataclass(frozen=True)
-class Turn:
+class Turn(NamedTuple):
     """One message as far as the rules need it; `calls` is its number of tool calls."""
 
     seq: int
@@ -42,42 +42,43 @@ class Verdict:
         return not self.problem
 
 
-def verdicts(turns: Sequence[Turn]) -> tuple[Verdict, ...]:
-    """Return each provider's verdict, with the first problem that it would report."""
-    pairing = [*_unpaired(turns)]
-    opening = [*_opening(turns)]
-    return (
-        Verdict("OpenAI", next(iter(pairing), "")),
-        Verdict("Anthropic", next(iter(opening + pairing), "")),
-    )
+def verdicts(turns: Sequence[tuple[int, str, int]]) -> tuple[Verdict, ...]:
+    """Return each provider's verdict, with the first problem that it would report.
+
+    A turn may be a plain tuple of what `Turn` has, for windows of very many messages.
+    """
+    pairing = next(_unpaired(turns), "")
+    return Verdict("OpenAI", pairing), Verdict("Anthropic", next(_opening(turns), pairing))
 
 
-def _unpaired(turns: Iterable[Turn]) -> Iterator[str]:
+def _unpaired(turns: Iterable[tuple[int, str, int]]) -> Iterator[str]:
     """Yield the problems of tool calls and their results, counted per call rather than by id."""
     call, missing = 0, 0
     is_empty = True
-    for turn in turns:
+    for seq, type, calls in turns:
         is_empty = False
-        if turn.type is MessageType.TOOL_EXECUTION_RESULT:
+        if type == MessageType.TOOL_EXECUTION_RESULT:
             if not missing:
-                yield f"No. Tool result {named(turn.seq)} does not follow its call."
+                yield f"No. Tool result {named(seq)} does not follow its call."
             missing = max(0, missing - 1)
             continue
         if missing:
-            yield f"No. Tool call {named(call)} is not answered before {named(turn.seq)}."
-        call, missing = turn.seq, turn.calls
+            yield f"No. Tool call {named(call)} is not answered before {named(seq)}."
+        call, missing = seq, calls
     if missing:
         yield f"Not yet. Tool call {named(call)} is waiting for its results."
     if is_empty:
         yield "No. There is nothing to send."
 
 
-def _opening(turns: Iterable[Turn]) -> Iterator[str]:
+def _opening(turns: Iterable[tuple[int, str, int]]) -> Iterator[str]:
     """Yield the problem of the first message, system messages aside."""
-    first = next((turn for turn in turns if turn.type is not MessageType.SYSTEM), None)
+    first = next((turn for turn in turns if turn[1] != MessageType.SYSTEM), None)
     if first is None:
         yield "No. There is only a system message."
-    elif first.type is not MessageType.USER:
-        name = "a tool call" if first.calls else _NAMES[first.type]
-        which = f"{name} ({named(first.seq)})"
+        return
+    seq, type, calls = first
+    if type != MessageType.USER:
+        name = "a tool call" if calls else _NAMES[type]
+        which = f"{name} ({named(seq)})"
         yield f"No. The first message after system is {which}; it must be User."

@@ -25,6 +25,10 @@ class MessageType(StrEnum):
     CUSTOM = "CUSTOM"
 
 
+# The types by name. Looking one up is faster than MessageType(name), which tells in long lists.
+TYPES = {type.value: type for type in MessageType}
+
+
 @dataclass(frozen=True)
 class ChatMessage:
     """Base of the five kinds; `type` is the kind's name in JSON and in the database."""

@@ -107,7 +107,10 @@ class Policy(ABC):
 
     @abstractmethod
     def load(self, count: int, tokens: int) -> int:
-        """Return the number that the limit bounds, for a window with these totals."""
+        """Return the number that the limit bounds, for a window with these totals.
+
+        It does not fall when a message is added.
+        """
 
     @abstractmethod
     def cost(self, tokens: int) -> int:

@@ -1,7 +1,7 @@
 """Explanations of the ledger: captions, receipts and reasons, independent of their display."""
 
 from chatmemory.core.naming import named
-from chatmemory.explain.arithmetic import ReceiptLine, receipt, shortened
+from chatmemory.explain.arithmetic import Receipt, ReceiptLine, receipt, shortened
 from chatmemory.explain.captions import Caption, caption
 from chatmemory.explain.causes import Cause, cause_of, reason_of, short_reason
 from chatmemory.explain.forecasts import forecast
@@ -31,6 +31,7 @@ __all__ = [
     "Cause",
     "Explanation",
     "Moment",
+    "Receipt",
     "ReceiptLine",
     "Remembrance",
     "Stretch",

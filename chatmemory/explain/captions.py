@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from chatmemory.core.eviction import Reason
+from chatmemory.core.long_lists import SEQ
 from chatmemory.core.naming import named
 from chatmemory.core.policies import can_decide
 from chatmemory.explain.causes import cause_of
@@ -18,7 +19,7 @@ from chatmemory.explain.wording import (
     role,
     seqs,
 )
-from chatmemory.ledger.changes import ChangeResult
+from chatmemory.ledger.changes import BECAUSE, MISFIT, REASON, ChangeResult
 
 _WHOLE = {Reason.SET: "not in the new list", Reason.CLEARED: "cleared"}  # reasons of whole lists
 
@@ -43,8 +44,7 @@ class Caption:
 def caption(change: ChangeResult) -> Caption:
     """Return the caption of a change."""
     in_tokens = change.policy is None or change.policy.unit != "messages"
-    gained = sum(message.tokens for message in change.arrived)
-    lost = sum(message.tokens for message in change.evicted)
+    gained, lost = change.gained, change.lost
     loss = f"{counted(len(change.evicted), 'message')} left" if change.evicted else ""
     return Caption(
         event=_event(change),
@@ -95,10 +95,10 @@ def _event(change: ChangeResult) -> str:
 def _reasons(change: ChangeResult) -> str:
     """`#25 and #26 were the oldest, results #27 and #28 left with #26.`"""
     misfit = misfit_in(change)
-    by_reason: dict[Reason, list[int]] = {}
-    for message in change.evicted:
-        if message != misfit:
-            by_reason.setdefault(message.reason, []).append(message.seq)
+    by_reason: dict[str, list[int]] = {}
+    for columns in change.evicted.columns:
+        if not columns[MISFIT]:
+            by_reason.setdefault(columns[REASON], []).append(columns[SEQ])
     parts = []
     if oldest := by_reason.get(Reason.CAPACITY):
         parts.append(f"{seqs(oldest)} {'was' if len(oldest) == 1 else 'were'} the oldest")
@@ -120,6 +120,6 @@ def _reasons(change: ChangeResult) -> str:
 
 def _calls(change: ChangeResult) -> str:
     """Return the tool calls whose results left with them, as text."""
-    orphans = (message for message in change.evicted if message.reason is Reason.ORPHANED)
-    calls = dict.fromkeys(message.because_seq for message in orphans if message.because_seq)
+    orphans = (each for each in change.evicted.columns if each[REASON] == Reason.ORPHANED)
+    calls = dict.fromkeys(orphan[BECAUSE] for orphan in orphans if orphan[BECAUSE])
     return seqs(list(calls)) if calls else "a call"

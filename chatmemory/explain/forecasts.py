@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from chatmemory.core.long_lists import seqs_of
 from chatmemory.explain.captions import Caption
 from chatmemory.explain.misfits import misfit_in, why_no_fit
 from chatmemory.explain.wording import counted, seqs
@@ -14,7 +15,7 @@ def forecast(changes: Sequence[ChangeResult], hidden: Sequence[int] = ()) -> Cap
     """Return what simulated changes would do; `hidden` is what a lower limit alone would hide."""
     misfits = [(change, misfit) for change in changes if (misfit := misfit_in(change))]
     too_big = {misfit.seq for _, misfit in misfits}
-    leaving = [message.seq for change in changes for message in change.evicted]
+    leaving = [seq for change in changes for seq in seqs_of(change.evicted)]
     leaving = [seq for seq in leaving if seq not in too_big] or list(hidden)
     loss = counted(len(leaving), "message") if leaving else ""
     if misfits:

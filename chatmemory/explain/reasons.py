@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import takewhile
 
 from chatmemory.core.eviction import Reason
+from chatmemory.core.long_lists import TYPE
 from chatmemory.core.messages import MessageType
 from chatmemory.core.naming import named
 from chatmemory.core.policies import can_decide
-from chatmemory.explain.arithmetic import ReceiptLine, receipt
+from chatmemory.core.trimming import costs
+from chatmemory.explain.arithmetic import Receipt, receipt
 from chatmemory.explain.causes import cause_of
 from chatmemory.explain.misfits import why_no_fit
 from chatmemory.explain.wording import capitalized, moment
@@ -25,7 +25,7 @@ class Explanation:
     question: str
     cause: str
     detail: str
-    receipt: tuple[ReceiptLine, ...] = ()
+    receipt: Receipt | tuple[()] = ()
 
     @property
     def summary(self) -> str:
@@ -37,7 +37,7 @@ class Explanation:
 
 def why_left(change: ChangeResult, seq: int) -> Explanation:
     """Explain why a message left by this change. Raises LookupError if it did not leave."""
-    evicted = next((message for message in change.evicted if message.seq == seq), None)
+    evicted = change.eviction_of(seq)
     if evicted is None:
         raise LookupError(f"#{seq} did not leave at step {change.step}")
     cause = cause_of(evicted.reason, evicted.misfit)
@@ -47,7 +47,7 @@ def why_left(change: ChangeResult, seq: int) -> Explanation:
     return Explanation(question, cause.sentence, detail, lines)
 
 
-def _detail(change: ChangeResult, evicted: EvictedMessage, lines: Sequence[ReceiptLine]) -> str:
+def _detail(change: ChangeResult, evicted: EvictedMessage, lines: Receipt | tuple[()]) -> str:
     when, seq, because = moment(change), evicted.seq, evicted.because_seq
     match evicted.reason:
         case Reason.CAPACITY:
@@ -69,13 +69,13 @@ def _detail(change: ChangeResult, evicted: EvictedMessage, lines: Sequence[Recei
     return f"{capitalized(when)} memory was set to a list without #{seq}."
 
 
-def _no_room(change: ChangeResult, seq: int, lines: Sequence[ReceiptLine]) -> str:
+def _no_room(change: ChangeResult, seq: int, lines: Receipt | tuple[()]) -> str:
     """Say how much memory needed when a message left as the oldest."""
-    over, policy = _exceeded(lines, seq), change.policy
+    over, policy = lines.exceeded(seq) if lines else None, change.policy
     oldest = f"{named(seq)} was the oldest message that could leave"
     if over is None or not can_decide(policy):
         return f"It left the head of the list {moment(change)}."
-    if _is_ahead(lines, seq):
+    if lines and lines.is_ahead(seq):
         mark = f"{policy.low_mark:,} of {policy.limit:,} {policy.unit}"
         return (
             f"Memory was over its limit {moment(change)}; it then went on to {mark}, and {oldest}."
@@ -88,26 +88,6 @@ def _no_room(change: ChangeResult, seq: int, lines: Sequence[ReceiptLine]) -> st
     return f"The new list needed {needs}, and {oldest}."
 
 
-def _is_ahead(lines: Sequence[ReceiptLine], seq: int) -> bool:
-    """Return whether a message left behind the line that says that the limit was kept again."""
-    kinds = [
-        line.kind for line in takewhile(lambda line: line.seq != seq or line.kind != "minus", lines)
-    ]
-    sums = [kind for kind in kinds if kind in ("over", "ahead")]
-    return sums[-1:] == ["ahead"]
-
-
-def _exceeded(lines: Sequence[ReceiptLine], seq: int) -> ReceiptLine | None:
-    """Return the line of the receipt that says why a message had to leave; None without one."""
-    over = None
-    for line in lines:
-        if line.kind == "over" and not line.label.startswith("Still"):
-            over = line
-        if line.kind == "minus" and line.seq == seq:
-            return over
-    return None
-
-
 # Why one message is still in memory
 
 
@@ -116,7 +96,7 @@ def why_in(window: WindowView[WindowPlace], seq: int) -> Explanation:
 
     Raises LookupError if it is not in this window.
     """
-    position = next((i for i, row in enumerate(window.rows) if row.seq == seq), None)
+    position = next((i for i, each in enumerate(window.seqs) if each == seq), None)
     if position is None:
         raise LookupError(f"#{seq} is not in memory at step {window.step}")
     row, policy = window.rows[position], window.policy
@@ -153,10 +133,9 @@ def room_before(window: WindowView[WindowPlace], position: int) -> int:
     assert can_decide(policy)
     load = policy.load(*window.totals)
     first = _first_of_group(window, position)
-    older = sum(
-        policy.cost(row.tokens)
-        for row in window.rows[:first]
-        if not row.pinned and row != window.leading_system
+    leading = window.leading_system
+    older = costs(
+        policy, (row.tokens for row in window.rows[:first] if not row.pinned and row != leading)
     )
     until_full = policy.limit - load + 1
     return max(until_full, policy.low_mark - load + older + 1)
@@ -175,7 +154,7 @@ def _first_of_group(window: WindowView[WindowPlace], position: int) -> int:
             break
     if not can_decide(window.policy) or not window.policy.snap_to_user:
         return start
-    is_user = [row.type is MessageType.USER for row in rows]
+    is_user = [columns[TYPE] == MessageType.USER for columns in rows.columns]
     if True not in is_user[position + 1 :]:
         return start
     return max((i for i in range(position + 1) if is_user[i]), default=0)

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from datetime import datetime
+from typing import NamedTuple
 
-from chatmemory.core.eviction import Reason
-from chatmemory.core.messages import ChatMessage, MessageType
+from chatmemory.core.eviction import REASONS, Reason
+from chatmemory.core.long_lists import Columns, LongList, seqs_of, tokens_of
+from chatmemory.core.messages import TYPES, ChatMessage, MessageType
 from chatmemory.core.misfits import Misfit
 from chatmemory.core.policies import Policy
 from chatmemory.core.window import NOTHING, Totals
+
+# The columns of an eviction behind those of every message.
+REASON, BECAUSE, MISFIT = range(4, 7)
 
 
 @dataclass(frozen=True)
@@ -21,8 +27,7 @@ class NewMessage:
     said_at: datetime | None = None
 
 
-@dataclass(frozen=True)
-class ArrivedMessage:
+class ArrivedMessage(NamedTuple):
     """A message that entered the window, as a new message or again after it had left."""
 
     seq: int
@@ -43,8 +48,7 @@ class ArrivedMessage:
         return self.origin == "SYNTHETIC"
 
 
-@dataclass(frozen=True)
-class EvictedMessage:
+class EvictedMessage(NamedTuple):
     """A message that left the window.
 
     `because_seq` is the tool call with which a result left, or the system message that replaced it.
@@ -58,6 +62,27 @@ class EvictedMessage:
     reason: Reason
     because_seq: int | None = None
     misfit: Misfit | None = None
+
+
+def arrivals(columns: Iterable[Columns]) -> LongList[ArrivedMessage]:
+    """Return arrivals from their columns."""
+    return LongList(list(columns), _arrived)
+
+
+def evictions(columns: Iterable[Columns]) -> LongList[EvictedMessage]:
+    """Return evictions from their columns, in which the reason is its name."""
+    return LongList(list(columns), _evicted)
+
+
+def _arrived(columns: Columns) -> ArrivedMessage:
+    seq, type, has_calls, *others = columns
+    return ArrivedMessage(seq, TYPES[type], bool(has_calls), *others)
+
+
+def _evicted(columns: Columns) -> EvictedMessage:
+    seq, type, has_calls, tokens, reason, because, misfit = columns
+    type, reason = TYPES[type], REASONS[reason]
+    return EvictedMessage(seq, type, bool(has_calls), tokens, reason, because, misfit)
 
 
 @dataclass(frozen=True)
@@ -78,14 +103,30 @@ class ChangeResult:
     after: Totals
     policy_before: Policy | None = None
     seq: int | None = None
-    arrived: tuple[ArrivedMessage, ...] = ()
-    evicted: tuple[EvictedMessage, ...] = ()
+    arrived: LongList[ArrivedMessage] = field(default_factory=lambda: arrivals(()))
+    evicted: LongList[EvictedMessage] = field(default_factory=lambda: evictions(()))
     pinned: Totals = NOTHING
 
     @property
     def is_of_draft(self) -> bool:
         """Whether it is what a draft would do: drafts are counted down from -1."""
         return self.seq is not None and self.seq < 0
+
+    def eviction_of(self, seq: int) -> EvictedMessage | None:
+        """Return how a message left, or None if it did not."""
+        left = self.evicted
+        position = next((i for i, each in enumerate(seqs_of(left)) if each == seq), None)
+        return None if position is None else left[position]
+
+    @property
+    def gained(self) -> int:
+        """The tokens of what arrived."""
+        return sum(tokens_of(self.arrived))
+
+    @property
+    def lost(self) -> int:
+        """The tokens of what left."""
+        return sum(tokens_of(self.evicted))
 
     @property
     def ignored(self) -> bool:

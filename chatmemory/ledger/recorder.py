@@ -22,7 +22,7 @@ from chatmemory.core.policies import Policy, load_of
 from chatmemory.core.transitions import Change, Transition, pin, unchanged
 from chatmemory.core.window import NOTHING, Entry, Totals, total
 from chatmemory.ledger import chain, flags, statements
-from chatmemory.ledger.changes import ArrivedMessage, ChangeResult, EvictedMessage, NewMessage
+from chatmemory.ledger.changes import ChangeResult, NewMessage, arrivals, evictions
 from chatmemory.ledger.counters import Counters
 from chatmemory.ledger.entries import (
     NumberedTransition,
@@ -272,22 +272,15 @@ def result_of(
     moved = {leaving.entry.seq for leaving in change.leaving if leaving.reason is Reason.MOVED}
     misfit = misfit_in(change.transition)
     own = change.transition.arrivals[0] if misfit else None
-    arrived = tuple(
-        ArrivedMessage(
-            entry.seq, entry.type, entry.has_calls, entry.tokens, entry.origin, entry.seq > last_seq
-        )
+    arrived = arrivals(
+        (entry.seq, entry.type, entry.has_calls, entry.tokens, entry.origin, entry.seq > last_seq)
         for entry in change.entering
         if entry.seq not in moved
     )
-    evicted = tuple(
-        EvictedMessage(
-            seq=entry.seq,
-            type=entry.type,
-            has_calls=entry.has_calls,
-            tokens=entry.tokens,
-            reason=reason,
-            because_seq=because,
-            misfit=misfit if entry == own else None,
+    evicted = evictions(
+        (
+            *(entry.seq, entry.type, entry.has_calls, entry.tokens),
+            *(reason, because, misfit if entry == own else None),
         )
         for entry, reason, because in change.leaving
         if reason is not Reason.MOVED

@@ -4,6 +4,7 @@
 """
 
 from chatmemory.core.lint import Verdict
+from chatmemory.core.long_lists import seqs_of, tokens_of
 from chatmemory.core.recall.comparison import Compared
 from chatmemory.core.recall.figures import Point
 from chatmemory.core.recall.figures import smallest as smallest_limit
@@ -184,8 +185,8 @@ __all__ = [
     "recall_sums",
     "rehearse",
     "said",
-    "sample_numbers",
     "searches_messages",
+    "seqs_of",
     "simulate",
     "simulate_trial",
     "simulated_state",
@@ -195,6 +196,7 @@ __all__ = [
     "step_samples",
     "steps",
     "stored_messages",
+    "tokens_of",
     "trial",
     "whole_history",
     "whole_window",

@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 
-from chatmemory.core.lint import Turn, Verdict, verdicts
-from chatmemory.ledger.changes import ChangeResult, EvictedMessage
+from chatmemory.core.lint import Verdict, verdicts
+from chatmemory.core.long_lists import seqs_of
+from chatmemory.ledger.changes import ChangeResult, EvictedMessage, arrivals, evictions
 from chatmemory.ledger.lookup import find_memory, find_step
 from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.ledger.stored_window import open_stays, stays_at
@@ -114,12 +116,13 @@ class ConversationState:
     @cached_property
     def in_window(self) -> frozenset[int]:
         """The messages that the model sees."""
-        return frozenset(row.seq for row in self.window.rows)
+        return frozenset(self.window.seqs)
 
     @cached_property
-    def evicted(self) -> dict[int, EvictedMessage]:
-        """The messages that the change evicts, by seq."""
-        return {evicted.seq: evicted for evicted in self.change.evicted} if self.change else {}
+    def evicted(self) -> dict[int, int]:
+        """The messages that the change evicts: their positions in it by seq."""
+        evicted = seqs_of(self.change.evicted) if self.change else []
+        return {seq: position for position, seq in enumerate(evicted)}
 
     @cached_property
     def next_to_leave(self) -> tuple[int, ...]:
@@ -134,8 +137,11 @@ class ConversationState:
     @cached_property
     def verdicts(self) -> tuple[Verdict, ...]:
         """The verdicts of providers on the window."""
-        rows = self.window.rows
-        return verdicts([Turn(row.seq, row.type, self.calls.get(row.seq, 0)) for row in rows])
+
+        calls = self.calls
+        return verdicts(
+            [(seq, type, calls.get(seq, 0)) for seq, type, *_ in self.window.rows.columns]
+        )
 
     @cached_property
     def found(self) -> frozenset[int]:
@@ -150,7 +156,10 @@ def conversation_state(memory_id: str, query: ConversationQuery) -> Conversation
     at = memory.last_step if query.at is None else query.at
     row = find_step(memory, at)
     detail = step_detail(row) if at else None
-    window = _window(memory, row, is_live=query.at is None)
+    is_live = query.at is None
+    stays = open_stays(memory_id) if is_live else stays_at(row)
+    policy = memory.policy if is_live else row.policy
+    window = view_of(memory_id, at, policy, places(stays))
     part = window_part(window, query.msg)
     selected = message_in(memory, query.msg) if query.msg else None
     mentions = mentions_of(memory, query.find, at, detail)
@@ -171,7 +180,7 @@ def conversation_state(memory_id: str, query: ConversationQuery) -> Conversation
         samples=step_samples(memory_id, memory.last_step, at),
         evictions=evictions_around(memory_id, at),
         texts=_texts(memory_id, wanted, known),
-        calls=calls_in(memory_id, window.rows),
+        calls=calls_in(stays) if window.has_calls else {},
         mentions=mentions,
         selected=selected,
         left_by=left_by,
@@ -189,8 +198,8 @@ def combined(changes: Sequence[ChangeResult]) -> ChangeResult | None:
     return replace(
         changes[-1],
         before=changes[0].before,
-        arrived=tuple(message for change in changes for message in change.arrived),
-        evicted=tuple(message for change in changes for message in change.evicted),
+        arrived=arrivals(chain.from_iterable(change.arrived.columns for change in changes)),
+        evicted=evictions(chain.from_iterable(change.evicted.columns for change in changes)),
     )
 
 
@@ -200,20 +209,13 @@ def window_part(window: WindowView[WindowPlace], msg: int | None) -> slice:
     A leading system message is not in it, because it is always shown.
     """
     first, end = len(_leading(window)), len(window.rows)
-    chosen = next((i for i, row in enumerate(window.rows) if row.seq == msg), end)
+    chosen = next((i for i, seq in enumerate(window.seqs) if seq == msg), end)
     stop = min(end, max(chosen + WINDOW_SIZE // 2, first + WINDOW_SIZE))
     return slice(max(first, stop - WINDOW_SIZE), stop)
 
 
 def _leading(window: WindowView[WindowPlace]) -> tuple[WindowPlace, ...]:
     return (window.system_at_head,) if window.system_at_head else ()
-
-
-def _window(memory: Memory, row: Step, is_live: bool) -> WindowView[WindowPlace]:
-    """Return the window at a step; the current one is read from the index of open stays."""
-    if is_live:
-        return view_of(memory.pk, row.n, memory.policy, places(open_stays(memory.pk)))
-    return view_of(memory.pk, row.n, row.policy, places(stays_at(row)))
 
 
 def _history(step: Step, query: ConversationQuery, found: Mentions) -> Page:
@@ -230,7 +232,10 @@ def _history(step: Step, query: ConversationQuery, found: Mentions) -> Page:
 
 def _compared(memory: Memory, other: int | None) -> WindowView[WindowPlace] | None:
     """Return the window at the step to compare with."""
-    return None if other is None else _window(memory, find_step(memory, other), is_live=False)
+    if other is None:
+        return None
+    step = find_step(memory, other)
+    return view_of(memory.pk, step.n, step.policy, places(stays_at(step)))
 
 
 def _left_by(

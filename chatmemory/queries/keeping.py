@@ -75,8 +75,10 @@ def what_would_keep(
 
 def _left_for_want_of_room(row: MessageRow, left_by: ChangeResult | None) -> bool:
     reasons = (Reason.CAPACITY, Reason.ORPHANED, Reason.TURN)
-    evicted = left_by.evicted if left_by and row.origin == Message.Origin.SAID else ()
-    return any(each.seq == row.seq and each.reason in reasons for each in evicted)
+    if left_by is None or row.origin != Message.Origin.SAID:
+        return False
+    eviction = left_by.eviction_of(row.seq)
+    return eviction is not None and eviction.reason in reasons
 
 
 def _first_that_counts(row: MessageRow) -> int:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from chatmemory.core.eviction import group_of
+from chatmemory.core.long_lists import SEQ, TOKENS, LongList
 from chatmemory.core.messages import MessageType
 from chatmemory.core.policies import Policy, can_decide
+from chatmemory.core.trimming import PINNED
 from chatmemory.queries.leaving import next_to_leave
 from chatmemory.queries.rows import WindowPlace, WindowView
+from chatmemory.queries.windows import place
 
 
 @dataclass(frozen=True)
@@ -34,7 +37,7 @@ def pin_preview(window: WindowView[WindowPlace], seq: int) -> PinPreview | None:
     """Return what a pin or its end would do; None where no policy decides, for a message that is
     not in memory, and for a system message.
     """
-    position = next((i for i, row in enumerate(window.rows) if row.seq == seq), None)
+    position = next((i for i, each in enumerate(window.seqs) if each == seq), None)
     policy = window.policy
     if position is None or not can_decide(policy) or policy.meters_only:
         return None
@@ -43,8 +46,7 @@ def pin_preview(window: WindowView[WindowPlace], seq: int) -> PinPreview | None:
     group = group_of(window.rows, position)
     is_pinned = all(row.pinned for row in group)
     then = _changed(window, {row.seq for row in group}, not is_pinned)
-    pinned = [row for row in then.rows if row.pinned]
-    held = sum(policy.cost(row.tokens) for row in pinned)
+    held = sum(policy.cost(each[TOKENS]) for each in then.rows.columns if each[PINNED])
     system = then.leading_system
     others = policy.overhead + (policy.cost(system.tokens) if system else 0)
     return PinPreview(
@@ -62,5 +64,8 @@ def pin_preview(window: WindowView[WindowPlace], seq: int) -> PinPreview | None:
 def _changed(
     window: WindowView[WindowPlace], seqs: set[int], pinned: bool
 ) -> WindowView[WindowPlace]:
-    rows = (replace(row, pinned=pinned) if row.seq in seqs else row for row in window.rows)
-    return replace(window, rows=tuple(rows))
+    rows = [
+        (*columns[:PINNED], pinned) if columns[SEQ] in seqs else columns
+        for columns in window.rows.columns
+    ]
+    return replace(window, rows=LongList(rows, place))

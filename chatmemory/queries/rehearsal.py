@@ -13,15 +13,22 @@ from functools import cached_property
 
 from chatmemory.core.estimators import count_tokens, estimator_for
 from chatmemory.core.lint import Turn, Verdict, verdicts
+from chatmemory.core.long_lists import LongList
 from chatmemory.core.messages import AiMessage, ChatMessage, MessageType
 from chatmemory.core.misfits import misfit_in
 from chatmemory.core.policies import Policy
 from chatmemory.core.readable import readable_text
 from chatmemory.core.transitions import Transition, admit
 from chatmemory.core.window import Entry, Window
-from chatmemory.ledger.changes import ArrivedMessage, ChangeResult, EvictedMessage
+from chatmemory.ledger.changes import (
+    ArrivedMessage,
+    ChangeResult,
+    EvictedMessage,
+    arrivals,
+    evictions,
+)
 from chatmemory.queries.rows import WindowPlace, WindowView
-from chatmemory.queries.windows import view_of
+from chatmemory.queries.windows import place, view_of
 
 
 @dataclass(frozen=True)
@@ -109,7 +116,7 @@ class _Stage:
             for entry in self._window
             if isinstance(seq := entry.key, int)
         ]
-        window = view_of("", self._step, self._policy, places)
+        window = view_of("", self._step, self._policy, LongList(places, place))
         return Scene(self._policy, tuple(self._said), window, change, dict(self._left_by))
 
     def _set(self, policy: Policy) -> ChangeResult:
@@ -153,8 +160,10 @@ def _result(transition: Transition, line: Line, step: int) -> ChangeResult:
         transition.after,
         policy_before=transition.policy_before,
         seq=line.seq,
-        arrived=(ArrivedMessage(line.seq, line.type, line.has_calls, line.tokens, "SAID"),),
-        evicted=tuple(evicted),
+        arrived=arrivals(
+            [ArrivedMessage(line.seq, line.type, line.has_calls, line.tokens, "SAID")]
+        ),
+        evicted=evictions(evicted),
     )
 
 

@@ -13,6 +13,7 @@ from itertools import chain
 
 from django.db.models import QuerySet
 
+from chatmemory.core.long_lists import seqs_of
 from chatmemory.core.messages import MessageType
 from chatmemory.core.spans import Span, merged
 from chatmemory.core.speakers import Speaker, speaker_of
@@ -127,7 +128,8 @@ def simulated_mentions(
     speaker = min(speakers.values(), default=None)
     held = [*chain(*mentions.present.values()), *(row.seq for row in saying)]
     leaving = tuple(seq for seq in held if speakers[seq] is speaker and seq not in kept)
-    pushing = (change for change in changes if any(m.seq in leaving for m in change.evicted))
+    gone = set(leaving)
+    pushing = (each for each in changes if not gone.isdisjoint(seqs_of(each.evicted)))
     return replace(
         mentions,
         rows=(*mentions.rows, *saying),

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from chatmemory.core.eviction import Reason
 from chatmemory.core.exceptions import CorruptRow
+from chatmemory.core.long_lists import HAS_CALLS, LongList, seqs_of, tokens_of
 from chatmemory.core.messages import ChatMessage, MessageType
 from chatmemory.core.misfits import Misfit
 from chatmemory.core.policies import Policy, can_decide, load_of
@@ -158,8 +159,7 @@ class MessageRow:
         return tuple(visits)
 
 
-@dataclass(frozen=True, slots=True)
-class WindowPlace:
+class WindowPlace(NamedTuple):
     """A message's place in the window, with the tokens that counted then.
 
     `entered_step` is 0 if the message is only simulated.
@@ -173,16 +173,21 @@ class WindowPlace:
     pinned: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class WindowRow(WindowPlace):
+class WindowRow(NamedTuple):
     """A place in the window with its message."""
 
-    text: str = ""
-    payload: str = ""
-    message: ChatMessage = field(kw_only=True)
+    seq: int
+    type: MessageType
+    has_calls: bool
+    tokens: int
+    entered_step: int
+    pinned: bool
+    text: str
+    payload: str
+    message: ChatMessage
 
 
-Place = TypeVar("Place", bound=WindowPlace, covariant=True)
+Place = TypeVar("Place", WindowPlace, WindowRow)
 
 
 @dataclass(frozen=True)
@@ -196,17 +201,26 @@ class WindowView(Generic[Place]):
     memory_id: str
     step: int
     policy: Policy | None
-    rows: tuple[Place, ...]
-    over_limit: tuple[Place, ...]
+    rows: LongList[Place]
+    over_limit: LongList[Place]
+
+    @cached_property
+    def seqs(self) -> list[int]:
+        return seqs_of(self.rows)
 
     @cached_property
     def totals(self) -> Totals:
-        return Totals(len(self.rows), sum(row.tokens for row in self.rows))
+        return Totals(len(self.rows), sum(tokens_of(self.rows)))
 
     @cached_property
     def stored(self) -> Totals:
-        hidden = sum(row.tokens for row in self.over_limit)
+        hidden = sum(tokens_of(self.over_limit))
         return Totals(self.totals.count + len(self.over_limit), self.totals.tokens + hidden)
+
+    @property
+    def has_calls(self) -> bool:
+        """Whether a message calls tools."""
+        return any(columns[HAS_CALLS] for columns in self.rows.columns)
 
     @property
     def load(self) -> int | None:

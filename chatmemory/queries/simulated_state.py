@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import chain, islice
 
 from django.utils import timezone
 
@@ -11,7 +12,7 @@ from chatmemory.core.codec import message_to_json
 from chatmemory.core.exceptions import MessageNotFound
 from chatmemory.core.messages import ChatMessage, text_of
 from chatmemory.core.policies import can_decide
-from chatmemory.ledger.changes import ChangeResult
+from chatmemory.ledger.changes import ChangeResult, EvictedMessage
 from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.queries.conversation_state import (
     EVICTED_SIZE,
@@ -22,8 +23,7 @@ from chatmemory.queries.conversation_state import (
     window_part,
 )
 from chatmemory.queries.remembering import simulated_mentions
-from chatmemory.queries.rows import MessageRow, WindowPlace, WindowView
-from chatmemory.queries.simulation import Simulation
+from chatmemory.queries.rows import MessageRow, WindowPlace
 from chatmemory.queries.trials import Trial, simulate_trial
 from chatmemory.queries.windows import beginnings
 
@@ -46,10 +46,15 @@ def simulated_state(
         return state
     simulation = simulate_trial(memory_id, trial, query.at)
     changes = simulation.changes
-    window = _window(state.window, simulation)
+    window = replace(
+        state.window,
+        policy=simulation.policy,
+        rows=simulation.remaining,
+        over_limit=simulation.remaining[:0],
+    )
     drafts = tuple(_drafts(memory_id, trial.drafts, changes))
     part = window_part(window, query.msg)
-    kept = frozenset(row.seq for row in window.rows)
+    kept = frozenset(window.seqs)
     return replace(
         state,
         window=window,
@@ -62,13 +67,6 @@ def simulated_state(
         selected=_draft(drafts, query.msg) if asks_for_draft else state.selected,
         left_by=_left_by(changes, query.msg) or state.left_by,
     )
-
-
-def _window(window: WindowView[WindowPlace], simulation: Simulation) -> WindowView[WindowPlace]:
-    """Return the window after a simulation; stored messages keep their `entered_step`."""
-    entered = {row.seq: row.entered_step for row in (*window.rows, *window.over_limit)}
-    rows = (replace(row, entered_step=entered.get(row.seq, 0)) for row in simulation.remaining)
-    return replace(window, policy=simulation.policy, rows=tuple(rows), over_limit=())
 
 
 def _drafts(
@@ -101,9 +99,9 @@ def _draft(drafts: Sequence[MessageRow], seq: int | None) -> MessageRow:
 
 def _left_by(changes: Sequence[ChangeResult], seq: int | None) -> ChangeResult | None:
     """Return the simulated change by which a message would leave."""
-    return next(
-        (change for change in changes for message in change.evicted if message.seq == seq), None
-    )
+    if seq is None:
+        return None
+    return next((change for change in changes if change.eviction_of(seq)), None)
 
 
 def _texts(
@@ -114,9 +112,13 @@ def _texts(
 ) -> dict[int, str]:
     """Return the beginnings of the texts that the state of a simulation shows, by seq."""
     known = dict(state.texts) | {draft.seq: draft.readable for draft in drafts}
-    evicted = [message.seq for change in changes for message in change.evicted][:EVICTED_SIZE]
+    evicted = [message.seq for message in islice(_evicted(changes), EVICTED_SIZE)]
     missing = {*(row.seq for row in rows), *evicted} - known.keys()
     return known | (beginnings(state.memory.id, sorted(missing), TEXT_SIZE) if missing else {})
+
+
+def _evicted(changes: Iterable[ChangeResult]) -> Iterable[EvictedMessage]:
+    return chain.from_iterable(change.evicted for change in changes)
 
 
 def _calls_of(message: ChatMessage) -> int:

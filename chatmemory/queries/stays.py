@@ -40,11 +40,29 @@ def misfits_of(stays: Iterable[Stay], steps: Iterable[Step]) -> dict[tuple[str, 
     pinned = _pinned_at([step for _, step in own if step.count_after])
     found = {}
     for stay, step in own:
-        policy, held = step.policy, pinned.get((step.memory_id, step.n), NOTHING)
-        if can_decide(policy):
-            remaining = Totals(step.count_after, step.tokens_after).without(held)
-            found[stay.memory_id, stay.n] = misfit(policy, remaining, stay.tokens)
+        held = pinned.get((step.memory_id, step.n), NOTHING)
+        if (cause := _misfit(step, stay.tokens, held)) is not None:
+            found[stay.memory_id, stay.n] = cause
     return found
+
+
+def misfit_at(step: Step, tokens: int) -> Misfit | None:
+    """Return why a message left for want of room in the step that added it.
+
+    None if the step is not an add, or if its policy is not installed.
+    """
+    if step.kind != Step.Kind.ADD or step.by_client:
+        return None
+    return _misfit(step, tokens, pinned_at(step))
+
+
+def _misfit(step: Step, tokens: int, held: Totals) -> Misfit | None:
+    """Return why a message had no room beside what remained, of which `held` is pinned."""
+    policy = step.policy
+    if not can_decide(policy):
+        return None
+    remaining = Totals(step.count_after, step.tokens_after).without(held)
+    return misfit(policy, remaining, tokens)
 
 
 def pinned_at(step: Step) -> Totals:

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from chatmemory.core.eviction import Reason
 from chatmemory.core.exceptions import StepNotFound
+from chatmemory.core.long_lists import Columns
 from chatmemory.core.messages import MessageType
 from chatmemory.core.policies import Policy
 from chatmemory.core.window import NOTHING
-from chatmemory.ledger.changes import ArrivedMessage, ChangeResult, EvictedMessage
+from chatmemory.ledger.changes import MISFIT, ArrivedMessage, ChangeResult, arrivals, evictions
 from chatmemory.ledger.lookup import find_memory, find_step
 from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.models import Message, Stay, Step
 from chatmemory.queries.rows import StepDetail, StepRow, step_row
-from chatmemory.queries.stays import misfits_of, pinned_at
+from chatmemory.queries.stays import misfit_at, pinned_at
+from chatmemory.queries.windows import PLACE_COLUMNS
+
+_ENTERED = PLACE_COLUMNS[:4]
+_LEFT = (*PLACE_COLUMNS[:5], "reason")
 
 
 @one_snapshot()
@@ -31,16 +36,14 @@ def step_detail(row: Step) -> StepDetail:
     previous = Step.objects.filter(memory_id=row.memory_id, n=row.n - 1).first()
     last_seq, last_stay = (previous.last_seq, previous.last_stay) if previous else (0, 0)
     stays = Stay.objects.filter(memory_id=row.memory_id)
-    left = list(stays.filter(left_step=row.n).order_by("rank"))
-    moved = {stay.seq for stay in left if stay.reason == Reason.MOVED}
+    left = list(stays.filter(left_step=row.n).order_by("rank").values_list(*_LEFT))
+    moved = {seq for seq, *_, reason in left if reason == Reason.MOVED}
     entered = stays.filter(n__gt=last_stay, n__lte=row.last_stay).order_by("n")
-    arrivals = [stay for stay in entered if stay.seq not in moved]
-    synthetic = _synthetic(row, arrivals)
-    arrived = [_arrived(stay, last_seq, synthetic) for stay in arrivals]
-    departed = [stay for stay in left if stay.reason != Reason.MOVED]
+    entries = [each for each in entered.values_list(*_ENTERED) if each[0] not in moved]
+    arrived = arrivals(_arrived(row, entries, last_seq))
     found = step_row(row)
-    evicted = tuple(_evicted(row, departed, arrived))
-    is_misfit = any(message.misfit for message in evicted)
+    evicted = evictions(_evicted(row, left, arrived))
+    is_misfit = any(columns[MISFIT] for columns in evicted.columns)
     return StepDetail(
         found,
         ChangeResult(
@@ -51,7 +54,7 @@ def step_detail(row: Step) -> StepDetail:
             after=found.after,
             policy_before=_policy_before(row, previous),
             seq=arrived[0].seq if len(arrived) == 1 else row.seq,
-            arrived=tuple(arrived),
+            arrived=arrived,
             evicted=evicted,
             pinned=pinned_at(row) if is_misfit else NOTHING,
         ),
@@ -90,48 +93,42 @@ def _policy_before(row: Step, previous: Step | None) -> Policy | None:
     return previous.policy if previous and row.kind == Step.Kind.ADD else row.policy
 
 
-def _synthetic(row: Step, stays: Sequence[Stay]) -> set[int]:
+def _synthetic(row: Step, seqs: Collection[int]) -> set[int]:
     """Return the seqs of synthetic messages. Only a list that replaces the window has them."""
-    if not stays or (row.kind == Step.Kind.ADD and not row.by_client):
+    if not seqs or (row.kind == Step.Kind.ADD and not row.by_client):
         return set()
     messages = Message.objects.filter(memory_id=row.memory_id, origin=Message.Origin.SYNTHETIC)
-    seqs = [stay.seq for stay in stays]
     found = messages.filter(seq__range=(min(seqs), max(seqs)))  # a list of them could be too long
     return set(found.values_list("seq", flat=True))
 
 
-def _arrived(stay: Stay, last_seq: int, synthetic: set[int]) -> ArrivedMessage:
-    return ArrivedMessage(
-        seq=stay.seq,
-        type=MessageType(stay.type),
-        has_calls=stay.has_calls,
-        tokens=stay.tokens,
-        origin=Message.Origin.SYNTHETIC if stay.seq in synthetic else Message.Origin.SAID,
-        is_new=stay.seq > last_seq,
-    )
+def _arrived(row: Step, entered: Sequence[Columns], last_seq: int) -> Iterator[Columns]:
+    """Yield the columns of the arrivals of a step from those of its stays."""
+    synthetic = _synthetic(row, [seq for seq, *_ in entered])
+    for seq, type, has_calls, tokens in entered:
+        origin = Message.Origin.SYNTHETIC if seq in synthetic else Message.Origin.SAID
+        yield seq, type, has_calls, tokens, origin.value, seq > last_seq
 
 
 def _evicted(
-    row: Step, stays: Sequence[Stay], arrived: Sequence[ArrivedMessage]
-) -> Iterator[EvictedMessage]:
-    """Yield the departures of a step from its stays, which are in the order of eviction.
+    row: Step, left: Iterable[Columns], arrived: Sequence[ArrivedMessage]
+) -> Iterator[Columns]:
+    """Yield the columns of a step's evictions from those of its stays, in the order of eviction.
 
     The cause of a departure is not stored. A result left with the last call before it, and a
     replaced system message was replaced by the one that arrived.
     """
     call: int | None = None
-    misfits = misfits_of(stays, [row])
     system = next((new.seq for new in arrived if new.type is MessageType.SYSTEM), None)
-    for stay in stays:
-        reason = Reason(str(stay.reason))
-        if stay.has_calls and reason is Reason.CAPACITY:
-            call = stay.seq
-        yield EvictedMessage(
-            seq=stay.seq,
-            type=MessageType(stay.type),
-            has_calls=stay.has_calls,
-            tokens=stay.tokens,
-            reason=reason,
-            because_seq={Reason.ORPHANED: call, Reason.REPLACED: system}.get(reason),
-            misfit=misfits.get((stay.memory_id, stay.n)),
-        )
+    for seq, type, has_calls, tokens, entered_step, reason in left:
+        because, misfit = None, None
+        if reason == Reason.MOVED:
+            continue
+        if reason == Reason.CAPACITY:
+            call = seq if has_calls else call
+            misfit = misfit_at(row, tokens) if entered_step == row.n else None
+        elif reason == Reason.ORPHANED:
+            because = call
+        elif reason == Reason.REPLACED:
+            because = system
+        yield seq, type, has_calls, tokens, reason, because, misfit

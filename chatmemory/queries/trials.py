@@ -10,12 +10,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from chatmemory.core.codec import messages_from_json
+from chatmemory.core.long_lists import SEQ, Columns, LongList
 from chatmemory.core.messages import ChatMessage
 from chatmemory.core.policies import Policy, can_decide
-from chatmemory.ledger.changes import ChangeResult
+from chatmemory.ledger.changes import BECAUSE, ChangeResult, arrivals, evictions
 from chatmemory.models import Trial as TrialRow
 from chatmemory.queries.conversations import policy as policy_at
 from chatmemory.queries.simulation import Simulation, simulate
+from chatmemory.queries.windows import place
 
 
 @dataclass(frozen=True)
@@ -54,8 +56,12 @@ def simulate_trial(memory_id: str, trial: Trial, at: int | None = None) -> Simul
     return replace(
         simulation,
         changes=tuple(_renumbered(change, numbers) for change in simulation.changes),
-        remaining=tuple(
-            replace(place, seq=numbers.get(place.seq, place.seq)) for place in simulation.remaining
+        remaining=LongList(
+            [
+                (numbers[each[SEQ]], *each[SEQ + 1 :]) if each[SEQ] in numbers else each
+                for each in simulation.remaining.columns
+            ],
+            place,
         ),
     )
 
@@ -64,12 +70,17 @@ def _renumbered(change: ChangeResult, numbers: Mapping[int, int]) -> ChangeResul
     def number(seq: int | None) -> int | None:
         return seq if seq is None else numbers.get(seq, seq)
 
+    def renumbered(columns: Columns) -> Columns:
+        seq, *facts, because, misfit = columns
+        return number(seq), *facts, number(because), misfit
+
+    evicted = (
+        renumbered(each) if each[SEQ] in numbers or each[BECAUSE] in numbers else each
+        for each in change.evicted.columns
+    )
     return replace(
         change,
         seq=number(change.seq),
-        arrived=tuple(replace(m, seq=numbers.get(m.seq, m.seq)) for m in change.arrived),
-        evicted=tuple(
-            replace(m, seq=numbers.get(m.seq, m.seq), because_seq=number(m.because_seq))
-            for m in change.evicted
-        ),
+        arrived=arrivals((number(seq), *facts) for seq, *facts in change.arrived.columns),
+        evicted=evictions(evicted),
     )

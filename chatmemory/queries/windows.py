@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from django.db.models import Case, Count, Q, QuerySet, When
+from django.db.models import Case, Count, IntegerField, Q, QuerySet, When
 from django.db.models import Window as Partition
-from django.db.models.functions import Left, RowNumber
+from django.db.models.functions import Cast, Left, RowNumber
 
 from chatmemory.core.codec import message_from_json
 from chatmemory.core.exceptions import InvalidMessage
-from chatmemory.core.messages import MessageType
-from chatmemory.core.policies import Policy, can_decide
+from chatmemory.core.long_lists import SEQ, Columns, LongList, seqs_of, tokens_of
+from chatmemory.core.messages import TYPES, MessageType
+from chatmemory.core.policies import Policy
 from chatmemory.core.readable import readable_text
-from chatmemory.core.transitions import over_limit
-from chatmemory.core.window import Entry, Totals, Window
+from chatmemory.core.trimming import departures
+from chatmemory.core.window import Totals
 from chatmemory.ledger.entries import read_message
 from chatmemory.ledger.lookup import find_memory, find_step
 from chatmemory.ledger.snapshots import one_snapshot
@@ -24,7 +26,11 @@ from chatmemory.models import Message, Stay, Step
 from chatmemory.queries.rows import MemoryRow, Place, WindowPlace, WindowRow, WindowView
 
 HIDDEN_MAX = 500
-PLACE_COLUMNS = ("seq", "type", "has_calls", "tokens", "entered_step", "pinned")
+# Numbers are read of booleans, because SQLite's booleans are converted one by one.
+PLACE_COLUMNS = (
+    *("seq", "type", Cast("has_calls", IntegerField()), "tokens"),
+    *("entered_step", Cast("pinned", IntegerField())),
+)
 
 
 def window(memory_id: str, at: int | None = None) -> WindowView[WindowRow]:
@@ -61,16 +67,26 @@ def _readable(payload: str | None, text: str) -> str:
     return text if message is None else readable_text(message)
 
 
-def calls_in(memory_id: str, places: Iterable[WindowPlace]) -> dict[int, int]:
-    """Return the number of tool calls of each message that has some, by seq."""
-    calling = [place.seq for place in places if place.has_calls]
-    rows = Message.objects.filter(memory_id=memory_id, seq__in=calling) if calling else ()
-    return {row.seq: len(getattr(read_message(row), "tool_execution_requests", ())) for row in rows}
+def calls_in(stays: QuerySet[Stay]) -> dict[int, int]:
+    """Return the number of tool calls of each message that has some, by seq. Raises CorruptRow.
+
+    A long window can have very many of them, so their other parts are not checked.
+    """
+    columns = stays.filter(has_calls=True).values_list("memory_id", "seq", "message__payload")
+    return {row[1]: _number_of_calls(*row) for row in columns.iterator(2_000)}
+
+
+def _number_of_calls(memory_id: str, seq: int, payload: str) -> int:
+    try:
+        return len(json.loads(payload).get("toolExecutionRequests") or ())
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        message = read_message(Message(memory_id=memory_id, seq=seq, payload=payload))
+        return len(getattr(message, "tool_execution_requests", ()))
 
 
 @one_snapshot()
 def _view(
-    memory_id: str, at: int | None, read: Callable[[QuerySet[Stay]], list[Place]]
+    memory_id: str, at: int | None, read: Callable[[QuerySet[Stay]], LongList[Place]]
 ) -> WindowView[Place]:
     memory = find_memory(memory_id)
     if at is None:
@@ -104,14 +120,14 @@ def hidden_now(rows: Iterable[MemoryRow]) -> dict[str, tuple[int, ...]]:
     They are the first 500 in the window: a page of conversations reads no more of each.
     """
     over = {row.id: row for row in rows if row.is_over_limit}
-    heads: dict[str, list[WindowPlace]] = {memory_id: [] for memory_id in over}
+    heads: dict[str, list[Columns]] = {memory_id: [] for memory_id in over}
     for memory_id, *columns in _heads(list(over)) if over else ():
-        heads[memory_id].append(_place(*columns))
+        heads[memory_id].append(tuple(columns))
     return {
         memory_id: tuple(
-            heads[memory_id][i].seq
-            for i in sorted(_over_limit(heads[memory_id], row.policy, row.window))[:HIDDEN_MAX]
-        )
+            heads[memory_id][position][SEQ]
+            for position, _ in sorted(departures(heads[memory_id], row.window, row.policy))
+        )[:HIDDEN_MAX]
         for memory_id, row in over.items()
     }
 
@@ -131,7 +147,7 @@ def hidden_wholly(
     }
     return {
         memory_id: (
-            {place.seq for place in outline(memory_id).over_limit} if memory_id in beyond else seqs
+            set(seqs_of(outline(memory_id).over_limit)) if memory_id in beyond else seqs
         )
         for memory_id, seqs in hidden.items()
     }
@@ -151,46 +167,37 @@ def _heads(memory_ids: Sequence[str]) -> Iterable[tuple[Any, ...]]:
 
 
 def view_of(
-    memory_id: str, step: int, policy: Policy | None, rows: Sequence[Place]
+    memory_id: str, step: int, policy: Policy | None, rows: LongList[Place]
 ) -> WindowView[Place]:
     """Return the window of some rows, with those that a lowered limit hides in `over_limit`."""
-    totals = Totals(len(rows), sum(row.tokens for row in rows))
-    hidden = _over_limit(rows, policy, totals)
-    return WindowView(
-        memory_id,
-        step,
-        policy,
-        rows=tuple(place for i, place in enumerate(rows) if i not in hidden),
-        over_limit=tuple(rows[i] for i in sorted(hidden)),
+    return WindowView(memory_id, step, policy, *visible(rows, policy))
+
+
+def visible(
+    rows: LongList[Place], policy: Policy | None
+) -> tuple[LongList[Place], LongList[Place]]:
+    """Return the rows of a stored window that a read gives, and those that the policy hides."""
+    totals = Totals(len(rows), sum(tokens_of(rows)))
+    hidden = {position for position, _ in departures(rows.columns, totals, policy)}
+    shown = (position for position in range(len(rows)) if position not in hidden)
+    return rows.picked(shown) if hidden else rows, rows.picked(sorted(hidden))
+
+
+def _with_messages(stays: QuerySet[Stay]) -> LongList[WindowRow]:
+    return LongList(
+        [_window_row(stay) for stay in stays.select_related("message")], WindowRow._make
     )
 
 
-def _over_limit(places: Sequence[WindowPlace], policy: Policy | None, totals: Totals) -> set[int]:
-    """Return the positions that a lowered limit hides; none without an installed policy.
-
-    The places may be the first ones of a window with these totals.
-    """
-    if not can_decide(policy) or not policy.is_exceeded_by(totals):
-        return set()
-    entries = (
-        Entry(place.type, place.has_calls, place.tokens, key=i, pinned=place.pinned)
-        for i, place in enumerate(places)
-    )
-    evictions = over_limit(Window(entries, totals), policy)
-    return {i for eviction in evictions if isinstance(i := eviction.entry.key, int)}
-
-
-def _with_messages(stays: QuerySet[Stay]) -> list[WindowRow]:
-    return [_window_row(stay) for stay in stays.select_related("message")]
-
-
-def places(stays: QuerySet[Stay]) -> list[WindowPlace]:
+def places(stays: QuerySet[Stay]) -> LongList[WindowPlace]:
     """Return the places of stays, without the texts of their messages."""
-    return [_place(*columns) for columns in stays.values_list(*PLACE_COLUMNS)]
+    return LongList(list(stays.values_list(*PLACE_COLUMNS)), place)
 
 
-def _place(seq: int, type: str, *others: Any) -> WindowPlace:
-    return WindowPlace(seq, MessageType(type), *others)
+def place(columns: Columns) -> WindowPlace:
+    """Return the place of its columns."""
+    seq, type, has_calls, tokens, entered_step, pinned = columns
+    return WindowPlace(seq, TYPES[type], bool(has_calls), tokens, entered_step, bool(pinned))
 
 
 def _window_row(stay: Stay) -> WindowRow:

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from chatmemory import Policy, can_decide, load_or_tokens
-from chatmemory.queries import ConversationState, Totals, WindowPlace, WindowView
+from chatmemory.queries import (
+    ConversationState,
+    Totals,
+    WindowPlace,
+    WindowView,
+    seqs_of,
+    tokens_of,
+)
 
 FULL = 100.0
 
@@ -70,6 +79,11 @@ def cost(policy: Policy | None, tokens: int) -> int:
     return policy.cost(tokens) if can_decide(policy) else tokens
 
 
+def cost_of_all(policy: Policy | None, tokens: Iterable[int]) -> int:
+    """Return the part of the load that messages make up, without any overhead."""
+    return sum(cost(policy, each) * number for each, number in Counter(tokens).items())
+
+
 def said_load(policy: Policy | None, said: Totals) -> int:
     """Return the load of a request with all these messages.
 
@@ -93,6 +107,10 @@ def said_totals(state: ConversationState) -> Totals:
 
 def kept_totals(state: ConversationState) -> Totals:
     """Return the totals of what was said and is in memory."""
-    stored = (*state.window.rows, *state.window.over_limit)
-    kept = [row.tokens for row in stored if row.seq not in state.injected]
+    window, injected = state.window, state.injected
+    if not injected:
+        return window.stored
+    seqs = (*window.seqs, *seqs_of(window.over_limit))
+    tokens = (*tokens_of(window.rows), *tokens_of(window.over_limit))
+    kept = [each for seq, each in zip(seqs, tokens, strict=True) if seq not in injected]
     return Totals(len(kept), sum(kept))

@@ -7,12 +7,12 @@ from functools import cached_property
 
 from chatmemory import Reason, can_decide
 from chatmemory.explain import reason_of
-from chatmemory.queries import ConversationState, WindowPlace
+from chatmemory.queries import ConversationState, WindowPlace, tokens_of
 from chatmemory.services import EvictedMessage
 from inspector.conversation.falls import Falls, falls
 from inspector.conversation.glyphs import glyph
 from inspector.conversation.history import related
-from inspector.conversation.measures import cost, limit_of, load_in, overhead
+from inspector.conversation.measures import cost, cost_of_all, limit_of, load_in, overhead
 from inspector.conversation.rows import (
     Elsewhere,
     Ghosts,
@@ -47,7 +47,7 @@ class MemoryPane:
     def messages(self) -> list[MemoryRow]:
         """The rows below the system message, or a part of them in a long window."""
         before = self._rows[: self._state.part.start]
-        past = overhead(self._state.window.policy) + sum(map(self._cost, before))
+        past = overhead(self._state.window.policy) + self._load(before)
         return self._kept(self._rows[self._state.part], past)
 
     @property
@@ -68,7 +68,7 @@ class MemoryPane:
     def next_to_leave(self) -> WindowPlace | None:
         """The message of memory that leaves first when the next one finds no room."""
         first = self._state.next_to_leave[:1]
-        return next((row for row in self._rows if row.seq in first), None)
+        return next((row for row in self._rows if row.seq in first), None) if first else None
 
     @property
     def next_words(self) -> str:
@@ -91,18 +91,21 @@ class MemoryPane:
         if change is None or not change.evicted:
             return None
         rows = tuple(map(self._ghost, change.evicted[:GHOSTS_MAX]))
-        load = sum(cost(change.policy, message.tokens) for message in change.evicted)
-        tokens = sum(message.tokens for message in change.evicted)
+        load = cost_of_all(change.policy, tokens_of(change.evicted))
+        tokens = change.lost
         return Ghosts(rows, len(change.evicted) - len(rows), -load, -tokens)
 
     @property
     def ghosts_when(self) -> str:
         if self._state.is_simulated:
             return "if this is added"
-        arrived = self._state.change.arrived if self._state.change else ()
-        if len(arrived) == 1:
-            return f"when #{arrived[0].seq} arrived"
+        change = self._state.change
+        if change and len(change.arrived) == 1:
+            return f"when #{change.arrived[0].seq} arrived"
         return f"at step {self._state.at:,}"
+
+    def _load(self, rows: Sequence[WindowPlace]) -> int:
+        return cost_of_all(self._state.window.policy, tokens_of(rows))
 
     def _cost(self, row: WindowPlace) -> int:
         return cost(self._state.window.policy, row.tokens)
@@ -174,4 +177,4 @@ def _ghost_note(evicted: EvictedMessage) -> str:
 
 
 def _elsewhere(rows: Sequence[WindowPlace], seq: int) -> Elsewhere:
-    return Elsewhere(len(rows), sum(row.tokens for row in rows), seq)
+    return Elsewhere(len(rows), sum(tokens_of(rows)), seq)

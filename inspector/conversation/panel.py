@@ -20,7 +20,7 @@ from chatmemory import (
     load_json,
     message_to_dict,
 )
-from chatmemory.explain import Explanation, ReceiptLine, role
+from chatmemory.explain import Explanation, Receipt, role
 from chatmemory.formats import render_messages
 from chatmemory.queries import ConversationState, MessageRow, PinPreview, Verdict, pin_preview
 from inspector.conversation.found import Found
@@ -206,7 +206,7 @@ class Panel:
         return explain.pinning(self.pin) if self.pin else ""
 
     @cached_property
-    def receipt(self) -> tuple[ReceiptLine, ...]:
+    def receipt(self) -> Receipt | tuple[()]:
         """The arithmetic of the step."""
         return explain.receipt(self._state.change) if self._state.change else ()
 
@@ -222,7 +222,7 @@ class Panel:
         if other is None:
             return None
         now = self._state.in_window
-        before = frozenset(row.seq for row in other.rows)
+        before = frozenset(other.seqs)
         past = self._state.query.past or 0
         return Changes(
             step=other.step,

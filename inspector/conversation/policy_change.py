@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from chatmemory import Policy, explain
 from chatmemory.explain import counted
-from chatmemory.queries import Simulation, WindowPlace, WindowView
+from chatmemory.queries import Simulation, WindowPlace, WindowView, seqs_of
 from inspector.conversation.measures import load_in
 
 
@@ -29,17 +30,17 @@ class PolicyChange:
     def name(self) -> str:
         return explain.policy_words(self.policy)
 
-    @property
+    @cached_property
     def leaving(self) -> list[int]:
         """The messages that the next add would evict."""
-        left = {place.seq for place in self.simulation.remaining}
-        return [row.seq for row in self.window.rows if row.seq not in left]
+        left = set(seqs_of(self.simulation.remaining))
+        return [seq for seq in self.window.seqs if seq not in left]
 
-    @property
+    @cached_property
     def returning(self) -> list[int]:
         """The messages that the policy before hid and that no add has evicted yet."""
-        shown = {row.seq for row in self.window.rows}
-        return [place.seq for place in self.simulation.remaining if place.seq not in shown]
+        shown = set(self.window.seqs)
+        return [seq for seq in seqs_of(self.simulation.remaining) if seq not in shown]
 
     @property
     def summary(self) -> str:

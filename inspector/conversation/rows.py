@@ -108,8 +108,8 @@ def tag(state: ConversationState, row: MessageRow) -> str:
     """Return the reason for which a message is not in memory; empty if it is."""
     if row.seq in state.in_window:
         return ""
-    if state.is_simulated and row.seq in state.evicted:
-        return f"would leave · {reason_of(state.evicted[row.seq])}"
+    if state.is_simulated and state.change and row.seq in state.evicted:
+        return f"would leave · {reason_of(state.change.evicted[state.evicted[row.seq]])}"
     departure = row.departure(state.at)
     if departure is None or departure.reason is None:
         return "would leave" if state.is_simulated else "leaves at the next add"

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from chatmemory import explain
-from chatmemory.explain import Caption, ReceiptLine, counted
+from chatmemory.explain import Caption, Receipt, counted
 from chatmemory.queries import ConversationState
 from inspector.conversation.measures import load_in
 
@@ -16,7 +16,7 @@ class Preview:
     """The caption and the receipt of one draft."""
 
     summary: str
-    receipt: tuple[ReceiptLine, ...]
+    receipt: Receipt | tuple[()]
 
 
 class SimulationView:
@@ -58,8 +58,8 @@ class SimulationView:
         """The composer's verdict on all drafts, or on the limit."""
         return explain.forecast(self._changes, self._hidden)
 
-    @property
+    @cached_property
     def _hidden(self) -> list[int]:
         """The messages that the limit would hide without any draft."""
         left = self._state.in_window | self._state.evicted.keys()
-        return [row.seq for row in self._state.stored_window.rows if row.seq not in left]
+        return [seq for seq in self._state.stored_window.seqs if seq not in left]

@@ -28,7 +28,7 @@ def writing(simulation: Simulation, first: int) -> Writing | None:
     if not changes:
         return None
     return Writing(
-        tokens=sum(message.tokens for change in changes for message in change.arrived),
+        tokens=sum(change.gained for change in changes),
         verdict=explain.forecast(changes),
         before=load_or_tokens(policy, changes[0].before),
         after=load_or_tokens(policy, changes[-1].after),
