@@ -94,16 +94,16 @@ def _add_all(
         return []
     left = departures(rows.columns, before, policy) if is_simple(rows.columns, policy) else ()
     columns = rows.columns
-    trimmed = [(*columns[i][: TOKENS + 1], *_reason(call, columns), None) for i, call in left]
+    trimmed = [
+        (*columns[i][: TOKENS + 1], Reason.CAPACITY, None, None)
+        if call is None
+        else (*columns[i][: TOKENS + 1], Reason.ORPHANED, columns[call][SEQ], None)
+        for i, call in left
+    ]
     if left:
         _start_behind(recorder, [i for i, _ in left], trimmed, stays)
     changes = add_all(recorder, added)
     return list(_with_trimmed(changes, before, trimmed)) if left else changes
-
-
-def _reason(call: int | None, columns: Sequence[Columns]) -> tuple[Reason, int | None]:
-    """Return why a message leaves, and the seq of the call with which it does."""
-    return (Reason.CAPACITY, None) if call is None else (Reason.ORPHANED, columns[call][SEQ])
 
 
 def _start_behind(

@@ -6,9 +6,9 @@ import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from django.db.models import Case, Count, IntegerField, Q, QuerySet, When
+from django.db.models import Case, Count, ExpressionWrapper, F, Field, Q, QuerySet, When
 from django.db.models import Window as Partition
-from django.db.models.functions import Cast, Left, RowNumber
+from django.db.models.functions import Left, RowNumber
 
 from chatmemory.core.codec import message_from_json
 from chatmemory.core.exceptions import InvalidMessage
@@ -26,11 +26,9 @@ from chatmemory.models import Message, Stay, Step
 from chatmemory.queries.rows import MemoryRow, Place, WindowPlace, WindowRow, WindowView
 
 HIDDEN_MAX = 500
-# Numbers are read of booleans, because SQLite's booleans are converted one by one.
-PLACE_COLUMNS = (
-    *("seq", "type", Cast("has_calls", IntegerField()), "tokens"),
-    *("entered_step", Cast("pinned", IntegerField())),
-)
+# Columns as the database has them: SQLite's booleans would be converted one by one.
+_HAS_CALLS, _PINNED = (ExpressionWrapper(F(name), Field()) for name in ("has_calls", "pinned"))
+PLACE_COLUMNS = ("seq", "type", _HAS_CALLS, "tokens", "entered_step", _PINNED)
 
 
 def window(memory_id: str, at: int | None = None) -> WindowView[WindowRow]:
@@ -146,9 +144,7 @@ def hidden_wholly(
         or (row.window.count > HIDDEN_MAX and row.policy and row.policy.has_window_options)
     }
     return {
-        memory_id: (
-            set(seqs_of(outline(memory_id).over_limit)) if memory_id in beyond else seqs
-        )
+        memory_id: (set(seqs_of(outline(memory_id).over_limit)) if memory_id in beyond else seqs)
         for memory_id, seqs in hidden.items()
     }
 

@@ -63,8 +63,8 @@ class HistoryPane:
     @cached_property
     def _horizon(self) -> int | None:
         """The seq of the oldest message in memory, except system messages."""
-        rows = self._state.window.rows
-        said = (row.seq for row in rows if row.seq > 0 and row.type is not MessageType.SYSTEM)
+        columns = self._state.window.rows.columns
+        said = (seq for seq, type, *_ in columns if seq > 0 and type != MessageType.SYSTEM)
         return min(said, default=None)
 
     def _row(self, row: MessageRow, css: str, is_horizon: bool = False) -> HistoryRow:
