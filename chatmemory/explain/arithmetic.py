@@ -51,6 +51,11 @@ class Receipt(Sequence[ReceiptLine]):
     def __len__(self) -> int:
         return len(self._lines)
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]  # like that of a list
+
     @overload
     def __getitem__(self, index: int) -> ReceiptLine: ...
     @overload
