@@ -70,4 +70,5 @@ def test_no_message_is_lost_or_doubled_and_the_ledger_is_consistent(
     for memory_id in ids:
         seqs = [seq for seq, _ in served.history(memory_id)]
         assert seqs == list(range(1, len(seqs) + 1))
-    assert f"{conversations} conversations verified" in served.manage("verify_memories", *ids)
+    noun = "conversation" if conversations == 1 else "conversations"
+    assert f"{conversations} {noun} verified" in served.manage("verify_memories", *ids)
