@@ -19,8 +19,10 @@ from typing import Any, Generic, ParamSpec, TypeVar, get_type_hints
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import (
     BigIntegerField,
+    BooleanField,
     CharField,
     Field,
+    ForeignKey,
     IntegerField,
     Model,
     QuerySet,
@@ -37,8 +39,8 @@ R = TypeVar("R")
 Converter = Callable[[Any, Any, BaseDatabaseWrapper], Any]
 
 _FIRST_INTEGER = 2**62  # stands for an argument while a query is compiled
-_STORED_AS_THEY_ARE = (CharField, TextField, IntegerField, BigIntegerField)
-_PLAIN = (str, int, type(None))
+_STORED_AS_THEY_ARE = BigIntegerField, BooleanField, CharField, ForeignKey, IntegerField, TextField
+_PLAIN = (str, int, bool, type(None))
 _ENDING = (("left_step", "reason"), ("memory", "n"))
 
 
