@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
+from functools import cached_property
 from typing import Any, ParamSpec, TypeVar, Unpack
 
 from chatmemory.core.collaborators import estimator_or_none, store_or_none
@@ -137,7 +138,7 @@ class ChatMemory(ABC):
 
     def _add(self, message: ChatMessage) -> None:
         policy = self.policy()
-        if isinstance(self._store, TransactionalStore):
+        if self._transactional:
             # Count before the store locks, as counting may be slow. The message keeps the number.
             self._entry(message)
 
@@ -148,8 +149,8 @@ class ChatMemory(ABC):
         self._transact(decide)
 
     def _transact(self, decide: Decide, reads: bool = True) -> None:
-        if isinstance(self._store, TransactionalStore):
-            self._store.transact(self.id, decide)
+        if self._transactional:
+            self._transactional.transact(self.id, decide)
             return
         window = self._window(self._store.get_messages(self.id) if reads else ())
         transition = decide(window)
@@ -157,6 +158,11 @@ class ChatMemory(ABC):
             transition.apply_to(window)
             kept = [entry.message for entry in window if entry.message is not None]
             self._store.update_messages(self.id, kept)
+
+    @cached_property
+    def _transactional(self) -> TransactionalStore | None:
+        """The store, if it has `transact`: that it has it is slow to ask in each add."""
+        return self._store if isinstance(self._store, TransactionalStore) else None
 
     def _read_window(self) -> Window:
         """Return the window of a store that knows more of it than its messages, such as pins."""

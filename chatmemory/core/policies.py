@@ -76,9 +76,11 @@ class Policy(ABC):
     def __post_init__(self) -> None:
         """Read the options, which may be as JSON has them. Raises InvalidValue."""
         check_limit(getattr(self, "java_name", self.limit_name), self.limit)
-        object.__setattr__(self, "low_water", exact_share("low_water", self.low_water))
-        oversized = option_value("oversized", Oversized, self.oversized)
-        object.__setattr__(self, "oversized", oversized)
+        if self.low_water is not WHOLE:
+            object.__setattr__(self, "low_water", exact_share("low_water", self.low_water))
+        if not isinstance(self.oversized, Oversized):
+            oversized = option_value("oversized", Oversized, self.oversized)
+            object.__setattr__(self, "oversized", oversized)
         self._check_combination()
 
     def _check_combination(self) -> None:
