@@ -123,5 +123,6 @@ def _read(conversations: Sequence[Any], name: str, format: Format) -> Reading:
             refused.append(Refused(where, str(error)))
             continue
         losses = raw.losses + read.losses
-        transcripts.append(replace(read, name=raw.name or str(number), losses=losses))
+        name_or_number = raw.name or str(number)
+        transcripts.append(replace(read, name=name_or_number, losses=losses, number=number))
     return Reading(name, tuple(transcripts), tuple(refused))

@@ -28,11 +28,15 @@ class RawTranscript:
 
 @dataclass(frozen=True)
 class Transcript:
-    """The messages of one conversation, and what could not be read of it."""
+    """The messages of one conversation, and what could not be read of it.
+
+    `number` is its place among the conversations of its file, from 1.
+    """
 
     name: str | None
     messages: tuple[ChatMessage, ...]
     losses: tuple[Loss, ...] = ()
+    number: int = 1
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from chatmemory.queries.comparing import (
     ComparedRow,
     Comparison,
     comparison,
+    comparison_of,
 )
 from chatmemory.queries.conversation_state import (
     TEXT_SIZE,
@@ -157,6 +158,7 @@ __all__ = [
     "any_memory",
     "branches",
     "comparison",
+    "comparison_of",
     "conversation_state",
     "copies",
     "count",

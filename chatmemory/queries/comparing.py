@@ -1,21 +1,25 @@
-"""A stored conversation replayed under several policies, for one page."""
+"""A conversation replayed under several policies, for one page: a stored one, or messages alone."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
+from chatmemory.conf import configuration, fact_words
+from chatmemory.core.estimators import estimator_for
+from chatmemory.core.exceptions import InvalidValue
+from chatmemory.core.messages import ChatMessage, text_of
 from chatmemory.core.policies import Policy, TokenWindow, can_decide, measured
+from chatmemory.core.readable import readable_text
 from chatmemory.core.recall.comparison import Compared, compare
 from chatmemory.core.recall.curves import curve_of
-from chatmemory.core.recall.histories import History
+from chatmemory.core.recall.histories import History, history_of
 from chatmemory.core.recall.phrases import Followed, follow
 from chatmemory.core.recall.refusals import Refusals
 from chatmemory.ledger.lookup import find_memory
 from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.queries.history import said_by
 from chatmemory.queries.recalling import estimator_of, recall_history
-from chatmemory.queries.rows import MemoryRow, memory_row
 from chatmemory.queries.windows import beginnings
 
 COMPARED_MAX = 10_000  # messages, the latest
@@ -41,13 +45,15 @@ class ComparedRow:
 class Comparison:
     """A conversation under several policies; None is a window without a limit.
 
-    `at` is the number of messages that are said at the chosen place, and `rows` are the messages
-    before it. `mentions` are the positions of the messages that hold the phrase, and `followed`
-    tells for each policy what became of it. `offered` is the smallest limit that holds 95 % of the
-    recalls, as a policy, if there is one.
+    `in_force` is its own policy, if it has one. The history has the latest of `said_count`
+    messages. `at` is the number of messages that are said at the chosen place, and `rows` are the
+    messages before it. `mentions` are the positions of the messages that hold the phrase, and
+    `followed` tells for each policy what became of it. `offered` is the smallest limit that holds
+    95 % of the recalls, as a policy, if there is one.
     """
 
-    memory: MemoryRow
+    in_force: Policy | None
+    said_count: int
     history: History
     policies: tuple[Compared, ...]
     at: int
@@ -60,7 +66,15 @@ class Comparison:
     @property
     def is_part(self) -> bool:
         """Whether only the latest messages are replayed."""
-        return len(self.history) < self.memory.said_count
+        return len(self.history) < self.said_count
+
+
+@dataclass(frozen=True)
+class _Texts:
+    """The texts of a history: numbers of those with a phrase, and the beginnings of some."""
+
+    holding: Callable[[str], Collection[int]]
+    beginnings: Callable[[Sequence[int]], dict[int, str]]
 
 
 @one_snapshot()
@@ -75,24 +89,74 @@ def comparison(
     MemoryNotFound, UnknownEstimator, PolicyUnavailable.
     """
     memory = find_memory(memory_id)
-    name = next((policy.estimator for policy in policies if policy), estimator_of(memory))
+    name = _estimator(policies, estimator_of(memory))
     history = recall_history(memory_id, name, latest=COMPARED_MAX)
-    place = len(history) if at is None else min(at, len(history))
-    offered = _offered(history, memory.policy, name)
-    chosen = _distinct(policies or [memory.policy, offered, None], name)
+    bare = _replayed(history, memory.policy, policies, name)
+    found = replace(bare, said_count=memory.said_count)
+    said = said_by(memory_id, memory.last_seq)
+    texts = _Texts(
+        lambda words: set(said.filter(text__icontains=words).values_list("seq", flat=True)),
+        lambda seqs: beginnings(memory_id, seqs, TEXT_SIZE),
+    )
+    return _followed(found, texts, at, phrase)
+
+
+def comparison_of(
+    messages: Sequence[ChatMessage], policies: Policies, at: int | None = None, phrase: str = ""
+) -> Comparison:
+    """Return the same of messages that need not be stored, numbered from 1.
+
+    The estimator is that of the first policy, or else of the settings. Raises InvalidValue for
+    more than 10,000 messages, UnknownEstimator, PolicyUnavailable.
+    """
+    if len(messages) > COMPARED_MAX:
+        raise InvalidValue(
+            f"the conversation has {len(messages):,} messages, and up to {COMPARED_MAX:,} are "
+            "compared without storing it: import it, or use manage.py recall"
+        )
+    name = _estimator(policies, configuration().ESTIMATOR)
+    history = history_of(messages, estimator_for(name), fact_words())
+    texts = _Texts(
+        lambda words: {n for n, each in enumerate(messages, 1) if _has(each, words)},
+        lambda numbers: {n: readable_text(messages[n - 1])[:TEXT_SIZE] for n in numbers},
+    )
+    return _followed(_replayed(history, None, policies, name), texts, at, phrase)
+
+
+def _has(message: ChatMessage, phrase: str) -> bool:
+    return phrase.lower() in text_of(message).lower()
+
+
+def _estimator(policies: Policies, usual: str) -> str:
+    return next((policy.estimator for policy in policies if policy), usual)
+
+
+def _replayed(
+    history: History, in_force: Policy | None, policies: Policies, estimator: str
+) -> Comparison:
+    """Return the comparison at the end, without a phrase and rows."""
+    offered = _offered(history, in_force, estimator)
+    chosen = _distinct(policies or [in_force, offered, None], estimator)
     refusals = Refusals(history)
     compared = tuple(compare(history, policy, refusals) for policy in chosen)
-    mentions = _mentions(memory_id, memory.last_seq, history, phrase)
-    return Comparison(
-        memory_row(memory),
-        history,
-        compared,
-        place,
-        _rows(memory_id, history, place, mentions),
-        phrase,
-        mentions,
-        tuple(follow(history, each.left, mentions, each.policy, place) for each in compared),
-        offered,
+    size = len(history)
+    return Comparison(in_force, size, history, compared, size, (), "", (), (), offered)
+
+
+def _followed(found: Comparison, texts: _Texts, at: int | None, phrase: str) -> Comparison:
+    """Return the comparison at a place, with the rows before it, and what became of a phrase."""
+    history = found.history
+    place = len(history) if at is None else min(at, len(history))
+    mentions = _mentions(texts, history, phrase)
+    return replace(
+        found,
+        at=place,
+        rows=_rows(texts, history, place, mentions),
+        phrase=phrase,
+        mentions=mentions,
+        followed=tuple(
+            follow(history, each.left, mentions, each.policy, place) for each in found.policies
+        ),
     )
 
 
@@ -115,29 +179,28 @@ def _offered(history: History, current: Policy | None, estimator: str) -> Policy
     return replace(policy, limit=limit) if limit else None
 
 
-def _mentions(memory_id: str, newest: int, history: History, phrase: str) -> tuple[int, ...]:
+def _mentions(texts: _Texts, history: History, phrase: str) -> tuple[int, ...]:
     """Return the positions of the messages with a fact, or with a phrase in their text."""
     if not phrase:
         return ()
     by_fact = tuple(place for place, facts in enumerate(history.facts) if phrase in facts)
     if by_fact:
         return by_fact
-    found = said_by(memory_id, newest).filter(text__icontains=phrase)
-    seqs = set(found.values_list("seq", flat=True))
-    return tuple(place for place, seq in enumerate(history.numbers) if seq in seqs)
+    holding = texts.holding(phrase)
+    return tuple(place for place, seq in enumerate(history.numbers) if seq in holding)
 
 
 def _rows(
-    memory_id: str, history: History, at: int, mentions: Sequence[int]
+    texts: _Texts, history: History, at: int, mentions: Sequence[int]
 ) -> tuple[ComparedRow, ...]:
     """Return the messages before a place, and the last earlier ones that hold the phrase."""
     first = max(0, at - ROWS)
     earlier = [position for position in mentions if position < first][-EARLIER_ROWS:]
     shown = [*earlier, *range(first, at)]
-    texts = beginnings(memory_id, [history.numbers[each] for each in shown], TEXT_SIZE)
+    begun = texts.beginnings([history.numbers[each] for each in shown])
     holding = set(mentions)
     return tuple(
-        ComparedRow(each, seq, texts.get(seq, ""), each in holding)
+        ComparedRow(each, seq, begun.get(seq, ""), each in holding)
         for each in shown
         for seq in (history.numbers[each],)
     )

@@ -20,7 +20,9 @@ NUMBER_DIGITS = 9
 class Asked:
     """The policies as texts, the place, the phrase and the prices of a comparison.
 
-    `problem` says what was wrong with the address; the rest of it is used.
+    Without a `memory_id` it is of a file. Its links are then only the parameters of an address,
+    which the form of the page sends together with the messages of the file. `problem` says what was
+    wrong with the address; the rest of it is used.
     """
 
     memory_id: str
@@ -56,6 +58,13 @@ class Asked:
     def with_policies(self, policies: list[Policy | None]) -> Asked:
         return replace(self, policies=tuple(map(text_of_policy, policies)))
 
+    @property
+    def action(self) -> str:
+        """The address of the page, without parameters."""
+        if self.memory_id:
+            return reverse("inspector:compare", args=[self.memory_id])
+        return reverse("inspector:compare-file")
+
     def link(self, at: int | None = None, phrase: str | None = None, form: str = "") -> str:
         """Return the address at another place or with another phrase; `form` is csv or json."""
         place = self.at if at is None else at
@@ -81,7 +90,8 @@ class Asked:
         pairs += [("at", str(at))] if at is not None else []
         pairs += [("phrase", phrase)] if phrase else []
         pairs += [*self.prices.given.items(), *more.items()]
-        return f"{reverse('inspector:compare', args=[self.memory_id])}?{urlencode(pairs)}"
+        query = urlencode(pairs)
+        return f"{self.action}?{query}" if self.memory_id else query
 
 
 def _policies(texts: list[str]) -> tuple[list[Policy | None], str]:

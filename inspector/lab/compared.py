@@ -1,4 +1,4 @@
-"""The page of one conversation under several policies."""
+"""The page of one conversation, stored or of a file, under several policies."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ STYLES = ("p-a", "p-b", "p-c", "p-d")
 
 @dataclass(frozen=True)
 class Fact:
-    """A lost recall: the link follows the fact, just before it was needed."""
+    """A lost recall: `follow` follows the fact, just before it was needed.
+
+    Only messages of a stored conversation have links.
+    """
 
     text: str
     follow: str
@@ -71,7 +74,7 @@ class ComparePage:
     def __init__(self, found: Comparison, asked: Asked) -> None:
         self.found = found
         self.asked = asked.with_policies([each.policy for each in found.policies])
-        self.memory = found.memory
+        self.is_stored = bool(asked.memory_id)
         self.size = len(found.history)
         self.at = found.at
         self.phrase = found.phrase
@@ -105,7 +108,7 @@ class ComparePage:
             options=", ".join(explain.option_words(policy)),
             css=STYLES[place],
             text=text,
-            is_current=policy is not None and policy == self.memory.policy,
+            is_current=policy is not None and policy == self.found.in_force,
             tokens=tokens[self.at - 1] if self.at else 0,
             path=drawing.stepped(tokens, self.top),
             limit_path=drawing.limit_line(each, self.top, self.columns),
@@ -128,10 +131,14 @@ class ComparePage:
             use.fact,
             self.asked.link(at=use.position, phrase=use.fact),
             said,
-            conversation_url(self.memory.id, msg=said),
+            self._message(said),
             needed,
-            conversation_url(self.memory.id, msg=needed, find=use.fact),
+            self._message(needed, find=use.fact),
         )
+
+    def _message(self, number: int, **more: str) -> str:
+        memory_id = self.asked.memory_id
+        return conversation_url(memory_id, msg=number, **more) if memory_id else ""
 
     # The table
 

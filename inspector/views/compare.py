@@ -8,14 +8,15 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_POST, require_safe
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from chatmemory import InvalidValue, Policy, policies_from_text, queries, services, text_of_policy
 from inspector.conversation.policy_change import PolicyChange
 from inspector.lab.asked import Asked
 from inspector.lab.compared import ComparePage
+from inspector.lab.files import conversation_of
 
 
 @require_safe
@@ -37,6 +38,27 @@ def compare(request: HttpRequest, memory_id: str) -> HttpResponse:
             return _csv(list(numbers(page)), f"{memory_id}-policies.csv")
     shown: dict[str, Any] = {"page": page, "memory_id": memory_id, "problem": asked.problem}
     return render(request, "inspector/compare.html", shown)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def compare_file(request: HttpRequest) -> HttpResponse:
+    """Show the same of a conversation in a file, of which nothing is stored.
+
+    The forms of the page carry the conversation, and `go` has the parameters of a link.
+    """
+    go = request.POST.get("go")
+    asked = Asked.read("", QueryDict(go) if go else request.POST or request.GET)
+    shown: dict[str, Any] = {"page": None, "asked": asked, "problem": asked.problem}
+    if request.method == "POST":
+        try:
+            shown["file"] = file = conversation_of(request.POST, request.FILES)
+            found = queries.comparison_of(file.messages, asked.chosen(), asked.at, asked.phrase)
+        except InvalidValue as error:
+            shown["problem"] = str(error)
+            return render(request, "inspector/compare_file.html", shown, status=422)
+        shown["page"] = page = ComparePage(found, asked)
+        shown["asked"] = page.asked
+    return render(request, "inspector/compare_file.html", shown)
 
 
 @require_POST

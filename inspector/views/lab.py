@@ -11,12 +11,10 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
 from chatmemory import InvalidValue, queries, services
-from chatmemory.formats import read_transcripts
 from inspector.lab.adopting import Adopting
+from inspector.lab.files import read_file
 from inspector.lab.fleet import FleetPage
 from inspector.lab.fleet_asked import FleetAsked
-
-FILE_BYTES = 16 * 2**20
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -61,16 +59,14 @@ def _csv(found: queries.Fleet) -> HttpResponse:
 def lab_of_file(request: HttpRequest) -> HttpResponse:
     """Show the same of the conversations in a file, of which nothing is stored."""
     asked = FleetAsked.read(request.POST.dict())
-    file = request.FILES.get("file")
-    if file is None or file.size is None or file.size > FILE_BYTES:
-        problem = f"Choose a file of at most {FILE_BYTES // 2**20} MB." if request.POST else ""
-        return _page(request, replace(asked, problem=problem))
+    if request.method != "POST":
+        return _page(request, asked)
     try:
-        reading = read_transcripts(file.read())
+        name, reading = read_file(request.FILES)
         found = queries.FileFleet(reading.transcripts, asked.query.kind)
     except InvalidValue as error:
         return _page(request, replace(asked, problem=str(error)))
-    page = FleetPage(found.fleet(), asked, file=file.name or "a file")
+    page = FleetPage(found.fleet(), asked, file=name)
     if page.pick and page.policy_text:
         page.lists = found.lists(page.pick.limit)
     return render(request, "inspector/lab.html", {"page": page, "asked": asked})

@@ -5,7 +5,15 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from chatmemory import AiMessage, MessageWindow, TokenWindow, UserMessage, queries, services
+from chatmemory import (
+    AiMessage,
+    MessageWindow,
+    TokenWindow,
+    UserMessage,
+    messages_to_json,
+    queries,
+    services,
+)
 from inspector import demo
 
 PHONE = {"viewport": {"width": 390, "height": 844}}
@@ -52,6 +60,31 @@ def test_the_lab_works_without_javascript(open_page):
     expect(page.locator(".lab__big")).to_contain_text("2 messages hold")
 
 
+@pytest.mark.parametrize("javascript", [True, False])
+def test_a_file_is_compared(open_page, javascript):
+    page = open_page("/lab/compare/?policy=message_window:2", javascript=javascript)
+    choose(page)
+    page.locator("#lost").get_by_role("button", name="A-1182").click()
+    expect(page.locator(".lab__big")).to_have_text("3 messages still hold “A-1182” at #3.")
+    page.get_by_role("button", name="Try 3 messages").click()
+    expect(page.locator(".matrix thead th")).to_have_count(3)
+    page.get_by_role("button", name="One message on").click()
+    expect(page.get_by_role("heading", name="Who is in memory after #4")).to_be_visible()
+    page.get_by_label("Phrase to follow").fill("thank")
+    page.get_by_label("Phrase to follow").press("Enter")
+    expect(page.get_by_role("rowheader", name="“thank” first forgotten")).to_be_visible()
+    expect(page.locator(".matrix thead th")).to_have_count(3)
+    assert queries.count() == 4
+
+
+def choose(page):
+    content = messages_to_json(queries.said("m")).encode()
+    file = {"name": "chat.json", "mimeType": "application/json", "buffer": content}
+    page.get_by_label("File").set_input_files(file)
+    page.get_by_role("button", name="Compare").click()
+    expect(page.locator(".cmp__plot")).to_be_visible()
+
+
 @pytest.mark.parametrize("options", [{}, {"color_scheme": "dark"}, PHONE], ids=str)
 def test_axe_finds_nothing(open_page, violations, options):
     services.compute_figures(queries.FleetQuery(queries.MemoryFilter(), TokenWindow(10**9)), 60)
@@ -59,5 +92,15 @@ def test_axe_finds_nothing(open_page, violations, options):
         page = open_page(path, **options)
         expect(page.locator(".lab__big")).to_be_visible()
         assert violations(page) == [], path
-        width = page.viewport_size["width"]
-        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert is_within(page)
+    page = open_page("/lab/compare/?policy=message_window:2", **options)
+    assert violations(page) == []
+    assert is_within(page)
+    choose(page)
+    assert violations(page) == []
+    assert is_within(page)
+
+
+def is_within(page) -> bool:
+    width = page.viewport_size["width"]
+    return bool(page.evaluate("document.documentElement.scrollWidth") <= width)

@@ -30,6 +30,7 @@ PAGES = {
     "export": "/c/m/export/",
     "lab": "/lab/",
     "lab-of-file": "/lab/file/",
+    "compare-file": "/lab/compare/",
     "adopt-for-many": None,
     "import": "/import/",
     "demo": None,
@@ -56,6 +57,7 @@ POSTS = {
     "/bulk/": {"action": "delete", "id": "m"},
     "/import/": {},
     "/lab/adopt/": {"limit": "5"},
+    "/lab/compare/": {"messages": '[{"type":"AI","text":"hi"}]'},
     "/c/m/verdict/": {"role": "user", "text": "what if"},
     "/c/m/add/": {"role": "robot"},
 }

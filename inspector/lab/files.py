@@ -1,0 +1,85 @@
+"""Files that the lab reads and does not store."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from django.core.files.uploadedfile import UploadedFile
+
+from chatmemory import ChatMessage, InvalidValue, messages_from_json, messages_to_json
+from chatmemory.formats import Reading, Transcript, read_transcripts
+from inspector.forms import searchable
+
+Files = Mapping[str, "UploadedFile[bytes]"]
+FILE_BYTES = 16 * 2**20
+CARRIED_BYTES = 2 * 2**20
+NAMED = 3
+
+
+@dataclass(frozen=True)
+class CarriedConversation:
+    """A conversation of a file, which each form of its page sends again.
+
+    `title` says which one it is, and `text` has the messages as LangChain4j writes them.
+    """
+
+    title: str
+    messages: list[ChatMessage]
+    text: str
+
+
+def read_file(files: Files) -> tuple[str, Reading]:
+    """Return the name of the chosen file, and its conversations. Raises InvalidValue."""
+    file = files.get("file")
+    if file is None or file.size is None or file.size > FILE_BYTES:
+        raise InvalidValue(f"Choose a file of at most {FILE_BYTES // 2**20} MB.")
+    return file.name or "a file", read_transcripts(file.read())
+
+
+def conversation_of(given: Mapping[str, str], files: Files) -> CarriedConversation:
+    """Return the conversation that a form carries, or else the one that it chooses of a file.
+
+    Raises InvalidValue.
+    """
+    if "file" not in files and (text := given.get("messages")):
+        return _carried(searchable(given.get("title", "")), messages_from_json(text, nulls=False))
+    name, reading = read_file(files)
+    found = _chosen(reading, searchable(given.get("conversation", "")))
+    title = name
+    if len(reading.transcripts) + len(reading.refused) > 1:
+        which = "" if found.name == str(found.number) else f" ({found.name})"
+        title = f"{name}, conversation {found.number}{which}"
+    return _carried(searchable(title), list(found.messages))
+
+
+def _carried(title: str, messages: list[ChatMessage]) -> CarriedConversation:
+    text = messages_to_json(messages)
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError as error:
+        raise InvalidValue("the messages cannot contain lone surrogates") from error
+    if size > CARRIED_BYTES:
+        raise InvalidValue(
+            f"the conversation is larger than {CARRIED_BYTES // 2**20} MB: import it, or use "
+            "manage.py recall"
+        )
+    return CarriedConversation(title, messages, text)
+
+
+def _chosen(reading: Reading, wanted: str) -> Transcript:
+    """Return the conversation with a name, or else with a number; by default the first."""
+    known = reading.transcripts
+    if known and not wanted:
+        return known[0]
+    named = [each for each in known if each.name == wanted]
+    numbered = [each for each in known if str(each.number) == wanted]
+    if named or numbered:
+        return (named or numbered)[0]
+    if reading.refused and not known:
+        first = reading.refused[0]
+        raise InvalidValue(f"{first.where}: {first.why}")
+    names = ", ".join(f"“{each.name}”" for each in known[:NAMED])
+    raise InvalidValue(
+        f"the file has no readable conversation “{wanted}”. It has {len(known):,}, such as {names}"
+    )
