@@ -79,8 +79,8 @@ class Policy(ABC):
         if self.low_water is not WHOLE:
             object.__setattr__(self, "low_water", exact_share("low_water", self.low_water))
         if not isinstance(self.oversized, Oversized):
-            oversized = option_value("oversized", Oversized, self.oversized)
-            object.__setattr__(self, "oversized", oversized)
+            chosen = option_value("oversized", Oversized, self.oversized)
+            object.__setattr__(self, "oversized", chosen)
         self._check_combination()
 
     def _check_combination(self) -> None:
