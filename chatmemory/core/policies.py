@@ -146,12 +146,8 @@ class Policy(ABC):
     @property
     def has_window_options(self) -> bool:
         """Whether what leaves can differ from LangChain4j's rule."""
-        return (
-            self.low_water != WHOLE
-            or self.snap_to_user
-            or self.oversized is not Oversized.EVICT
-            or self.meters_only
-        )
+        is_special = self.oversized is not Oversized.EVICT
+        return self.low_water != WHOLE or self.snap_to_user or is_special or self.meters_only
 
     def trim(self, head: Head) -> Iterator[Eviction]:
         """Take what exceeds the limit, and what is above the low mark if anything does."""
