@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import namedtuple
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from operator import attrgetter
 from typing import Any, Generic, ParamSpec, TypeVar, get_type_hints
 
@@ -125,16 +125,25 @@ class _Statement:
     sql: str
     fields: Sequence[Field[Any, Any]]
 
+    @cached_property
+    def values_of(self) -> Callable[[Model], Sequence[Any]]:
+        """What takes the values of the fields from a row."""
+        return attrgetter(*[field.attname for field in self.fields])
+
+    @cached_property
+    def _prepared_by(self) -> Sequence[tuple[Field[Any, Any], bool]]:
+        """The fields, and whether each stores plain values as they are."""
+        return [(field, isinstance(field, _STORED_AS_THEY_ARE)) for field in self.fields]
+
     def execute(self, rows: Iterable[Sequence[Any]]) -> None:
         """Execute the SQL once for the values of each row."""
         connection = database.connection()
-        fields = [(field, isinstance(field, _STORED_AS_THEY_ARE)) for field in self.fields]
         prepared = [
             [
                 value
                 if is_plain and type(value) in _PLAIN
                 else field.get_db_prep_save(value, connection)
-                for (field, is_plain), value in zip(fields, values, strict=True)
+                for (field, is_plain), value in zip(self._prepared_by, values, strict=True)
             ]
             for values in rows
         ]
@@ -160,8 +169,7 @@ def end_stays(memory_id: str, endings: Mapping[int, tuple[int, str]]) -> None:
 
 
 def _write(statement: _Statement, rows: Iterable[Model]) -> None:
-    attributes = attrgetter(*[field.attname for field in statement.fields])
-    statement.execute(map(attributes, rows))
+    statement.execute(map(statement.values_of, rows))
 
 
 @cache
