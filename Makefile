@@ -3,13 +3,14 @@
 PYTHON ?= python3
 PORT ?= 8000
 VENV := .venv
+PEERS := .venv-peers
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_ROOT_USER_ACTION := ignore
 # Without bytecode, each start of a process compiles Django and all other packages again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: run install test test-postgresql conformance fuzz load crash attack bench check format screenshots lock clean
+.PHONY: run install test test-postgresql conformance fuzz load crash attack bench bench-peers check format screenshots lock clean
 
 run: install
 	@$(BIN)/python manage.py migrate --verbosity 0
@@ -36,10 +37,12 @@ test-postgresql: $(VENV)/installed-dev
 conformance: $(VENV)/installed-dev
 	CONFORMANCE=all $(PYTEST) tests/conformance $(ARGS)
 
-# Each search of tests/fuzz goes on for MINUTES; `make test` runs a few fixed examples of each.
+# Each search of tests/fuzz goes on for MINUTES, and properties are tested with that many times ten
+# as many examples; `make test` runs a few fixed examples of each.
 fuzz: MINUTES ?= 10
 fuzz: $(VENV)/installed-dev
 	FUZZ_SECONDS=$$(($(MINUTES) * 60)) $(BIN)/pytest tests/fuzz -s $(ARGS)
+	EXAMPLES=$$(($(MINUTES) * 10)) $(PYTEST) -m hypothesis --ignore tests/fuzz $(ARGS)
 
 load: $(VENV)/installed-dev
 	LOAD_WRITERS=8 LOAD_ADDS=500 LOAD_CONVERSATIONS=50 LOAD_RELOADS=10 LOAD_CLIENTS=4 \
@@ -52,9 +55,15 @@ crash: $(VENV)/installed-dev
 attack: $(VENV)/installed-dev
 	$(BIN)/pytest tests/attack --long -v $(ARGS)
 
-# Ratios of things that are timed in turns, with their limits; QUICK=1 for smaller databases.
+# Ratios of things that are timed in turns, with their limits; QUICK=1 for smaller databases, and
+# ARGS="peers imports" for some parts.
 bench: $(VENV)/installed-dev
-	QUICK=$(QUICK) $(BIN)/python -m benchmarks
+	QUICK=$(QUICK) RECORD=$(RECORD) $(BIN)/python -m benchmarks $(ARGS)
+
+# Other libraries, in an environment of their own, and the ratios to them. `make bench` has them from
+# then on.
+bench-peers: $(VENV)/installed-dev $(PEERS)/installed
+	QUICK=$(QUICK) $(BIN)/python -m benchmarks peers
 
 check: $(VENV)/installed-dev
 	$(BIN)/ruff check .
@@ -74,13 +83,13 @@ screenshots: $(VENV)/installed-dev
 	$(BIN)/python -m docs.images.take
 
 lock: $(VENV)/installed-dev
-	for name in requirements requirements-dev; do \
+	for name in requirements requirements-dev requirements-peers; do \
 	  $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url \
 	    --no-emit-find-links --no-header --python-version 3.11 $$name.in -o $$name.txt; \
 	done
 
 clean:
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(PEERS) .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -94,4 +103,9 @@ $(VENV)/installed: requirements.txt | $(VENV)/bin/python
 
 $(VENV)/installed-dev: requirements-dev.txt | $(VENV)/installed
 	@$(BIN)/pip install --quiet --no-compile --require-hashes -r requirements-dev.txt
+	@touch $@
+
+$(PEERS)/installed: requirements-peers.txt
+	@$(PYTHON) -m venv $(PEERS)
+	@$(PEERS)/bin/pip install --quiet --require-hashes -r requirements-peers.txt
 	@touch $@

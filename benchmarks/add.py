@@ -100,8 +100,8 @@ def against_raw(path: str) -> Iterator[Figure]:
         yield compared(name, limit, in_turns(calls, ROUNDS))
 
 
-def in_long_conversations() -> Iterator[Figure]:
-    """Compare adds to long histories and windows with adds to short ones."""
+def in_long_windows() -> Iterator[Figure]:
+    """Compare adds to long windows with adds to short ones."""
     from chatmemory import UserMessage, services
     from tests.long_conversations import long_conversation
 
@@ -121,16 +121,13 @@ def in_long_conversations() -> Iterator[Figure]:
         )
 
     yield compared(
-        "add at 100,000 messages of history", 1.2, times(long=(100_000, 20), short=(1_000, 20))
-    )
-    yield compared(
         "add with 5,000 messages in the window", 1.3, times(wide=(10_000, 5_000), narrow=(100, 20))
     )
 
 
 def figures(folder: str) -> Iterator[Figure]:
     yield from against_raw(f"{folder}/benchmark.sqlite3")
-    yield from in_long_conversations()
+    yield from in_long_windows()
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -17,7 +18,10 @@ QUICK = os.environ.get("QUICK") == "1"
 
 @dataclass(frozen=True)
 class Figure:
-    """A measured ratio and its limit; `detail` says what was timed."""
+    """A measured ratio and its limit; `detail` says what was timed.
+
+    The ratio is infinite where nothing could be measured.
+    """
 
     name: str
     ratio: float
@@ -35,11 +39,21 @@ class Figure:
 
     def as_json(self) -> str:
         """The figure as one line of JSON."""
-        shown = {"name": self.name, "ratio": round(self.ratio, 3), "limit": self.limit}
+        ratio = round(self.ratio, 3) if math.isfinite(self.ratio) else None
+        shown = {"name": self.name, "ratio": ratio, "limit": self.limit}
         return json.dumps(shown | {"ok": self.ok, "detail": self.detail})
 
 
-def in_turns(calls: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, float]:
+@dataclass(frozen=True)
+class Elsewhere:
+    """A call that is timed where it is made, as in another process: it returns milliseconds."""
+
+    call: Callable[[], float]
+
+
+def in_turns(
+    calls: Mapping[str, Callable[[], object] | Elsewhere], rounds: int
+) -> dict[str, float]:
     """Return the median time of each call in milliseconds.
 
     The calls take turns, so that whatever else the machine does slows all of them alike. The first
@@ -48,10 +62,16 @@ def in_turns(calls: Mapping[str, Callable[[], object]], rounds: int) -> dict[str
     times: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(1 + (rounds // 5 if QUICK else rounds)):
         for name, call in calls.items():
-            start = time.perf_counter()
-            call()
-            times[name].append(1000 * (time.perf_counter() - start))
+            times[name].append(_milliseconds(call))
     return {name: median(each[1:]) for name, each in times.items()}
+
+
+def _milliseconds(call: Callable[[], object] | Elsewhere) -> float:
+    if isinstance(call, Elsewhere):
+        return call.call()
+    start = time.perf_counter()
+    call()
+    return 1000 * (time.perf_counter() - start)
 
 
 def compared(name: str, limit: float, times: Mapping[str, float]) -> Figure:

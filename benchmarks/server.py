@@ -1,4 +1,4 @@
-"""Measure the server time of pages: of long conversations, of steps and of a large fleet.
+"""Measure the server time of a step of a long conversation.
 
 .venv/bin/python -m benchmarks.server
 """
@@ -10,12 +10,9 @@ from itertools import count
 from typing import Any
 
 from benchmarks.database import migrated
-from benchmarks.measuring import QUICK, Figure, compared, in_turns, show
+from benchmarks.measuring import Figure, compared, in_turns, show
 
-LONG = 20_000 if QUICK else 100_000
 TAPE = 10_000
-FEW = 100
-MANY = 5_000 if QUICK else 100_000
 ROUNDS = 40
 
 
@@ -26,12 +23,13 @@ def client() -> Any:
 
     settings.ROOT_URLCONF = "benchmarks.urls"
     signed_in = Client(headers={"host": "localhost", "hx-request": "true"})
-    signed_in.force_login(get_user_model().objects.create_superuser("bench"))
+    user, _ = get_user_model().objects.get_or_create(username="bench", is_superuser=True)
+    signed_in.force_login(user)
     return signed_in
 
 
 def figures(folder: str) -> Iterator[Figure]:
-    from tests.long_conversations import fleet, long_conversation
+    from tests.long_conversations import long_conversation
 
     reader = client()
 
@@ -41,26 +39,13 @@ def figures(folder: str) -> Iterator[Figure]:
 
         return answer
 
-    for memory_id, messages in (("long", LONG), ("short", 100), ("tape", TAPE)):
-        long_conversation(memory_id, messages)
-    pages = {
-        f"at {LONG:,} messages": get("/c/long/"),
-        "at 100": get("/c/short/"),
-    }
-    yield compared("conversation page", 1.3, in_turns(pages, ROUNDS))
-
+    long_conversation("tape", TAPE)
     steps = count(TAPE // 2)
     views = {
         "the fragment": lambda: get(f"/c/tape/?at={next(steps)}")(),
         "an empty view": get("/empty/"),
     }
     yield compared(f"a step of time travel at {TAPE:,} messages", 8, in_turns(views, ROUNDS))
-
-    fleet(FEW)
-    small = in_turns({f"with {FEW}": get("/")}, ROUNDS)
-    fleet(MANY, start=FEW)
-    large = in_turns({f"with {MANY:,} conversations": get("/")}, ROUNDS)
-    yield compared("overview", 2, large | small)
 
 
 if __name__ == "__main__":

@@ -1,22 +1,42 @@
 """Measure the bytes that a message takes in the database against those of its payload.
 
 .venv/bin/python -m benchmarks.size
+DATABASE_URL=postgresql://… .venv/bin/python -m benchmarks.size
+
+The second one fills an empty database of PostgreSQL.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from itertools import islice
 
-from benchmarks.database import migrated
+from benchmarks.database import migrated, set_up
 from benchmarks.measuring import QUICK, Figure, show
 from benchmarks.texts import texts
 
 MESSAGES = 10_000 if QUICK else 100_000
 EACH = 50
+LIMIT = 4.5
+
+# How a database puts its files in order, and what takes how many bytes in them.
+_ORDER = {"sqlite": "PRAGMA wal_checkpoint(TRUNCATE)", "postgresql": "VACUUM"}
+_SIZES = {
+    "sqlite": (
+        "SELECT CASE WHEN name LIKE 'chatmemory_search%' OR name LIKE '%searchable%' "
+        "THEN 'search' WHEN name LIKE 'sqlite_autoindex%' OR name LIKE '%stay\\_%' ESCAPE '\\' "
+        "THEN 'indexes' ELSE name END, SUM(pgsize) FROM dbstat GROUP BY 1 ORDER BY 2 DESC"
+    ),
+    "postgresql": (
+        "SELECT CASE WHEN relname = 'message_by_phrase' THEN 'search' WHEN relkind = 'i' "
+        "THEN 'indexes' ELSE relname END, SUM(pg_table_size(oid)) FROM pg_class WHERE relkind IN "
+        "('r', 'i') AND relnamespace = 'public'::regnamespace GROUP BY 1 ORDER BY 2 DESC"
+    ),
+}
 
 
-def figures(folder: str) -> Iterator[Figure]:
+def figures(folder: str = "") -> Iterator[Figure]:
     from django.db import connection
     from django.db.models import Sum
     from django.db.models.functions import Length
@@ -30,18 +50,18 @@ def figures(folder: str) -> Iterator[Figure]:
         services.import_conversation(f"c{n}", messages, TokenWindow(4_000))
     payload = Message.objects.aggregate(bytes=Sum(Length("payload")))["bytes"]
     with connection.cursor() as cursor:
-        cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        cursor.execute(
-            "SELECT CASE WHEN name LIKE 'chatmemory_search%' OR name LIKE '%searchable%' "
-            "THEN 'search' WHEN name LIKE 'sqlite_autoindex%' OR name LIKE '%stay\\_%' ESCAPE '\\' "
-            "THEN 'indexes' ELSE name END, SUM(pgsize) FROM dbstat GROUP BY 1 ORDER BY 2 DESC"
-        )
+        cursor.execute(_ORDER[connection.vendor])
+        cursor.execute(_SIZES[connection.vendor])
         sizes = cursor.fetchall()
-    whole = sum(size for _, size in sizes)
+    whole = float(sum(size for _, size in sizes))
     where = ", ".join(f"{name} {size / payload:.2f}" for name, size in sizes[:6])
-    yield Figure(f"bytes a message at {MESSAGES:,} messages", whole / payload, 4.5, where)
+    yield Figure(f"bytes a message at {MESSAGES:,} messages", whole / payload, LIMIT, where)
 
 
 if __name__ == "__main__":
-    with migrated() as folder:
-        show(figures(folder))
+    if os.environ.get("DATABASE_URL", "").startswith("postgres"):
+        set_up()
+        show(figures())
+    else:
+        with migrated() as folder:
+            show(figures(folder))

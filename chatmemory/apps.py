@@ -3,6 +3,7 @@ from __future__ import annotations
 from django.apps import AppConfig, apps
 from django.core import checks
 from django.db import connections
+from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.signals import connection_created
 from django.db.models.signals import post_migrate
 
@@ -28,6 +29,7 @@ class ChatMemoryConfig(AppConfig):
         configured_policies()  # a mistake in the settings is told at the start
         post_migrate.connect(_keep_search, sender=self)
         connection_created.connect(_empty_log)
+        connection_created.connect(_add_functions)
         if apps.is_installed("django.contrib.auth"):
             # The sender is the last app whose permissions a role has.
             post_migrate.connect(make_groups, sender=apps.get_app_config("auth"))
@@ -41,8 +43,14 @@ def _empty_log(**_: object) -> None:
     write_ahead_log.empty_what_was_left()
 
 
+def _add_functions(connection: BaseDatabaseWrapper, **_: object) -> None:
+    from chatmemory import search
+
+    search.index_of(connection).add_functions()
+
+
 def _keep_search(using: str, **_: object) -> None:
     from chatmemory import search
 
     if has_tables(using):
-        search.install_triggers(connections[using])
+        search.index_of(connections[using]).install_triggers()

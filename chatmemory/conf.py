@@ -39,6 +39,7 @@ class Configuration:
     - `ESTIMATOR` is the token count estimator of conversations without a policy.
     - `PAGE_SIZE` is the number of rows on a page.
     - `IDEMPOTENCY_HOURS` is the time for which the response to an Idempotency-Key is stored.
+    - `REDIS_URL` is a Redis in which requests are counted instead of in the database.
     - `FACT_TERMS` and `FACT_PREFIXES` are words that recall takes for facts although they may hold
       no digit: terms as a whole, and prefixes with what follows them.
     - `DEFAULT_POLICIES` are those of conversations that are created without a policy, by prefixes
@@ -49,6 +50,7 @@ class Configuration:
     ESTIMATOR: str = DEFAULT_ESTIMATOR
     PAGE_SIZE: int = 50
     IDEMPOTENCY_HOURS: int = 24
+    REDIS_URL: str = ""
     DEFAULT_POLICIES: Mapping[str, str] = field(default_factory=dict)
     POLICIES: Sequence[str] = ()
     FORMATS: Sequence[str] = ()

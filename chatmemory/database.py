@@ -7,24 +7,48 @@ by a manager that asks here.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 from django.apps import apps
 from django.core.checks import Error
 from django.core.checks import Warning as Caution
-from django.db import connections, router, transaction
+from django.db import DEFAULT_DB_ALIAS, connections, router, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.backends.sqlite3.base import SQLiteCursorWrapper
+from django.db.backends.utils import CursorWrapper
+from django.db.models.expressions import RawSQL
 
 
 def alias() -> str:
     """Return the name of the database in the setting DATABASES."""
+    if not router.routers:  # asked some ten times by each change
+        return DEFAULT_DB_ALIAS
     return router.db_for_write(apps.get_model("chatmemory", "Memory"))
 
 
 def connection() -> BaseDatabaseWrapper:
     """Return the connection of this thread."""
     return connections[alias()]
+
+
+def cursor(ours: BaseDatabaseWrapper) -> CursorWrapper:
+    """Return a cursor of our connection, for statements that are executed again and again.
+
+    On SQLite, Django looks for placeholders in each of them each time; here it looks once.
+    """
+    made = ours.cursor()
+    if ours.vendor == "sqlite":
+        made.cursor.convert_query = _with_question_marks
+    return made
+
+
+@cache
+def _with_question_marks(sql: str, *, param_names: None = None) -> str:
+    return SQLiteCursorWrapper.convert_query(None, sql, param_names=param_names)  # type: ignore[arg-type]
 
 
 class _Transaction(transaction.Atomic):
@@ -50,9 +74,44 @@ def atomic(using: str | None = None) -> transaction.Atomic:
     return _Transaction(using or alias(), savepoint=True, durable=False)
 
 
+@contextmanager
+def pipelined() -> Iterator[None]:
+    """On PostgreSQL, send the statements of a block without waiting for the answer to each.
+
+    Nothing can be read in the block. What fails is raised at its end.
+    """
+    ours = connection()
+    if ours.vendor != "postgresql":
+        yield
+        return
+    with ours.wrap_database_errors, ours.connection.pipeline():
+        yield
+
+
 def on_commit(call: Callable[[], Any]) -> None:
     """Call something after the commit. Its errors are logged: the change is already committed."""
     transaction.on_commit(call, using=alias(), robust=True)
+
+
+_NUMBERS = {
+    "sqlite": "SELECT value FROM json_each(%s)",
+    "postgresql": "SELECT jsonb_array_elements_text(%s::jsonb)::bigint",
+}
+
+
+def numbers(these: Iterable[int]) -> Iterable[int] | RawSQL:
+    """Return numbers for a condition with `in`, as one parameter however many they are.
+
+    Django prepares each parameter of a list, which takes longer than the database needs for them.
+    SQLite may not choose an index of its columns if the query sorts by others.
+    """
+    these = list(these)
+    return numbers_in(json.dumps(these)) if connection().vendor in _NUMBERS else these
+
+
+def numbers_in(text: str) -> RawSQL:
+    """Return the numbers of a JSON list for a condition with `in`, as one parameter."""
+    return RawSQL(_NUMBERS[connection().vendor], [text])  # noqa: S611
 
 
 def has_tables(using: str) -> bool:

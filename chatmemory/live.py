@@ -26,7 +26,7 @@ from chatmemory.models import Memory
 from chatmemory.queries import newest_change
 from chatmemory.services import CHANNEL
 
-SQLITE_SECONDS = 0.25
+SQLITE_SECONDS = 0.05
 COALESCE_SECONDS = 0.05
 RETRY_SECONDS = 1.0
 
@@ -42,16 +42,29 @@ class Watcher:
 
     def __init__(self) -> None:
         self.step = 0
+        self.has_left = False
         self._moved = asyncio.Event()
 
     def announce(self, step: int) -> None:
         if step > self.step:
             self.step = step
-            self._moved.set()
+            self.wake()
+
+    def leave(self) -> None:
+        """End every wait, because nobody reads what it waits for."""
+        self.has_left = True
+        self.wake()
+
+    def wake(self) -> None:
+        """End the wait of now, though no step has come."""
+        self._moved.set()
 
     async def later_than(self, step: int) -> int:
-        """Wait for a step later than `step` and return it. A cancelled wait can be repeated."""
-        while self.step <= step:
+        """Wait for a step later than `step`, or for `wake` or `leave`, and return the newest step.
+
+        A cancelled wait can be repeated.
+        """
+        if self.step <= step and not self.has_left:
             self._moved.clear()
             await self._moved.wait()
         return self.step

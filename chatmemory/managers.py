@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any, Self, TypeVar
+from typing import Self, TypeVar
 
 from django.db import models
 from django.db.models import F, Q
 from django.db.models.fields.json import KeyTransform
 from django.db.models.functions import Left
 
-from chatmemory import database
-from chatmemory.search import saying
+from chatmemory import database, search
 
 Row = TypeVar("Row", bound=models.Model)
 
 CLIENT = "client"
 LATELY_STEPS = 40
-DIGEST_LABEL = "import_digest"  # set by imports for themselves: not shown, not searched
 
 
 class Flag(StrEnum):
@@ -40,24 +38,6 @@ _FLAGS = {
 }
 
 
-class LabelText(models.Func):
-    """The labels as lines of `name:value`."""
-
-    output_field = models.TextField()
-    template = (
-        "(SELECT %(join)s(key || ':' || value, %(newline)s(10)) FROM %(each)s(%(expressions)s)"
-        " WHERE key <> '%(hidden)s')"
-    )
-
-    def as_sqlite(self, compiler: Any, connection: Any, **context: Any) -> Any:
-        names = {"join": "GROUP_CONCAT", "newline": "CHAR", "each": "json_each"}
-        return self.as_sql(compiler, connection, hidden=DIGEST_LABEL, **names, **context)
-
-    def as_postgresql(self, compiler: Any, connection: Any, **context: Any) -> Any:
-        names = {"join": "STRING_AGG", "newline": "CHR", "each": "jsonb_each_text"}
-        return self.as_sql(compiler, connection, hidden=DIGEST_LABEL, **names, **context)
-
-
 def of_policy(kind: str) -> Q:
     """Return the condition for a policy of this kind; CLIENT: the client decides."""
     return Q(policy_kind=None if kind == CLIENT else kind)
@@ -69,15 +49,9 @@ def having(flag: Flag) -> Q:
 
 
 class MemoryQuerySet(models.QuerySet):  # type: ignore[type-arg]
-    def containing(self, text: str, prefix: str = "") -> Self:
-        """Select those whose id, labels or messages contain the text; case is ignored.
-
-        With a prefix, messages of conversations whose id begins otherwise are not searched. See
-        `search`.
-        """
-        rows = self.alias(label_text=LabelText("labels"))
-        is_said = saying(text, prefix)
-        return rows.filter(Q(id__icontains=text) | Q(label_text__icontains=text) | is_said)
+    def containing(self, text: str) -> Self:
+        """Select those whose id, labels or messages contain the text; case is ignored."""
+        return self.filter(search.condition(text))
 
     def beginning_with(self, prefix: str) -> Self:
         """Select those whose id begins with the prefix, which is case-sensitive.

@@ -15,7 +15,13 @@ from chatmemory.columns import ChainColumns, PolicyColumns
 from chatmemory.core.eviction import Reason
 from chatmemory.core.messages import MessageType
 from chatmemory.managers import AnyMemoryManager, MemoryManager, TableManager
-from chatmemory.records import ApiToken, AuditEntry, DefaultPolicy, IdempotentAnswer
+from chatmemory.records import (
+    ApiToken,
+    AuditEntry,
+    DefaultPolicy,
+    IdempotentAnswer,
+    RequestCount,
+)
 
 __all__ = [
     "ApiToken",
@@ -25,6 +31,7 @@ __all__ = [
     "Memory",
     "Message",
     "RecallFigures",
+    "RequestCount",
     "Stay",
     "Step",
     "Trial",

@@ -18,7 +18,7 @@ from functools import cached_property
 
 _HELD = re.compile(r"([a-z][a-z0-9-]*):([\w-]{6})")
 _MARK = re.compile(r"<(/?)parts?(?: ([a-z][a-z0-9-]*))?>")
-_ID = re.compile(r'^<\w+\b[^>]*?\sid="([a-z][a-z0-9-]*)"')
+_ID = re.compile(r'id="([a-z][a-z0-9-]*)"')
 
 Held = Mapping[str, str]
 
@@ -35,7 +35,7 @@ class Part:
 
     @cached_property
     def digest(self) -> str:
-        own = (piece if isinstance(piece, str) else f"<{piece.id}>" for piece in self.pieces)
+        own = [piece if isinstance(piece, str) else f"<{piece.id}>" for piece in self.pieces]
         return urlsafe_b64encode(hashlib.sha256("".join(own).encode()).digest())[:6].decode()
 
     def markup(self, attributes: str = "") -> str:
@@ -52,10 +52,12 @@ class Part:
 
     @cached_property
     def _begin(self) -> re.Match[str]:
-        begin = _ID.match(str(self.pieces[0]))
-        if begin is None:
-            raise ValueError(f"a part begins with an element that has an id: {self.pieces[0]!r}")
-        return begin
+        first = str(self.pieces[0])
+        for found in _ID.finditer(first):
+            before = first[: found.start()]
+            if before.startswith("<") and before[-1].isspace() and ">" not in before:
+                return found
+        raise ValueError(f"a part begins with an element that has an id: {first!r}")
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,7 @@ class PartList:
     parts: tuple[Part, ...]
 
     def markup(self) -> str:
-        return "".join(part.markup() for part in self.parts)
+        return "".join([part.markup() for part in self.parts])
 
     def changes(self, held: Held) -> Iterator[str]:
         now = {part.id: part for part in self.parts}
@@ -126,7 +128,7 @@ def held_parts(header: str) -> dict[str, str]:
 
 def markup_of(pieces: Iterable[Piece]) -> str:
     """Return all markup, with the digests of the parts."""
-    return "".join(piece if isinstance(piece, str) else piece.markup() for piece in pieces)
+    return "".join([piece if isinstance(piece, str) else piece.markup() for piece in pieces])
 
 
 def changes(pieces: Iterable[Piece], held: Held) -> Iterator[str]:

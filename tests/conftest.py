@@ -1,23 +1,33 @@
 from __future__ import annotations
 
+import gc
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from django.conf import settings
 from django.core.cache import cache
 from django.db import connection
-from django.test import Client
+from django.test import Client, TransactionTestCase
 from django.test.utils import override_settings
+from hypothesis import settings as hypothesis_settings
 from rest_framework.test import APIClient
 
+from chatmemory.access.throttling import rates
 from chatmemory.access.tokens import create_token
 from chatmemory.core.policies import MessageWindow
 from chatmemory.services import create
 
+from . import processes
 from .connecting import connected
-from .serving import migrated, serving
+from .images import Images
+from .properties import examples
+from .serving import Template, database, prepare, serving
+
+hypothesis_settings.register_profile("properties", examples())
+hypothesis_settings.load_profile("properties")
 
 SLOW_FOLDERS = {"browser", "conformance", "fuzz", "live", "load"}
 DATA = Path(__file__).parents[2] / "shared" / "data"
@@ -25,15 +35,40 @@ DATA = Path(__file__).parents[2] / "shared" / "data"
 
 @pytest.fixture(scope="session", autouse=True)
 def _quick_settings():
-    """Passwords are hashed fast, and a new test client does not list all static files.
+    """Passwords are hashed fast, and a test client serves no static files.
 
-    Server processes have the settings of the site. They and the live server do serve static files.
+    The middleware for those would list them for each client, and pass each request through a loop
+    and a thread. Server processes have the settings of the site; the live server serves the files.
     """
     with override_settings(
         PASSWORD_HASHERS=["django.contrib.auth.hashers.MD5PasswordHasher"],
-        SERVESTATIC_USE_FINDERS=False,
-        SERVESTATIC_USE_STATIC_ROOT=False,
+        MIDDLEWARE=[name for name in settings.MIDDLEWARE if not name.startswith("servestatic.")],
     ):
+        yield
+
+
+@pytest.fixture(scope="session")
+def images() -> Iterator[Images]:
+    images = Images()
+    yield images
+    images.close()
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup, django_db_blocker, images) -> Iterator[None]:
+    """After a test that commits, SQLite gets its migrated pages back.
+
+    A flush, which Django does there, empties each table and writes all permissions anew. There is
+    no test database where no chosen test asks for one in this process.
+    """
+    if connection.vendor != "sqlite" or not connection.is_in_memory_db():
+        yield
+        return
+    with django_db_blocker.unblock():
+        images.take("migrated")
+    with pytest.MonkeyPatch.context() as patch:
+        restore = lambda test: images.restore("migrated")  # noqa: E731
+        patch.setattr(TransactionTestCase, "_fixture_teardown", restore)
         yield
 
 
@@ -41,6 +76,7 @@ def _quick_settings():
 def _fresh_cache():
     """Reset the counters before each test."""
     cache.clear()
+    rates.cache_clear()
 
 
 @pytest.fixture
@@ -79,10 +115,25 @@ def own_server(request, template, tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def template(tmp_path_factory):
-    """A migrated database, created once per test process."""
-    with migrated(tmp_path_factory.mktemp("template")) as made:
-        yield made
+def warm_processes() -> None:
+    processes.warm_up()
+
+
+@pytest.fixture(scope="session")
+def template(
+    warm_processes, django_db_setup, django_db_blocker, images, tmp_path_factory
+) -> Iterator[Template]:
+    """A migrated database, created once per test process; each server gets a copy."""
+    folder = tmp_path_factory.mktemp("template")
+    if "migrated" not in images.kept:
+        with database(folder) as url:
+            yield prepare(url, folder)
+        return
+    file = str(folder / "served.sqlite3")
+    images.write("migrated", file)
+    with django_db_blocker.unblock(), connected(file):
+        token = create_token("tests", role="admin")
+    yield Template(f"sqlite:///{file}", token)
 
 
 @pytest.fixture
@@ -148,6 +199,16 @@ def pytest_collection_modifyitems(config, items) -> None:
         if fixtures or item.get_closest_marker("django_db"):
             item.add_marker("database")
     items.sort(key=_speed)
+
+
+def pytest_collection_finish() -> None:
+    """Look for garbage among what tests make, not among the modules and thousands of tests.
+
+    Those never become garbage, and Python would go through them again and again.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 20)
 
 
 def _speed(item) -> int:

@@ -6,16 +6,35 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import dj_database_url
 import psycopg
 from django.db import connections
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.utils import load_backend
 
 
 @contextmanager
 def connected(name: str) -> Iterator[None]:
     """Another connection, to the database of this name."""
-    before = connections["default"]
-    connections["default"] = other = connections.create_connection("default")
+    other = connections.create_connection("default")
     other.settings_dict = {**other.settings_dict, "NAME": name}
+    with _instead(other):
+        yield
+
+
+@contextmanager
+def connected_to(url: str) -> Iterator[None]:
+    """A connection to the database of a URL, which may be of another kind."""
+    settings = {**connections["default"].settings_dict, "OPTIONS": {}}
+    settings |= dj_database_url.parse(url)
+    with _instead(load_backend(settings["ENGINE"]).DatabaseWrapper(settings, "default")):
+        yield
+
+
+@contextmanager
+def _instead(other: BaseDatabaseWrapper) -> Iterator[None]:
+    before = connections["default"]
+    connections["default"] = other
     try:
         yield
     finally:

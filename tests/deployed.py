@@ -7,14 +7,14 @@ import secrets
 import select
 import signal
 import socket
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
 
-from .serving import ROOT, Served, Template, database
+from . import processes
+from .serving import Served, Template, database
 
 SECONDS = 30
 
@@ -44,7 +44,7 @@ class Deployed:
 
     def start(self) -> None:
         command = [sys.executable, "-m", "gunicorn", "--config", "deploy/gunicorn.conf.py"]
-        self.process = subprocess.Popen(command, env=self.served.environment, cwd=ROOT)
+        self.process = processes.start(command, self.served.environment)
         self.wait_for(b"READY=1")
 
     def wait_for(self, notice: bytes) -> None:

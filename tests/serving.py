@@ -13,12 +13,15 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import IO
 from uuid import uuid4
 
 import psycopg
 import requests
 from requests.cookies import RequestsCookieJar
+
+from . import processes
 
 ROOT = Path(__file__).parents[1]
 MANAGE = [sys.executable, str(ROOT / "manage.py")]
@@ -45,7 +48,7 @@ class Served:
         self.environment = _environment(database_url, folder)
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
-        self.process: subprocess.Popen[str] | None = None
+        self.process: subprocess.Popen[str] | processes.Forked | None = None
         self.log: IO[str] | None = None
         self.cookies = RequestsCookieJar()
         self.token = token
@@ -65,8 +68,8 @@ class Served:
     def start(self, *prefix: str) -> None:
         """Start the server and wait until it accepts requests; `prefix` goes before its command."""
         command = [*prefix, *self.manage_py, "serve", "--port", str(self.port)]
-        self.process = subprocess.Popen(
-            command, env=self.environment, stdout=subprocess.PIPE, stderr=self.log, text=True
+        self.process = processes.start(
+            command, self.environment, stdout=subprocess.PIPE, stderr=self.log
         )
         assert self.process.stdout
         for line in self.process.stdout:
@@ -135,13 +138,6 @@ class Served:
         return said
 
 
-@contextmanager
-def migrated(folder: Path) -> Iterator[Template]:
-    """A new database, of which each server gets a copy."""
-    with database(folder) as url:
-        yield prepare(url, folder)
-
-
 def prepare(database_url: str, folder: Path) -> Template:
     """Migrates the database and makes a token."""
     environment = _environment(database_url, folder)
@@ -200,13 +196,14 @@ def _environment(database_url: str, folder: Path) -> dict[str, str]:
 
 def _run(command: Sequence[str], environment: dict[str, str]) -> str:
     """Run a command and return its output. Raises CalledProcessError with what it said."""
-    ran = subprocess.run(command, env=environment, capture_output=True, text=True)
-    try:
-        ran.check_returncode()
-    except subprocess.CalledProcessError as error:
-        error.add_note(ran.stderr)
-        raise
-    return ran.stdout
+    with TemporaryFile("w+") as output, TemporaryFile("w+") as errors:
+        code = processes.start(command, environment, stdout=output, stderr=errors).wait()
+        told, said = (file.seek(0) or file.read() for file in (output, errors))
+    if code:
+        error = subprocess.CalledProcessError(code, command, told, said)
+        error.add_note(said)
+        raise error
+    return told
 
 
 def free_port() -> int:

@@ -425,11 +425,41 @@ def test_an_erasure_does_not_wait_for_a_reader(committing, monkeypatch):
     reader.execute("BEGIN")
     reader.execute("SELECT count(*) FROM chatmemory_message").fetchone()
     services.redact("m", 1)
-    retrying = write_ahead_log.retry.thread
+    retrying = write_ahead_log.retry.thread_of(file)
     assert retrying.is_alive()
     assert b"QUOKKA" in Path(f"{file}-wal").read_bytes()
     reader.close()
     retrying.join(20)
-    assert write_ahead_log.retry.thread is None
+    assert write_ahead_log.retry.thread_of(file) is None
     assert not Path(f"{file}-wal").read_bytes()
     assert b"QUOKKA" not in Path(file).read_bytes()
+
+
+def test_the_logs_of_two_files_are_emptied(tmp_path, monkeypatch):
+    monkeypatch.setattr(write_ahead_log, "RETRY_SECONDS", 0.01)
+    files = [str(tmp_path / name) for name in ("one", "two")]
+    writers, readers = zip(*map(written_and_read, files), strict=True)
+    for file in files:
+        write_ahead_log.retry.start(file)
+    retrying = [write_ahead_log.retry.thread_of(file) for file in files]
+    assert all(Path(f"{file}-wal").read_bytes() for file in files)
+    for reader in readers:
+        reader.close()
+    for thread in retrying:
+        thread.join(20)
+    assert not any(Path(f"{file}-wal").read_bytes() for file in files)
+    for writer in writers:
+        writer.close()
+
+
+def written_and_read(file: str) -> tuple[sqlite3.Connection, sqlite3.Connection]:
+    """Return two connections to a new file, of which the second reads what the first has written.
+
+    The log is emptied when the last connection is closed, too.
+    """
+    writer, reader = sqlite3.connect(file), sqlite3.connect(file)
+    writer.execute("PRAGMA journal_mode = WAL")
+    writer.execute("CREATE TABLE erased (text)")
+    reader.execute("BEGIN")
+    reader.execute("SELECT * FROM erased").fetchone()
+    return writer, reader

@@ -176,7 +176,7 @@ def test_an_error_in_a_statement_is_not_an_outage(statement):
     assert outage(raised.value) is None
 
 
-def test_a_database_that_is_stopped_and_comes_back(tmp_path):
+def test_a_database_that_is_stopped_and_comes_back(warm_processes, tmp_path):
     cluster_of_its_own = binaries()
     if cluster_of_its_own is None:
         pytest.skip("no initdb: PostgreSQL is not installed here")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from django.db import transaction
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from chatmemory import (
@@ -24,17 +24,20 @@ from chatmemory import (
     queries,
     services,
 )
+from chatmemory.core.estimators import estimator_for
 from chatmemory.ledger.verification import verify
 from chatmemory.models import Stay, Step
-from chatmemory.queries import pin_preview
+from chatmemory.queries import PinPreview, pin_preview
 from chatmemory.services import protocol
 from chatmemory.stores.database import DjangoChatMemoryStore
 
 from .explain.test_receipts import changes, make, messages, policies
+from .properties import examples
 
 pytestmark = pytest.mark.django_db
 URL = "/api/v1/memories/m/messages/"
 CALL = AiMessage(None, (ToolExecutionRequest("1", "find", "{}"),))
+A = UserMessage("a")
 RESULT = ToolExecutionResultMessage("1", "find", "found")
 
 
@@ -108,6 +111,26 @@ def test_what_cannot_be_pinned_is_named(order):
     ):
         with pytest.raises(error, match=words):
             services.pin(memory_id, seq)
+
+
+def test_there_is_no_room_for_a_system_message_behind_others(db):
+    services.create("m", MessageWindow(3, always_keep_system_message_first=False))
+    services.add("m", [*users("one", "two"), SystemMessage("Be brief.")])
+    preview = pin_preview(queries.outline("m"), 1)
+    assert preview is not None
+    assert (preview.held, preview.room) == (1, 1)
+
+
+def test_a_pinned_call_is_dangling_until_its_result_is_next_to_it(db):
+    services.create("m", MessageWindow(3))
+    services.add("m", [CALL, *users("one")])
+    services.pin("m", 1)
+    services.add("m", [RESULT])
+    assert queries.memory("m").is_dangling
+    services.add("m", users("two"))
+    assert seqs() == [1, 3, 4]
+    assert not queries.memory("m").is_dangling
+    assert verify("m") is None
 
 
 def test_an_add_that_does_not_fit_beside_it_is_refused_whole(order, api):
@@ -205,11 +228,14 @@ def test_an_oversized_message_is_refused_before_a_long_import(db):
     assert queries.memory("m").said_count == 1
 
 
-@given(policy=policies, sequence=st.lists(changes, max_size=6), added=messages)
-@settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+@given(
+    policy=policies,
+    sequence=st.lists(changes, max_size=6),
+    added=messages,
+    place=st.integers(0, 5),
 )
-def test_what_is_simulated_happens_and_what_is_pinned_stays(db, policy, sequence, added):
+@examples(40)
+def test_what_is_simulated_happens_and_what_is_pinned_stays(db, policy, sequence, added, place):
     with transaction.atomic():
         services.create("m", policy)
         for kind, value in sequence:
@@ -218,7 +244,7 @@ def test_what_is_simulated_happens_and_what_is_pinned_stays(db, policy, sequence
             if kind in ("add", "policy"):
                 assert set(pinned()) == before
         check_simulation(added)
-        check_room()
+        check_room(place)
         assert verify("m") is None
         transaction.set_rollback(True)
 
@@ -236,23 +262,53 @@ def check_simulation(added) -> None:
     assert [place.seq for place in simulation.remaining] == seqs()
 
 
-def check_room() -> None:
+def check_room(place: int) -> None:
     """A message as large as the preview says fits beside the pins, and no larger one does."""
     window = queries.outline("m")
-    for row in window.rows:
-        preview = pin_preview(window, row.seq)
-        if preview is None or window.policy.unit != "messages":
-            continue
-        with transaction.atomic():
-            try:
-                change = services.unpin if preview.is_pinned else services.pin
-                change("m", row.seq)
-            except NotPinnable:
-                continue
-            if preview.room < 1:
-                with pytest.raises((NoRoomBesidePins, OversizedMessage)):
-                    services.add("m", users("one more"))
-            else:
-                services.add("m", users("one more"))
-                assert queries.window("m").rows[-1].text == "one more"
+    seq = window.rows[place].seq if place < len(window.rows) else 0
+    preview = pin_preview(window, seq)
+    if preview is None:
+        return
+    largest, larger = around(preview)
+    with transaction.atomic():
+        try:
+            change = services.unpin if preview.is_pinned else services.pin
+            change("m", seq)
+        except NotPinnable:
+            return
+        assert largest is None or fits(largest)
+        assert not (larger and fits(larger)) or is_kept_oversized(preview)
+        transaction.set_rollback(True)
+
+
+def around(preview: PinPreview) -> tuple[UserMessage | None, UserMessage | None]:
+    """The largest message that the room holds, and the next larger one."""
+    if preview.policy.unit == "messages":
+        message = UserMessage("one more")
+        return (message, None) if preview.room >= 1 else (None, message)
+    estimator = estimator_for(preview.policy.estimator)
+    least = estimator.estimate_token_count_in_message(A)
+    words = preview.room - least
+    larger = UserMessage("a" + " a" * max(0, words + 1))
+    return (UserMessage("a" + " a" * words) if words >= 0 else None), larger
+
+
+def is_kept_oversized(preview: PinPreview) -> bool:
+    """Whether the next larger message is oversized without any pin, and the policy keeps those."""
+    size = 1
+    if preview.policy.unit == "tokens":
+        size = estimator_for(preview.policy.estimator).estimate_token_count_in_message(A)
+    return preview.policy.keeps_newest and max(size, preview.room + 1) > preview.room + preview.held
+
+
+def fits(message: UserMessage) -> bool:
+    """Whether a message is in memory after it was added; the add is undone."""
+    with transaction.atomic():
+        try:
+            services.add("m", [message])
+            rows = queries.window("m").rows
+            return bool(rows) and rows[-1].text == message.single_text()
+        except (NoRoomBesidePins, OversizedMessage):
+            return False
+        finally:
             transaction.set_rollback(True)

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import random
+
 import pytest
 from django.db import connection
 
 from chatmemory import AiMessage, UserMessage, queries, search, services
 from chatmemory.core.policies import MessageWindow
 from chatmemory.models import Memory, Message
+from chatmemory.queries import searching
+
+from .plans.plans import nodes
 
 
 def found(words: str) -> list[str]:
@@ -31,6 +37,8 @@ def shop(db) -> None:
         ("parcel", ["alpha"]),
         ("PARCEL", ["alpha"]),
         ("is my par", ["alpha"]),
+        ("celpar", []),
+        ("parcel " * 500, []),
         ("100%", ["beta"]),
         ("0_", []),
         ("a_b\\c", ["gamma"]),
@@ -66,6 +74,26 @@ def test_the_index_follows_changed_texts(shop):
     assert found("redacted") == ["alpha"]
 
 
+def test_the_index_forgets_the_words_that_a_redaction_erases(shop):
+    """A search compares texts as well, so it would not tell."""
+    if connection.vendor != "sqlite":
+        pytest.skip("PostgreSQL indexes the texts themselves")
+    assert indexed("par", "arc", "rce", "cel") == 1
+    services.redact("alpha", 1)
+    assert indexed("par", "arc", "rce", "cel") == 0
+    assert indexed("red") == 1
+
+
+def indexed(*trigrams: str) -> int:
+    """Return how many messages have one of the trigrams in SQLite's index."""
+    any_of_them = " OR ".join(f'"{trigram}"' for trigram in trigrams)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT COUNT(*) FROM chatmemory_search WHERE chatmemory_search MATCH %s", [any_of_them]
+        )
+        return int(cursor.fetchone()[0])
+
+
 def test_synthetic_messages_are_not_found(db):
     services.create("m", MessageWindow(9))
     services.add("m", [UserMessage("one"), UserMessage("two")])
@@ -74,7 +102,7 @@ def test_synthetic_messages_are_not_found(db):
 
 
 def test_a_rebuilt_index_finds_the_same(shop):
-    search.rebuild(connection)
+    search.index_of(connection).rebuild()
     assert found("parcel") == ["alpha"]
     services.delete("alpha")
     assert found("parcel") == []
@@ -83,9 +111,9 @@ def test_a_rebuilt_index_finds_the_same(shop):
 def test_the_index_can_be_removed_and_installed_again(transactional_db):
     services.create("m", MessageWindow(2))
     services.add("m", [UserMessage("a needle in the hay")])
-    search.remove(connection)
+    search.index_of(connection).remove()
     services.add("m", [UserMessage("another needle")])
-    search.install(connection)
+    search.index_of(connection).install()
     assert found("needle") == ["m"]
     assert found("another") == ["m"]
 
@@ -98,12 +126,56 @@ def test_a_search_uses_the_index(shop):
     else:
         with connection.cursor() as cursor:
             cursor.execute("SET LOCAL enable_seqscan = off")
-        assert "message_by_text" in Memory.objects.containing("parcel").explain()
+        assert "message_by_phrase" in Memory.objects.containing("parcel").explain()
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="asks PostgreSQL for its plan")
+def test_words_in_another_order_are_not_in_the_index(shop):
+    services.add("alpha", [UserMessage(f"about the parcel {n}") for n in range(20)])
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL enable_seqscan = off")
+    said = search.index_of(connection).said
+
+    def in_index(words: str) -> list[int]:
+        (explained,) = json.loads(said(words).explain(analyze=True, format="json"))
+        return [node["Actual Rows"] for node in nodes(explained["Plan"]) if "Index Name" in node]
+
+    assert in_index("about the parcel") == [20]
+    assert in_index("parcel about the") == [0]
+    assert not said("parcel about the").exists()
+
+
+def test_names_are_found_as_they_are_now(shop):
+    services.change("alpha", labels={"team": "Ärzte", "lane": "fast"})
+    assert found("TEAM:ärz") == found("lane:fast") == ["alpha"]
+    services.change("alpha", labels={"team": "red"})
+    assert found("lane:fast") == found("ärzte") == []
+    assert found("team:red") == found("alph") == ["alpha"]
+    services.change("alpha", labels={"note": 'a "b\\c', "import_digest": "facade"})
+    assert found('note:a "b\\c') == found("NOTE:A") == ["alpha"]
+    assert found("facade") == []
+    services.delete("alpha")
+    assert found("note:a") == found("alph") == []
+
+
+WAYS = {
+    "few places": {},
+    "conversations in turn": {"FEW": 0},
+    "conversations in turn, in vain": {"FEW": 0, "TRIED": (1,)},
+    "very long conversations": {"FEW": 0, "READ_MAX": 0},
+}
+
+
+@pytest.fixture(params=WAYS)
+def way(request, monkeypatch) -> str:
+    """Each way in which a page of a search is found."""
+    for name, value in WAYS[request.param].items():
+        monkeypatch.setattr(search if name == "FEW" else searching, name, value)
+    return request.param
 
 
 @pytest.mark.parametrize("words", ["parcel", "元気"], ids=["indexed", "not indexed"])
-def test_a_neighbour_who_said_it_often_hides_nothing(db, monkeypatch, words):
-    monkeypatch.setattr(search, "MENTIONS_MAX", 2)
+def test_a_prefix_finds_its_own_conversations_alone(db, way, words):
     for memory_id, times in (("acme/1", 1), ("Acme/1", 1), ("loud/1", 3), ("acme%/1", 1)):
         services.create(memory_id, MessageWindow(2))
         services.add(memory_id, [UserMessage(f"{words} {n}") for n in range(times)])
@@ -116,3 +188,71 @@ def test_a_neighbour_who_said_it_often_hides_nothing(db, monkeypatch, words):
     assert found_by("acme%") == ["acme%/1"]
     assert found_by("loud/") == ["loud/1"]
     assert found_by("none/") == []
+
+
+WORDS = [
+    "parcel",
+    "Parcel",
+    "PAR",
+    "cel",
+    "straße",
+    "ÄRGER",
+    "元気",
+    "元気です",
+    "mas\u017fe",
+    "50%",
+]
+ASKED = [
+    *WORDS,
+    "_",
+    "vip",
+    "parcel 50%",
+    "masse",
+    "ärg",
+    "m1",
+    "vip:yes",
+    "cel",
+    "nothing like it",
+    "pa",
+]
+
+
+def test_every_way_finds_the_same_pages(db, way):
+    """Random conversations, whose pages are read forwards and backwards in each order."""
+    chance = random.Random(7)
+    said: dict[str, str] = {}
+    for n in range(24):
+        lines = [" ".join(chance.choices(WORDS, k=2)) for _ in range(chance.randrange(4))]
+        labels = {"vip": "yes"} if n % 5 == 0 else {}
+        services.create(f"m{n}", MessageWindow(2), labels)
+        services.add(f"m{n}", [UserMessage(line) for line in lines])
+        names = [f"m{n}", *(f"{name}:{value}" for name, value in labels.items())]
+        said[f"m{n}"] = "\n".join([*names, *lines])
+    for words in ASKED:
+        expected = set(found(words))
+        if words.isascii() and len(words) > 2:
+            plain = {memory_id: text.replace("ſ", "s").lower() for memory_id, text in said.items()}
+            assert expected == {each for each in plain if words.lower() in plain[each]}, words
+        which = queries.MemoryFilter(search=words)
+        ordering = chance.choice(["-activity", "id", "-said", "created"])
+        assert_pages(which, ordering, expected)
+
+
+def assert_pages(which: queries.MemoryFilter, ordering: str, expected: set[str]) -> None:
+    """Read all pages to the last and back, and compare them with the exact rows."""
+    every = queries.memory_page(ordering=ordering, size=100).rows
+    in_order = [row.id for row in every if row.id in expected]
+    pages = [queries.memory_page(which, ordering=ordering, size=4)]
+    while cursor := pages[-1].next:
+        pages.append(queries.memory_page(which, ordering=ordering, size=4, cursor=cursor))
+    assert [row.id for page in pages for row in page.rows] == in_order, which
+    if len(pages) > 1:
+        before = queries.memory_page(which, ordering=ordering, size=4, cursor=pages[-1].previous)
+        assert before.rows == pages[-2].rows
+
+
+def test_the_latest_mentions_are_told_in_every_way(shop, way):
+    services.add("alpha", [UserMessage("the parcel again"), AiMessage("parcel?")])
+    assert search.mentions("parcel", ["alpha", "beta"], 2) == {"alpha": [4, 3]}
+    assert search.mentions("元気で", ["alpha", "gamma"], 2) == {"gamma": [2]}
+    assert search.mentions("alpha", ["alpha"], 2) == {}, "names are no messages"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from chatmemory import (
@@ -31,6 +31,8 @@ from chatmemory.ledger.verification import verify
 from chatmemory.models import Memory, Message, Step
 from chatmemory.services import NewMessage, protocol
 from chatmemory.stores.database import DjangoChatMemoryStore
+
+from .properties import examples
 
 pytestmark = pytest.mark.django_db
 
@@ -277,9 +279,7 @@ operations = st.lists(
 )
 
 
-@settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@examples(60)
 @given(operations, st.booleans(), st.booleans())
 def test_the_services_give_the_windows_of_the_library(db, script, in_tokens, keep_first):
     Memory.objects.all().delete()
@@ -315,9 +315,7 @@ def test_the_services_give_the_windows_of_the_library(db, script, in_tokens, kee
     assert verify("served") is None
 
 
-@settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@examples(60)
 @given(st.lists(st.lists(st.builds(UserMessage, st.sampled_from("abcde")), max_size=6), max_size=8))
 def test_client_lists_are_returned_unchanged(db, lists):
     """Also check that every past list can be read at its step."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import pairwise
 
 import pytest
@@ -15,7 +17,12 @@ from chatmemory import (
     queries,
     services,
 )
-from chatmemory.core.exceptions import DeletionUnfinished, ImportUnfinished, MemoryNotFound
+from chatmemory.core.exceptions import (
+    DeletionUnfinished,
+    ImportUnfinished,
+    MemoryExists,
+    MemoryNotFound,
+)
 from chatmemory.formats import read_transcripts
 from chatmemory.ledger.verification import verify
 from chatmemory.models import AuditEntry, Memory, Message, Stay, Step
@@ -136,9 +143,8 @@ class Interrupted(Exception):
     pass
 
 
-@pytest.fixture
-def half(monkeypatch) -> None:
-    """An import that was interrupted after the first of three slices."""
+@contextmanager
+def interrupted_after_a_slice(monkeypatch) -> Iterator[None]:
     slices = []
     add_all = services.slices.add_all
 
@@ -151,7 +157,14 @@ def half(monkeypatch) -> None:
     with monkeypatch.context() as patched:
         patched.setattr("chatmemory.services.slices.add_all", once)
         with pytest.raises(Interrupted):
-            list(services.import_all(reading(), MessageWindow(3)))
+            yield
+
+
+@pytest.fixture
+def half(monkeypatch) -> None:
+    """An import that was interrupted after the first of three slices."""
+    with interrupted_after_a_slice(monkeypatch):
+        list(services.import_all(reading(), MessageWindow(3)))
     assert queries.memory("long").said_count == 4
 
 
@@ -248,3 +261,53 @@ def test_a_branch_that_is_refused_at_its_end_leaves_nothing():
         services.branch("source", "long", [UserMessage("NUL \x00")])
     services.finish_deletions()
     assert list(Memory.with_deleted.values_list("pk", flat=True)) == ["source"]
+
+
+@pytest.fixture
+def half_a_branch(monkeypatch) -> None:
+    """A branch that was interrupted after the first of three slices."""
+    services.create("source", MessageWindow(3))
+    services.add("source", users(10))
+    with interrupted_after_a_slice(monkeypatch):
+        services.branch("source", "long", users(1))
+    assert queries.memory("long").said_count == 4
+
+
+def test_the_same_call_goes_on_with_an_interrupted_branch(half_a_branch):
+    with pytest.raises(ImportUnfinished, match="make the same branch again"):
+        services.add("long", users(1))
+    services.branch("source", "long", users(1))
+    assert queries.said("long") == [*users(10), *users(1)]
+    assert queries.window("long").messages == [*users(10)[8:], *users(1)]
+    assert verify("long") is None
+    with pytest.raises(MemoryExists):
+        services.branch("source", "long", users(1))
+
+
+def test_a_branch_that_was_interrupted_at_its_end_goes_on_there(monkeypatch):
+    def interrupt(*_: object) -> None:
+        raise Interrupted
+
+    services.create("source", MessageWindow(3))
+    services.add("source", users(10))
+    services.pin("source", 9)
+    with monkeypatch.context() as patched:
+        patched.setattr("chatmemory.services.branches.add_all", interrupt)
+        with pytest.raises(Interrupted):
+            services.branch("source", "long", users(1))
+    assert queries.memory("long").said_count == 10
+    with pytest.raises(ImportUnfinished):
+        services.add("long", users(1))
+    services.branch("source", "long", users(1))
+    assert queries.window("long").messages == [users(10)[8], users(10)[9], *users(1)]
+    assert verify("long") is None
+    services.add("long", users(1))
+
+
+def test_another_call_does_not_go_on_with_it(half_a_branch):
+    services.create("other", MessageWindow(3))
+    services.add("other", users(10))
+    for source, at in (("source", 9), ("other", 10)):
+        with pytest.raises(MemoryExists):
+            services.branch(source, "long", users(1), at=at)
+    assert queries.memory("long").said_count == 4

@@ -142,7 +142,7 @@ def drawing(drawn: list[int]):
 
 
 @pytest.mark.parametrize("factory", [RequestFactory, AsyncRequestFactory])
-def test_an_answer_is_made_while_it_is_sent(monkeypatch, factory):
+def test_an_answer_is_made_while_it_is_sent(db, monkeypatch, factory):
     monkeypatch.setattr("chatmemory.streaming.CHUNK", 10)
     drawn: list[int] = []
     answer = streamed(factory().get("/"), json_list(drawing(drawn)), "application/json")

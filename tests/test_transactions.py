@@ -3,10 +3,12 @@ from __future__ import annotations
 import sqlite3
 
 import pytest
-from django.db import connection, connections
+from django.db import IntegrityError, connection, connections
 
-from chatmemory import database
+from chatmemory import MessageWindow, database
 from chatmemory.conf import check_times_have_zones
+from chatmemory.ledger import statements
+from chatmemory.models import Memory
 
 from .connecting import connected
 
@@ -40,3 +42,13 @@ def test_a_check_asks_for_time_zones(settings):
     settings.USE_TZ = False
     (found,) = check_times_have_zones()
     assert "USE_TZ = True" in found.msg
+
+
+def test_what_fails_in_a_pipeline_is_raised_and_nothing_of_it_is_written(memory_id):
+    row = Memory.objects.get(pk=memory_id)
+    row.policy = None
+    writes = statements.change(row), statements.insertion([row])
+    with pytest.raises(IntegrityError), database.atomic(), database.pipelined():
+        statements.execute(writes)
+    row.refresh_from_db()
+    assert row.policy == MessageWindow(3)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
@@ -318,3 +319,33 @@ def test_a_conversation_that_is_deleted_meanwhile_is_skipped(conversation, capsy
 def test_the_command_refuses_an_unknown_id(db):
     with pytest.raises(CommandError, match="nobody"):
         call_command("verify_memories", "nobody")
+
+
+def test_a_step_that_replaces_very_many_messages_takes_little_memory_for_each(db):
+    peaks = []
+    for count in (600, 600, 1_800):  # beyond a batch of rows; the first run fills caches
+        memory_id = f"m{len(peaks)}"
+        services.create(memory_id, MessageWindow(10))
+        services.set_messages(memory_id, [UserMessage(f"message {n}") for n in range(count)])
+        gc.collect()  # else what earlier tests left decides when the collector runs
+        tracemalloc.start()
+        assert verify(memory_id) is None
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert (peaks[2] - peaks[1]) / 1_200 < 900  # bytes for each message
+
+
+def test_a_list_that_replaces_a_long_one_is_held_without_it(db, monkeypatch):
+    monkeypatch.setattr("chatmemory.ledger.verification.KEPT_IN_MEMORY", 100)
+    peaks = []
+    for count in (1_200, 1_200, 2_400):  # all beyond a batch: below, the peak is at another moment
+        memory_id = f"m{len(peaks)}"
+        services.create(memory_id, MessageWindow(count))
+        for word in ("old", "new"):
+            services.set_messages(memory_id, [UserMessage(f"{word} {n}") for n in range(count)])
+        gc.collect()
+        tracemalloc.start()
+        assert verify(memory_id) is None
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert (peaks[2] - peaks[1]) / 1_200 < 900  # bytes for each message

@@ -1,42 +1,24 @@
-"""Pages of a memory that holds very many messages call no function for each of them.
-
-Calls are counted, not seconds: what grows with every message is seen at some hundreds already.
-"""
+"""Pages of a memory that holds very many messages call no function for each of them."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
-from inspect import CO_GENERATOR
-from types import FrameType
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from chatmemory import MessageWindow, TokenWindow, UserMessage, services
 
+from .counting_calls import CountedCalls, CountedLines
 from .long_conversations import wide_conversation
 
 FEW, MANY = 1_200, 2_400
-# Django reads rows by the hundred. Of a tool call, the JSON is read as well.
-CALLS_PER_MESSAGE = 0.3
-CALLS_PER_TOOL_CALL = 6
+CALLS_PER_MESSAGE = 0.3  # Django reads rows by the hundred
+# How often a page may go over all messages.
+ROUNDS = 22
+ROUNDS_UNDER_A_LOWER_LIMIT = 60
 LIMITS = {"messages": (MessageWindow(10), 10), "tokens": (TokenWindow(60), 60)}
-
-
-def calls(call: Callable[[], object]) -> int:
-    """Return how many functions are called; generators that go on are none."""
-    count = 0
-
-    def called(frame: FrameType, event: str, _: object) -> None:
-        nonlocal count
-        count += event == "call" and not frame.f_code.co_flags & CO_GENERATOR
-
-    sys.setprofile(called)
-    try:
-        call()
-    finally:
-        sys.setprofile(None)
-    return count
 
 
 @pytest.fixture(params=["tokens", "tools"])
@@ -55,18 +37,21 @@ def kind(request, db, monkeypatch) -> str:
     return kind
 
 
-def growth(url: Callable[[int], str], client) -> float:
-    """Return how many calls more a page makes for each message more."""
+def growth(
+    url: Callable[[int], str],
+    client,
+    counting: type[CountedCalls | CountedLines] = CountedCalls,
+) -> float:
+    """Return how many calls or lines more a page makes for each message more."""
     counts = []
-    for messages in (FEW, MANY, FEW, MANY):  # the first two fill caches
+    for messages in (FEW, MANY):  # these fill caches
+        client.get(url(messages))
+    for messages in (FEW, MANY):
         address = url(messages)
-        counts.append(calls(lambda address=address: client.get(address)))
-    return (counts[3] - counts[2]) / (MANY - FEW)
-
-
-def allowed(kind: str) -> float:
-    tool_calls = 0.5 if kind == "tools" else 0
-    return CALLS_PER_MESSAGE + tool_calls * CALLS_PER_TOOL_CALL
+        with counting() as counted:
+            client.get(address)
+        counts.append(counted.count)
+    return (counts[1] - counts[0]) / (MANY - FEW)
 
 
 def test_pages_do_nothing_for_each_message(operator_client, kind):
@@ -82,7 +67,7 @@ def test_pages_do_nothing_for_each_message(operator_client, kind):
                 numbers = {"half": messages // 2, "all": messages}
                 return f"/c/{name}-{messages}/{query.format(**numbers)}"
 
-            assert growth(url, operator_client) < allowed(kind), (name, query)
+            assert growth(url, operator_client) < CALLS_PER_MESSAGE, (name, query)
 
 
 def test_a_simulated_lower_limit_does_nothing_for_each_message(operator_client, kind):
@@ -93,4 +78,65 @@ def test_a_simulated_lower_limit_does_nothing_for_each_message(operator_client, 
             key = services.keep_trial(f"wide-{messages}", draft, limit)
             return f"/c/wide-{messages}/?trial={key}"
 
-        assert growth(url, operator_client) < allowed(kind), draft
+        assert growth(url, operator_client) < CALLS_PER_MESSAGE, draft
+
+
+OPTIONS = [{"snap_to_user": True}, {"low_water": 0.5}, {"oversized": "keep"}, {"pinned": True}]
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=lambda options: next(iter(options)))
+def test_options_and_pins_do_nothing_for_each_message(db, operator_client, options):
+    others = {name: value for name, value in options.items() if name != "pinned"}
+    for messages in (FEW, MANY):
+        wide_conversation(f"low-{messages}", messages)
+        if "pinned" in options:
+            services.pin(f"low-{messages}", 5)
+        services.change(f"low-{messages}", policy=MessageWindow(10, **others))
+
+    def url(messages: int) -> str:
+        return f"/c/low-{messages}/"
+
+    assert growth(url, operator_client) < CALLS_PER_MESSAGE
+
+
+@pytest.mark.parametrize("limit", [10, None], ids=["lower limit", "same limit"])
+@pytest.mark.parametrize("options", OPTIONS, ids=lambda options: next(iter(options)))
+def test_drafts_under_options_and_pins_do_nothing_for_each_message(
+    db, operator_client, options, limit
+):
+    others = {name: value for name, value in options.items() if name != "pinned"}
+    for messages in (FEW, MANY):
+        wide_conversation(f"wide-{messages}", messages, MessageWindow(messages, **others))
+        if "pinned" in options:
+            services.pin(f"wide-{messages}", 5)
+
+    def url(messages: int) -> str:
+        return draft_url(messages, limit)
+
+    assert growth(url, operator_client) < CALLS_PER_MESSAGE
+
+
+def test_a_draft_goes_over_all_messages_a_bounded_number_of_times(db, operator_client):
+    for messages in (FEW, MANY):
+        wide_conversation(f"wide-{messages}", messages)
+    for limit, rounds in ((None, ROUNDS), (10, ROUNDS_UNDER_A_LOWER_LIMIT)):
+
+        def url(messages: int, limit: int | None = limit) -> str:
+            return draft_url(messages, limit)
+
+        assert growth(url, operator_client, CountedLines) < rounds, limit
+
+
+def test_a_page_with_a_draft_reads_nothing_twice(db, operator_client):
+    wide_conversation("wide-100", 100)
+    for limit in (None, 10):
+        address = draft_url(100, limit)
+        with CaptureQueriesContext(connection) as asked:
+            operator_client.get(address)
+        statements = [query["sql"] for query in asked]
+        assert sorted(statements) == sorted(set(statements)), limit
+
+
+def draft_url(messages: int, limit: int | None) -> str:
+    key = services.keep_trial(f"wide-{messages}", [UserMessage("hello")], limit)
+    return f"/c/wide-{messages}/?trial={key}"

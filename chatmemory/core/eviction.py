@@ -15,7 +15,7 @@ Every eviction takes from the head, so a decision reads only the part of the win
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import islice, takewhile
@@ -40,7 +40,7 @@ class Reason(StrEnum):
 REASONS = {reason.value: reason for reason in Reason}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Eviction:
     """An entry that leaves, and the reason.
 
@@ -50,6 +50,15 @@ class Eviction:
     entry: Entry
     reason: Reason
     because: Entry | None = None
+
+    def with_entries(self, entries: Mapping[Entry, Entry]) -> Eviction:
+        """Return the eviction with entries replaced by those of the mapping."""
+        if self.entry not in entries and self.because not in entries:
+            return self
+        entry = entries.get(self.entry, self.entry)
+        return Eviction(
+            entry, self.reason, self.because and entries.get(self.because, self.because)
+        )
 
 
 class Head:
@@ -149,9 +158,10 @@ class Head:
         return self._read(self._appended.popleft()) if self._appended else None
 
     def _read(self, entry: Entry) -> Entry:
-        if _has_user(self._passed):
-            self._behind_pinned_user.add(entry)
-        self._passed.clear()
+        if self._passed:
+            if _has_user(self._passed):
+                self._behind_pinned_user.add(entry)
+            self._passed.clear()
         return entry
 
     def _take(self, entry: Entry) -> None:
@@ -201,13 +211,19 @@ G = TypeVar("G", bound=Groupable)
 
 def group_of(entries: Sequence[G], position: int) -> Sequence[G]:
     """Return a message with what belongs to it: a tool call and the results directly behind it."""
-    first = position
-    while first and _is_result(entries[first]):
-        first -= 1
+    first = first_of_group(entries, position)
     if not entries[first].has_calls:
         return entries[position : position + 1]
     results = takewhile(_is_result, islice(entries, first + 1, None))
     return [entries[first], *results]
+
+
+def first_of_group(entries: Sequence[Groupable], position: int) -> int:
+    """Return the position of the tool call with which a result leaves; of others, their own."""
+    first = position
+    while first and _is_result(entries[first]):
+        first -= 1
+    return first if entries[first].has_calls else position
 
 
 def before_next_user(head: Head) -> Iterator[Eviction]:

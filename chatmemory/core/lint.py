@@ -51,13 +51,12 @@ def verdicts(turns: Sequence[tuple[int, str, int]]) -> tuple[Verdict, ...]:
     return Verdict("OpenAI", pairing), Verdict("Anthropic", next(_opening(turns), pairing))
 
 
-def _unpaired(turns: Iterable[tuple[int, str, int]]) -> Iterator[str]:
+def _unpaired(turns: Sequence[tuple[int, str, int]]) -> Iterator[str]:
     """Yield the problems of tool calls and their results, counted per call rather than by id."""
     call, missing = 0, 0
-    is_empty = True
+    result = MessageType.TOOL_EXECUTION_RESULT.value
     for seq, type, calls in turns:
-        is_empty = False
-        if type == MessageType.TOOL_EXECUTION_RESULT:
+        if type == result:
             if not missing:
                 yield f"No. Tool result {named(seq)} does not follow its call."
             missing = max(0, missing - 1)
@@ -67,7 +66,7 @@ def _unpaired(turns: Iterable[tuple[int, str, int]]) -> Iterator[str]:
         call, missing = seq, calls
     if missing:
         yield f"Not yet. Tool call {named(call)} is waiting for its results."
-    if is_empty:
+    if not turns:
         yield "No. There is nothing to send."
 
 

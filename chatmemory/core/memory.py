@@ -138,13 +138,13 @@ class ChatMemory(ABC):
 
     def _add(self, message: ChatMessage) -> None:
         policy = self.policy()
-        if self._transactional:
-            # Count before the store locks, as counting may be slow. The message keeps the number.
-            self._entry(message)
+        # Counted before the store locks, as counting may be slow. A store that does not lock is
+        # read before, as in LangChain4j.
+        counted = self._entry(message) if self._transactional else None
 
         def decide(window: Window) -> Transition:
             window.count_with(self._family, self._count)
-            return admit(window, self._entry(message), policy, self.policy)
+            return admit(window, counted or self._entry(message), policy, self.policy)
 
         self._transact(decide)
 
@@ -166,11 +166,16 @@ class ChatMemory(ABC):
 
     def _read_window(self) -> Window:
         """Return the window of a store that knows more of it than its messages, such as pins."""
-        if not isinstance(self._store, WindowStore):
+        if self._with_windows is None:
             return self._window(self._store.get_messages(self.id))
-        window = self._store.get_window(self.id)
+        window = self._with_windows.get_window(self.id)
         window.count_with(self._family, self._count)
         return window
+
+    @cached_property
+    def _with_windows(self) -> WindowStore | None:
+        """The store, if it has `get_window`."""
+        return self._store if isinstance(self._store, WindowStore) else None
 
     def _window(self, messages: Iterable[ChatMessage]) -> Window:
         return Window(map(self._entry, messages), counted_by=self._family)
@@ -186,7 +191,24 @@ class ChatMemory(ABC):
         return count_tokens(self._estimator, message) if self._estimator else 0
 
 
-class MessageWindowChatMemory(ChatMemory):
+class _LimitedChatMemory(ChatMemory):
+    """A memory whose policy depends on the limit alone, and is made when the limit is another."""
+
+    _policy: Policy | None = None
+
+    def policy(self) -> Policy:
+        limit, policy = self.current_limit(), self._policy
+        # Not `!=`, since True equals 1 and is no limit
+        if policy is None or policy.limit is not limit:
+            policy = self._policy = self._policy_of(limit)
+        return policy
+
+    @abstractmethod
+    def _policy_of(self, limit: int) -> Policy:
+        """Return the policy with this limit. Raises InvalidValue."""
+
+
+class MessageWindowChatMemory(_LimitedChatMemory):
     """A memory of the last `max_messages` messages.
 
     - A leading system message stays. Adding an equal one is ignored; a different one replaces it.
@@ -207,15 +229,15 @@ class MessageWindowChatMemory(ChatMemory):
     ) -> None:
         super().__init__(id, max_messages, store, None, always_keep_system_message_first, **options)
 
-    def policy(self) -> Policy:
+    def _policy_of(self, limit: int) -> Policy:
         return MessageWindow(
-            self.current_limit(),
+            limit,
             estimator=estimator_name(self._estimator) if self._estimator else DEFAULT_ESTIMATOR,
             **self._options,
         )
 
 
-class TokenWindowChatMemory(ChatMemory):
+class TokenWindowChatMemory(_LimitedChatMemory):
     """A memory of as many of the latest messages as fit into `max_tokens`. No message is cut.
 
     - The rules for system messages and tool results are those of MessageWindowChatMemory.
@@ -247,9 +269,9 @@ class TokenWindowChatMemory(ChatMemory):
             **options,
         )
 
-    def policy(self) -> Policy:
+    def _policy_of(self, limit: int) -> Policy:
         return TokenWindow(
-            self.current_limit(),
+            limit,
             estimator=estimator_name(self._token_estimator),
             **self._options,
             fixed_overhead=self._token_estimator.estimate_token_count_in_messages(()),

@@ -184,8 +184,10 @@ def _contents(
 ) -> tuple[Content | None, ...]:
     if given is None:
         raise InvalidMessage("text cannot be null")
+    if isinstance(given, str):
+        return (TextContent(given),)
     check_iterable(contents=given)
-    contents = (TextContent(given),) if isinstance(given, str) else tuple(given)
+    contents = tuple(given)
     if not contents:
         raise InvalidMessage(if_missing)
     for content in contents:
@@ -195,7 +197,8 @@ def _contents(
 
 def _attributes(given: Mapping[str, Any] | None) -> dict[str, Any]:
     attributes = dict(given or {})
-    check_json(attributes)
+    if attributes:
+        check_json(attributes)
     return attributes
 
 

@@ -43,5 +43,7 @@ def misfit_in(transition: Transition) -> Misfit | None:
         return None
     left = {each.entry for each in transition.evictions if each.reason is Reason.CAPACITY}
     arrival = next((entry for entry in transition.arrivals if entry in left), None)
+    if arrival is None:
+        return None
     remaining = transition.after.without(transition.pinned)
-    return misfit(transition.policy, remaining, arrival.tokens) if arrival else None
+    return misfit(transition.policy, remaining, arrival.tokens)

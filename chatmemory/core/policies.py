@@ -9,7 +9,7 @@ CHATMEMORY["POLICIES"], or with `KINDS.register`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, Field, dataclass, field, fields, replace
 from decimal import Decimal
 from functools import cache
@@ -154,7 +154,8 @@ class Policy(ABC):
         if self.meters_only:
             return
         is_over = self.is_exceeded_by(head.totals)
-        yield from self.evict(head)
+        if is_over or has_own_rule(type(self)):
+            yield from self.evict(head)
         if is_over and self.low_water != WHOLE:
             mark = self.low_mark
             yield from oldest_first(
@@ -197,10 +198,11 @@ class Policy(ABC):
         }
 
 
-def option_fields(kind: type[Policy]) -> list[Field[Any]]:
+@cache
+def option_fields(kind: type[Policy]) -> Sequence[Field[Any]]:
     """Return the fields of a kind that are options: not its limit and its estimator."""
     others = {"limit", "estimator", *(["low_water"] if has_own_rule(kind) else [])}
-    return [option for option in fields(kind) if option.name not in others]
+    return tuple(option for option in fields(kind) if option.name not in others)
 
 
 def has_own_rule(kind: type[Policy]) -> bool:

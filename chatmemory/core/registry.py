@@ -33,8 +33,9 @@ class Registry(Mapping[str, T]):
         self.named_by = named_by
         self._items: dict[str, T] = dict(builtin)
         self.accepts = accepts or (lambda item: True)
-        self._has_loaded = False
-        self._loading = RLock()
+        self._is_loaded = False
+        self._is_loading = False
+        self._lock = RLock()
 
     def register(self, name: str, item: T) -> None:
         """Add an item, or replace the one with that name. Raises TypeError for a wrong type."""
@@ -47,9 +48,14 @@ class Registry(Mapping[str, T]):
         del self._items[name]
 
     def __getitem__(self, name: str) -> T:
-        if name not in self._items:
-            self._load()
+        if name not in self:
+            raise KeyError(name)
         return self._items[name]
+
+    def __contains__(self, name: object) -> bool:
+        if name not in self._items and not self._is_loaded:
+            self._load()
+        return name in self._items
 
     def __iter__(self) -> Iterator[str]:
         self._load()
@@ -60,13 +66,14 @@ class Registry(Mapping[str, T]):
         return len(self._items)
 
     def _load(self) -> None:
-        with self._loading:
-            if self._has_loaded:
+        with self._lock:
+            # A module that is loaded below may use this registry.
+            if self._is_loaded or self._is_loading:
                 return
-            # Set before loading: a module that is loaded below may use this registry.
-            self._has_loaded = True
+            self._is_loading = True
             for entry in entry_points(group=self.group):
                 self._load_one(entry.name, entry.load)
+            self._is_loaded = True
 
     def _load_one(self, name: str, load: Callable[[], T]) -> None:
         try:

@@ -81,18 +81,10 @@ class Transition:
 
     def with_entries(self, entries: Mapping[Entry, Entry]) -> Transition:
         """Return the transition with entries replaced by those of the mapping."""
-        evictions = (
-            replace(
-                eviction,
-                entry=entries.get(eviction.entry, eviction.entry),
-                because=eviction.because and entries.get(eviction.because, eviction.because),
-            )
-            for eviction in self.evictions
-        )
         return replace(
             self,
-            arrivals=tuple(entries.get(entry, entry) for entry in self.arrivals),
-            evictions=tuple(evictions),
+            arrivals=tuple([entries.get(entry, entry) for entry in self.arrivals]),
+            evictions=tuple([eviction.with_entries(entries) for eviction in self.evictions]),
         )
 
     def apply_to(self, window: Window) -> None:
@@ -106,7 +98,7 @@ class Transition:
         if self.change is not Change.CLEAR:
             for eviction in self.evictions:
                 window.discard(eviction.entry)
-        window.totals = self.after
+        window.totals, window.is_trimmed = self.after, False
 
 
 def admit(
@@ -139,7 +131,7 @@ def _added(
 ) -> Transition:
     head = Head(window)
     evictions = list(policy.trim(head))
-    is_trimmed = bool(evictions)
+    is_trimmed = window.is_trimmed or bool(evictions)
     if arrival.type is MessageType.SYSTEM:
         in_force = head.first_of(window.systems())
         if in_force is not None and in_force.message == arrival.message:

@@ -50,6 +50,9 @@ class Entry:
     key: object = field(default_factory=object)
     pinned: bool = field(default=False, compare=False)
 
+    def __hash__(self) -> int:
+        return hash(self.key)
+
     @classmethod
     def of(cls, message: ChatMessage, tokens: int = 0) -> Entry:
         return cls(message.type, message.has_tool_execution_requests, tokens, message)
@@ -77,7 +80,7 @@ class Window:
     `source` is an iterable of entries, or an `EntrySource` that is read from the head only as far
     as needed; pass `totals` with it. Without `totals` all entries are read and added up.
     `counted_by` names the estimator family that counted the tokens, or is None if they were not
-    counted.
+    counted. `is_trimmed` is set if the source leaves out some entries that the next change evicts.
     """
 
     # Evictions take from the head and arrivals go to either end, so most changes need only the
@@ -98,12 +101,21 @@ class Window:
             self._fill(source)
         self.totals = total(self) if totals is None else totals
         self.counted_by = counted_by
+        self.is_trimmed = False
 
     def __iter__(self) -> Iterator[Entry]:
         yield from self._read
         while (entry := self._read_next()) is not None:
             yield entry
         yield from self._appended
+
+    def taken(self) -> Iterator[Entry]:
+        """Yield the entries and keep none of them: the window is then to be filled anew."""
+        while self._read:
+            yield self._read.popitem(last=False)[0]
+        yield from (entry for entry in self._unread if entry not in self._left_unread)
+        while self._appended:
+            yield self._appended.popitem(last=False)[0]
 
     def systems(self) -> Iterator[Entry]:
         """Yield the system messages in window order; each entry carries its message."""

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import overload
+from itertools import takewhile
+from typing import NamedTuple, overload
 
 from chatmemory.core.eviction import Reason
 from chatmemory.core.long_lists import SEQ, TOKENS, seqs_of, tokens_of
 from chatmemory.core.naming import named
 from chatmemory.core.policies import Policy, can_decide
 from chatmemory.core.trimming import costs, fewest_to_leave
-from chatmemory.core.window import Totals
+from chatmemory.core.window import NOTHING, Totals
 from chatmemory.explain.causes import reason_of
 from chatmemory.explain.wording import capitalized, role
 from chatmemory.ledger.changes import REASON, ArrivedMessage, ChangeResult, EvictedMessage
@@ -80,52 +81,51 @@ class Receipt(Sequence[ReceiptLine]):
             return 0, 0
         policy, lines = self._sums.policy_of(part.start), self._lines[part.start : part.stop]
         arrived, evicted = self._change.arrived.columns, self._change.evicted.columns
-        came = [arrived[which][TOKENS] for _, what, which, *_ in lines if what == ARRIVES]
-        left = [evicted[which][TOKENS] for _, what, which, *_ in lines if what == LEAVES]
-        told = [what for _, what, *_ in lines if what in (OVERHEAD, NOTHING_LEFT)]
+        moved, end = [line for line in lines if line >= 0], len(evicted)
+        left = [evicted[line][TOKENS] for line in moved if line < end]
+        came = [arrived[line - end][TOKENS] for line in moved if line >= end]
+        told = [self._sums.told[line].what for line in lines if line < STILL_OVER]
         overhead = policy.overhead * (told.count(OVERHEAD) - told.count(NOTHING_LEFT))
         return costs(policy, came) - costs(policy, left) + overhead, sum(came) - sum(left)
 
     def exceeded(self, seq: int) -> ReceiptLine | None:
         """Return the line that says why a message had to leave; None if no limit made it leave."""
-        over = None
-        evicted = self._change.evicted.columns
-        for i, (kind, what, which, *_) in enumerate(self._lines):
-            if kind == "over" and what != STILL:
-                over = i
-            if what == LEAVES and evicted[which][SEQ] == seq:
-                return None if over is None else self[over]
-        return None
+        sums = [i for i, line in enumerate(self._before(seq)) if line < STILL_OVER]
+        over = [i for i in sums if self._sums.told[self._lines[i]].kind == "over"]
+        return self[over[-1]] if over else None
 
     def is_ahead(self, seq: int) -> bool:
         """Return whether a message left behind the line that says that the limit was kept again."""
-        is_ahead, evicted = False, self._change.evicted.columns
-        for kind, what, which, *_ in self._lines:
-            if kind in ("over", "ahead"):
-                is_ahead = kind == "ahead"
-            if what == LEAVES and evicted[which][SEQ] == seq:
-                return is_ahead
-        return is_ahead
+        kinds = [self._sums.told[line].kind for line in self._before(seq) if line < 0]
+        return [kind for kind in kinds if kind in ("over", "ahead")][-1:] == ["ahead"]
+
+    def _before(self, seq: int) -> Sequence[int]:
+        """Return the lines before the one of a message that leaves; none if it does not."""
+        seqs = seqs_of(self._change.evicted)
+        return self._lines[: self._lines.index(seqs.index(seq))] if seq in seqs else ()
 
     def _line(self, i: int) -> ReceiptLine:
-        kind, what, which, count, tokens = self._lines[i]
-        policy, change = self._sums.policy_of(i), self._change
-        if what == LEAVES:
-            return self._moved(policy, "minus", change.evicted[which])
-        if what == ARRIVES:
-            return self._moved(policy, "plus", change.arrived[which])
+        line, policy, evicted = self._lines[i], self._sums.policy_of(i), self._change.evicted
+        if line >= len(evicted):
+            return self._moved(policy, "plus", self._change.arrived[line - len(evicted)])
+        if line >= 0:
+            return self._moved(policy, "minus", evicted[line])
+        kind, what, totals = self._sums.told[line]
         in_tokens = policy.unit != "tokens"
         if what in (OVERHEAD, NOTHING_LEFT):
             amount = policy.overhead if kind == "plus" else -policy.overhead
             sub = what == NOTHING_LEFT
             return ReceiptLine(what, amount, kind, policy.short_unit, 0 if in_tokens else None, sub)
-        load = policy.load(count, tokens)
+        totals = self._sums.totals_behind(i - 1) if line == STILL_OVER else totals
+        load = policy.load(*totals)
         if kind == "over" and what != AFTER:
             limit = "" if in_tokens else " the limit"
             what = f"{what} {load - policy.limit:,} over{limit}"
         if kind == "ahead":
             what = f"{what} {policy.low_mark:,}"
-        return ReceiptLine(what, load, kind, policy.short_unit, tokens if in_tokens else None)
+        return ReceiptLine(
+            what, load, kind, policy.short_unit, totals.tokens if in_tokens else None
+        )
 
     def _moved(
         self, policy: Policy, kind: str, message: ArrivedMessage | EvictedMessage
@@ -180,19 +180,28 @@ def shortened(lines: Receipt | tuple[()]) -> Sequence[ReceiptLine]:
     return [*lines[:SHORT_HEAD], gap, *lines[-SHORT_TAIL:]]
 
 
-# A line that is not written yet: its kind, what it tells, which arrival or eviction it tells it of,
-# and the totals so far.
-_Line = tuple[str, str, int, int, int]
-ARRIVES, LEAVES = "arrives", "leaves"
 BEFORE, AFTER = "In memory before", "In memory after"
 ALREADY, NEEDED, STILL = "Already", "Needed,", "Still"
 ON_TO_MARK = "Within the limit; on to the low mark,"
 OVERHEAD, NOTHING_LEFT = "Every request starts with", "Nothing is left to send"
-REMOVED = (Reason.REPLACED, Reason.SET, Reason.CLEARED)
+REMOVED = {Reason.REPLACED.value, Reason.SET.value, Reason.CLEARED.value}
+STILL_OVER = -1
+
+
+class _Told(NamedTuple):
+    """A line that is no message, not written yet: its kind, what it tells, and the sum so far."""
+
+    kind: str
+    what: str
+    totals: Totals
 
 
 class _Sums:
-    """The sums of a receipt, made by repeating the decisions of a change with running totals."""
+    """The sums of a receipt, made by repeating the decisions of a change with running totals.
+
+    A line is a number, because there can be so many: the position of a message among those that
+    left, and behind them among those that arrived, or else the negative key of what is `told`.
+    """
 
     def __init__(self, change: ChangeResult, policy: Policy) -> None:
         self.change = change
@@ -200,85 +209,101 @@ class _Sums:
         self.totals = change.before
         self.left = change.evicted.columns
         self.removed = [i for i, each in enumerate(self.left) if each[REASON] in REMOVED]
-        self.evicted = [i for i, each in enumerate(self.left) if each[REASON] not in REMOVED]
+        removed = set(self.removed)
+        self.evicted = [i for i in range(len(self.left)) if i not in removed]
         self.oldest = self.left[self.evicted[0]][SEQ] if self.evicted else None
         self.decided_before = 0  # the number of lines that the policy before the change decided
+        self.told = {STILL_OVER: _Told("over", STILL, NOTHING)}
         self._policy_before = self.policy
-        self._lines: list[_Line] = []
+        self._lines: list[int] = []
 
     def policy_of(self, line: int) -> Policy:
         """Return the policy that decided a line."""
         return self._policy_before if line < self.decided_before else self.policy
 
-    def lines(self) -> list[_Line]:
-        self.total(BEFORE, "total")
+    def totals_behind(self, line: int) -> Totals:
+        """Return the sum behind a line, from the last one that tells a sum."""
+        last = next(i for i in range(line, -1, -1) if self._lines[i] < STILL_OVER)
+        left = [self.left[i][TOKENS] for i in self._lines[last + 1 : line + 1] if i >= 0]
+        return self.told[self._lines[last]].totals.without(Totals(len(left), sum(left)))
+
+    def lines(self) -> list[int]:
+        self.tell(BEFORE, "total")
         if self.change.kind == "add" and self.is_over:
-            self.total(ALREADY, "over")
+            self.tell(ALREADY, "over")
             self.evict(only_before=True)
         self.decided_before = len(self._lines)
         self.policy = self.change.policy or self.policy
-        for position in self.removed:
-            self.leave(position)
-        for position, tokens in enumerate(tokens_of(self.change.arrived)):
-            self.arrive(position, tokens)
+        self.leave(self.removed)
+        self.arrive()
         if self.is_over:
-            self.total(NEEDED, "over")
+            self.tell(NEEDED, "over")
         self.evict()
-        self.total(AFTER, "over" if self.is_over else "fits")
+        self.tell(AFTER, "over" if self.is_over else "fits")
         return self._lines
 
     def evict(self, only_before: bool = False) -> None:
         """Tell what leaves; with `only_before`, what leaves before anything arrives."""
-        queue, left, lines, overhead = self.evicted, self.left, self._lines, self.policy.overhead
-        over_until, above_until = self._bounds([left[i][TOKENS] for i in queue])
-        reasons = [*(left[i][REASON] for i in queue), None]
-        arrived = set(seqs_of(self.change.arrived)) if only_before else ()
-        count, tokens = self.totals
-        is_ahead, number = False, 0
-        for number, position in enumerate(queue, 1):
-            goes_on = reasons[number - 1] == Reason.ORPHANED or (is_ahead and number <= above_until)
-            is_due = number <= over_until or goes_on
-            if only_before and (left[position][SEQ] in arrived or not is_due):
-                number -= 1
-                break
-            count, tokens = count - 1, tokens - left[position][TOKENS]
-            lines.append(("minus", LEAVES, position, count, tokens))
-            if overhead and not count:
-                lines.append(("minus", NOTHING_LEFT, 0, count, tokens))
-            following = reasons[number]
-            if number < over_until and following not in (None, Reason.ORPHANED):
-                lines.append(("over", STILL, 0, count, tokens))
-            elif number < above_until and following == Reason.CAPACITY and not is_ahead:
-                is_ahead = True
-                lines.append(("ahead", ON_TO_MARK, 0, count, tokens))
-        self.totals = Totals(count, tokens)
-        self.evicted = queue[number:]
+        queue = self.evicted
+        reasons = [self.left[i][REASON] for i in queue]
+        over_until, above_until = self._bounds()
+        onward = range(max(1, over_until), min(above_until, len(queue)))
+        ahead = next((n for n in onward if reasons[n] == Reason.CAPACITY), len(queue))
+        end = len(queue)
+        if only_before:
+            end = _with_results(reasons, over_until)
+            end = _with_results(reasons, above_until) if end == ahead else end
+            arrived = set(seqs_of(self.change.arrived))
+            end = next((n for n in range(end) if self.left[queue[n]][SEQ] in arrived), end)
+        orphaned, still = Reason.ORPHANED.value, max(0, min(over_until - 1, end))
+        lines = [
+            line
+            for i, following in zip(queue[:still], reasons[1:], strict=False)
+            for line in ((i,) if following == orphaned else (i, STILL_OVER))
+        ]
+        self.leave(queue[:still], lines)
+        self.leave(queue[still : min(ahead, end)])
+        if ahead < end:
+            self.tell(ON_TO_MARK, "ahead")
+            self.leave(queue[ahead:end])
+        self.evicted = queue[end:]
 
-    def _bounds(self, tokens: Sequence[int]) -> tuple[int, int]:
+    def _bounds(self) -> tuple[int, int]:
         """Return how many must leave for the limit, and how many for the low mark."""
-        policy = self.policy
+        policy, tokens = self.policy, [self.left[i][TOKENS] for i in self.evicted]
         marks = (policy.limit, policy.low_mark)
         over, above = (fewest_to_leave(tokens, self.totals, policy, mark) for mark in marks)
         return over, above
 
-    def leave(self, position: int) -> None:
-        tokens = self.left[position][TOKENS]
-        self.totals = Totals(self.totals.count - 1, self.totals.tokens - tokens)
-        self._lines.append(("minus", LEAVES, position, *self.totals))
-        if self.policy.overhead and not self.totals.count:
-            self._lines.append(("minus", NOTHING_LEFT, 0, *self.totals))
+    def leave(self, positions: Sequence[int], lines: Sequence[int] = ()) -> None:
+        """Tell that messages leave, with nothing between them unless in these lines."""
+        tokens = [self.left[i][TOKENS] for i in positions]
+        self.totals = self.totals.without(Totals(len(tokens), sum(tokens)))
+        self._lines += lines or positions
+        if positions and self.policy.overhead and not self.totals.count:
+            self.tell(NOTHING_LEFT, "minus")
 
-    def arrive(self, position: int, tokens: int) -> None:
+    def arrive(self) -> None:
+        """Tell all that arrives."""
+        tokens = tokens_of(self.change.arrived)
+        if tokens and self.policy.overhead and not self.totals.count:
+            self.tell(OVERHEAD, "plus")
         count, before = self.totals
-        if not count and self.policy.overhead:
-            self._lines.append(("plus", OVERHEAD, 0, count, before))
-        self.totals = Totals(count + 1, before + tokens)
-        self._lines.append(("plus", ARRIVES, position, *self.totals))
+        self.totals = Totals(count + len(tokens), before + sum(tokens))
+        self._lines += range(len(self.left), len(self.left) + len(tokens))
 
-    def total(self, what: str, kind: str) -> None:
+    def tell(self, what: str, kind: str) -> None:
         """Tell the sum so far."""
-        self._lines.append((kind, what, 0, *self.totals))
+        key = STILL_OVER - len(self.told)
+        self.told[key] = _Told(kind, what, self.totals)
+        self._lines.append(key)
 
     @property
     def is_over(self) -> bool:
         return self.policy.load(*self.totals) > self.policy.limit
+
+
+def _with_results(reasons: Sequence[str], number: int) -> int:
+    """Return how many leave if so many do, with the results that leave with the last of them."""
+    results = takewhile(lambda reason: reason == Reason.ORPHANED, reasons[number:])
+    return number + len(list(results))

@@ -9,7 +9,6 @@ from chatmemory.core.long_lists import SEQ
 from chatmemory.core.naming import named
 from chatmemory.core.policies import can_decide
 from chatmemory.explain.causes import cause_of
-from chatmemory.explain.misfits import misfit_in
 from chatmemory.explain.wording import (
     amount,
     capitalized,
@@ -94,11 +93,11 @@ def _event(change: ChangeResult) -> str:
 
 def _reasons(change: ChangeResult) -> str:
     """`#25 and #26 were the oldest, results #27 and #28 left with #26.`"""
-    misfit = misfit_in(change)
-    by_reason: dict[str, list[int]] = {}
-    for columns in change.evicted.columns:
-        if not columns[MISFIT]:
-            by_reason.setdefault(columns[REASON], []).append(columns[SEQ])
+    evicted, misfit = change.evicted.columns, change.misfit
+    by_reason = {
+        reason: [each[SEQ] for each in evicted if each[REASON] == reason and not each[MISFIT]]
+        for reason in {each[REASON] for each in evicted}
+    }
     parts = []
     if oldest := by_reason.get(Reason.CAPACITY):
         parts.append(f"{seqs(oldest)} {'was' if len(oldest) == 1 else 'were'} the oldest")
@@ -120,6 +119,7 @@ def _reasons(change: ChangeResult) -> str:
 
 def _calls(change: ChangeResult) -> str:
     """Return the tool calls whose results left with them, as text."""
-    orphans = (each for each in change.evicted.columns if each[REASON] == Reason.ORPHANED)
-    calls = dict.fromkeys(orphan[BECAUSE] for orphan in orphans if orphan[BECAUSE])
+    evicted, orphaned = change.evicted.columns, Reason.ORPHANED.value
+    calls = dict.fromkeys([each[BECAUSE] for each in evicted if each[REASON] == orphaned])
+    calls.pop(None, None)
     return seqs(list(calls)) if calls else "a call"

@@ -6,17 +6,19 @@ from collections.abc import Sequence
 
 from chatmemory.core.long_lists import seqs_of
 from chatmemory.explain.captions import Caption
-from chatmemory.explain.misfits import misfit_in, why_no_fit
+from chatmemory.explain.misfits import why_no_fit
 from chatmemory.explain.wording import counted, seqs
 from chatmemory.ledger.changes import ChangeResult
 
 
 def forecast(changes: Sequence[ChangeResult], hidden: Sequence[int] = ()) -> Caption:
     """Return what simulated changes would do; `hidden` is what a lower limit alone would hide."""
-    misfits = [(change, misfit) for change in changes if (misfit := misfit_in(change))]
+    misfits = [(change, change.misfit) for change in changes if change.misfit]
     too_big = {misfit.seq for _, misfit in misfits}
     leaving = [seq for change in changes for seq in seqs_of(change.evicted)]
-    leaving = [seq for seq in leaving if seq not in too_big] or list(hidden)
+    if too_big:
+        leaving = [seq for seq in leaving if seq not in too_big]
+    leaving = leaving or list(hidden)
     loss = counted(len(leaving), "message") if leaving else ""
     if misfits:
         also = f" Would also evict {loss}: {seqs(leaving)}." if leaving else ""

@@ -21,9 +21,9 @@ def over_limit(window: WindowView[WindowPlace]) -> str:
 
 def _what_exceeds(window: WindowView[WindowPlace]) -> str:
     """Say which messages that cannot leave are more than the limit."""
-    kept = [row for row in window.rows if not row.pinned and row != window.leading_system]
+    kept = [row for row in window.rows if not row.pinned and row != window.first_system]
     names = {
-        "the system message": window.leading_system is not None,
+        "the system message": window.first_system is not None,
         "what is pinned": any(row.pinned for row in window.rows),
         "the newest message": bool(kept),
     }

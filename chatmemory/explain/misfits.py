@@ -7,13 +7,7 @@ from chatmemory.core.naming import named
 from chatmemory.core.policies import Policy, can_decide
 from chatmemory.core.window import Totals
 from chatmemory.explain.wording import capitalized
-from chatmemory.ledger.changes import MISFIT, ChangeResult, EvictedMessage
-
-
-def misfit_in(change: ChangeResult) -> EvictedMessage | None:
-    """Return the message that left in the step that added it; None if there is none."""
-    misfits = (i for i, columns in enumerate(change.evicted.columns) if columns[MISFIT])
-    return next((change.evicted[i] for i in misfits), None)
+from chatmemory.ledger.changes import ChangeResult, EvictedMessage
 
 
 def why_no_fit(change: ChangeResult, message: EvictedMessage) -> str:

@@ -36,4 +36,4 @@ def _room(preview: PinPreview) -> str:
     unit = preview.policy.unit
     if unit == "messages":
         return f"there is room for {counted(preview.room, 'other message')} beside them"
-    return f"a message of up to {preview.room:,} {unit} fits beside them"
+    return f"a message of up to {preview.room:,} {unit} fits beside them, a result with its call"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from chatmemory.core.eviction import Reason
+from chatmemory.core.eviction import Reason, first_of_group
 from chatmemory.core.long_lists import TYPE
 from chatmemory.core.messages import MessageType
 from chatmemory.core.naming import named
-from chatmemory.core.policies import can_decide
+from chatmemory.core.policies import Policy, can_decide
 from chatmemory.core.trimming import costs
 from chatmemory.explain.arithmetic import Receipt, receipt
 from chatmemory.explain.causes import cause_of
@@ -111,11 +111,11 @@ def why_in(window: WindowView[WindowPlace], seq: int) -> Explanation:
     if row.pinned:
         detail = "A pinned message leaves only when memory is cleared, or set without it."
         return Explanation(question, "It is pinned.", detail)
-    if row == window.leading_system:
+    if _is_kept(window, row):
         return Explanation(
             question,
             "It is the system message.",
-            "It stays at the head of memory until another system message takes its place.",
+            "It stays in memory until another system message takes its place.",
         )
     room = room_before(window, position)
     when = f"when {room:,} more {policy.unit} arrive" if room > 1 else "at the next add"
@@ -123,19 +123,31 @@ def why_in(window: WindowView[WindowPlace], seq: int) -> Explanation:
     return Explanation(question, "There is room for it.", f"It {may} {when}.")
 
 
+def _is_kept(window: WindowView[WindowPlace], row: WindowPlace) -> bool:
+    """Return whether a message is the system message that never leaves.
+
+    One that stands behind others can leave with the rest of their turn.
+    """
+    first = next((each for each in window.rows if not each.pinned), None)
+    return row == window.first_system and (row == first or not _keeps_turns(window.policy))
+
+
 def room_before(window: WindowView[WindowPlace], position: int) -> int:
     """Return how much can be added, in the policy's unit, before the message at a position leaves.
 
-    All older messages leave first, except pinned ones and a leading system message, and a tool
-    result leaves with its call. With options, it is the least after which the message can leave.
+    All older messages leave first, except pinned ones and the first system message; a tool result
+    leaves with its call. With options, it is the least after which the message can leave, and 1
+    while other messages are over the limit.
     """
     policy = window.policy
     assert can_decide(policy)
+    if window.over_limit and policy.has_window_options:
+        return 1
     load = policy.load(*window.totals)
     first = _first_of_group(window, position)
-    leading = window.leading_system
+    system = window.first_system
     older = costs(
-        policy, (row.tokens for row in window.rows[:first] if not row.pinned and row != leading)
+        policy, (row.tokens for row in window.rows[:first] if not row.pinned and row != system)
     )
     until_full = policy.limit - load + 1
     return max(until_full, policy.low_mark - load + older + 1)
@@ -144,17 +156,13 @@ def room_before(window: WindowView[WindowPlace], position: int) -> int:
 def _first_of_group(window: WindowView[WindowPlace], position: int) -> int:
     """Return the position of the message with which another leaves at the latest.
 
-    It is the call of a result. Where memory begins with a user message, it is that of the turn, if
-    another turn follows.
+    It is the call of a result. Where memory begins with a user message, it is that of the turn.
     """
-    rows, start = window.rows, position
-    while start and rows[start].type is MessageType.TOOL_EXECUTION_RESULT:
-        start -= 1
-        if rows[start].has_calls:
-            break
-    if not can_decide(window.policy) or not window.policy.snap_to_user:
-        return start
-    is_user = [columns[TYPE] == MessageType.USER for columns in rows.columns]
-    if True not in is_user[position + 1 :]:
-        return start
-    return max((i for i in range(position + 1) if is_user[i]), default=0)
+    if not _keeps_turns(window.policy):
+        return first_of_group(window.rows, position)
+    types = [columns[TYPE] for columns in window.rows.columns[: position + 1]]
+    return max((i for i, each in enumerate(types) if each == MessageType.USER), default=0)
+
+
+def _keeps_turns(policy: Policy | None) -> bool:
+    return can_decide(policy) and policy.snap_to_user

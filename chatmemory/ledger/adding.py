@@ -28,15 +28,15 @@ def add_all(recorder: Recorder, messages: Sequence[NewMessage]) -> list[ChangeRe
     PolicyUnavailable, DuplicateClientId, and OversizedMessage and NoRoomBesidePins with the index
     of the message.
     """
-    policy = required_policy(recorder.memory)
+    policy = required_policy(recorder.memory.pk, recorder.policy)
     known = dict(_known(recorder.memory, messages))
     results = []
-    for index, new in enumerate(messages):
+    arrivals = counted_entries(recorder.memory, [new.message for new in messages])
+    for index, (new, arrival) in enumerate(zip(messages, arrivals, strict=True)):
         seq = _duplicate(new, known)
         if seq is not None:
             results.append(recorder.duplicate(seq))
             continue
-        (arrival,) = counted_entries(recorder.memory, [new.message])
         try:
             transition = admit(recorder.window, arrival, policy)
         except (OversizedMessage, NoRoomBesidePins) as error:
@@ -49,12 +49,11 @@ def add_all(recorder: Recorder, messages: Sequence[NewMessage]) -> list[ChangeRe
     return results
 
 
-def required_policy(memory: Memory) -> Policy:
-    """Return the conversation's policy. Raises PolicyRequired if the client decides the window."""
-    policy = memory.policy
+def required_policy(memory_id: str, policy: Policy | None) -> Policy:
+    """Return a conversation's policy. Raises PolicyRequired if the client decides the window."""
     if policy is None:
         raise PolicyRequired(
-            f"the client decides the window of {memory.pk!r}: set a policy before adding to it"
+            f"the client decides the window of {memory_id!r}: set a policy before adding to it"
         )
     return policy
 

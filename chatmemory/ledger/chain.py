@@ -15,9 +15,9 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache
+from operator import attrgetter, itemgetter
 from typing import Any
 
 from chatmemory.models import Memory, Message, Stay, Step
@@ -28,13 +28,6 @@ VERSION = 1
 SALT_BYTES = 16
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
-_MESSAGE = ("seq", "type", "text", "payload", "tokens", "origin", "said_at", "client_id")
-_STAY = ("n", "seq", "rank", "type", "has_calls", "pinned", "tokens")
-_STEP = (
-    *("n", "kind", "at", "actor", "by_client", "count_before", "tokens_before", "count_after"),
-    *("tokens_after", "history_tokens", "last_seq", "said_count", "last_stay", "oldest", "seq"),
-    *("note", "policy_kind", "policy_limit", "policy_estimator", "policy_options", "commitment"),
-)
 
 
 def new_salt() -> bytes:
@@ -43,23 +36,25 @@ def new_salt() -> bytes:
 
 def commitment_of(message: Message) -> bytes:
     """Return the digest of a message's columns and its salt, which a redacted one has not."""
-    return _digest("message", {"salt": message.salt} | _columns(message, _MESSAGE))
+    return _digest("message", _MESSAGE.encoded(message))
 
 
 def commitment_of_labels(labels: Mapping[str, str], salt: Bytes | None) -> bytes:
-    return _digest("labels", {"salt": salt, "labels": dict(labels)})
+    return _digest("labels", _encoded({"salt": salt, "labels": dict(labels)}))
 
 
 def first_digest(memory: Memory) -> bytes:
     """Return the digest before step 1. It continues the chain of a deleted one with the same id."""
     return _digest(
         "conversation",
-        {
-            "id": memory.pk,
-            "created_at": memory.created_at,
-            "labels": memory.first_labels,
-            "previous": memory.previous_head,
-        },
+        _encoded(
+            {
+                "id": memory.pk,
+                "created_at": memory.created_at,
+                "labels": memory.first_labels,
+                "previous": memory.previous_head,
+            }
+        ),
     )
 
 
@@ -67,8 +62,7 @@ def anchor_of(memory: Memory, older: Bytes, newest: Bytes) -> bytes:
     """Return the head of an anchored conversation, given the digest of the last step that is older
     than the chain, and the digest of the newest step when it was anchored.
     """
-    names = ("anchored_at", "anchored_step", "older_steps")
-    return _digest("anchor", {"older": older, "newest": newest} | _columns(memory, names))
+    return _digest("anchor", _ANCHOR.encoded(memory, older, newest))
 
 
 def begin(memory: Memory, previous_head: bytes | None) -> None:
@@ -79,11 +73,27 @@ def begin(memory: Memory, previous_head: bytes | None) -> None:
     memory.head = first_digest(memory)
 
 
+class Encoded(bytes):
+    """A value that is encoded already."""
+
+
+class EncodedList:
+    """A list of which only the encoding is kept: a step can begin very many stays."""
+
+    def __init__(self, values: Iterable[Any] = ()) -> None:
+        self.content = bytearray()
+        for value in values:
+            self.add(value)
+
+    def add(self, value: Any) -> None:
+        self.content += _encoded(value)
+
+
 def digest_of(
     previous: Bytes | None,
     step: Step,
-    commitments: Iterable[Bytes | None],
-    begun: Iterable[bytes],
+    commitments: EncodedList | Iterable[Bytes | None],
+    begun: EncodedList | Iterable[Encoded],
     ended: Iterable[tuple[int, str]],
 ) -> bytes:
     """Return the digest of a step.
@@ -92,43 +102,30 @@ def digest_of(
     `encoded_stay`), `ended` the number and the reason of those that it ended. Stays are in the
     order of their numbers.
     """
-    return _digest(
-        "step",
-        {
-            "previous": previous,
-            "messages": list(commitments),
-            "begun": _Encoded(_list_of(begun)),
-            "ended": list(ended),
-        }
-        | _columns(step, _STEP),
+    lists = (
+        each if isinstance(each, EncodedList) else EncodedList(each)
+        for each in (commitments, begun, ended)
     )
+    pairs = _STEP.pairs(step, previous, *lists)
+    # They are not put together, because they may be long
+    return _digest("step", b"m%d:" % sum(map(len, pairs)), *pairs)
 
 
-def encoded_stay(stay: Stay) -> bytes:
+def encoded_stay(stay: Stay) -> Encoded:
     """Return the columns of a stay that are known when it begins."""
-    return _encoded(_columns(stay, _STAY))
+    return Encoded(_STAY.encoded(stay))
 
 
-def _columns(row: Memory | Message | Stay | Step, names: Iterable[str]) -> dict[str, Any]:
-    return {name: getattr(row, name) for name in names}
-
-
-def _digest(kind: str, fields: Mapping[str, Any]) -> bytes:
-    return hashlib.sha256(f"chatmemory {VERSION} {kind} ".encode() + _encoded(fields)).digest()
-
-
-class _Encoded(bytes):
-    """A value that is encoded already."""
+def _digest(kind: str, *encoded: bytes) -> bytes:
+    digest = hashlib.sha256(f"chatmemory {VERSION} {kind} ".encode())
+    for part in encoded:
+        digest.update(part)
+    return digest.digest()
 
 
 def _encoded(value: Any) -> bytes:
     """Return bytes that no other value has: a letter for the type, the length and the content."""
-    encode = _BY_TYPE.get(type(value))
-    if encode is None:
-        bases = (encode for base, encode in _BY_TYPE.items() if isinstance(value, base))
-        # The numbers with a fraction of a policy's options have no type of their own
-        encode = next(bases, _encoded_json)
-    return encode(value)
+    return _ENCODERS[type(value)](value)
 
 
 def _encoded_text(value: str) -> bytes:
@@ -145,17 +142,20 @@ def _encoded_time(value: datetime) -> bytes:
 
 
 def _encoded_mapping(value: Mapping[str, Any]) -> bytes:
-    content = b"".join([_encoded_name(name) + _encoded(value[name]) for name in sorted(value)])
+    return _mapping_of([_encoded_text(name) + _encoded(value[name]) for name in sorted(value)])
+
+
+def _mapping_of(pairs: Iterable[bytes]) -> bytes:
+    content = b"".join(pairs)
     return b"m%d:%b" % (len(content), content)
 
 
 def _encoded_list(value: Iterable[Any]) -> bytes:
-    return _list_of(map(_encoded, value))
+    return _list_of(b"".join(map(_encoded, value)))
 
 
-def _list_of(encoded: Iterable[bytes]) -> bytes:
-    content = b"".join(encoded)
-    return b"l%d:%b" % (len(content), content)
+def _list_of(content: bytes | bytearray) -> bytes:
+    return b"".join((b"l%d:" % len(content), content))
 
 
 def _encoded_json(value: Any) -> bytes:
@@ -163,19 +163,72 @@ def _encoded_json(value: Any) -> bytes:
     return b"j%d:%b" % (len(content), content)
 
 
-_encoded_name = lru_cache(maxsize=256)(_encoded_text)  # names of columns come again and again
-_BY_TYPE: dict[type, Callable[[Any], bytes]] = {
-    type(None): lambda _: b"n",
-    bool: lambda value: b"b1" if value else b"b0",
-    int: lambda value: b"i%d;" % value,
-    str: _encoded_text,
-    _Encoded: bytes,
-    bytes: _encoded_bytes,
-    bytearray: _encoded_bytes,
-    memoryview: _encoded_bytes,
-    datetime: _encoded_time,
-    Mapping: _encoded_mapping,
-    dict: _encoded_mapping,
-    list: _encoded_list,
-    tuple: _encoded_list,
-}
+class _Encoders(dict[type, Callable[[Any], bytes]]):
+    """What encodes the values of a type, which is looked for once."""
+
+    def __missing__(self, type: type) -> Callable[[Any], bytes]:
+        bases = (encode for base, encode in tuple(self.items()) if issubclass(type, base))
+        # The numbers with a fraction of a policy's options have no type of their own
+        self[type] = next(bases, _encoded_json)
+        return self[type]
+
+
+_ENCODERS = _Encoders(
+    {
+        type(None): lambda _: b"n",
+        bool: lambda value: b"b1" if value else b"b0",
+        int: lambda value: b"i%d;" % value,
+        str: _encoded_text,
+        Encoded: bytes,
+        EncodedList: lambda value: _list_of(value.content),
+        bytes: _encoded_bytes,
+        bytearray: _encoded_bytes,
+        memoryview: _encoded_bytes,
+        datetime: _encoded_time,
+        Mapping: _encoded_mapping,
+        dict: _encoded_mapping,
+        list: _encoded_list,
+        tuple: _encoded_list,
+    }
+)
+
+
+class _Columns:
+    """The names of a row's columns and of other values, which are sorted and encoded once."""
+
+    def __init__(self, columns: Sequence[str], *others: str) -> None:
+        names = (*columns, *others)
+        order = sorted(range(len(names)), key=names.__getitem__)
+        self._names = [_encoded_text(names[n]) for n in order]
+        self._in_order = itemgetter(*order)
+        self._columns_of = attrgetter(*columns)
+
+    def encoded(self, row: Memory | Message | Stay | Step, *others: Any) -> bytes:
+        """Return the mapping of the names to the values of a row, and to the others."""
+        return _mapping_of(self.pairs(row, *others))
+
+    def pairs(self, row: Memory | Message | Stay | Step, *others: Any) -> list[bytes]:
+        """Return what the mapping consists of."""
+        values = self._in_order((*self._columns_of(row), *others))
+        pairs = zip(self._names, values, strict=True)
+        return [
+            # Most columns are numbers
+            name + (b"i%d;" % value if type(value) is int else _ENCODERS[type(value)](value))
+            for name, value in pairs
+        ]
+
+
+_MESSAGE = _Columns(
+    ("seq", "type", "text", "payload", "tokens", "origin", "said_at", "client_id", "salt")
+)
+_STAY = _Columns(("n", "seq", "rank", "type", "has_calls", "pinned", "tokens"))
+_STEP = _Columns(
+    (
+        *("n", "kind", "at", "actor", "by_client", "count_before", "tokens_before", "count_after"),
+        *("tokens_after", "history_tokens", "last_seq", "said_count", "last_stay", "oldest", "seq"),
+        *("note", "policy_kind", "policy_limit", "policy_estimator", "policy_options"),
+        "commitment",
+    ),
+    *("previous", "messages", "begun", "ended"),
+)
+_ANCHOR = _Columns(("anchored_at", "anchored_step", "older_steps"), "older", "newest")

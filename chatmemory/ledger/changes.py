@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from typing import NamedTuple
 
 from chatmemory.core.eviction import REASONS, Reason
@@ -117,6 +118,12 @@ class ChangeResult:
         left = self.evicted
         position = next((i for i, each in enumerate(seqs_of(left)) if each == seq), None)
         return None if position is None else left[position]
+
+    @cached_property
+    def misfit(self) -> EvictedMessage | None:
+        """The message that left in the step that added it; None if there is none."""
+        misfits = (i for i, columns in enumerate(self.evicted.columns) if columns[MISFIT])
+        return next((self.evicted[i] for i in misfits), None)
 
     @property
     def gained(self) -> int:

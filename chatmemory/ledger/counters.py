@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
+from operator import attrgetter
 from typing import Self
 
 from chatmemory.core.messages import MessageType
@@ -39,40 +40,41 @@ class Counters:
     @classmethod
     def of(cls, row: Memory) -> Self:
         """Return the counters of a Memory row."""
-        return cls(**{counter.name: getattr(row, counter.name) for counter in fields(cls)})
+        return cls(*_counters_of(row))
 
     @classmethod
     def at(cls, step: Step, ordered_from: int) -> Self:
         """Return the counters after a step."""
-        names = {counter.name for counter in fields(cls)} - {"last_step", "ordered_from"}
+        names = {*_NAMES} - {"last_step", "ordered_from"}
         values = {name: getattr(step, name) for name in names}
         return cls(last_step=step.n, ordered_from=ordered_from, **values)
 
     def put_into(self, row: Memory) -> None:
-        for counter in fields(self):
-            setattr(row, counter.name, getattr(self, counter.name))
+        for name in _NAMES:
+            setattr(row, name, getattr(self, name))
 
     def after(self, change: NumberedTransition, window: Window) -> Counters:
         """Return the counters after a transition that was applied to `window`."""
         new = [entry for entry in change.entering if entry.seq > self.last_seq]
         said = [entry for entry in new if entry.origin == Message.Origin.SAID]
-        counters = replace(
-            self,
-            last_step=self.last_step + 1,
-            last_seq=self.last_seq + len(new),
-            last_stay=self.last_stay + len(change.entering),
-            said_count=self.said_count + len(said),
-            history_tokens=self.history_tokens + sum(entry.tokens for entry in said),
-        )
+        transition, last_stay = change.transition, self.last_stay + len(change.entering)
+        oldest, ordered_from = self.oldest, self.ordered_from
         # A window that only grew has the same first entry. Not reading it saves a query in every
         # add that evicts nothing.
-        transition = change.transition
-        if transition.change is Change.PIN:
-            return replace(counters, ordered_from=counters.last_stay)
         grows = transition.after.count > transition.before.count > 0
-        if grows or transition.change is Change.KEEP:
-            return counters
-        return replace(counters, oldest=counters._oldest_in(window))
+        if transition.change is Change.PIN:
+            ordered_from = last_stay
+        elif not grows and transition.change is not Change.KEEP:
+            oldest = self._oldest_in(window, last_stay)
+        return Counters(
+            last_step=self.last_step + 1,
+            last_seq=self.last_seq + len(new),
+            last_stay=last_stay,
+            said_count=self.said_count + len(said),
+            history_tokens=self.history_tokens + sum(entry.tokens for entry in said),
+            oldest=oldest,
+            ordered_from=ordered_from,
+        )
 
     def reordered(self, window: Window) -> Counters:
         """Return the counters after a whole list was set. This reads the window."""
@@ -80,12 +82,16 @@ class Counters:
         oldest = min(numbers, default=self.last_stay + 1)
         return replace(self, oldest=oldest, ordered_from=self.last_stay)
 
-    def _oldest_in(self, window: Window) -> int:
+    def _oldest_in(self, window: Window, last_stay: int) -> int:
         """Return the number of the first open stay, or a lower bound up to `ordered_from`."""
         first = next(unprotected(window), None)
         if first is None:
-            return self.last_stay + 1
+            return last_stay + 1
         return first.n if first.n > self.ordered_from else self.oldest
+
+
+_NAMES = tuple(counter.name for counter in fields(Counters))
+_counters_of = attrgetter(*_NAMES)
 
 
 def unprotected(window: Window) -> Iterator[StayEntry]:

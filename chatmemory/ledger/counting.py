@@ -8,24 +8,27 @@ from typing import Any
 from django.db.models import QuerySet
 
 from chatmemory.conf import configuration
-from chatmemory.core.estimators import count_tokens, estimator_for, family_named, is_known
-from chatmemory.core.messages import ChatMessage
+from chatmemory.core.estimators import (
+    ESTIMATORS,
+    count_tokens,
+    estimator_for,
+    family_named,
+    is_known,
+)
+from chatmemory.core.messages import ChatMessage, text_of
 from chatmemory.core.policies import Policy
 from chatmemory.core.window import Entry
 from chatmemory.ledger.recorder import Recorder
 from chatmemory.ledger.statements import Compiled
 from chatmemory.models import Memory
 
+SHORT = 2_000  # characters
+
 
 @Compiled
 def _estimators(memory_id: str) -> QuerySet[Memory, Any]:
     row: QuerySet[Memory] = Memory.objects.filter(pk=memory_id)
     return row.values_list("policy_estimator", named=True)
-
-
-def estimator_name(memory_id: str) -> str | None:
-    """Return the name of a conversation's estimator; None for an unknown id."""
-    return next((row.policy_estimator for row in _estimators(memory_id)), None)
 
 
 def counter(estimator_name: str) -> Callable[[ChatMessage], int]:
@@ -46,11 +49,19 @@ def count_ahead(memory_id: str, messages: Iterable[ChatMessage]) -> bool:
     If the policy's estimator changes before the lock is taken, the messages are counted again.
     Return whether the conversation exists.
     """
-    name = estimator_name(memory_id)
+    name = next((row.policy_estimator for row in _estimators(memory_id)), None)
     count = counter(name if name and is_known(name) else configuration().ESTIMATOR)
     for message in messages:
         count(message)
     return name is not None
+
+
+def is_counted_quickly(messages: Iterable[ChatMessage]) -> bool:
+    """Return whether counting takes less time than to ask first which estimator counts.
+
+    It does for short texts, and if there are no estimators but our own.
+    """
+    return not ESTIMATORS and sum(len(text_of(each)) for each in messages) <= SHORT
 
 
 def change_policy(recorder: Recorder, policy: Policy) -> None:

@@ -15,7 +15,7 @@ from chatmemory.core.window import Entry
 from chatmemory.models import Message
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class StayEntry(Entry):
     """An entry with the numbers of its rows; its key is `n`, the number of its stay."""
 

@@ -12,6 +12,7 @@ from django.db.models import Max
 
 from chatmemory import database
 from chatmemory.models import Message
+from chatmemory.search.sqlite_tables import names_of
 
 BATCH = 1_000
 
@@ -25,6 +26,14 @@ _ADD_TEXTS = """INSERT INTO chatmemory_search (rowid, text) SELECT s.id, m.text
     JOIN chatmemory_message m ON m.memory_id = s.memory_id AND m.seq = s.seq
     WHERE s.memory_id = %s AND s.seq BETWEEN %s AND %s
     AND NOT EXISTS (SELECT 1 FROM chatmemory_search_docsize d WHERE d.id = s.id)"""
+
+_ADD_NAMES = (
+    "INSERT OR IGNORE INTO chatmemory_searchable (memory_id, seq) VALUES (%s, 0)",
+    f"""INSERT INTO chatmemory_search (rowid, text) SELECT s.id, {names_of("m")}
+    FROM chatmemory_searchable s JOIN chatmemory_memory m ON m.id = s.memory_id
+    WHERE s.memory_id = %s AND s.seq = 0
+    AND NOT EXISTS (SELECT 1 FROM chatmemory_search_docsize d WHERE d.id = s.id)""",  # noqa: S608
+)
 
 
 class IndexedMessages:
@@ -44,12 +53,15 @@ class IndexedMessages:
 
 
 def repair(memory_id: str) -> int:
-    """Put the missing messages of a conversation into the index; return how many they were.
+    """Put a conversation's names and missing messages into the index; return how many were missing.
 
     Each batch is a transaction, so that writers do not wait long.
     """
     if database.connection().vendor != "sqlite":
         return 0
+    with database.atomic(), database.connection().cursor() as cursor:
+        for statement in _ADD_NAMES:
+            cursor.execute(statement, [memory_id])
     last = Message.objects.filter(memory=memory_id).aggregate(last=Max("seq"))["last"] or 0
     repaired = 0
     for start in range(1, last + 1, BATCH):

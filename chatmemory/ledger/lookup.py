@@ -2,25 +2,38 @@
 
 from __future__ import annotations
 
+from django.db.models import QuerySet
+
 from chatmemory.core.exceptions import MemoryNotFound, StepNotFound
 from chatmemory.core.ids import string_id
+from chatmemory.ledger.statements import Compiled
 from chatmemory.ledger.stored_window import step_zero
 from chatmemory.models import Memory, Step
 
 
 def find_memory(memory_id: str) -> Memory:
     """Return the row of a conversation. Raises MemoryNotFound, InvalidValue for no string."""
-    row: Memory | None = Memory.objects.filter(pk=string_id(memory_id)).first()
-    if row is None:
-        raise MemoryNotFound(f"no conversation has the id {memory_id!r}")
-    return row
+    for row in _memories(string_id(memory_id)):
+        return row
+    raise MemoryNotFound(f"no conversation has the id {memory_id!r}")
 
 
 def find_step(memory: Memory, n: int) -> Step:
     """Return a step of a conversation; step 0 is before the first. Raises StepNotFound."""
     if n == 0:
         return step_zero(memory)
-    step: Step | None = Step.objects.filter(memory=memory, n=n).first()
-    if step is None:
-        raise StepNotFound(f"{memory.pk!r} has no step {n}, only steps 0 to {memory.last_step}")
-    return step
+    for step in step_rows(memory.pk, n) if 0 < n <= memory.last_step else ():
+        return step
+    raise StepNotFound(f"{memory.pk!r} has no step {n}, only steps 0 to {memory.last_step}")
+
+
+@Compiled
+def step_rows(memory_id: str, n: int) -> QuerySet[Step, Step]:
+    """Return the step with this number in a list; an empty one if there is none."""
+    return Step.objects.filter(memory_id=memory_id, n=n)
+
+
+@Compiled
+def _memories(memory_id: str) -> QuerySet[Memory, Memory]:
+    found: QuerySet[Memory, Memory] = Memory.objects.filter(pk=memory_id)
+    return found

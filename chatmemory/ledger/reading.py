@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Generic, NamedTuple, TypeVar
 
+from chatmemory.core.eviction import REASONS
 from chatmemory.ledger.contradictions import Contradicted
 from chatmemory.models import Memory, Message, Stay, Step
 
@@ -52,7 +53,8 @@ class LedgerRows:
             _without_gaps(begun.iterator(BATCH), "stay", self.last_stay, memory.last_stay)
         )
         self._ended = _Stream(
-            EndedStay(*columns) for columns in ended.values_list(*EndedStay._fields).iterator(BATCH)
+            EndedStay(n, seq, left_step, REASONS.get(reason, reason))
+            for n, seq, left_step, reason in ended.values_list(*EndedStay._fields).iterator(BATCH)
         )
 
     def begun(self, step: int) -> Iterator[tuple[Stay, Message, bool]]:

@@ -1,7 +1,7 @@
 """The recorder, which turns the changes of one conversation into rows.
 
 Every change takes the same way: the core decides a `Transition`, its entries get numbers,
-`rows_for` makes rows of it, and `PendingRows` writes them. A simulation does not call `flush`.
+`rows_for` makes rows of it, and `writes` says how they are written. A simulation does not ask.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from django.utils import timezone
 from chatmemory.core.codec import message_to_json
 from chatmemory.core.estimators import family_named
 from chatmemory.core.eviction import Eviction, Reason
+from chatmemory.core.long_lists import seqs_of
 from chatmemory.core.messages import text_of
 from chatmemory.core.misfits import misfit_in
 from chatmemory.core.policies import Policy, load_of
@@ -36,6 +37,7 @@ from chatmemory.ledger.redaction import check_commitment, redacted
 from chatmemory.ledger.replacement import Replacement
 from chatmemory.ledger.returning import returning_messages
 from chatmemory.ledger.rows import PendingRows, Stamp, rows_for
+from chatmemory.ledger.statements import Write
 from chatmemory.ledger.stored_window import stays_at, stored_window
 from chatmemory.models import Memory, Message, Step
 
@@ -43,9 +45,9 @@ from chatmemory.models import Memory, Message, Step
 class Recorder:
     """A recorder of the changes of one conversation, one step per change.
 
-    With `at`, the recorder starts from that past step; it is then for simulations and cannot be
-    flushed. `policy` is the one in force. `results` are the changes so far, without those that
-    changed nothing.
+    With `at`, the recorder starts from that past step; it is then for simulations, and nothing
+    of it can be written. `policy` is the one in force. `results` are the changes so far, without
+    those that changed nothing.
     """
 
     def __init__(self, memory: Memory, actor: str = "", at: Step | None = None) -> None:
@@ -165,18 +167,16 @@ class Recorder:
         """Return the result for a message that was sent again, which changes nothing."""
         return replace(self._unchanged(Change.ADD), seq=seq)
 
-    def flush(self) -> bool:
-        """Write everything that was recorded; return whether there was anything to write.
+    def writes(self) -> list[Write]:
+        """Return what writes everything that was recorded; nothing if nothing was.
 
-        Call it inside the transaction that locked the row.
+        It is to be executed inside a transaction that has locked the row.
         """
-        assert not self._is_past, "a recorder of a past step cannot be flushed"
+        assert not self._is_past, "what was recorded after a past step cannot be written"
         if not self._is_changed:
-            return False
-        self._rows.write(self.memory)
+            return []
         self.memory.updated_at = self._now
-        statements.update(self.memory)
-        return True
+        return [*self._rows.writes(self.memory), statements.change(self.memory)]
 
     # Recording a change
 
@@ -186,14 +186,13 @@ class Recorder:
         if transition.policy != self.policy:
             self.policy = self.memory.policy = transition.policy
         result = self._step(transition, Step.Kind.ADD, sent=sent)
-        evicted = {message.seq for message in result.evicted}
+        evicted = set(seqs_of(result.evicted))
+        was_dangling = self.memory.dangling_call is not None
         flags.left(self.memory, evicted)
         flags.added(self.memory, transition, self._counters.last_step)
         if arrival.seq not in evicted and not transition.at_head:
             flags.arrived(self.memory, arrival)
-        is_replacing = any(message.reason is Reason.REPLACED for message in result.evicted)
-        if is_replacing and self.memory.dangling_call is not None:
-            # The system message that left may have stood between the call and its results.
+        if was_dangling and _leaves_from_between(transition):
             flags.replaced(self.memory, self.window.with_messages())
         return result
 
@@ -280,7 +279,7 @@ def result_of(
     evicted = evictions(
         (
             *(entry.seq, entry.type, entry.has_calls, entry.tokens),
-            *(reason, because, misfit if entry == own else None),
+            *(reason.value, because, misfit if entry == own else None),
         )
         for entry, reason, because in change.leaving
         if reason is not Reason.MOVED
@@ -292,7 +291,7 @@ def result_of(
         before=change.transition.before,
         after=change.transition.after,
         policy_before=change.transition.policy_before,
-        seq=arrived[0].seq if len(arrived) == 1 else step.seq,
+        seq=seqs_of(arrived)[0] if len(arrived) == 1 else step.seq,
         arrived=arrived,
         evicted=evicted,
         pinned=change.transition.pinned if misfit else NOTHING,
@@ -304,3 +303,12 @@ def _go_back(memory: Memory, step: Step) -> None:
     memory.policy, memory.policy_estimator = step.policy, step.policy_estimator
     memory.window_count, memory.window_tokens = step.count_after, step.tokens_after
     Counters.at(step, memory.ordered_from).put_into(memory)
+
+
+def _leaves_from_between(transition: Transition) -> bool:
+    """Return whether what left may have stood between a tool call that stays and its results.
+
+    A replaced system message can, and what stood behind a pinned call.
+    """
+    is_replacing = any(each.reason is Reason.REPLACED for each in transition.evictions)
+    return is_replacing or bool(transition.evictions and transition.pinned.count)

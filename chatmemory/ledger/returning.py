@@ -15,6 +15,8 @@ from chatmemory.ledger.replacement import Replacement, Returning
 from chatmemory.ledger.rows import check_unicode
 from chatmemory.models import Memory, Message, Stay
 
+ASKED_AT_ONCE = 10_000  # payloads in one query; SQLite takes 250,000
+
 # Messages that left, by payload and by the reason for which they left, in the order of the history.
 _Left = Mapping[tuple[str, Reason], list[Returning]]
 
@@ -43,16 +45,22 @@ def _messages_that_left(
 ) -> _Left:
     for payload in payloads:
         check_unicode(payload)
-    last_stay = Stay.objects.filter(memory=memory, seq=OuterRef("seq")).order_by("-n")
+    # By step first, because SQLite would look for the last number in the stays of all messages.
+    stays = Stay.objects.filter(memory=memory, seq=OuterRef("seq"))
+    last_stay = stays.order_by("-entered_step", "-n")
     rows = (
-        Message.objects.filter(memory=memory, payload__in=payloads)
+        Message.objects.filter(memory=memory)
         .annotate(left_for=Subquery(last_stay.values("reason")[:1]))
         .order_by("seq")
+        .values_list("payload", "seq", "origin", "left_for")
     )
     left: dict[tuple[str, Reason], list[Returning]] = defaultdict(list)
-    for payload, seq, origin, reason in rows.values_list("payload", "seq", "origin", "left_for"):
-        if seq not in in_window:
-            left[payload, Reason(reason)].append(Returning(seq, origin))
+    asked = list(payloads)
+    for start in range(0, len(asked), ASKED_AT_ONCE):
+        found = rows.filter(payload__in=asked[start : start + ASKED_AT_ONCE])
+        for payload, seq, origin, reason in found:
+            if seq not in in_window:
+                left[payload, Reason(reason)].append(Returning(seq, origin))
     return left
 
 

@@ -1,7 +1,7 @@
-"""The rows of a change. Only `PendingRows.write` writes messages, stays and steps.
+"""The rows of a change. Only `PendingRows` makes what writes messages, stays and steps.
 
 `rows_for` turns a numbered transition into rows and changes nothing; `PendingRows` collects the
-rows of several changes and writes them together.
+rows of several changes, which are written together.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from chatmemory.ledger import chain, statements
 from chatmemory.ledger.changes import NewMessage
 from chatmemory.ledger.counters import Counters
 from chatmemory.ledger.entries import NumberedTransition, StayEntry
+from chatmemory.ledger.statements import Write, new_row
 from chatmemory.models import Memory, Message, Stay, Step
 
 
@@ -75,26 +76,29 @@ def rows_for(change: NumberedTransition, before: Counters, after: Counters, stam
 
 def _message(entry: StayEntry, stamp: Stamp) -> Message:
     assert entry.message is not None
-    row = Message(
-        memory=stamp.memory,
+    text, payload = text_of(entry.message), message_to_json(entry.message)
+    check_storable(text, payload)
+    row = new_row(
+        Message,
+        memory_id=stamp.memory.pk,
         seq=entry.seq,
         type=entry.type,
-        text=text_of(entry.message),
-        payload=message_to_json(entry.message),
+        text=text,
+        payload=payload,
         tokens=entry.tokens,
         origin=entry.origin,
         said_at=(stamp.sent.said_at if stamp.sent else None) or stamp.at,
         client_id=stamp.sent.client_id if stamp.sent else None,
         salt=chain.new_salt(),
     )
-    check_storable(row)
     row.commitment = chain.commitment_of(row)
     return row
 
 
 def _stay(entry: StayEntry, step: int, stamp: Stamp) -> Stay:
-    return Stay(
-        memory=stamp.memory,
+    return new_row(
+        Stay,
+        memory_id=stamp.memory.pk,
         n=entry.n,
         seq=entry.seq,
         entered_step=step,
@@ -107,8 +111,9 @@ def _stay(entry: StayEntry, step: int, stamp: Stamp) -> Stay:
 
 
 def _step(transition: Transition, counters: Counters, stamp: Stamp) -> Step:
-    step = Step(
-        memory=stamp.memory,
+    step = new_row(
+        Step,
+        memory_id=stamp.memory.pk,
         n=counters.last_step,
         kind=stamp.kind,
         at=stamp.at,
@@ -151,20 +156,22 @@ class PendingRows:
             else:
                 self._ended[n] = rows.step.n, reason
 
-    def write(self, memory: Memory) -> None:
-        """Write all rows. Call it inside the transaction that locked the conversation."""
-        statements.end_stays(memory.pk, self._ended)
-        statements.insert(self._messages)
-        statements.insert(list(self._stays.values()))
-        statements.insert(self._steps)
+    def writes(self, memory: Memory) -> list[Write]:
+        """Return what writes all rows, inside a transaction that has locked the conversation."""
+        return [
+            statements.endings(memory.pk, self._ended),
+            statements.insertion(self._messages),
+            statements.insertion(list(self._stays.values())),
+            statements.insertion(self._steps),
+        ]
 
 
-def check_storable(row: Message) -> None:
+def check_storable(text: str, payload: str) -> None:
     """Raise UnstorableText for NUL and lone surrogates, which PostgreSQL cannot hold."""
-    if "\x00" in row.text:
+    if "\x00" in text:
         raise UnstorableText("the text contains a NUL character, which cannot be stored: remove it")
-    check_unicode(row.payload)
-    check_unicode(row.text)
+    check_unicode(payload)
+    check_unicode(text)
 
 
 def check_unicode(text: str) -> None:

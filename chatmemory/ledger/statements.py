@@ -3,24 +3,27 @@
 Django compiles a query anew each time it runs. For the small statements of an add that takes
 several times as long as the database needs for them (benchmarks/add.py). Here Django compiles a
 query when it is first used, and inserts and updates are made from the columns of a model, so there
-is no SQL by hand that could differ from the models. What is not in every add or in every read of a
-window uses the ORM as usual.
+is no SQL by hand that could differ from the models. What is not in every add, or in every read of a
+window or of a page, uses the ORM as usual.
 """
 
 from __future__ import annotations
 
 from collections import namedtuple
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from datetime import datetime
+from functools import cache, cached_property, lru_cache, partial
 from operator import attrgetter
 from typing import Any, Generic, ParamSpec, TypeVar, get_type_hints
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import (
     BigIntegerField,
+    BinaryField,
     BooleanField,
     CharField,
+    DateTimeField,
     Field,
     ForeignKey,
     IntegerField,
@@ -28,20 +31,23 @@ from django.db.models import (
     QuerySet,
     TextField,
 )
-from django.db.models.query import ModelIterable
+from django.db.models.base import ModelState
+from django.db.models.query import ModelIterable, ValuesListIterable
 
 from chatmemory import database
 from chatmemory.models import Stay
 
 P = ParamSpec("P")
 R = TypeVar("R")
+M = TypeVar("M", bound=Model)
 
 Converter = Callable[[Any, Any, BaseDatabaseWrapper], Any]
 
 _FIRST_INTEGER = 2**62  # stands for an argument while a query is compiled
-_STORED_AS_THEY_ARE = BigIntegerField, BooleanField, CharField, ForeignKey, IntegerField, TextField
-_PLAIN = (str, int, bool, type(None))
-_ENDING = (("left_step", "reason"), ("memory", "n"))
+_STORED_AS_THEY_ARE = (
+    *(BigIntegerField, BinaryField, BooleanField, CharField, ForeignKey, IntegerField, TextField),
+)
+_STORED = "_stored"  # the attribute of a row with the values that the database has
 
 
 @dataclass(frozen=True)
@@ -49,32 +55,37 @@ class _Plan:
     """The SQL of a query, and how its parameters and its rows are made.
 
     A parameter is a constant, or the position of an argument. `make` is called with the alias of
-    the database and the values of a row.
+    the database and the values of a row. Without it rows stay tuples.
     """
 
     sql: str
     parameters: Sequence[tuple[int | None, Any]]
     converters: Sequence[tuple[int, Sequence[Converter], Any]]
-    make: Callable[[str, Sequence[Any]], Any]
+    make: Callable[[str, Sequence[Any]], Any] | None
 
     def filled(self, arguments: Sequence[Any]) -> list[Any]:
         """Return the parameters for these arguments."""
         return [value if n is None else arguments[n] for n, value in self.parameters]
 
-    def row(self, values: Sequence[Any], connection: BaseDatabaseWrapper) -> Any:
-        """Return what the query set would yield for the values of a row."""
+    def rows(self, found: list[Any], connection: BaseDatabaseWrapper) -> list[Any]:
+        """Return what the query set would yield for the rows that were found."""
+        if self.make is None and not self.converters:
+            return found
+        return [self._row(values, connection) for values in found]
+
+    def _row(self, values: Sequence[Any], connection: BaseDatabaseWrapper) -> Any:
         converted = list(values)
         for column, converters, expression in self.converters:
             for convert in converters:
                 converted[column] = convert(converted[column], expression, connection)
-        return self.make(connection.alias, converted)
+        return self.make(connection.alias, converted) if self.make else tuple(converted)
 
 
 class Compiled(Generic[P, R]):
     """A query that is compiled once for each kind of database.
 
     `build` gets arguments of the types `str` and `int`, and returns a query set of instances, or of
-    tuples with names (`values_list` with `named`), where each argument is the value of a condition.
+    tuples with or without names (`values_list`), where each argument is the value of a condition.
     """
 
     def __init__(self, build: Callable[P, QuerySet[Any, R]]) -> None:
@@ -87,9 +98,9 @@ class Compiled(Generic[P, R]):
         plan = self._plans.get(connection.vendor)
         if plan is None:
             plan = self._plans[connection.vendor] = self._compiled(connection.alias)
-        with connection.cursor() as cursor:
+        with database.cursor(connection) as cursor:
             cursor.execute(plan.sql, plan.filled(arguments))
-            return [plan.row(values, connection) for values in cursor.fetchall()]
+            return plan.rows(cursor.fetchall(), connection)
 
     def _compiled(self, using: str) -> _Plan:
         types = get_type_hints(self._build)
@@ -106,16 +117,54 @@ class Compiled(Generic[P, R]):
             sql,
             [(stands_for.get(value), value) for value in parameters],
             [(n, *each) for n, each in compiler.get_converters(columns).items()],
-            _maker(query_set, [column.target.attname for column in columns]),
+            _maker(query_set, columns),
         )
 
 
-def _maker(query_set: QuerySet[Any, Any], names: Sequence[str]) -> Callable[..., Any]:
-    """Return what makes a row of the query set."""
+def _maker(query_set: QuerySet[Any, Any], columns: Sequence[Any]) -> Callable[..., Any] | None:
+    """Return what makes a row of the query set; None if its rows are tuples without names."""
+    if query_set._iterable_class is ValuesListIterable:
+        return None
     if query_set._iterable_class is ModelIterable:
-        return lambda alias, values: query_set.model.from_db(alias, names, values)
+        names = [column.target.attname for column in columns]
+        return lambda using, values: _stored_row(query_set.model, using, names, values)
     row = namedtuple("Row", query_set._fields)  # type: ignore[misc, attr-defined]
-    return lambda alias, values: row._make(values)
+    return lambda using, values: row._make(values)
+
+
+def _stored_row(
+    model: type[Model], using: str, names: Sequence[str], values: Sequence[Any]
+) -> Model:
+    """Return a row that is stored, which remembers its values for `change`.
+
+    Django's constructor takes as long as the database needs to find the row.
+    """
+    row, state = model.__new__(model), ModelState()
+    state.adding, state.db = False, using
+    stored = dict(zip(names, values, strict=True))
+    row.__dict__ |= {"_state": state, _STORED: stored, **stored}
+    return row
+
+
+@dataclass(frozen=True)
+class Write:
+    """SQL, and the values with which it is executed, as the database takes them."""
+
+    sql: str
+    values: Sequence[Sequence[Any]]
+
+
+def execute(writes: Iterable[Write]) -> None:
+    """Execute each SQL once for the values of each of its rows."""
+    with database.cursor(database.connection()) as cursor:
+        for write in writes:
+            if len(write.values) == 1:
+                cursor.execute(write.sql, write.values[0])
+            elif write.values:
+                cursor.executemany(write.sql, write.values)
+
+
+_NOTHING = Write("", ())
 
 
 @dataclass(frozen=True)
@@ -131,45 +180,102 @@ class _Statement:
         return attrgetter(*[field.attname for field in self.fields])
 
     @cached_property
-    def _prepared_by(self) -> Sequence[tuple[Field[Any, Any], bool]]:
-        """The fields, and whether each stores plain values as they are."""
-        return [(field, isinstance(field, _STORED_AS_THEY_ARE)) for field in self.fields]
-
-    def execute(self, rows: Iterable[Sequence[Any]]) -> None:
-        """Execute the SQL once for the values of each row."""
-        connection = database.connection()
-        prepared = [
-            [
-                value
-                if is_plain and type(value) in _PLAIN
-                else field.get_db_prep_save(value, connection)
-                for (field, is_plain), value in zip(self._prepared_by, values, strict=True)
-            ]
-            for values in rows
+    def _prepared(self) -> Sequence[tuple[int, Callable[[Any, str], Any]]]:
+        """The position of each field that is not stored as it is, and what prepares its values."""
+        return [
+            (n, _stored_time if isinstance(each, DateTimeField) else partial(_stored_value, each))
+            for n, each in enumerate(self.fields)
+            if not isinstance(each, _STORED_AS_THEY_ARE)
         ]
-        with connection.cursor() as cursor:
-            cursor.executemany(self.sql, prepared)
+
+    def with_values(self, rows: Iterable[Sequence[Any]]) -> Write:
+        """Return the execution of the SQL for the values of each row.
+
+        An object that comes again in a column, such as the time of a change, is prepared once.
+        """
+        values = [list(row) for row in rows]
+        if not self._prepared:
+            return Write(self.sql, values)
+        using = database.alias()
+        for n, prepare in self._prepared:
+            known: dict[int, tuple[Any, Any]] = {id(None): (None, None)}
+            for row in values:
+                value = row[n]
+                if id(value) not in known:
+                    known[id(value)] = value, prepare(value, using)
+                row[n] = known[id(value)][1]
+        return Write(self.sql, values)
 
 
-def insert(rows: Sequence[Model]) -> None:
-    """Insert rows of one model."""
-    if rows:
-        _write(_insertion(type(rows[0])), rows)
+def _stored_value(field: Field[Any, Any], value: Any, using: str) -> Any:
+    return field.get_db_prep_save(value, database.connection())
 
 
-def update(row: Model) -> None:
-    """Write all columns of a row that exists and whose primary key is one column."""
-    _write(_change(type(row)), [row])
+@lru_cache(maxsize=8)
+def _stored_time(value: datetime, using: str) -> Any:
+    """Return a time as the database takes it. The rows of a change have the same one."""
+    return database.connection().ops.adapt_datetimefield_value(value)
 
 
-def end_stays(memory_id: str, endings: Mapping[int, tuple[int, str]]) -> None:
-    """Set the step and the reason with which stays ended, by the numbers of the stays."""
-    if endings:
-        _ending().execute((step, reason, memory_id, n) for n, (step, reason) in endings.items())
+def new_row(model: type[M], **values: Any) -> M:
+    """Return a row that is not stored yet; a column without a value is null.
+
+    Django's constructor takes as long as the database needs to store the row.
+    """
+    row = model.__new__(model)
+    row.__dict__ |= {"_state": ModelState(), **_nulls(model), **values}
+    return row
 
 
-def _write(statement: _Statement, rows: Iterable[Model]) -> None:
-    statement.execute(map(statement.values_of, rows))
+@cache
+def _nulls(model: type[Model]) -> Mapping[str, None]:
+    return dict.fromkeys(field.attname for field in model._meta.local_concrete_fields)
+
+
+def insertion(rows: Sequence[Model]) -> Write:
+    """Return the insertion of rows of one model."""
+    return _written(_insertion(type(rows[0])), rows) if rows else _NOTHING
+
+
+def insertion_if_new(row: Model) -> Write:
+    """Return the insertion of a row that does nothing if there is one with its key."""
+    always = insertion([row])
+    return Write(f"{always.sql} ON CONFLICT DO NOTHING", always.values)
+
+
+def change(row: Model) -> Write:
+    """Return the update of a row whose primary key is one column.
+
+    Of a row that a compiled query has read, it writes only the columns that differ: SQLite renews
+    the entry of every index of which a column is set, even to the same value.
+    """
+    stored, values = row.__dict__.get(_STORED), row.__dict__
+    columns = _columns_besides_key(type(row))
+    if stored is not None:
+        columns = tuple([name for name in columns if values[name] != stored[name]])
+    return _written(_change(type(row), columns), [row]) if columns else _NOTHING
+
+
+def endings(memory_id: str, endings: Mapping[int, tuple[int, str]]) -> Write:
+    """Return the update that sets the step and the reason with which stays ended, by number."""
+    runs = ((*ending, memory_id, first, last) for first, last, ending in _runs(endings))
+    return _ending().with_values(runs) if endings else _NOTHING
+
+
+def _runs(endings: Mapping[int, tuple[int, str]]) -> Iterator[tuple[int, int, tuple[int, str]]]:
+    """Yield the first and the last of numbers that follow one another and end alike."""
+    numbers = iter(sorted(endings))
+    first = last = next(numbers)
+    for n in numbers:
+        if n != last + 1 or endings[n] != endings[first]:
+            yield first, last, endings[first]
+            first = n
+        last = n
+    yield first, last, endings[first]
+
+
+def _written(statement: _Statement, rows: Iterable[Model]) -> Write:
+    return statement.with_values(map(statement.values_of, rows))
 
 
 @cache
@@ -181,24 +287,36 @@ def _insertion(model: type[Model]) -> _Statement:
 
 
 @cache
-def _change(model: type[Model]) -> _Statement:
+def _columns_besides_key(model: type[Model]) -> tuple[str, ...]:
+    return tuple(field.attname for field in model._meta.concrete_fields if not field.primary_key)
+
+
+@cache
+def _change(model: type[Model], columns: Sequence[str]) -> _Statement:
     key = model._meta.pk
-    changed = [field for field in model._meta.concrete_fields if field is not key]
-    return _setting(model, changed, [key])
+    changed = [_field(model, name) for name in columns]
+    return _setting(model, changed, f"{_quoted(key)} = %s", [key])
 
 
 @cache
 def _ending() -> _Statement:
-    return _setting(Stay, *(map(Stay._meta.get_field, names) for names in _ENDING))
+    ended = [_field(Stay, name) for name in ("left_step", "reason")]
+    memory, n = _field(Stay, "memory"), _field(Stay, "n")
+    condition = f"{_quoted(memory)} = %s AND {_quoted(n)} BETWEEN %s AND %s"
+    return _setting(Stay, ended, condition, [memory, n, n])
 
 
-def _setting(model: type[Model], changed: Iterable[Any], keys: Iterable[Any]) -> _Statement:
-    """Return the statement that sets the changed fields of the row with these keys."""
-    changed, keys = list(changed), list(keys)
+def _setting(
+    model: type[Model], changed: Sequence[Any], condition: str, compared: Sequence[Any]
+) -> _Statement:
+    """Return the statement that sets the changed fields of the rows that meet a condition."""
     changes = ", ".join(f"{_quoted(field)} = %s" for field in changed)
-    condition = " AND ".join(f"{_quoted(field)} = %s" for field in keys)
     sql = f'UPDATE "{model._meta.db_table}" SET {changes} WHERE {condition}'  # noqa: S608
-    return _Statement(sql, [*changed, *keys])
+    return _Statement(sql, [*changed, *compared])
+
+
+def _field(model: type[Model], name: str) -> Any:
+    return model._meta.get_field(name)
 
 
 def _quoted(field: Field[Any, Any]) -> str:

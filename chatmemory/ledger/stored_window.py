@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
-from django.db.models import Q, QuerySet
+from django.db.models import F, Q, QuerySet
 
 from chatmemory.core.estimators import family_named
 from chatmemory.core.exceptions import InvalidValue
@@ -29,14 +30,15 @@ def stays_at(step: Step) -> QuerySet[Stay]:
     """Return the stays that were open after a step, by rank.
 
     The range from the step's `oldest` to its `last_stay` bounds the query (see Counters). System
-    messages may be older than that; an index finds them.
+    messages and pins may be older than that; an index finds them. The two bounds stand side by
+    side, so that PostgreSQL knows how few stays they leave, and does not read all messages.
     """
     at, oldest = step.n, step.oldest
-    protected = Q(type=MessageType.SYSTEM) | Q(pinned=True)
-    stays = Stay.objects.filter(memory_id=step.memory_id)
-    stays = stays.filter(n__lte=step.last_stay, entered_step__lte=at)
+    lately = Q(n__gte=oldest, n__lte=step.last_stay)
+    protected = Q(n__lt=oldest) & (Q(type=MessageType.SYSTEM) | Q(pinned=True))
+    stays = Stay.objects.filter(memory_id=step.memory_id, entered_step__lte=at)
     stays = stays.filter(Q(left_step=None) | Q(left_step__gt=at))
-    return stays.filter(Q(n__gte=oldest) | protected).order_by("rank")
+    return stays.filter(lately | protected).order_by("rank")
 
 
 def step_zero(memory: Memory) -> Step:
@@ -96,6 +98,10 @@ class OpenStays(StoredStays):
     def first_page(self) -> Sequence[StayRow]:
         return _first_open_stays(self._memory_id)
 
+    def with_messages(self) -> Iterator[Entry]:
+        for row in _open_stays_with_messages(self._memory_id):
+            yield stay_entry(row, read_message(row))
+
 
 def _rows(stays: QuerySet[Stay]) -> QuerySet[Stay, StayRow]:
     return stays.values_list(*STAY_COLUMNS, named=True)
@@ -104,6 +110,12 @@ def _rows(stays: QuerySet[Stay]) -> QuerySet[Stay, StayRow]:
 @Compiled
 def _first_open_stays(memory_id: str) -> QuerySet[Stay, StayRow]:
     return _rows(open_stays(memory_id)[:HEAD_PAGE])
+
+
+@Compiled
+def _open_stays_with_messages(memory_id: str) -> QuerySet[Stay, Any]:
+    stays = open_stays(memory_id).annotate(payload=F("message__payload"))
+    return stays.values_list("memory_id", "payload", *STAY_COLUMNS, named=True)
 
 
 class CountedWindow(Window):

@@ -8,7 +8,9 @@ memory holds a part of the window, without its messages.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain as chain_of
+from operator import attrgetter, itemgetter
 
 from chatmemory.core.estimators import count_tokens, estimator_for, is_known
 from chatmemory.core.eviction import Reason
@@ -70,8 +72,8 @@ class _Replay:
         self.last: Step | None = None
         self.arrived: list[StayEntry] = []
         self.left: list[EndedStay] = []
-        self.commitments: list[chain.Bytes | None] = []
-        self.begun: list[bytes] = []
+        self.commitments = chain.EncodedList()
+        self.begun = chain.EncodedList()
 
     def run(self) -> None:
         for step in self.rows.steps:
@@ -80,10 +82,10 @@ class _Replay:
                 self.replay(step, self.last.policy if self.last else step.policy)
             except (OversizedMessage, NoRoomBesidePins) as error:
                 raise Contradicted(step, f"the policy refuses what it adds: {error}") from error
+            self.release(step)
             ended = ((stay.n, str(stay.reason)) for stay in self.left)
             self.vouching.check_step(step, self.commitments, self.begun, ended)
             self.last = step
-            self.release(step)
         self.rows.check_end()
         self.check_memory()
         self.vouching.check_end()
@@ -95,13 +97,14 @@ class _Replay:
         self.in_memory += len(self.arrived)
         if self.in_memory > KEPT_IN_MEMORY:
             self.window = Window(_StaysOf(stays_at(step)), self.window.totals)
-            self.in_memory = 0
+            self.arrived, self.in_memory = [], 0
 
     # Rows
 
     def read(self, step: Step) -> None:
         """Read and check the rows of a step."""
-        self.arrived, self.begun, self.commitments = [], [], []
+        self.arrived = []
+        self.begun, self.commitments = chain.EncodedList(), chain.EncodedList()
         for stay, row, is_new in self.rows.begun(step.n):
             message = read_message(row)
             if is_new:
@@ -109,8 +112,8 @@ class _Replay:
             self.check_stay(stay, row, message, step)
             if is_new:
                 expect(row, "tokens", row.tokens, stay.tokens)
-                self.commitments.append(row.commitment)
-            self.begun.append(chain.encoded_stay(stay))
+                self.commitments.add(row.commitment)
+            self.begun.add(chain.encoded_stay(stay))
             is_system = message.type is MessageType.SYSTEM
             self.arrived.append(stay_entry(stay, message if is_system else None))
         self.left = self.rows.ended(step.n)
@@ -206,7 +209,7 @@ class _Replay:
             if stay.reason not in (*trimmed, Reason.SET, Reason.MOVED):
                 name = stay_name(stay.n, stay.seq)
                 raise Contradicted(name, f"left a set list for the reason {stay.reason}")
-        remaining = self.remaining(removed)
+        remaining = _remaining(chain_of(self.window.taken(), self.arrived), set(removed))
         transition = refill(self.window, remaining, step.policy)
         self.compare(step, transition, removed)
         self.newest_rank = max((entry.rank for entry in remaining), default=self.newest_rank)
@@ -215,39 +218,27 @@ class _Replay:
         """Apply the stored changes, and check that they are possible."""
         if not self.left and not self.arrived:
             return
-        possible = {entry.n for entry in (*stay_entries(self.window), *self.arrived)}
+        left = {stay.n for stay in self.left}
+        remaining = _remaining(chain_of(self.window.taken(), self.arrived), left)
         for stay in self.left:
-            if stay.n not in possible:
+            if stay.n in left:
                 name = stay_name(stay.n, stay.seq)
                 raise Contradicted(name, f"left at step {step.n}, when it was not in the window")
-        remaining = self.remaining({stay.n for stay in self.left})
         self.window = Window(remaining)
         self.newest_rank = max((entry.rank for entry in remaining), default=self.newest_rank)
-
-    def remaining(self, removed: Collection[int]) -> list[StayEntry]:
-        """Return the entries of the window and of the step, by rank, without the removed ones."""
-        entries = (*stay_entries(self.window), *self.arrived)
-        return sorted(
-            (entry for entry in entries if entry.n not in removed), key=lambda entry: entry.rank
-        )
 
     def compare(
         self, step: Step, transition: Transition, others: Mapping[int, str | None] | None = None
     ) -> None:
         """Compare the decided departures with the stored ones, then apply the transition."""
-        evicted = {entry.n: entry for entry in stay_entries(e.entry for e in transition.evictions)}
-        reasons = (str(eviction.reason) for eviction in transition.evictions)
-        decided = dict(zip(evicted, reasons, strict=True)) | dict(others or {})
-        stored = {stay.n: stay for stay in self.left}
-        for n in sorted(decided.keys() | stored.keys()):
-            expected, found = decided.get(n), stored[n].reason if n in stored else None
-            if expected != found:
-                seq = stored[n].seq if n in stored else evicted[n].seq
-                raise Contradicted(
-                    stay_name(n, seq),
-                    f"at step {step.n} the replay has {expected or 'no departure'}, "
-                    f"stored is {found or 'no departure'}",
-                )
+        decided = {entry.n: reason for entry, reason in _departures(transition)}
+        decided |= others or {}
+        for n, seq, expected, found in _differences(decided, self.left, transition):
+            raise Contradicted(
+                stay_name(n, seq),
+                f"at step {step.n} the replay has {expected or 'no departure'}, "
+                f"stored is {found or 'no departure'}",
+            )
         transition.apply_to(self.window)
 
     def check_oldest(self, step: Step) -> None:
@@ -298,6 +289,42 @@ class _Replay:
             standing = standing.plus(entry)
             yield entry
         expect(self.memory, "the sum of the open stays", standing, self.window.totals)
+
+
+def _remaining(entries: Iterable[Entry], removed: set[int]) -> list[StayEntry]:
+    """Return entries by rank, without those of the removed numbers, which are taken from the set.
+
+    Entries that are removed are not held, so that a list may replace a long one.
+    """
+    remaining = []
+    for entry in stay_entries(entries):
+        if entry.n in removed:
+            removed.discard(entry.n)
+        else:
+            remaining.append(entry)
+    return sorted(remaining, key=attrgetter("rank"))
+
+
+def _departures(transition: Transition) -> Iterator[tuple[StayEntry, str | None]]:
+    entries = stay_entries(eviction.entry for eviction in transition.evictions)
+    return zip(entries, (eviction.reason for eviction in transition.evictions), strict=True)
+
+
+def _differences(
+    decided: dict[int, str | None], stored: Iterable[EndedStay], transition: Transition
+) -> list[tuple[int, int, str | None, str | None]]:
+    """Return the stays that did not end as decided: number, seq, expected and stored reason. What
+    ended as decided is taken from `decided`.
+    """
+    different = [
+        (stay.n, stay.seq, expected, stay.reason)
+        for stay in stored
+        if (expected := decided.pop(stay.n, None)) != stay.reason
+    ]
+    for entry, reason in _departures(transition) if decided else ():
+        if entry.n in decided:
+            different.append((entry.n, entry.seq, reason, None))
+    return sorted(different, key=itemgetter(0))
 
 
 class _StaysOf(StoredStays):

@@ -52,8 +52,8 @@ class Vouching:
     def check_step(
         self,
         step: Step,
-        said: Iterable[chain.Bytes | None],
-        begun: Iterable[bytes],
+        said: chain.EncodedList,
+        begun: chain.EncodedList,
         ended: Iterable[tuple[int, str]],
     ) -> None:
         """Check a step with the commitments of its messages and the stays that it began and ended.

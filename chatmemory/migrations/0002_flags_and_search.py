@@ -27,11 +27,11 @@ def flag(apps, schema_editor):
 
 
 def install_search(apps, schema_editor):
-    search.install(schema_editor.connection)
+    search.index_of(schema_editor.connection).install()
 
 
 def remove_search(apps, schema_editor):
-    search.remove(schema_editor.connection)
+    search.index_of(schema_editor.connection).remove()
 
 
 class Migration(migrations.Migration):

@@ -86,6 +86,7 @@ from chatmemory.queries.simulation import Simulation, simulate
 from chatmemory.queries.step_samples import (
     Arrival,
     StepPoint,
+    StepPoints,
     StepSample,
     StepSamples,
     step_samples,
@@ -141,6 +142,7 @@ __all__ = [
     "StayRow",
     "StepDetail",
     "StepPoint",
+    "StepPoints",
     "StepRow",
     "StepSample",
     "StepSamples",

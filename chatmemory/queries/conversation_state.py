@@ -6,16 +6,14 @@ Presenters are functions of a `ConversationState` and make no queries.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
 
 from chatmemory.core.lint import Verdict, verdicts
-from chatmemory.core.long_lists import seqs_of
+from chatmemory.core.long_lists import SEQ, TYPE, seqs_of
 from chatmemory.ledger.changes import ChangeResult, EvictedMessage, arrivals, evictions
-from chatmemory.ledger.lookup import find_memory, find_step
 from chatmemory.ledger.snapshots import one_snapshot
-from chatmemory.ledger.stored_window import open_stays, stays_at
 from chatmemory.models import Memory, Step
 from chatmemory.queries.history import Part, history_page, message_in
 from chatmemory.queries.keeping import WhatWouldKeep, what_would_keep
@@ -33,7 +31,13 @@ from chatmemory.queries.rows import (
 from chatmemory.queries.step_samples import StepSamples, step_samples
 from chatmemory.queries.steps import evictions_around, step_detail
 from chatmemory.queries.trials import Trial
-from chatmemory.queries.windows import beginnings, calls_in, injected_at, places, view_of
+from chatmemory.queries.windows import (
+    StoredState,
+    beginnings,
+    calls_in,
+    injected_at,
+    number_of_calls,
+)
 
 HISTORY_SIZE = 60
 WINDOW_SIZE = 100
@@ -86,8 +90,8 @@ class ConversationState:
     samples: StepSamples
     evictions: tuple[int | None, int | None]
     texts: Mapping[int, str]
-    calls: Mapping[int, int]
     mentions: Mentions
+    calls: Mapping[int, int] = field(default_factory=dict)
     selected: MessageRow | None = None
     left_by: ChangeResult | None = None
     would_keep: WhatWouldKeep | None = None
@@ -138,10 +142,8 @@ class ConversationState:
     def verdicts(self) -> tuple[Verdict, ...]:
         """The verdicts of providers on the window."""
 
-        calls = self.calls
-        return verdicts(
-            [(seq, type, calls.get(seq, 0)) for seq, type, *_ in self.window.rows.columns]
-        )
+        calls, columns = self.calls, self.window.rows.columns
+        return verdicts([(c[SEQ], c[TYPE], calls.get(c[SEQ], 0)) for c in columns])
 
     @cached_property
     def found(self) -> frozenset[int]:
@@ -152,14 +154,23 @@ class ConversationState:
 @one_snapshot()
 def conversation_state(memory_id: str, query: ConversationQuery) -> ConversationState:
     """Return the state of a conversation. Raises MemoryNotFound, StepNotFound, MessageNotFound."""
-    memory = find_memory(memory_id)
-    at = memory.last_step if query.at is None else query.at
-    row = find_step(memory, at)
+    stored = StoredState.of(memory_id, query.at)
+    return with_calls(state_of(stored, query), stored)
+
+
+def with_calls(state: ConversationState, stored: StoredState) -> ConversationState:
+    """Return a state with the tool calls in its window, which need the most reading."""
+    calls = calls_in(stored.stays, state.window.rows)
+    drafts = {draft.seq: number_of_calls(draft.message) for draft in state.drafts}
+    return replace(state, calls=calls | drafts)
+
+
+def state_of(stored: StoredState, query: ConversationQuery) -> ConversationState:
+    """Return the state of a conversation that is already read, without tool calls."""
+    memory, row = stored.memory, stored.step
+    memory_id, at = memory.pk, row.n
     detail = step_detail(row) if at else None
-    is_live = query.at is None
-    stays = open_stays(memory_id) if is_live else stays_at(row)
-    policy = memory.policy if is_live else row.policy
-    window = view_of(memory_id, at, policy, places(stays))
+    window = stored.view(stored.places)
     part = window_part(window, query.msg)
     selected = message_in(memory, query.msg) if query.msg else None
     mentions = mentions_of(memory, query.find, at, detail)
@@ -177,10 +188,9 @@ def conversation_state(memory_id: str, query: ConversationQuery) -> Conversation
         stored_window=window,
         part=part,
         history=history,
-        samples=step_samples(memory_id, memory.last_step, at),
+        samples=step_samples(memory, at),
         evictions=evictions_around(memory_id, at),
         texts=_texts(memory_id, wanted, known),
-        calls=calls_in(stays) if window.has_calls else {},
         mentions=mentions,
         selected=selected,
         left_by=left_by,
@@ -193,8 +203,8 @@ def conversation_state(memory_id: str, query: ConversationQuery) -> Conversation
 
 def combined(changes: Sequence[ChangeResult]) -> ChangeResult | None:
     """Return several changes as one, or None if there are none."""
-    if not changes:
-        return None
+    if len(changes) < 2:
+        return changes[0] if changes else None
     return replace(
         changes[-1],
         before=changes[0].before,
@@ -209,7 +219,7 @@ def window_part(window: WindowView[WindowPlace], msg: int | None) -> slice:
     A leading system message is not in it, because it is always shown.
     """
     first, end = len(_leading(window)), len(window.rows)
-    chosen = next((i for i, seq in enumerate(window.seqs) if seq == msg), end)
+    chosen = window.seqs.index(msg) if msg in window.seqs else end
     stop = min(end, max(chosen + WINDOW_SIZE // 2, first + WINDOW_SIZE))
     return slice(max(first, stop - WINDOW_SIZE), stop)
 
@@ -234,8 +244,8 @@ def _compared(memory: Memory, other: int | None) -> WindowView[WindowPlace] | No
     """Return the window at the step to compare with."""
     if other is None:
         return None
-    step = find_step(memory, other)
-    return view_of(memory.pk, step.n, step.policy, places(stays_at(step)))
+    stored = StoredState(memory, other)
+    return stored.view(stored.places)
 
 
 def _left_by(

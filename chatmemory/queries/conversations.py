@@ -9,9 +9,10 @@ from pathlib import Path
 
 from chatmemory import database
 from chatmemory.core.policies import Policy
-from chatmemory.ledger.lookup import find_memory, find_step
+from chatmemory.ledger.lookup import find_memory
 from chatmemory.models import Memory
 from chatmemory.queries.rows import MemoryRow, memory_row
+from chatmemory.queries.windows import StoredState
 
 
 def memory(memory_id: str) -> MemoryRow:
@@ -21,8 +22,7 @@ def memory(memory_id: str) -> MemoryRow:
 
 def policy(memory_id: str, at: int | None = None) -> Policy | None:
     """Return the policy in force at step `at`, or now. Raises MemoryNotFound, StepNotFound."""
-    memory = find_memory(memory_id)
-    return memory.policy if at is None else find_step(memory, at).policy
+    return StoredState.of(memory_id, at).policy
 
 
 def memories(memory_ids: Sequence[str]) -> list[MemoryRow]:

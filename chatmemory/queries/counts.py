@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeVar
 
-from django.db.models import Count, F, Q, Sum
+from django.db.models import Count, F, Q, QuerySet, Sum
 
 from chatmemory.managers import Flag, having
 from chatmemory.models import Memory
 from chatmemory.queries.feed import evicting_adds
 from chatmemory.queries.filters import EVERYTHING, MemoryFilter
+from chatmemory.queries.searching import countable
 
 Name = TypeVar("Name")
 
@@ -51,15 +52,26 @@ def overview_stats(since: datetime) -> OverviewStats:
     adds = evicting_adds().filter(at__gte=since)
     adds = adds.annotate(left=F("count_before") + 1 - F("count_after"))
     left = adds.aggregate(sum=Sum("left"), memories=Count("memory_id", distinct=True))
-    reaching = Memory.objects.filter(active, window_count__gt=0).order_by("window_count")
-    middle = reaching.count() // 2
-    reach = reaching.values_list("window_count", flat=True)[middle : middle + 1]
     return OverviewStats(
         **counts,
         forgotten=left["sum"] or 0,
         forgotten_in=left["memories"],
-        reach=next(iter(reach), 0),
+        reach=_median(Memory.objects.filter(active, window_count__gt=0), "window_count"),
     )
+
+
+def _median(rows: QuerySet[Memory], column: str) -> int:
+    """Return the median of a column, which has few different values; 0 without rows.
+
+    They are counted, because sorted rows would all be sent to the coordinator of a cluster.
+    """
+    counts: dict[int, int] = dict(rows.values_list(column).annotate(Count("pk")).order_by())
+    middle = sum(counts.values()) // 2
+    for value, count in sorted(counts.items()):
+        middle -= count
+        if middle < 0:
+            return value
+    return 0
 
 
 def count(which: MemoryFilter = EVERYTHING) -> int:
@@ -67,14 +79,17 @@ def count(which: MemoryFilter = EVERYTHING) -> int:
     return which.rows().count()
 
 
-def count_each(filters: Mapping[Name, MemoryFilter]) -> dict[Name, int]:
+def count_each(filters: Mapping[Name, MemoryFilter]) -> dict[Name, int | None]:
     """Return the number of conversations that match each filter, by one query.
 
-    The filters differ in their policy, flag and times of activity only.
+    The filters differ in their policy, flag and times of activity only. With a search that finds
+    very many messages, numbers are None: too many to count while somebody waits.
     """
     if not filters:
         return {}
-    base = next(iter(filters.values())).without_columns().rows()
+    base = countable(next(iter(filters.values())))
+    if base is None:
+        return dict.fromkeys(filters)
     conditions = [which.columns() for which in filters.values()]
     counts = base.aggregate(
         **{f"n{i}": Count("pk", filter=each or None) for i, each in enumerate(conditions)}

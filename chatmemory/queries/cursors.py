@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Generic, TypeVar
@@ -58,12 +59,27 @@ class _Cursor:
         return Q(**{f"sort_value__{side}e": self.value}) & strictly
 
 
+Narrowing = Callable[[Any, int], QuerySet[Stored]]  # the first argument is a QuerySet[Stored]
+
+
+def whole(rows: QuerySet[Stored], number: int) -> QuerySet[Stored]:
+    """The narrowing that leaves all rows."""
+    return rows
+
+
 def page_by_cursor(
-    rows: QuerySet[Stored], key: SortKey, *, descending: bool, cursor: str, size: int
+    rows: QuerySet[Stored],
+    key: SortKey,
+    *,
+    descending: bool,
+    cursor: str,
+    size: int,
+    narrowed: Narrowing[Stored] = whole,
 ) -> CursorPage[Stored]:
     """Return the page of `rows` at a cursor, or the first page for an empty cursor.
 
-    Raises InvalidValue for a malformed cursor or one with another sort key.
+    `narrowed` selects from sorted rows so that the first ones, of a number, are right. Raises
+    InvalidValue for a malformed cursor or one with another sort key.
     """
     start = _read(cursor, key.type) if cursor else None
     is_backward = start is not None and start.is_backward
@@ -71,7 +87,7 @@ def page_by_cursor(
     sorted_rows = rows.annotate(sort_value=key.expression)
     sorted_rows = sorted_rows.filter(start.beyond(upwards)) if start else sorted_rows
     order = ("sort_value", "pk") if upwards else ("-sort_value", "-pk")
-    found = list(sorted_rows.order_by(*order)[: size + 1])
+    found = list(narrowed(sorted_rows.order_by(*order), size + 1)[: size + 1])
     has_more, found = len(found) > size, found[:size]
     if is_backward:
         found.reverse()

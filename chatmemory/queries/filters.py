@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cached_property
 
 from django.db.models import Q
 
+from chatmemory import search
 from chatmemory.managers import Flag, MemoryQuerySet, having, of_policy
 from chatmemory.models import Memory
 
@@ -29,9 +31,18 @@ class MemoryFilter:
     flag: Flag | None = None
 
     def rows(self) -> MemoryQuerySet:
+        rows = self.searched()
+        return rows.containing(self.search) if self.search else rows
+
+    def searched(self) -> MemoryQuerySet:
+        """Return the rows that match all other fields, among which `search` searches."""
         rows: MemoryQuerySet = Memory.objects.beginning_with(self.id_prefix).filter(self.columns())
-        rows = rows.with_label(self.label) if self.label else rows
-        return rows.containing(self.search, self.id_prefix) if self.search else rows
+        return rows.with_label(self.label) if self.label else rows
+
+    @cached_property
+    def few(self) -> list[str] | None:
+        """The ids that the search finds, or None if too many places have the words."""
+        return search.few(self.search)
 
     def columns(self) -> Q:
         """Return the condition of the fields that compare a column of the conversation alone."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from chatmemory.core.policies import can_decide
+from chatmemory.core.long_lists import seqs_of
+from chatmemory.core.policies import can_decide, has_own_rule
 from chatmemory.core.transitions import next_to_leave as next_evictions
+from chatmemory.core.trimming import next_departures
 from chatmemory.core.window import Entry, EntrySource, Totals, Window
 from chatmemory.queries.rows import WindowPlace, WindowView
 
@@ -36,6 +38,9 @@ def next_to_leave(window: WindowView[WindowPlace]) -> tuple[int, ...]:
     """
     if not can_decide(window.policy):
         return ()
+    if window.policy.has_window_options and not has_own_rule(type(window.policy)):
+        left = next_departures(window.rows.columns, window.totals, window.policy)
+        return tuple(seqs_of(window.rows.picked(left.positions)))
     evictions = next_evictions(Window(_Places(window.rows), window.totals), window.policy)
     return tuple(seq for each in evictions if isinstance(seq := each.entry.key, int))
 

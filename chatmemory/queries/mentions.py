@@ -23,10 +23,9 @@ class Mention:
     """A message of a conversation that contains the searched words.
 
     `text` is the part of it around them. `count` is the number of messages that contain them, up
-    to 101. `is_complete` is False if not all messages were searched, so that there may be more.
-    `left_step` is the step at which the message left, None while it has not; `is_in` is False also
-    if a lowered limit hides it. `echo` is then the latest message in memory that contains the
-    words, if there is one.
+    to 101. `left_step` is the step at which the message left, None while it has not; `is_in` is
+    False also if a lowered limit hides it. `echo` is then the latest message in memory that
+    contains the words, if there is one.
     """
 
     seq: int
@@ -34,7 +33,6 @@ class Mention:
     has_calls: bool
     text: str
     count: int
-    is_complete: bool
     left_step: int | None
     is_in: bool
     echo: int | None
@@ -64,7 +62,7 @@ def told(
     system message, and of these the latest in memory, else the latest.
     """
     found = search.mentions(words, memory_ids, MENTIONS_COUNTED + 1)
-    latest = {memory_id: seqs[:MENTIONS_COUNTED] for memory_id, seqs in found.seqs.items()}
+    latest = {memory_id: seqs[:MENTIONS_COUNTED] for memory_id, seqs in found.items()}
     said = _said(latest, hidden)
     chosen = {memory_id: min(each, key=lambda s: s.order) for memory_id, each in said.items()}
     texts = _excerpts(words, {memory_id: each.seq for memory_id, each in chosen.items()})
@@ -74,8 +72,7 @@ def told(
             type=each.type,
             has_calls=each.has_calls,
             text=texts[memory_id],
-            count=len(found.seqs[memory_id]),
-            is_complete=found.is_complete,
+            count=len(found[memory_id]),
             left_step=each.left_step,
             is_in=each.is_in,
             echo=None if each.is_in else _echo(said[memory_id]),

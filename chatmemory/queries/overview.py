@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 
 from django.db.models import F, Q
 from django.db.models.functions import Coalesce, Left
@@ -13,10 +14,11 @@ from chatmemory.core.exceptions import InvalidValue
 from chatmemory.core.policies import load_or_tokens
 from chatmemory.core.window import Totals
 from chatmemory.models import Memory, Message, Step
-from chatmemory.queries.cursors import CursorPage, SortKey, page_by_cursor
+from chatmemory.queries.cursors import CursorPage, SortKey, page_by_cursor, whole
 from chatmemory.queries.filters import EVERYTHING, MemoryFilter
 from chatmemory.queries.mentions import Mention, told
 from chatmemory.queries.rows import MemoryRow, memory_row
+from chatmemory.queries.searching import having
 from chatmemory.queries.windows import hidden_now, hidden_wholly, injected_now
 
 
@@ -96,7 +98,14 @@ def _page(which: MemoryFilter, ordering: str, cursor: str, size: int) -> CursorP
     if key is None:
         raise InvalidValue(f"ordering must be one of {', '.join(ORDERINGS)}, or -{ordering}")
     descending = ordering.startswith("-")
-    return page_by_cursor(which.rows(), key, descending=descending, cursor=cursor, size=size)
+    return page_by_cursor(
+        which.searched(),
+        key,
+        descending=descending,
+        cursor=cursor,
+        size=size,
+        narrowed=partial(having, which) if which.search else whole,
+    )
 
 
 def _overview_rows(rows: Sequence[Memory], search: str) -> tuple[OverviewRow, ...]:

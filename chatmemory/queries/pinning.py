@@ -47,7 +47,7 @@ def pin_preview(window: WindowView[WindowPlace], seq: int) -> PinPreview | None:
     is_pinned = all(row.pinned for row in group)
     then = _changed(window, {row.seq for row in group}, not is_pinned)
     held = sum(policy.cost(each[TOKENS]) for each in then.rows.columns if each[PINNED])
-    system = then.leading_system
+    system = then.first_system
     others = policy.overhead + (policy.cost(system.tokens) if system else 0)
     return PinPreview(
         policy=policy,

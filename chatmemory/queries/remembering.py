@@ -7,7 +7,7 @@ assistant's own decide, then the system message, then what a client put into the
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
@@ -22,7 +22,7 @@ from chatmemory.ledger.lookup import find_step
 from chatmemory.models import Memory, Message, Stay
 from chatmemory.queries.history import nearest
 from chatmemory.queries.rows import MessageRow, StepDetail
-from chatmemory.queries.stays import with_stays
+from chatmemory.queries.stays import stays_of_messages, with_stays
 from chatmemory.queries.steps import arrivals_at, step_detail
 
 MENTIONS_MAX = 500
@@ -90,7 +90,7 @@ def mentions_of(memory: Memory, phrase: str, at: int, detail: StepDetail | None)
     is_capped = len(columns) > MENTIONS_MAX
     speakers = dict(map(_speaker, columns[:MENTIONS_MAX]))
     speaker = min(speakers.values())
-    stays = _stays(memory, speakers)
+    stays = stays_of_messages(memory.pk, speakers)
     decisive = [stay for stay in stays if speakers[stay.seq] is speaker]
     spans = merged((s.entered_step, (s.left_step or memory.last_step + 1) - 1) for s in decisive)
     telling = sorted(speakers, key=lambda seq: (speakers[seq], -seq))[:SHOWN]
@@ -159,10 +159,6 @@ def _saying(memory: Memory, phrase: str) -> QuerySet[Message]:
 def _speaker(columns: tuple[int, str, str]) -> tuple[int, Speaker]:
     seq, type, origin = columns
     return seq, speaker_of(MessageType(type), origin == Message.Origin.SYNTHETIC)
-
-
-def _stays(memory: Memory, seqs: Iterable[int]) -> list[Stay]:
-    return list(Stay.objects.filter(memory=memory, seq__in=list(seqs)).order_by("n"))
 
 
 def _turning_steps(spans: Sequence[Span], last_step: int) -> set[int]:

@@ -9,7 +9,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 from chatmemory.core.eviction import Reason
 from chatmemory.core.exceptions import CorruptRow
-from chatmemory.core.long_lists import HAS_CALLS, LongList, seqs_of, tokens_of
+from chatmemory.core.long_lists import SEQ, TYPE, LongList, seqs_of, tokens_of
 from chatmemory.core.messages import ChatMessage, MessageType
 from chatmemory.core.misfits import Misfit
 from chatmemory.core.policies import Policy, can_decide, load_of
@@ -17,8 +17,9 @@ from chatmemory.core.readable import readable_text
 from chatmemory.core.window import Totals
 from chatmemory.ledger.changes import ChangeResult
 from chatmemory.ledger.entries import read_message
-from chatmemory.managers import DIGEST_LABEL, LATELY_STEPS
+from chatmemory.managers import LATELY_STEPS
 from chatmemory.models import Memory, Step
+from chatmemory.search import DIGEST_LABEL
 
 
 @dataclass(frozen=True)
@@ -218,11 +219,6 @@ class WindowView(Generic[Place]):
         return Totals(self.totals.count + len(self.over_limit), self.totals.tokens + hidden)
 
     @property
-    def has_calls(self) -> bool:
-        """Whether a message calls tools."""
-        return any(columns[HAS_CALLS] for columns in self.rows.columns)
-
-    @property
     def load(self) -> int | None:
         return load_of(self.policy, self.totals)
 
@@ -232,11 +228,21 @@ class WindowView(Generic[Place]):
         first = self.rows[0] if self.rows else None
         return first if first and first.type is MessageType.SYSTEM else None
 
-    @property
-    def leading_system(self) -> Place | None:
-        """The system message at the head, before which only pinned messages may stand, or None."""
-        first = next((row for row in self.rows if not row.pinned), None)
-        return first if first and first.type is MessageType.SYSTEM else None
+    @cached_property
+    def first_system(self) -> Place | None:
+        """The system message that does not leave for want of room, or None.
+
+        It may stand anywhere: it is skipped at the head, which it reaches when others have left.
+        """
+        types = [columns[TYPE] for columns in self.rows.columns]
+        system = MessageType.SYSTEM.value
+        return self.rows[types.index(system)] if system in types else None
+
+    @cached_property
+    def horizon(self) -> int | None:
+        """The number of the oldest message, except system messages and drafts."""
+        system, columns = MessageType.SYSTEM.value, self.rows.columns
+        return min([c[SEQ] for c in columns if c[SEQ] > 0 and c[TYPE] != system], default=None)
 
     @property
     def messages(self: WindowView[WindowRow]) -> list[ChatMessage]:

@@ -19,13 +19,14 @@ from chatmemory.queries.conversation_state import (
     TEXT_SIZE,
     ConversationQuery,
     ConversationState,
-    conversation_state,
+    state_of,
     window_part,
+    with_calls,
 )
 from chatmemory.queries.remembering import simulated_mentions
 from chatmemory.queries.rows import MessageRow, WindowPlace
-from chatmemory.queries.trials import Trial, simulate_trial
-from chatmemory.queries.windows import beginnings
+from chatmemory.queries.trials import Trial, tried
+from chatmemory.queries.windows import StoredState, beginnings
 
 
 @one_snapshot()
@@ -37,14 +38,15 @@ def simulated_state(
     Without a trial, and where no policy decides the window, nothing is simulated. Raises the
     exceptions of `conversation_state` and `simulate`.
     """
+    stored = StoredState.of(memory_id, query.at)
     if trial is None:
-        return conversation_state(memory_id, query)
+        return with_calls(state_of(stored, query), stored)
     asks_for_draft = query.msg is not None and query.msg < 0
-    stored = conversation_state(memory_id, replace(query, msg=None) if asks_for_draft else query)
-    state = replace(stored, query=query, trial=trial)
+    state = state_of(stored, replace(query, msg=None) if asks_for_draft else query)
+    state = replace(state, query=query, trial=trial)
     if not can_decide(state.window.policy):
-        return state
-    simulation = simulate_trial(memory_id, trial, query.at)
+        return with_calls(state, stored)
+    simulation = tried(stored, trial)
     changes = simulation.changes
     window = replace(
         state.window,
@@ -55,18 +57,18 @@ def simulated_state(
     drafts = tuple(_drafts(memory_id, trial.drafts, changes))
     part = window_part(window, query.msg)
     kept = frozenset(window.seqs)
-    return replace(
+    state = replace(
         state,
         window=window,
         part=part,
         texts=_texts(state, (*window.rows[:1], *window.rows[part]), drafts, changes),
-        calls=dict(state.calls) | {draft.seq: _calls_of(draft.message) for draft in drafts},
         mentions=simulated_mentions(state.mentions, query.find, drafts, kept, changes),
         drafts=drafts,
         simulated=changes,
         selected=_draft(drafts, query.msg) if asks_for_draft else state.selected,
         left_by=_left_by(changes, query.msg) or state.left_by,
     )
+    return with_calls(state, stored)
 
 
 def _drafts(
@@ -119,7 +121,3 @@ def _texts(
 
 def _evicted(changes: Iterable[ChangeResult]) -> Iterable[EvictedMessage]:
     return chain.from_iterable(change.evicted for change in changes)
-
-
-def _calls_of(message: ChatMessage) -> int:
-    return len(getattr(message, "tool_execution_requests", ()))

@@ -3,40 +3,55 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import repeat
 
-from django.db.models import Q, QuerySet
+from django.db.models import Q
 
 from chatmemory.core.eviction import Reason
 from chatmemory.core.long_lists import SEQ, TOKENS, Columns, LongList, tokens_of
 from chatmemory.core.messages import ChatMessage, MessageType
 from chatmemory.core.policies import Policy
-from chatmemory.core.trimming import departures, is_simple
-from chatmemory.core.window import Totals
+from chatmemory.core.trimming import PINNED, Departures, leaving_ahead
+from chatmemory.core.window import Entry, Totals
 from chatmemory.ledger.adding import add_all, required_policy
 from chatmemory.ledger.changes import ChangeResult, NewMessage, evictions
-from chatmemory.ledger.counting import change_policy
+from chatmemory.ledger.counting import change_policy, counted_entries
 from chatmemory.ledger.entries import stay_entries
-from chatmemory.ledger.lookup import find_memory, find_step
 from chatmemory.ledger.recorder import Recorder
 from chatmemory.ledger.snapshots import one_snapshot
-from chatmemory.ledger.stored_window import open_stays, stays_at, stored_window
-from chatmemory.models import Stay
+from chatmemory.ledger.stored_window import stored_window
 from chatmemory.queries.rows import WindowPlace
-from chatmemory.queries.windows import place, places, visible
+from chatmemory.queries.windows import StoredState, place, visible
 
 
 @dataclass(frozen=True)
 class Simulation:
-    """The result of a simulation: one change per message, and the resulting window in order.
+    """The result of a simulation: one change per message, of a stored window with these rows.
 
     Simulated messages have the seqs after the last one of the step that the simulation starts from,
     and `entered_step` 0.
     """
 
     changes: tuple[ChangeResult, ...]
-    remaining: LongList[WindowPlace]
     policy: Policy
+    rows: LongList[WindowPlace]
+
+    @cached_property
+    def remaining(self) -> LongList[WindowPlace]:
+        """The resulting window in order, as a read gives it."""
+        gone = {columns[SEQ] for change in self.changes for columns in change.evicted.columns}
+        columns = [each for each in self.rows.columns if each[SEQ] not in gone]
+        for change in self.changes:
+            for arrived in change.arrived:
+                is_system = arrived.type is MessageType.SYSTEM
+                at_head = is_system and self.policy.always_keep_system_message_first
+                if arrived.seq not in gone:
+                    at = 0 if at_head else len(columns)
+                    columns.insert(at, (*arrived[: TOKENS + 1], 0, False))
+        return visible(LongList(columns, place), self.policy)[0]
 
     @property
     def totals(self) -> Totals:
@@ -55,21 +70,25 @@ def simulate(
     Raises MemoryNotFound, StepNotFound, PolicyRequired (neither the step nor the call has a
     policy), PolicyUnavailable.
     """
-    memory = find_memory(memory_id)
-    step = find_step(memory, at) if at is not None else None
-    stays = open_stays(memory_id) if step is None else stays_at(step)
-    recorder = Recorder(memory, at=step)
+    return simulated(StoredState.of(memory_id, at), messages, policy)
+
+
+def simulated(
+    stored: StoredState, messages: Iterable[ChatMessage], policy: Policy | None
+) -> Simulation:
+    """Return the same of a conversation that is already read."""
+    memory = copy(stored.memory)
+    recorder = Recorder(memory, at=None if stored.at is None else stored.step)
     counted_by = recorder.window.counted_by
     if policy is not None:
         change_policy(recorder, policy)
-    in_force = required_policy(memory)
+    in_force = required_policy(memory.pk, memory.policy)
+    added = [NewMessage(message) for message in messages]
     if recorder.window.counted_by == counted_by:
-        rows = places(stays)
-        changes = _add_all(recorder, messages, in_force, rows, stays)
-    else:
-        rows = _recounted(recorder)
-        changes = add_all(recorder, [NewMessage(message) for message in messages])
-    return Simulation(tuple(changes), _remaining(rows, changes, in_force), in_force)
+        changes = _add_all(recorder, added, stored)
+        return Simulation(tuple(changes), in_force, stored.places)
+    rows = _recounted(recorder)
+    return Simulation(tuple(add_all(recorder, added)), in_force, rows)
 
 
 def _recounted(recorder: Recorder) -> LongList[WindowPlace]:
@@ -78,73 +97,69 @@ def _recounted(recorder: Recorder) -> LongList[WindowPlace]:
 
 
 def _add_all(
-    recorder: Recorder,
-    messages: Iterable[ChatMessage],
-    policy: Policy,
-    rows: LongList[WindowPlace],
-    stays: QuerySet[Stay],
+    recorder: Recorder, added: Sequence[NewMessage], stored: StoredState
 ) -> list[ChangeResult]:
-    """Add messages to the window of some stays, and return the changes.
+    """Add messages to the window of a stored state, and return the changes.
 
-    Under a lowered limit, the first add evicts what is over it before its message arrives. These
-    may be hundreds of thousands: they are read as columns, and the recorder starts behind them.
+    The first add can evict hundreds of thousands: under a lowered limit before its message arrives.
+    They are read as columns, and the recorder starts behind them.
     """
-    added, before = [NewMessage(message) for message in messages], recorder.window.totals
-    if not added:
+    policy, before = recorder.policy, recorder.window.totals
+    if not added or policy is None:
         return []
-    left = departures(rows.columns, before, policy) if is_simple(rows.columns, policy) else ()
-    columns = rows.columns
-    trimmed = [
-        (*columns[i][: TOKENS + 1], Reason.CAPACITY, None, None)
-        if call is None
-        else (*columns[i][: TOKENS + 1], Reason.ORPHANED, columns[call][SEQ], None)
-        for i, call in left
-    ]
-    if left:
-        _start_behind(recorder, [i for i, _ in left], trimmed, stays)
-    changes = add_all(recorder, added)
-    return list(_with_trimmed(changes, before, trimmed)) if left else changes
+    columns = stored.places.columns
+    (arrival,) = counted_entries(recorder.memory, [added[0].message])
+    left = leaving_ahead(columns, before, _columns(arrival), policy)
+    if not left.positions:
+        return add_all(recorder, added)
+    _start_behind(recorder, left.positions, stored)
+    return list(_with_ahead(add_all(recorder, added), before, _evicted(columns, left)))
 
 
-def _start_behind(
-    recorder: Recorder, positions: Sequence[int], trimmed: Sequence[Columns], stays: QuerySet[Stay]
-) -> None:
-    """Let the recorder start with the window without the first rows; it may keep one of them."""
-    memory, end = recorder.memory, positions[-1] + 1
-    ranks = stays.values_list("rank", flat=True)
-    kept = next((i for i, position in enumerate(positions) if i != position), None)
-    rest = Q(rank__in=[] if kept is None else [ranks[kept]])
+def _columns(arrival: Entry) -> Columns:
+    return 0, arrival.type, arrival.has_calls, arrival.tokens, 0, False
+
+
+def _evicted(rows: Sequence[Columns], left: Departures) -> list[Columns]:
+    """Return the columns of evictions from those of places."""
+    gone = [rows[position] for position in left.positions]
+    calls = [left.calls.get(position) for position in left.positions]
+    oldest, orphaned = Reason.CAPACITY.value, Reason.ORPHANED.value
+    reasons = [oldest if call is None else orphaned for call in calls]
+    seqs = [None if call is None else rows[call][SEQ] for call in calls]
+    facts = [[row[column] for row in gone] for column in range(TOKENS + 1)]
+    return list(zip(*facts, reasons, seqs, repeat(None), strict=False))
+
+
+def _start_behind(recorder: Recorder, positions: Sequence[int], stored: StoredState) -> None:
+    """Let the recorder start with the window without some of the first rows.
+
+    Those that stay among them are pinned, or a system message.
+    """
+    memory, rows, end = recorder.memory, stored.places.columns, positions[-1] + 1
+    kept = set(range(end)).difference(positions)
+    pinned = {position for position in kept if rows[position][PINNED]}
+    ranks = stored.stays.values_list("rank", flat=True)
+    rest = Q(rank__in=[ranks[position] for position in kept - pinned])
+    if pinned:
+        rest |= Q(pinned=True)
     if end < memory.window_count:
         rest |= Q(rank__gte=ranks[end])
-    memory.window_count -= len(trimmed)
-    memory.window_tokens -= sum(columns[TOKENS] for columns in trimmed)
-    recorder.window = stored_window(memory, stays.filter(rest))
+    memory.window_count -= len(positions)
+    memory.window_tokens -= sum([rows[i][TOKENS] for i in positions])
+    recorder.window = stored_window(memory, stored.stays.filter(rest))
+    recorder.window.is_trimmed = True
 
 
-def _with_trimmed(
-    changes: Iterable[ChangeResult], before: Totals, trimmed: Sequence[Columns]
+def _with_ahead(
+    changes: Iterable[ChangeResult], before: Totals, ahead: Sequence[Columns]
 ) -> Iterator[ChangeResult]:
-    """Yield changes, the first of which also trimmed; those before it changed nothing."""
+    """Yield changes, the first of which also evicted some; those before it changed nothing."""
     changes = iter(changes)
     for change in changes:
         if not change.ignored:
-            evicted = evictions((*trimmed, *change.evicted.columns))
+            evicted = evictions((*ahead, *change.evicted.columns))
             yield replace(change, before=before, evicted=evicted)
             break
         yield replace(change, before=before, after=before)
     yield from changes
-
-
-def _remaining(
-    rows: LongList[WindowPlace], changes: Sequence[ChangeResult], policy: Policy
-) -> LongList[WindowPlace]:
-    """Return the places of a window after changes, as a read gives them."""
-    gone = {columns[SEQ] for change in changes for columns in change.evicted.columns}
-    columns = [each for each in rows.columns if each[SEQ] not in gone]
-    for change in changes:
-        for arrived in change.arrived:
-            is_system = arrived.type is MessageType.SYSTEM
-            at_head = is_system and policy.always_keep_system_message_first
-            if arrived.seq not in gone:
-                columns.insert(0 if at_head else len(columns), (*arrived[: TOKENS + 1], 0, False))
-    return visible(LongList(columns, place), policy)[0]

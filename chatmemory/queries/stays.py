@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
+from operator import attrgetter
 
+from django.db.models import QuerySet
+
+from chatmemory import database
 from chatmemory.core.eviction import Reason
 from chatmemory.core.messages import MessageType
 from chatmemory.core.misfits import Misfit, misfit
 from chatmemory.core.policies import can_decide
 from chatmemory.core.window import NOTHING, Totals
+from chatmemory.ledger.statements import Compiled
 from chatmemory.models import Message, Stay, Step
 from chatmemory.queries.rows import MessageRow, StayRow
 
@@ -16,13 +22,28 @@ from chatmemory.queries.rows import MessageRow, StayRow
 def with_stays(memory_id: str, rows: Sequence[Message]) -> tuple[MessageRow, ...]:
     """Return messages with their stays."""
     of_message: dict[int, list[StayRow]] = {row.seq: [] for row in rows}
-    found = Stay.objects.filter(memory_id=memory_id, seq__in=list(of_message)).order_by("n")
-    stays = list(found) if rows else []
+    stays = stays_of_messages(memory_id, of_message)
     misfits = _misfits(memory_id, stays)
     for stay in stays:
         of_message[stay.seq].append(_stay_row(stay, misfits.get(stay.n)))
     calling = {stay.seq for stay in stays if stay.has_calls}
     return tuple(_message_row(row, row.seq in calling, of_message[row.seq]) for row in rows)
+
+
+def stays_of_messages(memory_id: str, seqs: Iterable[int]) -> list[Stay]:
+    """Return the stays of some messages, in the order in which they began.
+
+    They are sorted here: asked for an order, SQLite may read all stays of the conversation in it.
+    """
+    seqs = list(seqs)
+    found = _of_messages(memory_id, json.dumps(seqs)) if seqs else ()
+    return sorted(found, key=attrgetter("n"))
+
+
+@Compiled
+def _of_messages(memory_id: str, seqs: str) -> QuerySet[Stay]:
+    stays: QuerySet[Stay] = Stay.objects.filter(memory_id=memory_id)
+    return stays.filter(seq__in=database.numbers_in(seqs))
 
 
 def misfits_of(stays: Iterable[Stay], steps: Iterable[Step]) -> dict[tuple[str, int], Misfit]:

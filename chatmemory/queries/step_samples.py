@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import cache
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
 from typing import Any
 
-from django.db.models import TextField
+from django.db.models import QuerySet, TextField
 from django.db.models.functions import Cast
 
+from chatmemory import database
 from chatmemory.core.eviction import Reason
-from chatmemory.core.messages import MessageType
+from chatmemory.core.messages import TYPES, MessageType
 from chatmemory.core.policies import Policy
 from chatmemory.core.window import Totals
-from chatmemory.models import Stay, Step
+from chatmemory.ledger.statements import Compiled
+from chatmemory.models import Memory, Stay, Step
 
 # The steps that are read in full: always those around `at`, and the same ones for a block of steps,
 # so that most steps forward or back stay among them. More of them lie before `at`, like memory.
@@ -23,6 +25,7 @@ PART = 120
 BLOCK = 10
 BEFORE = 80
 OUTLINE = 300
+KEPT = 128  # outlines, of 0.2 MB each, and parts
 
 _TOTALS = (
     "n",
@@ -34,7 +37,7 @@ _TOTALS = (
     "said_count",
     "history_tokens",
 )
-_STAY = ("seq", "type", "has_calls", "tokens", "left_step", "reason")
+_STAY = ("n", "seq", "type", "has_calls", "tokens", "left_step", "reason")
 _POLICY = ("policy_kind", "policy_limit", "policy_estimator")
 
 
@@ -78,28 +81,39 @@ class StepSample(StepPoint):
     arrival: Arrival | None = None
 
 
+@dataclass(frozen=True, eq=False)
+class StepPoints:
+    """The points of some steps by number. They equal only themselves: what is drawn of them can be
+    kept for as long as they are.
+    """
+
+    by_step: Mapping[int, StepPoint]
+
+
+NO_POINTS = StepPoints({})
+
+
 @dataclass(frozen=True)
 class StepSamples:
-    """A part of the steps without gaps, and points at equal distances from the first to the last.
-
-    The points are empty if the part has all steps.
+    """A part of the steps without gaps, and an outline: points at equal distances from the first
+    step to the last, or none if the part has all steps.
     """
 
     part: tuple[StepSample, ...]
-    points: tuple[StepPoint, ...] = ()
+    outline: StepPoints
 
 
-def step_samples(memory_id: str, steps: int, at: int) -> StepSamples:
-    """Return the steps around `at`, and an outline of all `steps`.
+def step_samples(memory: Memory, at: int) -> StepSamples:
+    """Return the steps around `at`, and an outline of all.
 
-    They are read by key in two queries, so that the cost does not depend on their number.
+    They are read by key, so that the cost does not depend on their number.
     """
-    part, outline = part_around(steps, at), outline_of(steps)
-    points = _points(memory_id, {part.start - 1, *part, *outline})
+    part = part_around(memory.last_step, at)
+    points = _points(memory, range(part.start - 1, part.stop)).by_step
     pairs = [(points.get(n - 1), points[n]) for n in part]
     return StepSamples(
-        part=tuple(_samples(memory_id, pairs, at)),
-        points=tuple(points[n] for n in outline),
+        part=tuple(_samples(memory.pk, pairs, at)),
+        outline=_points(memory, outline_of(memory.last_step)),
     )
 
 
@@ -115,15 +129,34 @@ def outline_of(steps: int) -> Sequence[int]:
     if steps <= PART:
         return ()
     count = min(steps, OUTLINE)
-    return [i * steps // count for i in range(1, count + 1)]
+    return tuple(i * steps // count for i in range(1, count + 1))
 
 
-def _points(memory_id: str, numbers: Collection[int]) -> dict[int, StepPoint]:
-    """Return the points of some steps by number. Each policy is made once."""
-    steps = Step.objects.filter(memory_id=memory_id, n__in=sorted(numbers))
+def _points(memory: Memory, numbers: Sequence[int]) -> StepPoints:
+    """Return the points of some steps, which are kept until the conversation changes.
+
+    Rows of earlier versions may have no head to keep them by.
+    """
+    if not numbers:
+        return NO_POINTS
+    if not memory.head:
+        return _read_points(memory.pk, numbers)
+    return _kept_points(memory.pk, numbers, bytes(memory.head))
+
+
+@lru_cache(maxsize=KEPT)
+def _kept_points(memory_id: str, numbers: Sequence[int], head: bytes) -> StepPoints:
+    """Return points of the conversation with this head, which is a digest of all its steps."""
+    return _read_points(memory_id, numbers)
+
+
+def _read_points(memory_id: str, numbers: Sequence[int]) -> StepPoints:
+    """Read points by number. Each policy is made once."""
+    steps = Step.objects.filter(memory_id=memory_id, n__in=database.numbers(numbers))
     rows = steps.values_list(*_TOTALS, *_POLICY, Cast("policy_options", TextField()))
     policy = cache(_policy)
-    return {row[0]: _point(row, policy(*row[len(_TOTALS) :])) for row in rows}
+    points = {row[0]: _point(row, policy(*row[len(_TOTALS) :])) for row in rows}
+    return StepPoints({n: points[n] for n in numbers if n in points})
 
 
 def _point(row: Sequence[Any], policy: Policy | None) -> StepPoint:
@@ -155,10 +188,18 @@ def _new_seqs(before: StepPoint | None, point: StepPoint) -> range:
 
 def _arrivals(memory_id: str, seqs: Sequence[int], at: int) -> dict[int, Arrival]:
     """Return some messages by seq, each with the last step up to `at` at which it left memory."""
-    stays = Stay.objects.filter(memory_id=memory_id, seq__in=seqs).order_by("n")
+    stays = _stays(memory_id, json.dumps(seqs))
     arrivals: dict[int, Arrival] = {}
-    for seq, type, has_calls, tokens, left_step, reason in stays.values_list(*_STAY):
-        known = arrivals.get(seq) or Arrival(seq, MessageType(type), has_calls, tokens)
+    # Sorted here: asked for an order, SQLite may read all stays of the conversation in it.
+    for _, seq, type, has_calls, tokens, left_step, reason in sorted(stays):
         has_left = left_step is not None and left_step <= at and reason != Reason.MOVED
-        arrivals[seq] = replace(known, left_step=left_step) if has_left else known
+        if has_left or seq not in arrivals:
+            left = left_step if has_left else None
+            arrivals[seq] = Arrival(seq, TYPES[type], has_calls, tokens, left)
     return arrivals
+
+
+@Compiled
+def _stays(memory_id: str, seqs: str) -> QuerySet[Stay, Any]:
+    stays = Stay.objects.filter(memory_id=memory_id, seq__in=database.numbers_in(seqs))
+    return stays.values_list(*_STAY)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Any
+
+from django.db.models import QuerySet
 
 from chatmemory.core.eviction import Reason
 from chatmemory.core.exceptions import StepNotFound
@@ -11,8 +14,9 @@ from chatmemory.core.messages import MessageType
 from chatmemory.core.policies import Policy
 from chatmemory.core.window import NOTHING
 from chatmemory.ledger.changes import MISFIT, ArrivedMessage, ChangeResult, arrivals, evictions
-from chatmemory.ledger.lookup import find_memory, find_step
+from chatmemory.ledger.lookup import find_memory, find_step, step_rows
 from chatmemory.ledger.snapshots import one_snapshot
+from chatmemory.ledger.statements import Compiled
 from chatmemory.models import Message, Stay, Step
 from chatmemory.queries.rows import StepDetail, StepRow, step_row
 from chatmemory.queries.stays import misfit_at, pinned_at
@@ -33,13 +37,12 @@ def step(memory_id: str, n: int) -> StepDetail:
 
 def step_detail(row: Step) -> StepDetail:
     """Return the step of a row with its change."""
-    previous = Step.objects.filter(memory_id=row.memory_id, n=row.n - 1).first()
+    previous = next(iter(step_rows(row.memory_id, row.n - 1)), None)
     last_seq, last_stay = (previous.last_seq, previous.last_stay) if previous else (0, 0)
-    stays = Stay.objects.filter(memory_id=row.memory_id)
-    left = list(stays.filter(left_step=row.n).order_by("rank").values_list(*_LEFT))
+    left = _left_at(row.memory_id, row.n)
     moved = {seq for seq, *_, reason in left if reason == Reason.MOVED}
-    entered = stays.filter(n__gt=last_stay, n__lte=row.last_stay).order_by("n")
-    entries = [each for each in entered.values_list(*_ENTERED) if each[0] not in moved]
+    entered = _entered_at(row.memory_id, last_stay, row.last_stay)
+    entries = [each for each in entered if each[0] not in moved]
     arrived = arrivals(_arrived(row, entries, last_seq))
     found = step_row(row)
     evicted = evictions(_evicted(row, left, arrived))
@@ -61,6 +64,18 @@ def step_detail(row: Step) -> StepDetail:
     )
 
 
+@Compiled
+def _left_at(memory_id: str, n: int) -> QuerySet[Stay, Any]:
+    left = Stay.objects.filter(memory_id=memory_id, left_step=n).order_by("rank")
+    return left.values_list(*_LEFT)
+
+
+@Compiled
+def _entered_at(memory_id: str, stays_before: int, last_stay: int) -> QuerySet[Stay, Any]:
+    entered = Stay.objects.filter(memory_id=memory_id, n__gt=stays_before, n__lte=last_stay)
+    return entered.order_by("n").values_list(*_ENTERED)
+
+
 def steps(memory_id: str, *, after: int = 0, size: int = 50) -> list[StepRow]:
     """Return the steps after step `after`, in order. Raises MemoryNotFound."""
     find_memory(memory_id)
@@ -79,11 +94,24 @@ def arrivals_at(memory_id: str, steps: Iterable[int]) -> dict[int, int]:
 
 def evictions_around(memory_id: str, at: int) -> tuple[int | None, int | None]:
     """Return the nearest steps before and after `at` at which a message left."""
+    before, after = _left_before(memory_id, at), _left_after(memory_id, at)
+    return before[0].left_step if before else None, after[0].left_step if after else None
+
+
+@Compiled
+def _left_before(memory_id: str, at: int) -> QuerySet[Stay, Any]:
+    return _left(memory_id).filter(left_step__lt=at).order_by("-left_step")[:1]
+
+
+@Compiled
+def _left_after(memory_id: str, at: int) -> QuerySet[Stay, Any]:
+    return _left(memory_id).filter(left_step__gt=at).order_by("left_step")[:1]
+
+
+def _left(memory_id: str) -> QuerySet[Stay, Any]:
+    """Return the steps at which messages left."""
     left = Stay.objects.filter(memory_id=memory_id).exclude(reason=Reason.MOVED)
-    before = left.filter(left_step__lt=at).order_by("-left_step")
-    after = left.filter(left_step__gt=at).order_by("left_step")
-    steps = [stays.values_list("left_step", flat=True).first() for stays in (before, after)]
-    return steps[0], steps[1]
+    return left.values_list("left_step", named=True)
 
 
 def _policy_before(row: Step, previous: Step | None) -> Policy | None:

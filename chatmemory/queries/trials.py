@@ -10,14 +10,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from chatmemory.core.codec import messages_from_json
-from chatmemory.core.long_lists import SEQ, Columns, LongList
+from chatmemory.core.long_lists import SEQ, Columns
 from chatmemory.core.messages import ChatMessage
 from chatmemory.core.policies import Policy, can_decide
 from chatmemory.ledger.changes import BECAUSE, ChangeResult, arrivals, evictions
+from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.models import Trial as TrialRow
-from chatmemory.queries.conversations import policy as policy_at
-from chatmemory.queries.simulation import Simulation, simulate
-from chatmemory.queries.windows import place
+from chatmemory.queries.simulation import Simulation, simulated
+from chatmemory.queries.windows import StoredState
 
 
 @dataclass(frozen=True)
@@ -44,26 +44,22 @@ def trial(memory_id: str, key: str) -> Trial | None:
     return Trial(drafts, row.limit, row.key)
 
 
+@one_snapshot()
 def simulate_trial(memory_id: str, trial: Trial, at: int | None = None) -> Simulation:
     """Return the result of a trial now or at step `at`. Raises the exceptions of `simulate`."""
-    policy = trial.policy(policy_at(memory_id, at))
-    simulation = simulate(memory_id, trial.drafts, policy, at)
+    return tried(StoredState.of(memory_id, at), trial)
+
+
+def tried(stored: StoredState, trial: Trial) -> Simulation:
+    """Return the same of a conversation that is already read."""
+    simulation = simulated(stored, trial.drafts, trial.policy(stored.policy))
     numbers = {
         arrived.seq: -n
         for n, change in enumerate(simulation.changes, 1)
         for arrived in change.arrived
     }
-    return replace(
-        simulation,
-        changes=tuple(_renumbered(change, numbers) for change in simulation.changes),
-        remaining=LongList(
-            [
-                (numbers[each[SEQ]], *each[SEQ + 1 :]) if each[SEQ] in numbers else each
-                for each in simulation.remaining.columns
-            ],
-            place,
-        ),
-    )
+    changes = tuple(_renumbered(change, numbers) for change in simulation.changes)
+    return replace(simulation, changes=changes)
 
 
 def _renumbered(change: ChangeResult, numbers: Mapping[int, int]) -> ChangeResult:
@@ -74,10 +70,10 @@ def _renumbered(change: ChangeResult, numbers: Mapping[int, int]) -> ChangeResul
         seq, *facts, because, misfit = columns
         return number(seq), *facts, number(because), misfit
 
-    evicted = (
+    evicted = [
         renumbered(each) if each[SEQ] in numbers or each[BECAUSE] in numbers else each
         for each in change.evicted.columns
-    )
+    ]
     return replace(
         change,
         seq=number(change.seq),

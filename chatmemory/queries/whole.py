@@ -13,7 +13,7 @@ from django.db.models import QuerySet
 
 from chatmemory.core.exceptions import MemoryNotFound
 from chatmemory.core.messages import ChatMessage
-from chatmemory.ledger.entries import read_message
+from chatmemory.ledger.entries import MessageRow, read_message
 from chatmemory.ledger.lookup import find_memory, find_step
 from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.ledger.stored_window import open_stays
@@ -23,7 +23,8 @@ from chatmemory.queries.windows import outline
 
 SLICE = 500  # messages
 
-Slices = Callable[[QuerySet[Message]], Iterator[Sequence[Message]]]
+Rows = QuerySet[Message, MessageRow]
+Slices = Callable[[Rows], Iterator[Sequence[MessageRow]]]
 
 
 class WholeList(Iterable[ChatMessage]):
@@ -44,7 +45,7 @@ class WholeList(Iterable[ChatMessage]):
     def __iter__(self) -> Iterator[ChatMessage]:
         memory, read = self._memory, 0
         rows = Message.objects.filter(memory=memory, memory__created_at=memory.created_at)
-        for each in self._slices(rows):
+        for each in self._slices(rows.values_list("memory_id", "seq", "payload", named=True)):
             yield from map(read_message, each)
             read += len(each)
         if read != self._count:
@@ -58,7 +59,7 @@ def whole_history(memory_id: str, at: int | None = None) -> WholeList:
     extent = memory if at is None else find_step(memory, at)
     newest = extent.last_seq
 
-    def slices(rows: QuerySet[Message]) -> Iterator[Sequence[Message]]:
+    def slices(rows: Rows) -> Iterator[Sequence[MessageRow]]:
         said = rows.filter(seq__lte=newest, origin=Message.Origin.SAID).order_by("seq")
         last = 0
         while found := list(said.filter(seq__gt=last)[:SLICE]):
@@ -94,7 +95,7 @@ def _numbered(memory: Memory, seqs: Iterable[int]) -> WholeList:
     """Return the messages with these numbers."""
     numbers = array("q", seqs)
 
-    def slices(rows: QuerySet[Message]) -> Iterator[Sequence[Message]]:
+    def slices(rows: Rows) -> Iterator[Sequence[MessageRow]]:
         for start in range(0, len(numbers), SLICE):
             wanted = numbers[start : start + SLICE]
             found = {row.seq: row for row in rows.filter(seq__in=list(wanted))}

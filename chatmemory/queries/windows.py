@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
 from typing import Any
 
 from django.db.models import Case, Count, ExpressionWrapper, F, Field, Q, QuerySet, When
@@ -12,8 +15,8 @@ from django.db.models.functions import Left, RowNumber
 
 from chatmemory.core.codec import message_from_json
 from chatmemory.core.exceptions import InvalidMessage
-from chatmemory.core.long_lists import SEQ, Columns, LongList, seqs_of, tokens_of
-from chatmemory.core.messages import TYPES, MessageType
+from chatmemory.core.long_lists import HAS_CALLS, SEQ, Columns, LongList, seqs_of, tokens_of
+from chatmemory.core.messages import TYPES, ChatMessage, MessageType
 from chatmemory.core.policies import Policy
 from chatmemory.core.readable import readable_text
 from chatmemory.core.trimming import departures
@@ -22,26 +25,68 @@ from chatmemory.ledger.entries import read_message
 from chatmemory.ledger.lookup import find_memory, find_step
 from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.ledger.stored_window import open_stays, stays_at
-from chatmemory.models import Message, Stay, Step
+from chatmemory.models import Memory, Message, Stay, Step
 from chatmemory.queries.rows import MemoryRow, Place, WindowPlace, WindowRow, WindowView
 
 HIDDEN_MAX = 500
+PAYLOADS_AT_ONCE = 2_000
 # Columns as the database has them: SQLite's booleans would be converted one by one.
 _HAS_CALLS, _PINNED = (ExpressionWrapper(F(name), Field()) for name in ("has_calls", "pinned"))
 PLACE_COLUMNS = ("seq", "type", _HAS_CALLS, "tokens", "entered_step", _PINNED)
 
 
+@dataclass(frozen=True)
+class StoredState:
+    """A conversation as it is stored at step `at`, or now, of which each part is read once."""
+
+    memory: Memory
+    at: int | None = None
+
+    @classmethod
+    def of(cls, memory_id: str, at: int | None = None) -> StoredState:
+        """Return the state of a conversation. Raises MemoryNotFound."""
+        return cls(find_memory(memory_id), at)
+
+    @cached_property
+    def step(self) -> Step:
+        """The step, or the last one. Raises StepNotFound."""
+        return find_step(self.memory, self.memory.last_step if self.at is None else self.at)
+
+    @cached_property
+    def policy(self) -> Policy | None:
+        return self.memory.policy if self.at is None else self.step.policy
+
+    @property
+    def stays(self) -> QuerySet[Stay]:
+        """The stays of the window, by rank."""
+        return open_stays(self.memory.pk) if self.at is None else stays_at(self.step)
+
+    @cached_property
+    def places(self) -> LongList[WindowPlace]:
+        """The places of the stays, with those that a lowered limit hides."""
+        return LongList(list(self.stays.values_list(*PLACE_COLUMNS)), place)
+
+    def view(self, rows: LongList[Place]) -> WindowView[Place]:
+        """Return the window of these rows, which are those of the stays."""
+        step = self.memory.last_step if self.at is None else self.at
+        return view_of(self.memory.pk, step, self.policy, rows)
+
+
+@one_snapshot()
 def window(memory_id: str, at: int | None = None) -> WindowView[WindowRow]:
     """Return the window at step `at` with its messages. Raises MemoryNotFound, StepNotFound."""
-    return _view(memory_id, at, _with_messages)
+    state = StoredState.of(memory_id, at)
+    return state.view(_with_messages(state.stays))
 
 
+@one_snapshot()
 def outline(memory_id: str, at: int | None = None) -> WindowView[WindowPlace]:
     """Return the window at step `at` without texts, which is fast for thousands of messages.
 
     Raises MemoryNotFound, StepNotFound.
     """
-    return _view(memory_id, at, places)
+    state = StoredState.of(memory_id, at)
+    return state.view(state.places)
 
 
 def beginnings(memory_id: str, seqs: Iterable[int], size: int) -> dict[int, str]:
@@ -65,34 +110,44 @@ def _readable(payload: str | None, text: str) -> str:
     return text if message is None else readable_text(message)
 
 
-def calls_in(stays: QuerySet[Stay]) -> dict[int, int]:
-    """Return the number of tool calls of each message that has some, by seq. Raises CorruptRow.
+def calls_in(stays: QuerySet[Stay], rows: LongList[WindowPlace]) -> dict[int, int]:
+    """Return the number of tool calls of messages that have some, by seq. Raises CorruptRow.
 
-    A long window can have very many of them, so their other parts are not checked.
+    Those of the rows are among them. A long window can have very many, so their other parts are not
+    checked.
     """
-    columns = stays.filter(has_calls=True).values_list("memory_id", "seq", "message__payload")
-    return {row[1]: _number_of_calls(*row) for row in columns.iterator(2_000)}
+    calling = [row[SEQ] for row in rows.columns if row[HAS_CALLS] and row[SEQ] > 0]
+    if not calling:
+        return {}
+    stays = stays.filter(has_calls=True, seq__gte=min(calling))
+    columns = stays.values_list("memory_id", "seq", "message__payload")
+    payloads = columns.iterator(PAYLOADS_AT_ONCE)
+    calls: dict[int, int] = {}
+    while part := list(islice(payloads, PAYLOADS_AT_ONCE)):
+        calls |= zip([row[1] for row in part], _numbers_of_calls(part), strict=True)
+    return calls
+
+
+def _numbers_of_calls(rows: Sequence[tuple[str, int, str]]) -> Sequence[int]:
+    """Return the number of tool calls of each payload; they are read as one list if they can be."""
+    try:
+        payloads = json.loads(f"[{','.join([payload for *_, payload in rows])}]")
+        numbers = [len(payload.get("toolExecutionRequests") or ()) for payload in payloads]
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        numbers = []
+    return numbers if len(numbers) == len(rows) else [_number_of_calls(*row) for row in rows]
 
 
 def _number_of_calls(memory_id: str, seq: int, payload: str) -> int:
     try:
         return len(json.loads(payload).get("toolExecutionRequests") or ())
     except (ValueError, TypeError, AttributeError, RecursionError):
-        message = read_message(Message(memory_id=memory_id, seq=seq, payload=payload))
-        return len(getattr(message, "tool_execution_requests", ()))
+        return number_of_calls(read_message(Message(memory_id=memory_id, seq=seq, payload=payload)))
 
 
-@one_snapshot()
-def _view(
-    memory_id: str, at: int | None, read: Callable[[QuerySet[Stay]], LongList[Place]]
-) -> WindowView[Place]:
-    memory = find_memory(memory_id)
-    if at is None:
-        at, policy, stays = memory.last_step, memory.policy, open_stays(memory_id)
-    else:
-        step = find_step(memory, at)
-        policy, stays = step.policy, stays_at(step)
-    return view_of(memory_id, at, policy, read(stays))
+def number_of_calls(message: ChatMessage) -> int:
+    """Return the number of a message's tool calls."""
+    return len(getattr(message, "tool_execution_requests", ()))
 
 
 def injected_at(step: Step) -> frozenset[int]:
@@ -124,7 +179,7 @@ def hidden_now(rows: Iterable[MemoryRow]) -> dict[str, tuple[int, ...]]:
     return {
         memory_id: tuple(
             heads[memory_id][position][SEQ]
-            for position, _ in sorted(departures(heads[memory_id], row.window, row.policy))
+            for position in sorted(departures(heads[memory_id], row.window, row.policy).positions)
         )[:HIDDEN_MAX]
         for memory_id, row in over.items()
     }
@@ -174,8 +229,8 @@ def visible(
 ) -> tuple[LongList[Place], LongList[Place]]:
     """Return the rows of a stored window that a read gives, and those that the policy hides."""
     totals = Totals(len(rows), sum(tokens_of(rows)))
-    hidden = {position for position, _ in departures(rows.columns, totals, policy)}
-    shown = (position for position in range(len(rows)) if position not in hidden)
+    hidden = departures(rows.columns, totals, policy).positions
+    shown = sorted(set(range(len(rows))).difference(hidden)) if hidden else ()
     return rows.picked(shown) if hidden else rows, rows.picked(sorted(hidden))
 
 
@@ -183,11 +238,6 @@ def _with_messages(stays: QuerySet[Stay]) -> LongList[WindowRow]:
     return LongList(
         [_window_row(stay) for stay in stays.select_related("message")], WindowRow._make
     )
-
-
-def places(stays: QuerySet[Stay]) -> LongList[WindowPlace]:
-    """Return the places of stays, without the texts of their messages."""
-    return LongList(list(stays.values_list(*PLACE_COLUMNS)), place)
 
 
 def place(columns: Columns) -> WindowPlace:

@@ -6,24 +6,26 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from chatmemory import database
-from chatmemory.core.exceptions import ChatMemoryError
+from chatmemory.core.exceptions import ChatMemoryError, ImportUnfinished, MemoryExists
 from chatmemory.core.messages import ChatMessage
 from chatmemory.core.options import Oversized
 from chatmemory.core.policies import Policy, can_decide
+from chatmemory.core.transitions import refill
 from chatmemory.core.window import Totals
-from chatmemory.ledger.adding import required_policy
+from chatmemory.ledger.adding import add_all, required_policy
 from chatmemory.ledger.changes import ChangeResult, NewMessage
-from chatmemory.ledger.counting import change_policy
+from chatmemory.ledger.counting import change_policy, counted_entries
 from chatmemory.ledger.entries import read_message, stay_entries
 from chatmemory.ledger.lookup import find_memory, find_step
+from chatmemory.ledger.recorder import Recorder
 from chatmemory.ledger.stored_window import stays_at
-from chatmemory.models import Memory, Message, Stay
+from chatmemory.models import Memory, Message, Stay, Step
 from chatmemory.services.erasure import delete
-from chatmemory.services.locking import locked
+from chatmemory.services.locking import prepared
 from chatmemory.services.memories import create
-from chatmemory.services.messages import change_and_add, set_messages
-from chatmemory.services.slices import add_slices, is_long, set_stored
-from chatmemory.services.validation import ID_LENGTH
+from chatmemory.services.messages import new_messages
+from chatmemory.services.slices import add_slices, is_long
+from chatmemory.services.validation import ID_LENGTH, check_policy
 
 
 def branch(
@@ -39,31 +41,54 @@ def branch(
 
     The source is not changed. The new conversation has the source's id and step as the label
     `from`. A long history is added in several transactions; until the last, other changes of the
-    branch raise ImportUnfinished. Raises the exceptions of `queries.simulate` and `create`.
+    branch raise ImportUnfinished, and the same call goes on where it was interrupted. Raises the
+    exceptions of `queries.simulate` and `create`.
     """
     source = find_memory(memory_id)
     step = find_step(source, source.last_step if at is None else at)
-    in_force = policy or step.policy or required_policy(source)
-    rows = Message.objects.filter(
-        memory=source, seq__lte=step.last_seq, origin=Message.Origin.SAID
-    ).order_by("seq")
-    history = [NewMessage(read_message(row), said_at=row.said_at) for row in rows]
+    in_force = policy or step.policy or required_policy(source.pk, source.policy)
+    check_policy(in_force)
+    history = _said(step)
     window = list(stays_at(step).select_related("message"))
     label = {"from": f"{memory_id} step {step.n}"[:ID_LENGTH]}
     with database.atomic():
-        create(new_id, _admitting(step.policy or in_force), label, actor)
-        Memory.objects.filter(pk=new_id).update(branched_from=memory_id)
-        set_stored(new_id, 0)
-        if not is_long(history):
+        stored = _begin(source.pk, new_id, _admitting(step.policy or in_force), label, actor)
+        if not is_long(history) and not is_long(window):
             add_slices(new_id, history, actor=actor)
-            return _end_branch(new_id, window, messages, in_force, actor)
+            return _end_branch(new_id, len(history), window, messages, in_force, actor)
     try:
-        add_slices(new_id, history, actor=actor)
-        with database.atomic():
-            return _end_branch(new_id, window, messages, in_force, actor)
+        add_slices(new_id, history, stored=stored, actor=actor)
+        return _end_branch(new_id, len(history), window, messages, in_force, actor)
+    except ImportUnfinished:  # another process goes on with it
+        raise
     except ChatMemoryError:
         delete(new_id, actor=actor)
         raise
+
+
+def _said(step: Step) -> list[NewMessage]:
+    """Return the history at a step."""
+    said = Message.objects.filter(memory=step.memory_id, origin=Message.Origin.SAID)
+    rows = said.filter(seq__lte=step.last_seq).order_by("seq")
+    return [NewMessage(read_message(row), said_at=row.said_at) for row in rows]
+
+
+def _begin(source_id: str, new_id: str, policy: Policy, labels: dict[str, str], actor: str) -> int:
+    """Create a branch, and return how much of the history an interrupted call has stored in it.
+
+    Raises MemoryExists unless it is the same branch.
+    """
+    try:
+        create(new_id, policy, labels, actor)
+    except MemoryExists:
+        begun = Memory.objects.filter(pk=new_id, branched_from=source_id).first()
+        if begun is None or begun.imported is None:
+            raise
+        if (begun.labels, begun.policy) != (labels, policy):
+            raise
+        return int(begun.imported)
+    Memory.objects.filter(pk=new_id).update(branched_from=source_id, imported=0)
+    return 0
 
 
 def _admitting(policy: Policy) -> Policy:
@@ -73,36 +98,48 @@ def _admitting(policy: Policy) -> Policy:
 
 def _end_branch(
     new_id: str,
+    copied: int,
     window: Sequence[Stay],
     messages: Iterable[ChatMessage],
     policy: Policy,
     actor: str,
 ) -> list[ChangeResult]:
-    """Give a branch that has its history the window of its source, and add what is new."""
-    set_stored(new_id, None)
-    if any(stay.pinned for stay in window):
-        _make_room(new_id, window, actor)
-    set_messages(new_id, [read_message(stay.message) for stay in window], actor=actor)
-    _pin(new_id, window, actor)
-    return change_and_add(new_id, messages, policy=policy, actor=actor)
+    """Give a branch that has its history the window of its source, and add what is new.
+
+    Then other changes are allowed. Raises ImportUnfinished if another process did it meanwhile.
+    """
+    new = new_messages(new_id, messages)
+    said = [read_message(stay.message) for stay in window]
+
+    def record(recorder: Recorder) -> list[ChangeResult]:
+        own = recorder.window
+        own.refill(own.with_messages())  # what is not written yet could not be read later
+        _make_room(recorder, window)
+        arrivals = counted_entries(recorder.memory, said)
+        recorder.record(refill(own, arrivals, recorder.policy))
+        _pin(recorder, window)
+        change_policy(recorder, policy)
+        recorder.memory.imported = None
+        return add_all(recorder, new)
+
+    results = prepared(new_id, record, actor=actor, imported=copied)
+    # If nothing was changed, nothing was written either.
+    Memory.objects.filter(pk=new_id, imported=copied).update(imported=None)
+    return results
 
 
-def _make_room(new_id: str, window: Sequence[Stay], actor: str) -> None:
+def _make_room(recorder: Recorder, window: Sequence[Stay]) -> None:
     """Raise the limit so far that nothing leaves before it is pinned."""
-    with locked(new_id, actor=actor) as recorder:
-        policy = recorder.policy
-        totals = Totals(len(window), sum(stay.tokens for stay in window))
-        if can_decide(policy) and policy.is_exceeded_by(totals):
-            change_policy(recorder, replace(policy, limit=policy.load(*totals)))
+    policy = recorder.policy
+    totals = Totals(len(window), sum(stay.tokens for stay in window))
+    is_pinned = any(stay.pinned for stay in window)
+    if is_pinned and can_decide(policy) and policy.is_exceeded_by(totals):
+        change_policy(recorder, replace(policy, limit=policy.load(*totals)))
 
 
-def _pin(new_id: str, window: Sequence[Stay], actor: str) -> None:
+def _pin(recorder: Recorder, window: Sequence[Stay]) -> None:
     """Pin what is pinned in the source."""
-    positions = [position for position, stay in enumerate(window) if stay.pinned]
-    if not positions:
-        return
-    with locked(new_id, actor=actor) as recorder:
-        for position in positions:
-            entry = list(stay_entries(recorder.window))[position]
-            if not entry.pinned:
-                recorder.pin(entry, pinned=True)
+    for position in [position for position, stay in enumerate(window) if stay.pinned]:
+        entry = list(stay_entries(recorder.window))[position]
+        if not entry.pinned:
+            recorder.pin(entry, pinned=True)

@@ -13,7 +13,6 @@ from chatmemory.core.exceptions import MessageNotFound
 from chatmemory.ledger.branches import copies_of
 from chatmemory.ledger.changes import ChangeResult
 from chatmemory.ledger.recorder import Recorder
-from chatmemory.managers import DIGEST_LABEL
 from chatmemory.models import (
     AuditEntry,
     IdempotentAnswer,
@@ -24,6 +23,7 @@ from chatmemory.models import (
     Step,
     Trial,
 )
+from chatmemory.search import DIGEST_LABEL
 from chatmemory.services import audit
 from chatmemory.services.locking import lock_memory, locked
 from chatmemory.services.validation import check_id

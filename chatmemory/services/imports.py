@@ -19,13 +19,13 @@ from chatmemory.core.policies import MessageWindow, Policy
 from chatmemory.core.printable import printable
 from chatmemory.formats import Loss, Reading, Refused, Transcript
 from chatmemory.ledger.changes import ChangeResult, NewMessage
-from chatmemory.managers import DIGEST_LABEL
 from chatmemory.models import Memory
+from chatmemory.search import DIGEST_LABEL
 from chatmemory.services.defaults import default_policy
 from chatmemory.services.fingerprints import fingerprint, is_fingerprint
 from chatmemory.services.memories import create
 from chatmemory.services.messages import add
-from chatmemory.services.slices import add_slices, check_all, is_long, set_stored
+from chatmemory.services.slices import add_slices, check_all, count_all, is_long, set_stored
 
 OTHER_POLICY = "its import under another policy is unfinished: import it again under that policy"
 
@@ -82,11 +82,12 @@ def import_conversation(
     ImportUnfinished. Raises the exceptions of `create` and `add`; then nothing is stored.
     """
     new = [each if isinstance(each, NewMessage) else NewMessage(each) for each in messages]
-    check_all(new, policy)
     if not is_long(new):
+        count_all(new, policy)
         with database.atomic():
             create(memory_id, policy, labels, actor)
             return add(memory_id, new, actor=actor)
+    check_all(new, policy)
     with database.atomic():
         create(memory_id, policy, labels, actor)
         set_stored(memory_id, 0)

@@ -8,9 +8,12 @@ would reject the second one when it writes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeVar
 
 from django.db.models import QuerySet
 from django.utils import timezone
@@ -25,9 +28,11 @@ from chatmemory.core.exceptions import (
 )
 from chatmemory.core.policies import Policy, can_decide, load_of
 from chatmemory.core.window import Totals
-from chatmemory.ledger import chain
+from chatmemory.ledger import chain, statements
+from chatmemory.ledger.lookup import find_memory
 from chatmemory.ledger.recorder import Recorder
-from chatmemory.ledger.statements import Compiled
+from chatmemory.ledger.snapshots import one_snapshot
+from chatmemory.ledger.statements import Compiled, Write
 from chatmemory.models import AuditEntry, Memory
 from chatmemory.services import audit
 from chatmemory.services.validation import check_id
@@ -35,18 +40,40 @@ from chatmemory.signals import memory_changed
 
 CHANNEL = "chatmemory"
 
+DECIDED_UNDER_LOCK = 10_000  # messages of a window; what evicts so many takes half a second
+
+Recorded = TypeVar("Recorded")
+
 
 @dataclass(frozen=True)
 class Creation:
     """What a conversation begins with that is created by its first change."""
 
+    memory_id: str
     policy: Policy | None = None
+
+    @cached_property
+    def row(self) -> Memory:
+        """The row of the new conversation, not yet saved."""
+        return unsaved_memory(self.memory_id, policy=self.policy)
 
 
 @Compiled
 def _locked_row(memory_id: str) -> QuerySet[Memory]:
     row: QuerySet[Memory] = Memory.objects.select_for_update().filter(pk=memory_id)
     return row
+
+
+@Compiled
+def _deleted_row(memory_id: str) -> QuerySet[Memory, Any]:
+    row: QuerySet[Memory] = Memory.with_deleted.filter(pk=memory_id, deleted_at__isnull=False)
+    return row.values_list("pk", named=True)
+
+
+@Compiled
+def _newest_deletion(memory_id: str, action: str) -> QuerySet[AuditEntry, Any]:
+    deleted = AuditEntry.objects.filter(memory_id=memory_id, action=action)
+    return deleted.order_by("-at", "-pk").values_list("detail", named=True)[:1]
 
 
 @contextmanager
@@ -66,22 +93,102 @@ def locked(
     """
     check_id(memory_id)
     with database.atomic():
-        if create is None:
-            memory = lock_memory(memory_id, expected_version)
-        else:
-            memory = _lock_or_create(memory_id, create, expected_version)
-        if memory.imported != imported:
-            raise ImportUnfinished(
-                f"the import of {memory_id!r} has not ended: wait for it, or import the same file "
-                "with the same policy again"
-            )
-        recorder = Recorder(memory, actor)
+        recorder = Recorder(_locked(memory_id, create, expected_version, imported), actor)
         yield recorder
-        if recorder.flush():
-            _log_steps(recorder, actor)
-            # After the commit, so that receivers see the change.
-            database.on_commit(lambda: _send_signal(recorder, actor))
-            database.on_commit(lambda: _notify_followers(memory_id))
+        _write(recorder, recorder.writes(), actor)
+
+
+def recorded(
+    memory_id: str,
+    record: Callable[[Recorder], Recorded],
+    *,
+    actor: str,
+    create: Creation | None = None,
+    expected_version: int | None = None,
+) -> Recorded:
+    """Return what `record` does, and write what it recorded; see `prepared` for long windows."""
+    with locked(
+        memory_id, actor=actor, create=create, expected_version=expected_version
+    ) as recorder:
+        if recorder.memory.window_count <= DECIDED_UNDER_LOCK:
+            return record(recorder)
+    return prepared(
+        memory_id, record, actor=actor, create=create, expected_version=expected_version
+    )
+
+
+def prepared(
+    memory_id: str,
+    record: Callable[[Recorder], Recorded],
+    *,
+    actor: str,
+    create: Creation | None = None,
+    expected_version: int | None = None,
+    imported: int | None = None,
+) -> Recorded:
+    """Return what `record` does, and hold the lock only while what it recorded is written.
+
+    It is called before the conversation is locked, and again under the lock if the conversation was
+    changed meanwhile, so it must do nothing but read and record. Raises the exceptions of `locked`.
+    """
+    check_id(memory_id)
+    with one_snapshot():
+        seen = _found(memory_id, create, expected_version, imported)
+        recorder = Recorder(copy(seen), actor)
+        result, writes = record(recorder), recorder.writes()
+    with database.atomic():
+        memory = _locked(memory_id, create, expected_version, imported)
+        if _columns_of(memory) != _columns_of(seen):
+            recorder = Recorder(memory, actor)
+            result, writes = record(recorder), recorder.writes()
+        _write(recorder, writes, actor)
+    return result
+
+
+def _found(
+    memory_id: str,
+    create: Creation | None,
+    expected_version: int | None,
+    imported: int | None,
+) -> Memory:
+    """Return a row without locking it, or the one that is to be created."""
+    try:
+        memory = find_memory(memory_id)
+    except MemoryNotFound:
+        if create is None:
+            raise
+        return create.row
+    _check_version(memory, expected_version)
+    _check_imported(memory, imported)
+    return memory
+
+
+def _columns_of(memory: Memory) -> list[Any]:
+    return [getattr(memory, field.attname) for field in Memory._meta.concrete_fields]
+
+
+def _locked(
+    memory_id: str,
+    create: Creation | None,
+    expected_version: int | None,
+    imported: int | None = None,
+) -> Memory:
+    """Return a row, locked until the transaction ends; see `locked`."""
+    if create is None:
+        memory = lock_memory(memory_id, expected_version)
+    else:
+        memory = _lock_or_create(create, expected_version)
+    _check_imported(memory, imported)
+    return memory
+
+
+def _write(recorder: Recorder, writes: Sequence[Write], actor: str) -> None:
+    """Write what was recorded on a locked conversation, and tell of it."""
+    if writes:
+        with database.pipelined():
+            statements.execute(writes)
+        _log_steps(recorder, actor)
+        database.on_commit(lambda: _announce(recorder, actor))
 
 
 def lock_memory(memory_id: str, expected_version: int | None = None) -> Memory:
@@ -89,31 +196,46 @@ def lock_memory(memory_id: str, expected_version: int | None = None) -> Memory:
 
     The version is compared under the lock; before it, another writer could still change it.
     """
-    found = _locked_row(memory_id)
-    if not found:
-        raise MemoryNotFound(f"no conversation has the id {memory_id!r}")
-    memory = found[0]
-    if expected_version is not None and memory.version != expected_version:
-        raise VersionConflict(memory_id, memory.version, expected_version)
-    return memory
+    for memory in _locked_row(memory_id):
+        _check_version(memory, expected_version)
+        return memory
+    raise MemoryNotFound(f"no conversation has the id {memory_id!r}")
 
 
-def _lock_or_create(memory_id: str, create: Creation, expected_version: int | None) -> Memory:
+def _lock_or_create(create: Creation, expected_version: int | None) -> Memory:
     """Lock a row, which is created first if there is none. Raises VersionConflict."""
     try:
-        return lock_memory(memory_id, expected_version)
+        return lock_memory(create.memory_id, expected_version)
     except MemoryNotFound:
         # Two requests may create the id at once: the second insert is ignored, and the lock puts
         # the requests in order.
-        memory = unsaved_memory(memory_id, policy=create.policy)
-        Memory.objects.bulk_create([memory], ignore_conflicts=True)
-        check_deleted(memory_id)
-        return lock_memory(memory_id, expected_version)
+        statements.execute([statements.insertion_if_new(create.row)])
+        check_deleted(create.memory_id)
+        return lock_memory(create.memory_id, expected_version)
+
+
+def _check_version(memory: Memory, expected: int | None) -> None:
+    """Raise VersionConflict if the conversation is at another version than the expected one."""
+    if expected is not None and memory.version != expected:
+        raise VersionConflict(memory.pk, memory.version, expected)
+
+
+def _check_imported(memory: Memory, imported: int | None) -> None:
+    """Raise ImportUnfinished if another part of an import is stored than the expected one."""
+    if memory.imported != imported:
+        again = (
+            "import the same file with the same policy"
+            if memory.branched_from is None
+            else ("make the same branch")
+        )
+        raise ImportUnfinished(
+            f"the import of {memory.pk!r} has not ended: wait for it, or {again} again"
+        )
 
 
 def check_deleted(memory_id: str) -> None:
     """Raise DeletionUnfinished if rows of a deleted conversation still have this id."""
-    if Memory.with_deleted.filter(pk=memory_id, deleted_at__isnull=False).exists():
+    if _deleted_row(memory_id):
         raise DeletionUnfinished(
             f"a conversation with the id {memory_id!r} is being deleted: try again in a moment"
         )
@@ -121,9 +243,8 @@ def check_deleted(memory_id: str) -> None:
 
 def _previous_head(memory_id: str) -> bytes | None:
     """Return the head of the conversation with this id that was deleted last, or None."""
-    deleted = AuditEntry.objects.filter(memory_id=memory_id, action=AuditEntry.Action.DELETE)
-    details = deleted.order_by("-at", "-pk").values_list("detail", flat=True)
-    head = next((detail.get("head") for detail in details[:1]), None)
+    deletions = _newest_deletion(memory_id, str(AuditEntry.Action.DELETE))
+    head = next((row.detail.get("head") for row in deletions), None)
     return bytes.fromhex(head) if head else None
 
 
@@ -159,9 +280,10 @@ def _log_steps(recorder: Recorder, actor: str) -> None:
     )
 
 
-def _send_signal(recorder: Recorder, actor: str) -> None:
+def _announce(recorder: Recorder, actor: str) -> None:
+    """Send the signal and wake followers, after the commit, so that they see the change."""
     memory = recorder.memory
-    policy, load = memory.policy, memory.window_load
+    policy, load = recorder.policy, memory.window_load
     memory_changed.send_robust(
         Memory,
         memory_id=memory.pk,
@@ -169,6 +291,7 @@ def _send_signal(recorder: Recorder, actor: str) -> None:
         results=tuple(recorder.results),
         fill=load / policy.limit if can_decide(policy) and load is not None else None,
     )
+    _notify_followers(memory.pk)
 
 
 def _notify_followers(memory_id: str) -> None:

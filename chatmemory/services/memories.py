@@ -7,11 +7,19 @@ from collections.abc import Iterable, Mapping
 from chatmemory import database
 from chatmemory.core.exceptions import MemoryExists
 from chatmemory.core.policies import Policy
+from chatmemory.ledger import statements
 from chatmemory.ledger.counting import change_policy
+from chatmemory.ledger.recorder import Recorder
 from chatmemory.models import Memory
 from chatmemory.services import audit
 from chatmemory.services.defaults import Default, chosen_policy
-from chatmemory.services.locking import check_deleted, locked, unsaved_memory
+from chatmemory.services.locking import (
+    check_deleted,
+    lock_memory,
+    locked,
+    recorded,
+    unsaved_memory,
+)
 from chatmemory.services.validation import check_id, check_labels, check_policy
 
 
@@ -31,10 +39,10 @@ def create(
     given = check_labels(labels or {})
     with database.atomic():
         memory = unsaved_memory(memory_id, given, policy)
-        created = Memory.objects.bulk_create([memory], ignore_conflicts=True)
+        statements.execute([statements.insertion_if_new(memory)])
         check_deleted(memory_id)
-        stored: Memory = Memory.objects.select_for_update().get(pk=memory_id)
-        if stored.created_at != created[0].created_at or stored.last_step:
+        stored = lock_memory(memory_id)
+        if stored.created_at != memory.created_at or stored.last_step:
             raise MemoryExists(f"a conversation with the id {memory_id!r} already exists")
         audit.log(f"create {memory_id!r}", action="create", actor=actor, memory_id=memory_id)
     return stored
@@ -56,12 +64,15 @@ def change(
     """
     check_policy(policy)
     new_labels = None if labels is None else check_labels(labels)
-    with locked(memory_id, actor=actor, expected_version=expected_version) as recorder:
+
+    def record(recorder: Recorder) -> Memory:
         if policy is not None:
             change_policy(recorder, policy)
         if new_labels is not None:
             recorder.set_labels(new_labels)
         return recorder.memory
+
+    return recorded(memory_id, record, actor=actor, expected_version=expected_version)
 
 
 def label(memory_ids: Iterable[str], name: str, value: str, actor: str = "") -> None:

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 
-from chatmemory import database
 from chatmemory.core.given import chat_message, chat_messages, several
 from chatmemory.core.messages import ChatMessage
 from chatmemory.core.policies import Policy
 from chatmemory.core.transitions import clear, refill
 from chatmemory.ledger.adding import add_all, required_policy
 from chatmemory.ledger.changes import ChangeResult, NewMessage
-from chatmemory.ledger.counting import change_policy, count_ahead, counted_entries
+from chatmemory.ledger.counting import (
+    change_policy,
+    count_ahead,
+    counted_entries,
+    is_counted_quickly,
+)
+from chatmemory.ledger.recorder import Recorder
 from chatmemory.ledger.redaction import with_stored_tokens
-from chatmemory.services.locking import locked
+from chatmemory.services.locking import prepared, recorded
 from chatmemory.services.validation import check_client_id, check_id, check_policy
 
 
@@ -31,6 +37,13 @@ def add(
     PolicyUnavailable, VersionConflict, DuplicateClientId, InvalidMessage, UnstorableText,
     UnknownEstimator.
     """
+    new = new_messages(memory_id, messages)
+    record = partial(add_all, messages=new)
+    return recorded(memory_id, record, actor=actor, expected_version=expected_version)
+
+
+def new_messages(memory_id: str, messages: Iterable[ChatMessage | NewMessage]) -> list[NewMessage]:
+    """Return messages that are to be added, checked and counted. Raises the exceptions of `add`."""
     new = [
         item if isinstance(item, NewMessage) else NewMessage(chat_message(item))
         for item in several(messages)
@@ -38,9 +51,11 @@ def add(
     for item in new:
         if item.client_id is not None:
             check_client_id(item.client_id)
-    count_ahead(check_id(memory_id), [item.message for item in new])
-    with locked(memory_id, actor=actor, expected_version=expected_version) as recorder:
-        return add_all(recorder, new)
+    said = [item.message for item in new]
+    check_id(memory_id)
+    if not is_counted_quickly(said):
+        count_ahead(memory_id, said)
+    return new
 
 
 def change_and_add(
@@ -55,11 +70,14 @@ def change_and_add(
     Raises the exceptions of `add`.
     """
     check_policy(policy)
-    with database.atomic():
+    new = new_messages(memory_id, messages)
+
+    def record(recorder: Recorder) -> list[ChangeResult]:
         if policy is not None:
-            with locked(memory_id, actor=actor) as recorder:
-                change_policy(recorder, policy)
-        return add(memory_id, messages, actor=actor)
+            change_policy(recorder, policy)
+        return add_all(recorder, new)
+
+    return recorded(memory_id, record, actor=actor)
 
 
 def set_messages(
@@ -73,16 +91,22 @@ def set_messages(
     check_id(memory_id)
     messages = chat_messages(messages)
     count_ahead(memory_id, messages)
-    with locked(memory_id, actor=actor, expected_version=expected_version) as recorder:
-        policy = required_policy(recorder.memory)
+
+    def record(recorder: Recorder) -> ChangeResult:
+        policy = required_policy(memory_id, recorder.policy)
         arrivals = counted_entries(recorder.memory, messages)
         arrivals = with_stored_tokens(recorder.memory, recorder.window, arrivals)
         return recorder.record(refill(recorder.window, arrivals, policy))
+
+    return prepared(memory_id, record, actor=actor, expected_version=expected_version)
 
 
 def clear_messages(
     memory_id: str, *, actor: str = "", expected_version: int | None = None
 ) -> ChangeResult:
     """Clear the window, but not the history. Raises MemoryNotFound, VersionConflict."""
-    with locked(memory_id, actor=actor, expected_version=expected_version) as recorder:
-        return recorder.record(clear(recorder.window, recorder.memory.policy))
+
+    def record(recorder: Recorder) -> ChangeResult:
+        return recorder.record(clear(recorder.window, recorder.policy))
+
+    return recorded(memory_id, record, actor=actor, expected_version=expected_version)

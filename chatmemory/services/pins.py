@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from chatmemory.core.eviction import group_of
 from chatmemory.core.exceptions import MessageNotFound, NotPinnable, PolicyRequired
@@ -12,7 +13,7 @@ from chatmemory.ledger.changes import ChangeResult
 from chatmemory.ledger.entries import StayEntry, stay_entries
 from chatmemory.ledger.recorder import Recorder
 from chatmemory.models import Message
-from chatmemory.services.locking import locked
+from chatmemory.services.locking import recorded
 
 
 def pin(
@@ -24,8 +25,8 @@ def pin(
     pinned already. Raises MemoryNotFound, MessageNotFound, NotPinnable, PolicyRequired (the client
     decides this window), VersionConflict.
     """
-    with locked(memory_id, actor=actor, expected_version=expected_version) as recorder:
-        return _change(recorder, seq, pinned=True)
+    record = partial(_change, seq=seq, pinned=True)
+    return recorded(memory_id, record, actor=actor, expected_version=expected_version)
 
 
 def unpin(
@@ -35,13 +36,13 @@ def unpin(
 
     Raises the exceptions of `pin`.
     """
-    with locked(memory_id, actor=actor, expected_version=expected_version) as recorder:
-        return _change(recorder, seq, pinned=False)
+    record = partial(_change, seq=seq, pinned=False)
+    return recorded(memory_id, record, actor=actor, expected_version=expected_version)
 
 
 def _change(recorder: Recorder, seq: int, pinned: bool) -> ChangeResult | None:
     memory = recorder.memory
-    if required_policy(memory).meters_only:
+    if required_policy(memory.pk, memory.policy).meters_only:
         raise PolicyRequired(
             f"the policy of {memory.pk!r} only measures its window, from which nothing leaves: set "
             "one that trims it before pinning"

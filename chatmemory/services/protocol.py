@@ -25,22 +25,24 @@ from chatmemory.ledger.counting import (
     count_ahead,
     counted_entries,
     ensure_countable,
-    estimator_name,
 )
 from chatmemory.ledger.entries import STAY_COLUMNS, read_message, stay_entry
+from chatmemory.ledger.recorder import Recorder
 from chatmemory.ledger.statements import Compiled
 from chatmemory.ledger.stored_window import open_stays
 from chatmemory.models import Stay
 from chatmemory.services.defaults import metering_policy
-from chatmemory.services.locking import Creation, locked
+from chatmemory.services.locking import Creation, prepared, recorded
 from chatmemory.services.messages import clear_messages
 from chatmemory.services.validation import check_id
 
 
 @Compiled
 def _window(memory_id: str) -> QuerySet[Stay, Any]:
-    stays = open_stays(memory_id).annotate(payload=F("message__payload"))
-    return stays.values_list("memory_id", "payload", *STAY_COLUMNS, named=True)
+    # That of a conversation that is being deleted is empty.
+    stays = open_stays(memory_id).filter(memory__deleted_at=None)
+    stays = stays.annotate(payload=F("message__payload"), estimator=F("memory__policy_estimator"))
+    return stays.values_list("memory_id", "payload", "estimator", *STAY_COLUMNS, named=True)
 
 
 def get_messages(memory_id: str) -> list[ChatMessage]:
@@ -48,22 +50,21 @@ def get_messages(memory_id: str) -> list[ChatMessage]:
 
     Each message carries its stored token count, so that it need not be counted again.
     """
-    name = estimator_name(string_id(memory_id))
-    return [] if name is None else [message for _, message in _read(memory_id, name)]
+    return [message for _, message in _read(_window(string_id(memory_id)))]
 
 
 def get_window(memory_id: str) -> Window:
     """Return the messages of `get_messages` as a window, which knows what is pinned."""
-    name = estimator_name(string_id(memory_id))
-    if name is None:
+    rows = _window(string_id(memory_id))
+    if not rows:
         return Window()
-    entries = [stay_entry(row, message) for row, message in _read(memory_id, name)]
-    return Window(entries, counted_by=family_named(name))
+    entries = [stay_entry(row, message) for row, message in _read(rows)]
+    return Window(entries, counted_by=family_named(rows[0].estimator))
 
 
-def _read(memory_id: str, estimator: str) -> Iterator[tuple[Any, ChatMessage]]:
-    family = family_named(estimator)
-    for row in _window(memory_id):
+def _read(rows: Sequence[Any]) -> Iterator[tuple[Any, ChatMessage]]:
+    family = family_named(rows[0].estimator) if rows else ""
+    for row in rows:
         message = read_message(row)
         remember_tokens(message, family, row.tokens)
         yield row, message
@@ -84,13 +85,16 @@ def update_messages(
     check_id(memory_id)
     messages = chat_messages(messages)
     is_known = count_ahead(memory_id, messages)
-    create = Creation(None if is_known else metering_policy(memory_id))
-    with locked(
-        memory_id, actor=actor, create=create, expected_version=expected_version
-    ) as recorder:
+    create = Creation(memory_id, None if is_known else metering_policy(memory_id))
+
+    def record(recorder: Recorder) -> ChangeResult:
         ensure_countable(recorder)
         arrivals = counted_entries(recorder.memory, messages)
         return recorder.replace(refill(recorder.window, arrivals, None), by_client=True)
+
+    return prepared(
+        memory_id, record, actor=actor, create=create, expected_version=expected_version
+    )
 
 
 def delete_messages(
@@ -110,9 +114,13 @@ def delete_messages(
 def transact(memory_id: str, decide: Decide, *, actor: str = "") -> Transition:
     """Lock the conversation, pass its window to `decide`, and store the resulting transition.
 
-    An unknown id is created. If `decide` raises, nothing is stored.
+    An unknown id is created. If `decide` raises, nothing is stored. It is called again if a long
+    conversation was changed before it was locked.
     """
-    with locked(memory_id, actor=actor, create=Creation()) as recorder:
+
+    def record(recorder: Recorder) -> Transition:
         transition = decide(recorder.window)
         recorder.record(transition)
-    return transition
+        return transition
+
+    return recorded(memory_id, record, actor=actor, create=Creation(memory_id))

@@ -19,16 +19,23 @@ from chatmemory.ledger.adding import add_all
 from chatmemory.ledger.changes import ChangeResult, NewMessage
 from chatmemory.ledger.counting import counter
 from chatmemory.ledger.rows import check_storable
-from chatmemory.models import Memory, Message
+from chatmemory.models import Memory
 from chatmemory.services.locking import locked
 from chatmemory.services.validation import check_client_id
 
 SLICE = 500  # messages; so many are stored in about half a second
 
 
-def is_long(new: Sequence[NewMessage]) -> bool:
-    """Return whether these are too many for one transaction."""
+def is_long(new: Sequence[object]) -> bool:
+    """Return whether these messages are too many for one transaction."""
     return len(new) > SLICE
+
+
+def count_all(new: Iterable[NewMessage], policy: Policy) -> None:
+    """Count messages, before anything is locked. Raises UnknownEstimator, UnsupportedMessage."""
+    count = counter(policy.estimator)
+    for each in new:
+        count(each.message)
 
 
 def check_all(new: Iterable[NewMessage], policy: Policy) -> None:
@@ -41,11 +48,10 @@ def check_all(new: Iterable[NewMessage], policy: Policy) -> None:
     for index, each in enumerate(new):
         if each.client_id is not None:
             check_client_id(each.client_id)
-        text, payload = text_of(each.message), message_to_json(each.message)
-        check_storable(Message(text=text, payload=payload))
-        entry = Entry.of(each.message, count(each.message))
+        check_storable(text_of(each.message), message_to_json(each.message))
+        tokens = count(each.message)
         if policy.rejects_oversized:
-            _check_admitted(window, entry, policy, index)
+            _check_admitted(window, Entry.of(each.message, tokens), policy, index)
 
 
 def _check_admitted(window: Window, entry: Entry, policy: Policy, index: int) -> None:

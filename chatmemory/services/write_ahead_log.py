@@ -31,29 +31,36 @@ def truncate_log_soon() -> None:
 
 
 class Retry:
-    """The thread of this process that tries again. It opens a connection of its own each time."""
+    """The threads of this process that try again, one for each file. Each opens a connection of its
+    own for each try.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._wanted = False
-        self.thread: threading.Thread | None = None
+        self._wanted: set[str] = set()
+        self._threads: dict[str, threading.Thread] = {}
+
+    def thread_of(self, database: str) -> threading.Thread | None:
+        """Return the thread that tries again to empty the log of a file, if there is one."""
+        return self._threads.get(database)
 
     def start(self, database: str) -> None:
         with self._lock:
-            self._wanted = True
-            if self.thread is None:
-                self.thread = threading.Thread(target=self._run, args=[database], daemon=True)
-                self.thread.start()
+            self._wanted.add(database)
+            if database not in self._threads:
+                thread = threading.Thread(target=self._run, args=[database], daemon=True)
+                self._threads[database] = thread
+                thread.start()
 
     def _run(self, database: str) -> None:
         pause = threading.Event()
         while True:
             pause.wait(RETRY_SECONDS)
-            self._wanted = False
+            self._wanted.discard(database)
             is_empty = _truncated(database)
             with self._lock:
-                if is_empty and not self._wanted:
-                    self.thread = None
+                if is_empty and database not in self._wanted:
+                    del self._threads[database]
                     return
 
 

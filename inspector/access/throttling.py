@@ -11,21 +11,21 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
-from rest_framework.throttling import SimpleRateThrottle
+
+from chatmemory.access.throttling import SharedThrottle
 
 View = Callable[..., HttpResponse]
 
 
-class PerAddress(SimpleRateThrottle):
-    """Counts the requests of an address, with a rate of its own where the settings have none."""
+class PerAddress(SharedThrottle):
+    """Counts the requests of an address."""
 
     def __init__(self, scope: str, default: str) -> None:
-        self.scope = scope
-        self.rate = self.THROTTLE_RATES.get(scope, default)
+        self.scope, self.default = scope, default
         super().__init__()
 
     def get_cache_key(self, request: Any, view: Any) -> str:
-        return f"throttle-{self.scope}-{request.META.get('REMOTE_ADDR', '')}"
+        return f"{self.scope}-{request.META.get('REMOTE_ADDR', '')}"
 
 
 def throttled(scope: str, default: str) -> Callable[[View], View]:
@@ -35,7 +35,7 @@ def throttled(scope: str, default: str) -> Callable[[View], View]:
         @wraps(view)
         def limited(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
             throttle = PerAddress(scope, default)
-            if throttle.allow_request(request, view):  # type: ignore[arg-type]
+            if throttle.allow_request(request, view):
                 return view(request, *args, **kwargs)
             response = render(request, "inspector/too_many_requests.html", status=429)
             response["Retry-After"] = str(max(1, round(throttle.wait() or 1)))

@@ -8,7 +8,7 @@ from chatmemory import ChatMessage, MessageType, ToolExecutionResultMessage
 from chatmemory.explain import role
 from chatmemory.queries import ConversationState, MessageRow
 from inspector.conversation.glyphs import glyph
-from inspector.conversation.rows import HistoryRow, css_of, pairing, tag
+from inspector.conversation.rows import HistoryFrame, HistoryRow, css_of, pairing, tag
 
 
 class HistoryPane:
@@ -45,8 +45,9 @@ class HistoryPane:
     def rows(self) -> list[HistoryRow]:
         """The messages and then the drafts. The horizon row is the first one in memory."""
         rows: list[HistoryRow] = []
+        horizon = self._state.window.horizon
         for i, row in enumerate(self._state.history.rows):
-            is_horizon = row.seq == self._horizon and bool(rows) and not rows[-1].is_in
+            is_horizon = row.seq == horizon and bool(rows) and not rows[-1].frame.is_in
             rows.append(self._row(row, pairing(self._state.history.rows, i), is_horizon))
         drafts = () if self.has_later else self._state.drafts
         return rows + [self._row(draft, "is-draft") for draft in drafts]
@@ -60,13 +61,6 @@ class HistoryPane:
         i = seqs.index(self._state.query.msg)
         return seqs[i - 1] if i else None, seqs[i + 1] if i + 1 < len(seqs) else None
 
-    @cached_property
-    def _horizon(self) -> int | None:
-        """The seq of the oldest message in memory, except system messages."""
-        columns = self._state.window.rows.columns
-        said = (seq for seq, type, *_ in columns if seq > 0 and type != MessageType.SYSTEM)
-        return min(said, default=None)
-
     def _row(self, row: MessageRow, css: str, is_horizon: bool = False) -> HistoryRow:
         state = self._state
         is_in = row.seq in state.in_window
@@ -79,16 +73,17 @@ class HistoryPane:
             row.seq in state.found and "is-hit",
             row.seq in self._related and "is-rel",
         )
-        return HistoryRow(
-            row=row,
+        frame = HistoryFrame(
+            seq=row.seq,
+            tokens=row.tokens,
             glyph=glyph(row.type, row.has_calls),
             role=role(row.type, row.has_calls),
             css=classes,
             tag=tag(state, row),
             is_in=is_in,
             leaves_now=leaves_now,
-            is_horizon=is_horizon,
         )
+        return HistoryRow(row, frame, is_horizon)
 
 
 def related(state: ConversationState) -> frozenset[int]:

@@ -15,7 +15,7 @@ from inspector.conversation.measures import load_in
 class Preview:
     """The caption and the receipt of one draft."""
 
-    summary: str
+    caption: Caption
     receipt: Receipt | tuple[()]
 
 
@@ -40,14 +40,13 @@ class SimulationView:
             return Caption(f"With a limit of {policy.limit if policy else 0:,}", loss=loss)
         drafts = len(self._state.drafts)
         event = "Your draft arrived" if drafts == 1 else f"Your {drafts:,} drafts arrived"
-        return replace(explain.caption(self._state.change), event=event)
+        is_one = len(self._changes) == 1
+        told = self.previews[0].caption if is_one else explain.caption(self._state.change)
+        return replace(told, event=event)
 
-    @property
+    @cached_property
     def previews(self) -> list[Preview]:
-        return [
-            Preview(explain.caption(change).summary, explain.receipt(change))
-            for change in self._changes
-        ]
+        return [Preview(explain.caption(each), explain.receipt(each)) for each in self._changes]
 
     @property
     def draft_tokens(self) -> int:

@@ -14,6 +14,7 @@ from inspector.forms import searchable
 from inspector.lab.prices import Prices
 
 NUMBER_DIGITS = 9
+FORMS = ("csv", "json")
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,7 @@ class Asked:
 
     Without a `memory_id` it is of a file. Its links are then only the parameters of an address,
     which the form of the page sends together with the messages of the file. `problem` says what was
-    wrong with the address; the rest of it is used.
+    wrong with the address; the rest of it is used. `form` is csv or json for the numbers alone.
     """
 
     memory_id: str
@@ -30,6 +31,7 @@ class Asked:
     at: int | None = None
     phrase: str = ""
     prices: Prices = field(default_factory=Prices)
+    form: str = ""
     problem: str = ""
 
     @classmethod
@@ -49,6 +51,7 @@ class Asked:
             int(at) if is_number else None,
             searchable(str(given.get("phrase", ""))),
             Prices.read(given.dict()),  # type: ignore[arg-type]
+            form if (form := str(given.get("as", ""))) in FORMS else "",
             problem,
         )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from http.cookies import CookieError, SimpleCookie
 from importlib import import_module
 from types import SimpleNamespace
@@ -20,7 +20,19 @@ from chatmemory.access.roles import READ
 from chatmemory.access.tokens import TokenRefused, token_of
 from chatmemory.live import ALL_CONVERSATIONS
 
-Headers = Mapping[bytes, bytes]
+
+class Credentials(NamedTuple):
+    """The headers of a request that say who asks."""
+
+    authorization: bytes
+    cookie: bytes
+
+    @classmethod
+    def of(cls, headers: Mapping[bytes, bytes]) -> Credentials:
+        return cls(headers.get(b"authorization", b""), headers.get(b"cookie", b""))
+
+
+Asked = tuple[Credentials, str]  # who wants to follow which conversation
 
 
 class Admittance(NamedTuple):
@@ -30,7 +42,7 @@ class Admittance(NamedTuple):
     caller: str = ""
 
 
-async def authorize(headers: Headers, memory_id: str) -> Admittance:
+async def authorize(credentials: Credentials, memory_id: str) -> Admittance:
     """Return 200 if the sender of these headers may follow this conversation, else the status to
     answer with.
 
@@ -38,16 +50,19 @@ async def authorize(headers: Headers, memory_id: str) -> Admittance:
     a prefix, 404 for an unknown conversation or one outside the token's prefix, and 503 while the
     database cannot answer.
     """
-    try:
-        return await sync_to_async(_authorize)(headers, memory_id)
-    except DatabaseError:
-        return Admittance(503)
+    (answer,) = await sync_to_async(_authorize)([(credentials, memory_id)])
+    return answer
 
 
-def _authorize(headers: Headers, memory_id: str) -> Admittance:
+async def still_admitted(asked: Collection[Asked]) -> set[Asked]:
+    """Return those that may still follow; none while the database cannot answer."""
+    answers = await sync_to_async(_authorize)(asked)
+    return {each for each, answer in zip(asked, answers, strict=True) if answer.status == 200}
+
+
+def _authorize(asked: Collection[Asked]) -> list[Admittance]:
     try:
-        reader = _reader(headers)
-        return Admittance(401) if reader is None else _admit(reader, memory_id)
+        return [_admit(*each) for each in asked]
     finally:
         close_old_connections()  # this thread stays, its connection must not
 
@@ -59,7 +74,15 @@ class _Reader(NamedTuple):
     prefix: str
 
 
-def _admit(reader: _Reader, memory_id: str) -> Admittance:
+def _admit(credentials: Credentials, memory_id: str) -> Admittance:
+    try:
+        reader = _reader(credentials)
+        return Admittance(401) if reader is None else _admit_reader(reader, memory_id)
+    except DatabaseError:
+        return Admittance(503)
+
+
+def _admit_reader(reader: _Reader, memory_id: str) -> Admittance:
     if memory_id == ALL_CONVERSATIONS:
         return Admittance(403) if reader.prefix else Admittance(200, reader.caller)
     try:
@@ -70,29 +93,29 @@ def _admit(reader: _Reader, memory_id: str) -> Admittance:
     return Admittance(200, reader.caller) if may_read else Admittance(404)
 
 
-def _reader(headers: Headers) -> _Reader | None:
+def _reader(credentials: Credentials) -> _Reader | None:
     """Return who may read, or None without permission.
 
     A request with a bearer token is judged by the token alone.
     """
-    scheme, _, secret = headers.get(b"authorization", b"").partition(b" ")
+    scheme, _, secret = credentials.authorization.partition(b" ")
     if scheme.lower() == b"bearer":
         try:
             token = token_of(secret.strip())
         except TokenRefused:
             return None
         return _Reader(f"token {token.pk}", token.prefix)
-    user = _reading_user(_session_key(headers))
+    user = _reading_user(_session_key(credentials.cookie))
     return _Reader(f"user {user.pk}", "") if user else None
 
 
-def _session_key(headers: Headers) -> str:
-    cookie: SimpleCookie = SimpleCookie()
+def _session_key(header: bytes) -> str:
+    cookies: SimpleCookie = SimpleCookie()
     try:
-        cookie.load(headers.get(b"cookie", b"").decode("latin-1"))
+        cookies.load(header.decode("latin-1"))
     except CookieError:
         return ""
-    session = cookie.get(settings.SESSION_COOKIE_NAME)
+    session = cookies.get(settings.SESSION_COOKIE_NAME)
     return session.value if session else ""
 
 

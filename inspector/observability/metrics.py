@@ -6,6 +6,8 @@ Several processes share the folder PROMETHEUS_MULTIPROC_DIR, and each of them an
 from __future__ import annotations
 
 import os
+from collections import Counter as Counts
+from functools import cache
 from typing import Any
 
 from prometheus_client import (
@@ -43,6 +45,9 @@ _waiting = Gauge(
     multiprocess_mode="livesum",
 )
 
+# The client of Prometheus checks a label each time it is asked for.
+_steps_of, _left_for = cache(_steps.labels), cache(_left.labels)
+
 stream_open = _streams.track_inprogress
 stream_waiting = _waiting.track_inprogress
 
@@ -55,11 +60,11 @@ def request_answered(method: str, route: str, status: int, seconds: float) -> No
 
 def memory_changed(results: tuple[ChangeResult, ...], fill: float | None, **_: Any) -> None:
     """Receives `chatmemory.signals.memory_changed`."""
-    for result in results:
-        _steps.labels(result.kind).inc()
-        _said.inc(sum(each.was_said for each in result.arrived))
-        for evicted in result.evicted:
-            _left.labels(evicted.reason).inc()
+    _said.inc(sum(each.was_said for result in results for each in result.arrived))
+    for kind, count in Counts(result.kind for result in results).items():
+        _steps_of(kind).inc(count)
+    for reason, count in Counts(each.reason for r in results for each in r.evicted).items():
+        _left_for(reason).inc(count)
     if fill is not None:
         _fill.observe(fill)
 

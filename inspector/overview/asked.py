@@ -31,10 +31,12 @@ FLAG_LABELS = {
 
 @dataclass(frozen=True)
 class Chip:
-    """A filter with the number of conversations that it shows; its link sets or removes it."""
+    """A filter with the number of conversations that it shows, if it is known; its link sets or
+    removes it.
+    """
 
     label: str
-    count: int
+    count: int | None
     pressed: bool
     href: str
 
@@ -65,7 +67,7 @@ class Asked:
         kept = {name: value for name, value in kept.items() if value}
         return cls(**kept, cursor=given.get("older") or given.get("newer") or "")
 
-    @property
+    @cached_property
     def which(self) -> MemoryFilter:
         return MemoryFilter(
             search=self.q,
@@ -117,11 +119,12 @@ class Asked:
                 href=self.link(**{name: "" if self._is(name, value) else value}),
             )
             for name, value, label in self._offered
-            if name != "policy" or self._is(name, value) or self._counts[name, value]
+            if name != "policy" or self._is(name, value) or self._counts[name, value] != 0
         ]
 
     @property
-    def total(self) -> int:
+    def total(self) -> int | None:
+        """How many conversations match; None for a search that finds too much to count."""
         return self._counts["", ""]
 
     @property
@@ -137,7 +140,7 @@ class Asked:
         return [*filters, ("label", self.label, self.label)] if self.label else filters
 
     @cached_property
-    def _counts(self) -> dict[tuple[str, str], int]:
+    def _counts(self) -> dict[tuple[str, str], int | None]:
         """The number of conversations that match, and that would match with each filter set."""
         selections = {
             (name, value): replace(self, **{name: value}).which for name, value, _ in self._offered

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from time import perf_counter
 
 from django.core.cache import cache
@@ -18,14 +18,23 @@ SHARE = 20
 
 @dataclass(frozen=True)
 class Headlines:
-    """The statistics of all conversations, and the time at which they were counted."""
+    """The statistics of all conversations, when they were counted and until when they are kept.
+    What changed after `moment` may be missing.
+    """
 
     at: datetime
+    until: datetime
+    moment: int
     stats: queries.OverviewStats
 
+    def milliseconds_left(self) -> int:
+        """Return after how long the statistics are counted again."""
+        return max(0, round((self.until - timezone.now()) / timedelta(milliseconds=1)))
 
-def current_headlines() -> Headlines:
-    """Return the statistics as they were counted last, or count them again.
+
+def current_headlines(moment: int) -> Headlines:
+    """Return the statistics as they were counted last, or count them again: `moment` is the newest
+    change that the caller has seen, which they hold then.
 
     They read all steps of today, so they are kept for 20 times as long as the counting took, from
     1 to 30 seconds, whoever asks.
@@ -33,9 +42,11 @@ def current_headlines() -> Headlines:
     kept: Headlines | None = cache.get("headlines")
     if kept is not None:
         return kept
-    started = perf_counter()
-    counted = Headlines(timezone.now(), queries.overview_stats(midnight()))
-    cache.set("headlines", counted, kept_seconds(perf_counter() - started))
+    at, started = timezone.now(), perf_counter()
+    stats = queries.overview_stats(midnight())
+    seconds = kept_seconds(perf_counter() - started)
+    counted = Headlines(at, timezone.now() + timedelta(seconds=seconds), moment, stats)
+    cache.set("headlines", counted, seconds)
     return counted
 
 

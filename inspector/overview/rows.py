@@ -59,8 +59,6 @@ class Hit:
         count, most = self.mention.count, queries.MENTIONS_COUNTED
         if count > most:
             return f"said {most}+ times"
-        if not self.mention.is_complete:
-            return f"said at least {count} time{'' if count == 1 else 's'}"
         return "said once" if count == 1 else f"said {count} times"
 
 

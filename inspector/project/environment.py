@@ -19,6 +19,9 @@ _RATE = validate.Regexp(
 _DATABASE_URL = validate.Regexp(
     r"(sqlite|postgres|postgresql)://.", error="must begin with sqlite:/// or postgresql://"
 )
+_REDIS_URL = validate.Regexp(
+    r"(rediss?|unix)://.|\Z", error="must begin with redis://, rediss:// or unix://"
+)
 
 
 def flag(name: str) -> bool:
@@ -39,6 +42,11 @@ def whole_number(name: str, default: int, minimum: int = 0) -> int:
 def rate(name: str, default: str) -> str:
     """Reads a number of requests per time, in REST framework's notation: 100/second."""
     return env.str(name, default, validate=_RATE)
+
+
+def redis(name: str) -> str:
+    """Reads the URL of a Redis, by default none."""
+    return env.str(name, "", validate=_REDIS_URL)
 
 
 def networks(name: str, *default: str) -> list[str]:

@@ -7,8 +7,10 @@ them. The sections below go from what is installed to how it is watched.
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Any
 
 from django.core.management.utils import get_random_secret_key
@@ -17,7 +19,7 @@ from platformdirs import user_data_path
 import inspector
 from inspector.observability.logs import logging_settings
 from inspector.project import production
-from inspector.project.environment import choice, database, env, flag, rate, whole_number
+from inspector.project.environment import choice, database, env, flag, rate, redis, whole_number
 
 ROOT = Path(__file__).resolve().parents[2]
 IS_CHECKOUT = (ROOT / "manage.py").exists()  # else templates and static files are in the package
@@ -120,9 +122,12 @@ def _local_secret() -> str:
     file = VAR / "secret_key"
     if not file.exists():
         VAR.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(descriptor, "w") as opened:
-            opened.write(get_random_secret_key())
+        # Of several first starts at once, the first one to link its key makes that of all.
+        with NamedTemporaryFile("w", dir=VAR) as made:
+            made.write(get_random_secret_key())
+            made.flush()
+            with suppress(FileExistsError):
+                os.link(made.name, file)
     return file.read_text()
 
 
@@ -206,6 +211,7 @@ REST_FRAMEWORK = {
     },
     "TEST_REQUEST_DEFAULT_FORMAT": "json",
 }
+CHATMEMORY = {"REDIS_URL": redis("REDIS_URL")}
 
 
 # Logs, metrics and traces

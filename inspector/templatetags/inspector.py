@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from datetime import datetime
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from django import template
-from django.template import Context
-from django.template.loader import get_template
+from django.template import Context, Engine, Template
 from django.templatetags.static import static
 from django.utils import timezone
-from django.utils.html import escape, format_html, format_html_join
+from django.utils.html import conditional_escape, escape, format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.text import Truncator
 
@@ -21,23 +19,32 @@ from chatmemory.explain import counted as counted_noun
 from chatmemory.explain import named as name_of
 from chatmemory.explain import policy_words, shortened
 from inspector.conversation.links import chosen
-from inspector.conversation.rows import SHOWN
-from inspector.conversation.timeline import Cell, Timeline
+from inspector.conversation.rows import SHOWN, HistoryFrame, HistoryRow, MemoryRow
+from inspector.conversation.timeline import Cell, Label, Timeline
 from inspector.display import switched_on, theme_of
 
 register = template.Library()
 register.filter(policy_words)
 register.filter(shortened)
 
+Frame = tuple[str, str]
+
+# How many different rows and labels a process keeps drawn, of the conversations that are read.
+FRAMES, LABELS = 2_000, 1_000
+WORDS = "\ue000"
+
+_CELL = '<part><li class="{css}" id="cells-{step}"><a {link}>{mark}</a>{head}</li></part>'
 _LINK = 'href="{0}" hx-get="{0}"'
 
 
-_template = cache(get_template)
+@cache
+def _template(name: str) -> Template:
+    return Engine.get_default().get_template(f"inspector/{name}")
 
 
 def _drawn(template_name: str, **context: object) -> SafeString:
-    """A small template's markup, without the end of its last line."""
-    markup = _template(f"inspector/{template_name}").render(context)
+    """A small template's markup, without the end of its last line. Numbers are not formatted."""
+    markup = _template(template_name).render(Context(context, use_l10n=False))
     return mark_safe(markup.removesuffix("\n"))  # noqa: S308
 
 
@@ -65,6 +72,46 @@ def shape(name: str) -> SafeString:
 def mark(name: str, is_in: bool = True) -> SafeString:
     """The square of a message: solid in memory, hollow out of it."""
     return _drawn("_mark.html", name=name, shape=shape(name), is_in=is_in)
+
+
+@register.simple_tag
+@lru_cache(LABELS)
+def label(label: Label) -> SafeString:
+    """A label of the timeline. A step moves a few of them."""
+    return _drawn("_tape_label.html", label=label)
+
+
+@register.simple_tag
+def said_row(said: HistoryRow, page: Any) -> SafeString:
+    """A row of the history."""
+    return _filled(_said_frame(said.frame), said.row.readable, page)
+
+
+@register.simple_tag
+def kept_row(row: MemoryRow, page: Any) -> SafeString:
+    """A row of memory, below the system message."""
+    return _filled(_kept_frame(row.frame), row.text, page)
+
+
+def _filled(frame: Frame, text: str, page: Any) -> SafeString:
+    before, after = frame
+    return mark_safe(f"{before}{conditional_escape(shown(text, page))}{after}")  # noqa: S308
+
+
+@lru_cache(FRAMES)
+def _said_frame(said: HistoryFrame) -> Frame:
+    return _frame("_said.html", said=said)
+
+
+@lru_cache(FRAMES)
+def _kept_frame(row: MemoryRow) -> Frame:
+    return _frame("_led.html", row=row, list="kept")
+
+
+def _frame(template_name: str, **context: object) -> Frame:
+    """The markup before and after the words of a row: it is kept, and what people said is not."""
+    before, after = _drawn(template_name, words=WORDS, **context).split(WORDS)
+    return before, after
 
 
 @register.simple_block_tag
@@ -124,8 +171,8 @@ def address_of(page: Any, at: int) -> str:
 
 
 @register.simple_tag(takes_context=True)
-def cells(context: Context) -> Sequence[tuple[int, str, SafeString, str, str]]:
-    """The cells of the tape: step, class, attributes of the link, mark, and the playhead if here.
+def cells(context: Context) -> SafeString:
+    """The cells of the tape, each a part. That of the playhead has its flag.
 
     There are many, so each is short: its link is relative to the page, unless that was posted to
     another address. The script of the tape follows it. That of a draft is like other links.
@@ -144,8 +191,8 @@ def cells(context: Context) -> Sequence[tuple[int, str, SafeString, str, str]]:
         link += "" if i == tape.head else 'tabindex="-1" '
         link += f'title="{escape(cell.words)}"'
         head = _playhead(tape, cell) if i == tape.head else ""
-        drawn.append((cell.step, css, mark_safe(link), cell.mark, head))  # noqa: S308
-    return drawn
+        drawn.append(_CELL.format(css=css, step=cell.step, link=link, mark=cell.mark, head=head))
+    return mark_safe("".join(drawn))  # noqa: S308
 
 
 def _playhead(tape: Timeline, cell: Cell) -> SafeString:

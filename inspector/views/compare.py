@@ -31,11 +31,8 @@ def compare(request: HttpRequest, memory_id: str) -> HttpResponse:
     except InvalidValue as error:
         return _refused(request, memory_id, str(error))
     page = ComparePage(found, asked)
-    match request.GET.get("as"):
-        case "json":
-            return HttpResponse(json.dumps(list(numbers(page)), indent=2), "application/json")
-        case "csv":
-            return _csv(list(numbers(page)), f"{memory_id}-policies.csv")
+    if asked.form:
+        return _download(page, memory_id)
     shown: dict[str, Any] = {"page": page, "memory_id": memory_id, "problem": asked.problem}
     return render(request, "inspector/compare.html", shown)
 
@@ -58,6 +55,8 @@ def compare_file(request: HttpRequest) -> HttpResponse:
             return render(request, "inspector/compare_file.html", shown, status=422)
         shown["page"] = page = ComparePage(found, asked)
         shown["asked"] = page.asked
+        if asked.form:
+            return _download(page, file.title)
     return render(request, "inspector/compare_file.html", shown)
 
 
@@ -116,6 +115,14 @@ def numbers(page: ComparePage) -> Iterator[dict[str, Any]]:
             "phrase_forgotten_at": None if at is None else history.numbers[at],
             "phrase_kept_by": followed.keeping.limit if followed.keeping else None,
         }
+
+
+def _download(page: ComparePage, name: str) -> HttpResponse:
+    """Answer the numbers in the form that was asked for."""
+    rows = list(numbers(page))
+    if page.asked.form == "json":
+        return HttpResponse(json.dumps(rows, indent=2), "application/json")
+    return _csv(rows, f"{name}-policies.csv")
 
 
 def _csv(rows: list[dict[str, Any]], name: str) -> HttpResponse:

@@ -58,12 +58,11 @@ def _page(asked: Asked, held: Sequence[str] = ()) -> dict[str, Any]:
         "moment": moment,
         "asked": asked,
         "rows": [Row(row, asked) for row in found.rows],
-        "is_partial": any(row.mention and not row.mention.is_complete for row in found.rows),
         "is_held": bool(held),
         "newer": asked.page(newer=found.previous),
         "older": asked.page(older=found.next),
         "orderings": ORDERINGS,
-        "headlines": current_headlines(),
+        "headlines": current_headlines(moment),
     }
 
 

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from chatmemory import UserMessage, queries, services
 from chatmemory.converters import address, memory_id_at
 from chatmemory.core.policies import MessageWindow
+
+from ..properties import examples
 
 URL = "/api/v1/memories/"
 WINDOW = {"kind": "message_window", "max_messages": 20}
@@ -118,9 +120,7 @@ def test_it_deletes(api, memory_id):
     assert api.delete(f"{URL}{memory_id}/").status_code == 404
 
 
-@settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@examples(40)
 @given(
     st.text(
         st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1, max_size=40

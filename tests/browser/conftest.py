@@ -4,19 +4,74 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Sequence
+from functools import cache
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from django.conf import settings
 from django.core.signals import request_finished, request_started
 from django.test import Client
+from django.test.utils import override_settings
 from playwright.sync_api import BrowserContext, Page, sync_playwright
 
+from inspector import demo
 from inspector.access.sign_in_links import get_account
 
 from .chromium import chromium, launch
 
 COOKIE = settings.SESSION_COOKIE_NAME
+
+# Pages of one site share a process of the browser while one of them is open, and with it what is
+# compiled and cached: one that is empty stays open in each window, for each host of test servers.
+HOSTS = ("localhost", "127.0.0.1")
+
+# What only a whole window can have; all else can be set for each of its pages.
+OF_WINDOWS = {"java_script_enabled", "locale"}
+
+# What axe finds in a page but for its colours; the checks that passed are not sent to the test.
+VIOLATIONS = """() =>
+  axe.run({resultTypes: ["violations"], rules: {"color-contrast": {enabled: false}}})
+    .then(found => found.violations)"""
+
+# What axe finds wrong with colours. Of elements that are painted alike, with the same colour, size
+# and weight on the same backgrounds, it is asked for the first three: a page paints in few ways.
+# The buttons that cover rows and show nothing are away: axe says nothing of what is covered.
+CONTRASTS = """() => {
+  const painted = (element) => {
+    const { color, fontSize, fontWeight } = getComputedStyle(element);
+    const ways = [color, fontSize, fontWeight, element.matches(":disabled, :disabled *")];
+    for (let each = element; each; each = each.parentElement) {
+      const { backgroundColor, backgroundImage, opacity } = getComputedStyle(each);
+      ways.push(backgroundColor, backgroundImage, opacity);
+    }
+    return ways.join();
+  };
+  const isText = (node) => node.nodeType === Node.TEXT_NODE && node.data.trim();
+  const isShown = (element) =>
+    element.checkVisibility({opacityProperty: true}) &&
+    element.getBoundingClientRect().width > 1 &&
+    (element.matches("input, select, textarea") || [...element.childNodes].some(isText));
+  const ways = {};
+  const isMore = (element) => {
+    const way = painted(element);
+    ways[way] = (ways[way] ?? 0) + 1;
+    return ways[way] > 3;
+  };
+  const exclude = [...document.querySelectorAll("body *")].filter(isShown).filter(isMore);
+  const options = {runOnly: ["color-contrast"], resultTypes: ["violations"]};
+  const show = (visibility) => {
+    for (const cover of document.querySelectorAll(".hit")) cover.style.visibility = visibility;
+  };
+  show("hidden");
+  return axe.run(exclude.length ? {exclude} : document, options)
+    .then(found => found.violations)
+    .finally(() => show(""));
+}"""
+
+# Waits until no colour is still fading into that of another scheme.
+FADED = """() => Promise.allSettled(document.getAnimations().map(each => each.finished))
+  .then(() => null)"""
 
 # What a browser and htmx write to the console when a connection is cut or a request refused.
 CUT = [
@@ -48,18 +103,52 @@ def browser():
 
 @pytest.fixture(scope="package")
 def contexts(browser):
-    """The windows by their options. Tests share them, and so their cache of styles and scripts."""
+    """The windows by their options. Tests share them, and so their cache of styles and scripts.
+
+    Animations end at once, as for people who ask for that: each frame of one takes time.
+    """
     opened: dict[str, BrowserContext] = {}
 
     def context(**options) -> BrowserContext:
         key = repr(sorted(options.items()))
         if key not in opened:
-            opened[key] = browser.new_context(**options)
+            size = {"width": 1440, "height": 900}
+            opened[key] = browser.new_context(viewport=size, reduced_motion="reduce", **options)
+            for host in HOSTS:
+                stay_open(opened[key].new_page(), host)
         return opened[key]
 
     yield context
     for each in opened.values():
         each.close()
+
+
+def stay_open(page: Page, host: str) -> None:
+    """Shows an empty page of this host, for which no server is asked."""
+    page.route("**", lambda route: route.fulfill(body=""))
+    page.goto(f"http://{host}/")
+
+
+def new_page(contexts, *, viewport: dict[str, int] | None = None, **options) -> Page:
+    """Opens a page in a window that has these options, or of which it has those of its own."""
+    of_window = {name: options.pop(name) for name in OF_WINDOWS & set(options)}
+    page = contexts(**of_window).new_page()
+    if viewport:
+        page.set_viewport_size(viewport)
+    if options:
+        page.emulate_media(**options)
+    return page
+
+
+@pytest.fixture
+def demo_conversations(transactional_db, images):
+    """The example conversations and the operator, made once by each test process."""
+
+    def make() -> None:
+        demo.load()
+        get_account("operator")
+
+    images.bring_about("demo", make)
 
 
 @pytest.fixture
@@ -99,6 +188,41 @@ def session_of_the_operator() -> str:
     return client.cookies[COOKIE].value
 
 
+# All threads of the live server share the connection of the tests, and with it its transaction.
+TURN = threading.Lock()
+
+
+def in_turns(answer):
+    """A middleware that answers one request after another."""
+
+    def middleware(request):
+        with TURN:
+            return answer(request)
+
+    return middleware
+
+
+@pytest.fixture
+def between_requests():
+    """Holds the live server up, for what a test writes while a page is open."""
+    return TURN
+
+
+@pytest.fixture(scope="session")
+def _starting():
+    """The settings with which the live server starts."""
+    middleware = ["tests.browser.conftest.in_turns", *settings.MIDDLEWARE]
+    starting = override_settings(MIDDLEWARE=middleware)
+    starting.enable()
+    return starting
+
+
+@pytest.fixture(scope="session")
+def live_server(_starting, live_server):
+    _starting.disable()
+    return live_server
+
+
 @pytest.fixture
 def open_page(contexts, live_server, transactional_db, at_rest):
     """Opens pages: `open_page("/", javascript=False, color_scheme="dark", …)`.
@@ -107,6 +231,7 @@ def open_page(contexts, live_server, transactional_db, at_rest):
     """
     faults: list[str] = []
     pages: list[Page] = []
+    session_key = cache(session_of_the_operator)
 
     def watch(page) -> None:
         page.on("console", lambda m: faults.append(m.text) if m.type == "error" else None)
@@ -121,14 +246,12 @@ def open_page(contexts, live_server, transactional_db, at_rest):
         )
 
     def open_(path: str, *, javascript: bool = True, signed_in: bool = True, **options):
-        options.setdefault("viewport", {"width": 1440, "height": 900})
-        context = contexts(java_script_enabled=javascript, **options)
-        context.clear_cookies()
-        if signed_in:
-            key = session_of_the_operator()
-            context.add_cookies([{"name": COOKIE, "value": key, "url": live_server.url}])
-        page = context.new_page()
+        page = new_page(contexts, java_script_enabled=javascript, **options)
         pages.append(page)
+        page.context.clear_cookies()
+        if signed_in:
+            cookie = {"name": COOKIE, "value": session_key(), "url": live_server.url}
+            page.context.add_cookies([cookie])
         watch(page)
         page.goto(live_server.url + path)
         return page
@@ -152,11 +275,10 @@ def reader(contexts, served):
             faults.append(message.text)
 
     def open_(path: str, width: int = 1440):
-        context = contexts(viewport={"width": width, "height": 900})
-        for name, value in served.session().cookies.items():
-            context.add_cookies([{"name": name, "value": value, "url": served.url}])
-        page = context.new_page()
+        page = new_page(contexts, viewport={"width": width, "height": 900})
         pages.append(page)
+        for name, value in served.session().cookies.items():
+            page.context.add_cookies([{"name": name, "value": value, "url": served.url}])
         page.on("console", note)
         page.on("pageerror", lambda error: faults.append(str(error)))
         page.goto(served.url + path)
@@ -174,7 +296,39 @@ def violations():
     """What axe finds wrong with a page, in words."""
 
     def find(page) -> list[str]:
-        found = Axe().run(page).response["violations"]
-        return [f"{v['id']}: {node['html'][:200]}" for v in found for node in v["nodes"]]
+        return asked_of_axe(page, VIOLATIONS) + asked_of_axe(page, CONTRASTS)
+
+    return find
+
+
+@pytest.fixture
+def contrasts():
+    """What axe finds wrong with the colours of a page in these schemes, in words."""
+
+    def find(page, schemes: Sequence[str]) -> list[str]:
+        found = []
+        for scheme in schemes:
+            page.emulate_media(color_scheme=scheme)
+            page.evaluate(FADED)
+            found += [f"{scheme}: {each}" for each in asked_of_axe(page, CONTRASTS)]
+        return found
+
+    return find
+
+
+def asked_of_axe(page, question: str) -> list[str]:
+    if not page.evaluate("'axe' in window"):
+        page.evaluate(Axe().axe_script)
+    return [f"{v['id']}: {n['html'][:200]}" for v in page.evaluate(question) for n in v["nodes"]]
+
+
+@pytest.fixture
+def violations_in_both_schemes(violations, contrasts):
+    """What axe finds wrong with a page; in the dark scheme with colours only, as all else stays."""
+
+    def find(page) -> list[str]:
+        found = violations(page) + contrasts(page, ["dark"])
+        page.emulate_media(color_scheme="light")
+        return found
 
     return find

@@ -5,14 +5,8 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from inspector import demo
-
+pytestmark = pytest.mark.usefixtures("demo_conversations")
 SIZES = [(1440, 900), (1280, 720), (1100, 800), (390, 844)]
-
-
-@pytest.fixture(autouse=True)
-def _demo(transactional_db):
-    demo.load()
 
 
 @pytest.mark.parametrize(("width", "height"), SIZES)

@@ -14,15 +14,13 @@ from chatmemory import (
     queries,
     services,
 )
-from inspector import demo
 
 PHONE = {"viewport": {"width": 390, "height": 844}}
 LOST = "/c/m/compare/?policy=message_window:2&policy=everything&at=3&phrase=A-1182&input=2.5"
 
 
 @pytest.fixture(autouse=True)
-def _conversations(transactional_db):
-    demo.load()
+def _conversations(demo_conversations):
     services.create("m", MessageWindow(2))
     said = ["My order is A-1182.", "Thank you.", "It has not come.", "I look for order A-1182."]
     services.add("m", [(UserMessage, AiMessage)[n % 2](text) for n, text in enumerate(said)])

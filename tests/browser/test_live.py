@@ -7,6 +7,9 @@ import re
 import pytest
 from playwright.sync_api import expect
 
+# After how long a page asks again for a stream that was refused, and for a step that failed.
+SECONDS_TO_REOPEN, SECONDS_TO_RETRY = 5, 2
+
 
 def test_two_readers_see_a_message_arrive(reader, served):
     served.create("arrives")
@@ -127,25 +130,33 @@ def test_a_refused_stream_is_tried_again(reader, served):
     served.create("refused")
     served.say("refused", "one")
     page = reader("/c/refused/")
+    page.clock.install()
     page.route("**/live/*", lambda route: route.fulfill(status=503), times=1)
     page.reload()
     expect(page.get_by_text("connection lost, trying again")).to_be_visible()
     served.say("refused", "two")
-    expect(page.locator(".tape__step")).to_contain_text("Step 2 of 2", timeout=15_000)
+    page.clock.fast_forward(SECONDS_TO_REOPEN * 1000)
+    expect(page.locator(".tape__step")).to_contain_text("Step 2 of 2")
 
 
 @pytest.mark.own_server
 def test_a_lost_connection_is_shown_and_made_good(reader, served):
+    """On a conversation, and in the feed of the overview."""
     served.create("lost")
-    served.say("lost", "one")
+    served.say("lost", "restarted", "two", "three")
     page = reader("/c/lost/")
+    overview = reader("/")
+    feed = overview.locator("[data-feed]")
     expect(page.get_by_text("live", exact=True)).to_be_visible()
+    expect(feed.get_by_text("live", exact=True)).to_be_visible()
     served.stop()
     expect(page.get_by_text("connection lost, trying again")).to_be_visible()
+    expect(feed.get_by_text("connection lost, trying again")).to_be_visible()
     served.start()
-    served.say("lost", "two")
-    expect(page.locator(".tape__step")).to_contain_text("Step 2 of 2", timeout=15_000)
+    served.say("lost", "four")
+    expect(page.locator(".tape__step")).to_contain_text("Step 4 of 4", timeout=15_000)
     expect(page.get_by_text("live", exact=True)).to_be_visible()
+    expect(feed).to_contain_text("“restarted”", timeout=15_000)
 
 
 @pytest.mark.parametrize("status", [0, 503])
@@ -172,8 +183,11 @@ def test_a_live_page_that_could_not_move_moves_later(reader, served):
     served.say("later", "one")
     page = reader("/c/later/")
     expect(page.get_by_text("live", exact=True)).to_be_visible()
-    page.route("**/c/later/", lambda route: route.fulfill(status=503), times=1)
-    served.say("later", "two")
+    page.clock.install()
+    with page.expect_event("requestfinished", lambda request: request.url.endswith("/c/later/")):
+        page.route("**/c/later/", lambda route: route.fulfill(status=503), times=1)
+        served.say("later", "two")
+    page.clock.fast_forward(SECONDS_TO_RETRY * 1000)
     expect(page.locator(".tape__step")).to_contain_text("Step 2 of 2")
     expect(page.get_by_role("alert")).to_be_hidden()
 

@@ -16,6 +16,8 @@ from playwright.sync_api import expect
 from tests.serving import free_port
 from tests.wheels import ROOT, environment, install, python
 
+from .conftest import new_page
+
 SNIPPET = re.compile(r"^```python\n# (\w+\.py)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 CHAT = "/ops/chat/"
 # What the project has of its own: people who sign in by their address, its language, a page.
@@ -120,8 +122,7 @@ class Shop:
 @pytest.fixture
 def page(contexts, shop):
     """A page of a visitor; a fault in the console or a foreign address fails the test."""
-    context = contexts(viewport={"width": 1440, "height": 900}, locale="de")
-    page = context.new_page()
+    page = new_page(contexts, locale="de", reduced_motion="no-preference")
     faults: list[str] = []
     ours = (shop.url + CHAT, f"{shop.url}/static/")
     page.on("console", lambda m: faults.append(m.text) if m.type == "error" else None)
@@ -153,7 +154,8 @@ def test_a_walk_through_the_mounted_pages(page, shop):
     page.get_by_role("textbox", name="Message").fill("what if")
     page.get_by_role("button", name="Preview").click()
     expect(page.get_by_text("Simulation from step 59.")).to_be_visible()
-    page.get_by_role("button", name="Change theme").click()
+    with page.expect_response("**/theme/"):
+        page.get_by_role("button", name="Change theme").click()
     expect(page.locator("html")).to_have_attribute("data-theme", re.compile("dark|light"))
 
     page.keyboard.press("g")

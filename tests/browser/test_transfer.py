@@ -7,7 +7,7 @@ import json
 import pytest
 from playwright.sync_api import expect
 
-from inspector import demo
+pytestmark = pytest.mark.usefixtures("demo_conversations")
 
 
 @pytest.fixture
@@ -15,11 +15,6 @@ def file(tmp_path):
     path = tmp_path / "chats.json"
     path.write_text('[{"role": "user", "content": "hello"}]')
     return path
-
-
-@pytest.fixture(autouse=True)
-def _demo(transactional_db):
-    demo.load()
 
 
 def test_a_file_is_imported(open_page, violations, file):
@@ -38,7 +33,8 @@ def test_while_the_server_works_the_button_waits(open_page, file):
     held = []
     page.route("**/import/", lambda route: held.append(route))
     page.get_by_label("File").set_input_files(file)
-    page.get_by_role("button", name="Import").click()
+    with page.expect_request("**/import/"):
+        page.get_by_role("button", name="Import").click()
     expect(page.get_by_role("button", name="Import")).to_be_disabled()
     expect(page.get_by_role("progressbar", name="Import")).to_be_visible()
     expect(page.locator("[data-working]")).to_contain_text("the file")
@@ -81,6 +77,7 @@ def test_a_lost_connection_is_said_and_the_file_is_still_chosen(reader, served, 
     page = reader("/import/")
     page.route("**/import/", lambda route: route.abort(), times=1)
     page.get_by_label("File").set_input_files(file)
+    page.get_by_label("Ids begin with").fill("lost-")
     page.get_by_role("button", name="Import").click()
     expect(page.get_by_role("alert").filter(has_text="connection was lost")).to_be_visible()
     expect(page.get_by_role("button", name="Import")).to_be_enabled()

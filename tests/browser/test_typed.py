@@ -7,15 +7,9 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from inspector import demo
-
+pytestmark = pytest.mark.usefixtures("demo_conversations")
 PHONE = {"viewport": {"width": 390, "height": 844}}
 TEXT = "Where is my parcel?"
-
-
-@pytest.fixture(autouse=True)
-def _demo(transactional_db):
-    demo.load()
 
 
 def message(page):
@@ -52,6 +46,7 @@ def test_a_text_outlives_steps_selections_searches_reload_and_back(open_page):
     message(page).blur()
     page.keyboard.press("ArrowRight")
     at_step(page, 43)
+    expect(page.locator("#said-43")).to_be_visible()  # the tape goes ahead of the panes
     still_there()
     page.keyboard.press("k")
     expect(page).to_have_url(re.compile("msg=43"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from chatmemory import AiMessage, MessageType, MessageWindow, TokenWindow
@@ -13,6 +13,7 @@ from chatmemory.core.recall import figures, recall_of
 from chatmemory.core.recall.figures import Figures, Point, Sums, figures_of, smallest
 from chatmemory.core.recall.histories import history_from
 
+from ..properties import examples
 from .test_keeping import Halving
 from .test_recall import histories, many_systems, none, one_system
 
@@ -27,7 +28,7 @@ kinds = st.sampled_from(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(st.lists(histories(st.one_of(none, one_system, many_systems)), max_size=3), kinds)
 def test_sums_are_those_of_replays_at_every_limit_of_the_grid(said, kind):
     found = [figures_of(history, kind) for history in said]

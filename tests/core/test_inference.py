@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from chatmemory import (
@@ -20,6 +20,7 @@ from chatmemory.core.transitions import Transition
 from chatmemory.core.window import Entry, Window
 
 from ..langchain4j import Said, add, explanations, times
+from ..properties import examples
 
 MESSAGES = {
     "S": SystemMessage("Be brief."),
@@ -163,7 +164,7 @@ windows = st.text("abSTUCRQ", max_size=7).filter(lambda old: sum(map(old.count, 
 rounds = st.integers(0, 8)
 
 
-@settings(max_examples=500, deadline=None)
+@examples(500)
 @given(windows, st.sampled_from("abSTUCRQ"), rounds, rounds, st.booleans(), st.none() | windows)
 @example("aSbTc", "V", 3, 1, False, None)
 def test_exactly_one_add_explains_what_is_inferred(old, arrival, before, after, first, other):

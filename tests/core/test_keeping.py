@@ -7,7 +7,7 @@ from dataclasses import KW_ONLY, dataclass, replace
 from typing import ClassVar
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from chatmemory import (
@@ -24,6 +24,8 @@ from chatmemory.core.keeping import Keeping, limits_that_drop, smallest_limit
 from chatmemory.core.policies import Policy
 from chatmemory.core.transitions import fold
 from chatmemory.core.window import Entry, Window, total
+
+from ..properties import examples
 
 
 @dataclass(frozen=True)
@@ -101,7 +103,7 @@ SWEPT_LATER = entries(
 )
 
 
-@settings(max_examples=int(__import__("os").environ.get("EX", "250")), deadline=None)
+@examples(250)
 @given(histories, st.data(), oldest_first)
 @example(SWEPT_LATER, None, TokenWindow(1, fixed_overhead=0))
 def test_the_limits_that_drop_a_message_are_those_of_the_replays(said, data, policy):
@@ -116,7 +118,7 @@ def test_the_limits_that_drop_a_message_are_those_of_the_replays(said, data, pol
             assert found == {limit for limits in ranges for limit in limits}
 
 
-@settings(max_examples=120, deadline=None)
+@examples(120)
 @given(histories, st.data(), oldest_first | st.builds(Halving, st.just(1)))
 def test_every_limit_from_the_smallest_on_keeps_the_message_and_the_one_below_does_not(
     said, data, policy

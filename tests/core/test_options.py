@@ -6,7 +6,7 @@ from dataclasses import replace
 from decimal import Decimal
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from chatmemory import (
@@ -29,6 +29,8 @@ from chatmemory.core.messages import MessageType
 from chatmemory.core.policies import Policy
 from chatmemory.core.transitions import admit, next_to_leave, pin, refill, visible
 from chatmemory.core.window import Entry, Window, total
+
+from ..properties import examples
 
 CALL = AiMessage(None, (ToolExecutionRequest("1", "find", "{}"),))
 RESULT = ToolExecutionResultMessage("1", "find", "found")
@@ -249,7 +251,7 @@ def test_unpinned_it_leaves_like_any_other():
 
 
 @given(sequences, policies, pins)
-@settings(max_examples=300)
+@examples(300)
 def test_the_bound_holds_or_only_what_cannot_leave_remains(sequence, policy, pins):
     window = Window()
     for n, arrival in enumerate(sequence):

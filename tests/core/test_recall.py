@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 from django.core.exceptions import ImproperlyConfigured
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from chatmemory import (
@@ -37,6 +37,7 @@ from chatmemory.core.transitions import fold
 from chatmemory.core.window import Window, total
 from chatmemory.formats import read_transcripts
 
+from ..properties import examples
 from .test_keeping import Halving, Surcharged
 
 TEXTS = [f"{fact} and {other}" for fact in ("ab12", "cd34") for other in ("ef56", "well")]
@@ -107,14 +108,14 @@ def told(history, policy, by):
     return sorted((use.position, use.fact, use.is_held) for use in uses(history, left, by))
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(histories(st.one_of(none, one_system, many_systems)), policies)
 def test_recalls_are_held_as_a_replay_tells(history, policy):
     for by in (MessageType.AI, MessageType.USER):
         assert told(history, policy, by) == sorted(naive_recalls(history, policy, by))
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(histories(st.one_of(none, one_system, many_systems)), policies)
 def test_the_curve_is_the_replay_under_every_limit(history, policy):
     curve = curve_of(history, policy, most_adds=10**9)
@@ -132,7 +133,6 @@ def test_the_curve_is_the_replay_under_every_limit(history, policy):
         assert curve.smallest_limit(share) == min(enough, default=None)
 
 
-@settings(deadline=None)
 @given(histories(st.one_of(none, one_system, many_systems)), policies)
 def test_prompts_are_the_windows_before_the_calls(history, policy):
     keeps_first = policy.always_keep_system_message_first

@@ -2,21 +2,37 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chatmemory.core.messages import MessageType
-from chatmemory.core.policies import MessageWindow, TokenWindow
-from chatmemory.core.transitions import over_limit
-from chatmemory.core.trimming import departures
+from chatmemory.core.exceptions import InvalidValue, NoRoomBesidePins, OversizedMessage
+from chatmemory.core.long_lists import Columns
+from chatmemory.core.messages import MessageType, UserMessage
+from chatmemory.core.options import Oversized
+from chatmemory.core.policies import MessageWindow, Policy, TokenWindow
+from chatmemory.core.transitions import admit, next_to_leave, over_limit
+from chatmemory.core.trimming import departures, leaving_ahead, next_departures
 from chatmemory.core.window import Entry, Window, total
 
 turns = st.lists(
-    st.tuples(st.sampled_from("SUCARRR"), st.integers(1, 9)),
+    st.tuples(st.sampled_from("SUCARRR"), st.integers(1, 9), st.sampled_from([0, 0, 1])),
     max_size=12,
 )
 policies = st.one_of(
     st.builds(MessageWindow, st.integers(1, 12)), st.builds(TokenWindow, st.integers(1, 60))
+)
+options = st.fixed_dictionaries(
+    {},
+    optional={
+        "low_water": st.sampled_from([0.3, 0.5, 0.9]),
+        "snap_to_user": st.booleans(),
+        "oversized": st.sampled_from(list(Oversized)),
+        "meters_only": st.sampled_from([False, False, True]),
+    },
 )
 TYPES = {
     "S": MessageType.SYSTEM,
@@ -27,15 +43,81 @@ TYPES = {
 }
 
 
-@given(turns, policies)
-def test_departures_are_the_evictions_of_a_read(turns, policy):
-    rows = [
-        (n, TYPES[kind].value, kind == "C", tokens, n, False)
-        for n, (kind, tokens) in enumerate(turns)
+def with_options(policy: Policy, options: dict[str, Any]) -> Policy:
+    try:
+        return replace(policy, **options)
+    except InvalidValue:  # a low mark that leaves no room
+        return replace(policy, **(options | {"low_water": 1}))
+
+
+def row_of(n: int, turn: tuple[str, int, int]) -> Columns:
+    kind, tokens, pinned = turn
+    return n, TYPES[kind].value, kind == "C", tokens, n, bool(pinned)
+
+
+def rows_of(turns: Iterable[tuple[str, int, int]]) -> list[Columns]:
+    return [row_of(n, turn) for n, turn in enumerate(turns)]
+
+
+def entries_of(turns: Iterable[tuple[str, int, int]]) -> list[Entry]:
+    return [
+        Entry(MessageType(type), has_calls, tokens, UserMessage(f"{n}"), key=n, pinned=pinned)
+        for n, type, has_calls, tokens, _, pinned in rows_of(turns)
     ]
-    entries = [
-        Entry(TYPES[kind], kind == "C", tokens, key=n) for n, (kind, tokens) in enumerate(turns)
-    ]
+
+
+@settings(max_examples=500)
+@given(turns, policies, options)
+def test_departures_are_the_evictions_of_a_read(turns, policy, options):
+    policy = with_options(policy, options)
+    entries = entries_of(turns)
     evictions = over_limit(Window(entries), policy)
-    expected = [(each.entry.key, each.because.key if each.because else None) for each in evictions]
-    assert list(departures(rows, total(entries), policy)) == expected
+    left = departures(rows_of(turns), total(entries), policy)
+    assert left.positions == [each.entry.key for each in evictions]
+    assert left.calls == {e.entry.key: e.because.key for e in evictions if e.because}
+
+
+@settings(max_examples=500)
+@given(turns, policies, options)
+def test_what_leaves_next_is_the_same_by_columns(turns, policy, options):
+    policy = with_options(policy, options)
+    entries = entries_of(turns)
+    evictions = next_to_leave(Window(entries), policy)
+    left = next_departures(rows_of(turns), total(entries), policy)
+    assert left.positions == [each.entry.key for each in evictions]
+
+
+@settings(max_examples=500)
+@given(turns, turns.filter(bool), policies, options, st.booleans())
+def test_what_leaves_ahead_is_what_an_add_evicts_first(turns, last, policy, options, at_head):
+    options = options | {"always_keep_system_message_first": at_head}
+    policy = with_options(policy, options)
+    kind, tokens, _ = last[-1]
+    entries = entries_of(turns)
+    arrival = Entry(TYPES[kind], kind == "C", tokens, UserMessage("new"), key="new")
+    row = row_of(len(turns), (kind, tokens, 0))
+    left = leaving_ahead(rows_of(turns), total(entries), row, policy)
+    ahead = left.positions
+    behind = [entry for entry in entries if entry.key not in ahead]
+    assert outcome(window_of(behind, is_trimmed=bool(ahead)), arrival, policy, ahead) == outcome(
+        window_of(entries), arrival, policy
+    )
+
+
+def window_of(entries: list[Entry], is_trimmed: bool = False) -> Window:
+    window = Window(entries)
+    window.is_trimmed = is_trimmed
+    return window
+
+
+def outcome(
+    window: Window, arrival: Entry, policy: Policy, ahead: Sequence[int] = ()
+) -> tuple[object, ...]:
+    """Return what an add does, behind what has left already."""
+    try:
+        change = admit(window, arrival, policy)
+    except (OversizedMessage, NoRoomBesidePins) as error:
+        return (type(error),)
+    left = [*ahead, *(each.entry.key for each in change.evictions)]
+    pinned = None if change.has_room else change.pinned
+    return change.after, left, change.is_oversized, pinned

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from itertools import pairwise
 from operator import attrgetter
 
 import pytest
 from django.db import transaction
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from chatmemory import (
@@ -30,7 +33,10 @@ from chatmemory import (
 )
 from chatmemory.core.policies import Policy
 from chatmemory.ledger.verification import verify
+from chatmemory.models import Memory
 from chatmemory.services import ChangeResult, protocol
+
+from ..properties import examples
 
 CALL = AiMessage(None, (ToolExecutionRequest("1", "find", "{}"),))
 texts = st.integers(1, 40).map(lambda n: "word " * n)
@@ -98,19 +104,24 @@ def changed(memory_id: str, kind: str, value: object) -> list[ChangeResult]:
     return [services.clear_messages(memory_id)]
 
 
+@contextmanager
+def conversation(policy, sequence) -> Iterator[list[ChangeResult]]:
+    """Make the conversation "m" by these changes, and undo it at the end of the block."""
+    with transaction.atomic():
+        services.create("m", policy)
+        yield [result for kind, value in sequence for result in make("m", kind, value)]
+        transaction.set_rollback(True)
+
+
 def stored_changes(memory_id: str) -> list[ChangeResult]:
     steps = range(1, queries.memory(memory_id).last_step + 1)
     return [queries.step(memory_id, n).change for n in steps]
 
 
 @given(policy=policies, sequence=st.lists(changes, max_size=8))
-@settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@examples(60)
 def test_whatever_happens_receipts_add_up(db, policy, sequence):
-    with transaction.atomic():
-        services.create("m", policy)
-        made = [result for kind, value in sequence for result in make("m", kind, value)]
+    with conversation(policy, sequence) as made:
         for result in made:
             if result.step is not None:
                 assert_equal(queries.step("m", result.step).change, result)
@@ -119,7 +130,6 @@ def test_whatever_happens_receipts_add_up(db, policy, sequence):
             for message in change.evicted:
                 check_cause(change, explain.why_left(change, message.seq), message)
         assert verify("m") is None
-        transaction.set_rollback(True)
 
 
 def assert_equal(stored: ChangeResult, made: ChangeResult) -> None:
@@ -227,9 +237,19 @@ def test_several_messages_of_a_set_list_are_not_each_too_big(db):
     assert why.detail.startswith("The new list needed 5 of 2 messages")
 
 
+def test_a_receipt_goes_on_to_the_low_mark_only_if_a_message_leaves_for_it(db):
+    services.create("m", MessageWindow(2))
+    services.add("m", [UserMessage("word "), SystemMessage("word " * 7)])
+    (change,) = queries.simulate("m", [CALL], TokenWindow(20, low_water=0.7)).changes
+    lines = explain.receipt(change)
+    check_sum(change)
+    assert [line.kind for line in lines if line.kind == "minus"]
+    assert all(after.kind == "minus" for line, after in pairwise(lines) if line.kind == "ahead")
+
+
 def test_history_and_why_name_one_cause(operator_client, crowded):
     page = operator_client.get("/c/crowded/?at=2&msg=2").context["page"]
-    tag = page.history_pane.rows[1].tag
+    tag = page.history_pane.rows[1].frame.tag
     assert tag == "forgotten at step 2 · system too big"
     assert page.memory_pane.ghosts.rows[0].note == "system too big"
 
@@ -250,5 +270,26 @@ def test_a_step_whose_message_nobody_saw_says_so():
 def test_a_step_whose_message_nobody_saw_takes_no_arrival_from_the_step_before():
     for words in ("a", "ab", ""):
         protocol.update_messages("client", [UserMessage(word) for word in words])
-    samples = queries.step_samples("client", 3, 3).part
+    samples = queries.step_samples(Memory.objects.get(pk="client"), 3).part
     assert [sample.arrival and sample.arrival.seq for sample in samples] == [1, 2, None]
+
+
+@given(
+    policy=policies,
+    sequence=st.lists(changes, min_size=4, max_size=8),
+    drafts=st.lists(messages, min_size=1, max_size=3),
+    other=policies,
+)
+@examples(60)
+def test_what_is_simulated_under_another_policy_happens(db, policy, sequence, drafts, other):
+    with conversation(policy, sequence):
+        try:
+            simulation = queries.simulate("m", drafts, other)
+        except (OversizedMessage, NoRoomBesidePins) as error:
+            with pytest.raises(type(error), match="message"):
+                services.change_and_add("m", drafts, policy=other)
+            return
+        made = services.change_and_add("m", drafts, policy=other)
+        assert simulation.changes == tuple(made)
+        rows = queries.outline("m").rows
+        assert [each.seq for each in simulation.remaining] == [each.seq for each in rows]

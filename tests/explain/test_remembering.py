@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from django.db import transaction
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from chatmemory import (
@@ -15,14 +14,14 @@ from chatmemory import (
     UserMessage,
     explain,
     queries,
-    services,
 )
 from chatmemory.core.spans import merged
 from chatmemory.core.speakers import speaker_of
 from chatmemory.queries import ConversationQuery
 from inspector.conversation.found import Found
 
-from .test_receipts import make
+from ..properties import examples
+from .test_receipts import conversation
 
 texts = st.sampled_from(["the key is 17", "what is the key?", "hello", "word " * 12])
 messages = st.one_of(
@@ -48,31 +47,25 @@ def found_at(at: int) -> Found:
     return Found(queries.conversation_state("m", ConversationQuery(at=at, find="key")))
 
 
-def held_at(step: int, deciding) -> bool:
+def held_at(step: int, deciding, injected: set[int]) -> bool:
     """Whether the stored window holds a message of those who decide that contains the phrase."""
     window = queries.window("m", step)
     return any(
-        "key" in row.text and speaker_of(row.type, row.seq in injected()) is deciding
+        "key" in row.text and speaker_of(row.type, row.seq in injected) is deciding
         for row in (*window.rows, *window.over_limit)
     )
 
 
-def injected() -> set[int]:
+def injected_messages() -> set[int]:
     last = queries.memory("m").last_seq
     return {n for n in range(1, last + 1) if queries.message("m", n).origin == "SYNTHETIC"}
 
 
 @given(policy=policies, sequence=st.lists(changes, min_size=1, max_size=6))
-@settings(
-    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@examples(30)
 def test_the_answer_is_that_of_the_windows_at_every_step(db, policy, sequence):
-    with transaction.atomic():
-        services.create("m", policy)
-        for kind, value in sequence:
-            make("m", kind, value)
+    with conversation(policy, sequence):
         check_every_step()
-        transaction.set_rollback(True)
 
 
 def check_every_step() -> None:
@@ -82,7 +75,8 @@ def check_every_step() -> None:
     if deciding is None:
         assert not any("key" in row.text for row in queries.history("m").rows)
         return
-    held = [held_at(step, deciding) for step in range(1, last + 1)]
+    injected = injected_messages()
+    held = [held_at(step, deciding, injected) for step in range(1, last + 1)]
     spans = {step for first, end in state.remembered for step in range(first, end + 1)}
     assert spans == {step for step, is_held in enumerate(held, 1) if is_held}
     for at in range(last + 1):

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 
-from django.db import transaction
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from chatmemory import SystemMessage, TokenWindow, UserMessage, explain, queries, services
@@ -13,7 +12,8 @@ from chatmemory.queries import ConversationQuery
 from chatmemory.services import protocol
 from inspector.conversation import ConversationPage
 
-from .test_receipts import changes, make, policies
+from ..properties import examples
+from .test_receipts import changes, conversation, policies
 
 STEP = re.compile(r"(?:forgotten at|left at|since) step ([\d,]+)")
 
@@ -23,14 +23,9 @@ def page_at(at: int, **query) -> ConversationPage:
 
 
 @given(policy=policies, sequence=st.lists(changes, min_size=1, max_size=5))
-@settings(
-    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@examples(15)
 def test_a_page_tells_one_story(db, policy, sequence):
-    with transaction.atomic():
-        services.create("m", policy)
-        for kind, value in sequence:
-            make("m", kind, value)
+    with conversation(policy, sequence):
         last = queries.memory("m").last_step
         for at in range(last + 1):
             page = page_at(at)
@@ -38,7 +33,6 @@ def test_a_page_tells_one_story(db, policy, sequence):
             check_steps(page)
             if at in (last // 2, last):
                 check_reasons(page)
-        transaction.set_rollback(True)
 
 
 def check_numbers(page: ConversationPage) -> None:
@@ -59,7 +53,7 @@ def check_numbers(page: ConversationPage) -> None:
 
 def check_steps(page: ConversationPage) -> None:
     """No row says a step that is later than the one of the page."""
-    tags = [row.tag for row in page.history_pane.rows]
+    tags = [row.frame.tag for row in page.history_pane.rows]
     words = [cell.words for cell in page.timeline.cells] if page.timeline else []
     for text in (*tags, *words):
         assert all(int(step.replace(",", "")) <= page.at for step in STEP.findall(text))
@@ -76,7 +70,7 @@ def check_reasons(page: ConversationPage) -> None:
         if departure is None or departure.reason is None:
             continue
         cause = explain.cause_of(departure.reason, departure.misfit)
-        assert said.tag == f"forgotten at step {departure.left_step:,} · {cause.short}"
+        assert said.frame.tag == f"forgotten at step {departure.left_step:,} · {cause.short}"
         assert selected.panel.why.explanation.cause == cause.sentence
         assert life.left == departure.left_step
 

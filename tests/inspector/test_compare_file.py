@@ -114,7 +114,25 @@ def test_nothing_of_it_needs_an_address(operator_client, db):
     html = operator_client.post(PAGE, fields).content.decode()
     main = html.partition("<main")[2].partition("</main>")[0]
     assert set(re.findall(r'href="([^"#]*)"', main)) == {"/lab/"}
-    assert not re.search("Use this policy|CSV|JSON</span>", main)
+    assert "Use this policy" not in main
+
+
+def test_its_numbers_are_those_of_the_stored_conversation(post, operator_client):
+    protocol.update_messages("same", SAID)
+    page = post(file=file_of(langchain4j(SAID), "my chat.json"), policy="message_window:2")
+    for form in ("csv", "json"):
+        stored = operator_client.get(f"/c/same/compare/?policy=message_window:2&as={form}")
+        go = next(each for each in buttons(page) if f"as={form}" in each)
+        assert post(**carried(page), go=go) == stored.content.decode()
+    asked = operator_client.post(PAGE, {**carried(page), "policy": "everything", "as": "csv"})
+    assert 'filename="my_chat.json-policies.csv"' in asked["Content-Disposition"]
+
+
+def test_it_belongs_to_the_lab(operator_client, db):
+    for url in ("/lab/", PAGE):
+        assert re.search(
+            r'href="/lab/"\s+aria-current="page"', operator_client.get(url).content.decode()
+        )
 
 
 @pytest.mark.parametrize(

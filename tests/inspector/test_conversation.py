@@ -61,7 +61,7 @@ def test_it_shows_history_beside_memory(operator_client, support):
 
 def test_evicted_messages_have_their_step_and_reason(operator_client, support):
     context = operator_client.get("/c/support/?at=6").context["page"]
-    tags = {said.row.seq: said.tag for said in context.history_pane.rows}
+    tags = {said.row.seq: said.frame.tag for said in context.history_pane.rows}
     assert tags[2] == "forgotten at step 5 · capacity"
     assert tags[3] == "forgotten at step 6 · capacity"
     assert tags[4] == "forgotten at step 6 · left with its call"
@@ -188,7 +188,7 @@ def test_the_history_pages_both_ways(operator_client, db):
     )
     assert before.rows[-1].seq == last.rows[0].seq - 1
     around = operator_client.get("/c/support/?msg=7").context["page"]
-    assert any("is-sel" in said.css for said in around.history_pane.rows)
+    assert any("is-sel" in said.frame.css for said in around.history_pane.rows)
 
 
 @pytest.mark.parametrize("query", ["", "?at=600", "?at=600&msg=3", "?at=1400"])
@@ -205,7 +205,7 @@ def test_it_takes_a_bounded_number_of_queries(
 def test_a_call_and_its_result_belong_together(operator_client, support):
     def marked(seq: int) -> list[int]:
         pane = operator_client.get(f"/c/support/?msg={seq}").context["page"].history_pane
-        return [each.row.seq for each in pane.rows if "is-rel" in each.css]
+        return [each.row.seq for each in pane.rows if "is-rel" in each.frame.css]
 
     assert (marked(3), marked(4), marked(2)) == ([4], [3], [])
 

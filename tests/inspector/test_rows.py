@@ -50,6 +50,18 @@ def memory_texts(page) -> dict[int, str]:
     return {row.seq: row.text for row in page.memory_pane.messages}
 
 
+def test_rows_that_differ_in_words_only_have_their_own(operator_client, shop):
+    """Their markup around the words is drawn once, and kept for both."""
+    services.create("other", MessageWindow(9))
+    services.add("other", [SAID[0], UserMessage("where is <b>?"), *SAID[2:]])
+    assert operator_client.get("/c/c/").content.count(b"where is it?") == 2
+    other = operator_client.get("/c/other/").content.decode()
+    assert other.count("where is &lt;b&gt;?") == 2
+    assert "where is it?" not in other
+    services.redact("other", 2)
+    assert "where is" not in operator_client.get("/c/other/").content.decode()
+
+
 class TestTools:
     def test_calls_and_results_are_readable_in_both_panes(self, operator_client, shop):
         shown = page(operator_client)

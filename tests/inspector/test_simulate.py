@@ -322,9 +322,9 @@ def test_a_past_step_has_no_add_button(operator_client, full):
 
 def test_the_history_shows_what_would_be_forgotten(operator_client, full):
     page = preview(operator_client).context["page"]
-    assert page.history_pane.rows[0].tag == "would leave · capacity"
-    assert page.history_pane.rows[0].leaves_now
-    assert "is-draft" in page.history_pane.rows[-1].css
+    assert page.history_pane.rows[0].frame.tag == "would leave · capacity"
+    assert page.history_pane.rows[0].frame.leaves_now
+    assert "is-draft" in page.history_pane.rows[-1].frame.css
     assert page.timeline.cells[page.timeline.head].is_draft
 
 

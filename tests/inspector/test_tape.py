@@ -9,6 +9,7 @@ from itertools import pairwise
 import pytest
 
 from chatmemory import MessageWindow, SystemMessage, TokenWindow, UserMessage, queries, services
+from chatmemory.models import Memory
 from chatmemory.queries import ConversationQuery, conversation_state, step_samples
 from chatmemory.queries.step_samples import BLOCK, OUTLINE, PART, outline_of, part_around
 from chatmemory.stores.database import DjangoChatMemoryStore
@@ -244,19 +245,47 @@ def long(db) -> str:
     return "order-7741"
 
 
-def test_the_steps_are_read_by_two_queries(long, django_assert_num_queries):
-    with django_assert_num_queries(2):
-        samples = step_samples(long, 400, 200)
+def test_points_are_read_once_and_what_left_each_time(long, django_assert_num_queries):
+    memory = Memory.objects.get(pk=long)
+    with django_assert_num_queries(3):
+        samples = step_samples(memory, 200)
+    with django_assert_num_queries(1):
+        assert step_samples(memory, 198).outline is samples.outline
     assert [sample.step for sample in samples.part] == list(part_around(400, 200))
     assert [sample.seqs for sample in samples.part[:2]] == [range(111, 112), range(112, 113)]
-    assert samples.points[-1].step == 400
+    assert list(samples.outline.by_step)[-1] == 400
 
 
 def test_the_overview_has_what_the_steps_have(long):
-    points = {point.step: point for point in step_samples(long, 400, 1).points}
+    samples = step_samples(Memory.objects.get(pk=long), 1)
+    points = samples.outline.by_step
     for n in (4, 200, 400):
         assert points[n].after == queries.step(long, n).row.after
         assert points[n].said.tokens == queries.step(long, n).row.history_tokens
+
+
+def test_the_chart_is_kept_until_the_conversation_changes(long):
+    def chart_at(at):
+        return draw(conversation_state(long, ConversationQuery(at=at))).chart
+
+    assert chart_at(200) is chart_at(201)
+    before = chart_at(None)
+    services.add(long, [UserMessage("and where is it now?")])
+    assert chart_at(200).columns == 401
+    services.change(long, policy=TokenWindow(100))
+    assert chart_at(200).labels == before.labels != chart_at(None).labels
+
+    services.delete(long)
+    words = [UserMessage(f"another parcel {n}") for n in range(402)]
+    services.import_conversation(long, words, MessageWindow(2))
+    assert chart_at(200).labels[0].text == "410"
+
+
+def test_the_chart_of_rows_without_digests_is_drawn_anew(long):
+    Memory.objects.update(head=None)
+    first, second = (step_samples(Memory.objects.get(pk=long), 1).outline for _ in range(2))
+    assert first is not second
+    assert first.by_step == second.by_step
 
 
 def test_a_long_tape_is_small(long, operator_client):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 
 import pytest
@@ -32,17 +33,48 @@ def conversation():
 def test_inserted_rows_are_those_of_the_orm(model, conversation):
     row = model.objects.filter(memory=conversation).order_by("pk").last()
     written = columns(row)
-    for insert in (model.objects.bulk_create, statements.insert):
+    for insert in (
+        model.objects.bulk_create,
+        lambda rows: statements.execute([statements.insertion(rows)]),
+    ):
         model.objects.filter(pk=row.pk).delete()
         insert([row])
         assert columns(model.objects.get(pk=row.pk)) == written
+
+
+def test_rows_that_are_inserted_together_keep_their_own_values(conversation):
+    rows = list(Message.objects.filter(memory=conversation).order_by("seq"))
+    rows[1].said_at = AT
+    Message.objects.filter(memory=conversation).delete()
+    statements.execute([statements.insertion(rows)])
+    stored = Message.objects.filter(memory=conversation).order_by("seq")
+    assert [columns(row) for row in stored] == [columns(row) for row in rows]
+
+
+def test_a_row_is_inserted_only_if_its_key_is_new(conversation):
+    row = Memory.objects.get(pk=conversation)
+    row.last_seq = 99
+    statements.execute([statements.insertion_if_new(row)])
+    assert Memory.objects.get(pk=conversation).last_seq == 3
+    row.pk = "other"
+    statements.execute([statements.insertion_if_new(row)])
+    assert columns(Memory.objects.get(pk="other")) == columns(row)
+
+
+def test_a_new_row_has_what_djangos_constructor_gives_it():
+    values = {"memory_id": "m", "n": 1, "seq": 2, "has_calls": False, "pinned": True}
+    assert columns(statements.new_row(Stay, **values)) == columns(Stay(**values)) | {
+        "rank": None,
+        "tokens": None,
+        "type": None,
+    }
 
 
 def test_a_changed_row_is_written_as_by_the_orm(conversation):
     row = Memory.objects.get(pk=conversation)
     row.labels, row.policy_options, row.deleted_at = {"a": "b"}, {"c": [1, None, "d"]}, None
     row.updated_at, row.head, row.imported, row.policy_kind = AT, b"\x00\xff", 7, None
-    statements.update(row)
+    statements.execute([statements.change(row)])
     by_statement = columns(Memory.objects.get(pk=conversation))
     row.save()
     assert by_statement == columns(Memory.objects.get(pk=conversation))
@@ -50,8 +82,27 @@ def test_a_changed_row_is_written_as_by_the_orm(conversation):
     assert by_statement["labels"] == {"a": "b"}
 
 
+def conversation_named(memory_id: str) -> QuerySet[Memory]:
+    return Memory.objects.filter(pk=memory_id)
+
+
+def test_a_row_that_was_read_is_written_where_it_differs(conversation):
+    (row,) = Compiled(conversation_named)(conversation)
+    assert not statements.change(row).values
+    row.last_seq, row.updated_at, row.labels = 9, AT, {"team": "b"}
+    Memory.objects.filter(pk=conversation).update(last_stay=7)
+    write = statements.change(row)
+    assert {"last_seq", "updated_at", "labels"} == set(
+        re.findall(r'"(\w+)" = %s[, ]', write.sql)
+    ) - {"id"}
+    statements.execute([write])
+    stored = Memory.objects.get(pk=conversation)
+    assert (stored.last_seq, stored.last_stay, stored.updated_at) == (9, 7, AT)
+    assert stored.labels == {"team": "b"}
+
+
 def test_only_the_named_stays_end(conversation):
-    statements.end_stays(conversation, {2: (9, "CLEARED"), 3: (8, "SET")})
+    statements.execute([statements.endings(conversation, {2: (9, "CLEARED"), 3: (8, "SET")})])
     ended = Stay.objects.filter(memory=conversation).order_by("n")
     assert list(ended.values_list("n", "left_step", "reason")) == [
         (1, 3, "CAPACITY"),

@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 import pytest
 from django.http import QueryDict
 from django.test import Client
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from chatmemory import InvalidValue
@@ -23,6 +23,8 @@ from inspector.lessons.catalogue import catalogue
 from inspector.lessons.packing import CHARACTERS_MAX, PACKED_MAX, pack, unpack
 from inspector.lessons.play import MESSAGES_MAX, Play
 from inspector.lessons.playground import Playground
+
+from ..properties import examples
 
 CHAT = "user: one\nai: two\nuser: three\nai: four"
 
@@ -42,14 +44,14 @@ def packed(content: bytes) -> str:
 # The link
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(st.text(max_size=300))
 def test_a_chat_comes_out_of_a_link_as_it_went_in(script):
     assume_text = script.encode("utf-8", "ignore").decode()
     assert unpack(pack(assume_text)) == assume_text
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(st.text(alphabet="abcdefghijklmnop-_AZ09=é", max_size=200))
 def test_no_link_fails_otherwise_than_by_being_damaged(chat):
     with suppress(InvalidValue):
@@ -119,7 +121,7 @@ def fits(script: str) -> bool:
         return False
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(
     st.sampled_from(["message_window", "token_window"]),
     st.integers(1, 100_000),

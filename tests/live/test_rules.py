@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from chatmemory.access.tokens import create_token
-from inspector.live import stream
+from inspector.live import audience
 from inspector.project.asgi import application
 
 HOST = "memory.example.org"
@@ -66,6 +66,6 @@ def test_answers_have_the_headers_of_pages():
 
 
 def test_a_process_has_a_limited_number_of_streams(monkeypatch):
-    monkeypatch.setattr(stream, "STREAMS", 0)
+    monkeypatch.setattr(audience, "STREAMS", 0)
     status, headers = answer("/live/", secret=create_token("shop"))
     assert (status, headers["retry-after"]) == (503, "2")

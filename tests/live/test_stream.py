@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 
 import pytest
@@ -15,7 +15,9 @@ from asgiref.sync import async_to_sync, sync_to_async
 from chatmemory.access.roles import Role
 from chatmemory.access.tokens import create_token, revoke_token, tokens
 from chatmemory.live import ALL_CONVERSATIONS, Watcher
-from inspector.live import stream
+from inspector.live import heartbeats, stream
+from inspector.live.audience import STREAMS_PER_CALLER, Audience, Reader
+from inspector.live.authorization import Credentials
 
 SECONDS = 10
 
@@ -161,7 +163,7 @@ def test_a_forged_token_is_refused_even_with_a_valid_session(served):
 
 def test_many_streams_are_served_beside_other_requests_and_no_more_to_one_reader(served):
     served.create("many")
-    session, most = served.session(), stream.STREAMS_PER_CALLER
+    session, most = served.session(), STREAMS_PER_CALLER
     streams = [following(served, "many", session) for _ in range(most)]
     opened = [each.__enter__() for each in streams]
     assert requests.get(f"{served.url}/healthz", timeout=SECONDS).text == "ok\n"
@@ -184,39 +186,84 @@ def test_stopping_the_server_ends_streams_cleanly(served):
     served.start()
 
 
-def sent_until(scope, after_first) -> list[bytes]:
-    """The events of a stream that checks access before each one, with a change in between."""
-    watcher, sent = Watcher(), []
-
-    async def send(message):
-        sent.append(message["body"])
-        await sync_to_async(after_first)()
-        watcher.announce(2)
+def ends_after(change, **headers: bytes) -> bool:
+    """Whether a stream that was open ends with the first check of its reader after a change."""
+    reader = Reader(
+        "", Credentials.of({k.encode(): v for k, v in headers.items()}), ALL_CONVERSATIONS
+    )
 
     async def listen():
-        watcher.announce(1)
-        gone = asyncio.create_task(asyncio.Event().wait())
-        await asyncio.wait_for(
-            stream.send_steps(scope, ALL_CONVERSATIONS, watcher, send, gone), SECONDS
-        )
-        gone.cancel()
+        audience, stream = Audience(), asyncio.create_task(asyncio.Event().wait())
+        with audience.including(reader, stream):
+            await audience.check()
+            await asyncio.sleep(0)
+            assert not stream.done()
+            await sync_to_async(change)()
+            await audience.check()
+            await asyncio.sleep(0)
+            return stream.cancelled()
 
-    async_to_sync(listen)()
-    return sent
+    return async_to_sync(listen)()
 
 
-@pytest.mark.django_db(transaction=True)  # the stream may take a new connection
-def test_signing_out_ends_an_open_stream(operator_client, monkeypatch):
-    monkeypatch.setattr(stream, "AUTHORIZATION_SECONDS", 0)
+@pytest.mark.django_db(transaction=True)  # the check may take a new connection
+def test_signing_out_ends_an_open_stream(operator_client):
     session = operator_client.cookies["sessionid"].value
-    scope = {"headers": [(b"cookie", b"sessionid=" + session.encode())], "query_string": b""}
-    assert sent_until(scope, operator_client.logout) == [b"event: step\nid: 1\ndata: 1\n\n"]
+    assert ends_after(operator_client.logout, cookie=b"sessionid=" + session.encode())
 
 
 @pytest.mark.django_db(transaction=True)
-def test_revoking_a_token_ends_an_open_stream(monkeypatch):
-    monkeypatch.setattr(stream, "AUTHORIZATION_SECONDS", 0)
-    secret = create_token("shop")
-    scope = {"headers": [(b"authorization", f"Bearer {secret}".encode())], "query_string": b""}
-    revoke = partial(revoke_token, tokens()[0].pk)
-    assert sent_until(scope, revoke) == [b"event: step\nid: 1\ndata: 1\n\n"]
+def test_revoking_a_token_ends_an_open_stream():
+    bearer = b"Bearer " + create_token("shop").encode()
+    assert ends_after(partial(revoke_token, tokens()[0].pk), authorization=bearer)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_stream_stays_open_while_its_reader_may_read():
+    bearer = b"Bearer " + create_token("shop").encode()
+    assert not ends_after(partial(create_token, "another"), authorization=bearer)
+
+
+def test_each_stream_is_sent_a_heartbeat_in_turn(monkeypatch):
+    monkeypatch.setattr(heartbeats, "HEARTBEAT_SECONDS", 3)
+
+    async def listen():
+        readers, sent = [Watcher() for _ in range(6)], []
+        all_awake = asyncio.Event()
+
+        async def send(reader, message):
+            sent.append((reader, message["body"]))
+            if len(sent) == 2 * len(readers):
+                all_awake.set()
+
+        async with asyncio.TaskGroup() as streams:
+            with ExitStack() as woken:
+                beats = heartbeats.Heartbeats()
+                monkeypatch.setattr(heartbeats, "HEARTBEAT_SECONDS", 0)
+                for n, reader in enumerate(readers):
+                    woken.enter_context(beats.waking(reader))
+                    streams.create_task(stream.send_steps(reader, 0, partial(send, n)))
+                await asyncio.wait_for(all_awake.wait(), SECONDS)
+            for reader in readers:
+                reader.leave()
+        return sent
+
+    sent = asyncio.run(listen())
+    assert {body for _, body in sent} == {b": heartbeat\n\n"}
+    turns = [sorted(reader for reader, _ in sent[n : n + 2]) for n in range(0, 12, 2)]
+    assert turns == 2 * [[0, 3], [1, 4], [2, 5]]
+
+
+def test_a_stream_ends_while_it_waits_for_a_step():
+    async def listen():
+        watcher, sent = Watcher(), []
+
+        async def send(message):
+            sent.append(message["body"])
+            asyncio.get_running_loop().call_soon(watcher.leave)
+
+        watcher.announce(3)
+        await asyncio.wait_for(stream.send_steps(watcher, 2, send), SECONDS)
+        return sent
+
+    assert asyncio.run(listen()) == [b"event: step\nid: 3\ndata: 3\n\n"]

@@ -50,7 +50,7 @@ def cluster():
 
 
 @pytest.mark.long
-def test_a_killed_postgresql(cluster, tmp_path):
+def test_a_killed_postgresql(cluster, warm_processes, tmp_path):
     with served_by(cluster.url, tmp_path) as served:
         for memory_id in IDS:
             served.create(memory_id, limit=10)

@@ -33,22 +33,28 @@ def write_json(value: Any) -> str:
 
 def _write(value: Any) -> str:
     match value:
+        case str():
+            return _write_text(value)
+        case dict():
+            return _write_object(value)
+        case list() | tuple():
+            return "[" + ",".join([_write(each) for each in value]) + "]"
         case None:
             return "null"
         case bool():
             return "true" if value else "false"
-        case str():
-            return _write_text(value)
         case int():
             return _write_int(value)
         case float():
             return _write_float(value)
         case Mapping():
-            pairs = (f"{_write_text(str(key))}:{_write(each)}" for key, each in value.items())
-            return "{" + ",".join(pairs) + "}"
-        case list() | tuple():
-            return "[" + ",".join(map(_write, value)) + "]"
+            return _write_object(value)
     raise InvalidMessage(f"a {type(value).__name__} cannot be written as JSON")
+
+
+def _write_object(value: Mapping[Any, Any]) -> str:
+    pairs = [f"{_write_text(str(key))}:{_write(each)}" for key, each in value.items()]
+    return "{" + ",".join(pairs) + "}"
 
 
 def _write_text(text: str) -> str:

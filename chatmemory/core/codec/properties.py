@@ -86,4 +86,6 @@ def typed(value: Any, known: Mapping[str, T], what: str) -> tuple[T, dict[str, A
     if not isinstance(kind, str) or kind not in known:
         shown = repr(kind) if isinstance(kind, str | int | float) else "that is not a string"
         raise InvalidMessage(f"unknown {what} type {shown}: one of {', '.join(known)}")
-    return known[kind], {name: each for name, each in value.items() if name != "type"}
+    others = dict(value)
+    del others["type"]
+    return known[kind], others

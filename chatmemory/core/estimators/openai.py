@@ -61,11 +61,8 @@ class OpenAiTokenCountEstimator:
         self._encoding = _encoding_name(model_name)
         self.overhead = 2 if model_name.startswith("o") else 3
         self._per_ai_message = 2 if model_name.startswith("o4-mini") else 0
-
-    @property
-    def family(self) -> str:
-        """The name shared by all models for which messages cost the same."""
-        return f"openai:{self._encoding}" + ("+2 per AI" if self._per_ai_message else "")
+        # The name shared by all models for which messages cost the same.
+        self.family = f"openai:{self._encoding}" + ("+2 per AI" if self._per_ai_message else "")
 
     def estimate_token_count_in_text(self, text: str) -> int:
         if not text:

@@ -4,7 +4,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from chatmemory import database, search, services
+from chatmemory import database, distribution, search, services
+from chatmemory.access.counters import forget_ended_counts
 from chatmemory.api.idempotency import forget_expired
 from chatmemory.signals import compacting
 
@@ -20,12 +21,16 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         forget_expired()
+        forget_ended_counts()
         services.forget_old_trials()
         compacting.send(self)
         connection = database.connection()
-        search.rebuild(connection)
+        search.index_of(connection).rebuild()
         with connection.cursor() as cursor:
             cursor.execute("VACUUM")
+            if tables := distribution.distributed_tables():
+                # Of a cluster, VACUUM without names is that of the coordinator alone.
+                cursor.execute(f"VACUUM {', '.join(tables)}")
         if services.truncate_log(wait=WAIT_SECONDS):
             self.stdout.write("compacted")
         else:

@@ -5,5 +5,6 @@ Styles and templates call it the tape. Its data are those of `queries.step_sampl
 
 from inspector.conversation.timeline.cells import Cell
 from inspector.conversation.timeline.drawing import Timeline, draw
+from inspector.conversation.timeline.labels import Label
 
-__all__ = ["Cell", "Timeline", "draw"]
+__all__ = ["Cell", "Label", "Timeline", "draw"]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 from chatmemory import Policy, load_or_tokens
-from chatmemory.queries import ConversationState, StepPoint
+from chatmemory.queries import ConversationState, StepPoint, StepPoints
 from inspector.conversation.measures import cost, limit_of, said_load, short_unit
 from inspector.conversation.timeline.cells import Cell, cells
 from inspector.conversation.timeline.chart import EVICTIONS, HEIGHT, Chart, Point, chart
@@ -22,6 +23,10 @@ from inspector.conversation.timeline.labels import (
 )
 
 LISTED_RANGES = 5
+
+# The chart of an outline, with the policy and the limit for which it was drawn last.
+_KEPT: WeakKeyDictionary[StepPoints, tuple[tuple[Policy | None, int | None], Chart]]
+_KEPT = WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
@@ -83,7 +88,7 @@ def draw(state: ConversationState) -> Timeline | None:
     if not strip:
         return None
     at, first, last = state.at + len(state.drafts), strip[0].step, strip[-1].step
-    drawn = chart(list(_points(state)), limit_of(state))
+    drawn = _chart(state)
     flag = "draft" if state.drafts else f"{at:,}"
     return Timeline(
         chart=drawn,
@@ -99,12 +104,24 @@ def draw(state: ConversationState) -> Timeline | None:
     )
 
 
+def _chart(state: ConversationState) -> Chart:
+    """Return the chart of the state, which is kept if it is the same at steps around it."""
+    if state.drafts or not state.samples.outline.by_step:
+        return chart(list(_points(state)), limit_of(state))
+    measured_by = state.window.policy, limit_of(state)
+    kept = _KEPT.get(state.samples.outline)
+    if kept is None or kept[0] != measured_by:
+        kept = measured_by, chart(list(_points(state)), measured_by[1])
+        _KEPT[state.samples.outline] = kept
+    return kept[1]
+
+
 def _points(state: ConversationState) -> Iterator[Point]:
     """Yield the points of the chart in the unit of the policy in force; drafts take the place of
     the steps after the playhead.
     """
     policy = state.window.policy
-    stored = state.samples.points or state.samples.part
+    stored = state.samples.outline.by_step.values() or state.samples.part
     drafts = list(_drafts(state))
     end = state.at + len(drafts)
     yield from (_point(point, policy) for point in stored if point.step <= state.at)

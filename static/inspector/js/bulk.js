@@ -8,7 +8,8 @@ const form = () => document.querySelector("#bulk");
 
 function words(elsewhere) {
   const every = form().querySelector("[data-every]");
-  if (every.checked) return `All ${Number(every.dataset.total).toLocaleString("en")} selected`;
+  const total = every.dataset.total && `${Number(every.dataset.total).toLocaleString("en")} `;
+  if (every.checked) return `All ${total}selected`;
   return `${chosen.size.toLocaleString("en")} selected${elsewhere ? `, ${elsewhere} on other pages` : ""}`;
 }
 

@@ -21,7 +21,6 @@ import { bindTape } from "./tape.js";
 import { bindTheme } from "./theme.js";
 import { bindUpload } from "./upload.js";
 
-document.documentElement.dataset.js = "";
 bindAnnounce();
 bindBulk();
 bindBusy();

@@ -26,6 +26,8 @@ const feed = () => document.querySelector("[data-feed]");
 const table = () => document.querySelector("#conversation-table");
 const rows = () => table().querySelector("[data-rows]");
 const seen = () => Number(table().dataset.newest);
+// Numbers that lack the last change say when they are counted again.
+const recount = () => Math.max(LEAST, Number(table().querySelector("[data-stats]")?.dataset.recount ?? IDLE));
 
 function show() {
   showLine(feed().querySelector("[data-feed-badge]"), isLost);
@@ -66,7 +68,7 @@ async function refresh() {
   if (!fresh) return later(AFTER_FAULT);
   // What the reader asked for meanwhile comes first.
   if (table() === asked && !document.querySelector(".htmx-request")) put(fresh, held);
-  later(newest > seen() ? wait : held ? HELD : IDLE);
+  later(newest > seen() ? wait : Math.min(recount(), held ? HELD : IDLE));
 }
 
 async function load(url) {
@@ -127,7 +129,7 @@ function moved(moment) {
 export function bindOverview() {
   if (!feed()) return;
   newest = seen();
-  later(IDLE);
+  later(Math.min(recount(), IDLE));
   follow(feed().dataset.liveUrl, {
     newest: seen,
     moved,

@@ -1,6 +1,7 @@
 // The tape answers at once: what it shows of a step needs no server. Who opens pages hears `inspector:go` on
 // the document: `detail` has the step, and the page's address if it is that of a cell.
 const MARGIN_CELLS = 2;
+let frame = 0;
 
 const find = (selector) => document.querySelector(selector);
 const cells = () => [...document.querySelectorAll("[data-cells] > li")];
@@ -48,6 +49,13 @@ function moveInStrip(step, words) {
   head.classList.toggle("is-start", step < first);
   head.querySelector("b").textContent = words;
   list[Math.max(0, step - first)].append(head);
+  if (!frame) frame = requestAnimationFrame(look);
+}
+
+// What is measured before the browser paints is laid out once, with all that a step changes.
+function look() {
+  frame = 0;
+  if (!find("[data-playhead]:not([hidden])")) return;
   uncover();
   reveal();
 }
@@ -64,10 +72,11 @@ function moveBracket(by) {
 // A number below the flag is not seen through it.
 function uncover() {
   const flag = find("[data-playhead] b").getBoundingClientRect();
-  for (const label of document.querySelectorAll("[data-strip] text")) {
-    const { left, right } = label.getBoundingClientRect();
-    label.classList.toggle("is-covered", left < flag.right + 4 && right > flag.left - 4);
-  }
+  const labels = [...document.querySelectorAll("[data-strip] text")];
+  const boxes = labels.map((label) => label.getBoundingClientRect());
+  boxes.forEach(({ left, right }, i) => {
+    labels[i].classList.toggle("is-covered", left < flag.right + 4 && right > flag.left - 4);
+  });
 }
 
 // On a narrow screen the strip scrolls: the playhead stays in view, and the bracket marks what is.

@@ -14,6 +14,7 @@ export function bindTheme() {
     const body = new FormData(form);
     body.set("theme", theme);
     document.documentElement.dataset.theme = theme;
-    fetch(form.action, { method: "POST", body, redirect: "manual" });
+    // Also if another page is opened meanwhile
+    fetch(form.action, { method: "POST", body, redirect: "manual", keepalive: true });
   });
 }

@@ -1,0 +1,84 @@
+"""Measure an import against counting tokens and inserting the same rows by hand.
+
+    .venv/bin/python -m benchmarks.imports
+
+The rows are inserted by the sqlite3 module with one `executemany` for each table, into the same
+database with its indexes and search triggers, in one transaction for each conversation as well.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Callable, Iterator, Sequence
+from itertools import count, islice
+from typing import Any
+
+from benchmarks.database import migrated
+from benchmarks.measuring import QUICK, Elsewhere, Figure, compared, in_turns, show
+from benchmarks.texts import texts
+
+EACH = 50
+CONVERSATIONS = 500 if QUICK else 2_000
+WINDOW_TOKENS = 4_000
+TABLES = {"memory": "id", "message": "memory_id", "stay": "memory_id", "step": "memory_id"}
+
+
+class Raw:
+    """Imports written by hand: the rows of an imported conversation again, under another id."""
+
+    def __init__(self, path: str, count_tokens: Callable[[str], object]) -> None:
+        self._connection = sqlite3.connect(path, isolation_level=None)
+        for pragma in ("journal_mode = WAL", "secure_delete = ON", "synchronous = FULL"):
+            self._connection.execute(f"PRAGMA {pragma}")
+        self._count_tokens = count_tokens
+        self._copied: list[tuple[str, Sequence[Any]]] = []
+        self._texts: list[str] = []
+
+    def copy(self, memory_id: str, texts: list[str]) -> None:
+        """Take the rows of an imported conversation."""
+        self._texts = texts
+        self._copied = [self._rows(table, key, memory_id) for table, key in TABLES.items()]
+
+    def insert(self) -> None:
+        for text in self._texts:
+            self._count_tokens(text)
+        self._connection.execute("BEGIN IMMEDIATE")
+        for statement, rows in self._copied:
+            self._connection.executemany(statement, rows)
+        self._connection.execute("COMMIT")
+
+    def _rows(self, table: str, key: str, memory_id: str) -> tuple[str, Sequence[Any]]:
+        cursor = self._connection.execute(
+            f"SELECT * FROM chatmemory_{table} WHERE {key} = ?", (memory_id,)
+        )
+        names = [column[0] for column in cursor.description]
+        place, marks = names.index(key), ", ".join("?" * len(names))
+        rows = [(*row[:place], f"raw-{row[place]}", *row[place + 1 :]) for row in cursor]
+        return f"INSERT INTO chatmemory_{table} ({', '.join(names)}) VALUES ({marks})", rows
+
+
+def figures(folder: str) -> Iterator[Figure]:
+    from chatmemory import TokenWindow, UserMessage, services
+    from chatmemory.core.estimators import estimator_for
+
+    said, numbers = texts(), count()
+    raw = Raw(f"{folder}/benchmark.sqlite3", estimator_for("gpt-4o").estimate_token_count_in_text)
+
+    def import_one() -> float:
+        name = f"c{next(numbers)}"
+        lines = list(islice(said, EACH))
+        messages = [UserMessage(line) for line in lines]
+        start = time.perf_counter()
+        services.import_conversation(name, messages, TokenWindow(WINDOW_TOKENS))
+        passed = time.perf_counter() - start
+        raw.copy(name, lines)
+        return 1000 * passed
+
+    calls = {"services.import_conversation": Elsewhere(import_one), "by hand": raw.insert}
+    yield compared(f"import of conversations of {EACH}", 2, in_turns(calls, CONVERSATIONS))
+
+
+if __name__ == "__main__":
+    with migrated() as folder:
+        show(figures(folder))

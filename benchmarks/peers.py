@@ -1,0 +1,123 @@
+"""Measure adds and turns against other libraries, which run in an environment of their own.
+
+    make bench-peers
+
+All write to SQLite files in one temporary folder, each library in the way that it sets by itself.
+For an add these ways are the same: a write-ahead log, and `synchronous` is FULL. A turn is two adds
+and a read of the token window, in a conversation of 10,000 messages.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from subprocess import PIPE, Popen
+
+from benchmarks.database import migrated
+from benchmarks.measuring import Elsewhere, Figure, compared, in_turns, show
+from benchmarks.of_peers.conversation import MESSAGES, WINDOW_TOKENS
+from benchmarks.texts import texts
+
+ROOT = Path(__file__).parents[1]
+ENVIRONMENT = ROOT / ".venv-peers"
+FILL = 300
+ADDS = 600
+TURNS = {  # by script: what it does, the limit, the rounds
+    "openai_agents": ("SQLiteSession and counting", 1 / 8, 100),
+    "llama_index": ("LlamaIndex Memory", 1 / 5, 100),
+    "langchain": ("SQLChatMessageHistory and trim_messages", 1 / 120, 20),
+}
+
+
+class Peer:
+    """A process that makes the calls of a script of `of_peers`, when it is asked to."""
+
+    def __init__(self, script: str, process: Popen[str]) -> None:
+        self._script = script
+        self._process = process
+
+    def call(self, name: str) -> Elsewhere:
+        return Elsewhere(lambda: float(self._answer(name)))
+
+    def wait_until_ready(self) -> None:
+        self._next_line()
+
+    def _answer(self, name: str) -> str:
+        assert self._process.stdin is not None
+        print(name, file=self._process.stdin, flush=True)
+        return self._next_line()
+
+    def _next_line(self) -> str:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"the process of {self._script} ended")
+        return line
+
+
+@contextmanager
+def _peers(folder: str) -> Iterator[dict[str, Peer]]:
+    """Start the processes of all peers, with tiktoken's encodings in a folder where they look."""
+    from chatmemory.core.estimators.encodings import encoding
+
+    os.environ["TIKTOKEN_CACHE_DIR"] = f"{folder}/encodings"
+    encoding("o200k_base")
+    with ExitStack() as running:
+        peers = {}
+        for script in TURNS:
+            command = [ENVIRONMENT / "bin/python", "-m", f"benchmarks.of_peers.{script}", folder]
+            process = Popen(command, cwd=ROOT, stdin=PIPE, stdout=PIPE, text=True)
+            peers[script] = Peer(script, running.enter_context(process))
+        yield peers
+
+
+def figures(folder: str) -> Iterator[Figure]:
+    if not (ENVIRONMENT / "installed").exists():
+        print("     not measured: other libraries, which `make bench-peers` installs", flush=True)
+        return
+    with _peers(folder) as peers:
+        turn = _turn()
+        for peer in peers.values():
+            peer.wait_until_ready()
+        yield _adds(peers["openai_agents"])
+        for script, (other, limit, rounds) in TURNS.items():
+            times = in_turns({"ours": turn, other: peers[script].call("turn")}, rounds)
+            yield compared(f"a turn at {MESSAGES:,} messages, against {script}", limit, times)
+
+
+def _adds(peer: Peer) -> Figure:
+    from chatmemory import TokenWindow, UserMessage, services
+
+    said = texts()
+    services.create("short", TokenWindow(WINDOW_TOKENS))
+    services.add("short", [UserMessage(next(said)) for _ in range(FILL)])
+    calls = {
+        "services.add": lambda: services.add("short", [UserMessage(next(said))]),
+        "SQLiteSession.add_items": peer.call("add"),
+    }
+    return compared("add, against openai_agents", 2, in_turns(calls, ADDS))
+
+
+def _turn() -> Callable[[], object]:
+    """Return a call that takes a turn in a conversation of so many messages."""
+    from chatmemory import AiMessage, TokenWindow, TokenWindowChatMemory, UserMessage, services
+    from chatmemory.stores.database import DjangoChatMemoryStore
+
+    said = texts()
+    old = [(UserMessage, AiMessage)[n % 2](next(said)) for n in range(MESSAGES)]
+    services.import_conversation("long", old, TokenWindow(WINDOW_TOKENS))
+    memory = TokenWindowChatMemory("long", WINDOW_TOKENS, store=DjangoChatMemoryStore())
+
+    def turn() -> None:
+        memory.add(UserMessage(next(said)))
+        memory.add(AiMessage(next(said)))
+        memory.messages()
+
+    return turn
+
+
+if __name__ == "__main__":
+    with migrated() as folder:
+        show(figures(folder))

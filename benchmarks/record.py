@@ -1,0 +1,59 @@
+"""Write the figures of a run into docs/performance.md, with the machine that made them."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sqlite3
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from benchmarks.measuring import QUICK, Figure
+
+RECORD = os.environ.get("RECORD") == "1"
+DOCS = Path(__file__).parents[1] / "docs"
+PAGE, IMAGES = DOCS / "performance.md", DOCS / "images"
+BEGIN, END = "<!-- figures: make bench RECORD=1 -->", "<!-- end of figures -->"
+CPU = "model name"
+
+
+def record(figures: Sequence[Figure]) -> None:
+    """Replace the figures of the page by these."""
+    page = PAGE.read_text()
+    before, rest = page.split(BEGIN)
+    _, after = rest.split(END)
+    PAGE.write_text(f"{before}{BEGIN}\n{_lines(figures)}\n{END}{after}")
+
+
+def machine() -> str:
+    """Return the machine and the versions in words."""
+    parts = (
+        f"{os.cpu_count()} CPUs ({_cpu()})",
+        f"{platform.system()} {'.'.join(platform.release().split('.')[:2])}",
+        f"Python {platform.python_version()}",
+        f"SQLite {sqlite3.sqlite_version}",
+    )
+    return ", ".join(parts)
+
+
+def _lines(figures: Sequence[Figure]) -> str:
+    today = f"{datetime.now(UTC):%Y-%m-%d}"
+    rows = "\n".join(map(_row, figures))
+    how = ", with smaller databases (`QUICK=1`)" if QUICK else ""
+    head = "| what | ratio | limit | of |\n|---|--:|--:|---|"
+    return f"Measured {today} on {machine()}{how}.\n\n{head}\n{rows}"
+
+
+def _row(figure: Figure) -> str:
+    limit = f"{figure.limit:.3g}" if figure.ok else f"{figure.limit:.3g}, missed"
+    return f"| {figure.name} | {figure.ratio:.3g} | {limit} | {figure.detail} |"
+
+
+def _cpu() -> str:
+    """Return the name of the processor, where Linux tells it."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.machine()
+    return next((line.split(":")[1].strip() for line in lines if line.startswith(CPU)), "unknown")

@@ -1,0 +1,98 @@
+"""Measure searches of 100,000 conversations with 2,000,000 messages.
+
+.venv/bin/python -m benchmarks.searches
+DATABASE_URL=postgresql://… CONVERSATIONS=20000 .venv/bin/python -m benchmarks.searches
+
+The second one fills an empty database of PostgreSQL, and uses it again.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from functools import partial
+
+from benchmarks.database import migrated, set_up
+from benchmarks.fleets import ABSENT, COMMON, MESSAGES, RARE, fleet
+from benchmarks.made import made, opened
+from benchmarks.measuring import QUICK, Figure, compared, in_turns, show
+
+MANY = int(os.environ.get("CONVERSATIONS", 5_000 if QUICK else 100_000))
+ROUNDS = 40
+VERIFIED = SIZE = 25
+WORD, PHRASE = 10, 100
+SEARCHES = {
+    f"a common word, {COMMON}": (COMMON, WORD),
+    f"a rare word, {RARE}": (RARE, WORD),
+    f"an absent word, {ABSENT}": (ABSENT, WORD),
+    "a common phrase": (f"about the {COMMON}", PHRASE),
+    "a rare phrase": (f"{RARE} coast", PHRASE),
+    "an absent phrase of common words": (f"{COMMON} about the", PHRASE),
+}
+
+
+def figures(folder: str) -> Iterator[Figure]:
+    with opened(made(f"fleet-{MANY}", partial(fleet, MANY))):
+        yield from searches()
+
+
+def verify_some() -> None:
+    """Compare some of the conversations that were made with what their steps say."""
+    from chatmemory.ledger.verification import verify
+
+    for n in range(0, MANY, MANY // VERIFIED):
+        assert verify(f"chat-{100_000 + n}") is None
+
+
+def searches() -> Iterator[Figure]:
+    """A page of what a search finds, with the lines that were found, against one by id."""
+    from chatmemory import queries
+
+    verify_some()
+
+    def page(words: str) -> None:
+        queries.overview(queries.MemoryFilter(search=words), size=SIZE)
+
+    def found(words: str) -> None:
+        queries.memory_page(queries.MemoryFilter(search=words), size=SIZE)
+
+    floor: dict[str, Callable[[], object]] = {
+        "a page by id": lambda: queries.memory_page(ordering="id", size=SIZE),
+    }
+    for name, (words, limit) in SEARCHES.items():
+        assert_found(words)
+        times = in_turns({"the search": partial(found, words), **floor}, ROUNDS)
+        yield compared(f"search for {name}, {MANY * MESSAGES:,} messages", limit, times)
+    with_lines = {"a page by id": lambda: queries.overview(ordering="id", size=SIZE)}
+    times = in_turns({"with lines found": partial(page, COMMON), **with_lines}, ROUNDS)
+    yield compared("overview's rows of a common word", WORD, times)
+
+
+def assert_found(words: str) -> None:
+    from chatmemory import queries
+
+    rows = queries.overview(queries.MemoryFilter(search=words)).rows
+    is_absent = words in (ABSENT, SEARCHES["an absent phrase of common words"][0])
+    assert bool(rows) != is_absent
+    assert all(row.mention and words in row.mention.text for row in rows)
+
+
+def searches_on_postgresql() -> Iterator[Figure]:
+    from django.db import connection
+
+    from chatmemory.models import Memory
+
+    if not Memory.objects.exists():
+        fleet(MANY)
+    with connection.cursor() as cursor:
+        cursor.execute("VACUUM ANALYZE")
+    yield from searches()
+
+
+if __name__ == "__main__":
+    if os.environ.get("DATABASE_URL", "").startswith("postgres"):
+        set_up()
+        show(searches_on_postgresql())
+    else:
+        with migrated() as folder:
+            show(figures(folder))

@@ -1,0 +1,150 @@
+"""The tables on the nodes of a cluster: PostgreSQL with the extension Citus.
+
+Conversations are distributed by their id. Each has all its rows on one node, so that a change or a
+page of it asks one node. What is no part of a conversation stays on the coordinator, to which
+every process connects.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.apps import apps
+from django.db.backends.utils import CursorWrapper
+from django.db.models import Model
+
+from chatmemory import database
+from chatmemory.core.exceptions import ChatMemoryError
+
+_NAMED = "memory_id"
+_KNOWN = """SELECT column_to_column_name(logicalrelid, partkey) FROM pg_dist_partition
+    WHERE logicalrelid = to_regclass(%s)"""
+# Without tables of other programs that happen to be distributed by a column of the same type.
+_ALONE = "none"
+
+
+class NotDistributable(ChatMemoryError):
+    """The database is no cluster, or a table is distributed in another way."""
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Where the rows of a table are: on the node of the conversation whose id is in `column`.
+
+    Without a column they are on the coordinator, but are written together with conversations.
+    """
+
+    table: str
+    column: str | None
+
+
+def placements() -> list[Placement]:
+    """Return the placements of the tables that name conversations, Memory first."""
+    memory = apps.get_model("chatmemory", "Memory")
+    others = [model for model in apps.get_app_config("chatmemory").get_models() if model != memory]
+    found = [_placement(model, memory) for model in others]
+    first = Placement(memory._meta.db_table, memory._meta.pk.column)
+    return [first, *(each for each in found if each)]
+
+
+def _placement(model: type[Model], memory: type[Model]) -> Placement | None:
+    for field in model._meta.local_concrete_fields:
+        if field.related_model is memory:
+            return Placement(model._meta.db_table, field.column)
+        if field.column == _NAMED:
+            return Placement(model._meta.db_table, None)
+    return None
+
+
+def distribute() -> list[Placement]:
+    """Distribute the tables that are not yet, with their rows, in one transaction; return them.
+
+    Raises NotDistributable.
+    """
+    check_cluster()
+    with database.atomic(), database.connection().cursor() as cursor:
+        placed = [each for each in placements() if not _is_known(cursor, each)]
+        for each in placed:
+            _place(cursor, each)
+        for each in placed:
+            _remove_leftovers(cursor, each)
+        _bound_waiting(cursor)
+    return placed
+
+
+def check_cluster() -> None:
+    """Raise NotDistributable unless the database has the extension and the tables."""
+    connection = database.connection()
+    if connection.vendor != "postgresql":
+        raise NotDistributable(
+            f"{connection.display_name} cannot be distributed: set DATABASE_URL to a PostgreSQL "
+            "with the extension citus"
+        )
+    with connection.cursor() as cursor:
+        if not _has_extension(cursor):
+            raise NotDistributable(
+                "this PostgreSQL has no extension citus: install it on each node, and run "
+                "CREATE EXTENSION citus there in the database of this name (docs/operations.md)"
+            )
+        if placements()[0].table not in connection.introspection.table_names(cursor):
+            raise NotDistributable("the tables are missing: run manage.py migrate first")
+
+
+def distributed_tables() -> list[str]:
+    """Return the tables whose rows are on several nodes now; none if the database is no cluster."""
+    if database.connection().vendor != "postgresql":
+        return []
+    with database.connection().cursor() as cursor:
+        if not _has_extension(cursor):
+            return []
+        return [each.table for each in placements() if each.column and _is_known(cursor, each)]
+
+
+def _has_extension(cursor: CursorWrapper) -> bool:
+    cursor.execute("SELECT 1 FROM pg_extension WHERE extname = 'citus'")
+    return cursor.fetchone() is not None
+
+
+def _is_known(cursor: CursorWrapper, placement: Placement) -> bool:
+    """Return whether Citus has the table there. Raises NotDistributable if it has it elsewhere."""
+    cursor.execute(_KNOWN, [placement.table])
+    found = cursor.fetchone()
+    if found and found[0] != placement.column:
+        raise NotDistributable(
+            f"{placement.table} is already distributed by {found[0]}, not by {placement.column}: "
+            "run undistribute_table on it first"
+        )
+    return found is not None
+
+
+def _place(cursor: CursorWrapper, placement: Placement) -> None:
+    if placement.column is None:
+        # Citus then commits it and the conversations in two phases. A table that it does not know
+        # is committed last, and a crash before that would lose the audit entry of a deletion, or
+        # let a repeated request be carried out twice.
+        cursor.execute("SELECT citus_add_local_table_to_metadata(%s)", [placement.table])
+        return
+    together = _ALONE if placement == placements()[0] else placements()[0].table
+    cursor.execute(
+        "SELECT create_distributed_table(%s, %s, colocate_with => %s)",
+        [placement.table, placement.column, together],
+    )
+
+
+def _remove_leftovers(cursor: CursorWrapper, placement: Placement) -> None:
+    """Remove the rows that Citus leaves on the coordinator, where erased words would stay.
+
+    All tables that refer to one another are to be distributed before.
+    """
+    if placement.column:
+        cursor.execute("SELECT truncate_local_data_after_distributing_table(%s)", [placement.table])
+
+
+def _bound_waiting(cursor: CursorWrapper) -> None:
+    """Let a writer wait for a row on the other nodes as long as our connection does."""
+    cursor.execute("SHOW lock_timeout")
+    (longest,) = cursor.fetchone()
+    cursor.execute("SELECT current_database()")
+    (name,) = cursor.fetchone()
+    quoted = database.connection().ops.quote_name(name)
+    cursor.execute(f"ALTER ROLE CURRENT_USER IN DATABASE {quoted} SET lock_timeout = %s", [longest])

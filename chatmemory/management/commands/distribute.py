@@ -1,0 +1,27 @@
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+from django.db import DatabaseError
+
+from chatmemory import distribution
+
+
+class Command(BaseCommand):
+    help = (
+        "Distribute conversations over the nodes of a Citus cluster, by their id. Run it on the "
+        "coordinator's database after migrate, and again after each later migrate. Tables that "
+        "are distributed stay as they are."
+    )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            placed = distribution.distribute()
+        except (distribution.NotDistributable, DatabaseError) as error:
+            raise CommandError(str(error)) from error
+        for each in placed:
+            where = f"distributed by {each.column}" if each.column else "on the coordinator"
+            self.stdout.write(f"{each.table}: {where}")
+        if not placed:
+            self.stdout.write("all tables are distributed already")

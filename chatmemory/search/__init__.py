@@ -1,0 +1,74 @@
+"""Full-text search of conversations, with an index of each database.
+
+Ids and labels, the names of a conversation, are found as what was said in it is. A search finds
+every message, however old. Where words are in few places, the index tells them all at once. Where
+they are common, the conversations of a page are tried in its order, until it is full.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import Q
+
+from chatmemory import database
+from chatmemory.search.postgresql import PostgresqlIndex
+from chatmemory.search.reading import DIGEST_LABEL, TextIndex, searches_messages
+from chatmemory.search.sqlite import SqliteIndex
+
+__all__ = [
+    "DIGEST_LABEL",
+    "FEW",
+    "condition",
+    "few",
+    "index_of",
+    "mentions",
+    "reads_as_found",
+    "searches_messages",
+    "trying",
+]
+
+FEW = 2_000  # places
+
+
+def condition(words: str) -> Q:
+    """Return the condition for conversations that have the words in their names or messages.
+
+    Case is ignored. The database looks at all places that have the words.
+    """
+    return index_of(database.connection()).condition(words)
+
+
+def few(words: str) -> list[str] | None:
+    """Return the ids of the conversations that have the words, or None if too many places do."""
+    return index_of(database.connection()).few(words, FEW)
+
+
+def reads_as_found(words: str) -> bool:
+    """Return whether `trying` selects exactly what `condition` does."""
+    return index_of(database.connection()).reads_as_found(words)
+
+
+def trying(words: str) -> Q:
+    """Return the condition that reads the names and messages of a conversation.
+
+    It is the quicker one for a few conversations if the words are common.
+    """
+    return index_of(database.connection()).trying(words)
+
+
+def mentions(words: str, memory_ids: Sequence[str], most: int) -> dict[str, list[int]]:
+    """Return the seqs of up to `most` of the latest messages that have the words.
+
+    Only conversations with such messages are in the result.
+    """
+    if not searches_messages(words):
+        return {}
+    return index_of(database.connection()).mentions(words, memory_ids, most)
+
+
+def index_of(connection: BaseDatabaseWrapper) -> TextIndex:
+    """Return the index of a database. One without an index reads every text."""
+    kinds = {"sqlite": SqliteIndex, "postgresql": PostgresqlIndex}
+    return kinds.get(connection.vendor, TextIndex)(connection)

@@ -1,0 +1,138 @@
+"""Searching by reading: what every database can do without an index."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.apps import apps
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import F, Func, OuterRef, Q, QuerySet, Subquery, TextField
+from django.db.models.expressions import Combinable
+from django.db.models.lookups import IContains, IsNull
+
+TRIGRAM = 3
+DIGEST_LABEL = "import_digest"  # set by imports for themselves: not shown, not searched
+
+
+def searches_messages(words: str) -> bool:
+    """Return whether words are searched for in messages.
+
+    One or two ASCII characters are not, because nearly every text contains them.
+    """
+    return len(words) >= TRIGRAM or not words.isascii()
+
+
+class LabelText(Func):
+    """The labels as lines of `name:value`."""
+
+    output_field = TextField()
+    template = (
+        "(SELECT %(join)s(key || ':' || value, %(newline)s(10)) FROM %(each)s(%(expressions)s)"
+        " WHERE key <> '%(hidden)s')"
+    )
+
+    def as_sqlite(self, compiler: Any, connection: Any, **context: Any) -> Any:
+        names = {"join": "GROUP_CONCAT", "newline": "CHAR", "each": "json_each"}
+        return self.as_sql(compiler, connection, hidden=DIGEST_LABEL, **names, **context)
+
+    def as_postgresql(self, compiler: Any, connection: Any, **context: Any) -> Any:
+        names = {"join": "STRING_AGG", "newline": "CHR", "each": "jsonb_each_text"}
+        return self.as_sql(compiler, connection, hidden=DIGEST_LABEL, **names, **context)
+
+
+class SeqList(Subquery):
+    """The seqs of a query as one text, separated by commas."""
+
+    output_field = TextField()
+    template = "(SELECT STRING_AGG(CAST(seq AS text), ',') FROM (%(subquery)s) listed)"
+
+    def as_sqlite(self, compiler: Any, connection: Any, **context: Any) -> Any:
+        template = self.template.replace("STRING_AGG", "GROUP_CONCAT")
+        return self.as_sql(compiler, connection, template=template, **context)
+
+
+class TextIndex:
+    """The index of a database; this one reads every text."""
+
+    def __init__(self, connection: BaseDatabaseWrapper) -> None:
+        self.connection = connection
+
+    def condition(self, words: str) -> Q:
+        """Return the condition for conversations that have the words."""
+        return self.named(words) | Q(id__in=self.said(words).values("memory_id"))
+
+    def few(self, words: str, most: int) -> list[str] | None:
+        """Return the ids of the conversations with the words, or None if too many places do."""
+        named = rows_of("Memory").filter(self.named(words)).values_list("id", flat=True)
+        said = self.said(words).values_list("memory_id", flat=True)
+        places = [*named[: most + 1], *said[: most + 1]]
+        return sorted(set(places)) if len(places) <= most else None
+
+    def reads_as_found(self, words: str) -> bool:
+        """Return whether `trying` selects exactly what `condition` does."""
+        return True
+
+    def trying(self, words: str) -> Q:
+        """Return the condition that reads a conversation's names, and messages until one fits.
+
+        PostgreSQL would make one list of all messages with the words for an EXISTS.
+        """
+        one = self.said(words).filter(memory_id=OuterRef("pk")).values("seq")[:1]
+        return self.named(words) | Q(IsNull(Subquery(one), False))
+
+    def mentions(self, words: str, memory_ids: Sequence[str], most: int) -> dict[str, list[int]]:
+        """Return the latest messages with the words. They are read until there are `most`."""
+        said = self.said(words).filter(memory_id=OuterRef("pk")).order_by("-seq")
+        rows = rows_of("Memory").filter(id__in=memory_ids)
+        listed = rows.annotate(seqs=SeqList(said.values("seq")[:most])).exclude(seqs=None)
+        return {
+            memory_id: sorted(map(int, seqs.split(",")), reverse=True)
+            for memory_id, seqs in listed.values_list("id", "seqs")
+        }
+
+    def named(self, words: str) -> Q:
+        """Return the condition for conversations with the words in their id or labels."""
+        return Q(self.has(F("id"), words)) | Q(self.has(LabelText("labels"), words))
+
+    def said(self, words: str) -> QuerySet[Any]:
+        """Return the said messages with the words."""
+        if not searches_messages(words):
+            return rows_of("Message").none()
+        return rows_of("Message").filter(self.has(F("text"), words), origin="SAID")
+
+    def has(self, text: Combinable, words: str) -> Any:
+        """Return the condition for a text with the words in it, ignoring case."""
+        return IContains(text, words)
+
+    def install(self) -> None:
+        """Create the index if it does not exist, and fill it."""
+
+    def install_names(self) -> None:
+        """Put the names of all conversations into an index that has none."""
+
+    def install_triggers(self) -> None:
+        """Create the triggers again, because a migration that rebuilds a table drops them."""
+
+    def add_functions(self) -> None:
+        """Give a new connection the functions that a search calls."""
+
+    def drop_triggers(self) -> None:
+        """Keep the index from following changes, until `rebuild` and `install_triggers`."""
+
+    def rebuild(self) -> None:
+        """Fill the index again, so that it contains no erased text."""
+
+    def remove(self) -> None:
+        """Undo `install`."""
+
+    def run(self, *statements: str) -> None:
+        with self.connection.cursor() as cursor:
+            for statement in statements:
+                cursor.execute(statement)
+
+
+def rows_of(model: str) -> QuerySet[Any]:
+    """Return all rows of a model, which is above this module."""
+    rows: QuerySet[Any] = apps.get_model("chatmemory", model)._default_manager.all()
+    return rows

@@ -1,0 +1,146 @@
+"""Searching with SQLite's index, which tells the messages that have the trigrams of the words.
+
+It does not know where they are, so the texts of what it finds are compared with the words.
+"""
+# ruff: noqa: S608 - the parts of the statements are constants of this file and of `sqlite_tables`
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+from django.db.models import BooleanField, Func, Q, TextField, Value
+from django.db.models.expressions import Combinable, RawSQL
+from django.db.models.functions import Replace
+from django.db.models.lookups import IContains
+
+from chatmemory.search.reading import TRIGRAM, TextIndex, rows_of
+from chatmemory.search.sqlite_tables import EMPTY, FILL, FILL_NAMES, TABLES, TRIGGERS, names_of
+
+READ_AT_ONCE = 20_000  # messages
+# LIKE ignores case from A to Z. Two more characters are k and s for the index.
+_FOLDED = (("\u212a", "k"), ("\u017f", "s"))
+_LIKE = "replace(replace({text}, '\u212a', 'k'), '\u017f', 's') LIKE %s ESCAPE '\\'"
+_CONTAINS = "chatmemory_contains({text}, %s)"
+# CROSS JOIN keeps the order of the tables: the index finds few rows, the others have all.
+_FOUND = """SELECT said.memory_id, said.seq FROM chatmemory_search
+    CROSS JOIN chatmemory_searchable said ON said.id = chatmemory_search.rowid
+    WHERE chatmemory_search MATCH %s AND {where} CASE said.seq
+    WHEN 0 THEN (SELECT {named} FROM chatmemory_memory m WHERE m.id = said.memory_id)
+    ELSE (SELECT {said} FROM chatmemory_message m
+        WHERE m.memory_id = said.memory_id AND m.seq = said.seq) END"""
+_OF_THESE = "said.seq > 0 AND said.memory_id IN (SELECT value FROM json_each(%s)) AND"
+
+
+class SqliteIndex(TextIndex):
+    """The index of SQLite. It has no words shorter than a trigram: for these, texts are read."""
+
+    def condition(self, words: str) -> Q:
+        if len(words) < TRIGRAM:
+            return super().condition(words)
+        sql, parameters = self._found(words)
+        return Q(id__in=RawSQL(f"SELECT memory_id FROM ({sql})", parameters))  # noqa: S611
+
+    def few(self, words: str, most: int) -> list[str] | None:
+        if len(words) < TRIGRAM:
+            return None
+        sql, parameters = self._found(words)
+        with self.connection.cursor() as cursor:
+            cursor.execute(f"{sql} LIMIT %s", [*parameters, most + 1])
+            places = [memory_id for memory_id, _ in cursor]
+        return sorted(set(places)) if len(places) <= most else None
+
+    def reads_as_found(self, words: str) -> bool:
+        """In other alphabets, the index and `str.casefold` take more characters for the same."""
+        return words.isascii() or len(words) < TRIGRAM
+
+    def mentions(self, words: str, memory_ids: Sequence[str], most: int) -> dict[str, list[int]]:
+        if self._reads(words, memory_ids, most):
+            return super().mentions(words, memory_ids, most)
+        sql, parameters = self._found(words, memory_ids)
+        seqs: dict[str, list[int]] = defaultdict(list)
+        with self.connection.cursor() as cursor:
+            cursor.execute(f"SELECT * FROM ({sql}) ORDER BY memory_id, seq DESC", parameters)
+            for memory_id, seq in cursor:
+                if len(seqs[memory_id]) < most:
+                    seqs[memory_id].append(seq)
+        return dict(seqs)
+
+    def _reads(self, words: str, memory_ids: Sequence[str], most: int) -> bool:
+        """Return whether these conversations are read sooner than all places are found."""
+        if len(words) < TRIGRAM or not words.isascii():
+            return len(words) < TRIGRAM
+        sizes = rows_of("Memory").filter(id__in=memory_ids).values_list("last_seq", flat=True)
+        return sum(sizes) <= READ_AT_ONCE or self.few(words, most * len(memory_ids)) is None
+
+    def has(self, text: Combinable, words: str) -> Any:
+        if len(words) < TRIGRAM:
+            return super().has(text, words)
+        if not words.isascii():
+            return _Contains(text, Value(words.casefold()))
+        for character, plain in _FOLDED:
+            text = Replace(text, Value(character), Value(plain), output_field=TextField())
+        return IContains(text, words)
+
+    def _found(self, words: str, memory_ids: Sequence[str] = ()) -> tuple[str, list[str]]:
+        """Return the statement that finds the places of words, and its parameters."""
+        sought, compared = words.casefold(), _CONTAINS
+        if words.isascii():
+            sought, compared = f"%{self.connection.ops.prep_for_like_query(words)}%", _LIKE
+        named, said = (compared.format(text=text) for text in (names_of("m"), "m.text"))
+        sql = _FOUND.format(where=_OF_THESE if memory_ids else "", named=named, said=said)
+        these = [json.dumps(list(memory_ids))] if memory_ids else []
+        return sql, [_trigrams(words), *these, sought, sought]
+
+    def install(self, detail: str = "none") -> None:
+        """Create the index if it does not exist, and fill it. See `detail` in SQLite's FTS5."""
+        self.run(*(table.format(detail=detail) for table in TABLES))
+        self.rebuild()
+        self.install_triggers()
+
+    def install_names(self) -> None:
+        self.run(*FILL_NAMES)
+
+    def install_triggers(self) -> None:
+        """A database that was migrated back to before the index has none."""
+        if "chatmemory_searchable" not in self.connection.introspection.table_names():
+            return
+        self.drop_triggers()
+        for name, does in TRIGGERS.items():
+            self.run(f"CREATE TRIGGER chatmemory_search_{name} {does}")
+
+    def rebuild(self) -> None:
+        self.run(*EMPTY, *FILL, *FILL_NAMES)
+
+    def remove(self) -> None:
+        self.drop_triggers()
+        self.run("DROP TABLE chatmemory_search", "DROP TABLE chatmemory_searchable")
+
+    def add_functions(self) -> None:
+        self.connection.connection.create_function(
+            "chatmemory_contains", 2, _contains, deterministic=True
+        )
+
+    def drop_triggers(self) -> None:
+        self.run(*(f"DROP TRIGGER IF EXISTS chatmemory_search_{name}" for name in TRIGGERS))
+
+
+class _Contains(Func):
+    function = "chatmemory_contains"
+    output_field = BooleanField()
+
+
+def _contains(text: str, folded_words: str) -> bool:
+    return folded_words in text.casefold()
+
+
+def _trigrams(words: str) -> str:
+    """Return the query for texts with the trigrams that cover the words.
+
+    The others, which overlap these, leave out hardly more texts, and cost a list of messages each.
+    """
+    starts = (*range(0, len(words) - TRIGRAM, TRIGRAM), len(words) - TRIGRAM)
+    trigrams = dict.fromkeys(words[start : start + TRIGRAM] for start in starts)
+    return " ".join('"' + each.replace('"', '""') + '"' for each in trigrams)

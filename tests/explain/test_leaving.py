@@ -1,0 +1,79 @@
+"""When a page says a message leaves, it leaves: neither before, nor after."""
+
+from __future__ import annotations
+
+from hypothesis import event, given
+from hypothesis import strategies as st
+
+from chatmemory import (
+    MessageWindow,
+    NoRoomBesidePins,
+    OversizedMessage,
+    SystemMessage,
+    UserMessage,
+    explain,
+    queries,
+    services,
+)
+from chatmemory.core.estimators import estimator_for
+from chatmemory.core.policies import can_decide
+from chatmemory.queries import WindowPlace, WindowView
+
+from ..properties import examples
+from .test_receipts import changes, conversation, policies
+
+
+def test_a_system_message_behind_others_stays(db):
+    services.create("m", MessageWindow(3))
+    services.set_messages("m", [UserMessage("one"), SystemMessage("Be brief."), UserMessage("two")])
+    window = queries.outline("m")
+    assert explain.why_in(window, 2).cause == "It is the system message."
+    assert [explain.room_before(window, position) for position in (0, 2)] == [1, 2]
+    services.add("m", [UserMessage("three"), UserMessage("four")])
+    assert queries.window("m").messages == [
+        SystemMessage("Be brief."),
+        UserMessage("three"),
+        UserMessage("four"),
+    ]
+
+
+@given(policy=policies, sequence=st.lists(changes, min_size=1, max_size=6))
+@examples(40)
+def test_a_message_leaves_when_it_is_said_to(db, policy, sequence):
+    with conversation(policy, sequence):
+        window = queries.outline("m")
+        if can_decide(window.policy) and not window.policy.meters_only:
+            for position, row in enumerate(window.rows):
+                check(window, position, row)
+
+
+def check(window: WindowView[WindowPlace], position: int, row: WindowPlace) -> None:
+    answer = explain.why_in(window, row.seq).cause
+    event(answer)
+    if answer != "There is room for it.":
+        assert row.seq not in evicted_by(window, window.policy.limit)
+        return
+    room = explain.room_before(window, position)
+    assert row.seq not in evicted_by(window, room - 1)
+    gone = evicted_by(window, room)
+    assert gone is NEVER or row.seq in gone or window.policy.has_window_options
+
+
+NEVER: frozenset[int] = frozenset()
+
+
+def evicted_by(window: WindowView[WindowPlace], room: int) -> frozenset[int]:
+    """Return what leaves if as much is added; nothing if no messages are that large."""
+    added = of_size(window, room)
+    try:
+        made = queries.simulate("m", added).changes if added else ()
+    except (NoRoomBesidePins, OversizedMessage):
+        return NEVER
+    return frozenset(message.seq for change in made for message in change.evicted) or NEVER
+
+
+def of_size(window: WindowView[WindowPlace], size: int) -> list[UserMessage]:
+    if window.policy.unit == "messages":
+        return [UserMessage("more")] * size
+    least = estimator_for(window.policy.estimator).estimate_token_count_in_message(UserMessage("a"))
+    return [UserMessage("a" + " a" * (size - least))] if size >= least else []

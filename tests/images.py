@@ -1,0 +1,42 @@
+"""States of the test database, kept as pages that SQLite copies back in a millisecond."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+
+from django.db import connection
+
+
+class Images:
+    """Images of the database by their names. On PostgreSQL there are none: states are made anew."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, sqlite3.Connection] = {}
+
+    def take(self, name: str) -> None:
+        self.kept[name] = sqlite3.connect(":memory:")
+        connection.ensure_connection()
+        connection.connection.backup(self.kept[name])
+
+    def restore(self, name: str) -> None:
+        connection.ensure_connection()
+        self.kept[name].backup(connection.connection)
+
+    def write(self, name: str, file: str) -> None:
+        written = sqlite3.connect(file)
+        self.kept[name].backup(written)
+        written.close()
+
+    def bring_about(self, name: str, make: Callable[[], object]) -> None:
+        """Restore the state of this name; make it if there is no image of it yet."""
+        if name in self.kept:
+            self.restore(name)
+            return
+        make()
+        if connection.vendor == "sqlite":
+            self.take(name)
+
+    def close(self) -> None:
+        for image in self.kept.values():
+            image.close()

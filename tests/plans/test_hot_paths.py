@@ -1,0 +1,141 @@
+"""Hot paths are answered from indexes, and read no more than they show, however much is stored."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.db.models import F, Model
+
+from chatmemory import UserMessage, queries, services
+from chatmemory.ledger.stored_window import stays_at
+from chatmemory.models import Memory, Message, Stay, Step
+
+from ..long_conversations import fleet, long_conversation
+from .plans import plans_of
+
+LONG, FLEET, LATELY = 20_000, 500, 20
+MEMORY, MESSAGE, STAY, STEP = (
+    f"chatmemory_{name} by key" for name in ("memory", "message", "stay", "step")
+)
+FEED = {"step_evicting", "stay_left"}
+OVERVIEW = {"memory_by_activity", STEP, MESSAGE, *FEED}
+API = "/api/v1/memories/"
+
+# What each of them must use at least.
+INDEXES = {
+    "add": {MEMORY, "stay_open"},
+    "window": {MEMORY, "stay_open", MESSAGE},
+    "window at a step": {STEP, STAY, MESSAGE},
+    "history": {MESSAGE, "stay_of_message"},
+    "history at a step": {STEP, MESSAGE, "stay_of_message"},
+    "step": {STEP, STAY, "stay_left"},
+    "timeline": {STEP, "stay_of_message"},
+    "message": {MESSAGE, "stay_of_message"},
+    "page": {MESSAGE, STEP, "stay_left", "stay_of_message"},
+    "page at a step": {MESSAGE, STAY, STEP, "stay_left"},
+    "feed": FEED,
+    "overview": OVERVIEW,
+    "live overview": OVERVIEW,
+    "search": {"texts", *OVERVIEW},
+    "API: window": {MESSAGE},
+    "API: history": {MESSAGE},
+    "API: steps": {STEP},
+    "API: message": {MESSAGE, "stay_of_message"},
+    "API: list": {"memory_by_activity"},
+    "API: next page": {"memory_by_activity"},
+    "API: list by creation": {"memory_by_creation"},
+    "API: search": {"texts"},
+}
+
+
+def fill() -> None:
+    """A long conversation and many short ones, of which one has lost messages lately."""
+    long_conversation("long", LONG)
+    long_conversation("fleet-0", 20, kept=10)
+    Step.objects.update(at=F("at") - timedelta(days=30))
+    fleet(FLEET, 1)
+    short = list(Memory.objects.exclude(pk="long"))
+    for minutes, row in enumerate(short):
+        row.updated_at -= timedelta(minutes=minutes)
+    Memory.objects.bulk_update(short, ["updated_at"], batch_size=250)
+    services.add("fleet-1", [UserMessage("bye")] * LATELY)
+    analyse(Memory, Message, Stay, Step)
+
+
+def analyse(*models: type[Model]) -> None:
+    """Do what autovacuum does in time. Nobody does it for a SQLite database."""
+    if connection.vendor != "postgresql":
+        return
+    with connection.cursor() as cursor:
+        for model in models:
+            cursor.execute(f"ANALYZE {model._meta.db_table}")
+        cursor.execute("SELECT gin_clean_pending_list('message_by_phrase')")
+
+
+def calls(browser, api) -> dict[str, Callable[[], Any]]:
+    half = LONG // 2
+    return {
+        "add": partial(services.add, "long", [UserMessage("one more")]),
+        "window": partial(queries.window, "long"),
+        "window at a step": partial(queries.window, "long", half),
+        "history": partial(queries.history, "long"),
+        "history at a step": partial(queries.history, "long", queries.Part(around=50), half),
+        "step": partial(queries.step, "long", half),
+        "timeline": lambda: queries.step_samples(Memory.objects.get(pk="long"), half),
+        "message": partial(queries.message, "long", half),
+        "page": partial(browser.get, "/c/long/"),
+        "page at a step": partial(browser.get, f"/c/long/?at={half}&msg={half}&with={half - 99}"),
+        "feed": queries.feed,
+        "overview": partial(browser.get, "/"),
+        "live overview": partial(browser.get, "/now/"),
+        "search": partial(browser.get, "/?q=m4321"),
+        "API: window": partial(api.get, f"{API}long/messages/"),
+        "API: history": partial(api.get, f"{API}long/history/"),
+        "API: steps": partial(api.get, f"{API}long/steps/?after={half}"),
+        "API: message": partial(api.get, f"{API}long/messages/{half}/"),
+        "API: list": partial(api.get, API),
+        "API: next page": partial(api.get, api.get(API).data["next"]),
+        "API: list by creation": partial(api.get, f"{API}?ordering=-created"),
+        "API: search": partial(api.get, f"{API}?search=m4321"),
+    }
+
+
+def test_hot_paths_use_indexes(operator_client, api):
+    """All are asked of one database, since it takes longer to fill than to read."""
+    fill()
+    unused, faults = {}, {}
+    for name, call in calls(operator_client, api).items():
+        plans = plans_of(call)
+        if missing := INDEXES[name] - {index for plan in plans for index in plan.indexes}:
+            unused[name] = missing
+        if faulty := [(plan.faults, plan.sql) for plan in plans if plan.faults]:
+            faults[name] = faulty
+    assert faults == {}
+    assert unused == {}
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite does not estimate rows")
+def test_few_stays_are_expected_of_a_past_window(db):
+    """PostgreSQL reads all messages of a conversation if it expects many of its stays."""
+    long_conversation("long", 5_000, kept=20)
+    analyse(Stay)
+    step = Step.objects.get(memory="long", n=2_000)
+    (plan,) = json.loads(stays_at(step).explain(format="json"))
+    assert plan["Plan"]["Plan Rows"] < 100
+
+
+def test_messages_that_return_are_found_by_their_own_stays(db):
+    """The last stay of each is sought, which could be done by going back through those of all."""
+    long_conversation("long", 5_000, kept=20)
+    analyse(Message, Stay)
+    early = [UserMessage(f"m{n}") for n in range(1, 21, 2)]
+    plans = plans_of(partial(services.set_messages, "long", early))
+    assert queries.memory("long").said_count == 5_000
+    (plan,) = (plan for plan in plans if '"payload" IN' in plan.sql)
+    assert "stay_of_message" in plan.indexes

@@ -1,0 +1,179 @@
+"""Processes of Python that begin where the packages that they need are imported already.
+
+A start imports for a second, and the tests start a hundred processes. So one process imports, once,
+what depends on no setting, and those are forked off it. From there on each does what its command
+line says, in its own environment. Without `warm_up` they begin as cold as those of users.
+"""
+
+from __future__ import annotations
+
+import atexit
+import gc
+import importlib
+import json
+import os
+import runpy
+import select
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO
+
+ROOT = Path(__file__).parents[1]
+# What the site imports, except what reads Django's settings or the environment when imported.
+PACKAGES = """
+    asgiref.server asyncio concurrent.futures dj_database_url environs imagesize inflection
+    ipaddress jinja2 jsonschema marshmallow platformdirs psycopg psycopg_pool pygments.lexers
+    requests rich.console servestatic sqlparse tiktoken tiktoken_ext.openai_public tomllib
+    uritemplate yaml uvicorn uvicorn.lifespan.off uvicorn.loops.auto
+    uvicorn.protocols.http.h11_impl django.contrib.postgres.fields django.core.handlers.asgi
+    django.core.management django.core.serializers django.db.backends.sqlite3.base
+    django.db.migrations.executor django.db.migrations.autodetector django.db.models
+    django.forms django.template.loader_tags django.template.defaulttags django.test
+    django.utils.translation django.views.generic chatmemory.core.estimators
+    chatmemory.core.recall chatmemory.formats
+"""
+FORKED = ([sys.executable, "-m"], [sys.executable, str(ROOT / "manage.py")])
+_LONGEST = 200_000  # bytes of a command line with its environment
+_channel: socket.socket | None = None
+
+
+def warm_up() -> None:
+    """Start the process off which those of `start` are forked, from now on."""
+    global _channel
+    _channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    command = [sys.executable, "-m", "tests.processes", str(theirs.fileno())]
+    forking = subprocess.Popen(command, cwd=ROOT, pass_fds=[theirs.fileno()])
+    theirs.close()
+    atexit.register(forking.wait)
+    atexit.register(_channel.close)  # before that; it ends then
+
+
+def start(command: Sequence[str], environment: dict[str, str], cwd: Path = ROOT, **outputs):
+    """Start a command, with the arguments `stdout` and `stderr` of Popen."""
+    # Where modules are found, and options of Python, are settled when Python itself starts.
+    settled = environment.get("PYTHONPATH") != os.environ.get("PYTHONPATH")
+    if _channel is None or settled or list(command[:2]) not in FORKED:
+        return subprocess.Popen(command, env=environment, cwd=cwd, text=True, **outputs)
+    return Forked(command[1:], environment, cwd, **outputs)
+
+
+class Forked:
+    """The same as a Popen, as far as tests need it."""
+
+    def __init__(
+        self,
+        arguments: Sequence[str],
+        environment: dict[str, str],
+        cwd: Path,
+        stdout: int | IO[str] | None = None,
+        stderr: int | IO[str] | None = None,
+    ) -> None:
+        self.returncode: int | None = None
+        self.stdout, out = _opened(stdout, 1)
+        self.stderr, error = _opened(stderr, 2)
+        self._told, tells = os.pipe()
+        request = {"arguments": list(arguments), "environment": environment, "cwd": str(cwd)}
+        sent = [out, error, tells]
+        assert _channel
+        socket.send_fds(_channel, [json.dumps(request).encode()], sent)
+        number, (self._process,), *_ = socket.recv_fds(_channel, 100, 1)
+        self.pid = int(number)
+        for each in sent:
+            os.close(each)
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            signal.pidfd_send_signal(self._process, number)
+
+    def terminate(self) -> None:
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+    def poll(self) -> int | None:
+        with_end = self.returncode is None and select.select([self._told], [], [], 0)[0]
+        return self.wait() if with_end else self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        if self.returncode is None:
+            if not select.select([self._told], [], [], timeout)[0]:
+                raise subprocess.TimeoutExpired(str(self.pid), timeout or 0)
+            self.returncode = int(os.read(self._told, 100))
+            os.close(self._told)
+            os.close(self._process)
+        return self.returncode
+
+
+def _opened(output: int | IO[str] | None, inherited: int) -> tuple[IO[str] | None, int]:
+    """What we read of an output, and the file descriptor to which it is written."""
+    if output == subprocess.PIPE:
+        reads, writes = os.pipe()
+        return open(reads), writes
+    if output is None:
+        return None, os.dup(inherited)
+    return None, os.dup(output if isinstance(output, int) else output.fileno())
+
+
+def fork_for(channel: socket.socket) -> dict[str, list[str]]:
+    """Fork for each request; return what the process is to do, in that process only."""
+    running: dict[
+        int, tuple[int, int]
+    ] = {}  # by what tells that it has ended: its number, who asks
+    while True:
+        ready, *_ = select.select([channel, *running], [], [])
+        for ended in ready:
+            if ended is not channel:
+                process, asks = running.pop(ended)
+                _, status = os.waitpid(process, 0)
+                os.write(asks, str(os.waitstatus_to_exitcode(status)).encode())
+                os.close(asks)
+                os.close(ended)
+        if channel in ready:
+            data, files, *_ = socket.recv_fds(channel, _LONGEST, 3)
+            if not data:
+                sys.exit()
+            out, error, asks = files
+            if not (process := os.fork()):
+                os.dup2(out, 1)
+                os.dup2(error, 2)
+                for each in (channel.detach(), *files, *running, *(a for _, a in running.values())):
+                    os.close(each)
+                return json.loads(data)
+            os.close(out)
+            os.close(error)
+            end = os.pidfd_open(process)
+            running[end] = (process, asks)
+            socket.send_fds(channel, [str(process).encode()], [end])
+
+
+def main() -> None:
+    channel = socket.socket(fileno=int(sys.argv[1]))
+    for name in PACKAGES.split():
+        importlib.import_module(name)
+    from chatmemory.core.estimators.encodings import encoding
+
+    encoding("o200k_base")
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    gc.freeze()
+    wanted = fork_for(channel)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    os.environ.clear()
+    os.environ.update(wanted["environment"])
+    os.chdir(wanted["cwd"])
+    first, *others = wanted["arguments"]
+    if first == "-m":
+        sys.argv = others
+        runpy.run_module(others[0], run_name="__main__", alter_sys=True)
+    else:
+        sys.argv = [first, *others]
+        sys.path[0] = str(Path(first).parent)
+        runpy.run_path(first, run_name="__main__")
+
+
+if __name__ == "__main__":
+    main()
