@@ -16,10 +16,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from itertools import islice, takewhile
-from typing import Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 from chatmemory.core.messages import MessageType
 from chatmemory.core.window import Entry, Totals, Window
@@ -40,8 +39,7 @@ class Reason(StrEnum):
 REASONS = {reason.value: reason for reason in Reason}
 
 
-@dataclass(frozen=True, slots=True)
-class Eviction:
+class Eviction(NamedTuple):
     """An entry that leaves, and the reason.
 
     `because` is the tool call with which a result leaves, or the system message that replaces one.
@@ -76,7 +74,7 @@ class Head:
         self._ahead = iter(window)
         self._front: deque[Entry] = deque()
         self._appended: deque[Entry] = deque()
-        self._removed: set[Entry] = set()
+        self._removed: set[object] = set()  # by key
 
     def peek(self, position: int = 0) -> Entry | None:
         """Return the remaining entry at a position, or None behind the last one."""
@@ -111,7 +109,7 @@ class Head:
 
     def first_of(self, entries: Iterable[Entry]) -> Entry | None:
         """Return the first of `entries` that has not been removed, or None."""
-        return next((entry for entry in entries if entry not in self._removed), None)
+        return next((entry for entry in entries if entry.key not in self._removed), None)
 
     @property
     def leading_system(self) -> Entry | None:
@@ -153,7 +151,7 @@ class Head:
             if entry.pinned:
                 self._passed.append(entry)
                 self.pinned = self.pinned.plus(entry)
-            elif entry not in self._removed:
+            elif entry.key not in self._removed:
                 return self._read(entry)
         return self._read(self._appended.popleft()) if self._appended else None
 
@@ -165,7 +163,7 @@ class Head:
         return entry
 
     def _take(self, entry: Entry) -> None:
-        self._removed.add(entry)
+        self._removed.add(entry.key)
         self.totals = self.totals.minus(entry)
 
 

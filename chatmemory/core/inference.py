@@ -9,7 +9,7 @@ no add explains, or more than one, was set.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 from chatmemory.core.exceptions import NoRoomBesidePins
@@ -110,8 +110,7 @@ def _list_after(
 
 def _by_client(transition: Transition) -> Transition:
     """Return the add as one that the client decided, without a message that nobody saw."""
-    return replace(
-        transition,
+    return transition._replace(
         policy=None,
         policy_before=None,
         arrivals=tuple(entry for entry in transition.arrivals if entry is not _UNSEEN),

@@ -74,8 +74,8 @@ class UserMessage(ChatMessage):
         attributes: Mapping[str, Any] | None = None,
     ) -> None:
         check_texts(name=name)
-        _set(self, contents=_contents(contents, "contents cannot be null or empty"))
-        _set(self, name=name, attributes=_attributes(attributes))
+        contents = _contents(contents, "contents cannot be null or empty")
+        _set(self, contents=contents, name=name, attributes=_attributes(attributes))
 
     def single_text(self) -> str:
         """Return the text of a message that is one text. Raises InvalidMessage for any other."""

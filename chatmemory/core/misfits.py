@@ -41,8 +41,9 @@ def misfit_in(transition: Transition) -> Misfit | None:
     """Return why an add evicted its own message; None if it did not."""
     if transition.change is not Change.ADD or not can_decide(transition.policy):
         return None
-    left = {each.entry for each in transition.evictions if each.reason is Reason.CAPACITY}
-    arrival = next((entry for entry in transition.arrivals if entry in left), None)
+    evictions = transition.evictions
+    left = {each.entry.key for each in evictions if each.reason is Reason.CAPACITY}
+    arrival = next((entry for entry in transition.arrivals if entry.key in left), None)
     if arrival is None:
         return None
     remaining = transition.after.without(transition.pinned)

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, Field, dataclass, field, fields, replace
 from decimal import Decimal
 from functools import cache
+from itertools import chain
 from typing import Any, ClassVar, NoReturn, Self, TypeGuard
 
 from chatmemory.core.estimators import TokenCountEstimator, estimator_for
@@ -151,16 +152,15 @@ class Policy(ABC):
 
     def trim(self, head: Head) -> Iterator[Eviction]:
         """Take what exceeds the limit, and what is above the low mark if anything does."""
-        if self.meters_only:
-            return
         is_over = self.is_exceeded_by(head.totals)
-        if is_over or has_own_rule(type(self)):
-            yield from self.evict(head)
-        if is_over and self.low_water != WHOLE:
-            mark = self.low_mark
-            yield from oldest_first(
-                head, lambda totals: self.load(*totals) > mark, spares_newest=True
-            )
+        if self.meters_only or not (is_over or has_own_rule(type(self))):
+            return iter(())
+        evictions = self.evict(head)
+        if not is_over or self.low_water == WHOLE:
+            return evictions
+        mark = self.low_mark
+        more = oldest_first(head, lambda totals: self.load(*totals) > mark, spares_newest=True)
+        return chain(evictions, more)
 
     def snap(self, head: Head) -> Iterator[Eviction]:
         """Take the rest of a turn that has lost its beginning, if that is asked for."""

@@ -18,9 +18,10 @@ takes the rest of a turn that lost its beginning. An add can be refused, and the
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from itertools import islice, takewhile
+from typing import NamedTuple
 
 from chatmemory.core import refusals
 from chatmemory.core.eviction import Eviction, Head, Reason, group_of, oldest_first
@@ -41,8 +42,7 @@ class Change(StrEnum):
     PIN = "pin"
 
 
-@dataclass(frozen=True)
-class Transition:
+class Transition(NamedTuple):
     """The effect of one change on a window. `arrivals` is empty if an add was ignored.
 
     It is also empty if nobody saw the message of a client's add, which left at once (see
@@ -73,16 +73,15 @@ class Transition:
     @property
     def has_room(self) -> bool:
         """Whether what arrived stays, and within the limit if the policy enforces it."""
-        evicted = {eviction.entry for eviction in self.evictions}
         policy = self.policy
-        is_enforced = policy is not None and not policy.meters_only
-        is_over = policy is not None and policy.is_exceeded_by(self.after)
-        return not (is_enforced and is_over) and evicted.isdisjoint(self.arrivals)
+        if policy is not None and not policy.meters_only and policy.is_exceeded_by(self.after):
+            return False
+        arrived = {arrival.key for arrival in self.arrivals}
+        return arrived.isdisjoint([eviction.entry.key for eviction in self.evictions])
 
     def with_entries(self, entries: Mapping[Entry, Entry]) -> Transition:
         """Return the transition with entries replaced by those of the mapping."""
-        return replace(
-            self,
+        return self._replace(
             arrivals=tuple([entries.get(entry, entry) for entry in self.arrivals]),
             evictions=tuple([eviction.with_entries(entries) for eviction in self.evictions]),
         )
@@ -162,7 +161,7 @@ def _added(
     if policy_after.rejects_oversized:
         refusals.check_oversized(policy_after, system, arrival)
     is_oversized = refusals.is_oversized(policy_after, system, arrival)
-    return replace(transition, is_oversized=is_oversized)
+    return transition._replace(is_oversized=is_oversized)
 
 
 def refill(window: Window, arrivals: Iterable[Entry], policy: Policy | None) -> Transition:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
 from operator import attrgetter
-from typing import Self
+from typing import NamedTuple, Self
 
 from chatmemory.core.messages import MessageType
 from chatmemory.core.transitions import Change
@@ -14,8 +13,7 @@ from chatmemory.ledger.entries import NumberedTransition, StayEntry, stay_entrie
 from chatmemory.models import Memory, Message, Step
 
 
-@dataclass(frozen=True)
-class Counters:
+class Counters(NamedTuple):
     """The counters that the Memory row and each Step carry.
 
     `oldest` is a lower bound for the numbers of the open stays, except for pinned messages and a
@@ -80,7 +78,7 @@ class Counters:
         """Return the counters after a whole list was set. This reads the window."""
         numbers = (entry.n for entry in unprotected(window))
         oldest = min(numbers, default=self.last_stay + 1)
-        return replace(self, oldest=oldest, ordered_from=self.last_stay)
+        return self._replace(oldest=oldest, ordered_from=self.last_stay)
 
     def _oldest_in(self, window: Window, last_stay: int) -> int:
         """Return the number of the first open stay, or a lower bound up to `ordered_from`."""
@@ -90,7 +88,7 @@ class Counters:
         return first.n if first.n > self.ordered_from else self.oldest
 
 
-_NAMES = tuple(counter.name for counter in fields(Counters))
+_NAMES = Counters._fields
 _counters_of = attrgetter(*_NAMES)
 
 

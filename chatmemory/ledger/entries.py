@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from chatmemory.core.codec import message_from_json
@@ -15,14 +15,14 @@ from chatmemory.core.window import Entry
 from chatmemory.models import Message
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class StayEntry(Entry):
     """An entry with the numbers of its rows; its key is `n`, the number of its stay."""
 
-    n: int = field(default=0, compare=False)
-    seq: int = field(default=0, compare=False)
-    rank: int = field(default=0, compare=False)
-    origin: str = field(default=Message.Origin.SAID, compare=False)
+    n: int = 0
+    seq: int = 0
+    rank: int = 0
+    origin: str = Message.Origin.SAID
 
 
 def numbered(entry: Entry, n: int, seq: int, rank: int, origin: str = "") -> StayEntry:
@@ -93,8 +93,7 @@ class Leaving(NamedTuple):
     because_seq: int | None
 
 
-@dataclass(frozen=True)
-class NumberedTransition:
+class NumberedTransition(NamedTuple):
     """A transition on a stored window: which stays begin, and which end, in order.
 
     An arrival that the transition evicts is in both.

@@ -123,8 +123,7 @@ class Replacement:
         by_arrival: dict[Entry, Entry] = dict(zip(self.transition.arrivals, entries, strict=True))
         trims = self.transition.with_entries(by_arrival).evictions
         trimmed = {eviction.entry for eviction in trims}
-        return replace(
-            self.transition,
+        return self.transition._replace(
             arrivals=tuple(entries),
             evictions=(*departures, *moves, *trims),
             after=total(entry for entry in entries if entry not in trimmed),

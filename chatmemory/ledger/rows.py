@@ -6,11 +6,9 @@ rows of several changes, which are written together.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from datetime import datetime
 from operator import attrgetter
-
-from django.utils import timezone
+from typing import NamedTuple
 
 from chatmemory.core.codec import message_to_json
 from chatmemory.core.exceptions import UnstorableText
@@ -24,8 +22,7 @@ from chatmemory.ledger.statements import Write, new_row
 from chatmemory.models import Memory, Message, Stay, Step
 
 
-@dataclass(frozen=True)
-class Stamp:
+class Stamp(NamedTuple):
     """The data of a step other than its counters: the conversation, the kind, the actor, the time.
 
     `sent` is the message of an add as the client sent it, `seq` the message of a redaction.
@@ -33,8 +30,8 @@ class Stamp:
 
     memory: Memory
     kind: str
-    actor: str = ""
-    at: datetime = field(default_factory=timezone.now)
+    actor: str
+    at: datetime
     by_client: bool = False
     note: str = ""
     seq: int | None = None
@@ -42,8 +39,7 @@ class Stamp:
     commitment: bytes | None = None
 
 
-@dataclass(frozen=True)
-class Rows:
+class Rows(NamedTuple):
     """The rows that one change adds, and the stays that it ends: (number, reason)."""
 
     messages: list[Message]

@@ -13,7 +13,7 @@ from collections import namedtuple
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache, cached_property, lru_cache, partial
+from functools import cache, cached_property, lru_cache
 from operator import attrgetter
 from typing import Any, Generic, ParamSpec, TypeVar, get_type_hints
 
@@ -27,6 +27,7 @@ from django.db.models import (
     Field,
     ForeignKey,
     IntegerField,
+    JSONField,
     Model,
     QuerySet,
     TextField,
@@ -42,6 +43,7 @@ R = TypeVar("R")
 M = TypeVar("M", bound=Model)
 
 Converter = Callable[[Any, Any, BaseDatabaseWrapper], Any]
+Prepare = Callable[[Any, BaseDatabaseWrapper], Any]
 
 _FIRST_INTEGER = 2**62  # stands for an argument while a query is compiled
 _STORED_AS_THEY_ARE = (
@@ -180,10 +182,10 @@ class _Statement:
         return attrgetter(*[field.attname for field in self.fields])
 
     @cached_property
-    def _prepared(self) -> Sequence[tuple[int, Callable[[Any, str], Any]]]:
+    def _prepared(self) -> Sequence[tuple[int, Prepare]]:
         """The position of each field that is not stored as it is, and what prepares its values."""
         return [
-            (n, _stored_time if isinstance(each, DateTimeField) else partial(_stored_value, each))
+            (n, _PREPARING.get(type(each)) or each.get_db_prep_save)
             for n, each in enumerate(self.fields)
             if not isinstance(each, _STORED_AS_THEY_ARE)
         ]
@@ -196,25 +198,32 @@ class _Statement:
         values = [list(row) for row in rows]
         if not self._prepared:
             return Write(self.sql, values)
-        using = database.alias()
+        connection = database.connection()
         for n, prepare in self._prepared:
             known: dict[int, tuple[Any, Any]] = {id(None): (None, None)}
             for row in values:
                 value = row[n]
                 if id(value) not in known:
-                    known[id(value)] = value, prepare(value, using)
+                    known[id(value)] = value, prepare(value, connection)
                 row[n] = known[id(value)][1]
         return Write(self.sql, values)
 
 
-def _stored_value(field: Field[Any, Any], value: Any, using: str) -> Any:
-    return field.get_db_prep_save(value, database.connection())
+def _stored_time(value: datetime, connection: BaseDatabaseWrapper) -> Any:
+    return _adapted_time(value, connection.alias)
 
 
 @lru_cache(maxsize=8)
-def _stored_time(value: datetime, using: str) -> Any:
+def _adapted_time(value: datetime, using: str) -> Any:
     """Return a time as the database takes it. The rows of a change have the same one."""
     return database.connection().ops.adapt_datetimefield_value(value)
+
+
+def _stored_json(value: Any, connection: BaseDatabaseWrapper) -> Any:
+    return connection.ops.adapt_json_value(value, None)
+
+
+_PREPARING: Mapping[type, Prepare] = {DateTimeField: _stored_time, JSONField: _stored_json}
 
 
 def new_row(model: type[M], **values: Any) -> M:

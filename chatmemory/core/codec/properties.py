@@ -19,14 +19,15 @@ class Properties:
     """A context manager that hands out the properties of a JSON object by name.
 
     Raises InvalidMessage at the end of the block if a property has not been taken: LangChain4j
-    refuses unknown ones. `what` names the object in errors.
+    refuses unknown ones. `what` names the object in errors, behind its `type` if it has one.
     """
 
     def __init__(self, values: Any, what: str) -> None:
         if not isinstance(values, dict):
-            raise InvalidMessage(f"{what} must be a JSON object")
+            raise InvalidMessage(f"a {what} must be a JSON object")
         self._values = dict(values)
         self._what = what
+        self.type = ""
 
     def __enter__(self) -> Self:
         return self
@@ -34,7 +35,13 @@ class Properties:
     def __exit__(self, error: type[BaseException] | None, *details: object) -> None:
         if error is None and self._values:
             unknown = ", ".join(sorted(map(repr, self._values)))
-            raise InvalidMessage(f"{self._what} has no property {unknown}")
+            raise InvalidMessage(f"{self._name} has no property {unknown}")
+
+    @property
+    def _name(self) -> str:
+        """The object with its article, such as `an AI message`."""
+        name = f"{self.type} {self._what}".lstrip()
+        return f"{'an' if name[0] in 'AEI' else 'a'} {name}"
 
     def take(self, name: str) -> Any:
         """Return a property as it is; None where it is missing."""
@@ -71,8 +78,8 @@ class Properties:
         return None if value is None else [None if v is None else read(v) for v in value]
 
 
-def typed(value: Any, known: Mapping[str, T], what: str) -> tuple[T, dict[str, Any]]:
-    """Return the item of `known` that an object's `type` names, and the other properties.
+def read_typed(value: Any, known: Mapping[str, Callable[[Properties], T]], what: str) -> T:
+    """Return an object as the reader makes it that its `type` names in `known`.
 
     Raises InvalidMessage for a type that is missing, unknown or given twice.
     """
@@ -80,12 +87,12 @@ def typed(value: Any, known: Mapping[str, T], what: str) -> tuple[T, dict[str, A
         raise InvalidMessage(f"a {what} must be a JSON object with a type")
     if getattr(value, "type_twice", False):
         raise InvalidMessage(f"a {what} names its type twice")
-    kind = value.get("type")
+    given = Properties(value, what)
+    kind = given.take("type")
     if kind is None:
         raise InvalidMessage(f"a {what} needs a type: one of {', '.join(known)}")
     if not isinstance(kind, str) or kind not in known:
         shown = repr(kind) if isinstance(kind, str | int | float) else "that is not a string"
         raise InvalidMessage(f"unknown {what} type {shown}: one of {', '.join(known)}")
-    others = dict(value)
-    del others["type"]
-    return known[kind], others
+    given.type = kind
+    return known[kind](given)

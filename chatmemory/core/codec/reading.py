@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Literal, TypeVar, overload
 
 from chatmemory.core.codec.json_text import decode_json
-from chatmemory.core.codec.properties import Properties, typed
+from chatmemory.core.codec.properties import Properties, read_typed
 from chatmemory.core.contents import (
     Audio,
     AudioContent,
@@ -72,28 +72,27 @@ def message_from_dict(value: Any) -> ChatMessage | None:
     """Return the message of decoded JSON values. Raises InvalidMessage, naming the property."""
     if value is None:
         return None
-    read, values = typed(value, _MESSAGES, "message")
-    return read(values)
+    return read_typed(value, _MESSAGES, "message")
 
 
 # A message is built after its block, so that an unknown property is the first thing refused.
 
 
-def _system(values: Any) -> SystemMessage:
-    with Properties(values, "a SYSTEM message") as given:
+def _system(given: Properties) -> SystemMessage:
+    with given:
         text = given.text("text")
     return SystemMessage(text)  # type: ignore[arg-type]
 
 
-def _user(values: Any) -> UserMessage:
-    with Properties(values, "a USER message") as given:
+def _user(given: Properties) -> UserMessage:
+    with given:
         contents = given.items("contents", _content)
         name, attributes = given.text("name"), given.attributes()
     return UserMessage(contents or (), name, attributes)
 
 
-def _ai(values: Any) -> AiMessage:
-    with Properties(values, "an AI message") as given:
+def _ai(given: Properties) -> AiMessage:
+    with given:
         text, thinking = given.text("text"), given.text("thinking")
         requests = given.items("toolExecutionRequests", _request)
         attributes = given.attributes()
@@ -101,12 +100,12 @@ def _ai(values: Any) -> AiMessage:
 
 
 def _request(values: Any) -> ToolExecutionRequest:
-    with Properties(values, "a tool execution request") as given:
+    with Properties(values, "tool execution request") as given:
         return ToolExecutionRequest(given.text("id"), given.text("name"), given.text("arguments"))
 
 
-def _result(values: Any) -> ToolExecutionResultMessage:
-    with Properties(values, "a TOOL_EXECUTION_RESULT message") as given:
+def _result(given: Properties) -> ToolExecutionResultMessage:
+    with given:
         id, tool_name = given.text("id"), given.text("toolName")
         text, contents = given.text("text"), given.items("contents", _content)
         is_error, attributes = given.flag("isError"), given.attributes()
@@ -116,12 +115,12 @@ def _result(values: Any) -> ToolExecutionResultMessage:
     return ToolExecutionResultMessage(id, tool_name, said, is_error, attributes)
 
 
-def _custom(values: Any) -> CustomMessage:
-    with Properties(values, "a CUSTOM message") as given:
+def _custom(given: Properties) -> CustomMessage:
+    with given:
         return CustomMessage(given.attributes())
 
 
-_MESSAGES: dict[str, Callable[[Any], ChatMessage]] = {
+_MESSAGES: dict[str, Callable[[Properties], ChatMessage]] = {
     "SYSTEM": _system,
     "USER": _user,
     "AI": _ai,
@@ -131,18 +130,17 @@ _MESSAGES: dict[str, Callable[[Any], ChatMessage]] = {
 
 
 def _content(value: Any) -> Content:
-    read, values = typed(value, _CONTENTS, "content")
-    return read(values)
+    return read_typed(value, _CONTENTS, "content")
 
 
-def _text(values: Any) -> TextContent:
-    with Properties(values, "a TEXT content") as given:
+def _text(given: Properties) -> TextContent:
+    with given:
         text = given.text("text")
     return TextContent(text)  # type: ignore[arg-type]
 
 
-def _image(values: Any) -> ImageContent:
-    with Properties(values, "an IMAGE content") as given:
+def _image(given: Properties) -> ImageContent:
+    with given:
         image, level = given.take("image"), given.take("detailLevel")
     return ImageContent(_media(Image, image), _detail_level(level))  # type: ignore[arg-type]
 
@@ -162,7 +160,7 @@ def _detail_level(value: Any) -> DetailLevel | None:
 def _media(kind: type[M], values: Any) -> M | None:
     if values is None:
         return None
-    with Properties(values, f"a {kind.__name__}") as given:
+    with Properties(values, kind.__name__) as given:
         fields = {field: given.text(name) for field, name in _MEDIA_FIELDS[kind].items()}
     return kind(**fields)
 
@@ -178,16 +176,16 @@ _MEDIA_FIELDS: dict[type[Media], dict[str, str]] = {
 
 def _reader_of(
     content: Callable[[Any], Content], kind: type[Media], name: str
-) -> Callable[[Any], Content]:
-    def read(values: Any) -> Content:
-        with Properties(values, f"content with {name}") as given:
+) -> Callable[[Properties], Content]:
+    def read(given: Properties) -> Content:
+        with given:
             media = given.take(name)
         return content(_media(kind, media))
 
     return read
 
 
-_CONTENTS: dict[str, Callable[[Any], Content]] = {
+_CONTENTS: dict[str, Callable[[Properties], Content]] = {
     "AUDIO": _reader_of(AudioContent, Audio, "audio"),
     "IMAGE": _image,
     "PDF": _reader_of(PdfFileContent, PdfFile, "pdfFile"),
