@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import sqlite3
+from functools import partial
 
 import pytest
 from django.db import IntegrityError, connection, connections
+from django.db.transaction import TransactionManagementError
 
-from chatmemory import MessageWindow, database
+from chatmemory import MessageWindow, UserMessage, database, services
 from chatmemory.conf import check_times_have_zones
 from chatmemory.ledger import statements
 from chatmemory.models import Memory
@@ -52,3 +54,33 @@ def test_what_fails_in_a_pipeline_is_raised_and_nothing_of_it_is_written(memory_
         statements.execute(writes)
     row.refresh_from_db()
     assert row.policy == MessageWindow(3)
+
+
+def test_what_replaces_the_cursors_of_django_sees_all_statements(memory_id, monkeypatch):
+    """As toolbars do, which show the queries of a page."""
+    ours, seen = connections["default"], []
+    django_cursor = ours.cursor
+
+    def watched():
+        cursor = django_cursor()
+        monkeypatch.setattr(cursor, "execute", partial(noted, cursor.execute))
+        return cursor
+
+    def noted(execute, sql, values=None):
+        seen.append(sql)
+        return execute(sql, values)
+
+    monkeypatch.setattr(ours, "cursor", watched)
+    services.add(memory_id, [UserMessage("hello")])
+    assert any('INSERT INTO "chatmemory_message"' in sql for sql in seen)
+    assert any('UPDATE "chatmemory_memory"' in sql for sql in seen)
+
+
+def test_errors_of_statements_are_those_of_django(memory_id):
+    row = Memory.objects.get(pk=memory_id)
+    with pytest.raises(IntegrityError), database.atomic():
+        statements.execute([statements.insertion([row])])
+    with database.atomic():
+        connections["default"].set_rollback(True)
+        with pytest.raises(TransactionManagementError):
+            statements.execute([statements.insertion([row])])

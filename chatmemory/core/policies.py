@@ -9,7 +9,7 @@ CHATMEMORY["POLICIES"], or with `KINDS.register`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import KW_ONLY, Field, dataclass, field, fields, replace
 from decimal import Decimal
 from functools import cache
@@ -179,7 +179,7 @@ class Policy(ABC):
         """The options that differ from their defaults, as a database stores them."""
         return {
             option.name: stored_value(value)
-            for option in option_fields(type(self))
+            for option in option_fields(type(self)).values()
             if (value := getattr(self, option.name)) != option.default
         }
 
@@ -187,7 +187,7 @@ class Policy(ABC):
         """Return the policy as a dictionary that `policy_from_dict` reads."""
         options = {
             option.name: stored_value(getattr(self, option.name))
-            for option in option_fields(type(self))
+            for option in option_fields(type(self)).values()
             if not option.metadata.get("derived")
         }
         return {
@@ -199,10 +199,10 @@ class Policy(ABC):
 
 
 @cache
-def option_fields(kind: type[Policy]) -> Sequence[Field[Any]]:
-    """Return the fields of a kind that are options: not its limit and its estimator."""
+def option_fields(kind: type[Policy]) -> Mapping[str, Field[Any]]:
+    """Return the fields of a kind that are options, by name: not its limit and its estimator."""
     others = {"limit", "estimator", *(["low_water"] if has_own_rule(kind) else [])}
-    return tuple(option for option in fields(kind) if option.name not in others)
+    return {option.name: option for option in fields(kind) if option.name not in others}
 
 
 def has_own_rule(kind: type[Policy]) -> bool:
@@ -338,8 +338,7 @@ def load_or_tokens(policy: Policy | None, totals: Totals) -> int:
 def stored_policy(kind: str, limit: int, estimator: str, options: Mapping[str, Any]) -> Policy:
     """Return the policy of stored values, or an UnavailablePolicy if its kind is not installed."""
     known = KINDS.get(kind)
-    names = {option.name for option in option_fields(known)} if known else set()
-    if known is not None and names.issuperset(options):
+    if known is not None and option_fields(known).keys() >= options.keys():
         return known(limit, estimator=estimator, **options)
     return _unavailable(kind)(limit, estimator=estimator, stored=dict(options))  # type: ignore[call-arg]
 

@@ -52,6 +52,10 @@ class Registry(Mapping[str, T]):
             raise KeyError(name)
         return self._items[name]
 
+    def get(self, name: str, default: T | None = None) -> T | None:  # type: ignore[override]
+        """Return an item, or the default, without the exception of a mapping in between."""
+        return self._items[name] if name in self else default
+
     def __contains__(self, name: object) -> bool:
         if name not in self._items and not self._is_loaded:
             self._load()

@@ -40,7 +40,7 @@ def _option_type(kind: type[Policy], name: str) -> type:
 def caller_options(kind: type[Policy]) -> dict[str, type]:
     """Return the options that callers may pass, with their types, including the estimator."""
     types = get_type_hints(kind)
-    accepted = (each for each in option_fields(kind) if not each.metadata.get("derived"))
+    accepted = (each for each in option_fields(kind).values() if not each.metadata.get("derived"))
     return {"estimator": str, **{option.name: types[option.name] for option in accepted}}
 
 

@@ -26,6 +26,7 @@ Bytes = bytes | memoryview  # what databases return
 
 VERSION = 1
 SALT_BYTES = 16
+TOGETHER = 2**20  # bytes
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
@@ -107,8 +108,10 @@ def digest_of(
         for each in (commitments, begun, ended)
     )
     pairs = _STEP.pairs(step, previous, *lists)
-    # They are not put together, because they may be long
-    return _digest("step", b"m%d:" % sum(map(len, pairs)), *pairs)
+    length = sum(map(len, pairs))
+    # Long ones are not put together, which would take their memory twice
+    content = pairs if length > TOGETHER else [b"".join(pairs)]
+    return _digest("step", b"m%d:" % length, *content)
 
 
 def encoded_stay(stay: Stay) -> Encoded:

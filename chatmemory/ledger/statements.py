@@ -13,7 +13,7 @@ from collections import namedtuple
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache, cached_property, lru_cache
+from functools import cache, cached_property, lru_cache, partial
 from operator import attrgetter
 from typing import Any, Generic, ParamSpec, TypeVar, get_type_hints
 
@@ -43,7 +43,6 @@ R = TypeVar("R")
 M = TypeVar("M", bound=Model)
 
 Converter = Callable[[Any, Any, BaseDatabaseWrapper], Any]
-Prepare = Callable[[Any, BaseDatabaseWrapper], Any]
 
 _FIRST_INTEGER = 2**62  # stands for an argument while a query is compiled
 _STORED_AS_THEY_ARE = (
@@ -182,10 +181,10 @@ class _Statement:
         return attrgetter(*[field.attname for field in self.fields])
 
     @cached_property
-    def _prepared(self) -> Sequence[tuple[int, Prepare]]:
+    def _prepared(self) -> Sequence[tuple[int, Callable[[Any], Any]]]:
         """The position of each field that is not stored as it is, and what prepares its values."""
         return [
-            (n, _PREPARING.get(type(each)) or each.get_db_prep_save)
+            (n, _PREPARING.get(type(each)) or partial(_stored_value, each))
             for n, each in enumerate(self.fields)
             if not isinstance(each, _STORED_AS_THEY_ARE)
         ]
@@ -198,19 +197,22 @@ class _Statement:
         values = [list(row) for row in rows]
         if not self._prepared:
             return Write(self.sql, values)
-        connection = database.connection()
         for n, prepare in self._prepared:
             known: dict[int, tuple[Any, Any]] = {id(None): (None, None)}
             for row in values:
                 value = row[n]
                 if id(value) not in known:
-                    known[id(value)] = value, prepare(value, connection)
+                    known[id(value)] = value, prepare(value)
                 row[n] = known[id(value)][1]
         return Write(self.sql, values)
 
 
-def _stored_time(value: datetime, connection: BaseDatabaseWrapper) -> Any:
-    return _adapted_time(value, connection.alias)
+def _stored_value(field: Field[Any, Any], value: Any) -> Any:
+    return field.get_db_prep_save(value, database.connection())
+
+
+def _stored_time(value: datetime) -> Any:
+    return _adapted_time(value, database.alias())
 
 
 @lru_cache(maxsize=8)
@@ -219,11 +221,14 @@ def _adapted_time(value: datetime, using: str) -> Any:
     return database.connection().ops.adapt_datetimefield_value(value)
 
 
-def _stored_json(value: Any, connection: BaseDatabaseWrapper) -> Any:
-    return connection.ops.adapt_json_value(value, None)
+def _stored_json(value: Any) -> Any:
+    return database.connection().ops.adapt_json_value(value, None)
 
 
-_PREPARING: Mapping[type, Prepare] = {DateTimeField: _stored_time, JSONField: _stored_json}
+_PREPARING: Mapping[type, Callable[[Any], Any]] = {
+    DateTimeField: _stored_time,
+    JSONField: _stored_json,
+}
 
 
 def new_row(model: type[M], **values: Any) -> M:

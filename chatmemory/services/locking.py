@@ -187,7 +187,6 @@ def _write(recorder: Recorder, writes: Sequence[Write], actor: str) -> None:
     if writes:
         with database.pipelined():
             statements.execute(writes)
-        _log_steps(recorder, actor)
         database.on_commit(lambda: _announce(recorder, actor))
 
 
@@ -281,7 +280,8 @@ def _log_steps(recorder: Recorder, actor: str) -> None:
 
 
 def _announce(recorder: Recorder, actor: str) -> None:
-    """Send the signal and wake followers, after the commit, so that they see the change."""
+    """Log the steps, send the signal and wake followers, after the commit."""
+    _log_steps(recorder, actor)
     memory = recorder.memory
     policy, load = recorder.policy, memory.window_load
     memory_changed.send_robust(

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from chatmemory.core.estimators import estimator_for
 from chatmemory.core.exceptions import ChatMemoryError, InvalidValue, UnstorableText
 from chatmemory.core.ids import string_id
 from chatmemory.core.policies import Policy
+
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 ID_LENGTH = 255
 LIMIT_MAX = 2**63 - 1
@@ -42,7 +45,7 @@ def is_id(memory_id: object) -> bool:
 
 def check_text(text: str, what: str) -> None:
     """Raise UnstorableText for text that PostgreSQL cannot store."""
-    if "\x00" in text or any("\ud800" <= character <= "\udfff" for character in text):
+    if _UNSTORABLE.search(text):
         raise UnstorableText(f"{what} cannot contain NUL or lone surrogates")
 
 

@@ -62,9 +62,11 @@ def estimator_for(name: str) -> TokenCountEstimator:
 def _factory(name: str) -> EstimatorFactory | None:
     if not isinstance(name, str):
         return None
-    if name in ESTIMATORS:
-        return ESTIMATORS[name]
-    return ESTIMATORS.get(name.partition(":")[0]) if _PREFIXED.fullmatch(name) else None
+    prefix, colon, _ = name.partition(":")
+    factory = ESTIMATORS.get(name)
+    if factory is None and colon and _PREFIXED.fullmatch(name):
+        return ESTIMATORS.get(prefix)
+    return factory
 
 
 # Bounded, because names come from clients. The factory is part of the key: when another one takes

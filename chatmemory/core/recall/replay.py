@@ -43,7 +43,7 @@ def has_bounds(history: History, policy: Policy) -> bool:
     """
     given = {
         option.name
-        for option in option_fields(type(policy))
+        for option in option_fields(type(policy)).values()
         if not option.metadata.get("derived") and getattr(policy, option.name) != option.default
     }
     return history.is_simple and evicts_oldest_first(policy) and given <= _NEUTRAL
