@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from chatmemory import MessageWindow, TokenWindow, UserMessage, services
+from chatmemory import (
+    AiMessage,
+    ChatMessage,
+    MessageWindow,
+    SystemMessage,
+    TokenWindow,
+    ToolExecutionResultMessage,
+    UserMessage,
+    queries,
+    services,
+)
+from chatmemory import ToolExecutionRequest as Request
+from chatmemory.models import Memory
+from chatmemory.queries.windows import StoredState, several_calls
 
 from .counting_calls import CountedCalls, CountedLines
 from .long_conversations import wide_conversation
@@ -18,6 +32,7 @@ CALLS_PER_MESSAGE = 0.3  # Django reads rows by the hundred
 # How often a page may go over all messages.
 ROUNDS = 22
 ROUNDS_UNDER_A_LOWER_LIMIT = 60
+USER, RESULT = UserMessage("hello"), ToolExecutionResultMessage("id", "look", "found")
 LIMITS = {"messages": (MessageWindow(10), 10), "tokens": (TokenWindow(60), 60)}
 
 
@@ -60,8 +75,8 @@ def test_pages_do_nothing_for_each_message(operator_client, kind):
         "low": ("?msg=100",),
         "gone": ("?with={all}", "?msg=100"),
     }
-    for name, queries in pages.items():
-        for query in queries:
+    for name, asked in pages.items():
+        for query in asked:
 
             def url(messages: int, name: str = name, query: str = query) -> str:
                 numbers = {"half": messages // 2, "all": messages}
@@ -116,6 +131,22 @@ def test_drafts_under_options_and_pins_do_nothing_for_each_message(
     assert growth(url, operator_client) < CALLS_PER_MESSAGE
 
 
+@pytest.mark.parametrize("draft", [SystemMessage("Be brief."), RESULT], ids=["system", "result"])
+@pytest.mark.parametrize("options", OPTIONS, ids=lambda options: next(iter(options)))
+def test_other_drafts_do_nothing_for_each_message(db, operator_client, options, draft):
+    others = {name: value for name, value in options.items() if name != "pinned"}
+    for messages in (FEW, MANY):
+        wide_conversation(f"wide-{messages}", messages, MessageWindow(messages, **others), True)
+        if "pinned" in options:
+            services.pin(f"wide-{messages}", 5)
+    for limit in (10, None):
+
+        def url(messages: int, limit: int | None = limit) -> str:
+            return draft_url(messages, limit, draft)
+
+        assert growth(url, operator_client) < CALLS_PER_MESSAGE, limit
+
+
 def test_a_draft_goes_over_all_messages_a_bounded_number_of_times(db, operator_client):
     for messages in (FEW, MANY):
         wide_conversation(f"wide-{messages}", messages)
@@ -137,6 +168,30 @@ def test_a_page_with_a_draft_reads_nothing_twice(db, operator_client):
         assert sorted(statements) == sorted(set(statements)), limit
 
 
-def draft_url(messages: int, limit: int | None) -> str:
-    key = services.keep_trial(f"wide-{messages}", [UserMessage("hello")], limit)
+def draft_url(messages: int, limit: int | None, draft: ChatMessage = USER) -> str:
+    key = services.keep_trial(f"wide-{messages}", [draft], limit)
     return f"/c/wide-{messages}/?trial={key}"
+
+
+def test_only_messages_that_may_have_several_calls_are_read(db):
+    entries = [None, Request(), Request("1", "look", '{"a": [{}, {"b": null}]}'), Request("},{")]
+    lists = [each for n in (1, 2, 3) for each in product(entries, repeat=n)]
+    services.import_conversation(
+        "calls", [AiMessage("said [null", each) for each in lists], MessageWindow(100)
+    )
+    rows = queries.outline("calls").rows
+    found = several_calls("calls", rows)
+    assert [found.get(row.seq, 1) for row in rows] == [len(each) for each in lists]
+    wide_conversation("single", 100, tools=True)
+    assert several_calls("single", queries.outline("single").rows) == {}
+
+
+def test_a_compared_window_is_read_as_numbers(operator_client, kind):
+    """They are those of the whole window, also where a lowered limit hides some."""
+    for name in ("wide", "low", "gone"):
+        memory = Memory.objects.get(pk=f"{name}-{FEW}")
+        for step in (FEW // 2, FEW, memory.last_step):
+            seen = StoredState(memory, step).seen()
+            window = queries.outline(memory.pk, step)
+            assert sorted(seen.seqs) == sorted(window.seqs)
+            assert (seen.step, seen.policy, seen.stored) == (step, window.policy, window.stored)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 
@@ -18,6 +18,7 @@ from chatmemory.core.policies import Policy, can_decide, has_own_rule
 from chatmemory.core.transitions import over_limit
 from chatmemory.core.window import Entry, Totals, Window
 
+FEW = 1_000  # rows from which an add takes some as quickly as columns are read
 PINNED = 5  # the column of places behind `entered_step`
 # The columns have plain strings, which are compared with others of their type several times faster.
 _SYSTEM, _USER = MessageType.SYSTEM.value, MessageType.USER.value
@@ -26,10 +27,17 @@ _RESULT = MessageType.TOOL_EXECUTION_RESULT.value
 
 @dataclass
 class Departures:
-    """The positions of rows that leave, in order; of some, the tool call with which they do."""
+    """The positions of rows that leave, in order; of some, the tool call with which they do.
+
+    When a message arrives, the first `ahead` leave before it does. The last `rest` are the rest of
+    a turn that lost its beginning. `is_all` if no others leave.
+    """
 
     positions: list[int] = field(default_factory=list)
     calls: dict[int, int] = field(default_factory=dict)
+    ahead: int = 0
+    rest: int = 0
+    is_all: bool = False
 
 
 def departures(rows: Sequence[Columns], totals: Totals, policy: Policy | None) -> Departures:
@@ -44,24 +52,88 @@ def departures(rows: Sequence[Columns], totals: Totals, policy: Policy | None) -
 
 
 def leaving_ahead(
-    rows: Sequence[Columns], totals: Totals, arrival: Columns, policy: Policy
+    rows: Sequence[Columns],
+    totals: Totals,
+    arrival: Columns,
+    policy: Policy,
+    same: Collection[int] = (),
 ) -> Departures:
-    """Return what leaves a window when a message arrives, as far as little else decides that.
+    """Return what leaves a window when a message arrives, but a system message that it replaces.
 
-    It leaves before the message arrives, or because of it if the window was within its limit. The
-    rest of a turn is not part of it, nor is the call that the message may answer.
+    If the message has no room, it is what leaves as far as little else decides that: not the rest
+    of a turn, nor the call that the message may answer. Nothing if only some of the first rows
+    leave, which an add decides sooner. `same` are the positions of system messages equal to the
+    arrival: it is ignored if the one in force is among them.
     """
-    depends_on_pins = arrival[TYPE] in (_SYSTEM, _RESULT) and any(row[PINNED] for row in rows)
-    if has_own_rule(type(policy)) or depends_on_pins:
+    if has_own_rule(type(policy)) or _leaves_little(rows, totals, arrival, policy):
         return Departures()
-    trimming, together = replace(policy, snap_to_user=False), [*rows, arrival]
-    left = departures(rows, totals, trimming)
-    if not left.positions and arrival[TYPE] != _SYSTEM:
-        after = Totals(totals.count + 1, totals.tokens + arrival[TOKENS])
-        left = departures(together, after, trimming)
+    left = departures(rows, totals, replace(policy, snap_to_user=False))
+    gone, is_system = set(left.positions), arrival[TYPE] == _SYSTEM
+    systems = (i for i, row in enumerate(rows) if row[TYPE] == _SYSTEM and i not in gone)
+    replaced = next(systems, None) if is_system else None
+    if replaced is None or not (replaced in same or rows[replaced][PINNED]):
+        whole = _making_room(rows, totals, arrival, policy, (left, replaced))
+        if whole is not None:
+            return whole
+    if arrival[TYPE] in (_SYSTEM, _RESULT) and any(row[PINNED] for row in rows):
+        return Departures()
+    together = [*rows, arrival]
+    if not left.positions and not is_system:
+        left = departures(together, _plus(totals, arrival), replace(policy, snap_to_user=False))
     newest = _newest(together, range(len(together)))
     del left.positions[bisect_left(left.positions, newest) :]
+    left.ahead = len(left.positions)
     return left
+
+
+def _leaves_little(
+    rows: Sequence[Columns], totals: Totals, arrival: Columns, policy: Policy
+) -> bool:
+    """Return whether only some of the first rows leave when a message arrives, if any does."""
+    after = _plus(totals, arrival)
+    if policy.meters_only or not policy.is_exceeded_by(after):
+        return True
+    first = [row for row in rows[:FEW] if not row[PINNED]]
+    number = fewest_to_leave([row[TOKENS] for row in first], after, policy, policy.low_mark)
+    behind = first[number:]
+    return any([row[TYPE] == _USER for row in behind] if policy.snap_to_user else behind)
+
+
+def _making_room(
+    rows: Sequence[Columns],
+    totals: Totals,
+    arrival: Columns,
+    policy: Policy,
+    left: tuple[Departures, int | None],
+) -> Departures | None:
+    """Return all that leaves, if the arrival then is within the limit.
+
+    `left` is what has left before it arrives, and the system message that it replaces.
+    """
+    ahead, replaced = left
+    gone = {*ahead.positions, *([] if replaced is None else [replaced])}
+    kept = [i for i in range(len(rows)) if i not in gone]
+    lost = Totals(len(gone), sum([rows[i][TOKENS] for i in gone]))
+    at_head = arrival[TYPE] == _SYSTEM and policy.always_keep_system_message_first
+    place = 0 if at_head else len(kept)
+    kept.insert(place, len(rows))
+    together = [*rows, arrival]
+    head = _Head([together[i] for i in kept], _plus(totals.without(lost), arrival))
+    head.trim(policy)
+    head.snap(policy, is_trimmed=bool(ahead.positions))
+    if head.has_left(place) or policy.is_exceeded_by(head.totals):
+        return None
+    return Departures(
+        [*ahead.positions, *[kept[n] for n in head.left.positions]],
+        ahead.calls | {kept[n]: kept[call] for n, call in head.left.calls.items()},
+        ahead=len(ahead.positions),
+        rest=head.left.rest,
+        is_all=True,
+    )
+
+
+def _plus(totals: Totals, arrival: Columns) -> Totals:
+    return Totals(totals.count + 1, totals.tokens + arrival[TOKENS])
 
 
 def fewest_to_leave(tokens: Sequence[int], totals: Totals, policy: Policy, mark: int) -> int:
@@ -101,9 +173,7 @@ def next_departures(rows: Sequence[Columns], totals: Totals, policy: Policy) -> 
 def _oldest_first(rows: Sequence[Columns], totals: Totals, policy: Policy) -> Departures:
     """Return what `transitions.over_limit` takes by the rule that all kinds share."""
     head = _Head(rows, totals)
-    head.take_to(policy, policy.limit, policy.keeps_newest)
-    if policy.low_mark < policy.limit:
-        head.take_to(policy, policy.low_mark, spares_newest=True)
+    head.trim(policy)
     head.snap(policy)
     return head.left
 
@@ -122,6 +192,21 @@ class _Head:
         self._tokens = [rows[i][TOKENS] for n, i in enumerate(free) if n != self._system]
         self._behind = 0  # where the next one would leave
         self.left = Departures()
+
+    @property
+    def totals(self) -> Totals:
+        """The totals of the rows that stay."""
+        left = [self._rows[i][TOKENS] for i in self.left.positions]
+        return self._totals.without(Totals(len(left), sum(left)))
+
+    def has_left(self, position: int) -> bool:
+        return position in self.left.positions
+
+    def trim(self, policy: Policy) -> None:
+        """Let rows leave that exceed the limit, and those above the low mark if any does."""
+        if policy.is_exceeded_by(self._totals):
+            self.take_to(policy, policy.limit, policy.keeps_newest)
+            self.take_to(policy, policy.low_mark, spares_newest=True)
 
     def take_to(self, policy: Policy, mark: int, spares_newest: bool) -> None:
         """Let rows leave until the load is a mark."""
@@ -148,13 +233,18 @@ class _Head:
         self.left.positions += [free[n] for n in range(first, stop) if n != system]
         self._behind = stop
 
-    def snap(self, policy: Policy) -> None:
-        """Let the rest of a turn that lost its beginning leave; see `eviction.before_next_user`."""
-        if not self.left.positions or not policy.snap_to_user:
+    def snap(self, policy: Policy, is_trimmed: bool = False) -> None:
+        """Let the rest of a turn that lost its beginning leave; see `eviction.before_next_user`.
+
+        It may have lost it before.
+        """
+        if not (is_trimmed or self.left.positions) or not policy.snap_to_user:
             return
         system = self._system
         passed = [] if system is None or system >= self._behind else [self._free[system]]
-        self.left.positions += _rest_of_turn(self._rows, [*passed, *self._free[self._behind :]])
+        rest = _rest_of_turn(self._rows, [*passed, *self._free[self._behind :]])
+        self.left.positions += rest
+        self.left.rest = len(rest)
 
 
 def _newest(rows: Sequence[Columns], free: Sequence[int]) -> int:

@@ -11,7 +11,7 @@ from functools import cached_property
 from itertools import chain
 
 from chatmemory.core.lint import Verdict, verdicts
-from chatmemory.core.long_lists import SEQ, TYPE, seqs_of
+from chatmemory.core.long_lists import HAS_CALLS, SEQ, TYPE, seqs_of
 from chatmemory.ledger.changes import ChangeResult, EvictedMessage, arrivals, evictions
 from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.models import Memory, Step
@@ -32,11 +32,12 @@ from chatmemory.queries.step_samples import StepSamples, step_samples
 from chatmemory.queries.steps import evictions_around, step_detail
 from chatmemory.queries.trials import Trial
 from chatmemory.queries.windows import (
+    SeenWindow,
     StoredState,
     beginnings,
-    calls_in,
     injected_at,
     number_of_calls,
+    several_calls,
 )
 
 HISTORY_SIZE = 60
@@ -95,7 +96,7 @@ class ConversationState:
     selected: MessageRow | None = None
     left_by: ChangeResult | None = None
     would_keep: WhatWouldKeep | None = None
-    compared: WindowView[WindowPlace] | None = None
+    compared: SeenWindow | None = None
     drafts: tuple[MessageRow, ...] = ()
     simulated: tuple[ChangeResult, ...] | None = None
     trial: Trial | None = None
@@ -143,7 +144,7 @@ class ConversationState:
         """The verdicts of providers on the window."""
 
         calls, columns = self.calls, self.window.rows.columns
-        return verdicts([(c[SEQ], c[TYPE], calls.get(c[SEQ], 0)) for c in columns])
+        return verdicts([(c[SEQ], c[TYPE], calls.get(c[SEQ], c[HAS_CALLS])) for c in columns])
 
     @cached_property
     def found(self) -> frozenset[int]:
@@ -159,8 +160,11 @@ def conversation_state(memory_id: str, query: ConversationQuery) -> Conversation
 
 
 def with_calls(state: ConversationState, stored: StoredState) -> ConversationState:
-    """Return a state with the tool calls in its window, which need the most reading."""
-    calls = calls_in(stored.stays, state.window.rows)
+    """Return a state with the numbers of tool calls of messages in its window, and of its drafts.
+
+    Others that have calls have one.
+    """
+    calls = several_calls(stored.memory.pk, state.window.rows)
     drafts = {draft.seq: number_of_calls(draft.message) for draft in state.drafts}
     return replace(state, calls=calls | drafts)
 
@@ -240,12 +244,9 @@ def _history(step: Step, query: ConversationQuery, found: Mentions) -> Page:
     return history_page(step.memory_id, part, step.last_seq, step.said_count)
 
 
-def _compared(memory: Memory, other: int | None) -> WindowView[WindowPlace] | None:
+def _compared(memory: Memory, other: int | None) -> SeenWindow | None:
     """Return the window at the step to compare with."""
-    if other is None:
-        return None
-    stored = StoredState(memory, other)
-    return stored.view(stored.places)
+    return None if other is None else StoredState(memory, other).seen()
 
 
 def _left_by(

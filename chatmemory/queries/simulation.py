@@ -15,9 +15,9 @@ from chatmemory.core.long_lists import SEQ, TOKENS, Columns, LongList, tokens_of
 from chatmemory.core.messages import ChatMessage, MessageType
 from chatmemory.core.policies import Policy
 from chatmemory.core.trimming import PINNED, Departures, leaving_ahead
-from chatmemory.core.window import Entry, Totals
+from chatmemory.core.window import Entry, Totals, Window
 from chatmemory.ledger.adding import add_all, required_policy
-from chatmemory.ledger.changes import ChangeResult, NewMessage, evictions
+from chatmemory.ledger.changes import REASON, ChangeResult, NewMessage, evictions
 from chatmemory.ledger.counting import change_policy, counted_entries
 from chatmemory.ledger.entries import stay_entries
 from chatmemory.ledger.recorder import Recorder
@@ -109,11 +109,22 @@ def _add_all(
         return []
     columns = stored.places.columns
     (arrival,) = counted_entries(recorder.memory, [added[0].message])
-    left = leaving_ahead(columns, before, _columns(arrival), policy)
+    same = _same_systems(recorder.window, arrival, columns)
+    left = leaving_ahead(columns, before, _columns(arrival), policy, same)
     if not left.positions:
         return add_all(recorder, added)
     _start_behind(recorder, left.positions, stored)
-    return list(_with_ahead(add_all(recorder, added), before, _evicted(columns, left)))
+    recorder.window.is_trimmed = not left.is_all
+    return list(_with_ahead(add_all(recorder, added), before, _evicted(columns, left), left.ahead))
+
+
+def _same_systems(window: Window, arrival: Entry, rows: Sequence[Columns]) -> set[int]:
+    """Return the positions of the system messages of a window that are equal to an arrival."""
+    if arrival.type is not MessageType.SYSTEM:
+        return set()
+    systems = stay_entries(window.systems())
+    seqs = {each.seq for each in systems if each.message == arrival.message}
+    return {i for i, row in enumerate(rows) if row[SEQ] in seqs} if seqs else set()
 
 
 def _columns(arrival: Entry) -> Columns:
@@ -126,6 +137,7 @@ def _evicted(rows: Sequence[Columns], left: Departures) -> list[Columns]:
     calls = [left.calls.get(position) for position in left.positions]
     oldest, orphaned = Reason.CAPACITY.value, Reason.ORPHANED.value
     reasons = [oldest if call is None else orphaned for call in calls]
+    reasons[len(reasons) - left.rest :] = [Reason.TURN.value] * left.rest
     seqs = [None if call is None else rows[call][SEQ] for call in calls]
     facts = [[row[column] for row in gone] for column in range(TOKENS + 1)]
     return list(zip(*facts, reasons, seqs, repeat(None), strict=False))
@@ -148,17 +160,21 @@ def _start_behind(recorder: Recorder, positions: Sequence[int], stored: StoredSt
     memory.window_count -= len(positions)
     memory.window_tokens -= sum([rows[i][TOKENS] for i in positions])
     recorder.window = stored_window(memory, stored.stays.filter(rest))
-    recorder.window.is_trimmed = True
 
 
 def _with_ahead(
-    changes: Iterable[ChangeResult], before: Totals, ahead: Sequence[Columns]
+    changes: Iterable[ChangeResult], before: Totals, left: Sequence[Columns], ahead: int
 ) -> Iterator[ChangeResult]:
-    """Yield changes, the first of which also evicted some; those before it changed nothing."""
+    """Yield changes, the first of which also evicted some; those before it changed nothing.
+
+    So many left ahead of a system message that it replaced.
+    """
     changes = iter(changes)
     for change in changes:
         if not change.ignored:
-            evicted = evictions((*ahead, *change.evicted.columns))
+            others = change.evicted.columns
+            first = int(bool(others) and others[0][REASON] == Reason.REPLACED)
+            evicted = evictions((*left[:ahead], *others[:first], *left[ahead:], *others[first:]))
             yield replace(change, before=before, evicted=evicted)
             break
         yield replace(change, before=before, after=before)

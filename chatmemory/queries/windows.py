@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import islice
+from operator import or_
 from typing import Any
 
 from django.db.models import Case, Count, ExpressionWrapper, F, Field, Q, QuerySet, When
@@ -17,7 +18,7 @@ from chatmemory.core.codec import message_from_json
 from chatmemory.core.exceptions import InvalidMessage
 from chatmemory.core.long_lists import HAS_CALLS, SEQ, Columns, LongList, seqs_of, tokens_of
 from chatmemory.core.messages import TYPES, ChatMessage, MessageType
-from chatmemory.core.policies import Policy
+from chatmemory.core.policies import Policy, can_decide
 from chatmemory.core.readable import readable_text
 from chatmemory.core.trimming import departures
 from chatmemory.core.window import Totals
@@ -32,7 +33,21 @@ HIDDEN_MAX = 500
 PAYLOADS_AT_ONCE = 2_000
 # Columns as the database has them: SQLite's booleans would be converted one by one.
 _HAS_CALLS, _PINNED = (ExpressionWrapper(F(name), Field()) for name in ("has_calls", "pinned"))
+# What stands in the JSON of a message between two calls, of which some may be empty or null. In a
+# text, each quote has a backslash before it, so few others have that.
+_BETWEEN_CALLS = ('},{"', "},{}", "},null", "[null,")
+_MAY_HAVE_SEVERAL = reduce(or_, [Q(payload__contains=part) for part in _BETWEEN_CALLS])
 PLACE_COLUMNS = ("seq", "type", _HAS_CALLS, "tokens", "entered_step", _PINNED)
+
+
+@dataclass(frozen=True)
+class SeenWindow:
+    """The numbers of the messages that the model saw after a step, and what was stored then."""
+
+    step: int
+    policy: Policy | None
+    seqs: Sequence[int]
+    stored: Totals
 
 
 @dataclass(frozen=True)
@@ -59,7 +74,8 @@ class StoredState:
     @property
     def stays(self) -> QuerySet[Stay]:
         """The stays of the window, by rank."""
-        return open_stays(self.memory.pk) if self.at is None else stays_at(self.step)
+        is_last = self.at in (None, self.memory.last_step)
+        return open_stays(self.memory.pk) if is_last else stays_at(self.step)
 
     @cached_property
     def places(self) -> LongList[WindowPlace]:
@@ -70,6 +86,16 @@ class StoredState:
         """Return the window of these rows, which are those of the stays."""
         step = self.memory.last_step if self.at is None else self.at
         return view_of(self.memory.pk, step, self.policy, rows)
+
+    def seen(self) -> SeenWindow:
+        """Return which messages the model sees. Only numbers are read if no limit hides any."""
+        step = self.step
+        stored = Totals(step.count_after, step.tokens_after)
+        if can_decide(self.policy) and self.policy.is_exceeded_by(stored):
+            seqs = self.view(self.places).seqs
+        else:
+            seqs = [seq for (seq,) in self.stays.order_by().values_list("seq")]
+        return SeenWindow(step.n, self.policy, seqs, stored)
 
 
 @one_snapshot()
@@ -110,17 +136,17 @@ def _readable(payload: str | None, text: str) -> str:
     return text if message is None else readable_text(message)
 
 
-def calls_in(stays: QuerySet[Stay], rows: LongList[WindowPlace]) -> dict[int, int]:
-    """Return the number of tool calls of messages that have some, by seq. Raises CorruptRow.
+def several_calls(memory_id: str, rows: LongList[WindowPlace]) -> dict[int, int]:
+    """Return the number of tool calls of messages that may have several, by seq.
 
-    Those of the rows are among them. A long window can have very many, so their other parts are not
-    checked.
+    Those of the rows are among them; their others with calls have one. Raises CorruptRow.
     """
     calling = [row[SEQ] for row in rows.columns if row[HAS_CALLS] and row[SEQ] > 0]
     if not calling:
         return {}
-    stays = stays.filter(has_calls=True, seq__gte=min(calling))
-    columns = stays.values_list("memory_id", "seq", "message__payload")
+    messages = Message.objects.filter(memory_id=memory_id, type=MessageType.AI)
+    messages = messages.filter(seq__gte=min(calling), seq__lte=max(calling))
+    columns = messages.filter(_MAY_HAVE_SEVERAL).values_list("memory_id", "seq", "payload")
     payloads = columns.iterator(PAYLOADS_AT_ONCE)
     calls: dict[int, int] = {}
     while part := list(islice(payloads, PAYLOADS_AT_ONCE)):

@@ -18,6 +18,7 @@ from chatmemory import (
     ToolExecutionResultMessage,
     explain,
     load_json,
+    load_or_tokens,
     message_to_dict,
 )
 from chatmemory.explain import Explanation, Receipt, role
@@ -26,7 +27,6 @@ from chatmemory.queries import ConversationState, MessageRow, PinPreview, Verdic
 from inspector.conversation.found import Found
 from inspector.conversation.glyphs import glyph
 from inspector.conversation.links import compare_url
-from inspector.conversation.measures import load_in
 from inspector.conversation.rows import SHOWN
 
 UNFOLDED_MAX = 100_000
@@ -229,7 +229,7 @@ class Panel:
             arrived=Moved.after(past, now - before),
             left=Moved.after(past, before - now),
             stayed=len(now & before),
-            load=load_in(other),
+            load=load_or_tokens(other.policy, other.stored),
         )
 
     @cached_property

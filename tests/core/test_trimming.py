@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
+from unittest.mock import patch
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from chatmemory.core.eviction import Reason
 from chatmemory.core.exceptions import InvalidValue, NoRoomBesidePins, OversizedMessage
 from chatmemory.core.long_lists import Columns
 from chatmemory.core.messages import MessageType, UserMessage
 from chatmemory.core.options import Oversized
 from chatmemory.core.policies import MessageWindow, Policy, TokenWindow
 from chatmemory.core.transitions import admit, next_to_leave, over_limit
-from chatmemory.core.trimming import departures, leaving_ahead, next_departures
+from chatmemory.core.trimming import Departures, departures, leaving_ahead, next_departures
 from chatmemory.core.window import Entry, Window, total
 
 turns = st.lists(
@@ -88,20 +90,24 @@ def test_what_leaves_next_is_the_same_by_columns(turns, policy, options):
 
 
 @settings(max_examples=500)
-@given(turns, turns.filter(bool), policies, options, st.booleans())
-def test_what_leaves_ahead_is_what_an_add_evicts_first(turns, last, policy, options, at_head):
+@given(turns, turns.filter(bool), policies, options, st.booleans(), st.booleans())
+def test_what_leaves_ahead_is_what_an_add_evicts_first(
+    turns, last, policy, options, at_head, is_same
+):
     options = options | {"always_keep_system_message_first": at_head}
     policy = with_options(policy, options)
     kind, tokens, _ = last[-1]
     entries = entries_of(turns)
-    arrival = Entry(TYPES[kind], kind == "C", tokens, UserMessage("new"), key="new")
+    systems = [entry for entry in entries if entry.type is MessageType.SYSTEM]
+    message = systems[0].message if is_same and systems else UserMessage("new")
+    arrival = Entry(TYPES[kind], kind == "C", tokens, message, key="new")
     row = row_of(len(turns), (kind, tokens, 0))
-    left = leaving_ahead(rows_of(turns), total(entries), row, policy)
-    ahead = left.positions
-    behind = [entry for entry in entries if entry.key not in ahead]
-    assert outcome(window_of(behind, is_trimmed=bool(ahead)), arrival, policy, ahead) == outcome(
-        window_of(entries), arrival, policy
-    )
+    same = [system.key for system in systems if system.message == message]
+    with patch("chatmemory.core.trimming.FEW", 0):
+        left = leaving_ahead(rows_of(turns), total(entries), row, policy, same)
+    behind = [entry for entry in entries if entry.key not in left.positions]
+    window = window_of(behind, is_trimmed=bool(left.positions) and not left.is_all)
+    assert outcome(window, arrival, policy, left) == outcome(window_of(entries), arrival, policy)
 
 
 def window_of(entries: list[Entry], is_trimmed: bool = False) -> Window:
@@ -111,13 +117,23 @@ def window_of(entries: list[Entry], is_trimmed: bool = False) -> Window:
 
 
 def outcome(
-    window: Window, arrival: Entry, policy: Policy, ahead: Sequence[int] = ()
+    window: Window, arrival: Entry, policy: Policy, left: Departures | None = None
 ) -> tuple[object, ...]:
     """Return what an add does, behind what has left already."""
+    left = left or Departures()
     try:
         change = admit(window, arrival, policy)
     except (OversizedMessage, NoRoomBesidePins) as error:
         return (type(error),)
-    left = [*ahead, *(each.entry.key for each in change.evictions)]
+    if change.ignored:  # what has left already is of the next change
+        return ()
+    evicted = [(each.entry.key, each.reason) for each in change.evictions]
+    first = int(bool(evicted) and evicted[0][1] is Reason.REPLACED)
+    turn = len(left.positions) - left.rest
+    gone = [
+        (n, Reason.ORPHANED if n in left.calls else Reason.CAPACITY if i < turn else Reason.TURN)
+        for i, n in enumerate(left.positions)
+    ]
+    all_gone = [*gone[: left.ahead], *evicted[:first], *gone[left.ahead :], *evicted[first:]]
     pinned = None if change.has_room else change.pinned
-    return change.after, left, change.is_oversized, pinned
+    return change.after, all_gone, change.is_oversized, pinned
