@@ -1,0 +1,44 @@
+"""Every page fits the screens between a phone and a desk."""
+
+from __future__ import annotations
+
+from urllib.parse import urljoin
+
+from chatmemory import SystemMessage, TokenWindow, UserMessage, services
+
+WIDTHS = (390, 760, 800, 1024, 1199, 1200, 1440)
+# What is cut by a box that scrolls, or closed, is not cut by the screen.
+CUT = """
+() => [...document.body.querySelectorAll("*")].filter((each) => {
+  const box = each.getBoundingClientRect();
+  const isSeen = box.width && !each.ownerSVGElement && each.checkVisibility();
+  if (!isSeen || box.right <= innerWidth + 1) return false;
+  for (let around = each; around !== document.body; around = around.parentElement) {
+    const style = getComputedStyle(around);
+    if (style.position === "absolute" && style.clipPath !== "none") return false;
+    const isScreen = around === each || around.matches(".s-conv, .s-over, main");
+    if (!isScreen && style.overflowX !== "visible")
+      return around.getBoundingClientRect().right > innerWidth + 1;
+  }
+  return true;
+}).map((each) => `${each.tagName}.${each.className}`)
+"""
+NAME = "support-2026-11-22-a-long-name-of-a-conversation"
+PAGES = (
+    *("", f"c/{NAME}/", f"c/{NAME}/?at=3&msg=2", f"c/{NAME}/compare/", f"c/{NAME}/settings/"),
+    *(f"c/{NAME}/export/", "lab/", "import/", "learn/", "learn/playground/", "policies/"),
+    "tokens/",
+)
+
+
+def test_nothing_is_cut_at_the_edge_of_any_screen(open_page):
+    services.create(NAME, TokenWindow(40))
+    services.add(NAME, [SystemMessage("Be brief. " * 30)])
+    services.add(NAME, [UserMessage(f"message {n}") for n in range(12)])
+    page = open_page("/")
+    for address in PAGES:
+        page.goto(urljoin(page.url, f"/{address}"))
+        for width in WIDTHS:
+            page.set_viewport_size({"width": width, "height": 900})
+            assert page.evaluate(CUT) == [], (address, width)
+            assert page.evaluate("document.documentElement.scrollWidth") <= width, (address, width)
