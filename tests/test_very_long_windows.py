@@ -30,8 +30,8 @@ from .long_conversations import wide_conversation
 FEW, MANY = 1_200, 2_400
 CALLS_PER_MESSAGE = 0.3  # Django reads rows by the hundred
 # How often a page may go over all messages.
-ROUNDS = 22
-ROUNDS_UNDER_A_LOWER_LIMIT = 60
+ROUNDS = 19
+ROUNDS_UNDER_A_LOWER_LIMIT = 42
 USER, RESULT = UserMessage("hello"), ToolExecutionResultMessage("id", "look", "found")
 LIMITS = {"messages": (MessageWindow(10), 10), "tokens": (TokenWindow(60), 60)}
 

@@ -111,8 +111,8 @@ def _making_room(
     `left` is what has left before it arrives, and the system message that it replaces.
     """
     ahead, replaced = left
-    gone = {*ahead.positions, *([] if replaced is None else [replaced])}
-    kept = [i for i in range(len(rows)) if i not in gone]
+    gone = [*ahead.positions, *([] if replaced is None else [replaced])]
+    kept = sorted(set(range(len(rows))).difference(gone))
     lost = Totals(len(gone), sum([rows[i][TOKENS] for i in gone]))
     at_head = arrival[TYPE] == _SYSTEM and policy.always_keep_system_message_first
     place = 0 if at_head else len(kept)
@@ -185,11 +185,13 @@ class _Head:
     """
 
     def __init__(self, rows: Sequence[Columns], totals: Totals) -> None:
-        free = [i for i, row in enumerate(rows) if not row[PINNED]]
-        types = [rows[i][TYPE] for i in free]
+        free, unpinned = _unpinned(rows)
+        types = [row[TYPE] for row in unpinned]
         self._rows, self._totals, self._free = rows, totals, free
         self._system = types.index(_SYSTEM) if _SYSTEM in types else None
-        self._tokens = [rows[i][TOKENS] for n, i in enumerate(free) if n != self._system]
+        self._tokens = [row[TOKENS] for row in unpinned]
+        if self._system is not None:
+            del self._tokens[self._system]
         self._behind = 0  # where the next one would leave
         self.left = Departures()
 
@@ -230,7 +232,9 @@ class _Head:
                 self.left.calls[free[behind]] = free[n]
                 behind += 1
             stop = max(stop, behind)
-        self.left.positions += [free[n] for n in range(first, stop) if n != system]
+        self.left.positions += free[first:stop]
+        if system is not None and first <= system < stop:
+            self.left.positions.remove(free[system])
         self._behind = stop
 
     def snap(self, policy: Policy, is_trimmed: bool = False) -> None:
@@ -245,6 +249,15 @@ class _Head:
         rest = _rest_of_turn(self._rows, [*passed, *self._free[self._behind :]])
         self.left.positions += rest
         self.left.rest = len(rest)
+
+
+def _unpinned(rows: Sequence[Columns]) -> tuple[Sequence[int], Sequence[Columns]]:
+    """Return the positions of the rows that are not pinned, and these rows."""
+    pins = [row[PINNED] for row in rows]
+    if not any(pins):
+        return range(len(rows)), rows
+    free = [i for i, is_pinned in enumerate(pins) if not is_pinned]
+    return free, [rows[i] for i in free]
 
 
 def _newest(rows: Sequence[Columns], free: Sequence[int]) -> int:

@@ -208,9 +208,12 @@ class _Sums:
         self.policy = change.policy_before if can_decide(change.policy_before) else policy
         self.totals = change.before
         self.left = change.evicted.columns
-        self.removed = [i for i, each in enumerate(self.left) if each[REASON] in REMOVED]
-        removed = set(self.removed)
-        self.evicted = [i for i in range(len(self.left)) if i not in removed]
+        self.reasons = [each[REASON] for each in self.left]
+        self.removed: list[int] = []
+        self.evicted: Sequence[int] = range(len(self.left))
+        if not REMOVED.isdisjoint(self.reasons):
+            self.removed = [i for i in self.evicted if self.reasons[i] in REMOVED]
+            self.evicted = sorted(set(self.evicted).difference(self.removed))
         self.oldest = self.left[self.evicted[0]][SEQ] if self.evicted else None
         self.decided_before = 0  # the number of lines that the policy before the change decided
         self.told = {STILL_OVER: _Told("over", STILL, NOTHING)}
@@ -245,7 +248,7 @@ class _Sums:
     def evict(self, only_before: bool = False) -> None:
         """Tell what leaves; with `only_before`, what leaves before anything arrives."""
         queue = self.evicted
-        reasons = [self.left[i][REASON] for i in queue]
+        reasons = [self.reasons[i] for i in queue]
         over_until, above_until = self._bounds()
         onward = range(max(1, over_until), min(above_until, len(queue)))
         ahead = next((n for n in onward if reasons[n] == Reason.CAPACITY), len(queue))
@@ -253,15 +256,11 @@ class _Sums:
         if only_before:
             end = _with_results(reasons, over_until)
             end = _with_results(reasons, above_until) if end == ahead else end
-            arrived = set(seqs_of(self.change.arrived))
-            end = next((n for n in range(end) if self.left[queue[n]][SEQ] in arrived), end)
-        orphaned, still = Reason.ORPHANED.value, max(0, min(over_until - 1, end))
-        lines = [
-            line
-            for i, following in zip(queue[:still], reasons[1:], strict=False)
-            for line in ((i,) if following == orphaned else (i, STILL_OVER))
-        ]
-        self.leave(queue[:still], lines)
+            left = [self.left[i][SEQ] for i in queue[:end]]
+            own = set(seqs_of(self.change.arrived)).intersection(left)
+            end = min([left.index(seq) for seq in own], default=end)
+        still = max(0, min(over_until - 1, end))
+        self.leave(queue[:still], _with_still_over(queue[:still], reasons[1:]))
         self.leave(queue[still : min(ahead, end)])
         if ahead < end:
             self.tell(ON_TO_MARK, "ahead")
@@ -301,6 +300,22 @@ class _Sums:
     @property
     def is_over(self) -> bool:
         return self.policy.load(*self.totals) > self.policy.limit
+
+
+def _with_still_over(positions: Sequence[int], following: Sequence[str]) -> Sequence[int]:
+    """Return the lines of messages that leave above the limit, given why those behind them leave.
+
+    Behind each one, but not before a result that leaves with it, the sum is still above the limit.
+    """
+    lines = [STILL_OVER] * (2 * len(positions))
+    lines[::2] = positions
+    orphaned = Reason.ORPHANED.value
+    if orphaned not in following:
+        return lines
+    pairs = zip(positions, following, strict=False)
+    return [
+        line for i, reason in pairs for line in ((i,) if reason == orphaned else (i, STILL_OVER))
+    ]
 
 
 def _with_results(reasons: Sequence[str], number: int) -> int:

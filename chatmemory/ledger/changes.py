@@ -122,8 +122,8 @@ class ChangeResult:
     @cached_property
     def misfit(self) -> EvictedMessage | None:
         """The message that left in the step that added it; None if there is none."""
-        misfits = (i for i, columns in enumerate(self.evicted.columns) if columns[MISFIT])
-        return next((self.evicted[i] for i in misfits), None)
+        misfits = [i for i, columns in enumerate(self.evicted.columns) if columns[MISFIT]]
+        return self.evicted[misfits[0]] if misfits else None
 
     @property
     def gained(self) -> int:

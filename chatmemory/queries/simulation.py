@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import repeat
 
 from django.db.models import Q
 
@@ -133,14 +132,12 @@ def _columns(arrival: Entry) -> Columns:
 
 def _evicted(rows: Sequence[Columns], left: Departures) -> list[Columns]:
     """Return the columns of evictions from those of places."""
-    gone = [rows[position] for position in left.positions]
-    calls = [left.calls.get(position) for position in left.positions]
-    oldest, orphaned = Reason.CAPACITY.value, Reason.ORPHANED.value
-    reasons = [oldest if call is None else orphaned for call in calls]
-    reasons[len(reasons) - left.rest :] = [Reason.TURN.value] * left.rest
-    seqs = [None if call is None else rows[call][SEQ] for call in calls]
-    facts = [[row[column] for row in gone] for column in range(TOKENS + 1)]
-    return list(zip(*facts, reasons, seqs, repeat(None), strict=False))
+    end = len(left.positions) - left.rest
+    oldest, turn = ((reason.value, None, None) for reason in (Reason.CAPACITY, Reason.TURN))
+    orphaned = Reason.ORPHANED.value
+    results = {i: (orphaned, rows[call][SEQ], None) for i, call in left.calls.items()}
+    gone = [rows[i][: TOKENS + 1] + results.get(i, oldest) for i in left.positions[:end]]
+    return gone + [rows[i][: TOKENS + 1] + turn for i in left.positions[end:]]
 
 
 def _start_behind(recorder: Recorder, positions: Sequence[int], stored: StoredState) -> None:

@@ -9,8 +9,9 @@ from django.db.models import QuerySet
 
 from chatmemory.core.eviction import Reason
 from chatmemory.core.exceptions import StepNotFound
-from chatmemory.core.long_lists import Columns
+from chatmemory.core.long_lists import HAS_CALLS, SEQ, TOKENS, Columns
 from chatmemory.core.messages import MessageType
+from chatmemory.core.misfits import Misfit
 from chatmemory.core.policies import Policy
 from chatmemory.core.window import NOTHING
 from chatmemory.ledger.changes import MISFIT, ArrivedMessage, ChangeResult, arrivals, evictions
@@ -24,6 +25,9 @@ from chatmemory.queries.windows import PLACE_COLUMNS
 
 _ENTERED = PLACE_COLUMNS[:4]
 _LEFT = (*PLACE_COLUMNS[:5], "reason")
+_ENTERED_STEP, _REASON = 4, 5
+_CAPACITY, _ORPHANED = Reason.CAPACITY.value, Reason.ORPHANED.value
+_REPLACED, _MOVED = Reason.REPLACED.value, Reason.MOVED.value
 
 
 @one_snapshot()
@@ -40,13 +44,13 @@ def step_detail(row: Step) -> StepDetail:
     previous = next(iter(step_rows(row.memory_id, row.n - 1)), None)
     last_seq, last_stay = (previous.last_seq, previous.last_stay) if previous else (0, 0)
     left = _left_at(row.memory_id, row.n)
-    moved = {seq for seq, *_, reason in left if reason == Reason.MOVED}
+    moved = {each[SEQ] for each in left if each[_REASON] == _MOVED}
     entered = _entered_at(row.memory_id, last_stay, row.last_stay)
     entries = [each for each in entered if each[0] not in moved]
     arrived = arrivals(_arrived(row, entries, last_seq))
     found = step_row(row)
     evicted = evictions(_evicted(row, left, arrived))
-    is_misfit = any(columns[MISFIT] for columns in evicted.columns)
+    misfits = [columns[MISFIT] for columns in evicted.columns]
     return StepDetail(
         found,
         ChangeResult(
@@ -59,7 +63,7 @@ def step_detail(row: Step) -> StepDetail:
             seq=arrived[0].seq if len(arrived) == 1 else row.seq,
             arrived=arrived,
             evicted=evicted,
-            pinned=pinned_at(row) if is_misfit else NOTHING,
+            pinned=pinned_at(row) if any(misfits) else NOTHING,
         ),
     )
 
@@ -139,24 +143,34 @@ def _arrived(row: Step, entered: Sequence[Columns], last_seq: int) -> Iterator[C
 
 
 def _evicted(
-    row: Step, left: Iterable[Columns], arrived: Sequence[ArrivedMessage]
-) -> Iterator[Columns]:
-    """Yield the columns of a step's evictions from those of its stays, in the order of eviction.
+    row: Step, left: Sequence[Columns], arrived: Sequence[ArrivedMessage]
+) -> list[Columns]:
+    """Return the columns of a step's evictions from those of its stays, in the order of eviction.
 
     The cause of a departure is not stored. A result left with the last call before it, and a
     replaced system message was replaced by the one that arrived.
     """
-    call: int | None = None
     system = next((new.seq for new in arrived if new.type is MessageType.SYSTEM), None)
-    for seq, type, has_calls, tokens, entered_step, reason in left:
-        because, misfit = None, None
-        if reason == Reason.MOVED:
-            continue
-        if reason == Reason.CAPACITY:
-            call = seq if has_calls else call
-            misfit = misfit_at(row, tokens) if entered_step == row.n else None
-        elif reason == Reason.ORPHANED:
-            because = call
-        elif reason == Reason.REPLACED:
-            because = system
-        yield seq, type, has_calls, tokens, reason, because, misfit
+    causes = _calls_of_results(left)
+    for i in [i for i, each in enumerate(left) if each[_REASON] == _REPLACED]:
+        causes[i] = (system, None)
+    for i in [i for i, each in enumerate(left) if each[_ENTERED_STEP] == row.n]:
+        if left[i][_REASON] == _CAPACITY:
+            causes[i] = (None, misfit_at(row, left[i][TOKENS]))
+    return [
+        (*each[: TOKENS + 1], each[_REASON], *causes.get(i, (None, None)))
+        for i, each in enumerate(left)
+        if each[_REASON] != _MOVED
+    ]
+
+
+def _calls_of_results(left: Sequence[Columns]) -> dict[int, tuple[int | None, Misfit | None]]:
+    """Return the calls with which results left, by the position of the result."""
+    call: int | None = None
+    causes: dict[int, tuple[int | None, Misfit | None]] = {}
+    for i in [i for i, each in enumerate(left) if each[HAS_CALLS] or each[_REASON] == _ORPHANED]:
+        if left[i][_REASON] == _ORPHANED:
+            causes[i] = (call, None)
+        elif left[i][_REASON] == _CAPACITY:
+            call = left[i][SEQ]
+    return causes
