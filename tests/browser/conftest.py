@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Sequence
+from contextlib import ExitStack
 from functools import cache
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from django.conf import settings
+from django.contrib.staticfiles import handlers
 from django.core.signals import request_finished, request_started
 from django.test import Client
 from django.test.utils import override_settings
@@ -38,14 +40,19 @@ VIOLATIONS = """() =>
 # and weight on the same backgrounds, it is asked for the first three: a page paints in few ways.
 # The buttons that cover rows and show nothing are away: axe says nothing of what is covered.
 CONTRASTS = """() => {
+  const backgrounds = new Map();
+  const behind = (element) => {
+    if (element && !backgrounds.has(element)) {
+      const { backgroundColor, backgroundImage, opacity } = getComputedStyle(element);
+      const ways = [backgroundColor, backgroundImage, opacity, behind(element.parentElement)];
+      backgrounds.set(element, ways.join());
+    }
+    return backgrounds.get(element);
+  };
   const painted = (element) => {
     const { color, fontSize, fontWeight } = getComputedStyle(element);
-    const ways = [color, fontSize, fontWeight, element.matches(":disabled, :disabled *")];
-    for (let each = element; each; each = each.parentElement) {
-      const { backgroundColor, backgroundImage, opacity } = getComputedStyle(each);
-      ways.push(backgroundColor, backgroundImage, opacity);
-    }
-    return ways.join();
+    const isDisabled = element.matches(":disabled, :disabled *");
+    return [color, fontSize, fontWeight, isDisabled, behind(element)].join();
   };
   const isText = (node) => node.nodeType === Node.TEXT_NODE && node.data.trim();
   const isShown = (element) =>
@@ -53,20 +60,22 @@ CONTRASTS = """() => {
     element.getBoundingClientRect().width > 1 &&
     (element.matches("input, select, textarea") || [...element.childNodes].some(isText));
   const ways = {};
-  const isMore = (element) => {
+  for (const element of [...document.querySelectorAll("body *")].filter(isShown)) {
     const way = painted(element);
     ways[way] = (ways[way] ?? 0) + 1;
-    return ways[way] > 3;
-  };
-  const exclude = [...document.querySelectorAll("body *")].filter(isShown).filter(isMore);
+    element.toggleAttribute("data-alike", ways[way] > 3);
+  }
+  axe.configure({rules: [{id: "color-contrast", selector: "body :not([data-alike])"}]});
   const options = {runOnly: ["color-contrast"], resultTypes: ["violations"]};
   const show = (visibility) => {
     for (const cover of document.querySelectorAll(".hit")) cover.style.visibility = visibility;
   };
   show("hidden");
-  return axe.run(exclude.length ? {exclude} : document, options)
-    .then(found => found.violations)
-    .finally(() => show(""));
+  return axe.run(options).then(found => found.violations).finally(() => {
+    show("");
+    const marked = document.querySelectorAll("[data-alike]");
+    for (const each of marked) each.removeAttribute("data-alike");
+  });
 }"""
 
 # Waits until no colour is still fading into that of another scheme.
@@ -208,18 +217,32 @@ def between_requests():
     return TURN
 
 
+class KeptFiles(handlers.StaticFilesHandler):
+    """Styles and scripts that the browser keeps for a while, as those of a site.
+
+    By their age alone it would ask for each of them with each page of a fresh checkout.
+    """
+
+    def serve(self, request):
+        response = super().serve(request)
+        response.headers["Cache-Control"] = "max-age=600"
+        return response
+
+
 @pytest.fixture(scope="session")
 def _starting():
-    """The settings with which the live server starts."""
+    """The settings with which the live server starts, and what serves its files."""
     middleware = ["tests.browser.conftest.in_turns", *settings.MIDDLEWARE]
-    starting = override_settings(MIDDLEWARE=middleware)
-    starting.enable()
+    starting = ExitStack()
+    starting.enter_context(override_settings(MIDDLEWARE=middleware))
+    patch = starting.enter_context(pytest.MonkeyPatch.context())
+    patch.setattr(handlers, "StaticFilesHandler", KeptFiles)
     return starting
 
 
 @pytest.fixture(scope="session")
 def live_server(_starting, live_server):
-    _starting.disable()
+    _starting.close()
     return live_server
 
 
