@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.core.checks import Tags
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from chatmemory import services
@@ -16,6 +17,7 @@ class Command(BaseCommand):
         "replay was compared. It writes in short transactions while others go on, and continues "
         "where it was interrupted."
     )
+    requires_system_checks = (Tags.models,)
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument(

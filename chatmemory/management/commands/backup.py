@@ -5,6 +5,7 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
+from django.core.checks import Tags
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from chatmemory import database
@@ -16,6 +17,7 @@ class Command(BaseCommand):
         "replace the database by the copy and run manage.py verify_memories. "
         "For PostgreSQL use pg_dump, see docs/operations.md."
     )
+    requires_system_checks = (Tags.models,)
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("file", type=Path)

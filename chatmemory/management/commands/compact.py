@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.core.checks import Tags
 from django.core.management.base import BaseCommand
 
 from chatmemory import database, distribution, search, services
@@ -18,6 +19,7 @@ class Command(BaseCommand):
         "rewrite the database file and empty the write-ahead log, while writers wait. On "
         "PostgreSQL, run VACUUM. This takes a while."
     )
+    requires_system_checks = (Tags.models,)
 
     def handle(self, *args: Any, **options: Any) -> None:
         forget_expired()

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.core.checks import Tags
 from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError
 
@@ -14,6 +15,7 @@ class Command(BaseCommand):
         "coordinator's database after migrate, and again after each later migrate. Tables that "
         "are distributed stay as they are."
     )
+    requires_system_checks = (Tags.models,)
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:

@@ -5,6 +5,7 @@ import re
 from datetime import timedelta
 from typing import Any
 
+from django.core.checks import Tags
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 
@@ -22,6 +23,7 @@ class Command(BaseCommand):
         "Delete conversations by age or label, each with an audit entry. Run --dry-run first. "
         "Deletions that were interrupted are finished before."
     )
+    requires_system_checks = (Tags.models,)
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--older-than", metavar="90d", help="without a change for this long")

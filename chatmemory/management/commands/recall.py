@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from django.core.checks import Tags
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from chatmemory import queries
@@ -33,6 +34,7 @@ class Command(BaseCommand):
         "Tell how much of what the assistant needed each policy would have held: of files, which "
         "are not stored, or of stored conversations."
     )
+    requires_system_checks = (Tags.models,)
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("files", nargs="*", metavar="FILE", type=Path)

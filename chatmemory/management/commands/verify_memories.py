@@ -3,6 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from django.core.checks import Tags
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db.models import Count, Max
 
@@ -29,6 +30,7 @@ def since(memory: Memory) -> str:
 
 class Command(BaseCommand):
     help = "Replay conversations through the core and compare the result with the stored rows."
+    requires_system_checks = (Tags.models,)
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("ids", nargs="*", metavar="ID", help="default: all conversations")

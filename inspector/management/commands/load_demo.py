@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.core.checks import Tags
 from django.core.management.base import BaseCommand
 
 from chatmemory import queries
@@ -10,6 +11,7 @@ from inspector import demo
 
 class Command(BaseCommand):
     help = "Store the example conversations if the database has no conversations yet."
+    requires_system_checks = (Tags.models,)
 
     def add_arguments(self, parser: Any) -> None:
         parser.add_argument(
