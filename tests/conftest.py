@@ -25,6 +25,7 @@ from .connecting import connected
 from .images import Images
 from .properties import examples
 from .serving import Template, database, prepare, serving
+from .wheels import install
 
 hypothesis_settings.register_profile("properties", examples())
 hypothesis_settings.load_profile("properties")
@@ -134,6 +135,12 @@ def template(
     with django_db_blocker.unblock(), connected(file):
         token = create_token("tests", role="admin")
     yield Template(f"sqlite:///{file}", token)
+
+
+@pytest.fixture(scope="session")
+def installed(tmp_path_factory) -> Path:
+    """The wheel as pip installs it, with the bytecode that Python leaves there."""
+    return install(tmp_path_factory.mktemp("installed"))
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from .wheels import ROOT, empty_venv, install, python
+from .wheels import ROOT, empty_venv, python
 
 # Without Django or httpx, these say what to install.
 WITHOUT = """
@@ -61,11 +61,6 @@ lesson = Client().get("/learn/tool-calls/", headers=here)
 print(inspector.__file__)
 print(page.status_code, lesson.status_code, bool(finders.find("inspector/css/base.css")))
 """
-
-
-@pytest.fixture(scope="module")
-def installed(tmp_path_factory) -> Path:
-    return install(tmp_path_factory.mktemp("wheel"))
 
 
 @pytest.fixture

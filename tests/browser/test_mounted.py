@@ -14,7 +14,7 @@ import requests
 from playwright.sync_api import expect
 
 from tests.serving import free_port
-from tests.wheels import ROOT, environment, install, python
+from tests.wheels import ROOT, environment, python
 
 from .conftest import new_page
 
@@ -62,9 +62,8 @@ call_command("create_token", "bot")
 
 
 @pytest.fixture(scope="module")
-def shop(tmp_path_factory) -> Iterator[Shop]:
+def shop(installed, tmp_path_factory) -> Iterator[Shop]:
     folder = tmp_path_factory.mktemp("mounted")
-    installed = install(folder)
     home = folder / "shop"
     home.mkdir()
     python("-m", "django", "startproject", "shop", ".", paths=[installed], home=home)

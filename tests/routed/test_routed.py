@@ -22,7 +22,6 @@ from chatmemory.database import check_tables_are_together
 
 from ..live.test_stream import following
 from ..serving import ROOT, Served, database
-from ..wheels import install
 
 pytestmark = pytest.mark.database
 SETTINGS = "tests.routed.settings"
@@ -88,10 +87,9 @@ print(json.dumps({
 
 
 @pytest.fixture(scope="module")
-def routed(tmp_path_factory):
+def routed(installed, tmp_path_factory):
     """A server of the project, which is migrated as Django's documentation says."""
     folder = tmp_path_factory.mktemp("routed")
-    installed = install(folder)
     inspector = [sys.executable, "-P", "-m", "inspector"]
     with database(folder) as url, Served(url, folder, "", inspector) as served:
         served.environment["DJANGO_SETTINGS_MODULE"] = SETTINGS
@@ -152,9 +150,9 @@ def test_each_table_is_in_one_database(routed):
     }
 
 
-def test_a_change_of_the_library_is_stored_as_a_whole_or_not_at_all(routed):
+def test_a_change_of_the_library_is_stored_as_a_whole_or_not_at_all(routed, installed):
     found = json.loads(routed.manage("shell", "--verbosity", "0", "-c", LIBRARY))
-    assert Path(found.pop("package")).parents[1] == folder_of(routed) / "site"
+    assert Path(found.pop("package")).parents[1] == installed
     assert found == {
         "window": ["two", "three"],
         "said": ["one", "two", "three"],
