@@ -20,7 +20,7 @@ from itertools import chain
 from chatmemory.core.messages import MessageType
 from chatmemory.core.policies import Policy, has_own_rule
 from chatmemory.core.transitions import fold
-from chatmemory.core.window import Entry, Totals, Window, total
+from chatmemory.core.window import Entry, Window, total
 
 # How many messages are added in all when limits are tried one by one, and how few limits are too
 # few for an answer.
@@ -101,18 +101,21 @@ def _windows_from(
 
     Each item is the arrival's position, the load, and the position of the system message in force.
     """
-    behind = Totals()
+    count = tokens = 0  # numbers, because there can be hundreds of thousands of messages
+    load = policy.load
     system: int | None = None
     for position, entry in enumerate(said):
         if entry.type is MessageType.SYSTEM:
             if system is not None and said[system].message == entry.message:
                 continue
+            count += system is None
+            tokens += entry.tokens - (0 if system is None else said[system].tokens)
             system = position
         elif position >= start:
-            behind = behind.plus(entry)
+            count += 1
+            tokens += entry.tokens
         if position >= start:
-            totals = behind if system is None else behind.plus(said[system])
-            yield position, policy.load(*totals), system
+            yield position, load(count, tokens), system
 
 
 def _system_in_force(said: Sequence[Entry]) -> int | None:

@@ -10,7 +10,7 @@ from django.db.models import Q, QuerySet
 from chatmemory.core.estimators import family_named
 from chatmemory.core.eviction import Reason
 from chatmemory.core.keeping import Keeping, evicts_oldest_first, smallest_limit
-from chatmemory.core.messages import ChatMessage, MessageType
+from chatmemory.core.messages import TYPES, ChatMessage, MessageType
 from chatmemory.core.policies import Policy, can_decide
 from chatmemory.core.window import Entry
 from chatmemory.ledger.changes import ChangeResult
@@ -105,7 +105,7 @@ def _entries(step: Step, first: int, recounted_by: Policy | None) -> list[Entry]
         else _recounted(said, recounted_by)
     )
     return [
-        Entry(MessageType(type), seq in calling, tokens, systems.get(seq), key=seq)
+        Entry(TYPES[type], seq in calling, tokens, systems.get(seq), key=seq)
         for seq, type, tokens in facts
     ]
 
