@@ -23,13 +23,15 @@ BRIEF = SystemMessage("Be brief.")
 CALL = AiMessage("looking", [ToolExecutionRequest("1", "look", "{}")])
 RESULT = ToolExecutionResultMessage("1", "look", "found")
 TURN = [UserMessage("look for it"), CALL, RESULT, AiMessage("found it")]
+WORDS = UserMessage("many words " * 40)
 DRAFTS = {
     "user": [UserMessage("hello")],
     "system": [SystemMessage("Be long.")],
     "same": [BRIEF, UserMessage("hello")],
     "result": [RESULT],
     "call": [CALL, RESULT, UserMessage("thanks")],
-    "later": [UserMessage("a"), BRIEF, SystemMessage("b"), UserMessage("many words " * 40)],
+    "later": [UserMessage("a"), BRIEF, SystemMessage("b"), WORDS],
+    "large": [UserMessage("a"), *TURN, WORDS, UserMessage("b")],
 }
 OPTIONS = [
     {},
@@ -40,7 +42,7 @@ OPTIONS = [
     {"always_keep_system_message_first": True, "low_water": 0.4, "snap_to_user": True},
 ]
 ENDS = {"answer": [], "call": TURN[:2], "result": TURN[:3]}
-LIMITS = [MessageWindow(13), MessageWindow(12), MessageWindow(4), TokenWindow(60)]
+LIMITS = [MessageWindow(n) for n in (18, 17, 13, 12, 4)] + [TokenWindow(n) for n in (60, 200)]
 
 
 @pytest.mark.parametrize("pins", [(), (2,), (4, 8)], ids=str)

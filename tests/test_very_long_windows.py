@@ -147,6 +147,17 @@ def test_other_drafts_do_nothing_for_each_message(db, operator_client, options, 
         assert growth(url, operator_client) < CALLS_PER_MESSAGE, limit
 
 
+def test_a_later_draft_without_room_does_nothing_for_each_message(db, operator_client):
+    drafts = [USER, UserMessage("one"), UserMessage("two"), UserMessage("three")]
+    for messages in (FEW, MANY):
+        wide_conversation(f"wide-{messages}", messages, MessageWindow(messages + 2, low_water=0.5))
+
+    def url(messages: int) -> str:
+        return f"/c/wide-{messages}/?trial={services.keep_trial(f'wide-{messages}', drafts)}"
+
+    assert growth(url, operator_client) < CALLS_PER_MESSAGE
+
+
 def test_a_draft_goes_over_all_messages_a_bounded_number_of_times(db, operator_client):
     for messages in (FEW, MANY):
         wide_conversation(f"wide-{messages}", messages)

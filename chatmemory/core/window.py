@@ -127,6 +127,10 @@ class Window:
         """Yield the system messages in window order; each entry carries its message."""
         return iter(tuple(self._known_systems()))
 
+    def appended(self) -> list[Entry]:
+        """Return the entries that were placed at the end and are still there."""
+        return list(self._appended.values())
+
     def with_messages(self) -> list[Entry]:
         """Return every entry with its message, in window order."""
         if self._source is None:

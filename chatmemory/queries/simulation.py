@@ -10,6 +10,7 @@ from functools import cached_property
 from django.db.models import Q
 
 from chatmemory.core.eviction import Reason
+from chatmemory.core.exceptions import NoRoomBesidePins, OversizedMessage
 from chatmemory.core.long_lists import SEQ, TOKENS, Columns, LongList, tokens_of
 from chatmemory.core.messages import ChatMessage, MessageType
 from chatmemory.core.policies import Policy
@@ -100,21 +101,41 @@ def _add_all(
 ) -> list[ChangeResult]:
     """Add messages to the window of a stored state, and return the changes.
 
-    The first add can evict hundreds of thousands: under a lowered limit before its message arrives.
-    They are read as columns, and the recorder starts behind them.
+    The first add without room can evict hundreds of thousands: under a lowered limit before its
+    message arrives. They are read as columns, and the recorder starts behind them.
     """
-    policy, before = recorder.policy, recorder.window.totals
+    policy, before, columns = recorder.policy, recorder.window.totals, stored.places.columns
     if not added or policy is None:
         return []
-    columns = stored.places.columns
-    (arrival,) = counted_entries(recorder.memory, [added[0].message])
-    same = _same_systems(recorder.window, arrival, columns)
-    left = leaving_ahead(columns, before, _columns(arrival), policy, same)
-    if not left.positions:
+    arrivals = counted_entries(recorder.memory, [new.message for new in added])
+    fitting = _fitting(arrivals, before, policy)
+    if fitting == len(arrivals):
         return add_all(recorder, added)
+    for arrival in arrivals[:fitting]:
+        before = before.plus(arrival)
+    rows = [*columns, *map(_columns, arrivals[:fitting])]
+    same = _same_systems(recorder.window, arrivals[fitting], columns)
+    left = leaving_ahead(rows, before, _columns(arrivals[fitting]), policy, same)
+    if not left.positions or left.positions[-1] >= len(columns):
+        return add_all(recorder, added)
+    changes = add_all(recorder, added[:fitting])
     _start_behind(recorder, left.positions, stored)
     recorder.window.is_trimmed = not left.is_all
-    return list(_with_ahead(add_all(recorder, added), before, _evicted(columns, left), left.ahead))
+    try:
+        behind = add_all(recorder, added[fitting:])
+    except (OversizedMessage, NoRoomBesidePins) as error:
+        error.index = fitting + (error.index or 0)
+        raise
+    return [*changes, *_with_ahead(behind, before, _evicted(columns, left), left.ahead)]
+
+
+def _fitting(arrivals: Sequence[Entry], totals: Totals, policy: Policy) -> int:
+    """Return how many messages come before the first one that has no room, or may replace one."""
+    for n, arrival in enumerate(arrivals):
+        totals = totals.plus(arrival)
+        if arrival.type is MessageType.SYSTEM or policy.is_exceeded_by(totals):
+            return n
+    return len(arrivals)
 
 
 def _same_systems(window: Window, arrival: Entry, rows: Sequence[Columns]) -> set[int]:
@@ -143,7 +164,7 @@ def _evicted(rows: Sequence[Columns], left: Departures) -> list[Columns]:
 def _start_behind(recorder: Recorder, positions: Sequence[int], stored: StoredState) -> None:
     """Let the recorder start with the window without some of the first rows.
 
-    Those that stay among them are pinned, or a system message.
+    Those that stay among them are pinned, or a system message. What it added stays at the end.
     """
     memory, rows, end = recorder.memory, stored.places.columns, positions[-1] + 1
     kept = set(range(end)).difference(positions)
@@ -152,11 +173,14 @@ def _start_behind(recorder: Recorder, positions: Sequence[int], stored: StoredSt
     rest = Q(rank__in=[ranks[position] for position in kept - pinned])
     if pinned:
         rest |= Q(pinned=True)
-    if end < memory.window_count:
+    if end < len(rows):
         rest |= Q(rank__gte=ranks[end])
     memory.window_count -= len(positions)
     memory.window_tokens -= sum([rows[i][TOKENS] for i in positions])
+    added = recorder.window.appended()
     recorder.window = stored_window(memory, stored.stays.filter(rest))
+    for entry in added:
+        recorder.window.place(entry, at_head=False)
 
 
 def _with_ahead(
