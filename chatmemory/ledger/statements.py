@@ -55,13 +55,13 @@ _STORED = "_stored"  # the attribute of a row with the values that the database 
 class _Plan:
     """The SQL of a query, and how its parameters and its rows are made.
 
-    A parameter is a constant, or the position of an argument. `make` is called with the alias of
-    the database and the values of a row. Without it rows stay tuples.
+    A parameter is a constant, or the position of an argument. A null is not converted. `make` is
+    called with the alias of the database and the values of a row. Without it rows stay tuples.
     """
 
     sql: str
     parameters: Sequence[tuple[int | None, Any]]
-    converters: Sequence[tuple[int, Sequence[Converter], Any]]
+    converters: Sequence[tuple[int, Converter, Any]]
     make: Callable[[str, Sequence[Any]], Any] | None
 
     def filled(self, arguments: Sequence[Any]) -> list[Any]:
@@ -76,9 +76,10 @@ class _Plan:
 
     def _row(self, values: Sequence[Any], connection: BaseDatabaseWrapper) -> Any:
         converted = list(values)
-        for column, converters, expression in self.converters:
-            for convert in converters:
-                converted[column] = convert(converted[column], expression, connection)
+        for column, convert, expression in self.converters:
+            value = converted[column]
+            if value is not None:
+                converted[column] = convert(value, expression, connection)
         return self.make(connection.alias, converted) if self.make else tuple(converted)
 
 
@@ -117,7 +118,11 @@ class Compiled(Generic[P, R]):
         return _Plan(
             sql,
             [(stands_for.get(value), value) for value in parameters],
-            [(n, *each) for n, each in compiler.get_converters(columns).items()],
+            [
+                (n, convert, expression)
+                for n, (converters, expression) in compiler.get_converters(columns).items()
+                for convert in converters
+            ],
             _maker(query_set, columns),
         )
 
