@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 from chatmemory.core.codec import message_from_json
 from chatmemory.core.eviction import Reason
 from chatmemory.core.exceptions import CorruptRow, InvalidMessage
-from chatmemory.core.messages import ChatMessage, MessageType
+from chatmemory.core.messages import TYPES, ChatMessage
 from chatmemory.core.transitions import Transition
 from chatmemory.core.window import Entry
 from chatmemory.models import Message
@@ -66,7 +66,7 @@ class StayRow(Protocol):
 def stay_entry(stay: StayRow, message: ChatMessage | None = None) -> StayEntry:
     """Return the entry of a stored stay, with its message if that has been read."""
     return StayEntry(
-        type=MessageType(stay.type),
+        type=TYPES[stay.type],
         has_calls=stay.has_calls,
         tokens=stay.tokens,
         message=message,
