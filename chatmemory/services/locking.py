@@ -187,6 +187,7 @@ def _write(recorder: Recorder, writes: Sequence[Write], actor: str) -> None:
     if writes:
         with database.pipelined():
             statements.execute(writes)
+        _log_steps(recorder, actor)
         database.on_commit(lambda: _announce(recorder, actor))
 
 
@@ -280,8 +281,7 @@ def _log_steps(recorder: Recorder, actor: str) -> None:
 
 
 def _announce(recorder: Recorder, actor: str) -> None:
-    """Log the steps, send the signal and wake followers, after the commit."""
-    _log_steps(recorder, actor)
+    """Send the signal and wake followers, after the commit, so that they see the change."""
     memory = recorder.memory
     policy, load = recorder.policy, memory.window_load
     memory_changed.send_robust(
