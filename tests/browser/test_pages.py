@@ -79,6 +79,7 @@ def test_the_keyboard_moves_through_steps_and_messages(open_page):
     page = open_page("/c/order-7741/?at=43")
     page.keyboard.press("ArrowLeft")
     expect(page.locator(".tape__step")).to_contain_text("Step 42")
+    expect(page).to_have_url(re.compile(r"\?at=42$"))  # the playhead moves ahead of the panes
     page.keyboard.press("ArrowRight")
     expect(page).to_have_url(re.compile(r"\?at=43$"))
     expect(page.locator("[data-caption]")).to_contain_text("#43 arrived")
