@@ -10,6 +10,7 @@ from chatmemory import ChatMemoryError, VersionConflict, queries, services
 from inspector.conversation.policy_change import PolicyChange
 from inspector.forms import SettingsForm, first_problem
 
+RECOUNTED_AT_ONCE = 5_000  # messages, which take a second to count
 OUTDATED = "Someone changed these settings meanwhile. Look at the preview, then save again."
 
 
@@ -52,16 +53,27 @@ def _render(
     problem: str = "",
     status: int = 200,
 ) -> HttpResponse:
-    """Show the form, with a preview if it is valid, and with the first problem otherwise."""
-    preview = None
+    """Show the form, with a preview if it is valid, and with the first problem otherwise.
+
+    Very many messages are only counted anew if that is asked for.
+    """
+    preview, recounted = None, 0
     try:
         if form.is_bound and form.is_valid():
-            preview = PolicyChange(
-                queries.outline(memory.id), queries.simulate(memory.id, (), form.policy)
-            )
+            recounted = queries.recounted(memory.id, form.policy)
+            if recounted <= RECOUNTED_AT_ONCE or "recount" in request.POST:
+                preview = PolicyChange(
+                    queries.outline(memory.id), queries.simulate(memory.id, (), form.policy)
+                )
     except ChatMemoryError as error:
         problem = problem or str(error)
     problem = problem or first_problem(form)
-    context = {"memory": memory, "form": form, "preview": preview, "problem": problem}
+    context = {
+        "memory": memory,
+        "form": form,
+        "preview": preview,
+        "recounted": recounted,
+        "problem": problem,
+    }
     status = 422 if problem and status == 200 else status
     return render(request, "inspector/settings.html", context, status=status)

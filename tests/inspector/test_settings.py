@@ -86,6 +86,16 @@ class TestThePreview:
         assert "would leave at the next add" in html
         assert "It holds 9 messages now." in html
 
+    def test_counts_very_many_messages_anew_only_if_asked(self, operator_client, monkeypatch):
+        monkeypatch.setattr("inspector.views.settings.RECOUNTED_AT_ONCE", 8)
+        html = page(operator_client, estimator="gpt-4", limit="2")
+        assert "all 9 messages in memory are counted anew" in html
+        assert "memory would hold" not in html
+        html = page(operator_client, estimator="gpt-4", limit="2", recount="1")
+        assert "7 messages would leave at the next add" in html
+        assert "counted anew" not in html
+        assert "7 messages would leave" in page(operator_client, limit="2")
+
     def test_of_the_same_policy_says_so(self, operator_client):
         assert "The policy stays as it is." in page(operator_client)
 
