@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from unittest.mock import patch
-
 import pytest
 
 from chatmemory import (
@@ -58,7 +56,8 @@ def test_columns_and_entries_tell_the_same(db, end, pins):
             policy = limit and type(limit)(limit.limit, **options)
             for name, drafts in DRAFTS.items():
                 by_entries = outcome(memory_id, drafts, policy)
-                with patch("chatmemory.core.trimming.FEW", 0):
+                with pytest.MonkeyPatch.context() as patched:
+                    patched.setattr("chatmemory.core.trimming.FEW", 0)
                     assert outcome(memory_id, drafts, policy) == by_entries, (options, limit, name)
 
 

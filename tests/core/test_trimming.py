@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
-from unittest.mock import patch
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -103,7 +103,8 @@ def test_what_leaves_ahead_is_what_an_add_evicts_first(
     arrival = Entry(TYPES[kind], kind == "C", tokens, message, key="new")
     row = row_of(len(turns), (kind, tokens, 0))
     same = [system.key for system in systems if system.message == message]
-    with patch("chatmemory.core.trimming.FEW", 0):
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("chatmemory.core.trimming.FEW", 0)
         left = leaving_ahead(rows_of(turns), total(entries), row, policy, same)
     behind = [entry for entry in entries if entry.key not in left.positions]
     window = window_of(behind, is_trimmed=bool(left.positions) and not left.is_all)
