@@ -28,6 +28,7 @@ from chatmemory import (
     InMemoryChatMemoryStore,
     InvalidMessage,
     InvalidValue,
+    LongRecount,
     MemoryExists,
     MemoryNotFound,
     MessageNotFound,
@@ -212,7 +213,7 @@ def refused() -> str:
     memory = TokenWindowChatMemory("a", 50, low_water=0.6, oversized="reject")
     try:
         memory.add(UserMessage("a long question " * 20))
-    except (OversizedMessage, NoRoomBesidePins, NotPinnable) as error:
+    except (OversizedMessage, NoRoomBesidePins, NotPinnable, LongRecount) as error:
         return str(error)
     return ""
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
 import pytest
 
 from chatmemory import (
@@ -16,6 +20,10 @@ from chatmemory import (
     queries,
     services,
 )
+from chatmemory.core.eviction import Eviction, Head, Reason
+from chatmemory.core.policies import KINDS
+
+from .test_policy_kinds import FrugalWindow
 
 BRIEF = SystemMessage("Be brief.")
 CALL = AiMessage("looking", [ToolExecutionRequest("1", "look", "{}")])
@@ -59,6 +67,65 @@ def test_columns_and_entries_tell_the_same(db, end, pins):
                 with pytest.MonkeyPatch.context() as patched:
                     patched.setattr("chatmemory.core.trimming.FEW", 0)
                     assert outcome(memory_id, drafts, policy) == by_entries, (options, limit, name)
+
+
+@dataclass(frozen=True)
+class GreedyWindow(FrugalWindow):
+    """A rule that takes one message each time it is asked, and those above the limit."""
+
+    kind: ClassVar[str] = "greedy"
+
+    def evict(self, head: Head) -> Iterator[Eviction]:
+        if victim := head.pop(1):
+            yield Eviction(victim, Reason.CAPACITY)
+        yield from super().evict(head)
+
+
+@dataclass(frozen=True)
+class WhimsicalWindow(FrugalWindow):
+    """A rule with other reasons."""
+
+    kind: ClassVar[str] = "whimsical"
+
+    def evict(self, head: Head) -> Iterator[Eviction]:
+        for eviction in super().evict(head):
+            yield eviction._replace(reason=Reason.TURN)
+
+
+@dataclass(frozen=True)
+class DisorderlyWindow(FrugalWindow):
+    """A rule that takes the second message before the first."""
+
+    kind: ClassVar[str] = "disorderly"
+
+    def evict(self, head: Head) -> Iterator[Eviction]:
+        while self.is_exceeded_by(head.totals) and (victim := head.pop(1)):
+            yield Eviction(victim, Reason.CAPACITY)
+            if victim := head.pop():
+                yield Eviction(victim, Reason.CAPACITY)
+
+
+OWN = [FrugalWindow, GreedyWindow, WhimsicalWindow, DisorderlyWindow]
+
+
+@pytest.mark.parametrize("pins", [(), (4, 8)], ids=str)
+@pytest.mark.parametrize("kind", OWN)
+def test_of_kinds_with_a_rule_of_their_own_too(db, kind, pins):
+    KINDS.register(kind.kind, kind)
+    try:
+        said = [BRIEF, *TURN, *TURN, *TURN, *TURN[:3]]
+        services.import_conversation("m", said, MessageWindow(len(said)))
+        for seq in pins:
+            services.pin("m", seq)
+        services.change("m", policy=kind(500))
+        for limit in (None, kind(120), kind(40), kind(40, snap_to_user=True)):
+            for name, drafts in DRAFTS.items():
+                by_entries = outcome("m", drafts, limit)
+                with pytest.MonkeyPatch.context() as patched:
+                    patched.setattr("chatmemory.core.trimming.FEW", 0)
+                    assert outcome("m", drafts, limit) == by_entries, (limit, name)
+    finally:
+        KINDS.unregister(kind.kind)
 
 
 def outcome(memory_id, drafts, policy) -> object:

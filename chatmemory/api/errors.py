@@ -31,6 +31,7 @@ KINDS: list[tuple[type[core.ChatMemoryError], int, str]] = [
     (core.PolicyUnavailable, 409, "Policy unavailable"),
     (core.NoRoomBesidePins, 409, "No room beside pins"),
     (core.NotPinnable, 409, "Not pinnable"),
+    (core.LongRecount, 422, "Long recount"),
     (core.DuplicateClientId, 409, "Duplicate client id"),
     (core.VersionConflict, 412, "Version conflict"),
     (core.UnstorableText, 422, "Unstorable text"),

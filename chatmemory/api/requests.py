@@ -201,6 +201,10 @@ class SimulationRequest(MessagesRequest):
         required=False, help_text="The policy to try; by default the one in force."
     )
     at = _number("The step to start from; by default the last one.")
+    recount = serializers.BooleanField(
+        default=False,
+        help_text="Count more than 5,000 messages anew if the policy's estimator counts otherwise.",
+    )
 
 
 class RecallRequest(Body):

@@ -18,6 +18,7 @@ ChatMemoryError
 ├── PolicyUnavailable                       the policy's kind is not installed
 ├── NoRoomBesidePins                        a message would fit if nothing were pinned
 ├── NotPinnable                             this message cannot be pinned or unpinned
+├── LongRecount                             many messages would be counted anew: ask for it
 ├── VersionConflict                         the conversation is at another version
 ├── DuplicateClientId                       the client id already names another message
 └── CorruptRow                              a stored row cannot be read
@@ -115,6 +116,22 @@ class NoRoomBesidePins(ChatMemoryError):
 
 class NotPinnable(ChatMemoryError):
     """A message that is not in memory, a system message, or a tool call that awaits results."""
+
+
+class LongRecount(ChatMemoryError):
+    """Another estimator would count very many messages anew, and nobody has asked for that.
+
+    `messages` is their number.
+    """
+
+    field = "recount"
+
+    def __init__(self, estimator: str, messages: int) -> None:
+        self.messages = messages
+        super().__init__(
+            f"{estimator!r} counts otherwise than the estimator in force, so all {messages:,} "
+            "messages in memory would be counted anew: set recount to true to count them"
+        )
 
 
 class VersionConflict(ChatMemoryError):

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 
+from chatmemory.core.eviction import Eviction, Reason
 from chatmemory.core.long_lists import HAS_CALLS, TOKENS, TYPE, Columns
 from chatmemory.core.messages import TYPES, MessageType
 from chatmemory.core.policies import Policy, can_decide, has_own_rule
@@ -65,7 +66,9 @@ def leaving_ahead(
     leave, which an add decides sooner. `same` are the positions of system messages equal to the
     arrival: it is ignored if the one in force is among them.
     """
-    if has_own_rule(type(policy)) or _leaves_little(rows, totals, arrival, policy):
+    if has_own_rule(type(policy)):
+        return _ahead_by_own_rule(rows, totals, policy)
+    if _leaves_little(rows, totals, arrival, policy):
         return Departures()
     left = departures(rows, totals, replace(policy, snap_to_user=False))
     gone, is_system = set(left.positions), arrival[TYPE] == _SYSTEM
@@ -281,12 +284,51 @@ def _rest_of_turn(rows: Sequence[Columns], remaining: Sequence[int]) -> Sequence
 
 
 def _by_own_rule(rows: Sequence[Columns], totals: Totals, policy: Policy) -> Departures:
+    return _departures(_evictions(rows, totals, policy))
+
+
+def _ahead_by_own_rule(rows: Sequence[Columns], totals: Totals, policy: Policy) -> Departures:
+    """Return what leaves before a message arrives, in order, as by the rule that all kinds share.
+
+    Nothing if the rule takes more of what remains when it is asked again, gives other reasons, or
+    evicts in another order, or if a message is pinned: an add then decides.
+    """
+    first = rows[: max(FEW, len(rows) // 8)]
+    if not policy.is_exceeded_by(totals.without(_totals(first))) or any(
+        row[PINNED] for row in rows
+    ):
+        return Departures()
+    policy = replace(policy, snap_to_user=False)
+    evictions = _evictions(rows, totals, policy)
+    usual = all(
+        each.reason is (Reason.ORPHANED if each.because else Reason.CAPACITY) for each in evictions
+    )
+    left = _departures(evictions)
+    gone = set(left.positions)
+    remaining = [row for i, row in enumerate(rows) if i not in gone]
+    is_settled = not _evictions(remaining, _totals(remaining), policy)
+    if not usual or not is_settled or left.positions != sorted(left.positions):
+        return Departures()
+    left.ahead = len(left.positions)
+    return left
+
+
+def _evictions(rows: Sequence[Columns], totals: Totals, policy: Policy) -> list[Eviction]:
+    """Return what a rule of its own evicts; the keys of the entries are positions of rows."""
     entries = (
         Entry(TYPES[row[TYPE]], bool(row[HAS_CALLS]), row[TOKENS], key=i, pinned=bool(row[PINNED]))
         for i, row in enumerate(rows)
     )
+    return over_limit(Window(entries, totals), policy)
+
+
+def _totals(rows: Sequence[Columns]) -> Totals:
+    return Totals(len(rows), sum([row[TOKENS] for row in rows]))
+
+
+def _departures(evictions: Iterable[Eviction]) -> Departures:
     left = Departures()
-    for eviction in over_limit(Window(entries, totals), policy):
+    for eviction in evictions:
         position, call = eviction.entry.key, eviction.because.key if eviction.because else None
         assert isinstance(position, int)
         left.positions.append(position)

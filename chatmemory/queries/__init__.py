@@ -35,7 +35,6 @@ from chatmemory.queries.conversations import (
     memories,
     memory,
     policy,
-    recounted,
 )
 from chatmemory.queries.counts import OverviewStats, count, count_each, overview_stats
 from chatmemory.queries.cursors import CursorPage
@@ -188,7 +187,6 @@ __all__ = [
     "recall_history",
     "recall_of_stored",
     "recall_sums",
-    "recounted",
     "rehearse",
     "said",
     "searches_messages",

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from chatmemory import database
-from chatmemory.core.estimators import family_named
 from chatmemory.core.policies import Policy
 from chatmemory.ledger.lookup import find_memory
 from chatmemory.models import Memory
@@ -64,14 +63,3 @@ def free_disk_space() -> int | None:
 def _may_write(file: Path) -> bool:
     """Return whether a file and its folder, which has the write-ahead log, can be written."""
     return all(os.access(path, os.W_OK, effective_ids=True) for path in (file, file.parent))
-
-
-def recounted(memory_id: str, policy: Policy) -> int:
-    """Return how many messages in memory would be counted anew under a policy.
-
-    They are all of them if its estimator counts otherwise than the present one, else none. Raises
-    MemoryNotFound.
-    """
-    memory = find_memory(memory_id)
-    is_same = family_named(policy.estimator) == family_named(memory.policy_estimator)
-    return 0 if is_same else memory.window_count

@@ -9,8 +9,9 @@ from functools import cached_property
 
 from django.db.models import Q
 
+from chatmemory.core.estimators import family_named
 from chatmemory.core.eviction import Reason
-from chatmemory.core.exceptions import NoRoomBesidePins, OversizedMessage
+from chatmemory.core.exceptions import LongRecount, NoRoomBesidePins, OversizedMessage
 from chatmemory.core.long_lists import SEQ, TOKENS, Columns, LongList, tokens_of
 from chatmemory.core.messages import ChatMessage, MessageType
 from chatmemory.core.policies import Policy
@@ -23,8 +24,11 @@ from chatmemory.ledger.entries import stay_entries
 from chatmemory.ledger.recorder import Recorder
 from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.ledger.stored_window import stored_window
+from chatmemory.models import Memory
 from chatmemory.queries.rows import WindowPlace
 from chatmemory.queries.windows import StoredState, place, visible
+
+RECOUNTED_AT_ONCE = 5_000  # messages, which take a second to count
 
 
 @dataclass(frozen=True)
@@ -64,23 +68,30 @@ def simulate(
     messages: Iterable[ChatMessage],
     policy: Policy | None = None,
     at: int | None = None,
+    recount: bool = True,
 ) -> Simulation:
     """Return the result of adding messages now or at step `at`, under its policy or another.
 
-    Raises MemoryNotFound, StepNotFound, PolicyRequired (neither the step nor the call has a
-    policy), PolicyUnavailable.
+    A policy whose estimator counts otherwise has all messages in memory counted anew; more than
+    5,000 only with `recount`. Raises MemoryNotFound, StepNotFound, PolicyRequired (neither the step
+    nor the call has a policy), PolicyUnavailable, LongRecount.
     """
-    return simulated(StoredState.of(memory_id, at), messages, policy)
+    return simulated(StoredState.of(memory_id, at), messages, policy, recount)
 
 
 def simulated(
-    stored: StoredState, messages: Iterable[ChatMessage], policy: Policy | None
+    stored: StoredState,
+    messages: Iterable[ChatMessage],
+    policy: Policy | None,
+    recount: bool = True,
 ) -> Simulation:
     """Return the same of a conversation that is already read."""
     memory = copy(stored.memory)
     recorder = Recorder(memory, at=None if stored.at is None else stored.step)
     counted_by = recorder.window.counted_by
     if policy is not None:
+        if not recount:
+            _check_recount(memory, policy)
         change_policy(recorder, policy)
     in_force = required_policy(memory.pk, memory.policy)
     added = [NewMessage(message) for message in messages]
@@ -89,6 +100,13 @@ def simulated(
         return Simulation(tuple(changes), in_force, stored.places)
     rows = _recounted(recorder)
     return Simulation(tuple(add_all(recorder, added)), in_force, rows)
+
+
+def _check_recount(memory: Memory, policy: Policy) -> None:
+    """Raise LongRecount if a policy has very many messages counted anew."""
+    is_same = family_named(policy.estimator) == family_named(memory.policy_estimator)
+    if not is_same and memory.window_count > RECOUNTED_AT_ONCE:
+        raise LongRecount(policy.estimator, memory.window_count)
 
 
 def _recounted(recorder: Recorder) -> LongList[WindowPlace]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from chatmemory import Policy, explain
+from chatmemory import Policy, explain, queries
 from chatmemory.explain import counted
 from chatmemory.queries import Simulation, WindowPlace, WindowView, seqs_of
 from inspector.conversation.measures import load_in
@@ -62,3 +62,9 @@ class PolicyChange:
     def before(self) -> str:
         unit = self.window.policy.unit if self.window.policy else "tokens"
         return f"{load_in(self.window):,} {unit}"
+
+
+def policy_change(memory_id: str, policy: Policy, recount: bool) -> PolicyChange:
+    """Return what a policy would change; see `queries.simulate` for `recount` and exceptions."""
+    simulation = queries.simulate(memory_id, (), policy, recount=recount)
+    return PolicyChange(queries.outline(memory_id), simulation)

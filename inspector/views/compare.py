@@ -12,8 +12,16 @@ from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from chatmemory import InvalidValue, Policy, policies_from_text, queries, services, text_of_policy
-from inspector.conversation.policy_change import PolicyChange
+from chatmemory import (
+    InvalidValue,
+    LongRecount,
+    Policy,
+    policies_from_text,
+    queries,
+    services,
+    text_of_policy,
+)
+from inspector.conversation.policy_change import policy_change
 from inspector.lab.asked import Asked
 from inspector.lab.compared import ComparePage
 from inspector.lab.files import conversation_of
@@ -70,8 +78,15 @@ def adopt(request: HttpRequest, memory_id: str) -> HttpResponse:
     if "confirmed" in request.POST:
         services.change(memory_id, policy=policy, actor=request.user.get_username())
         return redirect("inspector:conversation", memory_id)
-    change = PolicyChange(queries.outline(memory_id), queries.simulate(memory_id, [], policy))
-    context = {"memory_id": memory_id, "text": text_of_policy(policy), "change": change}
+    context: dict[str, Any] = {
+        "memory_id": memory_id,
+        "policy": policy,
+        "text": text_of_policy(policy),
+    }
+    try:
+        context["change"] = policy_change(memory_id, policy, "recount" in request.POST)
+    except LongRecount as error:
+        context["recounted"] = error.messages
     return render(request, "inspector/adopt.html", context)
 
 

@@ -6,11 +6,10 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
-from chatmemory import ChatMemoryError, VersionConflict, queries, services
-from inspector.conversation.policy_change import PolicyChange
+from chatmemory import ChatMemoryError, LongRecount, VersionConflict, queries, services
+from inspector.conversation.policy_change import policy_change
 from inspector.forms import SettingsForm, first_problem
 
-RECOUNTED_AT_ONCE = 5_000  # messages, which take a second to count
 OUTDATED = "Someone changed these settings meanwhile. Look at the preview, then save again."
 
 
@@ -53,18 +52,13 @@ def _render(
     problem: str = "",
     status: int = 200,
 ) -> HttpResponse:
-    """Show the form, with a preview if it is valid, and with the first problem otherwise.
-
-    Very many messages are only counted anew if that is asked for.
-    """
+    """Show the form, with a preview if it is valid, and with the first problem otherwise."""
     preview, recounted = None, 0
     try:
         if form.is_bound and form.is_valid():
-            recounted = queries.recounted(memory.id, form.policy)
-            if recounted <= RECOUNTED_AT_ONCE or "recount" in request.POST:
-                preview = PolicyChange(
-                    queries.outline(memory.id), queries.simulate(memory.id, (), form.policy)
-                )
+            preview = policy_change(memory.id, form.policy, "recount" in request.POST)
+    except LongRecount as error:
+        recounted = error.messages
     except ChatMemoryError as error:
         problem = problem or str(error)
     problem = problem or first_problem(form)

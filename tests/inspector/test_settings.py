@@ -87,7 +87,7 @@ class TestThePreview:
         assert "It holds 9 messages now." in html
 
     def test_counts_very_many_messages_anew_only_if_asked(self, operator_client, monkeypatch):
-        monkeypatch.setattr("inspector.views.settings.RECOUNTED_AT_ONCE", 8)
+        monkeypatch.setattr("chatmemory.queries.simulation.RECOUNTED_AT_ONCE", 8)
         html = page(operator_client, estimator="gpt-4", limit="2")
         assert "all 9 messages in memory are counted anew" in html
         assert "memory would hold" not in html

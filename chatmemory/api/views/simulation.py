@@ -22,5 +22,7 @@ class Simulate(Resource):
         """Show what adding messages would do, under this policy or another; nothing is stored."""
         body = requests.read(requests.SimulationRequest, request.data)
         messages = [each.message for each in body["new"]]
-        simulation = queries.simulate(memory_id, messages, body.get("policy"), body.get("at"))
+        simulation = queries.simulate(
+            memory_id, messages, body.get("policy"), body.get("at"), body["recount"]
+        )
         return response(SimulationSerializer, simulation)
