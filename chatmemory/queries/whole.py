@@ -98,7 +98,9 @@ def _numbered(memory: Memory, seqs: Iterable[int]) -> WholeList:
     def slices(rows: Rows) -> Iterator[Sequence[MessageRow]]:
         for start in range(0, len(numbers), SLICE):
             wanted = numbers[start : start + SLICE]
-            found = {row.seq: row for row in rows.filter(seq__in=list(wanted))}
+            # PostgreSQL without statistics would read the whole conversation for a list alone.
+            extent = rows.filter(seq__range=(min(wanted), max(wanted)))
+            found = {row.seq: row for row in extent.filter(seq__in=list(wanted))}
             yield [found[seq] for seq in wanted if seq in found]
 
     return WholeList(memory, len(numbers), slices)

@@ -16,7 +16,7 @@ from chatmemory import UserMessage, queries, services
 from chatmemory.ledger.stored_window import stays_at
 from chatmemory.models import Memory, Message, Stay, Step
 
-from ..long_conversations import fleet, long_conversation
+from ..long_conversations import fleet, long_conversation, wide_conversation
 from .plans import plans_of
 
 LONG, FLEET, LATELY = 20_000, 500, 20
@@ -139,3 +139,11 @@ def test_messages_that_return_are_found_by_their_own_stays(db):
     assert queries.memory("long").said_count == 5_000
     (plan,) = (plan for plan in plans if '"payload" IN' in plan.sql)
     assert "stay_of_message" in plan.indexes
+
+
+def test_a_long_window_is_read_in_parts_also_before_autovacuum_has_seen_it(db):
+    wide_conversation("wide", 10_000)
+    plans = plans_of(lambda: list(queries.whole_window("wide")[1]))
+    reading = [plan for plan in plans if '"payload"' in plan.sql]
+    assert len(reading) == 20
+    assert not any(plan.faults for plan in reading)
