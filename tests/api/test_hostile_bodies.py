@@ -1,9 +1,8 @@
-"""Hostile bodies get a clear problem in a short time, on every route with a body."""
+"""Hostile bodies get a clear problem, on every route with a body."""
 
 from __future__ import annotations
 
 import gzip
-import time
 
 import pytest
 from django.test import Client
@@ -59,7 +58,12 @@ PLACES = [
     '[{"type":"USER","contents":%s}]',
     '[{"type":"TOOL_EXECUTION_RESULT","text":%s}]',
 ]
-SECONDS = 5
+# What is refused while it is read, as reading all of it would take long.
+UNREAD = {
+    "a million digits": "Exceeds the limit (4300 digits)",
+    "a million digits and a half": "is too large",
+    "a vast exponent": "is too large",
+}
 
 pytestmark = pytest.mark.django_db
 
@@ -80,12 +84,11 @@ def send(client: Client, method: str, path: str, body: bytes, **headers: str):
 @pytest.mark.parametrize("value", VALUES)
 def test_hostile_values_are_problems_in_every_place(operator_client, method, path, value):
     for place in PLACES:
-        begin = time.monotonic()
         response = send(operator_client, method, path, (place % VALUES[value]).encode())
-        assert time.monotonic() - begin < SECONDS, place
         assert response.status_code in (200, 201, 204, 400, 422), place
         if response.status_code >= 400:
             assert response["Content-Type"] == "application/problem+json", place
+            assert UNREAD.get(value, "") in response.json()["detail"], place
             assert response.json()["detail"], place
         else:
             assert value == "NUL", place  # JSON escapes it in a payload; text refuses it
