@@ -332,7 +332,7 @@ def test_a_step_that_replaces_very_many_messages_takes_little_memory_for_each(db
         assert verify(memory_id) is None
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
-    assert (peaks[2] - peaks[1]) / 2_400 < 900  # bytes for each message
+    assert (peaks[2] - peaks[1]) / 2_400 < 760  # bytes for each message
 
 
 def test_a_list_that_replaces_a_long_one_is_held_without_it(db, monkeypatch):
@@ -348,4 +348,4 @@ def test_a_list_that_replaces_a_long_one_is_held_without_it(db, monkeypatch):
         assert verify(memory_id) is None
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
-    assert (peaks[2] - peaks[1]) / 1_200 < 900  # bytes for each message
+    assert (peaks[2] - peaks[1]) / 1_200 < 760  # bytes for each message

@@ -7,7 +7,8 @@ memory holds a batch of each. All is to be read within one snapshot.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from array import array
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Generic, NamedTuple, TypeVar
 
@@ -26,8 +27,26 @@ class EndedStay(NamedTuple):
 
     n: int
     seq: int
-    left_step: int
     reason: str | None
+
+
+class EndedStays(Iterable[EndedStay]):
+    """Ends of stays, in little memory: one step can end hundreds of thousands."""
+
+    def __init__(self) -> None:
+        self._numbers, self._seqs = array("q"), array("q")
+        self._reasons: list[str | None] = []
+
+    def add(self, n: int, seq: int, reason: str | None) -> None:
+        self._numbers.append(n)
+        self._seqs.append(seq)
+        self._reasons.append(reason)
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def __iter__(self) -> Iterator[EndedStay]:
+        return map(EndedStay, self._numbers, self._seqs, self._reasons)
 
 
 class LedgerRows:
@@ -52,10 +71,8 @@ class LedgerRows:
         self._begun = _Stream(
             _without_gaps(begun.iterator(BATCH), "stay", self.last_stay, memory.last_stay)
         )
-        self._ended = _Stream(
-            EndedStay(n, seq, left_step, REASONS.get(reason, reason))
-            for n, seq, left_step, reason in ended.values_list(*EndedStay._fields).iterator(BATCH)
-        )
+        columns = ended.values_list("left_step", *EndedStay._fields)
+        self._ended = _Stream(columns.iterator(BATCH))
 
     def begun(self, step: int) -> Iterator[tuple[Stay, Message, bool]]:
         """Yield the stays that a step began by number, each with its message, and whether the
@@ -72,17 +89,21 @@ class LedgerRows:
                 else:
                     yield stay, self._next_message(stay), True
 
-    def ended(self, step: int) -> list[EndedStay]:
+    def ended(self, step: int) -> EndedStays:
         """Return the stays that a step ended, by number."""
-        return list(self._ended.until(lambda stay: stay.left_step > step))
+        found = EndedStays()
+        for _, n, seq, reason in self._ended.until(lambda row: row[0] > step):
+            found.add(n, seq, REASONS.get(reason, reason))
+        return found
 
     def check_end(self) -> None:
         """Raise Contradicted if there are rows that belong to no step."""
         for stay in self._begun:
             raise Contradicted(stay, f"begins at step {stay.entered_step}, which does not exist")
-        for ended in self._ended:
-            stay = Stay(n=ended.n, seq=ended.seq)
-            raise Contradicted(stay, f"left at step {ended.left_step}, which does not exist")
+        for left_step, n, seq, _ in self._ended:
+            raise Contradicted(
+                Stay(n=n, seq=seq), f"left at step {left_step}, which does not exist"
+            )
         for message in self._messages:
             raise Contradicted(message, "never entered the window: it has no stay")
 

@@ -26,7 +26,7 @@ from chatmemory.ledger.entries import StayEntry, read_message, stay_entries, sta
 from chatmemory.ledger.indexing import IndexedMessages
 from chatmemory.ledger.lookup import find_memory
 from chatmemory.ledger.pinning import PINNING, check_pins, pinned_again
-from chatmemory.ledger.reading import BATCH, EndedStay, LedgerRows
+from chatmemory.ledger.reading import BATCH, EndedStay, EndedStays, LedgerRows
 from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.ledger.stored_window import StoredStays, open_stays, stays_at
 from chatmemory.ledger.vouching import Vouching
@@ -71,7 +71,7 @@ class _Replay:
         self.in_memory = 0
         self.last: Step | None = None
         self.arrived: list[StayEntry] = []
-        self.left: list[EndedStay] = []
+        self.left = EndedStays()
         self.commitments = chain.EncodedList()
         self.begun = chain.EncodedList()
 
