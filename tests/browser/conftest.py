@@ -12,6 +12,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from django.conf import settings
 from django.contrib.staticfiles import handlers
+from django.core.servers import basehttp
 from django.core.signals import request_finished, request_started
 from django.test import Client
 from django.test.utils import override_settings
@@ -243,7 +244,10 @@ def _starting():
 @pytest.fixture(scope="session")
 def live_server(_starting, live_server):
     _starting.close()
-    return live_server
+    with pytest.MonkeyPatch.context() as patch:
+        # Else each response waits for the browser to acknowledge its headers.
+        patch.setattr(basehttp.WSGIRequestHandler, "disable_nagle_algorithm", True)
+        yield live_server
 
 
 @pytest.fixture
