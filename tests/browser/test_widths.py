@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from urllib.parse import urljoin
 
+from playwright.sync_api import expect
+
 from chatmemory import SystemMessage, TokenWindow, UserMessage, services
 
 WIDTHS = (390, 760, 800, 1024, 1199, 1200, 1440)
@@ -23,6 +25,19 @@ CUT = """
   return true;
 }).map((each) => `${each.tagName}.${each.className}`)
 """
+# What lies over another part of a conversation's head.
+OVER = """
+() => {
+  const parts = [...document.querySelectorAll(".pagehead__id > *, .pagehead > :not(.pagehead__id)")]
+    .filter((each) => each.checkVisibility())
+    .map((each) => [each.className, each.getBoundingClientRect()]);
+  const isOver = (a, b) =>
+    Math.min(a.right, b.right) - Math.max(a.left, b.left) > 1 &&
+    Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 1;
+  return parts.flatMap(([name, box], n) =>
+    parts.slice(n + 1).filter(([, other]) => isOver(box, other)).map(([other]) => [name, other]));
+}
+"""
 NAME = "support-2026-11-22-a-long-name-of-a-conversation"
 PAGES = (
     *("", f"c/{NAME}/", f"c/{NAME}/?at=3&msg=2", f"c/{NAME}/compare/", f"c/{NAME}/settings/"),
@@ -38,7 +53,10 @@ def test_nothing_is_cut_at_the_edge_of_any_screen(open_page):
     page = open_page("/")
     for address in PAGES:
         page.goto(urljoin(page.url, f"/{address}"))
+        for badge in page.locator("[data-live-badge]").all():
+            expect(badge).to_be_visible()
         for width in WIDTHS:
             page.set_viewport_size({"width": width, "height": 900})
             assert page.evaluate(CUT) == [], (address, width)
             assert page.evaluate("document.documentElement.scrollWidth") <= width, (address, width)
+            assert page.evaluate(OVER) == [], (address, width)
