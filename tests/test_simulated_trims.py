@@ -62,11 +62,7 @@ def test_columns_and_entries_tell_the_same(db, end, pins):
             services.pin(memory_id, seq)
         for limit in (None, *LIMITS):
             policy = limit and type(limit)(limit.limit, **options)
-            for name, drafts in DRAFTS.items():
-                by_entries = outcome(memory_id, drafts, policy)
-                with pytest.MonkeyPatch.context() as patched:
-                    patched.setattr("chatmemory.core.trimming.FEW", 0)
-                    assert outcome(memory_id, drafts, policy) == by_entries, (options, limit, name)
+            assert_both_tell_the_same(memory_id, policy)
 
 
 @dataclass(frozen=True)
@@ -119,13 +115,17 @@ def test_of_kinds_with_a_rule_of_their_own_too(db, kind, pins):
             services.pin("m", seq)
         services.change("m", policy=kind(500))
         for limit in (None, kind(120), kind(40), kind(40, snap_to_user=True)):
-            for name, drafts in DRAFTS.items():
-                by_entries = outcome("m", drafts, limit)
-                with pytest.MonkeyPatch.context() as patched:
-                    patched.setattr("chatmemory.core.trimming.FEW", 0)
-                    assert outcome("m", drafts, limit) == by_entries, (limit, name)
+            assert_both_tell_the_same("m", limit)
     finally:
         KINDS.unregister(kind.kind)
+
+
+def assert_both_tell_the_same(memory_id, policy) -> None:
+    for name, drafts in DRAFTS.items():
+        by_entries = outcome(memory_id, drafts, policy)
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr("chatmemory.core.trimming.FEW", 0)
+            assert outcome(memory_id, drafts, policy) == by_entries, (policy, name)
 
 
 def outcome(memory_id, drafts, policy) -> object:

@@ -116,7 +116,7 @@ def _making_room(
     ahead, replaced = left
     gone = [*ahead.positions, *([] if replaced is None else [replaced])]
     kept = sorted(set(range(len(rows))).difference(gone))
-    lost = Totals(len(gone), sum([rows[i][TOKENS] for i in gone]))
+    lost = _totals([rows[i] for i in gone])
     at_head = arrival[TYPE] == _SYSTEM and policy.always_keep_system_message_first
     place = 0 if at_head else len(kept)
     kept.insert(place, len(rows))
@@ -201,8 +201,7 @@ class _Head:
     @property
     def totals(self) -> Totals:
         """The totals of the rows that stay."""
-        left = [self._rows[i][TOKENS] for i in self.left.positions]
-        return self._totals.without(Totals(len(left), sum(left)))
+        return self._totals.without(_totals([self._rows[i] for i in self.left.positions]))
 
     def has_left(self, position: int) -> bool:
         return position in self.left.positions
@@ -294,9 +293,8 @@ def _ahead_by_own_rule(rows: Sequence[Columns], totals: Totals, policy: Policy) 
     evicts in another order, or if a message is pinned: an add then decides.
     """
     first = rows[: max(FEW, len(rows) // 8)]
-    if not policy.is_exceeded_by(totals.without(_totals(first))) or any(
-        row[PINNED] for row in rows
-    ):
+    is_pinned = any(row[PINNED] for row in rows)
+    if is_pinned or not policy.is_exceeded_by(totals.without(_totals(first))):
         return Departures()
     policy = replace(policy, snap_to_user=False)
     evictions = _evictions(rows, totals, policy)
