@@ -10,6 +10,7 @@ from django.db import connection
 
 from chatmemory import AiMessage, UserMessage, queries, search, services
 from chatmemory.core.policies import MessageWindow
+from chatmemory.ledger.verification import verify
 from chatmemory.models import Memory, Message
 from chatmemory.queries import searching
 
@@ -66,6 +67,22 @@ def test_the_index_follows_adds_and_deletions(shop):
     assert found("parcel") == ["beta"]
     services.clear_messages("beta")
     assert found("parcel") == ["beta"], "history keeps what memory forgot"
+
+
+def test_several_messages_are_put_into_the_index_together(shop):
+    """FTS5 writes at the end of each statement, which takes five times as long for many."""
+    if connection.vendor != "sqlite":
+        pytest.skip("PostgreSQL indexes the texts themselves")
+    search.index_of(connection).drop_triggers()
+    services.add("alpha", [UserMessage(f"ribbon {n}") for n in range(50)])
+    bows = [UserMessage("a bow"), UserMessage("a second bow"), UserMessage("ribbon 49")]
+    services.set_messages("alpha", bows)
+    assert [indexed("rib"), indexed("bow")] == [50, 0], "synthetic ones are not searched"
+    search.index_of(connection).install_triggers()
+    services.add("beta", [UserMessage(f"buckle {n}") for n in range(50)])
+    services.add("beta", [UserMessage("a single buckle")])
+    assert indexed("buc") == 51
+    assert [verify(memory_id) for memory_id in ("alpha", "beta")] == [None, None]
 
 
 def test_the_index_follows_changed_texts(shop):

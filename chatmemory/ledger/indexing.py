@@ -1,4 +1,4 @@
-"""Which messages the search index has, and its repair.
+"""Which messages the search index has, how many are put into it, and its repair.
 
 SQLite has an index of its own (see `search`). PostgreSQL searches the texts themselves, so there
 no message can be missing. The words of an index row cannot be compared: it does not keep them.
@@ -6,16 +6,20 @@ no message can be missing. The words of an index row cannot be compared: it does
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from django.db.models import Max
 
 from chatmemory import database
+from chatmemory.ledger import statements
+from chatmemory.ledger.statements import Write
 from chatmemory.models import Message
 from chatmemory.search.sqlite_tables import names_of
 
 BATCH = 1_000
 
+_PAUSE = Write("INSERT INTO chatmemory_index_pause DEFAULT VALUES", [()])
+_RESUME = Write("DELETE FROM chatmemory_index_pause", [()])
 _INDEXED = """SELECT s.seq FROM chatmemory_searchable s
     JOIN chatmemory_search_docsize d ON d.id = s.id WHERE s.memory_id = %s ORDER BY s.seq"""
 _ADD_ROWS = """INSERT OR IGNORE INTO chatmemory_searchable (memory_id, seq)
@@ -50,6 +54,19 @@ class IndexedMessages:
         while self._next < seq:
             self._next = next(self._seqs, seq + 1)
         return self._next == seq
+
+
+def insertion(memory_id: str, messages: Sequence[Message]) -> list[Write]:
+    """Return the insertion of new messages, and of several also that into SQLite's index.
+
+    One statement takes a fifth of the time in which triggers put in each.
+    """
+    rows = statements.insertion(messages)
+    if len(messages) < 2 or database.connection().vendor != "sqlite":
+        return [rows]
+    seqs = [message.seq for message in messages]
+    part = (memory_id, min(seqs), max(seqs))
+    return [_PAUSE, rows, Write(_ADD_ROWS, [part]), Write(_ADD_TEXTS, [part]), _RESUME]
 
 
 def repair(memory_id: str) -> int:

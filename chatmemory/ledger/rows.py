@@ -14,7 +14,7 @@ from chatmemory.core.codec import message_to_json
 from chatmemory.core.exceptions import UnstorableText
 from chatmemory.core.messages import text_of
 from chatmemory.core.transitions import Transition
-from chatmemory.ledger import chain, statements
+from chatmemory.ledger import chain, indexing, statements
 from chatmemory.ledger.changes import NewMessage
 from chatmemory.ledger.counters import Counters
 from chatmemory.ledger.entries import NumberedTransition, StayEntry
@@ -156,7 +156,7 @@ class PendingRows:
         """Return what writes all rows, inside a transaction that has locked the conversation."""
         return [
             statements.endings(memory.pk, self._ended),
-            statements.insertion(self._messages),
+            *indexing.insertion(memory.pk, self._messages),
             statements.insertion(list(self._stays.values())),
             statements.insertion(self._steps),
         ]

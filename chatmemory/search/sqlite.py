@@ -17,7 +17,15 @@ from django.db.models.functions import Replace
 from django.db.models.lookups import IContains
 
 from chatmemory.search.reading import TRIGRAM, TextIndex, rows_of
-from chatmemory.search.sqlite_tables import EMPTY, FILL, FILL_NAMES, TABLES, TRIGGERS, names_of
+from chatmemory.search.sqlite_tables import (
+    EMPTY,
+    FILL,
+    FILL_NAMES,
+    PAUSE,
+    TABLES,
+    TRIGGERS,
+    names_of,
+)
 
 READ_AT_ONCE = 20_000  # messages
 # LIKE ignores case from A to Z. Two more characters are k and s for the index.
@@ -108,6 +116,7 @@ class SqliteIndex(TextIndex):
         if "chatmemory_searchable" not in self.connection.introspection.table_names():
             return
         self.drop_triggers()
+        self.run(PAUSE)
         for name, does in TRIGGERS.items():
             self.run(f"CREATE TRIGGER chatmemory_search_{name} {does}")
 
@@ -117,6 +126,7 @@ class SqliteIndex(TextIndex):
     def remove(self) -> None:
         self.drop_triggers()
         self.run("DROP TABLE chatmemory_search", "DROP TABLE chatmemory_searchable")
+        self.run("DROP TABLE IF EXISTS chatmemory_index_pause")
 
     def add_functions(self) -> None:
         self.connection.connection.create_function(

@@ -4,6 +4,10 @@ A contentless FTS5 table knows which messages have a trigram, but not where. Its
 of a table of its own, because VACUUM may change those of other tables. The names of a conversation,
 its id and its labels, are there as message 0. FTS5 has to be told the words of a deleted row, so
 the triggers make them from the old values.
+
+FTS5 writes to its tables at the end of each statement of a trigger, which takes five times as long
+for many messages as one statement for all. So a transaction that adds several pauses the trigger,
+by a row that no other transaction sees, and puts them into the index itself (`ledger.indexing`).
 """
 # ruff: noqa: S608 - all parts of the statements are constants of this file
 
@@ -37,16 +41,19 @@ _TAKE_MESSAGE = _take("old.memory_id", "old.seq", "old.text")
 _PUT_NAMES = _put("new.id", "0", names_of("new"))
 _TAKE_NAMES = _take("old.id", "0", names_of("old"))
 
+PAUSE = "CREATE TABLE IF NOT EXISTS chatmemory_index_pause (id INTEGER PRIMARY KEY)"
 TABLES = (
     """CREATE TABLE IF NOT EXISTS chatmemory_searchable (
         id INTEGER PRIMARY KEY, memory_id varchar(255) NOT NULL, seq bigint NOT NULL,
         UNIQUE (memory_id, seq))""",
     """CREATE VIRTUAL TABLE IF NOT EXISTS chatmemory_search
         USING fts5(text, content='', tokenize='trigram', detail={detail})""",
+    PAUSE,
 )
 TRIGGERS = {
     "said": f"""AFTER INSERT ON chatmemory_message
-        WHEN new.origin = 'SAID' BEGIN {_PUT_MESSAGE} END""",
+        WHEN new.origin = 'SAID' AND NOT EXISTS (SELECT 1 FROM chatmemory_index_pause)
+        BEGIN {_PUT_MESSAGE} END""",
     "gone": f"""AFTER DELETE ON chatmemory_message
         WHEN old.origin = 'SAID' BEGIN {_TAKE_MESSAGE} END""",
     "other": f"""AFTER UPDATE OF text ON chatmemory_message
