@@ -17,6 +17,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
+from chatmemory.core.long_lists import types_and_tokens_of
 from chatmemory.core.messages import MessageType
 from chatmemory.core.policies import Policy, has_own_rule
 from chatmemory.core.transitions import fold
@@ -26,6 +27,7 @@ from chatmemory.core.window import Entry, Window, total
 # few for an answer.
 MOST_ADDS = 20_000
 FEWEST_TRIED = 20
+SYSTEM = MessageType.SYSTEM.value  # compared very often, and a plain string is so more quickly
 
 
 @dataclass(frozen=True)
@@ -44,12 +46,12 @@ def smallest_limit(
 ) -> Keeping | None:
     """Return the limit that keeps the message at a position to the end of `said`.
 
-    The limit of `policy` is ignored. A policy with a rule of its own is replayed under every limit,
+    The limit of `policy` is ignored. `said` may be a `LongList`. A policy with a rule of its own is replayed under every limit,
     or on a grid of limits so that at most `most_adds` messages are added; None if the grid would be
     too coarse for an answer.
     """
     if not evicts_oldest_first(policy):
-        return _tried(said, position, policy, most_adds)
+        return _tried(list(said), position, policy, most_adds)
     dropped = limits_that_drop(said, position, policy)
     if dropped is None:
         return Keeping(None)
@@ -104,16 +106,16 @@ def _windows_from(
     count = tokens = 0  # numbers, because there can be hundreds of thousands of messages
     load = policy.load
     system: int | None = None
-    for position, entry in enumerate(said):
-        if entry.type is MessageType.SYSTEM:
-            if system is not None and said[system].message == entry.message:
+    for position, (type, of_this) in enumerate(types_and_tokens_of(said)):
+        if type == SYSTEM:
+            if system is not None and said[system].message == said[position].message:
                 continue
             count += system is None
-            tokens += entry.tokens - (0 if system is None else said[system].tokens)
+            tokens += of_this - (0 if system is None else said[system].tokens)
             system = position
         elif position >= start:
             count += 1
-            tokens += entry.tokens
+            tokens += of_this
         if position >= start:
             yield position, load(count, tokens), system
 

@@ -61,6 +61,13 @@ class _Counted(Protocol):
     def tokens(self) -> int: ...
 
 
+class _Typed(Protocol):
+    @property
+    def type(self) -> str: ...
+    @property
+    def tokens(self) -> int: ...
+
+
 def seqs_of(messages: Sequence[_Counted]) -> list[int]:
     """Return the numbers of messages in order."""
     if isinstance(messages, LongList):
@@ -73,3 +80,10 @@ def tokens_of(messages: Sequence[_Counted]) -> list[int]:
     if isinstance(messages, LongList):
         return [columns[TOKENS] for columns in messages.columns]
     return [message.tokens for message in messages]
+
+
+def types_and_tokens_of(messages: Sequence[_Typed]) -> list[tuple[str, int]]:
+    """Return the types and the tokens of messages in order."""
+    if isinstance(messages, LongList):
+        return [(columns[TYPE], columns[TOKENS]) for columns in messages.columns]
+    return [(message.type, message.tokens) for message in messages]

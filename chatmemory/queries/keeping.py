@@ -10,6 +10,7 @@ from django.db.models import Q, QuerySet
 from chatmemory.core.estimators import family_named
 from chatmemory.core.eviction import Reason
 from chatmemory.core.keeping import Keeping, evicts_oldest_first, smallest_limit
+from chatmemory.core.long_lists import SEQ, Columns, LongList
 from chatmemory.core.messages import TYPES, ChatMessage, MessageType
 from chatmemory.core.policies import Policy, can_decide
 from chatmemory.core.window import Entry
@@ -69,7 +70,7 @@ def what_would_keep(
     if amount > (COUNTED_AT_ONCE if is_recounted else READ_AT_ONCE) and not is_asked:
         return replace(answer, deferred=amount)
     said = _entries(step, first, policy if is_recounted else None)
-    position = next(i for i, entry in enumerate(said) if entry.key == row.seq)
+    position = [columns[SEQ] for columns in said.columns].index(row.seq)
     return replace(answer, keeping=smallest_limit(said, position, policy))
 
 
@@ -89,7 +90,7 @@ def _first_that_counts(row: MessageRow) -> int:
     return before.values_list("seq", flat=True).first() or row.seq
 
 
-def _entries(step: Step, first: int, recounted_by: Policy | None) -> list[Entry]:
+def _entries(step: Step, first: int, recounted_by: Policy | None) -> LongList[Entry]:
     """Return what was said from `first` on, after the system message in force there, in order.
 
     The key of an entry is its seq. With `recounted_by`, its estimator counts the messages again.
@@ -100,14 +101,16 @@ def _entries(step: Step, first: int, recounted_by: Policy | None) -> list[Entry]
     said = said_by(step.memory_id, step.last_seq).order_by("seq")
     said = said.filter(Q(seq__gte=first) | Q(seq=min(systems, default=first)))
     facts = (
-        said.values_list("seq", "type", "tokens")
+        said.values_list("seq", "type", "tokens").iterator(READ_AT_ONCE)
         if recounted_by is None
         else _recounted(said, recounted_by)
     )
-    return [
-        Entry(TYPES[type], seq in calling, tokens, systems.get(seq), key=seq)
-        for seq, type, tokens in facts
-    ]
+
+    def make(row: Columns) -> Entry:
+        seq, type, has_calls, tokens = row
+        return Entry(TYPES[type], has_calls, tokens, systems.get(seq), key=seq)
+
+    return LongList([(seq, type, seq in calling, tokens) for seq, type, tokens in facts], make)
 
 
 def _system_messages(step: Step, first: int) -> dict[int, ChatMessage]:
