@@ -59,3 +59,20 @@ def test_the_commands_of_the_readme_run(served, tmp_path):
         assert ran.returncode == 0, ran.stderr
     assert served.history("hello") == [(1, "Hello")]
     assert served.history("chats-1") == [(1, "Hello"), (2, "Hi")]
+
+
+MEASURED = {
+    r"synchronous FULL, against a raw transaction .*services.add ([\d.]+) ms": "1,000 ms / {} ms",
+    r"REST adds of 8 clients .* with ([\d.]+) ms of CPU each; a bare": "takes {} ms of CPU",
+    r"1,000 idle streams, MB \| ([\d.]+) ": "1,000 live streams {} MB",
+    r"bytes a message at 100,000 messages \| ([\d.]+) ": "A message takes {} times the bytes",
+    r"bytes a message \| ([\d.]+) ": "On PostgreSQL it takes {} times the bytes",
+}
+
+
+@pytest.mark.parametrize("row", MEASURED)
+def test_sizing_takes_the_figures_that_were_measured(row):
+    figures = (ROOT / "docs/performance.md").read_text("utf-8")
+    (figure,) = re.findall(row, figures)
+    sizing = " ".join((ROOT / "docs/operations.md").read_text("utf-8").split())
+    assert MEASURED[row].format(figure) in sizing
