@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import random
+import sqlite3
+import sys
 
 import pytest
 from django.db import connection
@@ -13,6 +15,8 @@ from chatmemory.core.policies import MessageWindow
 from chatmemory.ledger.verification import verify
 from chatmemory.models import Memory, Message
 from chatmemory.queries import searching
+from chatmemory.search.sqlite import SqliteIndex, _trigrams
+from chatmemory.search.sqlite_tables import TABLES
 
 from .plans.plans import nodes
 
@@ -173,6 +177,48 @@ def test_names_are_found_as_they_are_now(shop):
     assert found("facade") == []
     services.delete("alpha")
     assert found("note:a") == found("alph") == []
+
+
+def test_letters_that_a_reader_takes_for_the_same_are_the_same_in_the_index():
+    """Otherwise it would depend on how common words are whether a conversation is found."""
+    index = sqlite3.connect(":memory:")
+    index.execute(TABLES[1].format(detail="none"))
+    letters = [chr(n) for n in range(0x80, sys.maxunicode + 1) if not 0xD800 <= n < 0xE000]
+    letters = [each for each in letters if not each.lower() == each.upper() == each]
+    index.executemany(
+        "INSERT INTO chatmemory_search (rowid, text) VALUES (?, ?)",
+        [(ord(each), f"{each}一丁") for each in letters],
+    )
+    asked = 0
+    for each in letters:
+        words = f"{each.lower()}一丁"
+        if SqliteIndex(connection).reads_as_found(words):
+            found = index.execute(
+                "SELECT rowid FROM chatmemory_search WHERE chatmemory_search MATCH ?",
+                [_trigrams(words)],
+            )
+            assert ord(each) in [row for (row,) in found], f"U+{ord(each):04X}"
+            asked += 1
+    assert asked > 1_400, "few letters are quick to search"
+    index.close()
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ("Приём заказа", "ПРИЁМ"),
+        ("ΟΔΟΣ ΑΘΗΝΑΣ", "οδος αθηνας"),
+        ("Größe FÜR Müller", "größe für müller"),
+        ("東京タワー", "京タワ"),
+    ],
+)
+def test_words_of_other_alphabets_are_found_and_shown(db, said, words):
+    services.create("m", MessageWindow(2))
+    services.add("m", [UserMessage(f"{'– ' * 5_000}{said}"), UserMessage("nothing")])
+    assert found(words) == ["m"]
+    (row,) = queries.overview(queries.MemoryFilter(search=words)).rows
+    assert row.mention
+    assert said in row.mention.text
 
 
 WAYS = {

@@ -46,9 +46,9 @@ def smallest_limit(
 ) -> Keeping | None:
     """Return the limit that keeps the message at a position to the end of `said`.
 
-    The limit of `policy` is ignored. `said` may be a `LongList`. A policy with a rule of its own is replayed under every limit,
-    or on a grid of limits so that at most `most_adds` messages are added; None if the grid would be
-    too coarse for an answer.
+    The limit of `policy` is ignored. `said` may be a `LongList`. A policy with a rule of its own is
+    replayed under every limit, or on a grid of limits so that at most `most_adds` messages are
+    added; None if the grid would be too coarse for an answer.
     """
     if not evicts_oldest_first(policy):
         return _tried(list(said), position, policy, most_adds)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from django.db.models import F, Q, TextField, Value
-from django.db.models.functions import Greatest, Lower, StrIndex, Substr
+from django.db.models import F, Q
+from django.db.models.functions import Greatest, Substr
 
 from chatmemory import search
 from chatmemory.core.messages import MessageType
@@ -110,10 +110,9 @@ def _excerpts(words: str, seqs: Mapping[str, int]) -> dict[str, str]:
     """Return the text of one message of each conversation, long ones around the words."""
     if not seqs:
         return {}
-    place = StrIndex(Lower("text"), Lower(Value(words, output_field=TextField())))
     part = Substr("text", Greatest(F("place") - BEFORE, 1), EXCERPT)
     these = _any_of({memory_id: [seq] for memory_id, seq in seqs.items()})
-    rows = Message.objects.filter(these).alias(place=place).annotate(part=part)
+    rows = Message.objects.filter(these).alias(place=search.place(words)).annotate(part=part)
     return dict(rows.values_list("memory_id", "part"))
 
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models import Q
+from django.db.models import F, Q
+from django.db.models.expressions import Combinable
 
 from chatmemory import database
 from chatmemory.search.postgresql import PostgresqlIndex
@@ -24,6 +25,7 @@ __all__ = [
     "few",
     "index_of",
     "mentions",
+    "place",
     "reads_as_found",
     "searches_messages",
     "trying",
@@ -66,6 +68,11 @@ def mentions(words: str, memory_ids: Sequence[str], most: int) -> dict[str, list
     if not searches_messages(words):
         return {}
     return index_of(database.connection()).mentions(words, memory_ids, most)
+
+
+def place(words: str) -> Combinable:
+    """Return where words are in the text of a message, from 1; 0 if they are not."""
+    return index_of(database.connection()).place(F("text"), words)
 
 
 def index_of(connection: BaseDatabaseWrapper) -> TextIndex:

@@ -7,8 +7,9 @@ from typing import Any
 
 from django.apps import apps
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models import F, Func, OuterRef, Q, QuerySet, Subquery, TextField
+from django.db.models import F, Func, OuterRef, Q, QuerySet, Subquery, TextField, Value
 from django.db.models.expressions import Combinable
+from django.db.models.functions import Lower, StrIndex
 from django.db.models.lookups import IContains, IsNull
 
 TRIGRAM = 3
@@ -104,6 +105,10 @@ class TextIndex:
     def has(self, text: Combinable, words: str) -> Any:
         """Return the condition for a text with the words in it, ignoring case."""
         return IContains(text, words)
+
+    def place(self, text: Combinable, words: str) -> Combinable:
+        """Return where words are in a text, from 1; 0 if they are not."""
+        return StrIndex(Lower(text), Lower(Value(words, output_field=TextField())))
 
     def install(self) -> None:
         """Create the index if it does not exist, and fill it."""

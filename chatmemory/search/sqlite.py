@@ -1,6 +1,7 @@
 """Searching with SQLite's index, which tells the messages that have the trigrams of the words.
 
-It does not know where they are, so the texts of what it finds are compared with the words.
+It does not know where they are, so the texts of what it finds are compared with the words: those of
+ASCII by LIKE, others by a function of ours, as SQLite knows the case of ASCII letters alone.
 """
 # ruff: noqa: S608 - the parts of the statements are constants of this file and of `sqlite_tables`
 
@@ -10,11 +11,12 @@ import json
 from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
+from unicodedata import ucd_3_2_0 as older_unicode
 
-from django.db.models import BooleanField, Func, Q, TextField, Value
+from django.db.models import Func, IntegerField, Q, TextField, Value
 from django.db.models.expressions import Combinable, RawSQL
 from django.db.models.functions import Replace
-from django.db.models.lookups import IContains
+from django.db.models.lookups import GreaterThan, IContains
 
 from chatmemory.search.reading import TRIGRAM, TextIndex, rows_of
 from chatmemory.search.sqlite_tables import (
@@ -31,7 +33,8 @@ READ_AT_ONCE = 20_000  # messages
 # LIKE ignores case from A to Z. Two more characters are k and s for the index.
 _FOLDED = (("\u212a", "k"), ("\u017f", "s"))
 _LIKE = "replace(replace({text}, '\u212a', 'k'), '\u017f', 's') LIKE %s ESCAPE '\\'"
-_CONTAINS = "chatmemory_contains({text}, %s)"
+_PLACE = "chatmemory_place({text}, %s)"
+_DOT_ABOVE = "\u0307"
 # CROSS JOIN keeps the order of the tables: the index finds few rows, the others have all.
 _FOUND = """SELECT said.memory_id, said.seq FROM chatmemory_search
     CROSS JOIN chatmemory_searchable said ON said.id = chatmemory_search.rowid
@@ -61,8 +64,7 @@ class SqliteIndex(TextIndex):
         return sorted(set(places)) if len(places) <= most else None
 
     def reads_as_found(self, words: str) -> bool:
-        """In other alphabets, the index and `str.casefold` take more characters for the same."""
-        return words.isascii() or len(words) < TRIGRAM
+        return words.isascii() or len(words) < TRIGRAM or all(map(_is_indexed_alike, words))
 
     def mentions(self, words: str, memory_ids: Sequence[str], most: int) -> dict[str, list[int]]:
         if self._reads(words, memory_ids, most):
@@ -78,7 +80,7 @@ class SqliteIndex(TextIndex):
 
     def _reads(self, words: str, memory_ids: Sequence[str], most: int) -> bool:
         """Return whether these conversations are read sooner than all places are found."""
-        if len(words) < TRIGRAM or not words.isascii():
+        if len(words) < TRIGRAM or not self.reads_as_found(words):
             return len(words) < TRIGRAM
         sizes = rows_of("Memory").filter(id__in=memory_ids).values_list("last_seq", flat=True)
         return sum(sizes) <= READ_AT_ONCE or self.few(words, most * len(memory_ids)) is None
@@ -87,14 +89,17 @@ class SqliteIndex(TextIndex):
         if len(words) < TRIGRAM:
             return super().has(text, words)
         if not words.isascii():
-            return _Contains(text, Value(words.casefold()))
+            return GreaterThan(self.place(text, words), 0)
         for character, plain in _FOLDED:
             text = Replace(text, Value(character), Value(plain), output_field=TextField())
         return IContains(text, words)
 
+    def place(self, text: Combinable, words: str) -> Combinable:
+        return super().place(text, words) if words.isascii() else _Place(text, Value(_fold(words)))
+
     def _found(self, words: str, memory_ids: Sequence[str] = ()) -> tuple[str, list[str]]:
         """Return the statement that finds the places of words, and its parameters."""
-        sought, compared = words.casefold(), _CONTAINS
+        sought, compared = _fold(words), _PLACE
         if words.isascii():
             sought, compared = f"%{self.connection.ops.prep_for_like_query(words)}%", _LIKE
         named, said = (compared.format(text=text) for text in (names_of("m"), "m.text"))
@@ -130,20 +135,37 @@ class SqliteIndex(TextIndex):
 
     def add_functions(self) -> None:
         self.connection.connection.create_function(
-            "chatmemory_contains", 2, _contains, deterministic=True
+            "chatmemory_place", 2, _place, deterministic=True
         )
 
     def drop_triggers(self) -> None:
         self.run(*(f"DROP TRIGGER IF EXISTS chatmemory_search_{name}" for name in TRIGGERS))
 
 
-class _Contains(Func):
-    function = "chatmemory_contains"
-    output_field = BooleanField()
+class _Place(Func):
+    function = "chatmemory_place"
+    output_field = IntegerField()
 
 
-def _contains(text: str, folded_words: str) -> bool:
-    return folded_words in text.casefold()
+def _place(text: str | None, folded: str) -> int:
+    """Return where folded words are in a text, from 1; 0 if they are not."""
+    return 0 if text is None else _fold(text).find(folded) + 1
+
+
+def _fold(text: str) -> str:
+    """Return a text without the difference of cases, nearly as the index has it."""
+    return text.lower().replace("ς", "σ")
+
+
+def _is_indexed_alike(character: str) -> bool:
+    """Return whether the index takes for this character every one that Python folds to it.
+
+    The index knows the cases of an older Unicode, and not that Python makes two characters of the
+    Turkish capital with a dot.
+    """
+    both = character.lower() + character.upper()
+    is_known = all(older_unicode.category(each) != "Cn" for each in both)
+    return character != _DOT_ABOVE and (is_known or len(set(both)) == 1)
 
 
 def _trigrams(words: str) -> str:
