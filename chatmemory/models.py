@@ -37,7 +37,6 @@ __all__ = [
     "Trial",
 ]
 
-RANK_SPACING = 2**20
 _BRANCHED = Q(branched_from__isnull=False)
 _DANGLING = Q(dangling_call__isnull=False)
 _OVERSIZED = Q(oversized_step__isnull=False)

@@ -15,7 +15,8 @@ from chatmemory import (
     UserMessage,
     services,
 )
-from chatmemory.models import RANK_SPACING, Memory, Message, Stay, Step
+from chatmemory.ledger.ranks import RANK_SPACING
+from chatmemory.models import Memory, Message, Stay, Step
 
 
 def long_conversation(memory_id: str, messages: int, kept: int = 20) -> None:

@@ -15,6 +15,7 @@ from chatmemory import (
     MessageWindowChatMemory,
     PolicyUnavailable,
     TokenWindow,
+    UnstorableText,
     UserMessage,
     queries,
     services,
@@ -59,6 +60,8 @@ def test_the_page_goes_before_the_settings(configured):
     assert listed == {("", "", False), ("shop-", "", True), ("shop-", "ann", False)}
     services.remove_default_policy("shop-")
     services.remove_default_policy("shop-")
+    with pytest.raises(UnstorableText):
+        services.remove_default_policy("\0")
     assert services.create("shop-8").policy == ONE
 
 

@@ -23,13 +23,14 @@ from chatmemory import (
     queries,
     services,
 )
-from chatmemory.core.exceptions import MessageNotFound, VersionConflict
+from chatmemory.core.exceptions import MemoryNotFound, MessageNotFound, VersionConflict
 from chatmemory.core.messages import CustomMessage
 from chatmemory.core.policies import MessageWindow, TokenWindow
 from chatmemory.formats import Reading, Transcript
 from chatmemory.ledger.verification import verify
 from chatmemory.models import AuditEntry, IdempotentAnswer, Memory, Message, Stay, Step
 from chatmemory.services import write_ahead_log
+from chatmemory.services.slices import parts_of
 
 LISTING = """from chatmemory.models import Message
 print(list(Message.objects.values_list("memory_id", "text", "seq")))"""
@@ -463,3 +464,38 @@ def written_and_read(file: str) -> tuple[sqlite3.Connection, sqlite3.Connection]
     reader.execute("BEGIN")
     reader.execute("SELECT * FROM erased").fetchone()
     return writer, reader
+
+
+def test_many_conversations_are_deleted_in_short_transactions(db, monkeypatch):
+    assert list(parts_of({"a": 4, "b": 4, "c": 9, "d": 1}, 9)) == [["a", "b"], ["c"], ["d"]]
+    assert list(parts_of({}, 9)) == [[]]
+    monkeypatch.setattr("chatmemory.services.erasure.AT_ONCE", 10)
+    for n in range(9):
+        services.create(f"m{n}", MessageWindow(2))
+        services.add(f"m{n}", [UserMessage("a")])  # four rows
+    services.delete_all([f"m{n}" for n in range(9)])
+    assert queries.count() == 0
+
+
+def test_several_conversations_are_locked_in_one_order(
+    db, caplog, django_capture_on_commit_callbacks
+):
+    """Else two that change the same ones wait for each other on PostgreSQL."""
+    for memory_id in "cab":
+        services.create(memory_id, MessageWindow(2))
+    with (
+        caplog.at_level(logging.INFO, "chatmemory.audit"),
+        django_capture_on_commit_callbacks(execute=True),
+    ):
+        services.label(["c", "a", "b", "a"], "team", "x")
+        services.delete_all(["b", "c", "a"])
+    told = [(record.action, record.memory_id) for record in caplog.records]
+    assert told == [(action, each) for action in ("labels", "delete") for each in "abc"]
+
+
+def test_nothing_is_deleted_or_labelled_if_one_does_not_exist(db):
+    services.create("m", MessageWindow(2))
+    for act in (services.delete_all, lambda ids: services.label(ids, "team", "a")):
+        with pytest.raises(MemoryNotFound, match="nobody"):
+            act(["m", "nobody"])
+    assert queries.memory("m").labels == {}

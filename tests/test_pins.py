@@ -312,3 +312,20 @@ def fits(message: UserMessage) -> bool:
             return False
         finally:
             transaction.set_rollback(True)
+
+
+def test_the_page_offers_no_pin_that_would_be_refused(operator_client):
+    services.create("m", MessageWindow(5))
+    services.add("m", [A, CALL])
+    assert pin_preview(queries.outline("m"), 2, queries.memory("m").waiting_call) is None
+    assert "Pin #2" not in operator_client.get("/c/m/?msg=2").content.decode()
+    services.add("m", [RESULT])
+    assert "Pin #2" in operator_client.get("/c/m/?msg=2").content.decode()
+
+
+def test_a_pin_that_comes_too_late_is_refused_in_words(operator_client, order):
+    services.unpin("m", 1)
+    services.add("m", users("four", "five", "six"))
+    response = operator_client.post("/c/m/pin/2/", {"pinned": "yes"})
+    assert response.status_code == 409
+    assert "#2 is not in memory" in response.content.decode()

@@ -4,13 +4,14 @@ import sqlite3
 from functools import partial
 
 import pytest
-from django.db import IntegrityError, connection, connections
+from django.db import DatabaseError, IntegrityError, connection, connections
 from django.db.transaction import TransactionManagementError
 
 from chatmemory import MessageWindow, UserMessage, database, services
 from chatmemory.conf import check_times_have_zones
 from chatmemory.ledger import statements
 from chatmemory.models import Memory
+from chatmemory.services.waiting import without_waiting
 
 from .connecting import connected
 
@@ -84,3 +85,16 @@ def test_errors_of_statements_are_those_of_django(memory_id):
         connections["default"].set_rollback(True)
         with pytest.raises(TransactionManagementError):
             statements.execute([statements.insertion([row])])
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite sets it on the connection")
+def test_a_write_that_does_not_wait_lets_later_ones_wait(db):
+    """Its outer transaction may be that of a request."""
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL lock_timeout = '7s'")
+        with without_waiting():
+            pass
+        with pytest.raises(DatabaseError), without_waiting():
+            cursor.execute("SELECT 1 / 0")
+        cursor.execute("SHOW lock_timeout")
+        assert cursor.fetchone() == ("7s",)

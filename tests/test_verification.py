@@ -278,6 +278,19 @@ def test_a_deletion_that_was_audited_does_not_contradict_a_kept_head(
     call_command("verify_memories", heads=kept)
 
 
+@pytest.mark.parametrize(
+    "memory_id", ["line\nbreak", "a\tb", "u\u2028x", '"quoted"', "back\\slash", "é 元", "\xa0"]
+)
+def test_heads_of_every_id_can_be_kept(db, capsys, tmp_path, memory_id):
+    services.create(memory_id, MessageWindow(3))
+    services.add(memory_id, [UserMessage("hello")])
+    kept = heads(capsys, tmp_path / "heads")
+    call_command("verify_memories", heads=kept)
+    Memory.objects.all().delete()
+    with pytest.raises(CommandError, match="1 of 0"):
+        call_command("verify_memories", heads=kept)
+
+
 def test_a_file_that_holds_no_heads_is_refused(db, tmp_path):
     (tmp_path / "heads").write_text("m 30 abc\n")
     with pytest.raises(CommandError, match="line 1: expected id, step and digest"):

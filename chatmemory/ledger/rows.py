@@ -25,7 +25,7 @@ from chatmemory.models import Memory, Message, Stay, Step
 class Stamp(NamedTuple):
     """The data of a step other than its counters: the conversation, the kind, the actor, the time.
 
-    `sent` is the message of an add as the client sent it, `seq` the message of a redaction.
+    `sent` is the message of an add as the client sent it, `seq` that of a redaction or a pin.
     """
 
     memory: Memory

@@ -33,9 +33,11 @@ class PinPreview:
     leaving_then: tuple[int, ...]
 
 
-def pin_preview(window: WindowView[WindowPlace], seq: int) -> PinPreview | None:
-    """Return what a pin or its end would do; None where no policy decides, for a message that is
-    not in memory, and for a system message.
+def pin_preview(
+    window: WindowView[WindowPlace], seq: int, waiting_call: int | None = None
+) -> PinPreview | None:
+    """Return what a pin or its end would do; None where no policy decides, and for what cannot be
+    pinned: what is not in memory, a system message, and the tool call that awaits results.
     """
     position = next((i for i, each in enumerate(window.seqs) if each == seq), None)
     policy = window.policy
@@ -44,6 +46,8 @@ def pin_preview(window: WindowView[WindowPlace], seq: int) -> PinPreview | None:
     if window.rows[position].type is MessageType.SYSTEM:
         return None
     group = group_of(window.rows, position)
+    if group[0].seq == waiting_call:
+        return None
     is_pinned = all(row.pinned for row in group)
     then = _changed(window, {row.seq for row in group}, not is_pinned)
     held = sum(policy.cost(each[TOKENS]) for each in then.rows.columns if each[PINNED])

@@ -25,8 +25,10 @@ from chatmemory.search import DIGEST_LABEL
 @dataclass(frozen=True)
 class MemoryRow:
     """A conversation as it is now. `load` is None if the client decides the window, `head` if it
-    has no digests yet. `anchored_at` is the time since when digests vouch for one that is older
-    than the chain of digests; `is_anchored` is False if some of its steps have none.
+    has no digests yet. `waiting_call` is the newest tool call while results are missing behind it,
+    and `is_dangling` tells that one was left without them. `anchored_at` is the time since when
+    digests vouch for one that is older than the chain of digests; `is_anchored` is False if some of
+    its steps have none.
     """
 
     id: str
@@ -39,6 +41,7 @@ class MemoryRow:
     said_count: int
     history_tokens: int
     window: Totals
+    waiting_call: int | None
     is_dangling: bool
     is_oversized: bool
     head: str | None
@@ -286,6 +289,7 @@ def memory_row(row: Memory) -> MemoryRow:
         said_count=row.said_count,
         history_tokens=row.history_tokens,
         window=Totals(row.window_count, row.window_tokens),
+        waiting_call=row.waiting_call,
         is_dangling=row.dangling_call is not None,
         is_oversized=(row.oversized_step or -LATELY_STEPS) > row.last_step - LATELY_STEPS,
         head=bytes(row.head).hex() if row.head else None,

@@ -107,7 +107,11 @@ def set_default_policy(prefix: str, policy: Policy, actor: str = "") -> None:
 
 
 def remove_default_policy(prefix: str, actor: str = "") -> None:
-    """Remove a default policy; conversations keep theirs. A second time changes nothing."""
+    """Remove a default policy; conversations keep theirs. A second time changes nothing.
+
+    Raises UnstorableText.
+    """
+    check_text(prefix, "a prefix")
     with database.atomic():
         if DefaultPolicy.objects.filter(prefix=prefix).delete()[0]:
             audit.log(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from contextlib import suppress
 from typing import Any
 
 from django.db.models import QuerySet
 from django.utils import timezone
 
 from chatmemory import database
-from chatmemory.core.exceptions import MessageNotFound
+from chatmemory.core.exceptions import MemoryNotFound, MessageNotFound
 from chatmemory.ledger.branches import copies_of
 from chatmemory.ledger.changes import ChangeResult
 from chatmemory.ledger.recorder import Recorder
@@ -26,6 +27,7 @@ from chatmemory.models import (
 from chatmemory.search import DIGEST_LABEL
 from chatmemory.services import audit
 from chatmemory.services.locking import lock_memory, locked
+from chatmemory.services.slices import parts_of, sizes_of
 from chatmemory.services.validation import check_id
 from chatmemory.services.write_ahead_log import truncate_log_soon
 
@@ -61,10 +63,15 @@ def delete(memory_id: str, *, actor: str = "", expected_version: int | None = No
 
 
 def delete_all(memory_ids: Iterable[str], actor: str = "") -> None:
-    """Delete some conversations in one transaction, all or none. Raises MemoryNotFound."""
-    with database.atomic():
-        for memory_id in memory_ids:
-            delete(memory_id, actor=actor)
+    """Delete some conversations, in short transactions; those deleted meanwhile are left out.
+
+    Raises MemoryNotFound, before any is deleted, if one does not exist.
+    """
+    for part in parts_of(sizes_of(memory_ids), AT_ONCE):
+        with database.atomic():
+            for memory_id in part:
+                with suppress(MemoryNotFound):
+                    delete(memory_id, actor=actor)
 
 
 def finish_deletions() -> list[str]:

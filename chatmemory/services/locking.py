@@ -159,7 +159,7 @@ def _found(
             raise
         return create.row
     _check_version(memory, expected_version)
-    _check_imported(memory, imported)
+    check_imported(memory, imported)
     return memory
 
 
@@ -178,7 +178,7 @@ def _locked(
         memory = lock_memory(memory_id, expected_version)
     else:
         memory = _lock_or_create(create, expected_version)
-    _check_imported(memory, imported)
+    check_imported(memory, imported)
     return memory
 
 
@@ -220,7 +220,7 @@ def _check_version(memory: Memory, expected: int | None) -> None:
         raise VersionConflict(memory.pk, memory.version, expected)
 
 
-def _check_imported(memory: Memory, imported: int | None) -> None:
+def check_imported(memory: Memory, imported: int | None = None) -> None:
     """Raise ImportUnfinished if another part of an import is stored than the expected one."""
     if memory.imported != imported:
         again = (

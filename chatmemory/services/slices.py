@@ -1,16 +1,16 @@
-"""Adding very many messages to a new conversation, in transactions that are short.
+"""Long writes in transactions that are short.
 
-While that goes on, the conversation's row tells how many are stored, and other changes of it raise
-ImportUnfinished.
+While very many messages are added to a new conversation, its row tells how many are stored, and
+other changes of it raise ImportUnfinished.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from chatmemory import database
 from chatmemory.core.codec import message_to_json
-from chatmemory.core.exceptions import OversizedMessage
+from chatmemory.core.exceptions import MemoryNotFound, OversizedMessage
 from chatmemory.core.messages import text_of
 from chatmemory.core.policies import Policy
 from chatmemory.core.transitions import admit
@@ -29,6 +29,34 @@ SLICE = 500  # messages; so many are stored in about half a second
 def is_long(new: Sequence[object]) -> bool:
     """Return whether these messages are too many for one transaction."""
     return len(new) > SLICE
+
+
+def sizes_of(memory_ids: Iterable[str]) -> dict[str, int]:
+    """Return how many rows each conversation has, in the order of their ids: two writers that lock
+    several in this order cannot wait for each other. Raises MemoryNotFound.
+    """
+    ids = sorted(set(memory_ids))
+    numbers = Memory.objects.filter(id__in=ids).values_list(
+        "id", "last_seq", "last_stay", "last_step"
+    )
+    sizes = {memory_id: 1 + sum(each) for memory_id, *each in numbers}
+    for memory_id in ids:
+        if memory_id not in sizes:
+            raise MemoryNotFound(f"no conversation has the id {memory_id!r}")
+    return {memory_id: sizes[memory_id] for memory_id in ids}
+
+
+def parts_of(sizes: Mapping[str, int], most: int) -> Iterator[list[str]]:
+    """Yield the keys in parts whose sizes come to about `most`."""
+    part: list[str] = []
+    together = 0
+    for key, size in sizes.items():
+        if part and together + size > most:
+            yield part
+            part, together = [], 0
+        part.append(key)
+        together += size
+    yield part
 
 
 def count_all(new: Iterable[NewMessage], policy: Policy) -> None:

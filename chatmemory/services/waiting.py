@@ -14,8 +14,12 @@ def without_waiting() -> Iterator[None]:
     connection = database.connection()
     if connection.vendor == "postgresql":
         with database.atomic(), connection.cursor() as cursor:
+            cursor.execute("SHOW lock_timeout")
+            (before,) = cursor.fetchone()
             cursor.execute("SET LOCAL lock_timeout = 1")  # milliseconds; 0 would wait for ever
             yield
+            # An outer transaction would keep it. After an error its savepoint has it as before
+            cursor.execute("SELECT set_config('lock_timeout', %s, true)", [before])
         return
     with connection.cursor() as cursor:
         cursor.execute("PRAGMA busy_timeout")

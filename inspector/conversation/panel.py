@@ -199,7 +199,7 @@ class Panel:
         state = self._state
         if state.selected is None or not state.is_live or state.is_simulated:
             return None
-        return pin_preview(state.window, state.selected.seq)
+        return pin_preview(state.window, state.selected.seq, state.memory.waiting_call)
 
     @property
     def pin_words(self) -> str:

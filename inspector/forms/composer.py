@@ -26,14 +26,15 @@ class DraftForm(forms.Form):
     """The next message, or a script of several, after the drafts of a `trial`.
 
     `draft` is the number of the draft that the text replaces, `removed` that of one to remove.
-    `limit` is another limit to try, and `new_id` the id under which to save the simulation as a new
-    conversation. The page that the form is on is at step `at` (empty: the newest), with the message
-    `msg` selected and the phrase `find` searched.
+    `limit` is another limit to try, if it is not the one that the page has `shown`, and `new_id`
+    the id under which to save the simulation as a new conversation. The page with the form is at
+    step `at` (empty: the newest), with the message `msg` selected and the phrase `find` searched.
     """
 
     role = forms.ChoiceField(choices=ROLES, initial="user", required=False)
     text = forms.CharField(required=False, strip=False, max_length=DRAFT_LENGTH)
     limit = forms.IntegerField(required=False, min_value=1, max_value=LIMIT_MAX)
+    shown = forms.IntegerField(required=False, min_value=1, max_value=LIMIT_MAX)
     trial = forms.CharField(required=False, max_length=KEY_LENGTH)
     draft = forms.IntegerField(required=False, min_value=1)
     removed = forms.IntegerField(required=False, min_value=1)
@@ -46,7 +47,7 @@ class DraftForm(forms.Form):
     def of(cls, trial: Trial | None, draft: int | None = None) -> DraftForm:
         """Return the form of a page: for the next message, or with the text of a draft to edit."""
         drafts = trial.drafts if trial else ()
-        if draft is None or draft > len(drafts):
+        if not draft or draft > len(drafts):
             return cls(initial={"role": write_draft(drafts[-1])[0] if drafts else "user"})
         role, text = write_draft(drafts[draft - 1])
         return cls(initial={"role": role, "text": text, "draft": draft})
@@ -57,6 +58,8 @@ class DraftForm(forms.Form):
         asks = any(data.get(name) for name in ("limit", "trial", "removed"))
         if not text.strip() and not asks:
             raise forms.ValidationError("Write a message or choose another limit to simulate.")
+        if not text.strip() and data.get("draft") and not data.get("removed"):
+            raise forms.ValidationError("Write the text of the draft, or remove the draft.")
         try:
             data["written"] = read_draft(data.get("role") or "user", text) if text.strip() else []
         except InvalidValue as error:
@@ -92,5 +95,11 @@ class DraftForm(forms.Form):
                 f"{len(drafts):,} messages are more than {ADDED_MAX:,} at a time: "
                 "import a transcript that is so long."
             )
-        limit = None if current and data["limit"] == current.limit else data["limit"]
-        return Trial(tuple(drafts), limit)
+        return Trial(tuple(drafts), self._limit(trial, current))
+
+    def _limit(self, trial: Trial, current: Policy | None) -> int | None:
+        """Return the limit to try; the trial's if nobody has changed the one that was shown."""
+        limit: int | None = self.cleaned_data["limit"]
+        if "limit" not in self.data or (limit and limit == self.cleaned_data["shown"]):
+            limit = trial.limit
+        return None if current and limit == current.limit else limit

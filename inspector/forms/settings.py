@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from hashlib import sha256
-from typing import Any
+from typing import Any, cast
 
 from django import forms
 from django.http import QueryDict
 
-from chatmemory import Policy, caller_options, policy_from_dict, policy_kinds
+from chatmemory import Policy, caller_options, can_decide, policy_from_dict, policy_kinds
 from chatmemory.services.validation import ID_LENGTH, LIMIT_MAX
 from inspector.forms.fields import select
 from inspector.forms.options import has_field, option_field
@@ -32,14 +32,15 @@ class SettingsForm(forms.Form):
     """A policy and labels, as they are or as someone wants them.
 
     The chosen kind decides which options the form has; `options_of` is the kind whose options the
-    page showed, so that those of another kind begin with their defaults. Labels are two lists of
-    the same length, `name` and `value`; one with an empty name is left out. `seen` is the digest of
-    the settings that the page was made from.
+    page showed, so that those of another kind begin with their defaults. Where the client decides,
+    and for a policy whose kind is not installed, an empty kind leaves that as it is. Labels are two
+    lists of the same length, `name` and `value`; one with an empty name is left out. `seen` is the
+    digest of the settings that the page was made from.
     """
 
     kind = forms.ChoiceField(choices=_kinds, widget=select())
-    limit = forms.IntegerField(min_value=1, max_value=LIMIT_MAX)
-    estimator = forms.CharField(max_length=ID_LENGTH)
+    limit = forms.IntegerField(required=False, min_value=1, max_value=LIMIT_MAX)
+    estimator = forms.CharField(required=False, max_length=ID_LENGTH)
     seen = forms.CharField(required=False, max_length=64)
 
     def __init__(
@@ -49,10 +50,26 @@ class SettingsForm(forms.Form):
         super().__init__(data, initial=initial | {"limit": policy.limit if policy else None})
         self.digest = _digest(initial, labels)
         self._stored_labels = labels
-        kinds = policy_kinds()
-        kind = kinds.get(str(self["kind"].value())) or next(iter(kinds.values()))
-        self.unit, self.options_of = kind.unit, kind.kind
-        self._names = self._add_options(kind, initial)
+        self._keep_as_it_is(policy)
+        kind = policy_kinds().get(str(self["kind"].value()))
+        self.unit, self.options_of = (kind.unit, kind.kind) if kind else ("", "")
+        self._names = self._add_options(kind, initial) if kind else []
+
+    def _keep_as_it_is(self, policy: Policy | None) -> None:
+        """Offer to leave what the form cannot show."""
+        if can_decide(policy):
+            return
+        name = f"As it is: {policy.kind}, not installed" if policy else "The client decides"
+        field = cast(forms.ChoiceField, self.fields["kind"])
+        field.choices = [("", name), *_kinds()]
+        field.required = False
+        self.initial["kind"] = ""
+
+    def clean(self) -> dict[str, Any]:
+        data = super().clean() or {}
+        if data.get("kind") and data.get("limit") is None and "limit" not in self.errors:
+            self.add_error("limit", "Give the policy a limit.")
+        return data
 
     def _add_options(self, kind: type[Policy], stored: Mapping[str, Any]) -> list[str]:
         """Add a field for each option of a kind that a form can hold; return their names."""
@@ -81,14 +98,23 @@ class SettingsForm(forms.Form):
         return [self[OPTION + name] for name in self._names]
 
     @property
-    def policy(self) -> Policy:
-        """The policy that a valid form describes. Raises InvalidValue, UnknownEstimator."""
+    def policy(self) -> Policy | None:
+        """The policy that a valid form describes; None to leave what is in force.
+
+        Raises InvalidValue, UnknownEstimator.
+        """
         data = self.cleaned_data
+        if not data["kind"]:
+            return None
         kind = policy_kinds()[data["kind"]]
         options = {name: data[OPTION + name] for name in self._names}
         return policy_from_dict(
-            {name: value for name, value in options.items() if value not in (None, "")}
-            | {"kind": kind.kind, kind.limit_name: data["limit"], "estimator": data["estimator"]}
+            {
+                name: value
+                for name, value in (options | {"estimator": data["estimator"]}).items()
+                if value not in (None, "")
+            }
+            | {"kind": kind.kind, kind.limit_name: data["limit"]}
         )
 
     @property

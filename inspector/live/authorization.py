@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from http.cookies import CookieError, SimpleCookie
 from importlib import import_module
 from types import SimpleNamespace
 from typing import NamedTuple, cast
@@ -13,7 +12,7 @@ from django.conf import settings
 from django.contrib.auth import get_user
 from django.contrib.auth.models import User
 from django.db import DatabaseError, close_old_connections
-from django.http import HttpRequest
+from django.http import HttpRequest, parse_cookie
 
 from chatmemory import MemoryNotFound, queries
 from chatmemory.access.roles import READ
@@ -110,13 +109,7 @@ def _reader(credentials: Credentials) -> _Reader | None:
 
 
 def _session_key(header: bytes) -> str:
-    cookies: SimpleCookie = SimpleCookie()
-    try:
-        cookies.load(header.decode("latin-1"))
-    except CookieError:
-        return ""
-    session = cookies.get(settings.SESSION_COOKIE_NAME)
-    return session.value if session else ""
+    return parse_cookie(header.decode("latin-1")).get(settings.SESSION_COOKIE_NAME, "")
 
 
 def _reading_user(session_key: str) -> User | None:

@@ -79,10 +79,18 @@ CONNECTIONS = whole_number("CHATMEMORY_CONNECTIONS", 4, minimum=2)
 CONNECT_SECONDS = 2
 
 
+def _make_private(file: Path) -> None:
+    """Make a database that no other user of the machine can read; one that exists stays."""
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with suppress(OSError):  # a folder that is read-only: the database tells
+        file.touch(mode=0o600)
+
+
 def _database() -> dict[str, Any]:
     settings = database("DATABASE_URL", f"sqlite:///{VAR / 'chatmemory.sqlite3'}")
     if settings["ENGINE"].endswith("sqlite3"):
-        Path(settings["NAME"]).parent.mkdir(parents=True, exist_ok=True)
+        if settings["NAME"] != ":memory:":
+            _make_private(Path(settings["NAME"]))
         settings["OPTIONS"] = {
             # SQLite has one writer at a time. A transaction that takes the lock at BEGIN waits for
             # it; one that takes it later fails at once if another has written meanwhile.
@@ -121,7 +129,7 @@ def _local_secret() -> str:
     """Return this installation's secret key, and makes it on the first start."""
     file = VAR / "secret_key"
     if not file.exists():
-        VAR.mkdir(parents=True, exist_ok=True)
+        VAR.mkdir(mode=0o700, parents=True, exist_ok=True)
         # Of several first starts at once, the first one to link its key makes that of all.
         with NamedTemporaryFile("w", dir=VAR) as made:
             made.write(get_random_secret_key())

@@ -15,8 +15,8 @@ from django.shortcuts import render
 from django.template.loader import render_to_string
 
 from chatmemory import (
-    DeletionUnfinished,
-    ImportUnfinished,
+    ChatMemoryError,
+    CorruptRow,
     MemoryNotFound,
     MessageNotFound,
     StepNotFound,
@@ -41,8 +41,11 @@ def answer_to(request: HttpRequest, exception: Exception) -> HttpResponse | None
         return not_found(request, exception)
     if isinstance(exception, PermissionDenied):
         return forbidden(request, exception)
-    if isinstance(exception, (ImportUnfinished, DeletionUnfinished)):
-        context = {"problem": str(exception)}
+    if isinstance(exception, CorruptRow):
+        logger.error("a stored row is corrupt: %s", exception, exc_info=exception)
+        return render(request, "inspector/500.html", {"problem": exception}, status=500)
+    if isinstance(exception, ChatMemoryError):
+        context = {"problem": exception}
         return render(request, "inspector/bulk_refused.html", context, status=409)
     found = outage(exception)
     if found is not None:

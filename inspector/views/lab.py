@@ -76,6 +76,8 @@ def lab_of_file(request: HttpRequest) -> HttpResponse:
 def adopt_for_many(request: HttpRequest) -> HttpResponse:
     """Shows which conversations a policy would change; a confirmation changes them in slices."""
     asked = FleetAsked.read(request.POST.dict())
+    if asked.problem:
+        return _page(request, asked)
     if asked.limit is None:
         return redirect(asked.link())
     try:

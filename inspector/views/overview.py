@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,6 +18,7 @@ from inspector.htmx import render_page_or_fragment
 from inspector.overview import ORDERINGS, Asked, Leaving, Row, current_headlines
 
 PAGE_SIZE = 25
+MOMENT = re.compile(r"[0-9]{1,18}")
 
 
 @require_safe
@@ -38,8 +40,8 @@ def now(request: HttpRequest) -> HttpResponse:
     """
     asked = Asked.read(request.GET.dict())
     held = [memory_id for memory_id in request.GET.getlist("id")[:PAGE_SIZE] if is_id(memory_id)]
-    seen = request.GET.get("seen", "")
-    context = _page(asked, held) | _feed(int(seen) if seen.isdecimal() else None)
+    seen = MOMENT.fullmatch(request.GET.get("seen", ""))
+    context = _page(asked, held) | _feed(int(seen[0]) if seen else None)
     return render(request, "inspector/_now.html", context)
 
 

@@ -55,7 +55,7 @@ def _render(
     """Show the form, with a preview if it is valid, and with the first problem otherwise."""
     preview, recounted = None, 0
     try:
-        if form.is_bound and form.is_valid():
+        if form.is_bound and form.is_valid() and form.policy is not None:
             preview = policy_change(memory.id, form.policy, "recount" in request.POST)
     except LongRecount as error:
         recounted = error.messages

@@ -23,3 +23,13 @@ def test_several_first_starts_at_once_have_one_secret_key(monkeypatch, tmp_path)
         assert len(keys.pop()) == 50
         (file,) = settings.VAR.iterdir()
         assert file.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_database_is_made_for_its_owner_alone(tmp_path):
+    file = tmp_path / "new" / "chatmemory.sqlite3"
+    settings._make_private(file)
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert file.parent.stat().st_mode & 0o777 == 0o700
+    file.chmod(0o640)
+    settings._make_private(file)
+    assert file.stat().st_mode & 0o777 == 0o640, "what is there stays as its owner wants it"

@@ -219,6 +219,16 @@ def test_many_conversations_change_in_slices(conversations):
     assert queries.adopting(which, TokenWindow(1)).over == COUNT
 
 
+@pytest.mark.parametrize(
+    "wrong", [{"options": "low_watr=0.6"}, {"since": "2026-13-40"}, {"estimator": "nobody"}]
+)
+def test_nothing_is_adopted_where_the_question_is_wrong(operator_client, conversations, wrong):
+    before = [row.policy for row in queries.all_memories(queries.MemoryFilter())]
+    form = {"limit": "777", "confirmed": "1", **wrong}
+    assert operator_client.post("/lab/adopt/", form).status_code == 422
+    assert [row.policy for row in queries.all_memories(queries.MemoryFilter())] == before
+
+
 def test_without_a_limit_nothing_is_adopted(operator_client, conversations):
     assert operator_client.post("/lab/adopt/", {"confirmed": "1"})["Location"] == "/lab/"
     assert operator_client.get("/lab/adopt/").status_code == 405

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from chatmemory import (
@@ -319,3 +321,18 @@ def test_what_left_since_the_last_look_is_new(operator_client, memory_id):
     assert "is-new" not in operator_client.get(f"/now/?seen={seen}").content.decode()
     say(memory_id, "e")
     assert operator_client.get(f"/now/?seen={seen}").content.decode().count("is-new") == 1
+
+
+@pytest.mark.parametrize("seen", ["9" * 5_000, "²", "-1", "x"])
+def test_a_moment_that_is_no_number_marks_nothing(operator_client, memory_id, seen):
+    assert "is-new" not in operator_client.get("/now/", {"seen": seen}).content.decode()
+
+
+@pytest.mark.parametrize(
+    ("path", "marked"), [("/", "Conversations"), ("/lab/", "Lab"), ("/c/order-7741/compare/", None)]
+)
+def test_the_bar_marks_the_page_that_is_open(operator_client, memory_id, path, marked):
+    nav = operator_client.get(path).content.decode().partition('aria-label="Main"')[2]
+    nav = nav.partition("</nav>")[0]
+    found = re.findall(r'aria-current="page"[^>]*>(\w+)', nav)
+    assert found == ([marked] if marked else [])

@@ -214,3 +214,34 @@ def test_a_policy_whose_package_is_gone_can_be_replaced(operator_client):
     assert operator_client.get(URL).status_code == 200
     operator_client.post(SAVE, form(limit="4"))
     assert queries.memory("c").policy == MessageWindow(4)
+
+
+class TestWhatTheFormCannotShow:
+    def test_where_the_client_decides_a_label_is_saved_alone(self, operator_client):
+        services.create("free", None)
+        html = operator_client.get("/c/free/settings/").content.decode()
+        assert '<option value="" selected>The client decides</option>' in html
+        typed = {"kind": "", "limit": "", "estimator": "", "name": "team", "value": "a"}
+        assert operator_client.post("/c/free/change/", typed).status_code == 302
+        row = queries.memory("free")
+        assert (row.policy, row.labels) == (None, {"team": "a"})
+
+    def test_a_policy_that_is_not_installed_stays_as_it_is(self, operator_client):
+        KINDS.register(FrugalWindow.kind, FrugalWindow)
+        services.change("c", policy=FrugalWindow(900, surcharge=7))
+        KINDS.unregister(FrugalWindow.kind)
+        before = queries.memory("c").policy
+        html = operator_client.get(URL).content.decode()
+        assert "As it is: frugal_window, not installed" in html
+        typed = {"kind": "", "limit": "900", "estimator": "gpt-4o", "name": "team", "value": "b"}
+        assert operator_client.post(SAVE, typed).status_code == 302
+        row = queries.memory("c")
+        assert (row.policy, row.labels) == (before, {"team": "b"})
+
+    def test_another_policy_can_be_chosen_and_needs_a_limit(self, operator_client):
+        services.create("free", None)
+        typed = {"kind": "message_window", "limit": "", "estimator": "", "name": "", "value": ""}
+        response = operator_client.post("/c/free/change/", typed)
+        assert "Give the policy a limit." in response.content.decode()
+        operator_client.post("/c/free/change/", typed | {"limit": "5"})
+        assert queries.memory("free").policy == MessageWindow(5)

@@ -347,6 +347,43 @@ def test_it_is_saved_under_the_limit_that_was_tried(operator_client, full):
     assert [row.text for row in queries.window("two").rows] == ["c", "d"]
 
 
+def test_the_simulation_is_saved_as_it_is_shown(operator_client, full):
+    """The bar of a simulation has a form of its own, which does not send the composer."""
+    key = key_of(preview(operator_client, limit="2"))
+    operator_client.post(BRANCH, {"trial": key, "new_id": "two"})
+    assert queries.memory("two").policy == MessageWindow(2)
+    assert [row.text for row in queries.window("two").rows] == ["c", "d"]
+
+
+def test_a_limit_that_nobody_touched_is_not_put_back(operator_client, full):
+    """Somebody else raised it while the page was open."""
+    services.change(full, policy=MessageWindow(24))
+    draft(operator_client, ADD, limit="3", shown="3")
+    assert queries.memory(full).policy == MessageWindow(24)
+    draft(operator_client, ADD, limit="5", shown="3")
+    assert queries.memory(full).policy == MessageWindow(5)
+
+
+def test_a_page_sends_the_limit_that_it_shows(operator_client, full):
+    page = tree(operator_client.get("/c/order-7741/").content.decode())
+    assert [each.get("value") for each in page.iterfind(".//input[@name='shown']")] == ["3"]
+    key = key_of(preview(operator_client, limit="2"))
+    response = draft(operator_client, text="e", trial=key, limit="2", shown="2")
+    assert Trial.objects.get(key=response["Location"].partition("trial=")[2]).limit == 2
+
+
+def test_a_draft_is_not_changed_into_nothing(operator_client, full):
+    key = key_of(preview(operator_client))
+    response = draft(operator_client, text=" ", trial=key, draft="1")
+    assert response.status_code == 422
+    assert "Write the text of the draft, or remove the draft." in response.content.decode()
+
+
+@pytest.mark.parametrize("edited", ["0", "7"])
+def test_a_draft_that_is_not_there_is_not_edited(operator_client, full, edited):
+    assert operator_client.get(f"/c/order-7741/?edit={edited}").status_code == 200
+
+
 @pytest.mark.parametrize(("new_id", "words"), [("", "a memory id"), ("order-7741", "exists")])
 def test_an_invalid_id_for_a_branch_is_refused(operator_client, full, new_id, words):
     response = draft(operator_client, BRANCH, new_id=new_id)

@@ -110,6 +110,15 @@ def test_an_unknown_conversation_is_not_found(served, path, status):
     assert served.session().get(served.url + path, timeout=SECONDS).status_code == status
 
 
+def test_a_cookie_of_somebody_else_does_not_hide_the_session(served):
+    served.create("m")
+    session = served.session().cookies["sessionid"]
+    headers = {"Cookie": f'g_state={{"i_l":0}}; a=John Smith; sessionid={session}; é=1'.encode()}
+    url = f"{served.url}/c/m/live/"
+    with requests.get(url, headers=headers, timeout=SECONDS, stream=True) as response:
+        assert response.status_code == 200
+
+
 def test_signed_out_readers_are_refused(served):
     served.create("secret")
     url = f"{served.url}/c/secret/live/"

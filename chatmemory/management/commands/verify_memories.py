@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,20 @@ def since(memory: Memory) -> str:
         f"{memory.pk!r}: digests vouch for it since {memory.anchored_at:%Y-%m-%d %H:%M} UTC "
         f"(step {memory.anchored_step}); before that, its replay alone"
     )
+
+
+def written(memory_id: str) -> str:
+    """Return an id for a line of heads; as JSON if it could break the line."""
+    is_plain = memory_id.isprintable() and not memory_id.startswith('"')
+    return memory_id if is_plain else json.dumps(memory_id)
+
+
+def read(text: str) -> str:
+    """Return the id of a line of heads."""
+    try:
+        return str(json.loads(text)) if text.startswith('"') else text
+    except ValueError:  # of an earlier version, which did not write JSON
+        return text
 
 
 class Command(BaseCommand):
@@ -105,14 +120,15 @@ class Command(BaseCommand):
     def print_heads(self, ids: list[str]) -> None:
         rows = Memory.objects.filter(head__isnull=False, last_step__gt=0).order_by("id")
         for row in rows.filter(id__in=ids) if ids else rows:
-            self.stdout.write(f"{row.pk}\t{row.last_step}\t{bytes(row.head).hex()}")
+            self.stdout.write(f"{written(row.pk)}\t{row.last_step}\t{bytes(row.head).hex()}")
 
     def kept(self, file: Path) -> list[Contradiction]:
         """Return what contradicts the heads of a file."""
         found = []
-        for number, line in enumerate(file.read_text("utf-8").splitlines(), 1):
-            parts = line.split("\t")
+        lines = file.read_text("utf-8").removesuffix("\n")
+        for number, line in enumerate(lines.split("\n") if lines else (), 1):
+            parts = line.removesuffix("\r").split("\t")
             if len(parts) != 3 or not parts[1].isdecimal():
                 raise CommandError(f"{file}, line {number}: expected id, step and digest, by tabs")
-            found.append(verify_head(parts[0], int(parts[1]), parts[2]))
+            found.append(verify_head(read(parts[0]), int(parts[1]), parts[2]))
         return [contradiction for contradiction in found if contradiction]
