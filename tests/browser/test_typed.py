@@ -285,3 +285,16 @@ def test_a_simulation_without_javascript(open_page):
     expect(page.locator(".draft")).to_contain_text("Never mind.")
     page.get_by_role("button", name="Remove draft 1").click()
     expect(page.locator(".draft")).to_have_count(0)
+
+
+def test_enter_in_the_limit_of_a_simulation_previews_it(open_page):
+    page = open_page("/c/order-7741/?at=42")
+    preview(page, TEXT)
+    page.get_by_role("spinbutton", name="Limit").fill("300")
+    page.keyboard.press("Enter")
+    expect(page.locator("#simbar")).to_contain_text("Simulation from step 42")
+    expect(page.get_by_role("spinbutton", name="Limit")).to_have_value("300")
+    expect(page).to_have_url(re.compile(r"/c/order-7741/\?.*trial="))
+    page.get_by_label("Id of the new conversation").fill("saved-by-enter")
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile("/c/saved-by-enter/"))
