@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from django.db import models
 from django.db.models import F, Q
+from django.utils import timezone
 
 from chatmemory.columns import ChainColumns, PolicyColumns
 from chatmemory.core.eviction import Reason
@@ -287,6 +288,7 @@ class RecallFigures(models.Model):
     key = models.CharField(max_length=32, help_text="digest of the question")
     state = models.CharField(max_length=64, help_text="head of the ledger, and its last step")
     figures = models.JSONField()
+    computed_at = models.DateTimeField(default=timezone.now)
 
     objects = TableManager()
 

@@ -203,7 +203,7 @@ class SimulationRequest(MessagesRequest):
     at = _number("The step to start from; by default the last one.")
     recount = serializers.BooleanField(
         default=False,
-        help_text="Count more than 5,000 messages anew if the policy's estimator counts otherwise.",
+        help_text="Count more than 5,000 messages anew if the policy has another estimator.",
     )
 
 

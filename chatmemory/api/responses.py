@@ -210,7 +210,7 @@ class WindowHeadSerializer(Json):
 class WindowSerializer(WindowHeadSerializer):
     messages = RenderedField()
     lost = LossSerializer(
-        many=True, help_text=f"What the format cannot express, of very much the first {PAGE_MAX}."
+        many=True, help_text=f"What the format cannot express; at most {PAGE_MAX} entries."
     )
 
 

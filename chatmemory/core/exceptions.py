@@ -129,7 +129,7 @@ class LongRecount(ChatMemoryError):
     def __init__(self, estimator: str, messages: int) -> None:
         self.messages = messages
         super().__init__(
-            f"{estimator!r} counts otherwise than the estimator in force, so all {messages:,} "
+            f"{estimator!r} counts differently from the estimator in force, so all {messages:,} "
             "messages in memory would be counted anew: set recount to true to count them"
         )
 

@@ -72,7 +72,7 @@ def simulate(
 ) -> Simulation:
     """Return the result of adding messages now or at step `at`, under its policy or another.
 
-    A policy whose estimator counts otherwise has all messages in memory counted anew; more than
+    A policy whose estimator counts differently has all messages in memory counted anew; more than
     5,000 only with `recount`. Raises MemoryNotFound, StepNotFound, PolicyRequired (neither the step
     nor the call has a policy), PolicyUnavailable, LongRecount.
     """

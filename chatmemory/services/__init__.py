@@ -18,7 +18,7 @@ from chatmemory.services.defaults import (
     set_default_policy,
 )
 from chatmemory.services.erasure import delete, delete_all, finish_deletions, redact
-from chatmemory.services.figures import compute_figures
+from chatmemory.services.figures import compute_figures, forget_old_figures
 from chatmemory.services.imports import Imported, Report, import_all, import_conversation
 from chatmemory.services.locking import CHANNEL
 from chatmemory.services.memories import change, create, label
@@ -52,6 +52,7 @@ __all__ = [
     "delete",
     "delete_all",
     "finish_deletions",
+    "forget_old_figures",
     "forget_old_trials",
     "import_all",
     "import_conversation",

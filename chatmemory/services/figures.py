@@ -1,12 +1,17 @@
 """Figures of conversations for the lab, computed in slices and kept until the conversation changes.
 
-They hold numbers only. They go with the conversation, and with a redaction.
+They hold numbers only. They go with the conversation, and with a redaction. Old ones are forgotten,
+and so are those of all but the newest questions.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from datetime import timedelta
+
+from django.db.models import Max
+from django.utils import timezone
 
 from chatmemory import database
 from chatmemory.core.exceptions import ChatMemoryError, MemoryNotFound
@@ -19,6 +24,8 @@ from chatmemory.queries.recalling import recall_history
 
 SECONDS = 1.0
 REPEATS_KEPT = 3
+KEPT_FOR = timedelta(days=30)
+QUESTIONS_KEPT = 50
 
 
 def compute_figures(query: FleetQuery, seconds: float = SECONDS) -> int:
@@ -55,8 +62,20 @@ def _figures(each: Chosen, kind: Policy) -> Figures | None:
         return Figures(distance(kind), is_unreadable=True)
 
 
+def forget_old_figures() -> None:
+    """Delete the figures of questions that are old, or older than those that are kept."""
+    last = RecallFigures.objects.values("key").annotate(last=Max("computed_at"))
+    questions = list(last.order_by("-last").values_list("key", "last"))
+    oldest = timezone.now() - KEPT_FOR
+    for n, (key, asked) in enumerate(questions):
+        if n >= QUESTIONS_KEPT or asked < oldest:
+            RecallFigures.objects.filter(key=key).delete()
+
+
 def _keep(key: str, found: Mapping[Chosen, Figures]) -> None:
     """Store figures of conversations that are still as they were read."""
+    if found and not RecallFigures.objects.filter(key=key).exists():
+        forget_old_figures()
     with database.atomic():
         rows = Memory.objects.select_for_update().filter(id__in=[each.id for each in found])
         states = {row.pk: state_of(row.head, row.last_step) for row in rows.order_by("id")}
@@ -69,5 +88,5 @@ def _keep(key: str, found: Mapping[Chosen, Figures]) -> None:
             kept,
             update_conflicts=True,
             unique_fields=["memory", "key"],
-            update_fields=["state", "figures"],
+            update_fields=["state", "figures", "computed_at"],
         )

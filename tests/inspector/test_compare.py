@@ -155,7 +155,7 @@ def test_very_many_messages_are_counted_anew_only_if_asked(page, operator_client
     monkeypatch.setattr("chatmemory.queries.simulation.RECOUNTED_AT_ONCE", 5)
     form = {"policy": "message_window:2,estimator=gpt-4"}
     asked = operator_client.post("/c/order-7741/adopt/", form).content.decode()
-    assert "gpt-4 counts otherwise than the estimator in force" in asked
+    assert "gpt-4 counts differently from the estimator in force" in asked
     assert "at the next add" not in asked
     asked = operator_client.post("/c/order-7741/adopt/", form | {"recount": "1"}).content.decode()
     assert "would leave at the next add" in asked

@@ -6,9 +6,11 @@ import csv
 import io
 import json
 import re
+from datetime import timedelta
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
+from django.utils import timezone
 
 from chatmemory import (
     AiMessage,
@@ -49,7 +51,7 @@ def lab(operator_client, conversations):
 
 
 def asked(query: str = MESSAGES) -> FleetAsked:
-    return FleetAsked.read(dict(part.split("=") for part in query.split("&")))
+    return FleetAsked.read(dict(part.split("=", 1) for part in query.split("&")))
 
 
 def test_the_answer_is_a_sentence(lab):
@@ -305,3 +307,18 @@ def test_a_limit_that_does_not_go_with_the_options_is_not_adopted(operator_clien
     form = {"kind": "token_window", "options": "low_water=0.5", "limit": "5", "confirmed": "1"}
     assert operator_client.post("/lab/adopt/", form).status_code == 422
     assert queries.policy("shop/0") == MessageWindow(2)
+
+
+def test_old_questions_and_all_but_the_newest_are_forgotten(conversations, monkeypatch):
+    monkeypatch.setattr("chatmemory.services.figures.QUESTIONS_KEPT", 2)
+    for share in ("0.5", "0.6", "0.7"):
+        services.compute_figures(asked(f"options=low_water={share}").query, 60)
+    keys = RecallFigures.objects.values_list("key", flat=True).distinct()
+    assert len(keys) == 3, "two, and the newest beside them"
+    assert services.compute_figures(asked("options=low_water=0.7").query, 60) == 0
+    RecallFigures.objects.update(computed_at=timezone.now() - timedelta(days=31))
+    services.compute_figures(asked("options=low_water=0.8").query, 0)
+    assert RecallFigures.objects.count() == 1
+    RecallFigures.objects.update(computed_at=timezone.now() - timedelta(days=31))
+    services.forget_old_figures()
+    assert not RecallFigures.objects.exists()

@@ -25,6 +25,7 @@ class Command(BaseCommand):
         forget_expired()
         forget_ended_counts()
         services.forget_old_trials()
+        services.forget_old_figures()
         compacting.send(self)
         connection = database.connection()
         search.index_of(connection).rebuild()

@@ -10,6 +10,7 @@ from django.db import connections
 
 from inspector.access.sign_in_links import OPERATOR, sign_in_link
 from inspector.project.management.arguments import port_number
+from inspector.project.management.invocation import check_migrated, typed
 from inspector.project.server import Server
 
 HOST = "127.0.0.1"
@@ -35,6 +36,7 @@ class Command(BaseCommand):
         parser.add_argument("--port", type=port_number, default=8000, help="Default: 8000.")
 
     def handle(self, *args: Any, **options: Any) -> None:
+        check_migrated()
         port = options["port"]
         listener = _listen(port)
         config = uvicorn.Config(
@@ -47,7 +49,7 @@ class Command(BaseCommand):
         server = AnnouncedServer(
             config,
             f"\nMemory inspector: {sign_in_link(OPERATOR, port)}\n"
-            "The link works once. manage.py sign_in_link prints another. Ctrl-C stops.\n",
+            f"The link works once. {typed('sign_in_link')} prints another. Ctrl-C stops.\n",
         )
         connections.close_all()  # requests open their own
         with suppress(KeyboardInterrupt):  # uvicorn raises it again after it has stopped

@@ -8,6 +8,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from inspector.access.sign_in_links import OPERATOR, sign_in_link
 from inspector.project.management.arguments import port_number
+from inspector.project.management.invocation import check_migrated, typed
 
 
 class Command(BaseCommand):
@@ -19,9 +20,10 @@ class Command(BaseCommand):
         parser.add_argument("--port", type=port_number, default=8000, help="Default: 8000.")
 
     def handle(self, *args: Any, **options: Any) -> None:
+        check_migrated()
         name = options["username"]
         try:
             self.stdout.write(sign_in_link(name, options["port"]))
         except User.DoesNotExist as error:
-            message = f"no account is named {name!r}: manage.py createsuperuser makes one"
+            message = f"no account is named {name!r}: {typed('createsuperuser')} makes one"
             raise CommandError(message) from error
