@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from django.core.management import CommandError
+from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.migrations.executor import MigrationExecutor
 
-from chatmemory import database
 from inspector.project.settings import IS_CHECKOUT
 
 
@@ -16,6 +16,6 @@ def typed(command: str) -> str:
 
 def check_migrated() -> None:
     """Raise CommandError if the database lacks tables, and say how to make them."""
-    executor = MigrationExecutor(database.connection())
+    executor = MigrationExecutor(connections[DEFAULT_DB_ALIAS])
     if executor.migration_plan(executor.loader.graph.leaf_nodes()):
         raise CommandError(f"the database is not up to date: run {typed('migrate')} first")
