@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from django.core.management import CommandError
-from django.db import DEFAULT_DB_ALIAS, connections
-from django.db.migrations.executor import MigrationExecutor
+from django.core.management import CommandError, call_command
 
 from inspector.project.settings import IS_CHECKOUT
 
@@ -16,6 +14,8 @@ def typed(command: str) -> str:
 
 def check_migrated() -> None:
     """Raise CommandError if the database lacks tables, and say how to make them."""
-    executor = MigrationExecutor(connections[DEFAULT_DB_ALIAS])
-    if executor.migration_plan(executor.loader.graph.leaf_nodes()):
-        raise CommandError(f"the database is not up to date: run {typed('migrate')} first")
+    try:
+        call_command("migrate", check_unapplied=True, verbosity=0)
+    except SystemExit as error:
+        message = f"the database is not up to date: run {typed('migrate')} first"
+        raise CommandError(message) from error
