@@ -38,18 +38,23 @@ OVER = """
     parts.slice(n + 1).filter(([, other]) => isOver(box, other)).map(([other]) => [name, other]));
 }
 """
-NAME = "support-2026-11-22-a-long-name-of-a-conversation"
+NAMES = ("support-2026-11-22-a-long-name-of-a-conversation", "W" * 255)
+OF_A_CONVERSATION = ("", "?at=3&msg=2", "compare/", "settings/", "export/")
 PAGES = (
-    *("", f"c/{NAME}/", f"c/{NAME}/?at=3&msg=2", f"c/{NAME}/compare/", f"c/{NAME}/settings/"),
-    *(f"c/{NAME}/export/", "lab/", "import/", "learn/", "learn/playground/", "policies/"),
-    "tokens/",
+    *("", "lab/", "import/", "learn/", "learn/playground/", "policies/", "tokens/"),
+    *(f"c/{name}/{page}" for name in NAMES for page in OF_A_CONVERSATION),
 )
 
 
+def hold_a_conversation(memory_id: str) -> None:
+    services.create(memory_id, TokenWindow(40))
+    services.add(memory_id, [SystemMessage("Be brief. " * 30)])
+    services.add(memory_id, [UserMessage(f"message {n}") for n in range(12)])
+
+
 def test_nothing_is_cut_at_the_edge_of_any_screen(open_page):
-    services.create(NAME, TokenWindow(40))
-    services.add(NAME, [SystemMessage("Be brief. " * 30)])
-    services.add(NAME, [UserMessage(f"message {n}") for n in range(12)])
+    for name in NAMES:
+        hold_a_conversation(name)
     page = open_page("/")
     for address in PAGES:
         page.goto(urljoin(page.url, f"/{address}"))
