@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from urllib.parse import urljoin
 
+import pytest
 from playwright.sync_api import expect
 
 from chatmemory import SystemMessage, TokenWindow, UserMessage, services
@@ -65,3 +67,17 @@ def test_nothing_is_cut_at_the_edge_of_any_screen(open_page):
             assert page.evaluate(CUT) == [], (address, width)
             assert page.evaluate("document.documentElement.scrollWidth") <= width, (address, width)
             assert page.evaluate(OVER) == [], (address, width)
+
+
+@pytest.mark.parametrize("name", NAMES, ids=["long", "as long as can be"])
+def test_a_comparison_leads_back_to_its_conversation_on_any_screen(open_page, name):
+    hold_a_conversation(name)
+    page = open_page(f"/c/{name}/compare/", viewport={"width": 390, "height": 844})
+    back = page.locator(f".pagehead a[href='/c/{name}/']")
+    for width in WIDTHS:
+        page.set_viewport_size({"width": width, "height": 844})
+        expect(back).to_be_visible()
+        expect(page.get_by_role("heading", name="Compare policies")).to_be_visible()
+    page.get_by_role("button", name="Large type").click()
+    back.click()
+    expect(page).to_have_url(re.compile(f"/c/{name}/$"))
