@@ -129,6 +129,25 @@ def test_no_label_of_a_limit_in_force_lies_on_another(open_page, width, height):
     assert is_within(page)
 
 
+# The fields of forms that stand above each other with less than four pixels between them.
+CROWDED = """() => {
+  const fields = [...document.querySelectorAll(".cmp__controls .field")]
+    .filter(each => each.checkVisibility())
+    .map(each => [each.closest("label").innerText, each.getBoundingClientRect()]);
+  return fields.flatMap(([name, box]) => fields
+    .filter(([, other]) => box.left < other.right && other.left < box.right)
+    .filter(([, other]) => other.top > box.top && other.top < box.bottom + 4)
+    .map(([other]) => [name, other]));
+}"""
+
+
+@pytest.mark.parametrize("width", [390, 760, 1024, 1440])
+def test_no_field_touches_the_one_above_it(open_page, width):
+    page = open_page("/lab/?input=2.5&prefix=m", viewport={"width": width, "height": 900})
+    expect(page.get_by_label("Count tokens as")).to_be_visible()
+    assert page.evaluate(CROWDED) == []
+
+
 def is_within(page) -> bool:
     width = page.viewport_size["width"]
     return bool(page.evaluate("document.documentElement.scrollWidth") <= width)
