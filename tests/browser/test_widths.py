@@ -9,8 +9,9 @@ import pytest
 from playwright.sync_api import expect
 
 from chatmemory import SystemMessage, TokenWindow, UserMessage, services
+from chatmemory.access.tokens import create_token
 
-WIDTHS = (390, 760, 800, 1024, 1199, 1200, 1440)
+WIDTHS = (375, 760, 800, 1024, 1199, 1200, 1440)
 # What is cut by a box that scrolls, or closed, is not cut by the screen.
 CUT = """
 () => [...document.body.querySelectorAll("*")].filter((each) => {
@@ -57,6 +58,7 @@ def hold_a_conversation(memory_id: str) -> None:
 def test_nothing_is_cut_at_the_edge_of_any_screen(open_page):
     for name in NAMES:
         hold_a_conversation(name)
+    create_token("W" * 80, prefix="W" * 255)
     page = open_page("/")
     for address in PAGES:
         page.goto(urljoin(page.url, f"/{address}"))
