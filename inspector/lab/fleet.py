@@ -9,8 +9,10 @@ from functools import cached_property
 from chatmemory import policy_kinds, text_of_policy
 from chatmemory.queries import Fleet, FleetLists, Point, smallest_limit
 from inspector.conversation.links import conversation_url
+from inspector.conversation.timeline import Label
 from inspector.lab.asked import Asked
 from inspector.lab.fleet_asked import FleetAsked
+from inspector.lab.today import NARROW, WIDE, Limit, labels_in
 
 SHARES = (0.9, 0.95, 0.99, 1.0)
 ANSWER = 0.95
@@ -218,11 +220,19 @@ class FleetPage:
     def cost_path(self) -> str:
         return self._path([point.prompts for point in self._drawn], self.sums.everything)
 
-    @property
-    def today(self) -> list[Mark]:
+    @cached_property
+    def today(self) -> list[Limit]:
         """The limits in force that most conversations have."""
         common = self.found.limits.most_common(MARKED_LIMITS)
-        return [Mark(self._x(limit), f"today {limit:,}") for limit, _ in sorted(common)]
+        return [Limit(limit, self._x(limit)) for limit, _ in sorted(common)]
+
+    @property
+    def today_on_phones(self) -> list[Label]:
+        return labels_in(self.today, NARROW)
+
+    @property
+    def today_on_desks(self) -> list[Label]:
+        return labels_in(self.today, WIDE)
 
     @property
     def picked(self) -> Mark | None:

@@ -57,7 +57,6 @@ def conversation(request: HttpRequest, memory_id: str) -> HttpResponse:
     return render_page_or_fragment(
         request,
         "inspector/conversation.html",
-        "inspector/_conversation.html",
         {"page": page, "form": DraftForm.of(trial, _number(request, "edit")), "problem": problem},
     )
 

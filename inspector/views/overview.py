@@ -26,9 +26,7 @@ def overview(request: HttpRequest) -> HttpResponse:
     """Show a page of the conversations that the address asks for, or how to begin."""
     context = _page(Asked.read(request.GET.dict())) | _feed()
     context["is_empty"] = not queries.any_memory()
-    return render_page_or_fragment(
-        request, "inspector/overview.html", "inspector/_conversations.html", context
-    )
+    return render_page_or_fragment(request, "inspector/overview.html", context)
 
 
 @require_safe

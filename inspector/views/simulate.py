@@ -112,9 +112,7 @@ def _page_url(memory_id: str, form: DraftForm, **parameters: int | str | None) -
 def _refused(request: HttpRequest, memory_id: str, form: DraftForm, problem: str) -> HttpResponse:
     """Show the page with the drafts, the text and the error in the composer."""
     context = {"page": _page(memory_id, form), "form": form, "problem": problem}
-    response = render_page_or_fragment(
-        request, "inspector/conversation.html", "inspector/_conversation.html", context
-    )
+    response = render_page_or_fragment(request, "inspector/conversation.html", context)
     response.status_code = 422
     response["HX-Push-Url"] = "false"
     return response

@@ -103,6 +103,51 @@ def test_axe_finds_nothing(open_page, live_server, request, axe, options):
     assert is_within(page)
 
 
+# The labels on the chart of the lab that are shown and lie on another.
+TOUCHING = """() => {
+  const boxes = [...document.querySelectorAll(".lab__now text")]
+    .filter(each => each.checkVisibility())
+    .map(each => [each.textContent, each.getBoundingClientRect()]);
+  return boxes.flatMap(([text, box], n) => boxes.slice(n + 1)
+    .filter(([, other]) => box.left < other.right && other.left < box.right)
+    .map(([other]) => [text, other]));
+}"""
+
+
+@pytest.mark.parametrize(("width", "height"), [(390, 844), (760, 900), (1440, 900)])
+def test_no_label_of_a_limit_in_force_lies_on_another(open_page, width, height):
+    for limit in (100, 300, 2_000):
+        services.create(f"limits/{limit}", TokenWindow(limit))
+        services.add(f"limits/{limit}", queries.said("order-7741"))
+    query = queries.FleetQuery(queries.MemoryFilter(id_prefix="limits/"), TokenWindow(10**9))
+    services.compute_figures(query, 60)
+    page = open_page("/lab/?prefix=limits/", viewport={"width": width, "height": height})
+    labels = page.locator(".lab__now text:visible")
+    expect(labels.first).to_contain_text("today 100")
+    assert "300" in " ".join(labels.all_text_contents())
+    assert page.evaluate(TOUCHING) == []
+    assert is_within(page)
+
+
+# The fields of forms that stand above each other with less than four pixels between them.
+CROWDED = """() => {
+  const fields = [...document.querySelectorAll(".cmp__controls .field")]
+    .filter(each => each.checkVisibility())
+    .map(each => [each.closest("label").innerText, each.getBoundingClientRect()]);
+  return fields.flatMap(([name, box]) => fields
+    .filter(([, other]) => box.left < other.right && other.left < box.right)
+    .filter(([, other]) => other.top > box.top && other.top < box.bottom + 4)
+    .map(([other]) => [name, other]));
+}"""
+
+
+@pytest.mark.parametrize("width", [390, 760, 1024, 1440])
+def test_no_field_touches_the_one_above_it(open_page, width):
+    page = open_page("/lab/?input=2.5&prefix=m", viewport={"width": width, "height": 900})
+    expect(page.get_by_label("Count tokens as")).to_be_visible()
+    assert page.evaluate(CROWDED) == []
+
+
 def is_within(page) -> bool:
     width = page.viewport_size["width"]
     return bool(page.evaluate("document.documentElement.scrollWidth") <= width)

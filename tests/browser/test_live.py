@@ -34,6 +34,7 @@ def test_a_reader_in_the_past_is_told_and_not_moved(reader, served):
     expect(page.locator(".tape__step")).to_contain_text("Step 1 of 2")
     page.get_by_role("link", name="Go to live").click()
     expect(page.locator(".tape__step")).to_contain_text("Step 3 of 3")
+    expect(page.get_by_text("1 new step since you looked.")).to_be_hidden()
 
 
 def test_who_is_writing_is_not_disturbed(reader, served):

@@ -329,13 +329,8 @@ def test_the_playhead_goes_along_while_it_is_dragged(open_page):
     expect(page).to_have_url(re.compile(r"\?at=(28|29|30)$"))
 
 
-def test_the_brackets_go_from_eviction_to_eviction(open_page):
+def test_shift_and_an_arrow_go_ten_steps(open_page):
     page = open_page("/c/order-7741/?at=43")
-    page.keyboard.press("[")
-    expect(page.locator(".tape__say")).to_contain_text("left")
-    expect(page.locator(".tape__step")).to_contain_text("Step 42")
-    page.keyboard.press("]")
-    expect(page.locator(".tape__step")).to_contain_text("Step 43")
     page.keyboard.press("Shift+ArrowLeft")
     expect(page.locator(".tape__step")).to_contain_text("Step 33")
 

@@ -10,6 +10,7 @@ from playwright.sync_api import expect
 pytestmark = pytest.mark.usefixtures("demo_conversations")
 PHONE = {"viewport": {"width": 390, "height": 844}}
 TEXT = "Where is my parcel?"
+NEUTRAL = "Preview shows what would leave, before anything is saved."
 
 
 def message(page):
@@ -76,6 +77,19 @@ def test_a_text_is_gone_when_it_was_previewed_or_added(open_page):
     page.get_by_role("button", name="Add", exact=True).click()
     at_step(page, "61 of 61")
     expect(message(page)).to_have_value("")
+
+
+def test_the_verdict_on_a_message_goes_when_it_was_added(open_page):
+    page = open_page("/c/order-7741/")
+    verdict, written = page.locator("#verdict"), page.locator("#written")
+    expect(verdict).to_have_text(NEUTRAL)
+    message(page).fill(TEXT)
+    expect(verdict).not_to_have_text(NEUTRAL)
+    expect(written).to_have_text("9 tok")
+    page.get_by_role("button", name="Add", exact=True).click()
+    at_step(page, "59 of 59")
+    expect(verdict).to_have_text(NEUTRAL)
+    expect(written).to_be_empty()
 
 
 def test_the_verdict_follows_the_text_and_never_takes_the_focus(open_page):

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from urllib.parse import urljoin
 
+import pytest
 from playwright.sync_api import expect
 
 from chatmemory import SystemMessage, TokenWindow, UserMessage, services
+from chatmemory.access.tokens import create_token
 
-WIDTHS = (390, 760, 800, 1024, 1199, 1200, 1440)
+WIDTHS = (375, 760, 800, 1024, 1199, 1200, 1440)
 # What is cut by a box that scrolls, or closed, is not cut by the screen.
 CUT = """
 () => [...document.body.querySelectorAll("*")].filter((each) => {
@@ -38,18 +41,24 @@ OVER = """
     parts.slice(n + 1).filter(([, other]) => isOver(box, other)).map(([other]) => [name, other]));
 }
 """
-NAME = "support-2026-11-22-a-long-name-of-a-conversation"
+NAMES = ("support-2026-11-22-a-long-name-of-a-conversation", "W" * 255)
+OF_A_CONVERSATION = ("", "?at=3&msg=2", "compare/", "settings/", "export/")
 PAGES = (
-    *("", f"c/{NAME}/", f"c/{NAME}/?at=3&msg=2", f"c/{NAME}/compare/", f"c/{NAME}/settings/"),
-    *(f"c/{NAME}/export/", "lab/", "import/", "learn/", "learn/playground/", "policies/"),
-    "tokens/",
+    *("", "lab/", "import/", "learn/", "learn/playground/", "policies/", "tokens/"),
+    *(f"c/{name}/{page}" for name in NAMES for page in OF_A_CONVERSATION),
 )
 
 
+def hold_a_conversation(memory_id: str) -> None:
+    services.create(memory_id, TokenWindow(40))
+    services.add(memory_id, [SystemMessage("Be brief. " * 30)])
+    services.add(memory_id, [UserMessage(f"message {n}") for n in range(12)])
+
+
 def test_nothing_is_cut_at_the_edge_of_any_screen(open_page):
-    services.create(NAME, TokenWindow(40))
-    services.add(NAME, [SystemMessage("Be brief. " * 30)])
-    services.add(NAME, [UserMessage(f"message {n}") for n in range(12)])
+    for name in NAMES:
+        hold_a_conversation(name)
+    create_token("W" * 80, prefix="W" * 255)
     page = open_page("/")
     for address in PAGES:
         page.goto(urljoin(page.url, f"/{address}"))
@@ -60,3 +69,17 @@ def test_nothing_is_cut_at_the_edge_of_any_screen(open_page):
             assert page.evaluate(CUT) == [], (address, width)
             assert page.evaluate("document.documentElement.scrollWidth") <= width, (address, width)
             assert page.evaluate(OVER) == [], (address, width)
+
+
+@pytest.mark.parametrize("name", NAMES, ids=["long", "as long as can be"])
+def test_a_comparison_leads_back_to_its_conversation_on_any_screen(open_page, name):
+    hold_a_conversation(name)
+    page = open_page(f"/c/{name}/compare/", viewport={"width": 390, "height": 844})
+    back = page.locator(f".pagehead a[href='/c/{name}/']")
+    for width in WIDTHS:
+        page.set_viewport_size({"width": width, "height": 844})
+        expect(back).to_be_visible()
+        expect(page.get_by_role("heading", name="Compare policies")).to_be_visible()
+    page.get_by_role("button", name="Large type").click()
+    back.click()
+    expect(page).to_have_url(re.compile(f"/c/{name}/$"))

@@ -39,6 +39,11 @@ def tree(html: str) -> Element:
     return builder.open[0]
 
 
+def roots(response) -> list[tuple[str, str | None]]:
+    """The names and ids of the elements at the top of a response."""
+    return [(each.tag, each.get("id")) for each in tree(response.content.decode())]
+
+
 def held(page: Element) -> str:
     """What a page says that it holds."""
     parts = (each for each in page.iter() if "data-part" in each.attrib)
@@ -46,8 +51,14 @@ def held(page: Element) -> str:
 
 
 def swap(page: Element, response: str) -> None:
-    """Change a page as htmx does: https://htmx.org/attributes/hx-swap-oob/."""
+    """Change a page as htmx does: https://htmx.org/attributes/hx-swap-oob/.
+
+    A title at the top of a response is that of the page.
+    """
     for element in tree(response):
+        if element.tag == "title":
+            page[:] = [element, *(each for each in page if each.tag != "title")]
+            continue
         how, _, targets = element.attrib.pop(SWAP).partition(":")
         for target in targets.split(",") if targets else [f"#{element.get('id')}"]:
             _swap_one(page, how, target.removeprefix("#"), element)

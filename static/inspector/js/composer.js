@@ -27,12 +27,14 @@ function restore() {
   if (elements.text.value.trim() || differs(elements.limit)) recount();
 }
 
-// What was previewed or added is part of the page now.
+// What was previewed or added is part of the page now. The verdict on it goes, too: the server's composer
+// may be the same as before, and is then not swapped.
 function clear() {
   const { elements } = form();
   sessionStorage.removeItem(key(elements));
   elements.text.value = elements.text.defaultValue = "";
   elements.limit.value = elements.limit.defaultValue;
+  recount();
 }
 
 function caret() {

@@ -9,6 +9,11 @@ function press(key) {
   document.querySelector(`[data-key="${key}"]`)?.click();
 }
 
+// To the nearest step at which messages left.
+function leap(way) {
+  document.querySelector(`#go-${way}`)?.click();
+}
+
 // On the overview the focus goes from conversation to conversation.
 function walk(direction) {
   const links = [...document.querySelectorAll("[data-rows] tr")].map((row) => row.querySelector("a"));
@@ -55,8 +60,8 @@ const actions = {
   k: () => move(-1),
   ArrowLeft: (event) => go(-1, event),
   ArrowRight: (event) => go(1, event),
-  "[": () => press("previous-eviction"),
-  "]": () => press("next-eviction"),
+  "[": () => leap("left-before"),
+  "]": () => leap("left-after"),
   " ": () => document.querySelector("[data-place]") && play(),
   p: () => press("pin"),
   s: () => simulate(),

@@ -79,7 +79,8 @@ export function bindLive() {
   });
   document.body.addEventListener("htmx:afterSwap", settle);
   document.body.addEventListener("htmx:historyRestore", settle);
-  document.body.addEventListener("htmx:afterSettle", catchUp);
+  document.body.addEventListener("htmx:historyRestore", catchUp);
+  document.body.addEventListener("htmx:afterRequest", ({ detail }) => detail.successful && catchUp());
   document.body.addEventListener("htmx:responseError", retry);
   document.body.addEventListener("htmx:sendError", retry);
   document.addEventListener("focusout", () => setTimeout(catchUp));
