@@ -42,12 +42,12 @@ PLACE_COLUMNS = ("seq", "type", _HAS_CALLS, "tokens", "entered_step", _PINNED)
 
 @dataclass(frozen=True)
 class SeenWindow:
-    """The numbers of the messages that the model saw after a step, and what was stored then."""
+    """The numbers and the totals of the messages that the model saw after a step."""
 
     step: int
     policy: Policy | None
     seqs: Sequence[int]
-    stored: Totals
+    totals: Totals
 
 
 @dataclass(frozen=True)
@@ -97,9 +97,8 @@ class StoredState:
         step = self.step
         stored = Totals(step.count_after, step.tokens_after)
         if can_decide(self.policy) and self.policy.is_exceeded_by(stored):
-            seqs = self.window.seqs
-        else:
-            seqs = [seq for (seq,) in self.stays.order_by().values_list("seq")]
+            return SeenWindow(step.n, self.policy, self.window.seqs, self.window.totals)
+        seqs = [seq for (seq,) in self.stays.order_by().values_list("seq")]
         return SeenWindow(step.n, self.policy, seqs, stored)
 
 

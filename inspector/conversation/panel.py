@@ -229,7 +229,7 @@ class Panel:
             arrived=Moved.after(past, now - before),
             left=Moved.after(past, before - now),
             stayed=len(now & before),
-            load=load_or_tokens(other.policy, other.stored),
+            load=load_or_tokens(other.policy, other.totals),
         )
 
     @cached_property
