@@ -10,6 +10,7 @@ from chatmemory.core.messages import MessageType
 from chatmemory.core.naming import named
 from chatmemory.core.policies import Policy, can_decide
 from chatmemory.core.trimming import costs
+from chatmemory.core.window import Totals
 from chatmemory.explain.arithmetic import Receipt, receipt
 from chatmemory.explain.causes import cause_of
 from chatmemory.explain.misfits import why_no_fit
@@ -117,10 +118,23 @@ def why_in(window: WindowView[WindowPlace], seq: int) -> Explanation:
             "It is the system message.",
             "It stays in memory until another system message takes its place.",
         )
+    if policy.keeps_newest and policy.is_exceeded_by(window.totals):
+        return _why_kept(window, row, question)
     room = room_before(window, position)
     when = f"when {room:,} more {policy.unit} arrive" if room > 1 else "at the next add"
     may = "may leave" if policy.has_window_options else "leaves"
     return Explanation(question, "There is room for it.", f"It {may} {when}.")
+
+
+def _why_kept(window: WindowView[WindowPlace], row: WindowPlace, question: str) -> Explanation:
+    """Explain why a message is in memory that the limit has no room for."""
+    policy, newest = window.policy, window.rows[-1]
+    is_large = can_decide(policy) and policy.is_exceeded_by(Totals(1, row.tokens))
+    cause = "It is too big for the limit." if is_large else "There is no room for it."
+    if row.seq == newest.seq:
+        return Explanation(question, cause, "It stays while it is the newest message.")
+    detail = f"It stays with {named(newest.seq)} while that is the newest message."
+    return Explanation(question, cause, detail)
 
 
 def _is_kept(window: WindowView[WindowPlace], row: WindowPlace) -> bool:
