@@ -14,6 +14,7 @@ from chatmemory.explain.wording import (
     capitalized,
     counted,
     decapitalized,
+    oldest,
     policy_words,
     role,
     seqs,
@@ -99,8 +100,9 @@ def _reasons(change: ChangeResult) -> str:
         for reason in {each[REASON] for each in evicted}
     }
     parts = []
-    if oldest := by_reason.get(Reason.CAPACITY):
-        parts.append(f"{seqs(oldest)} {'was' if len(oldest) == 1 else 'were'} the oldest")
+    if first := by_reason.get(Reason.CAPACITY):
+        were = "was" if len(first) == 1 else "were"
+        parts.append(f"{seqs(first)} {were} the {oldest(change)}")
     if orphans := by_reason.get(Reason.ORPHANED):
         results = "result" if len(orphans) == 1 else "results"
         parts.append(f"{results} {seqs(orphans)} left with {_calls(change)}")

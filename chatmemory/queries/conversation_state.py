@@ -216,6 +216,7 @@ def combined(changes: Sequence[ChangeResult]) -> ChangeResult | None:
         before=changes[0].before,
         arrived=arrivals(chain.from_iterable(change.arrived.columns for change in changes)),
         evicted=evictions(chain.from_iterable(change.evicted.columns for change in changes)),
+        passed_pins=any(change.passed_pins for change in changes),
     )
 
 
