@@ -211,8 +211,9 @@ def combined(changes: Sequence[ChangeResult]) -> ChangeResult | None:
     """Return several changes as one, or None if there are none."""
     if len(changes) < 2:
         return changes[0] if changes else None
+    effective = [change for change in changes if not change.ignored] or changes
     return replace(
-        changes[-1],
+        effective[-1],
         before=changes[0].before,
         arrived=arrivals(chain.from_iterable(change.arrived.columns for change in changes)),
         evicted=evictions(chain.from_iterable(change.evicted.columns for change in changes)),

@@ -277,6 +277,12 @@ class Panel:
             return Explanation(
                 f"Where is #{row.seq}?", "Not said yet.", f"It arrives at step {entered:,}."
             )
+        if row.seq in state.outlook.leaving:
+            return Explanation(
+                f"Would #{row.seq} still count?",
+                "It would be over the limit.",
+                "The model would no longer see it, and it would leave at the next add.",
+            )
         return Explanation(
             f"Does #{row.seq} still count?",
             "It is over the limit.",

@@ -32,7 +32,7 @@ class SimulationView:
             limit = f"With a limit of {policy.limit if policy else 0:,}"
             return Caption(limit, detail=explain.change_of_policy(self._state.outlook))
         drafts = len(self._state.drafts)
-        event = "Your draft arrived" if drafts == 1 else f"Your {drafts:,} drafts arrived"
+        event = f"Your {'draft' if drafts == 1 else f'{drafts:,} drafts'} would arrive"
         is_one = len(self._changes) == 1
         told = self.previews[0].caption if is_one else explain.caption(self._state.change)
         return replace(told, event=event)

@@ -216,7 +216,7 @@ class TestInASimulation:
         answer = page.panel.found.answer
         assert answer.question == "Would it still remember “A-1182”?"
         assert answer.cause == "No, #25, #27 and #28 would leave."
-        assert "#25 and #26 were the oldest" in answer.detail
+        assert "#25 and #26 are the oldest" in answer.detail
         assert answer.receipt[-1].label == "In memory after"
         assert answer.stretches == ()
 

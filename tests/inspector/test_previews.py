@@ -8,7 +8,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chatmemory import ChatMemoryError, MessageWindow, TokenWindow, UserMessage, queries, services
+from chatmemory import (
+    AiMessage,
+    ChatMemoryError,
+    MessageWindow,
+    SystemMessage,
+    TokenWindow,
+    ToolExecutionRequest,
+    ToolExecutionResultMessage,
+    UserMessage,
+    explain,
+    queries,
+    services,
+)
 from chatmemory.queries import Trial
 from inspector.conversation.writing import writing
 
@@ -16,6 +28,8 @@ from ..explain.test_receipts import changes, conversation, policies
 from ..properties import examples
 from .markup import said, tree
 
+CALL = AiMessage(None, (ToolExecutionRequest("1", "find", "{}"),))
+RESULT = ToolExecutionResultMessage("1", "find", "found")
 HIDDEN = "#1, #2 and #3 are hidden already and leave with"
 
 
@@ -148,3 +162,30 @@ def test_what_leaves_and_comes_back_makes_up_the_difference(
             assert set(outlook.hidden) <= set(queries.seqs_of(window.over_limit))
         told = writing(simulation, first)
         assert (told is None) == (first >= drafts)
+
+
+PAST = re.compile(r"\b(arrived|came|left|was|were|had|held|needed|took|went|fits)\b")
+
+
+@given(
+    policy=policies, sequence=st.lists(changes, min_size=1, max_size=4), drafts=st.integers(1, 12)
+)
+@examples(40)
+def test_what_has_not_happened_is_told_in_the_conditional(db, policy, sequence, drafts):
+    with conversation(policy, sequence):
+        if queries.policy("m") is None:
+            return
+        more = [SystemMessage("Be brief."), *users(drafts), UserMessage("word " * 90), CALL, RESULT]
+        try:
+            simulation = queries.simulate_trial("m", Trial(tuple(more)))
+        except ChatMemoryError:
+            return
+        for change in simulation.changes:
+            if change.ignored:
+                continue
+            told = [explain.caption(change).summary]
+            for seq in queries.seqs_of(change.evicted):
+                why = explain.why_left(change, seq)
+                told += [why.question, why.summary]
+            for words in told:
+                assert not PAST.search(words), words
