@@ -205,4 +205,4 @@ def test_a_compared_window_is_read_as_numbers(operator_client, kind):
             seen = StoredState(memory, step).seen()
             window = queries.outline(memory.pk, step)
             assert sorted(seen.seqs) == sorted(window.seqs)
-            assert (seen.step, seen.policy, seen.stored) == (step, window.policy, window.stored)
+            assert (seen.step, seen.policy, seen.totals) == (step, window.policy, window.totals)

@@ -7,7 +7,7 @@ every call is answered before the next message. Anthropic's messages: the same f
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -70,9 +70,11 @@ def _unpaired(turns: Sequence[tuple[int, str, int]]) -> Iterator[str]:
         yield "No. There is nothing to send."
 
 
-def _opening(turns: Iterable[tuple[int, str, int]]) -> Iterator[str]:
+def _opening(turns: Sequence[tuple[int, str, int]]) -> Iterator[str]:
     """Yield the problem of the first message, system messages aside."""
     first = next((turn for turn in turns if turn[1] != MessageType.SYSTEM), None)
+    if not turns:
+        return
     if first is None:
         yield "No. There is only a system message."
         return

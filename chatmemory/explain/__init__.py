@@ -4,7 +4,7 @@ from chatmemory.core.naming import named
 from chatmemory.explain.arithmetic import Receipt, ReceiptLine, receipt, shortened
 from chatmemory.explain.captions import Caption, caption
 from chatmemory.explain.causes import Cause, cause_of, reason_of, short_reason
-from chatmemory.explain.forecasts import forecast
+from chatmemory.explain.forecasts import change_of_policy, forecast
 from chatmemory.explain.keeping import what_would_keep
 from chatmemory.explain.limits import leaving, over_limit
 from chatmemory.explain.pinning import pinning
@@ -19,6 +19,7 @@ from chatmemory.explain.wording import (
     amount,
     counted,
     happened,
+    oldest,
     option_words,
     policy_name,
     policy_words,
@@ -38,11 +39,13 @@ __all__ = [
     "amount",
     "caption",
     "cause_of",
+    "change_of_policy",
     "counted",
     "forecast",
     "happened",
     "leaving",
     "named",
+    "oldest",
     "option_words",
     "over_limit",
     "pinning",

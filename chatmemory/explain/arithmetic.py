@@ -14,7 +14,7 @@ from chatmemory.core.policies import Policy, can_decide
 from chatmemory.core.trimming import costs, fewest_to_leave
 from chatmemory.core.window import NOTHING, Totals
 from chatmemory.explain.causes import reason_of
-from chatmemory.explain.wording import capitalized, role
+from chatmemory.explain.wording import capitalized, oldest, role
 from chatmemory.ledger.changes import REASON, ArrivedMessage, ChangeResult, EvictedMessage
 
 SHORT_HEAD, SHORT_TAIL = 40, 5
@@ -152,7 +152,8 @@ class Receipt(Sequence[ReceiptLine]):
         if evicted.reason is Reason.TURN:
             return f"{name}, rest of its turn"
         if evicted.reason is Reason.CAPACITY:
-            return f"{name}, {'the' if evicted.seq == self._sums.oldest else 'next'} oldest"
+            which = "the" if evicted.seq == self._sums.oldest else "next"
+            return f"{name}, {which} {oldest(self._change)}"
         return f"{name}, {reason_of(evicted)}"
 
 

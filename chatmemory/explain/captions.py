@@ -14,6 +14,7 @@ from chatmemory.explain.wording import (
     capitalized,
     counted,
     decapitalized,
+    oldest,
     policy_words,
     role,
     seqs,
@@ -41,10 +42,11 @@ class Caption:
 
 
 def caption(change: ChangeResult) -> Caption:
-    """Return the caption of a change."""
+    """Return the caption of a change; that of what a draft would do is in the conditional."""
     in_tokens = change.policy is None or change.policy.unit != "messages"
     gained, lost = change.gained, change.lost
-    loss = f"{counted(len(change.evicted), 'message')} left" if change.evicted else ""
+    left = "would leave" if change.is_of_draft else "left"
+    loss = f"{counted(len(change.evicted), 'message')} {left}" if change.evicted else ""
     return Caption(
         event=_event(change),
         gain=f"+{gained:,}" if in_tokens and gained else "",
@@ -58,7 +60,10 @@ def _fit(change: ChangeResult) -> str:
     if change.kind != "add" or not can_decide(change.policy):
         return ""
     over = change.policy.load(*change.after) - change.policy.limit
-    return f"Memory is {over:,} {change.policy.unit} over the limit." if over > 0 else "It fits."
+    is_, fits = ("would be", "would fit") if change.is_of_draft else ("is", "fits")
+    return (
+        f"Memory {is_} {over:,} {change.policy.unit} over the limit." if over > 0 else f"It {fits}."
+    )
 
 
 def _event(change: ChangeResult) -> str:
@@ -76,7 +81,7 @@ def _event(change: ChangeResult) -> str:
     if len(change.arrived) == 1:
         (arrived,) = change.arrived
         if arrived.seq < 0:
-            return f"{capitalized(named(arrived.seq))} arrived"
+            return f"{capitalized(named(arrived.seq))} would arrive"
         name = role(arrived.type, arrived.has_calls)
         noun = name if name.startswith("Tool") else f"{name} message"
         verb = "was put into memory, never said" if arrived.is_injected else "arrived"
@@ -92,25 +97,30 @@ def _event(change: ChangeResult) -> str:
 
 
 def _reasons(change: ChangeResult) -> str:
-    """`#25 and #26 were the oldest, results #27 and #28 left with #26.`"""
+    """`#25 and #26 were the oldest, results #27 and #28 left with #26.`
+
+    What would happen: `#25 and #26 are the oldest, results #27 and #28 would leave with #26.`
+    """
+    would = change.is_of_draft
+    was, were, left = ("is", "are", "would leave") if would else ("was", "were", "left")
     evicted, misfit = change.evicted.columns, change.misfit
     by_reason = {
         reason: [each[SEQ] for each in evicted if each[REASON] == reason and not each[MISFIT]]
         for reason in {each[REASON] for each in evicted}
     }
     parts = []
-    if oldest := by_reason.get(Reason.CAPACITY):
-        parts.append(f"{seqs(oldest)} {'was' if len(oldest) == 1 else 'were'} the oldest")
+    if first := by_reason.get(Reason.CAPACITY):
+        parts.append(f"{seqs(first)} {was if len(first) == 1 else were} the {oldest(change)}")
     if orphans := by_reason.get(Reason.ORPHANED):
         results = "result" if len(orphans) == 1 else "results"
-        parts.append(f"{results} {seqs(orphans)} left with {_calls(change)}")
+        parts.append(f"{results} {seqs(orphans)} {left} with {_calls(change)}")
     if rest := by_reason.get(Reason.TURN):
-        parts.append(f"{seqs(rest)} {'was' if len(rest) == 1 else 'were'} the rest of a turn")
+        parts.append(f"{seqs(rest)} {was if len(rest) == 1 else were} the rest of a turn")
     if misfit:
-        cause = cause_of(misfit.reason, misfit.misfit).sentence.removesuffix(".")
+        cause = cause_of(misfit.reason, misfit.misfit).told(would).removesuffix(".")
         parts.append(f"{named(misfit.seq)} could not stay: {decapitalized(cause)}")
     if replaced := by_reason.get(Reason.REPLACED):
-        parts.append(f"{seqs(replaced)} was replaced")
+        parts.append(f"{seqs(replaced)} {'would be' if would else 'was'} replaced")
     for reason, words in _WHOLE.items():
         if messages := by_reason.get(reason):
             parts.append(f"{seqs(messages)} {words}")

@@ -15,25 +15,45 @@ from chatmemory.ledger.changes import EvictedMessage
 
 @dataclass(frozen=True)
 class Cause:
-    """A cause as a few words, which can follow a step or a comma, and as a sentence."""
+    """A cause as a few words, which can follow a step or a comma, and as a sentence.
+
+    `conditional` is the sentence before anything has happened.
+    """
 
     short: str
     sentence: str
+    conditional: str = ""
+
+    def told(self, is_conditional: bool) -> str:
+        """Return the sentence of what happened, or of what would happen."""
+        return (is_conditional and self.conditional) or self.sentence
 
 
 _CAUSES = {
-    Reason.CAPACITY: Cause("capacity", "There was no room."),
-    Reason.ORPHANED: Cause("left with its call", "Its tool call left."),
-    Reason.REPLACED: Cause("replaced", "Another system message took its place."),
+    Reason.CAPACITY: Cause("capacity", "There was no room.", "There would be no room."),
+    Reason.ORPHANED: Cause(
+        "left with its call", "Its tool call left.", "Its tool call would leave."
+    ),
+    Reason.REPLACED: Cause(
+        "replaced",
+        "Another system message took its place.",
+        "Another system message would take its place.",
+    ),
     Reason.CLEARED: Cause("cleared", "Memory was cleared."),
     Reason.SET: Cause("list was set", "The list was set."),
     Reason.MOVED: Cause("moved", "It moved."),
-    Reason.TURN: Cause("rest of a turn", "Its turn had lost its beginning."),
+    Reason.TURN: Cause(
+        "rest of a turn", "Its turn had lost its beginning.", "Its turn would lose its beginning."
+    ),
 }
 _MISFITS = {
-    Misfit.TOO_BIG: Cause("too big", "It was too big on its own."),
+    Misfit.TOO_BIG: Cause(
+        "too big", "It was too big on its own.", "It would be too big on its own."
+    ),
     Misfit.TOO_BIG_BESIDE_SYSTEM: Cause(
-        "too big beside system", "It was too big beside the system message."
+        "too big beside system",
+        "It was too big beside the system message.",
+        "It would be too big beside the system message.",
     ),
     Misfit.SYSTEM_TOO_BIG: Cause(
         "system too big",

@@ -1,28 +1,70 @@
-"""Forecasts: what adding messages would do, in the conditional because nothing has happened."""
+"""Forecasts: what adding messages or another limit would do, in the conditional because nothing has
+happened.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
-from chatmemory.core.long_lists import seqs_of
 from chatmemory.explain.captions import Caption
 from chatmemory.explain.misfits import why_no_fit
 from chatmemory.explain.wording import counted, seqs
 from chatmemory.ledger.changes import ChangeResult
+from chatmemory.queries import Outlook
 
 
-def forecast(changes: Sequence[ChangeResult], hidden: Sequence[int] = ()) -> Caption:
-    """Return what simulated changes would do; `hidden` is what a lower limit alone would hide."""
+def forecast(changes: Sequence[ChangeResult], outlook: Outlook) -> Caption:
+    """Return what simulated changes would do, and the limit that is tried with them."""
     misfits = [(change, change.misfit) for change in changes if change.misfit]
     too_big = {misfit.seq for _, misfit in misfits}
-    leaving = [seq for change in changes for seq in seqs_of(change.evicted)]
-    if too_big:
-        leaving = [seq for seq in leaving if seq not in too_big]
-    leaving = leaving or list(hidden)
+    leaving = tuple(seq for seq in outlook.leaving if seq not in too_big)
+    outlook = replace(outlook, leaving=leaving)
     loss = counted(len(leaving), "message") if leaving else ""
     if misfits:
-        also = f" Would also evict {loss}: {seqs(leaving)}." if leaving else ""
+        also = f" Would also evict {loss}: {_named(outlook)}." if leaving else ""
         return Caption("Too big", detail=f"{why_no_fit(*misfits[-1])}{also}")
-    if not leaving:
-        return Caption("Fits", detail="Nothing would leave.")
-    return Caption("Would evict", loss=loss, detail=seqs(leaving))
+    if leaving:
+        return Caption("Would evict", loss=loss, detail=_named(outlook))
+    return Caption("Fits", detail=" ".join(_nothing_leaves(outlook, "would come")))
+
+
+def change_of_policy(outlook: Outlook) -> str:
+    """Return what another policy alone would do, in sentences."""
+    if outlook.leaving:
+        many = counted(len(outlook.leaving), "message")
+        return f"{many} would leave at the next add: {_named(outlook)}."
+    if outlook.returning:
+        comes = "comes" if len(outlook.returning) == 1 else "come"
+        many = counted(len(outlook.returning), "message")
+        still = f" {_hidden(outlook)}." if outlook.hidden else ""
+        return f"{many} {comes} back: {seqs(outlook.returning)}.{still}"
+    if outlook.hidden:
+        return " ".join(_nothing_leaves(outlook))
+    return "Nothing would leave, and nothing comes back."
+
+
+def _nothing_leaves(outlook: Outlook, come: str = "") -> Iterator[str]:
+    """Yield sentences on an outlook in which nothing leaves that the model sees."""
+    more = " more" if outlook.hidden else ""
+    yield f"Nothing{more} would leave."
+    if outlook.hidden:
+        yield f"{_hidden(outlook)}."
+    if outlook.returning and come:
+        yield f"{seqs(outlook.returning)} {come} back."
+
+
+def _named(outlook: Outlook) -> str:
+    """Name what leaves, then what leaves with it and what comes back."""
+    parts = [seqs(outlook.leaving)]
+    if outlook.hidden:
+        parts.append(_hidden(outlook, "with it" if len(outlook.leaving) == 1 else "with them"))
+    if outlook.returning:
+        parts.append(f"{seqs(outlook.returning)} would come back")
+    return "; ".join(parts)
+
+
+def _hidden(outlook: Outlook, when: str = "at the next add") -> str:
+    is_one = len(outlook.hidden) == 1
+    are, leave = ("is", "leaves") if is_one else ("are", "leave")
+    return f"{seqs(outlook.hidden)} {are} hidden already and {leave} {when}"

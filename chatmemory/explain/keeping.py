@@ -18,10 +18,11 @@ def what_would_keep(answer: WhatWouldKeep) -> Explanation:
 def _cause(answer: WhatWouldKeep) -> str:
     if answer.keeping is None:
         return "Not known." if not answer.deferred else "Not computed yet."
+    unpinned = ", with nothing pinned" if answer.leaves_out_pins else ""
     if answer.keeping.limit is None:
-        return "No limit."
+        return f"No limit{unpinned}."
     about = "About " if answer.keeping.tried_every > 1 else ""
-    return f"{about}{answer.keeping.limit:,} {answer.policy.unit} or more."
+    return f"{about}{answer.keeping.limit:,} {answer.policy.unit} or more{unpinned}."
 
 
 def _details(answer: WhatWouldKeep) -> Iterator[str]:
@@ -44,4 +45,6 @@ def _details(answer: WhatWouldKeep) -> Iterator[str]:
             yield f"Limits were tried {keeping.tried_every:,} apart."
     if answer.leaves_out_changes:
         yield "This leaves out that memory was also cleared or set as a whole."
+    if answer.leaves_out_pins and keeping is not None:
+        yield "This leaves out that messages were pinned: beside them, more room is needed."
     yield "A higher limit now does not bring it back."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from chatmemory.core.policies import can_decide
+from chatmemory.explain.wording import counted
 from chatmemory.queries import WindowPlace, WindowView
 
 
@@ -34,5 +35,8 @@ def _what_exceeds(window: WindowView[WindowPlace]) -> str:
 
 
 def leaving(count: int, is_least: bool = False) -> str:
-    """Say how many messages of a stored window the next add evicts, or that it is at least one."""
-    return f"{count:,}{' or more' if is_least else ''} of these will leave at the next add"
+    """Say how many messages a lowered limit hides, which the next add evicts; or that it is at
+    least so many.
+    """
+    many = f"{count:,} or more messages" if is_least else counted(count, "message")
+    return f"{many} over the limit will leave at the next add"

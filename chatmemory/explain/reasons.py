@@ -10,6 +10,7 @@ from chatmemory.core.messages import MessageType
 from chatmemory.core.naming import named
 from chatmemory.core.policies import Policy, can_decide
 from chatmemory.core.trimming import costs
+from chatmemory.core.window import Totals
 from chatmemory.explain.arithmetic import Receipt, receipt
 from chatmemory.explain.causes import cause_of
 from chatmemory.explain.misfits import why_no_fit
@@ -44,26 +45,27 @@ def why_left(change: ChangeResult, seq: int) -> Explanation:
     lines = receipt(change)
     detail = _detail(change, evicted, lines)
     question = f"Why {'would' if change.is_of_draft else 'did'} {named(seq)} leave?"
-    return Explanation(question, cause.sentence, detail, lines)
+    return Explanation(question, cause.told(change.is_of_draft), detail, lines)
 
 
 def _detail(change: ChangeResult, evicted: EvictedMessage, lines: Receipt | tuple[()]) -> str:
     when, seq, because = moment(change), evicted.seq, evicted.because_seq
+    would = change.is_of_draft
     match evicted.reason:
         case Reason.CAPACITY:
             return why_no_fit(change, evicted) if evicted.misfit else _no_room(change, seq, lines)
         case Reason.ORPHANED:
             answered = f"{named(because)}, which" if because else "a call that"
             rule = "a result stays only as long as its call"
-            return f"{capitalized(named(seq))} answers {answered} left {when}; {rule}."
+            left = "would leave" if would else f"left {when}"
+            return f"{capitalized(named(seq))} answers {answered} {left}; {rule}."
         case Reason.REPLACED:
             other = capitalized(named(because)) if because else "Another one"
-            return f"{other} arrived {when}, and a memory keeps one system message."
+            arrived = "would arrive" if would else f"arrived {when}"
+            return f"{other} {arrived}, and a memory keeps one system message."
         case Reason.TURN:
-            return (
-                f"{capitalized(when)} memory was trimmed, and the policy lets it begin only with a "
-                "user message."
-            )
+            trimmed = "Memory would be" if would else f"{capitalized(when)} memory was"
+            return f"{trimmed} trimmed, and the policy lets it begin only with a user message."
         case Reason.CLEARED:
             return f"{capitalized(when)} all messages left; history keeps them."
     return f"{capitalized(when)} memory was set to a list without #{seq}."
@@ -72,19 +74,24 @@ def _detail(change: ChangeResult, evicted: EvictedMessage, lines: Receipt | tupl
 def _no_room(change: ChangeResult, seq: int, lines: Receipt | tuple[()]) -> str:
     """Say how much memory needed when a message left as the oldest."""
     over, policy = lines.exceeded(seq) if lines else None, change.policy
-    oldest = f"{named(seq)} was the oldest message that could leave"
+    would = change.is_of_draft
+    oldest = f"{named(seq)} {'is' if would else 'was'} the oldest message that could leave"
     if over is None or not can_decide(policy):
         return f"It left the head of the list {moment(change)}."
     if lines and lines.is_ahead(seq):
         mark = f"{policy.low_mark:,} of {policy.limit:,} {policy.unit}"
-        return (
-            f"Memory was over its limit {moment(change)}; it then went on to {mark}, and {oldest}."
-        )
+        was, went = ("would be", "would then go") if would else ("was", "then went")
+        over_limit = f"over its limit{'' if would else f' {moment(change)}'}"
+        return f"Memory {was} {over_limit}; it {went} on to {mark}, and {oldest}."
     needs = f"{over.amount:,} of {policy.limit:,} {policy.unit}"
     if over.label.startswith("Already"):
-        return f"Memory held {needs} before anything arrived, and {oldest}."
+        held, arrived = ("would hold", "arrives") if would else ("held", "arrived")
+        return f"Memory {held} {needs} before anything {arrived}, and {oldest}."
     if len(change.arrived) == 1:
-        return f"When {named(change.arrived[0].seq)} arrived, memory needed {needs}, and {oldest}."
+        name = named(change.arrived[0].seq)
+        if would:
+            return f"With {name}, memory would need {needs}, and {oldest}."
+        return f"When {name} arrived, memory needed {needs}, and {oldest}."
     return f"The new list needed {needs}, and {oldest}."
 
 
@@ -117,10 +124,23 @@ def why_in(window: WindowView[WindowPlace], seq: int) -> Explanation:
             "It is the system message.",
             "It stays in memory until another system message takes its place.",
         )
+    if policy.keeps_newest and policy.is_exceeded_by(window.totals):
+        return _why_kept(window, row, question)
     room = room_before(window, position)
     when = f"when {room:,} more {policy.unit} arrive" if room > 1 else "at the next add"
     may = "may leave" if policy.has_window_options else "leaves"
     return Explanation(question, "There is room for it.", f"It {may} {when}.")
+
+
+def _why_kept(window: WindowView[WindowPlace], row: WindowPlace, question: str) -> Explanation:
+    """Explain why a message is in memory that the limit has no room for."""
+    policy, newest = window.policy, window.rows[-1]
+    is_large = can_decide(policy) and policy.is_exceeded_by(Totals(1, row.tokens))
+    cause = "It is too big for the limit." if is_large else "There is no room for it."
+    if row.seq == newest.seq:
+        return Explanation(question, cause, "It stays while it is the newest message.")
+    detail = f"It stays with {named(newest.seq)} while that is the newest message."
+    return Explanation(question, cause, detail)
 
 
 def _is_kept(window: WindowView[WindowPlace], row: WindowPlace) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from chatmemory.core.speakers import Speaker
@@ -103,8 +103,10 @@ def _simulated(question: str, mentions: Mentions) -> Remembrance:
     decided_by = _decided_by(mentions)
     leaving = f"{seqs(mentions.leaving)} would leave." if mentions.leaving else ""
     if kept := _deciding(mentions):
+        is_own = mentions.speaker is Speaker.ASSISTANT
+        cause = _only_in(mentions.present) if is_own else "Yes."
         detail = f"{capitalized(_are_in(kept))} {leaving}".strip()
-        return Remembrance(question, "Yes.", detail, decided_by=decided_by)
+        return Remembrance(question, cause, detail, decided_by=decided_by)
     echo, lost = _echo(mentions), mentions.lost
     told = caption(lost).summary if lost else ""
     return Remembrance(
@@ -153,8 +155,12 @@ def _deciding(mentions: Mentions) -> tuple[int, ...]:
 def _echo(mentions: Mentions) -> str:
     """Say in which messages in memory, that do not decide, the phrase is; empty if in none."""
     echo = {who: found for who, found in mentions.present.items() if who is not mentions.speaker}
-    where = " and ".join(f"{_WHOSE[who]} ({seqs(found)})" for who, found in echo.items())
-    return f"Only in {where}." if echo else ""
+    return _only_in(echo) if echo else ""
+
+
+def _only_in(found: Mapping[Speaker, Sequence[int]]) -> str:
+    where = " and ".join(f"{_WHOSE[who]} ({seqs(found[who])})" for who in sorted(found))
+    return f"Only in {where}."
 
 
 def _are_in(kept: Sequence[int]) -> str:
@@ -162,7 +168,10 @@ def _are_in(kept: Sequence[int]) -> str:
 
 
 def _yes(mentions: Mentions, moment: Moment, here: Stretch) -> tuple[str, str]:
-    """Say since when, which mentions are in memory, and when it was last forgotten before."""
+    """Say since when, which mentions are in memory, and when it was last forgotten before.
+
+    The assistant may only have asked for it: its own words are no plain yes.
+    """
     kept = _deciding(mentions)
     visible = [seq for seq in kept if seq not in moment.hidden]
     if not visible:
@@ -170,12 +179,15 @@ def _yes(mentions: Mentions, moment: Moment, here: Stretch) -> tuple[str, str]:
         return f"Only over the limit: {seqs(kept)}.", f"{hidden}; the next add evicts {seqs(kept)}."
     turn = mentions.turns.get(here.first)
     since = f"#{turn.seqs[0]}" if turn and len(turn.seqs) == 1 else f"step {here.first:,}"
-    said = _are_in(visible)
+    cause, said = f"Yes, since {since}.", _are_in(visible)
+    if mentions.speaker is Speaker.ASSISTANT:
+        found = {**mentions.present, Speaker.ASSISTANT: visible}
+        cause, said = _only_in(found), f"In memory since {since}."
     lost = [last + 1 for _, last in mentions.spans if last < here.first]
     if lost:
         gap = f"Forgotten from step {lost[-1]:,} until step {here.first:,}"
         said = f"{gap}, {_went(mentions, lost[-1])}; then {here.why}. {said}"
-    return f"Yes, since {since}.", said
+    return cause, said
 
 
 def _state(mentions: Mentions, moment: Moment, here: Stretch | None) -> str:

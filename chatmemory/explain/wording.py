@@ -61,6 +61,11 @@ def moment(change: ChangeResult) -> str:
     return "in the simulation" if change.is_of_draft else f"at step {change.step or 0:,}"
 
 
+def oldest(change: ChangeResult) -> str:
+    """Return what a message was that left for want of room: pinned ones can be older."""
+    return "oldest that could leave" if change.passed_pins else "oldest"
+
+
 def capitalized(words: str) -> str:
     """Return words with a capital first letter, the others as they are."""
     return words[:1].upper() + words[1:]

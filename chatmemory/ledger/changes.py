@@ -94,7 +94,8 @@ class ChangeResult:
     redacted. `arrived` and `evicted` do not contain messages that only changed their position. The
     totals are those of the stays before and after; `policy` is the one in force after the change.
     An add first trims under `policy_before`, as LangChain4j asks for the limit twice. Where a
-    message left at once, `pinned` is the part of `after` that pinned messages hold.
+    message left at once, `pinned` is the part of `after` that pinned messages hold. `passed_pins`
+    tells that pinned ones are older than some that left for want of room.
     """
 
     kind: str
@@ -107,6 +108,7 @@ class ChangeResult:
     arrived: LongList[ArrivedMessage] = field(default_factory=lambda: arrivals(()))
     evicted: LongList[EvictedMessage] = field(default_factory=lambda: evictions(()))
     pinned: Totals = NOTHING
+    passed_pins: bool = field(default=False, compare=False)
 
     @property
     def is_of_draft(self) -> bool:

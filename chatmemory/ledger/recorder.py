@@ -295,6 +295,7 @@ def result_of(
         arrived=arrived,
         evicted=evicted,
         pinned=change.transition.pinned if misfit else NOTHING,
+        passed_pins=change.transition.pinned.count > 0,
     )
 
 

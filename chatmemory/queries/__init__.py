@@ -82,7 +82,7 @@ from chatmemory.queries.rows import (
     step_row,
 )
 from chatmemory.queries.simulated_state import simulated_state
-from chatmemory.queries.simulation import Simulation, simulate
+from chatmemory.queries.simulation import Outlook, Simulation, simulate
 from chatmemory.queries.step_samples import (
     Arrival,
     StepPoint,
@@ -128,6 +128,7 @@ __all__ = [
     "Mention",
     "Mentions",
     "MessageRow",
+    "Outlook",
     "OverviewRow",
     "OverviewStats",
     "Page",

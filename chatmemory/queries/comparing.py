@@ -18,6 +18,7 @@ from chatmemory.core.recall.phrases import Followed, follow
 from chatmemory.core.recall.refusals import Refusals
 from chatmemory.ledger.lookup import find_memory
 from chatmemory.ledger.snapshots import one_snapshot
+from chatmemory.models import Step
 from chatmemory.queries.history import said_by
 from chatmemory.queries.recalling import estimator_of, recall_history
 from chatmemory.queries.windows import beginnings
@@ -49,7 +50,8 @@ class Comparison:
     messages. `at` is the number of messages that are said at the chosen place, and `rows` are the
     messages before it. `mentions` are the positions of the messages that hold the phrase, and
     `followed` tells for each policy what became of it. `offered` is the smallest limit that holds
-    95 % of the recalls, as a policy, if there is one.
+    95 % of the recalls, as a policy, if there is one. `leaves_out_pins` tells that messages were
+    pinned, which a replay of what was said leaves out.
     """
 
     in_force: Policy | None
@@ -62,6 +64,7 @@ class Comparison:
     mentions: tuple[int, ...]
     followed: tuple[Followed, ...]
     offered: Policy | None
+    leaves_out_pins: bool = False
 
     @property
     def is_part(self) -> bool:
@@ -92,7 +95,8 @@ def comparison(
     name = _estimator(policies, estimator_of(memory))
     history = recall_history(memory_id, name, latest=COMPARED_MAX)
     bare = _replayed(history, memory.policy, policies, name)
-    found = replace(bare, said_count=memory.said_count)
+    pins = Step.objects.filter(memory_id=memory_id, kind=Step.Kind.PIN)
+    found = replace(bare, said_count=memory.said_count, leaves_out_pins=pins.exists())
     said = said_by(memory_id, memory.last_seq)
     texts = _Texts(
         lambda words: set(said.filter(text__icontains=words).values_list("seq", flat=True)),

@@ -28,6 +28,7 @@ from chatmemory.queries.rows import (
     WindowView,
     memory_row,
 )
+from chatmemory.queries.simulation import NO_OUTLOOK, Outlook
 from chatmemory.queries.step_samples import StepSamples, step_samples
 from chatmemory.queries.steps import evictions_around, step_detail
 from chatmemory.queries.trials import Trial
@@ -74,10 +75,10 @@ class ConversationState:
     `detail` is that step, or None at step 0. `part` is the slice of the window's rows that is shown
     below a leading system message; `texts` are the beginnings of their texts by seq. `left_by` is
     the change by which the selected message left, or None while it is in memory. With a `trial`,
-    `drafts` and `simulated` are set, `window` is the resulting window and `stored_window` the one
-    before it (see `simulated_state`). `injected` are the messages of the window that were never
-    said: a client put them there. `remembered` are the ranges of steps, first and last, at which a
-    message that contains the phrase was in memory.
+    `drafts`, `simulated` and `outlook` are set, `window` is the resulting window and
+    `stored_window` the one before it (see `simulated_state`). `injected` are the messages of the
+    window that were never said: a client put them there. `remembered` are the ranges of steps,
+    first and last, at which a message that contains the phrase was in memory.
     """
 
     query: ConversationQuery
@@ -99,6 +100,7 @@ class ConversationState:
     compared: SeenWindow | None = None
     drafts: tuple[MessageRow, ...] = ()
     simulated: tuple[ChangeResult, ...] | None = None
+    outlook: Outlook = NO_OUTLOOK
     trial: Trial | None = None
     remembered: tuple[tuple[int, int], ...] = ()
     injected: frozenset[int] = frozenset()
@@ -174,7 +176,7 @@ def state_of(stored: StoredState, query: ConversationQuery) -> ConversationState
     memory, row = stored.memory, stored.step
     memory_id, at = memory.pk, row.n
     detail = step_detail(row) if at else None
-    window = stored.view(stored.places)
+    window = stored.window
     part = window_part(window, query.msg)
     selected = message_in(memory, query.msg) if query.msg else None
     mentions = mentions_of(memory, query.find, at, detail)
@@ -209,11 +211,13 @@ def combined(changes: Sequence[ChangeResult]) -> ChangeResult | None:
     """Return several changes as one, or None if there are none."""
     if len(changes) < 2:
         return changes[0] if changes else None
+    effective = [change for change in changes if not change.ignored] or changes
     return replace(
-        changes[-1],
+        effective[-1],
         before=changes[0].before,
         arrived=arrivals(chain.from_iterable(change.arrived.columns for change in changes)),
         evicted=evictions(chain.from_iterable(change.evicted.columns for change in changes)),
+        passed_pins=any(change.passed_pins for change in changes),
     )
 
 

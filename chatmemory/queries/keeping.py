@@ -34,7 +34,7 @@ class WhatWouldKeep:
 
     `keeping` is None if it is not known; with `deferred`, the number of messages to replay, because
     nobody has asked for it. `leaves_out_changes` tells that memory was cleared or set as a whole,
-    which a replay of what was said leaves out.
+    and `leaves_out_pins` that messages were pinned, which a replay of what was said leaves out.
     """
 
     seq: int
@@ -43,6 +43,7 @@ class WhatWouldKeep:
     keeping: Keeping | None = None
     deferred: int = 0
     leaves_out_changes: bool = False
+    leaves_out_pins: bool = False
 
 
 def what_would_keep(
@@ -58,13 +59,15 @@ def what_would_keep(
         return None
     steps = Step.objects.filter(memory_id=step.memory_id, n__lte=step.n)
     changes = set(steps.values_list("kind", "policy_estimator").distinct())
+    kinds = {kind for kind, _ in changes}
     is_recounted = len({family_named(name) for _, name in changes}) > 1
     first = _first_that_counts(row) if evicts_oldest_first(policy) else 1
     answer = WhatWouldKeep(
         row.seq,
         step.n,
         policy,
-        leaves_out_changes=any(kind in (Step.Kind.SET, Step.Kind.CLEAR) for kind, _ in changes),
+        leaves_out_changes=not kinds.isdisjoint((Step.Kind.SET, Step.Kind.CLEAR)),
+        leaves_out_pins=Step.Kind.PIN in kinds,
     )
     amount = step.last_seq - first + 1
     if amount > (COUNTED_AT_ONCE if is_recounted else READ_AT_ONCE) and not is_asked:

@@ -48,12 +48,7 @@ def simulated_state(
         return with_calls(state, stored)
     simulation = tried(stored, trial)
     changes = simulation.changes
-    window = replace(
-        state.window,
-        policy=simulation.policy,
-        rows=simulation.remaining,
-        over_limit=simulation.remaining[:0],
-    )
+    window = simulation.window
     drafts = tuple(_drafts(memory_id, trial.drafts, changes))
     part = window_part(window, query.msg)
     kept = frozenset(window.seqs)
@@ -65,6 +60,7 @@ def simulated_state(
         mentions=simulated_mentions(state.mentions, query.find, drafts, kept, changes),
         drafts=drafts,
         simulated=changes,
+        outlook=simulation.outlook(),
         selected=_draft(drafts, query.msg) if asks_for_draft else state.selected,
         left_by=_left_by(changes, query.msg) or state.left_by,
     )

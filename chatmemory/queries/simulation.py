@@ -12,11 +12,11 @@ from django.db.models import Q
 from chatmemory.core.estimators import family_named
 from chatmemory.core.eviction import Reason
 from chatmemory.core.exceptions import LongRecount, NoRoomBesidePins, OversizedMessage
-from chatmemory.core.long_lists import SEQ, TOKENS, Columns, LongList, tokens_of
+from chatmemory.core.long_lists import SEQ, TOKENS, Columns, LongList, seqs_of
 from chatmemory.core.messages import ChatMessage, MessageType
 from chatmemory.core.policies import Policy
 from chatmemory.core.trimming import PINNED, Departures, leaving_ahead
-from chatmemory.core.window import Entry, Totals, Window
+from chatmemory.core.window import NOTHING, Entry, Totals, Window
 from chatmemory.ledger.adding import add_all, required_policy
 from chatmemory.ledger.changes import REASON, ChangeResult, NewMessage, evictions
 from chatmemory.ledger.counting import change_policy, counted_entries
@@ -25,10 +25,28 @@ from chatmemory.ledger.recorder import Recorder
 from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.ledger.stored_window import stored_window
 from chatmemory.models import Memory
-from chatmemory.queries.rows import WindowPlace
+from chatmemory.queries.rows import WindowPlace, WindowView
 from chatmemory.queries.windows import StoredState, place, visible
 
 RECOUNTED_AT_ONCE = 5_000  # messages, which take a second to count
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """What the model sees before simulated changes and would see after them, in totals.
+
+    It would no longer see `leaving`, which are messages that it sees or that arrive, and would see
+    `returning` again. `hidden` are those that a lowered limit hides already, and that leave too.
+    """
+
+    before: Totals = NOTHING
+    after: Totals = NOTHING
+    leaving: tuple[int, ...] = ()
+    hidden: tuple[int, ...] = ()
+    returning: tuple[int, ...] = ()
+
+
+NO_OUTLOOK = Outlook()
 
 
 @dataclass(frozen=True)
@@ -36,19 +54,40 @@ class Simulation:
     """The result of a simulation: one change per message, of a stored window with these rows.
 
     Simulated messages have the seqs after the last one of the step that the simulation starts from,
-    and `entered_step` 0.
+    and `entered_step` 0. `seen` is the window that the model sees before it.
     """
 
     changes: tuple[ChangeResult, ...]
     policy: Policy
     rows: LongList[WindowPlace]
+    seen: WindowView[WindowPlace]
 
     @cached_property
     def remaining(self) -> LongList[WindowPlace]:
         """The resulting window in order, as a read gives it."""
-        gone = {columns[SEQ] for change in self.changes for columns in change.evicted.columns}
+        return self._after(self.changes)
+
+    def outlook(self, first: int = 0) -> Outlook:
+        """Return what the changes from the position `first` on do to what the model sees."""
+        past, changes = self.changes[:first], self.changes[first:]
+        before = replace(self.window, rows=self._after(past)) if past else self.seen
+        arrived = [seq for change in changes for seq in seqs_of(change.arrived)]
+        known, kept = {*before.seqs, *arrived}, set(self.window.seqs)
+        over_limit = seqs_of(self.seen.over_limit)
+        gone = {seq for change in past for seq in seqs_of(change.evicted)} if over_limit else ()
+        return Outlook(
+            before=before.totals,
+            after=self.totals,
+            leaving=_in_order(known - kept, [*before.seqs, *arrived]),
+            hidden=_in_order(set(over_limit) - known - kept - set(gone), over_limit),
+            returning=_in_order(kept - known, self.window.seqs),
+        )
+
+    def _after(self, changes: Sequence[ChangeResult]) -> LongList[WindowPlace]:
+        """Return the window after the first changes, in order, as a read gives it."""
+        gone = {columns[SEQ] for change in changes for columns in change.evicted.columns}
         columns = [each for each in self.rows.columns if each[SEQ] not in gone]
-        for change in self.changes:
+        for change in changes:
             for arrived in change.arrived:
                 is_system = arrived.type is MessageType.SYSTEM
                 at_head = is_system and self.policy.always_keep_system_message_first
@@ -57,9 +96,21 @@ class Simulation:
                     columns.insert(at, (*arrived[: TOKENS + 1], 0, False))
         return visible(LongList(columns, place), self.policy)[0]
 
+    @cached_property
+    def window(self) -> WindowView[WindowPlace]:
+        """The resulting window, of which nothing is hidden."""
+        nothing = self.remaining[:0]
+        return replace(self.seen, policy=self.policy, rows=self.remaining, over_limit=nothing)
+
     @property
     def totals(self) -> Totals:
-        return Totals(len(self.remaining), sum(tokens_of(self.remaining)))
+        return self.window.totals
+
+
+def _in_order(seqs: set[int], order: Sequence[int]) -> tuple[int, ...]:
+    """Return some of the seqs of a list in its order."""
+    positions = dict(zip(order, range(len(order)), strict=True)) if seqs else {}
+    return tuple(sorted(seqs, key=positions.__getitem__))
 
 
 @one_snapshot()
@@ -97,9 +148,9 @@ def simulated(
     added = [NewMessage(message) for message in messages]
     if recorder.window.counted_by == counted_by:
         changes = _add_all(recorder, added, stored)
-        return Simulation(tuple(changes), in_force, stored.places)
+        return Simulation(tuple(changes), in_force, stored.places, stored.window)
     rows = _recounted(recorder)
-    return Simulation(tuple(add_all(recorder, added)), in_force, rows)
+    return Simulation(tuple(add_all(recorder, added)), in_force, rows, stored.window)
 
 
 def _check_recount(memory: Memory, policy: Policy) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import Exists, Q, QuerySet
 
 from chatmemory.core.eviction import Reason
 from chatmemory.core.exceptions import StepNotFound
@@ -24,8 +24,8 @@ from chatmemory.queries.stays import misfit_at, pinned_at
 from chatmemory.queries.windows import PLACE_COLUMNS
 
 _ENTERED = PLACE_COLUMNS[:4]
-_LEFT = (*PLACE_COLUMNS[:5], "reason")
-_ENTERED_STEP, _REASON = 4, 5
+_LEFT = (*PLACE_COLUMNS[:5], "reason", "passed_pins")
+_ENTERED_STEP, _REASON, _PASSED_PINS = 4, 5, 6
 _CAPACITY, _ORPHANED = Reason.CAPACITY.value, Reason.ORPHANED.value
 _REPLACED, _MOVED = Reason.REPLACED.value, Reason.MOVED.value
 
@@ -64,14 +64,20 @@ def step_detail(row: Step) -> StepDetail:
             arrived=arrived,
             evicted=evicted,
             pinned=pinned_at(row) if any(misfits) else NOTHING,
+            passed_pins=any(each[_PASSED_PINS] for each in left[-1:]),
         ),
     )
 
 
 @Compiled
 def _left_at(memory_id: str, n: int) -> QuerySet[Stay, Any]:
-    left = Stay.objects.filter(memory_id=memory_id, left_step=n).order_by("rank")
-    return left.values_list(*_LEFT)
+    """Return what left at a step; each row also tells whether an older pinned message stayed."""
+    left = Stay.objects.filter(memory_id=memory_id, left_step=n)
+    newest = left.filter(reason=Reason.CAPACITY).order_by("-rank").values("rank")[:1]
+    protected = Q(type=MessageType.SYSTEM) | Q(pinned=True)  # the condition of their index
+    pins = Stay.objects.filter(protected, memory_id=memory_id, pinned=True, entered_step__lte=n)
+    pins = pins.filter(rank__lt=newest).exclude(left_step__lte=n)
+    return left.order_by("rank").annotate(passed_pins=Exists(pins)).values_list(*_LEFT)
 
 
 @Compiled

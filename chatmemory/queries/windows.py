@@ -42,12 +42,12 @@ PLACE_COLUMNS = ("seq", "type", _HAS_CALLS, "tokens", "entered_step", _PINNED)
 
 @dataclass(frozen=True)
 class SeenWindow:
-    """The numbers of the messages that the model saw after a step, and what was stored then."""
+    """The numbers and the totals of the messages that the model saw after a step."""
 
     step: int
     policy: Policy | None
     seqs: Sequence[int]
-    stored: Totals
+    totals: Totals
 
 
 @dataclass(frozen=True)
@@ -87,14 +87,18 @@ class StoredState:
         step = self.memory.last_step if self.at is None else self.at
         return view_of(self.memory.pk, step, self.policy, rows)
 
+    @cached_property
+    def window(self) -> WindowView[WindowPlace]:
+        """The window as the model sees it."""
+        return self.view(self.places)
+
     def seen(self) -> SeenWindow:
         """Return which messages the model sees. Only numbers are read if no limit hides any."""
         step = self.step
         stored = Totals(step.count_after, step.tokens_after)
         if can_decide(self.policy) and self.policy.is_exceeded_by(stored):
-            seqs = self.view(self.places).seqs
-        else:
-            seqs = [seq for (seq,) in self.stays.order_by().values_list("seq")]
+            return SeenWindow(step.n, self.policy, self.window.seqs, self.window.totals)
+        seqs = [seq for (seq,) in self.stays.order_by().values_list("seq")]
         return SeenWindow(step.n, self.policy, seqs, stored)
 
 
@@ -111,8 +115,7 @@ def outline(memory_id: str, at: int | None = None) -> WindowView[WindowPlace]:
 
     Raises MemoryNotFound, StepNotFound.
     """
-    state = StoredState.of(memory_id, at)
-    return state.view(state.places)
+    return StoredState.of(memory_id, at).window
 
 
 def beginnings(memory_id: str, seqs: Iterable[int], size: int) -> dict[int, str]:

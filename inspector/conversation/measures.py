@@ -45,7 +45,7 @@ class Gauge:
 
 
 def gauge(policy: Policy | None, totals: Totals) -> Gauge:
-    """Return the gauge of a stored window."""
+    """Return the gauge of a window with these totals."""
     used = amount_of(policy, load_or_tokens(policy, totals), totals.tokens)
     if policy is None:
         return Gauge(used.load, used.unit, used.tokens, None)
@@ -66,8 +66,8 @@ def limit_of(state: ConversationState) -> int | None:
 
 
 def load_in(window: WindowView[WindowPlace]) -> int:
-    """Return the load of a stored window in its policy's unit."""
-    return load_or_tokens(window.policy, window.stored)
+    """Return the load of what the model sees of a window, in its policy's unit."""
+    return load_or_tokens(window.policy, window.totals)
 
 
 def short_unit(policy: Policy | None) -> str:
@@ -106,7 +106,7 @@ def said_totals(state: ConversationState) -> Totals:
 
 
 def kept_totals(state: ConversationState) -> Totals:
-    """Return the totals of what was said and is in memory."""
+    """Return the totals of what was said and is stored in memory, hidden by its limit or not."""
     window, injected = state.window, state.injected
     if not injected:
         return window.stored

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 from chatmemory import Reason, can_decide
-from chatmemory.explain import reason_of
+from chatmemory.explain import oldest, reason_of
 from chatmemory.queries import ConversationState, WindowPlace, tokens_of
-from chatmemory.services import EvictedMessage
+from chatmemory.services import ChangeResult, EvictedMessage
 from inspector.conversation.falls import Falls, falls
 from inspector.conversation.glyphs import glyph
 from inspector.conversation.history import related
@@ -90,7 +90,7 @@ class MemoryPane:
         change = self._state.change
         if change is None or not change.evicted:
             return None
-        rows = tuple(map(self._ghost, change.evicted[:GHOSTS_MAX]))
+        rows = tuple(self._ghost(change, each) for each in change.evicted[:GHOSTS_MAX])
         load = cost_of_all(change.policy, tokens_of(change.evicted))
         tokens = change.lost
         return Ghosts(rows, len(change.evicted) - len(rows), -load, -tokens)
@@ -149,7 +149,7 @@ class MemoryPane:
             note=", ".join(_notes(row, row.seq in state.injected)),
         )
 
-    def _ghost(self, evicted: EvictedMessage) -> MemoryRow:
+    def _ghost(self, change: ChangeResult, evicted: EvictedMessage) -> MemoryRow:
         return MemoryRow(
             seq=evicted.seq,
             glyph=glyph(evicted.type, evicted.has_calls),
@@ -159,7 +159,7 @@ class MemoryPane:
             amount=-evicted.tokens,
             past=0,
             this=0,
-            note=_ghost_note(evicted),
+            note=_ghost_note(change, evicted),
         )
 
 
@@ -170,9 +170,9 @@ def _notes(row: WindowPlace, is_injected: bool) -> Iterator[str]:
         yield "never said"
 
 
-def _ghost_note(evicted: EvictedMessage) -> str:
+def _ghost_note(change: ChangeResult, evicted: EvictedMessage) -> str:
     if evicted.reason is Reason.CAPACITY and not evicted.misfit:
-        return "oldest"
+        return oldest(change)
     return reason_of(evicted)
 
 

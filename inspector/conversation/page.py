@@ -7,7 +7,7 @@ from functools import cached_property
 from django.urls import reverse
 from django.utils.http import urlencode
 
-from chatmemory import explain
+from chatmemory import explain, load_or_tokens
 from chatmemory.explain import Caption
 from chatmemory.queries import ConversationState, MessageRow, Totals
 from inspector.conversation.drafts import DraftRow, draft_rows
@@ -113,7 +113,7 @@ class ConversationPage:
 
     @property
     def gauge(self) -> Gauge:
-        return gauge(self.window.policy, self.window.stored)
+        return gauge(self.window.policy, self.window.totals)
 
     @property
     def over_limit(self) -> str:
@@ -137,12 +137,21 @@ class ConversationPage:
 
     @property
     def kept(self) -> Amount:
-        """What is in memory at this step."""
-        return amount_of(self.window.policy, self.load, self.window.stored.tokens)
+        """What the model sees at this step."""
+        return amount_of(self.window.policy, self.load, self.window.totals.tokens)
+
+    @property
+    def hidden(self) -> Amount | None:
+        """What a lowered limit hides of memory until the next add; None if it hides nothing."""
+        window = self.window
+        if not window.over_limit:
+            return None
+        load = load_or_tokens(window.policy, window.stored) - self.load
+        return amount_of(window.policy, load, window.stored.tokens - window.totals.tokens)
 
     @property
     def forgotten(self) -> Amount:
-        """What was said and is not in memory."""
+        """What was said and is not in memory, not even hidden."""
         said, kept = self.said, self._amount(kept_totals(self.state))
         tokens = None if said.tokens is None else max(0, said.tokens - (kept.tokens or 0))
         return Amount(max(0, said.load - kept.load), said.unit, tokens)
@@ -152,8 +161,8 @@ class ConversationPage:
 
     @property
     def injected_count(self) -> int:
-        """The number of messages in memory that a client put there, and that were never said."""
-        return len(self.state.injected)
+        """The number of messages that a client put into memory, and that were never said."""
+        return len(self.state.injected & self.state.in_window)
 
     @property
     def found_count(self) -> int:

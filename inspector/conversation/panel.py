@@ -229,7 +229,7 @@ class Panel:
             arrived=Moved.after(past, now - before),
             left=Moved.after(past, before - now),
             stayed=len(now & before),
-            load=load_or_tokens(other.policy, other.stored),
+            load=load_or_tokens(other.policy, other.totals),
         )
 
     @cached_property
@@ -276,6 +276,12 @@ class Panel:
             entered = row.stays[0].entered_step
             return Explanation(
                 f"Where is #{row.seq}?", "Not said yet.", f"It arrives at step {entered:,}."
+            )
+        if row.seq in state.outlook.leaving:
+            return Explanation(
+                f"Would #{row.seq} still count?",
+                "It would be over the limit.",
+                "The model would no longer see it, and it would leave at the next add.",
             )
         return Explanation(
             f"Does #{row.seq} still count?",

@@ -6,9 +6,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from chatmemory import explain
-from chatmemory.explain import Caption, Receipt, counted
+from chatmemory.explain import Caption, Receipt
 from chatmemory.queries import ConversationState
-from inspector.conversation.measures import load_in
 
 
 @dataclass(frozen=True)
@@ -26,20 +25,14 @@ class SimulationView:
         self._state = state
         self._changes = state.simulated or ()
 
-    @property
-    def before(self) -> int:
-        """The load of memory before the simulation."""
-        return load_in(self._state.stored_window)
-
     @cached_property
     def caption(self) -> Caption:
         if self._state.change is None:
-            hidden = len(self._hidden)
-            loss = f"{counted(hidden, 'message')} would leave at the next add" if hidden else ""
             policy = self._state.window.policy
-            return Caption(f"With a limit of {policy.limit if policy else 0:,}", loss=loss)
+            limit = f"With a limit of {policy.limit if policy else 0:,}"
+            return Caption(limit, detail=explain.change_of_policy(self._state.outlook))
         drafts = len(self._state.drafts)
-        event = "Your draft arrived" if drafts == 1 else f"Your {drafts:,} drafts arrived"
+        event = f"Your {'draft' if drafts == 1 else f'{drafts:,} drafts'} would arrive"
         is_one = len(self._changes) == 1
         told = self.previews[0].caption if is_one else explain.caption(self._state.change)
         return replace(told, event=event)
@@ -55,10 +48,4 @@ class SimulationView:
     @property
     def verdict(self) -> Caption:
         """The composer's verdict on all drafts, or on the limit."""
-        return explain.forecast(self._changes, self._hidden)
-
-    @cached_property
-    def _hidden(self) -> list[int]:
-        """The messages that the limit would hide without any draft."""
-        left = self._state.in_window | self._state.evicted.keys()
-        return [seq for seq in self._state.stored_window.seqs if seq not in left]
+        return explain.forecast(self._changes, self._state.outlook)

@@ -12,7 +12,9 @@ from inspector.conversation.simulation import SimulationView
 
 @dataclass(frozen=True)
 class Writing:
-    """The tokens of what is being written, its verdict, and the loads before and after it."""
+    """The tokens of what is being written, its verdict, and the loads that the model sees before
+    and after it.
+    """
 
     tokens: int
     verdict: Caption
@@ -27,11 +29,12 @@ def writing(simulation: Simulation, first: int) -> Writing | None:
     changes, policy = simulation.changes[first:], simulation.policy
     if not changes:
         return None
+    outlook = simulation.outlook(first)
     return Writing(
         tokens=sum(change.gained for change in changes),
-        verdict=explain.forecast(changes),
-        before=load_or_tokens(policy, changes[0].before),
-        after=load_or_tokens(policy, changes[-1].after),
+        verdict=explain.forecast(changes, outlook),
+        before=load_or_tokens(policy, outlook.before),
+        after=load_or_tokens(policy, outlook.after),
         limit=policy.limit,
         unit=policy.short_unit,
     )
@@ -45,8 +48,8 @@ def trying(state: ConversationState) -> Writing | None:
     return Writing(
         tokens=simulation.draft_tokens,
         verdict=simulation.verdict,
-        before=simulation.before,
-        after=load_or_tokens(policy, state.window.totals),
+        before=load_or_tokens(policy, state.outlook.before),
+        after=load_or_tokens(policy, state.outlook.after),
         limit=policy.limit,
         unit=policy.short_unit,
     )

@@ -140,7 +140,7 @@ def test_a_simulation_outlives_steps_selections_searches_reload_and_back(open_pa
     page.go_back()
     expect(page.get_by_role("heading", name="Why is #30 still in memory?")).to_be_visible()
     page.go_back()
-    expect(page.get_by_role("heading", name="What would the draft push out?")).to_be_visible()
+    expect(page.get_by_role("heading", name="What would the drafts push out?")).to_be_visible()
     still_there(41)
     page.go_back()
     still_there(42)
@@ -237,7 +237,7 @@ def test_the_focus_goes_to_the_answer(open_page):
     page.keyboard.press("Escape")
     preview(page, TEXT)
     expect(page.get_by_role("heading", name="What would the draft push out?")).to_be_focused()
-    expect(page.locator("[data-announce]")).to_contain_text("draft arrived")
+    expect(page.locator("[data-announce]")).to_contain_text("draft would arrive")
 
 
 # Focuses and scrolls to everything, and asks all that holds panes to scroll.

@@ -61,4 +61,4 @@ def test_only_anthropic_refuses(shape, problem):
 
 
 def test_an_empty_list():
-    assert problems()[0] == "No. There is nothing to send."
+    assert problems() == ["No. There is nothing to send."] * 2

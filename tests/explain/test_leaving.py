@@ -6,10 +6,14 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from chatmemory import (
+    AiMessage,
     MessageWindow,
     NoRoomBesidePins,
     OversizedMessage,
     SystemMessage,
+    TokenWindow,
+    ToolExecutionRequest,
+    ToolExecutionResultMessage,
     UserMessage,
     explain,
     queries,
@@ -21,6 +25,9 @@ from chatmemory.queries import WindowPlace, WindowView
 
 from ..properties import examples
 from .test_receipts import changes, conversation, policies
+
+CALL = AiMessage(None, (ToolExecutionRequest("1", "find", "{}"),))
+RESULT = ToolExecutionResultMessage("1", "find", "found " * 100)
 
 
 def test_a_system_message_behind_others_stays(db):
@@ -37,6 +44,22 @@ def test_a_system_message_behind_others_stays(db):
     ]
 
 
+KEPT = ("It is too big for the limit.", "There is no room for it.")
+
+
+def test_an_oversized_message_that_is_kept_is_the_newest(db):
+    services.create("m", TokenWindow(40, oversized="keep"))
+    services.add("m", [SystemMessage("Be brief."), UserMessage("word " * 100)])
+    why = explain.why_in(queries.outline("m"), 2)
+    assert why.summary == "It is too big for the limit. It stays while it is the newest message."
+    services.add("m", [UserMessage("one"), UserMessage("two")])
+    assert explain.why_in(queries.outline("m"), 3).cause == "There is room for it."
+    services.set_messages("m", [CALL, RESULT])
+    why = explain.why_in(queries.outline("m"), 5)
+    assert why.cause in KEPT
+    assert why.detail == "It stays with #6 while that is the newest message."
+
+
 @given(policy=policies, sequence=st.lists(changes, min_size=1, max_size=6))
 @examples(40)
 def test_a_message_leaves_when_it_is_said_to(db, policy, sequence):
@@ -50,6 +73,10 @@ def test_a_message_leaves_when_it_is_said_to(db, policy, sequence):
 def check(window: WindowView[WindowPlace], position: int, row: WindowPlace) -> None:
     answer = explain.why_in(window, row.seq).cause
     event(answer)
+    if answer in KEPT:
+        gone = evicted_by(window, 1 if window.policy.unit == "messages" else 10)
+        assert gone is NEVER or row.seq in gone
+        return
     if answer != "There is room for it.":
         assert row.seq not in evicted_by(window, window.policy.limit)
         return

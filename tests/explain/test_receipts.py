@@ -34,7 +34,9 @@ from chatmemory import (
 from chatmemory.core.policies import Policy
 from chatmemory.ledger.verification import verify
 from chatmemory.models import Memory
+from chatmemory.queries import ConversationQuery
 from chatmemory.services import ChangeResult, protocol
+from inspector.conversation import ConversationPage
 
 from ..properties import examples
 
@@ -226,6 +228,25 @@ def test_a_message_too_big_beside_the_system_message_says_so(db):
     assert why.cause == "It was too big beside the system message."
     assert policy.load(1, change.arrived[0].tokens) <= policy.limit
     assert queries.memory("beside").is_oversized
+
+
+def test_what_left_is_the_oldest_only_beside_pins(db):
+    """A pinned message that is older stays, in what was told and in what would be."""
+    services.create("pinned", MessageWindow(3))
+    services.add("pinned", [UserMessage(f"message {n}") for n in range(3)])
+    services.pin("pinned", 2)
+    services.add("pinned", [UserMessage("first")])
+    for words in ("#1 was the oldest.", "#3 was the oldest that could leave."):
+        change = queries.step("pinned", queries.memory("pinned").last_step).change
+        assert explain.caption(change).summary.endswith(words)
+        label = words.removesuffix(".").replace(" was", " User,")
+        assert label in [line.label for line in explain.receipt(change)]
+        (simulated,) = queries.simulate("pinned", [UserMessage("second")]).changes
+        assert explain.caption(simulated).summary.endswith("the oldest that could leave.")
+        (added,) = services.add("pinned", [UserMessage("second")])
+        assert added.passed_pins
+    page = ConversationPage(queries.conversation_state("pinned", ConversationQuery()))
+    assert [ghost.note for ghost in page.memory_pane.ghosts.rows] == ["oldest that could leave"]
 
 
 def test_several_messages_of_a_set_list_are_not_each_too_big(db):

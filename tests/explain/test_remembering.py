@@ -16,7 +16,7 @@ from chatmemory import (
     queries,
 )
 from chatmemory.core.spans import merged
-from chatmemory.core.speakers import speaker_of
+from chatmemory.core.speakers import Speaker, speaker_of
 from chatmemory.queries import ConversationQuery
 from inspector.conversation.found import Found
 
@@ -80,14 +80,16 @@ def check_every_step() -> None:
     spans = {step for first, end in state.remembered for step in range(first, end + 1)}
     assert spans == {step for step, is_held in enumerate(held, 1) if is_held}
     for at in range(last + 1):
-        check_answer(found_at(at).answer, at, [False, *held])
+        check_answer(found_at(at).answer, at, [False, *held], deciding)
 
 
-def check_answer(answer: explain.Remembrance, at: int, held: list[bool]) -> None:
+def check_answer(answer: explain.Remembrance, at: int, held: list[bool], deciding: Speaker) -> None:
+    """What only the assistant said is in memory in its own words, which is no plain yes."""
     told = [(n, each.is_in) for each in answer.stretches for n in range(each.first, each.last + 1)]
     assert told == list(enumerate(held))[1:]
     cause = answer.cause.removeprefix(f"At step {at}: ").lower()
-    assert cause.startswith(("yes", "only over the limit")) == held[at]
+    yes = "only in the assistant" if deciding is Speaker.ASSISTANT else "yes"
+    assert cause.startswith((yes, "only over the limit")) == held[at]
 
 
 def test_spans_that_touch_are_one():

@@ -38,15 +38,21 @@ def test_a_page_tells_one_story(db, policy, sequence):
 def check_numbers(page: ConversationPage) -> None:
     """The head, the receipt, the caption and the pane have the same numbers."""
     lines = page.panel.receipt
-    assert not lines or lines[-1].amount == page.gauge.load == page.kept.load
+    hidden = page.hidden.load if page.hidden else 0
+    assert page.gauge.load == page.kept.load
+    assert not lines or lines[-1].amount == page.kept.load + hidden
     is_over = page.gauge.limit is not None and page.gauge.load > page.gauge.limit
-    assert (page.gauge.over > 0) == is_over == bool(page.over_limit)
+    assert (page.gauge.over > 0) == is_over
+    assert bool(page.over_limit) == (is_over or hidden > 0)
     assert not (is_over and "It fits." in page.caption.summary)
     stored = {row.seq for row in (*page.window.rows, *page.window.over_limit)}
     assert len(stored) == page.window.stored.count
     said = {row.row.seq for row in page.history_pane.rows}
     assert len(said) == page.said_count
-    assert len(stored) == len(stored & said) + page.injected_count
+    seen = set(page.window.seqs)
+    assert len(seen) == len(seen & said) + page.injected_count
+    if stored <= said:
+        assert page.said.load == page.kept.load + hidden + page.forgotten.load
     if page.unit == "msg":
         assert (page.said.load, page.forgotten.load) == (len(said), len(said - stored))
 

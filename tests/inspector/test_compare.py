@@ -187,3 +187,12 @@ def test_words_of_a_project_are_followed(operator_client, db, settings):
 def test_the_options_of_a_policy_are_shown(page):
     text = page("?policy=token_window:800&policy=token_window:800,low_water=0.6")
     assert text.count("down to 60") >= 2
+
+
+def test_a_comparison_says_that_it_leaves_out_pins(operator_client, db):
+    services.create("c", MessageWindow(5))
+    services.add("c", [UserMessage(f"message {n}") for n in range(3)])
+    words = "Messages were pinned in this conversation. The replays leave that out."
+    assert words not in operator_client.get("/c/c/compare/").content.decode()
+    services.pin("c", 1)
+    assert words in operator_client.get("/c/c/compare/").content.decode()

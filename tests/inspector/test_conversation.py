@@ -129,7 +129,7 @@ def test_a_message_leaves_when_why_predicts_it(operator_client, support):
 def test_messages_over_a_lowered_limit_are_marked(operator_client, support):
     services.change("support", policy=MessageWindow(2))
     html = page(operator_client)
-    assert "1 of these will leave at the next add" in html
+    assert "1 message over the limit will leave at the next add" in html
     assert "Does #5 still count?" in page(operator_client, "?msg=5")
 
 

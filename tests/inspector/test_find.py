@@ -93,8 +93,21 @@ def test_a_question_about_it_is_no_mention_of_it(operator_client):
 
 def test_what_only_the_assistant_said_is_said_to_be_its_own(operator_client):
     page = find(operator_client, "find=your+confirmation")
-    assert page.panel.found.answer.cause.startswith("Yes, since #44")
+    assert page.panel.found.answer.summary == (
+        "Only in the assistant’s own words (#44). Forgotten from step 42 until step 44, when #42 "
+        "arrived; then AI #44 said it again. In memory since #44."
+    )
     assert "No user and no tool said it" in page.panel.found.answer.decided_by
+
+
+def test_a_question_of_the_assistant_alone_is_no_plain_yes(operator_client):
+    """The bot asks for the order number, which was said in other words, and is forgotten."""
+    where = "nly in the assistant’s own words (#44) and the system message (#1)."
+    then = answer(operator_client, "at=45&find=the+order+number")
+    assert then.cause == f"At step 45: o{where}"
+    key = services.keep_trial("order-7741", [UserMessage("ok")], None)
+    simulated = answer(operator_client, f"at=45&find=the+order+number&trial={key}")
+    assert simulated.cause == f"O{where}"
 
 
 def test_the_last_mention_explains_the_consequence(operator_client):
@@ -203,7 +216,7 @@ class TestInASimulation:
         answer = page.panel.found.answer
         assert answer.question == "Would it still remember “A-1182”?"
         assert answer.cause == "No, #25, #27 and #28 would leave."
-        assert "#25 and #26 were the oldest" in answer.detail
+        assert "#25 and #26 are the oldest" in answer.detail
         assert answer.receipt[-1].label == "In memory after"
         assert answer.stretches == ()
 

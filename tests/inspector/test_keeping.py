@@ -151,6 +151,27 @@ def test_a_clear_in_between_is_left_out_and_said(operator_client, db):
     assert "cleared or set as a whole" in html
 
 
+def test_pins_are_left_out_and_said(operator_client, db):
+    """With a limit of 3, nothing could be added beside three pinned messages."""
+    c = conversation(MessageWindow(5), *words(3))
+    for seq in (1, 2, 3):
+        services.pin(c, seq)
+    services.add(c, words(3))
+    html = operator_client.get("/c/c/?msg=4").content.decode()
+    assert "memory needed 6 of 5 messages" in html
+    assert "<b>3 messages or more, with nothing pinned.</b>" in html
+    assert "This leaves out that messages were pinned" in html
+    before = operator_client.get("/c/c/?at=9&msg=4").content.decode()
+    assert "with nothing pinned" in before
+
+
+def test_pins_that_came_later_are_not_left_out(operator_client, db):
+    c = conversation(MessageWindow(2), *words(4))
+    services.pin(c, 4)
+    assert "pinned.</b>" not in operator_client.get("/c/c/?at=4&msg=2").content.decode()
+    assert "pinned.</b>" in operator_client.get("/c/c/?msg=2").content.decode()
+
+
 def test_a_long_history_is_replayed_when_asked(operator_client, db):
     c = conversation(TokenWindow(20), *words(520))
     services.change(c, policy=policy_from_dict(GPT_4 | {"max_tokens": 20}))

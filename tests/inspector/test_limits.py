@@ -41,10 +41,14 @@ def conversation(client, memory_id: str, query: str = ""):
 
 def test_a_lowered_limit_is_told_by_one_number(operator_client, lowered):
     page = conversation(operator_client, lowered)
-    assert page.over_limit == "7 of these will leave at the next add"
-    assert (page.gauge.load, page.gauge.limit, page.kept.load) == (13, 6, 13)
+    assert page.over_limit == "7 messages over the limit will leave at the next add"
+    assert (page.gauge.load, page.gauge.limit, page.gauge.over, page.kept.load) == (6, 6, 0, 6)
     assert page.state.samples.part[-1].after == page.window.stored
-    assert page.forgotten.load == 0
+    assert (page.hidden.load, page.hidden.tokens, page.forgotten.load) == (7, 49, 0)
+    html = operator_client.get("/c/lowered/")
+    assert "6 messages, 7 more over the limit 6 / 6 msg 42 tok" in said(html, "memory-head")
+    assert "Over the limit 7 msg · 49 tok" in said(html, "tape-read")
+    assert "7 more messages are over the limit and will leave" in said(html, "over-limit")
     assert len(queries.window(lowered).over_limit) == 7
     (result,) = services.add(lowered, users(1))
     assert len(result.evicted) == 8
@@ -72,9 +76,9 @@ def test_a_long_window_is_counted_from_its_head(operator_client, lowered, monkey
         (row,) = operator_client.get("/").context["rows"]
         told[most] = row.over_limit
     assert told == {
-        8: "7 of these will leave at the next add",
-        7: "7 or more of these will leave at the next add",
-        3: "3 or more of these will leave at the next add",
+        8: "7 messages over the limit will leave at the next add",
+        7: "7 or more messages over the limit will leave at the next add",
+        3: "3 or more messages over the limit will leave at the next add",
     }
 
 
@@ -112,9 +116,29 @@ def test_a_system_message_over_the_limit_is_named(operator_client, crowded):
     assert "over the limit" in html
 
 
-def test_the_red_end_of_the_meter_is_what_is_over(operator_client, lowered):
-    gauge = conversation(operator_client, lowered).gauge
-    assert (gauge.fill, gauge.over) == (46.2, 53.8)
+def test_the_room_is_that_beside_what_the_model_sees(operator_client, db):
+    services.create("roomy", TokenWindow(1000))
+    services.add("roomy", users(13))
+    services.change("roomy", policy=TokenWindow(48))
+    page, window = conversation(operator_client, "roomy"), queries.window("roomy")
+    assert 0 < page.memory_pane.room == 48 - window.load
+    assert (page.gauge.load, page.kept.load, page.hidden.tokens) == (window.load, window.load, None)
+    assert page.said.load == page.kept.load + page.hidden.load + page.forgotten.load
+    first = window.seqs[0]
+    more = page.memory_pane.room + 1
+    why = said(operator_client.get(f"/c/roomy/?msg={first}"), "why")
+    assert f"It leaves when {more} more tokens arrive." in why
+
+
+def test_a_comparison_of_steps_counts_what_the_model_saw(operator_client, lowered):
+    services.add(lowered, users(1))
+    why = said(operator_client.get("/c/lowered/?with=14"), "why")
+    assert "Memory held 6 msg then and holds 6 at step 15; 5 messages stayed." in why
+
+
+def test_the_red_end_of_the_meter_is_what_is_over(operator_client, crowded):
+    gauge = conversation(operator_client, crowded).gauge
+    assert (gauge.load, gauge.fill, gauge.over) == (68, 44.1, 55.9)
 
 
 def test_a_message_window_says_messages_and_tokens(operator_client, lowered):
@@ -171,7 +195,7 @@ def test_the_overview_flags_windows_over_the_limit(operator_client, lowered, cro
     context = operator_client.get("/?flagged=over_limit").context
     told = {row.memory.id: (row.over_limit, row.gauge.over > 0) for row in context["rows"]}
     assert told == {
-        lowered: ("7 of these will leave at the next add", True),
+        lowered: ("7 messages over the limit will leave at the next add", True),
         crowded: ("over the limit", True),
     }
     assert context["headlines"].stats.over_limit == 2

@@ -72,8 +72,8 @@ class TestThePreview:
     def test_says_what_would_leave_and_changes_nothing(self, operator_client):
         html = page(operator_client, limit="2")
         assert "7 messages would leave at the next add: #1 to #7." in html
-        assert "Message window 2: memory would hold 2" in html
-        assert "It holds 9 messages now." in html
+        assert "Message window 2: the model would see 2" in html
+        assert "It sees 9 messages now." in html
         assert queries.memory("c").policy == MessageWindow(9)
 
     def test_says_what_comes_back(self, operator_client):
@@ -84,13 +84,13 @@ class TestThePreview:
         html = page(operator_client, kind="token_window", limit="30")
         assert "Limit in tokens" in html
         assert "would leave at the next add" in html
-        assert "It holds 9 messages now." in html
+        assert "It sees 9 messages now." in html
 
     def test_counts_very_many_messages_anew_only_if_asked(self, operator_client, monkeypatch):
         monkeypatch.setattr("chatmemory.queries.simulation.RECOUNTED_AT_ONCE", 8)
         html = page(operator_client, estimator="gpt-4", limit="2")
         assert "all 9 messages in memory are counted anew" in html
-        assert "memory would hold" not in html
+        assert "the model would see" not in html
         html = page(operator_client, estimator="gpt-4", limit="2", recount="1")
         assert "7 messages would leave at the next add" in html
         assert "counted anew" not in html

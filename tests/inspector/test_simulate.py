@@ -56,13 +56,13 @@ def test_a_preview_is_marked_as_a_simulation(operator_client, full):
     assert "Simulation from step 3." in html
     assert "Nothing here is saved" in html
     assert "Would leave" in html
-    assert "Your draft arrived" in html
+    assert "Your draft would arrive" in html
 
 
 def test_the_panel_explains_each_draft(operator_client, full):
     html = preview(operator_client).content.decode()
     answer = html.partition("What would the draft push out?")[2].partition("Would providers")[0]
-    assert "Draft 1 arrived" in answer
+    assert "Draft 1 would arrive. 1 message would leave: #1 is the oldest." in answer
 
 
 def test_adding_has_the_effect_of_the_preview(operator_client, full):
@@ -80,6 +80,26 @@ def test_moving_the_limit_shows_what_would_leave(operator_client, full):
     assert [row.text for row in page.memory_pane.messages] == ["c"]
     assert page.simulation.verdict.summary == "Would evict. 2 messages: #1 and #2"
     assert queries.memory(full).policy == MessageWindow(3)
+
+
+def test_a_limit_alone_speaks_of_no_draft(operator_client, full):
+    response = preview(operator_client, text="", limit="1")
+    assert "What would this limit push out?" in said(response, "why")
+    assert "draft" not in said(response, "why").lower()
+    assert "Step 3 simulated" in said(response, "tape-bar")
+    words = "With a limit of 1. 2 messages would leave at the next add: #1 and #2."
+    assert words in said(response, "tape-bar")
+    assert "+ 0" not in response.content.decode()
+    trial = key_of(response)
+    why = said(operator_client.get(f"/c/order-7741/?trial={trial}&msg=1"), "why")
+    assert "Would #1 still count? " in why
+    assert "It would be over the limit. The model would no longer see it" in why
+
+
+def test_several_drafts_are_asked_about_as_several(operator_client, full):
+    response = preview(operator_client, role="script", text="user: d\nai: e")
+    assert "What would the drafts push out?" in said(response, "why")
+    assert "Step 3 + 2 simulated" in said(response, "tape-bar")
 
 
 def test_a_limit_and_a_draft_are_put_in_force_together(operator_client, full):
@@ -130,7 +150,7 @@ def test_drafts_gather_until_they_are_added(operator_client, full):
     trial = key_of(preview(operator_client, text="d"))
     page = preview(operator_client, text="e", role="ai", trial=trial).context["page"]
     assert [row.text for row in page.memory_pane.messages] == ["c", "d", "e"]
-    assert page.caption.summary.startswith("Your 2 drafts arrived.")
+    assert page.caption.summary.startswith("Your 2 drafts would arrive.")
     draft(operator_client, ADD, text="", trial=trial)
     assert [row.text for row in queries.window(full).rows] == ["b", "c", "d"]
 
@@ -251,7 +271,10 @@ def test_a_message_that_a_draft_would_push_out_is_explained(operator_client, ful
     page = operator_client.get(f"/c/order-7741/?trial={trial}&msg=1").context["page"]
     assert not page.panel.why.is_in
     assert page.panel.why.explanation.question == "Why would #1 leave?"
-    assert "draft 1 arrived" in page.panel.why.explanation.detail
+    assert page.panel.why.explanation.summary == (
+        "There would be no room. With draft 1, memory would need 4 of 3 messages, and #1 is the "
+        "oldest message that could leave."
+    )
     stays = operator_client.get(f"/c/order-7741/?trial={trial}&msg=2").context["page"]
     assert stays.panel.why.is_in
 

@@ -1,0 +1,191 @@
+"""What another limit or a draft would do, told from what the model sees now."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chatmemory import (
+    AiMessage,
+    ChatMemoryError,
+    MessageWindow,
+    SystemMessage,
+    TokenWindow,
+    ToolExecutionRequest,
+    ToolExecutionResultMessage,
+    UserMessage,
+    explain,
+    queries,
+    services,
+)
+from chatmemory.queries import Trial
+from inspector.conversation.writing import writing
+
+from ..explain.test_receipts import changes, conversation, policies
+from ..properties import examples
+from .markup import said, tree
+
+CALL = AiMessage(None, (ToolExecutionRequest("1", "find", "{}"),))
+RESULT = ToolExecutionResultMessage("1", "find", "found")
+HIDDEN = "#1, #2 and #3 are hidden already and leave with"
+
+
+def users(count: int) -> list[UserMessage]:
+    return [UserMessage(f"message {n}") for n in range(count)]
+
+
+@pytest.fixture
+def lowered(db) -> str:
+    """Eight messages, of which a lowered limit hides three."""
+    services.create("c", MessageWindow(10))
+    services.add("c", users(8))
+    services.change("c", policy=MessageWindow(5))
+    return "c"
+
+
+def settings(client, limit: int, kind: str = "message_window") -> str:
+    typed = {"kind": kind, "limit": limit, "estimator": "gpt-4o", "options_of": kind}
+    return said(client.post("/c/c/settings/", typed), "preview")
+
+
+def verdict(client, text: str = "", **values) -> str:
+    typed = {"role": "user", "text": text, **values}
+    html = client.post("/c/c/verdict/", typed).content.decode()
+    words = " ".join(element.text for element in tree(html).iter() if element.text)
+    return re.sub(r" (?=[.:])", "", words)
+
+
+@pytest.mark.parametrize(
+    ("limit", "words"),
+    [
+        (
+            4,
+            (
+                f"1 message would leave at the next add: #4; {HIDDEN} it. "
+                "Message window 4: the model would see 4 messages. It sees 5 messages now."
+            ),
+        ),
+        (
+            3,
+            (
+                f"2 messages would leave at the next add: #4 and #5; {HIDDEN} them. "
+                "Message window 3: the model would see 3 messages."
+            ),
+        ),
+        (
+            6,
+            (
+                "1 message comes back: #3. #1 and #2 are hidden already and leave at the next add. "
+                "Message window 6: the model would see 6 messages. It sees 5 messages now."
+            ),
+        ),
+        (8, "3 messages come back: #1, #2 and #3. Message window 8: the model would see 8"),
+    ],
+)
+def test_settings_name_what_is_hidden_already(operator_client, lowered, limit, words):
+    assert words in settings(operator_client, limit)
+
+
+def test_settings_say_that_only_what_is_hidden_leaves(operator_client, db):
+    services.create("c", TokenWindow(1000))
+    services.add("c", users(8))
+    load = queries.outline("c").load
+    services.change("c", policy=TokenWindow(load - 1))
+    seen = queries.outline("c").load
+    assert (
+        "Nothing more would leave. #1 is hidden already and leaves at the next add. "
+        f"Token window {seen:,}: the model would see {seen} tokens. It sees {seen} tokens now."
+    ) in settings(operator_client, seen, "token_window")
+
+
+@pytest.mark.parametrize(
+    ("text", "limit", "words"),
+    [
+        ("", "4", f"Would evict 1 message: #4; {HIDDEN} it. 5 → 4 / 4 msg"),
+        ("hello", "", f"Would evict 1 message: #4; {HIDDEN} it. 5 → 5 / 5 msg"),
+        ("hello", "4", f"Would evict 2 messages: #4 and #5; {HIDDEN} them. 5 → 4 / 4 msg"),
+        ("hello", "9", "Fits. Nothing would leave. #1, #2 and #3 would come back. 5 → 9 / 9 msg"),
+        (
+            "",
+            "6",
+            (
+                "Fits. Nothing more would leave. #1 and #2 are hidden already and leave at the "
+                "next add. #3 would come back. 5 → 6 / 6 msg"
+            ),
+        ),
+    ],
+)
+def test_the_composer_counts_from_what_is_seen(operator_client, lowered, text, limit, words):
+    assert words in verdict(operator_client, text, limit=limit)
+
+
+def test_a_message_that_follows_a_preview_counts_from_it(operator_client, lowered):
+    typed = {"role": "user", "text": "one"}
+    page = operator_client.post("/c/c/simulate/", typed, follow=True).context["page"]
+    assert (page.tried.before, page.tried.after) == (5, 5)
+    words = "Would evict 1 message: #5. 5 → 5 / 5 msg"
+    assert words in verdict(operator_client, "two", trial=page.trial)
+
+
+@given(
+    policy=policies,
+    sequence=st.lists(changes, min_size=1, max_size=4),
+    drafts=st.integers(0, 3),
+    first=st.integers(0, 3),
+    limit=st.integers(1, 60),
+)
+@examples(40)
+def test_what_leaves_and_comes_back_makes_up_the_difference(
+    db, policy, sequence, drafts, first, limit
+):
+    """In messages: what is seen, with what arrives and comes back, without what leaves."""
+    with conversation(policy, sequence):
+        if queries.policy("m") is None:
+            return
+        window = queries.outline("m")
+        try:
+            simulation = queries.simulate_trial("m", Trial(tuple(users(drafts)), limit))
+        except ChatMemoryError:
+            return
+        outlook, kept = simulation.outlook(first), set(queries.seqs_of(simulation.remaining))
+        if first == 0 or drafts == 0:
+            assert outlook.before == window.totals
+        arrived = sum(len(change.arrived) for change in simulation.changes[first:])
+        difference = arrived + len(outlook.returning) - len(outlook.leaving)
+        assert outlook.before.count + difference == outlook.after.count == len(kept)
+        stored = {*window.seqs, *queries.seqs_of(window.over_limit)}
+        if first == 0:
+            assert {*outlook.leaving, *outlook.hidden} >= stored - kept
+            assert set(outlook.hidden) <= set(queries.seqs_of(window.over_limit))
+        told = writing(simulation, first)
+        assert (told is None) == (first >= drafts)
+
+
+PAST = re.compile(r"\b(arrived|came|left|was|were|had|held|needed|took|went|fits)\b")
+
+
+@given(
+    policy=policies, sequence=st.lists(changes, min_size=1, max_size=4), drafts=st.integers(1, 12)
+)
+@examples(40)
+def test_what_has_not_happened_is_told_in_the_conditional(db, policy, sequence, drafts):
+    with conversation(policy, sequence):
+        if queries.policy("m") is None:
+            return
+        more = [SystemMessage("Be brief."), *users(drafts), UserMessage("word " * 90), CALL, RESULT]
+        try:
+            simulation = queries.simulate_trial("m", Trial(tuple(more)))
+        except ChatMemoryError:
+            return
+        for change in simulation.changes:
+            if change.ignored:
+                continue
+            told = [explain.caption(change).summary]
+            for seq in queries.seqs_of(change.evicted):
+                why = explain.why_left(change, seq)
+                told += [why.question, why.summary]
+            for words in told:
+                assert not PAST.search(words), words
