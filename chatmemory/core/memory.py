@@ -60,8 +60,10 @@ class ChatMemory(ABC):
         self._limit = limit
         self._store = SingleSlotChatMemoryStore(id) if store is None else store
         self._estimator = estimator or getattr(self._store, "estimator", None)
-        self._options: dict[str, Any] = {**options}
-        self._options["always_keep_system_message_first"] = bool(always_keep_system_message_first)
+        keeps_first = always_keep_system_message_first
+        # LangChain4j's builders take null for false
+        keeps_first = False if keeps_first is None else keeps_first
+        self._options: dict[str, Any] = {**options, "always_keep_system_message_first": keeps_first}
         self.policy()
 
     def add(self, message: ChatMessage, *more: ChatMessage) -> None:
