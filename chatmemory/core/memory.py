@@ -20,6 +20,7 @@ from chatmemory.core.collaborators import estimator_or_none, store_or_none
 from chatmemory.core.estimators import (
     OpenAiTokenCountEstimator,
     TokenCountEstimator,
+    count_overhead,
     count_tokens,
     family_of,
 )
@@ -276,7 +277,7 @@ class TokenWindowChatMemory(_LimitedChatMemory):
             limit,
             estimator=estimator_name(self._token_estimator),
             **self._options,
-            fixed_overhead=self._token_estimator.estimate_token_count_in_messages(()),
+            fixed_overhead=count_overhead(self._token_estimator),
         )
 
 

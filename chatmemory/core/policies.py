@@ -16,7 +16,7 @@ from functools import cache
 from itertools import chain
 from typing import Any, ClassVar, NoReturn, Self, TypeGuard
 
-from chatmemory.core.estimators import TokenCountEstimator, estimator_for
+from chatmemory.core.estimators import TokenCountEstimator, count_overhead, estimator_for
 from chatmemory.core.eviction import Eviction, Head, before_next_user, oldest_first
 from chatmemory.core.exceptions import InvalidValue, PolicyUnavailable
 from chatmemory.core.options import (
@@ -249,7 +249,7 @@ class TokenWindow(Policy):
         return self.fixed_overhead
 
     def measured_by(self, estimator: TokenCountEstimator) -> Self:
-        return replace(self, fixed_overhead=estimator.estimate_token_count_in_messages([]))
+        return replace(self, fixed_overhead=count_overhead(estimator))
 
     def load(self, count: int, tokens: int) -> int:
         return tokens + self.fixed_overhead if count else 0
