@@ -30,6 +30,7 @@ _CAUSES = {
     Reason.MOVED: Cause("moved", "It moved."),
     Reason.TURN: Cause("rest of a turn", "Its turn had lost its beginning."),
 }
+_LEFT_OUT = Cause("left out", "The client left it out of its list.")
 _MISFITS = {
     Misfit.TOO_BIG: Cause("too big", "It was too big on its own."),
     Misfit.TOO_BIG_BESIDE_SYSTEM: Cause(
@@ -46,8 +47,13 @@ _MISFITS = {
 }
 
 
-def cause_of(reason: Reason, misfit: Misfit | None = None) -> Cause:
-    """Return the cause of a reason, or of a message that left in the step that added it."""
+def cause_of(reason: Reason, misfit: Misfit | None = None, by_client: bool = False) -> Cause:
+    """Return the cause of a reason, or of a message that left in the step that added it.
+
+    What made no room in a change `by_client` is not known: its limit is the client's own.
+    """
+    if by_client and reason is Reason.CAPACITY:
+        return _LEFT_OUT
     return _MISFITS[misfit] if misfit else _CAUSES[reason]
 
 

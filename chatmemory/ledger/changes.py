@@ -94,7 +94,9 @@ class ChangeResult:
     redacted. `arrived` and `evicted` do not contain messages that only changed their position. The
     totals are those of the stays before and after; `policy` is the one in force after the change.
     An add first trims under `policy_before`, as LangChain4j asks for the limit twice. Where a
-    message left at once, `pinned` is the part of `after` that pinned messages hold.
+    message left at once, `pinned` is the part of `after` that pinned messages hold. A change
+    `by_client` is a list of a client that decides its memory: no policy decided it, even if one is
+    in force.
     """
 
     kind: str
@@ -107,6 +109,7 @@ class ChangeResult:
     arrived: LongList[ArrivedMessage] = field(default_factory=lambda: arrivals(()))
     evicted: LongList[EvictedMessage] = field(default_factory=lambda: evictions(()))
     pinned: Totals = NOTHING
+    by_client: bool = False
 
     @property
     def is_of_draft(self) -> bool:

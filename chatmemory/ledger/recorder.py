@@ -297,6 +297,7 @@ def result_of(
         arrived=arrived,
         evicted=evicted,
         pinned=change.transition.pinned if misfit else NOTHING,
+        by_client=step.by_client,
     )
 
 

@@ -64,6 +64,7 @@ def step_detail(row: Step) -> StepDetail:
             arrived=arrived,
             evicted=evicted,
             pinned=pinned_at(row) if any(misfits) else NOTHING,
+            by_client=row.by_client,
         ),
     )
 
