@@ -33,8 +33,8 @@ def add(
 
     A message with a known client id and the same content is not added again; its result has its seq
     and no step. Raises MemoryNotFound, PolicyRequired (the client decides this window),
-    PolicyUnavailable, VersionConflict, DuplicateClientId, InvalidMessage, UnstorableText,
-    UnknownEstimator.
+    PolicyUnavailable, EstimatorUnavailable, VersionConflict, DuplicateClientId, InvalidMessage,
+    UnstorableText.
     """
     new = new_messages(memory_id, messages)
     record = partial(add_all, messages=new)
