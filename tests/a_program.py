@@ -22,6 +22,7 @@ from chatmemory import (
     DeletionUnfinished,
     DetailLevel,
     DuplicateClientId,
+    EstimatorUnavailable,
     Image,
     ImageContent,
     ImportUnfinished,
@@ -88,6 +89,7 @@ from chatmemory import (
 ERRORS: tuple[type[ChatMemoryError], ...] = (
     CorruptRow,
     DuplicateClientId,
+    EstimatorUnavailable,
     InvalidMessage,
     InvalidValue,
     MemoryExists,

@@ -55,17 +55,22 @@ def explanations(old: Sequence[Said], new: Sequence[ChatMessage]) -> set[Outcome
     """Return the outcomes of all adds that make `new` of `old`, whatever the limits were.
 
     The added message is called "new". A message that no longer fits is not in the list: whatever it
-    was, it left everything that could leave.
+    was, it left everything that could leave. Nobody need have added a message to a list that only
+    lost its end.
     """
     messages = {said.key: said.message for said in old}
     found = set()
-    for arrival in _arrivals(new):
+    for arrival in [UNSEEN] if lost_its_end(old, new) else _arrivals(new):
         for outcome in _every_outcome(old, arrival):
             if len(outcome.keys) == len(new) and outcome not in found:
                 gives = [messages.get(key, arrival.message) for key in outcome.keys]
                 if gives == list(new) and (arrival.key in outcome.keys) == (arrival is not UNSEEN):
                     found.add(_without_unseen(outcome))
     return found
+
+
+def lost_its_end(old: Sequence[Said], new: Sequence[ChatMessage]) -> bool:
+    return list(new) == [said.message for said in old[: len(new)]]
 
 
 def _arrivals(new: Sequence[ChatMessage]) -> Iterator[Said]:

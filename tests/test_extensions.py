@@ -157,7 +157,7 @@ class TestAnEstimator:
         assert [row.tokens for row in queries.window("m").rows] == [2]
         assert verify("m") is None
         assert operator_client.get("/c/m/").status_code == 200
-        with pytest.raises(UnknownEstimator, match="'words' is unknown"):
+        with pytest.raises(UnknownEstimator, match="'words', which is not installed"):
             services.add("m", [UserMessage("three")])
         services.change("m", policy=MessageWindow(5))
         services.add("m", [UserMessage("three")])

@@ -37,8 +37,11 @@ def align(old: Sequence[str], new: Sequence[str]) -> Alignment:
 
     In a slide, messages leave the head of the old list, at least two stay (or all), and messages
     are appended; a message at the head of both lists (a system message) may be kept apart from the
-    slide. Equal messages are matched from the end.
+    slide. Equal messages are matched from the end. A list that only lost its end is matched as it
+    stands.
     """
+    if list(new) == list(old[: len(new)]):
+        return Alignment({i: i for i in range(len(new))}, {})
     # The slide comes first because it is what a sliding window does to its list. A longest common
     # subsequence may keep as many messages in another way: with repeated messages ("ok", "ok") it
     # can match a new message with one that left, and then the history would miss what was said.

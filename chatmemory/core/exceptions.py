@@ -16,6 +16,7 @@ ChatMemoryError
 ├── DeletionUnfinished                      a conversation with this id is being deleted
 ├── ImportUnfinished                        the conversation is being imported
 ├── PolicyUnavailable                       the policy's kind is not installed
+│   └── EstimatorUnavailable                nor is its estimator (also an UnknownEstimator)
 ├── NoRoomBesidePins                        a message would fit if nothing were pinned
 ├── NotPinnable                             this message cannot be pinned or unpinned
 ├── LongRecount                             many messages would be counted anew: ask for it
@@ -98,6 +99,16 @@ class PolicyRequired(ChatMemoryError):
 
 class PolicyUnavailable(ChatMemoryError):
     """The kind of the conversation's policy is not installed."""
+
+
+class EstimatorUnavailable(PolicyUnavailable, UnknownEstimator):
+    """The estimator that counts the conversation is not installed here."""
+
+    def __init__(self, memory_id: str, estimator: str) -> None:
+        super().__init__(
+            f"the tokens of {memory_id!r} are counted by {estimator!r}, which is not installed "
+            "here: install the package that provides it, or set another policy"
+        )
 
 
 class NoRoomBesidePins(ChatMemoryError):

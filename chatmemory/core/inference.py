@@ -3,12 +3,13 @@
 A LangChain4j service decides its memory itself: it trims the window, appends a message, trims again
 and sends the whole list. Its limit is not known here. An add is inferred if exactly one explains
 the list: the same transition that `admit` decides for live adds, under whatever limits. A list that
-no add explains, or more than one, was set.
+no add explains, or more than one, was set. So was one that only lost its end: its last message
+stands where it stood, and nothing need have come.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -53,21 +54,24 @@ def inferred_add(
     left at once; the evictions are then all that could leave.
     """
     found: dict[Hashable, Transition] = {}
-    for transition in _possible_adds(window, len(before), arrivals):
+    is_beginning = list(after) == list(before[: len(after)])
+    candidates = [(_UNSEEN, False)] if is_beginning else _possible_arrivals(arrivals)
+    for transition in _possible_adds(window, len(before), candidates, len(arrivals)):
         if _list_after(transition, window, before, after) == list(after):
             evicted = frozenset((each.entry, each.reason) for each in transition.evictions)
             found.setdefault((transition.arrivals, evicted), transition)
     return _by_client(*found.values()) if len(found) == 1 else None
 
 
-def _possible_adds(window: Window, length: int, arrivals: Sequence[Entry]) -> Iterator[Transition]:
-    """Yield the adds that may leave as many messages as the new list has.
+def _possible_adds(
+    window: Window, length: int, candidates: Iterable[tuple[Entry, bool]], remaining: int
+) -> Iterator[Transition]:
+    """Yield the adds of these messages that may leave as many as the new list has.
 
     What leaves after the message came left for want of room. If the limit was lowered before, the
     same messages left before it came; system messages and tool results then fare differently.
     """
-    remaining = len(arrivals)
-    for arrival, is_first in _possible_arrivals(arrivals):
+    for arrival, is_first in candidates:
         for limit_before in (length, remaining, remaining - 1):
             try:
                 transition = _admit(window, arrival, is_first, limit_before, remaining)

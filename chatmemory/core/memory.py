@@ -20,6 +20,7 @@ from chatmemory.core.collaborators import estimator_or_none, store_or_none
 from chatmemory.core.estimators import (
     OpenAiTokenCountEstimator,
     TokenCountEstimator,
+    count_overhead,
     count_tokens,
     family_of,
 )
@@ -60,8 +61,10 @@ class ChatMemory(ABC):
         self._limit = limit
         self._store = SingleSlotChatMemoryStore(id) if store is None else store
         self._estimator = estimator or getattr(self._store, "estimator", None)
-        self._options: dict[str, Any] = {**options}
-        self._options["always_keep_system_message_first"] = bool(always_keep_system_message_first)
+        keeps_first = always_keep_system_message_first
+        # LangChain4j's builders take null for false
+        keeps_first = False if keeps_first is None else keeps_first
+        self._options: dict[str, Any] = {**options, "always_keep_system_message_first": keeps_first}
         self.policy()
 
     def add(self, message: ChatMessage, *more: ChatMessage) -> None:
@@ -274,7 +277,7 @@ class TokenWindowChatMemory(_LimitedChatMemory):
             limit,
             estimator=estimator_name(self._token_estimator),
             **self._options,
-            fixed_overhead=self._token_estimator.estimate_token_count_in_messages(()),
+            fixed_overhead=count_overhead(self._token_estimator),
         )
 
 

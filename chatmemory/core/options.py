@@ -15,6 +15,7 @@ from chatmemory.core.exceptions import InvalidValue
 
 WHOLE = Decimal(1)
 DECIMALS = 9
+SWITCHES = ("always_keep_system_message_first", "snap_to_user", "meters_only")
 _SWITCH = {"true": True, "false": False}
 
 
@@ -94,7 +95,8 @@ def option_value(name: str, type_: type, value: object) -> Any:
             raise InvalidValue(f"{name} must be one of {', '.join(type_)}, but is: {value!r:.60}")
         return type_(value)
     if not isinstance(value, type_):
-        raise InvalidValue(f"{name} must be a {type_.__name__}, but is: {value!r}")
+        wanted = "true or false" if type_ is bool else f"a {type_.__name__}"
+        raise InvalidValue(f"{name} must be {wanted}, but is: {value!r:.60}")
     return value
 
 

@@ -16,10 +16,11 @@ from functools import cache
 from itertools import chain
 from typing import Any, ClassVar, NoReturn, Self, TypeGuard
 
-from chatmemory.core.estimators import TokenCountEstimator, estimator_for
+from chatmemory.core.estimators import TokenCountEstimator, count_overhead, estimator_for
 from chatmemory.core.eviction import Eviction, Head, before_next_user, oldest_first
 from chatmemory.core.exceptions import InvalidValue, PolicyUnavailable
 from chatmemory.core.options import (
+    SWITCHES,
     WHOLE,
     Oversized,
     check_limit,
@@ -82,6 +83,8 @@ class Policy(ABC):
         if not isinstance(self.oversized, Oversized):
             chosen = option_value("oversized", Oversized, self.oversized)
             object.__setattr__(self, "oversized", chosen)
+        for name in SWITCHES:
+            option_value(name, bool, getattr(self, name))
         self._check_combination()
 
     def _check_combination(self) -> None:
@@ -185,17 +188,12 @@ class Policy(ABC):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the policy as a dictionary that `policy_from_dict` reads."""
-        options = {
+        rest = {
             option.name: stored_value(getattr(self, option.name))
             for option in option_fields(type(self)).values()
             if not option.metadata.get("derived")
         }
-        return {
-            "kind": self.kind,
-            self.limit_name: self.limit,
-            "estimator": self.estimator,
-            **options,
-        }
+        return {"kind": self.kind, self.limit_name: self.limit, "estimator": self.estimator, **rest}
 
 
 @cache
@@ -251,7 +249,7 @@ class TokenWindow(Policy):
         return self.fixed_overhead
 
     def measured_by(self, estimator: TokenCountEstimator) -> Self:
-        return replace(self, fixed_overhead=estimator.estimate_token_count_in_messages([]))
+        return replace(self, fixed_overhead=count_overhead(estimator))
 
     def load(self, count: int, tokens: int) -> int:
         return tokens + self.fixed_overhead if count else 0
@@ -339,7 +337,9 @@ def stored_policy(kind: str, limit: int, estimator: str, options: Mapping[str, A
     """Return the policy of stored values, or an UnavailablePolicy if its kind is not installed."""
     known = KINDS.get(kind)
     if known is not None and option_fields(known).keys() >= options.keys():
-        return known(limit, estimator=estimator, **options)
+        # Earlier versions took any value of a switch, such as "no", for on or off
+        switches = {name: bool(options[name]) for name in SWITCHES if name in options}
+        return known(limit, estimator=estimator, **{**options, **switches})
     return _unavailable(kind)(limit, estimator=estimator, stored=dict(options))  # type: ignore[call-arg]
 
 

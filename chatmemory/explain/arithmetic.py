@@ -271,7 +271,8 @@ class _Sums:
     def _bounds(self) -> tuple[int, int]:
         """Return how many must leave for the limit, and how many for the low mark."""
         policy, tokens = self.policy, [self.left[i][TOKENS] for i in self.evicted]
-        marks = (policy.limit, policy.low_mark)
+        # A client does not know the mark, whatever it leaves out
+        marks = (policy.limit, policy.limit if self.change.by_client else policy.low_mark)
         over, above = (fewest_to_leave(tokens, self.totals, policy, mark) for mark in marks)
         return over, above
 

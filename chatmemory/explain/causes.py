@@ -46,6 +46,7 @@ _CAUSES = {
         "rest of a turn", "Its turn had lost its beginning.", "Its turn would lose its beginning."
     ),
 }
+_LEFT_OUT = Cause("left out", "The client left it out of its list.")
 _MISFITS = {
     Misfit.TOO_BIG: Cause(
         "too big", "It was too big on its own.", "It would be too big on its own."
@@ -66,8 +67,13 @@ _MISFITS = {
 }
 
 
-def cause_of(reason: Reason, misfit: Misfit | None = None) -> Cause:
-    """Return the cause of a reason, or of a message that left in the step that added it."""
+def cause_of(reason: Reason, misfit: Misfit | None = None, by_client: bool = False) -> Cause:
+    """Return the cause of a reason, or of a message that left in the step that added it.
+
+    What made no room in a change `by_client` is not known: its limit is the client's own.
+    """
+    if by_client and reason is Reason.CAPACITY:
+        return _LEFT_OUT
     return _MISFITS[misfit] if misfit else _CAUSES[reason]
 
 

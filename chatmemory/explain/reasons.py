@@ -41,7 +41,7 @@ def why_left(change: ChangeResult, seq: int) -> Explanation:
     evicted = change.eviction_of(seq)
     if evicted is None:
         raise LookupError(f"#{seq} did not leave at step {change.step}")
-    cause = cause_of(evicted.reason, evicted.misfit)
+    cause = cause_of(evicted.reason, evicted.misfit, change.by_client)
     lines = receipt(change)
     detail = _detail(change, evicted, lines)
     question = f"Why {'would' if change.is_of_draft else 'did'} {named(seq)} leave?"
@@ -73,7 +73,7 @@ def _detail(change: ChangeResult, evicted: EvictedMessage, lines: Receipt | tupl
 
 def _no_room(change: ChangeResult, seq: int, lines: Receipt | tuple[()]) -> str:
     """Say how much memory needed when a message left as the oldest."""
-    over, policy = lines.exceeded(seq) if lines else None, change.policy
+    over, policy = lines.exceeded(seq) if lines and not change.by_client else None, change.policy
     would = change.is_of_draft
     oldest = f"{named(seq)} {'is' if would else 'was'} the oldest message that could leave"
     if over is None or not can_decide(policy):

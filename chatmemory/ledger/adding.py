@@ -25,8 +25,8 @@ def add_all(recorder: Recorder, messages: Sequence[NewMessage]) -> list[ChangeRe
     """Add messages under the conversation's policy; return one result per message.
 
     A message with a known client id and the same content changes nothing. Raises PolicyRequired,
-    PolicyUnavailable, DuplicateClientId, and OversizedMessage and NoRoomBesidePins with the index
-    of the message.
+    PolicyUnavailable, EstimatorUnavailable, DuplicateClientId, and OversizedMessage and
+    NoRoomBesidePins with the index of the message.
     """
     policy = required_policy(recorder.memory.pk, recorder.policy)
     known = dict(_known(recorder.memory, messages))

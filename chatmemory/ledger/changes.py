@@ -95,7 +95,8 @@ class ChangeResult:
     totals are those of the stays before and after; `policy` is the one in force after the change.
     An add first trims under `policy_before`, as LangChain4j asks for the limit twice. Where a
     message left at once, `pinned` is the part of `after` that pinned messages hold. `passed_pins`
-    tells that pinned ones are older than some that left for want of room.
+    tells that pinned ones are older than some that left for want of room. A change `by_client` is a
+    list of a client that decides its memory: no policy decided it, even if one is in force.
     """
 
     kind: str
@@ -109,6 +110,7 @@ class ChangeResult:
     evicted: LongList[EvictedMessage] = field(default_factory=lambda: evictions(()))
     pinned: Totals = NOTHING
     passed_pins: bool = field(default=False, compare=False)
+    by_client: bool = False
 
     @property
     def is_of_draft(self) -> bool:

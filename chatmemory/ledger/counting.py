@@ -15,6 +15,7 @@ from chatmemory.core.estimators import (
     family_named,
     is_known,
 )
+from chatmemory.core.exceptions import EstimatorUnavailable, UnknownEstimator
 from chatmemory.core.messages import ChatMessage, text_of
 from chatmemory.core.policies import Policy
 from chatmemory.core.window import Entry
@@ -38,8 +39,14 @@ def counter(estimator_name: str) -> Callable[[ChatMessage], int]:
 
 
 def counted_entries(memory: Memory, messages: Iterable[ChatMessage]) -> list[Entry]:
-    """Return entries counted by the conversation's estimator, with the counts of `count_ahead`."""
-    count = counter(memory.policy_estimator)
+    """Return entries counted by the conversation's estimator, with the counts of `count_ahead`.
+
+    Raises EstimatorUnavailable.
+    """
+    try:
+        count = counter(memory.policy_estimator)
+    except UnknownEstimator as error:
+        raise EstimatorUnavailable(memory.pk, memory.policy_estimator) from error
     return [Entry.of(message, count(message)) for message in messages]
 
 

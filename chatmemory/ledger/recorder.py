@@ -88,14 +88,16 @@ class Recorder:
         `update_messages`). It is an add if exactly one add explains it.
         """
         old = list(stay_entries(self.window.with_messages()))
-        replacement = Replacement.of(old, transition, by_client).keeping_pins(self.window)
-        transition = replacement.transition
+        sent = Replacement.of(old, transition, by_client)
+        replacement = sent.as_it_was(self.window)
         if replacement.changes_nothing:
             return self._unchanged(transition.change)
-        add = replacement.as_add(self.window)
+        # What is added is new, and counted as it was sent
+        add = sent.as_add(self.window)
         if add is not None:
             return self._add_by_client(add, old)
         returning = returning_messages(self.memory, replacement)
+        replacement = replacement.as_they_left(returning, self.window)
         transition = replacement.numbered(self._counters, returning)
         result = self._step(transition, Step.Kind.SET, is_reordered=True, by_client=by_client)
         flags.replaced(self.memory, self.window)
@@ -296,6 +298,7 @@ def result_of(
         evicted=evicted,
         pinned=change.transition.pinned if misfit else NOTHING,
         passed_pins=change.transition.pinned.count > 0,
+        by_client=step.by_client,
     )
 
 

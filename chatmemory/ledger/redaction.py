@@ -2,15 +2,12 @@
 
 Tool names and call ids stay, because they connect results to their call. The replacement text
 contains the number of the message, so that no two redacted messages are equal: a memory ignores a
-system message that is equal to the current one.
+system message that is equal to the current one. The token count stays, so that the arithmetic of
+the ledger is valid: see `Replacement.as_it_was`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-
-from chatmemory.core.codec import message_to_json
 from chatmemory.core.exceptions import CorruptRow
 from chatmemory.core.messages import (
     AiMessage,
@@ -21,9 +18,8 @@ from chatmemory.core.messages import (
     ToolExecutionResultMessage,
     UserMessage,
 )
-from chatmemory.core.window import Entry, Window
 from chatmemory.ledger import chain
-from chatmemory.models import Memory, Message
+from chatmemory.models import Message
 
 
 def redacted(message: ChatMessage, seq: int) -> ChatMessage:
@@ -56,18 +52,3 @@ def mark_of(seq: int) -> str:
 
 def _without_arguments(request: ToolExecutionRequest | None) -> ToolExecutionRequest | None:
     return ToolExecutionRequest(request.id, request.name, "{}") if request else None
-
-
-def with_stored_tokens(memory: Memory, window: Window, arrivals: Sequence[Entry]) -> list[Entry]:
-    """Return the entries of a new list, in which redacted messages keep their stored token count.
-
-    Redaction does not change a token count, so that the arithmetic of the ledger stays valid. A
-    list that the client read and sends back must not count the shorter replacement text instead.
-    """
-    if not Message.objects.filter(memory=memory, redacted_step__isnull=False).exists():
-        return list(arrivals)
-    stored = {message_to_json(entry.message): entry.tokens for entry in window.with_messages()}
-    return [
-        replace(entry, tokens=stored.get(message_to_json(entry.message), entry.tokens))
-        for entry in arrivals
-    ]

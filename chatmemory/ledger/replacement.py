@@ -35,10 +35,15 @@ EVICTED = (Reason.SET, Reason.CAPACITY, Reason.ORPHANED, Reason.TURN)
 
 
 class Returning(NamedTuple):
-    """A message that is in the history, had left the window, and comes back."""
+    """A message that is in the history, had left the window, and comes back.
+
+    A redacted one has the `tokens` with which it left, which its words had; None if they were
+    counted otherwise than others are now.
+    """
 
     seq: int
     origin: str
+    tokens: int | None = None
 
 
 @dataclass(frozen=True)
@@ -62,18 +67,40 @@ class Replacement:
         payloads = [message_to_json(entry.message) for entry in transition.arrivals]
         return cls(old, transition, before, payloads, by_client)
 
-    def keeping_pins(self, window: Window) -> Replacement:
-        """Return the replacement in which a pinned message that stays in the list is still pinned.
+    def as_it_was(self, window: Window) -> Replacement:
+        """Return the replacement in which a message that stays in the list has its pin and tokens.
 
-        What leaves is decided again, because nothing pinned does.
+        The tokens of a redacted message are those of the words that it had. What leaves is decided
+        again, because nothing pinned does.
         """
-        if not any(entry.pinned for entry in self.old):
+        arrivals = self.transition.arrivals
+        counted = {
+            payload: entry.tokens for payload, entry in zip(self.payloads, arrivals, strict=True)
+        }
+        if not any(
+            entry.pinned or entry.tokens != counted.get(payload, entry.tokens)
+            for payload, entry in zip(self.before, self.old, strict=True)
+        ):
             return self
         stayed = {**self.alignment.kept, **self.alignment.moved}
-        arrivals = [
-            replace(entry, pinned=position in stayed and self.old[stayed[position]].pinned)
-            for position, entry in enumerate(self.transition.arrivals)
-        ]
+        was = {position: self.old[i] for position, i in stayed.items()}
+        changed = {
+            position: replace(arrivals[position], pinned=entry.pinned, tokens=entry.tokens)
+            for position, entry in was.items()
+        }
+        return self._with_arrivals(changed, window)
+
+    def as_they_left(self, returning: Mapping[int, Returning], window: Window) -> Replacement:
+        """Return the replacement in which redacted messages that return have their tokens again."""
+        changed = {
+            position: replace(self.transition.arrivals[position], tokens=message.tokens)
+            for position, message in returning.items()
+            if message.tokens is not None
+        }
+        return self._with_arrivals(changed, window) if changed else self
+
+    def _with_arrivals(self, changed: Mapping[int, Entry], window: Window) -> Replacement:
+        arrivals = [changed.get(j, entry) for j, entry in enumerate(self.transition.arrivals)]
         return replace(self, transition=refill(window, arrivals, self.transition.policy))
 
     @property

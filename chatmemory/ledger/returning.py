@@ -6,14 +6,16 @@ Such a message is not said again. A stay begins, and the history does not change
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 from django.db.models import OuterRef, Subquery
 
+from chatmemory.core.estimators import family_named
 from chatmemory.core.eviction import Reason
+from chatmemory.ledger.redaction import mark_of
 from chatmemory.ledger.replacement import Replacement, Returning
 from chatmemory.ledger.rows import check_unicode
-from chatmemory.models import Memory, Message, Stay
+from chatmemory.models import Memory, Message, Stay, Step
 
 ASKED_AT_ONCE = 10_000  # payloads in one query; SQLite takes 250,000
 
@@ -37,7 +39,16 @@ def returning_messages(memory: Memory, replacement: Replacement) -> dict[int, Re
         found = [left[payload, reason] for reason in allowed[position] if left[payload, reason]]
         if found:
             returning[position] = max(found, key=_latest_seq).pop()
-    return returning
+    marked = [
+        message.seq
+        for position, message in returning.items()
+        if mark_of(message.seq) in replacement.payloads[position]
+    ]
+    tokens = _tokens_of_redacted(memory, marked)
+    return {
+        position: message._replace(tokens=tokens.get(message.seq))
+        for position, message in returning.items()
+    }
 
 
 def _messages_that_left(
@@ -62,6 +73,30 @@ def _messages_that_left(
             if seq not in in_window:
                 left[payload, Reason(reason)].append(Returning(seq, origin))
     return left
+
+
+def _tokens_of_redacted(memory: Memory, seqs: Sequence[int]) -> dict[int, int]:
+    """Return the tokens with which messages left that are redacted, by seq.
+
+    Those that another family of estimators had counted are not in it.
+    """
+    entered = Step.objects.filter(memory=memory, n=OuterRef("entered_step"))
+    stays = (
+        Stay.objects.filter(memory=memory, message__redacted_step__isnull=False)
+        .annotate(estimator=Subquery(entered.values("policy_estimator")))
+        .order_by("entered_step", "n")
+        .values_list("seq", "tokens", "estimator")
+    )
+    last = {}
+    for start in range(0, len(seqs), ASKED_AT_ONCE):
+        for seq, tokens, estimator in stays.filter(seq__in=seqs[start : start + ASKED_AT_ONCE]):
+            last[seq] = tokens, estimator
+    family = family_named(memory.policy_estimator)
+    return {
+        seq: tokens
+        for seq, (tokens, estimator) in last.items()
+        if family_named(estimator) == family
+    }
 
 
 def _latest_seq(messages: list[Returning]) -> int:

@@ -18,7 +18,6 @@ from chatmemory.ledger.counting import (
     is_counted_quickly,
 )
 from chatmemory.ledger.recorder import Recorder
-from chatmemory.ledger.redaction import with_stored_tokens
 from chatmemory.services.locking import prepared, recorded
 from chatmemory.services.validation import check_client_id, check_id, check_policy
 
@@ -34,8 +33,8 @@ def add(
 
     A message with a known client id and the same content is not added again; its result has its seq
     and no step. Raises MemoryNotFound, PolicyRequired (the client decides this window),
-    PolicyUnavailable, VersionConflict, DuplicateClientId, InvalidMessage, UnstorableText,
-    UnknownEstimator.
+    PolicyUnavailable, EstimatorUnavailable, VersionConflict, DuplicateClientId, InvalidMessage,
+    UnstorableText.
     """
     new = new_messages(memory_id, messages)
     record = partial(add_all, messages=new)
@@ -95,7 +94,6 @@ def set_messages(
     def record(recorder: Recorder) -> ChangeResult:
         policy = required_policy(memory_id, recorder.policy)
         arrivals = counted_entries(recorder.memory, messages)
-        arrivals = with_stored_tokens(recorder.memory, recorder.window, arrivals)
         return recorder.record(refill(recorder.window, arrivals, policy))
 
     return prepared(memory_id, record, actor=actor, expected_version=expected_version)

@@ -41,14 +41,20 @@ from chatmemory.services.validation import check_id
 def _window(memory_id: str) -> QuerySet[Stay, Any]:
     # That of a conversation that is being deleted is empty.
     stays = open_stays(memory_id).filter(memory__deleted_at=None)
-    stays = stays.annotate(payload=F("message__payload"), estimator=F("memory__policy_estimator"))
-    return stays.values_list("memory_id", "payload", "estimator", *STAY_COLUMNS, named=True)
+    stays = stays.annotate(
+        payload=F("message__payload"),
+        redacted_step=F("message__redacted_step"),
+        estimator=F("memory__policy_estimator"),
+    )
+    columns = ("memory_id", "payload", "redacted_step", "estimator", *STAY_COLUMNS)
+    return stays.values_list(*columns, named=True)
 
 
 def get_messages(memory_id: str) -> list[ChatMessage]:
     """Return the messages of the window, untrimmed; [] for an unknown id, which is not created.
 
-    Each message carries its stored token count, so that it need not be counted again.
+    Each message carries its stored token count, so that it need not be counted again. A redacted
+    one does not: its count is that of words which a copy of it never had.
     """
     return [message for _, message in _read(_window(string_id(memory_id)))]
 
@@ -66,7 +72,8 @@ def _read(rows: Sequence[Any]) -> Iterator[tuple[Any, ChatMessage]]:
     family = family_named(rows[0].estimator) if rows else ""
     for row in rows:
         message = read_message(row)
-        remember_tokens(message, family, row.tokens)
+        if row.redacted_step is None:
+            remember_tokens(message, family, row.tokens)
         yield row, message
 
 

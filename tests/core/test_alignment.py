@@ -98,7 +98,9 @@ def test_a_slide_is_found_where_there_is_one_and_only_there(old, appended, first
 
     for new in (appended, old[first:] + appended, old[:1] + old[first:] + appended):
         whole, behind = slide(old, new), slide(old[1:], new[1:])
-        if whole is not None:
+        if new == old[: len(new)]:
+            expected = Alignment({j: j for j in range(len(new))}, {})
+        elif whole is not None:
             expected = Alignment({j: whole + j for j in range(len(old) - whole)}, {}, whole > 0)
         elif old[:1] == new[:1] and behind is not None:
             slid = {1 + j: 1 + behind + j for j in range(len(old) - 1 - behind)}

@@ -65,9 +65,9 @@ EXAMPLES = {
     ("ab", "abc"): ".. +1",
     ("abc", "bcd"): "c.. +1",
     ("abc", "bca"): "c.. +1",
-    ("aaa", "aa"): "cc. +1",
+    ("aaab", "aba"): "cc.. +1",
     ("abc", "d"): "ccc +1",
-    ("ab", "a"): "cc +1",
+    ("ab", "b"): "cc +1",
     # behind a system message, also one in mid-window
     ("Sab", "Sabc"): "... +1",
     ("Sab", "Sbc"): ".c. +1",
@@ -107,6 +107,11 @@ def test_the_only_add_that_explains_a_list_is_inferred(old, new):
     ("old", "new"),
     [
         ("abc", "bc"),  # nothing came
+        ("ab", "a"),  # the end was taken back
+        ("aaa", "aa"),
+        ("Sab", "Sa"),
+        ("abac", "ab"),
+        ("aCR", "aC"),
         ("abc", "acd"),  # what is not the oldest left
         ("ab", "abcd"),  # two came
         ("ab", "cd"),
@@ -192,4 +197,5 @@ def test_exactly_one_add_explains_what_is_inferred(old, arrival, before, after, 
 
 
 def test_long_windows_of_equal_messages_are_decided_by_their_length():
-    assert story("a" * 2_000, "a" * 1_500) == "c" * 501 + "." * 1_499 + " +1"
+    assert story("a" * 2_000 + "b", "a" * 1_500) is None
+    assert story("b" + "a" * 2_000, "a" * 1_500) == "c" * 502 + "." * 1_499 + " +1"

@@ -18,6 +18,7 @@ from chatmemory import (
     OversizedMessage,
     SystemMessage,
     TokenWindow,
+    TokenWindowChatMemory,
     ToolExecutionRequest,
     ToolExecutionResultMessage,
     UserMessage,
@@ -26,7 +27,7 @@ from chatmemory import (
 )
 from chatmemory.core.eviction import Reason
 from chatmemory.core.messages import MessageType
-from chatmemory.core.policies import Policy
+from chatmemory.core.policies import Policy, stored_policy
 from chatmemory.core.transitions import admit, next_to_leave, pin, refill, visible
 from chatmemory.core.window import Entry, Window, total
 
@@ -347,6 +348,22 @@ def test_what_makes_no_sense_is_refused_by_name(text, why):
     with pytest.raises(InvalidValue) as error:
         policy_from_text(text)
     assert why in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "name", ["meters_only", "snap_to_user", "always_keep_system_message_first"]
+)
+@pytest.mark.parametrize("value", ["no", "false", "true", 1, []])
+def test_a_switch_is_no_text_and_no_number(name, value):
+    for make in (MessageWindowChatMemory, TokenWindowChatMemory, MessageWindow):
+        with pytest.raises(InvalidValue, match=f"{name} must be true or false, but is: "):
+            make(*("m", 20)[make is MessageWindow :], **{name: value})
+
+
+def test_a_switch_that_an_earlier_version_stored_as_text_acts_as_it_did():
+    stored = stored_policy("message_window", 2, "gpt-4o", {"meters_only": "no"})
+    assert stored == MessageWindow(2, meters_only=True)
+    assert stored_policy("message_window", 2, "gpt-4o", {"snap_to_user": None}) == MessageWindow(2)
 
 
 def test_memories_take_options():

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 
@@ -10,7 +11,9 @@ from hypothesis import strategies as st
 from chatmemory import (
     AudioContent,
     CustomMessage,
+    InvalidValue,
     OpenAiTokenCountEstimator,
+    TokenWindow,
     TokenWindowChatMemory,
     UnknownEstimator,
     UnsupportedMessage,
@@ -74,6 +77,34 @@ def test_equal_estimators_without_a_family_do_not_share_counts():
     for estimator in (first, second, first):
         count_tokens(estimator, message)
     assert (first.asked, second.asked) == (1, 1)
+
+
+class Returning(WordCounter):
+    """An estimator that returns what it is made of, of a message or of an empty list."""
+
+    def __init__(self, of_message, of_list=0):
+        super().__init__()
+        self.of_message, self.of_list = of_message, of_list
+
+    def estimate_token_count_in_message(self, message):
+        return self.of_message
+
+    def estimate_token_count_in_messages(self, messages):
+        return self.of_list
+
+
+@pytest.mark.parametrize("count", [1.25, 2.0, -3, "3", None, True])
+def test_what_is_no_number_of_tokens_is_refused_with_the_name_of_the_estimator(count):
+    why = f"custom:.*Returning returned: {re.escape(repr(count))}$"
+    memory = TokenWindowChatMemory(max_tokens=40, estimator=Returning(count))
+    for _ in range(2):  # the second time it is no remembered count
+        with pytest.raises(InvalidValue, match=why):
+            memory.add(UserMessage("hello"))
+    assert memory.messages() == []
+    with pytest.raises(InvalidValue, match=why):
+        TokenWindowChatMemory(max_tokens=40, estimator=Returning(1, of_list=count))
+    with pytest.raises(InvalidValue, match=why):
+        TokenWindow(40).measured_by(Returning(1, of_list=count))
 
 
 @pytest.mark.parametrize("model", ["gpt-4", "gpt-4o"])

@@ -180,13 +180,18 @@ def assert_arrivals_come_first(change: ChangeResult, lines: list[explain.Receipt
 def check_cause(change: ChangeResult, why: explain.Explanation, message) -> None:
     is_own = change.kind == "add" and [message.seq] == [each.seq for each in change.arrived]
     causes = {
-        Reason.CAPACITY: "There was no room.",
+        Reason.CAPACITY: "There was no room."
+        if not change.by_client
+        else "The client left it out of its list.",
         Reason.ORPHANED: "Its tool call left.",
         Reason.REPLACED: "Another system message took its place.",
         Reason.CLEARED: "Memory was cleared.",
         Reason.SET: "The list was set.",
         Reason.TURN: "Its turn had lost its beginning.",
     }
+    if change.by_client and message.reason is Reason.CAPACITY:
+        assert str(change.policy.limit) not in why.detail.replace(f"step {change.step}", "")
+        assert all(line.kind != "ahead" for line in why.receipt)
     if message.reason is not Reason.CAPACITY or not is_own:
         assert why.cause == causes[message.reason]
         return
@@ -283,8 +288,27 @@ def test_a_step_whose_message_nobody_saw_says_so():
     assert explain.caption(change).summary == (
         f"A message came that left at once. 2 messages left −{tokens}: #1 and #2 were the oldest."
     )
-    assert explain.why_left(change, 1).cause == "There was no room."
+    assert explain.why_left(change, 1).cause == "The client left it out of its list."
     assert queries.step("client", 2).change == change
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    "policy", [MessageWindow(3), MessageWindow(3, low_water=0.4), TokenWindow(1_000)]
+)
+def test_what_a_client_leaves_out_did_not_leave_for_the_limit(policy):
+    services.create("client", policy)
+    services.add("client", [UserMessage(word) for word in ("one", "two", "three")])
+    protocol.update_messages("client", [UserMessage("four")])
+    change = queries.step("client", 4).change
+    assert change.by_client
+    for seq in (1, 2, 3):
+        why = explain.why_left(change, seq)
+        assert why.summary == (
+            "The client left it out of its list. It left the head of the list at step 4."
+        )
+        over = [line.amount for line in why.receipt if line.kind in ("over", "ahead")]
+        assert over == ([4] if isinstance(policy, MessageWindow) else [])
 
 
 @pytest.mark.django_db

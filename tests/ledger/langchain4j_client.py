@@ -27,7 +27,7 @@ from chatmemory.core.messages import text_of
 from chatmemory.ledger.verification import verify
 from chatmemory.services import protocol
 
-from ..langchain4j import IsOver, Outcome, Said, add, explanations
+from ..langchain4j import IsOver, Outcome, Said, add, explanations, lost_its_end
 
 ESTIMATOR = estimator_for("gpt-4o")
 OVERHEAD = 3
@@ -144,6 +144,9 @@ class Service:
         assert truth is not None
         found = explanations(old, new)
         is_seen = "new" in truth.keys
+        if is_seen and lost_its_end(old, new):
+            self._not_told("a list that only lost its end", old, new)
+            return
         assert truth._replace(departures=_of_old(truth)) in found
         if len(found) > 1:
             self._not_told("several adds", old, new)

@@ -13,6 +13,7 @@ from chatmemory import (
     queries,
 )
 from chatmemory.core.policies import MessageWindow
+from chatmemory.ledger.verification import verify
 from chatmemory.services import change
 from chatmemory.services.protocol import delete_messages, update_messages
 
@@ -114,6 +115,28 @@ def test_a_message_that_left_at_once_is_an_add_that_nobody_saw():
     assert (result.kind, result.seq, result.arrived) == ("add", None, ())
     assert left(2) == [(2, "CAPACITY"), (3, "CAPACITY")]
     assert history() == ["Be brief.", "a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("said", "back"),
+    [
+        ([OK, AiMessage("bad")], 1),
+        ([SYSTEM, OK, AiMessage("bad")], 2),
+        ([OK, AiMessage("bad"), *users("ab")], 1),
+        ([OK, AiMessage("good"), OK, AiMessage("bad")], 3),
+        ([OK, AiMessage("good"), OK], 1),
+        ([OK, OK, OK], 2),
+    ],
+)
+def test_an_answer_that_a_client_takes_back_adds_nothing(said, back):
+    update_messages("bare", said)
+    result = update_messages("bare", said[:back])
+    assert (result.kind, result.arrived) == ("set", ())
+    assert left(2) == [(seq, "SET") for seq in range(back + 1, len(said) + 1)]
+    assert queries.said("bare") == said
+    update_messages("bare", [*said[:back], AiMessage("better")])
+    assert queries.said("bare") == [*said, AiMessage("better")]
+    assert verify("bare") is None
 
 
 def test_a_system_message_that_is_kept_first_evicts_the_oldest():

@@ -2,6 +2,7 @@
 
 from chatmemory.core.estimators.counting import (
     TokenCountEstimator,
+    count_overhead,
     count_tokens,
     family_of,
     remember_tokens,
@@ -14,6 +15,7 @@ __all__ = [
     "LONGEST_BLANK",
     "OpenAiTokenCountEstimator",
     "TokenCountEstimator",
+    "count_overhead",
     "count_tokens",
     "estimator_for",
     "family_named",

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from chatmemory.core.estimators import TokenCountEstimator, count_tokens
+from chatmemory.core.estimators import TokenCountEstimator, count_overhead, count_tokens
 from chatmemory.core.messages import AiMessage, ChatMessage, MessageType
 from chatmemory.core.recall.facts import NO_WORDS, Words, facts_of
 from chatmemory.core.window import Entry
@@ -70,7 +70,7 @@ def history_of(
     """Return the history of messages, each counted by the estimator."""
     said = list(messages)
     tokens = [count_tokens(estimator, message) for message in said]
-    overhead = estimator.estimate_token_count_in_messages([])
+    overhead = count_overhead(estimator)
     return history_from(said, tokens, overhead, range(1, len(said) + 1), words)
 
 
