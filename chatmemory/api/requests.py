@@ -11,7 +11,7 @@ from rest_framework.request import Request
 
 from chatmemory.api import schemas  # noqa: F401  (registers how the fields are documented)
 from chatmemory.api.errors import InvalidField
-from chatmemory.conf import configuration
+from chatmemory.conf import PAGE_MAX, configuration
 from chatmemory.core.exceptions import InvalidMessage, InvalidValue, UnreadableTranscript
 from chatmemory.core.messages import ChatMessage
 from chatmemory.core.policies import Policy, policy_kinds
@@ -24,7 +24,6 @@ from chatmemory.services.validation import ADDED_MAX, ID_LENGTH, check_policy
 
 DEFAULT_FORMAT = "langchain4j"
 MESSAGES_MAX = 10_000
-PAGE_MAX = 200
 NUMBER_MAX = 10**18 - 1
 VERSION_DIGITS = 18
 POLICIES_MAX = 10

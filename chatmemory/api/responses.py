@@ -8,7 +8,8 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 from rest_framework.response import Response
 
-from chatmemory.api.requests import PAGE_MAX, LabelsField
+from chatmemory.api.requests import LabelsField
+from chatmemory.conf import PAGE_MAX
 from chatmemory.converters import address
 from chatmemory.core.codec import message_to_dict
 from chatmemory.core.eviction import Reason

@@ -21,6 +21,7 @@ from chatmemory.api.responses import (
     response,
 )
 from chatmemory.api.views.base import Resource, streamed_json
+from chatmemory.conf import PAGE_MAX
 from chatmemory.formats import Rendering, render_each
 from chatmemory.queries import WindowPlace, WindowView
 from chatmemory.services import ChangeResult
@@ -74,7 +75,7 @@ def _window(window: WindowView[WindowPlace], rendering: Rendering) -> Iterator[s
     }
     yield _json(WindowHeadSerializer(answer)).removesuffix("}") + ',"messages":'
     yield from json_list(rendering.values)
-    yield ',"lost":' + _json(LossSerializer(rendering.losses[: requests.PAGE_MAX], many=True)) + "}"
+    yield ',"lost":' + _json(LossSerializer(rendering.losses[:PAGE_MAX], many=True)) + "}"
 
 
 def _json(serializer: Any) -> str:
