@@ -43,15 +43,17 @@ class MemoryMessages(Resource):
     def post(self, request: Request, memory_id: str) -> Response:
         """Add up to 1,000 messages, one step each; all of them are stored or none."""
         body = requests.read(requests.AddRequest, request.data)
-        results = services.add(memory_id, body["new"], **requests.changed_by(request))
+        with body["sent"].named_in_errors():
+            results = services.add(memory_id, body["new"], **requests.changed_by(request))
         return _changes(memory_id, results, status=201)
 
     @changes(ChangesSerializer, body=requests.MessagesRequest, name="set_window")
     def put(self, request: Request, memory_id: str) -> Response:
         """Replace the window; the policy evicts what exceeds it."""
         body = requests.read(requests.MessagesRequest, request.data)
-        messages = [each.message for each in body["new"]]
-        result = services.set_messages(memory_id, messages, **requests.changed_by(request))
+        sent = body["sent"]
+        with sent.named_in_errors():
+            result = services.set_messages(memory_id, sent.messages, **requests.changed_by(request))
         return _changes(memory_id, [result])
 
     @changes(ChangesSerializer, name="clear_window")

@@ -21,8 +21,9 @@ class Simulate(Resource):
     def post(self, request: Request, memory_id: str) -> Response:
         """Show what adding messages would do, under this policy or another; nothing is stored."""
         body = requests.read(requests.SimulationRequest, request.data)
-        messages = [each.message for each in body["new"]]
-        simulation = queries.simulate(
-            memory_id, messages, body.get("policy"), body.get("at"), body["recount"]
-        )
+        sent = body["sent"]
+        with sent.named_in_errors():
+            simulation = queries.simulate(
+                memory_id, sent.messages, body.get("policy"), body.get("at"), body["recount"]
+            )
         return response(SimulationSerializer, simulation)

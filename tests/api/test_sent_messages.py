@@ -1,0 +1,55 @@
+"""Client ids, errors and losses of a request name its messages as they were sent."""
+
+from __future__ import annotations
+
+import pytest
+
+from chatmemory import TokenWindow, queries, services
+
+from .said import URL
+
+BLANK = {"role": "system", "content": ""}
+CALL = {"from": "function_call", "value": '{"name": "find", "arguments": {}}'}
+
+
+def said(text: str) -> dict:
+    return {"role": "user", "content": text}
+
+
+def openai(*messages: dict, **more) -> dict:
+    return {"messages": list(messages), "format": "openai_chat", **more}
+
+
+def stored(memory_id: str) -> list[tuple[str, str | None]]:
+    return [(row.text, row.client_id) for row in queries.history(memory_id).rows]
+
+
+def test_a_client_id_belongs_to_the_message_that_it_was_sent_for(api, memory_id):
+    body = openai(BLANK, said("a"), BLANK, said("b"), client_ids=["s", "1", None, "2"])
+    for _ in range(2):
+        assert api.post(f"{URL}messages/", body).status_code == 201
+    assert stored(memory_id) == [("a", "1"), ("b", "2")]
+
+
+def test_there_are_as_many_client_ids_as_messages_were_sent(api, memory_id):
+    answer = api.post(f"{URL}messages/", openai(BLANK, said("a"), client_ids=["s"]))
+    assert (answer.status_code, answer.data["field"]) == (422, "client_ids")
+    assert "for each of the 2 messages" in answer.data["detail"]
+    assert stored(memory_id) == []
+
+
+def test_of_several_that_make_one_message_the_first_client_id_is_stored(api, memory_id):
+    sent = [{"from": "gpt", "value": "I look."}, CALL, {"from": "human", "value": "ok"}]
+    body = {"messages": sent, "format": "sharegpt", "client_ids": ["1", "2", "3"]}
+    for _ in range(2):
+        assert api.post(f"{URL}messages/", body).status_code == 201
+    assert stored(memory_id) == [("I look.\nfind({})", "1"), ("ok", "3")]
+
+
+@pytest.mark.parametrize(("method", "path"), [("post", "messages"), ("post", "simulate")])
+def test_a_message_that_is_too_large_is_named_as_it_was_sent(api, db, method, path):
+    services.create("order-7741", TokenWindow(30, oversized="reject"))
+    answer = getattr(api, method)(f"{URL}{path}/", openai(BLANK, said("word " * 99)))
+    assert (answer.status_code, answer.data["title"]) == (422, "Oversized message")
+    assert answer.data["field"] == "messages[1]"
+    assert answer.data["detail"].startswith("message 2: ")
