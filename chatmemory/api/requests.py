@@ -166,16 +166,10 @@ class MessagesRequest(Body):
     most = MESSAGES_MAX
     messages = MessagesField()
     format = FormatField(help_text="The format of the messages.")
-    client_ids = serializers.ListField(
-        child=serializers.CharField(max_length=ID_LENGTH, allow_null=True),
-        required=False,
-        help_text="Your own id of each message, or null: a message sent again is not added again.",
-    )
 
     def validate(self, attrs: Any) -> Any:
-        """Adds `sent`, SentMessages, and `new`. Raises InvalidField for the message at fault."""
+        """Adds `sent`, SentMessages. Raises InvalidField, naming the message at fault."""
         attrs["sent"] = read_messages(attrs["messages"], attrs["format"], most=self.most)
-        attrs["new"] = attrs["sent"].with_client_ids(attrs.get("client_ids"))
         return attrs
 
 
@@ -183,6 +177,17 @@ class AddRequest(MessagesRequest):
     """Messages to add in their order, in one of the formats."""
 
     most = ADDED_MAX
+    client_ids = serializers.ListField(
+        child=serializers.CharField(max_length=ID_LENGTH, allow_null=True),
+        required=False,
+        help_text="Your own id of each message, or null: a message sent again is not added again.",
+    )
+
+    def validate(self, attrs: Any) -> Any:
+        """Adds `new`, a list of NewMessage, too."""
+        attrs = super().validate(attrs)
+        attrs["new"] = attrs["sent"].with_client_ids(attrs.get("client_ids"))
+        return attrs
 
 
 class SimulationRequest(MessagesRequest):

@@ -53,3 +53,11 @@ def test_a_message_that_is_too_large_is_named_as_it_was_sent(api, db, method, pa
     assert (answer.status_code, answer.data["title"]) == (422, "Oversized message")
     assert answer.data["field"] == "messages[1]"
     assert answer.data["detail"].startswith("message 2: ")
+
+
+@pytest.mark.parametrize(("method", "path"), [("put", "messages"), ("post", "simulate")])
+def test_client_ids_are_refused_where_none_are_stored(api, memory_id, method, path):
+    answer = getattr(api, method)(f"{URL}{path}/", openai(said("a"), client_ids=["1"]))
+    assert (answer.status_code, answer.data["field"]) == (422, "client_ids")
+    assert answer.data["detail"].startswith("unknown member")
+    assert stored(memory_id) == []
