@@ -113,6 +113,20 @@ class HistorySerializer(Json):
     later = serializers.URLField(allow_null=True)
 
 
+class LossSerializer(Json):
+    where = serializers.CharField()
+    what = serializers.CharField()
+
+
+def lost_of_request() -> LossSerializer:
+    """Return the field for what of a request's messages was not read."""
+    return LossSerializer(
+        many=True,
+        help_text="What could not be read of the messages, numbered from 1 as they were sent; "
+        f"of very much the first {PAGE_MAX}.",
+    )
+
+
 class EvictedSerializer(Json):
     """A message that left the window at a step."""
 
@@ -152,15 +166,22 @@ class ChangesSerializer(Json):
     changes = ChangeSerializer(many=True)
 
 
+class MessageChangesSerializer(ChangesSerializer):
+    """What adding or setting messages did."""
+
+    lost = lost_of_request()
+
+
 class SimulationSerializer(Json):
     policy = StoredPolicyField()
     changes = ChangeSerializer(many=True)
     window = TotalsSerializer(source="totals")
     limit = serializers.IntegerField(source="policy.limit")
     load = serializers.SerializerMethodField()
+    lost = lost_of_request()
 
     def get_load(self, simulation: Any) -> int:
-        load: int = simulation.policy.load(*simulation.totals)
+        load: int = simulation["policy"].load(*simulation["totals"])
         return load
 
 
@@ -185,11 +206,6 @@ class RecallRowSerializer(Json):
 
 class RecallSerializer(Json):
     results = RecallRowSerializer(many=True)
-
-
-class LossSerializer(Json):
-    where = serializers.CharField()
-    what = serializers.CharField()
 
 
 class WindowHeadSerializer(Json):

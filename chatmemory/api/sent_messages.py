@@ -19,7 +19,7 @@ from chatmemory.core.exceptions import (
     UnreadableTranscript,
 )
 from chatmemory.core.messages import ChatMessage
-from chatmemory.formats import parse_messages
+from chatmemory.formats import Loss, parse_messages
 from chatmemory.services import NewMessage
 
 DEFAULT_FORMAT = "langchain4j"
@@ -28,11 +28,15 @@ MESSAGES_MAX = 10_000
 
 @dataclass(frozen=True)
 class SentMessages:
-    """The messages that were read of `count` sent ones, each with its place among these from 0."""
+    """The messages that were read of `count` sent ones, each with its place among these from 0.
+
+    `losses` are what could not be read.
+    """
 
     messages: list[ChatMessage]
     places: Sequence[int]
     count: int
+    losses: Sequence[Loss] = ()
 
     def with_client_ids(self, client_ids: Sequence[str | None] | None) -> list[NewMessage]:
         """Return the messages with the client ids of their places.
@@ -77,5 +81,5 @@ def read_messages(
         raise InvalidField(field, str(error)) from error
     messages = list(read.messages)
     if len(read.turns) == len(messages):
-        return SentMessages(messages, read.turns, len(values))
-    return SentMessages(messages, range(len(messages)), len(messages))
+        return SentMessages(messages, read.turns, len(values), read.losses)
+    return SentMessages(messages, range(len(messages)), len(messages), read.losses)

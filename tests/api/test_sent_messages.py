@@ -61,3 +61,22 @@ def test_client_ids_are_refused_where_none_are_stored(api, memory_id, method, pa
     assert (answer.status_code, answer.data["field"]) == (422, "client_ids")
     assert answer.data["detail"].startswith("unknown member")
     assert stored(memory_id) == []
+
+
+@pytest.mark.parametrize(
+    ("method", "path"), [("post", "messages"), ("put", "messages"), ("post", "simulate")]
+)
+def test_what_could_not_be_read_is_answered(api, memory_id, method, path):
+    parts = [{"type": "text", "text": "look"}, {"type": "video", "x": 1}]
+    body = openai(BLANK, {"role": "user", "content": parts}, said("a"))
+    assert getattr(api, method)(f"{URL}{path}/", body).json()["lost"] == [
+        {"where": "message 1", "what": "a blank system message"},
+        {"where": "message 2", "what": "a part of type 'video'"},
+    ]
+    whole = getattr(api, method)(f"{URL}{path}/", openai(said("b")))
+    assert whole.json()["lost"] == []
+
+
+def test_of_very_many_losses_the_first_are_answered(api, memory_id):
+    answer = api.post(f"{URL}messages/", openai(*[BLANK] * 300, said("a")))
+    assert len(answer.json()["lost"]) == 200

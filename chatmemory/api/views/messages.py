@@ -16,10 +16,12 @@ from chatmemory.api.operations import MEMORY_ID, addressed_by, changes, reads
 from chatmemory.api.responses import (
     ChangesSerializer,
     LossSerializer,
+    MessageChangesSerializer,
     WindowHeadSerializer,
     WindowSerializer,
     response,
 )
+from chatmemory.api.sent_messages import SentMessages
 from chatmemory.api.views.base import Resource, streamed_json
 from chatmemory.conf import PAGE_MAX
 from chatmemory.formats import Rendering, render_each
@@ -39,22 +41,22 @@ class MemoryMessages(Resource):
         window, messages = queries.whole_window(memory_id, asked.get("at"))
         return streamed_json(request, _window(window, render_each(messages, asked["as"])))
 
-    @changes(ChangesSerializer, status=201, body=requests.AddRequest, name="add_messages")
+    @changes(MessageChangesSerializer, status=201, body=requests.AddRequest, name="add_messages")
     def post(self, request: Request, memory_id: str) -> Response:
         """Add up to 1,000 messages, one step each; all of them are stored or none."""
         body = requests.read(requests.AddRequest, request.data)
         with body["sent"].named_in_errors():
             results = services.add(memory_id, body["new"], **requests.changed_by(request))
-        return _changes(memory_id, results, status=201)
+        return _changes(memory_id, results, body["sent"], status=201)
 
-    @changes(ChangesSerializer, body=requests.MessagesRequest, name="set_window")
+    @changes(MessageChangesSerializer, body=requests.MessagesRequest, name="set_window")
     def put(self, request: Request, memory_id: str) -> Response:
         """Replace the window; the policy evicts what exceeds it."""
         body = requests.read(requests.MessagesRequest, request.data)
         sent = body["sent"]
         with sent.named_in_errors():
             result = services.set_messages(memory_id, sent.messages, **requests.changed_by(request))
-        return _changes(memory_id, [result])
+        return _changes(memory_id, [result], sent)
 
     @changes(ChangesSerializer, name="clear_window")
     def delete(self, request: Request, memory_id: str) -> Response:
@@ -84,10 +86,18 @@ def _json(serializer: Any) -> str:
     return JSONRenderer().render(serializer.data).decode()
 
 
-def _changes(memory_id: str, results: Sequence[ChangeResult], status: int = 200) -> Response:
+def _changes(
+    memory_id: str,
+    results: Sequence[ChangeResult],
+    sent: SentMessages | None = None,
+    status: int = 200,
+) -> Response:
     """The version is the last step of these changes, or the current one if all were ignored."""
     version = max((each.step for each in results if each.step), default=None)
     if version is None:
         version = queries.memory(memory_id).version
-    answer = {"version": version, "changes": results}
-    return response(ChangesSerializer, answer, status=status, version=version)
+    answer: dict[str, Any] = {"version": version, "changes": results}
+    if sent is None:
+        return response(ChangesSerializer, answer, status=status, version=version)
+    answer["lost"] = sent.losses[:PAGE_MAX]
+    return response(MessageChangesSerializer, answer, status=status, version=version)

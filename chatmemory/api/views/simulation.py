@@ -11,6 +11,7 @@ from chatmemory.api import requests
 from chatmemory.api.operations import MEMORY_ID, addressed_by, reads
 from chatmemory.api.responses import SimulationSerializer, response
 from chatmemory.api.views.base import Resource
+from chatmemory.conf import PAGE_MAX
 
 
 @addressed_by(MEMORY_ID)
@@ -26,4 +27,10 @@ class Simulate(Resource):
             simulation = queries.simulate(
                 memory_id, sent.messages, body.get("policy"), body.get("at"), body["recount"]
             )
-        return response(SimulationSerializer, simulation)
+        answer = {
+            "policy": simulation.policy,
+            "changes": simulation.changes,
+            "totals": simulation.totals,
+            "lost": sent.losses[:PAGE_MAX],
+        }
+        return response(SimulationSerializer, answer)
