@@ -263,8 +263,8 @@ class WindowQuery(serializers.Serializer[Any]):
 class HistoryQuery(serializers.Serializer[Any]):
     at = _number("The step to show; by default the last one.")
     before = _number("Only messages before this seq.")
-    after = _number("Only messages after this seq.")
-    around = _number("Messages on both sides of this seq.")
+    after = _number("Only messages after this seq; not with `before`.")
+    around = _number("Messages on both sides of this seq; not with `before` or `after`.")
     size = PageSizeField()
 
 
