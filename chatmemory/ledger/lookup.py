@@ -5,15 +5,18 @@ from __future__ import annotations
 from django.db.models import QuerySet
 
 from chatmemory.core.exceptions import MemoryNotFound, StepNotFound
-from chatmemory.core.ids import string_id
+from chatmemory.core.storable import storable_id
 from chatmemory.ledger.statements import Compiled
 from chatmemory.ledger.stored_window import step_zero
 from chatmemory.models import Memory, Step
 
 
 def find_memory(memory_id: str) -> Memory:
-    """Return the row of a conversation. Raises MemoryNotFound, InvalidValue for no string."""
-    for row in _memories(string_id(memory_id)):
+    """Return the row of a conversation.
+
+    Raises MemoryNotFound, InvalidValue for no string, UnstorableText.
+    """
+    for row in _memories(storable_id(memory_id)):
         return row
     raise MemoryNotFound(f"no conversation has the id {memory_id!r}")
 

@@ -16,8 +16,8 @@ from uuid import uuid4
 from chatmemory.core.addresses import address
 from chatmemory.core.codec import messages_from_json, messages_to_json
 from chatmemory.core.exceptions import ChatMemoryError, InvalidValue
-from chatmemory.core.ids import string_id
 from chatmemory.core.messages import ChatMessage
+from chatmemory.core.storable import storable_id
 from chatmemory.core.store import ChatMemoryStore
 
 try:
@@ -87,7 +87,7 @@ class HttpChatMemoryStore(ChatMemoryStore):
         self.close()
 
     def _request(self, method: str, memory_id: str, body: str | None = None) -> httpx.Response:
-        if not string_id(memory_id):
+        if not storable_id(memory_id):
             raise InvalidValue("a memory id must have at least one character")
         request = self._client.build_request(method, f"{address(memory_id)}/", content=body)
         if method != "GET":
