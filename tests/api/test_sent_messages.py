@@ -80,3 +80,18 @@ def test_what_could_not_be_read_is_answered(api, memory_id, method, path):
 def test_of_very_many_losses_the_first_are_answered(api, memory_id):
     answer = api.post(f"{URL}messages/", openai(*[BLANK] * 300, said("a")))
     assert len(answer.json()["lost"]) == 200
+
+
+def test_a_retry_after_a_redaction_adds_nothing(api, memory_id):
+    body = openai(said("secret"), said("b"), client_ids=["1", "2"])
+    assert api.post(f"{URL}messages/", body).status_code == 201
+    services.redact(memory_id, 1)
+    again = api.post(f"{URL}messages/", body)
+    assert again.status_code == 201
+    assert [(each["seq"], each["ignored"]) for each in again.data["changes"]] == [
+        (1, True),
+        (2, True),
+    ]
+    assert stored(memory_id) == [("[redacted #1]", "1"), ("b", "2")]
+    other = openai({"role": "assistant", "content": "secret"}, client_ids=["1"])
+    assert api.post(f"{URL}messages/", other).data["title"] == "Duplicate client id"
