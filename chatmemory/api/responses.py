@@ -29,8 +29,13 @@ def response(
     """A row as JSON, with the conversation's version as its ETag where one is given."""
     answer = Response(shape(row).data, status=status)
     if version is not None:
-        answer["ETag"] = f'"{version}"'
+        answer["ETag"] = etag(version)
     return answer
+
+
+def etag(version: int) -> str:
+    """A conversation's version as a header, which If-Match takes."""
+    return f'"{version}"'
 
 
 class StoredPolicyField(serializers.Field):  # type: ignore[type-arg]
@@ -225,6 +230,8 @@ class WindowHeadSerializer(Json):
 
 
 class WindowSerializer(WindowHeadSerializer):
+    is_versioned = True  # by an ETag
+
     messages = RenderedField()
     lost = LossSerializer(
         many=True, help_text=f"What the format cannot express, of very much the first {PAGE_MAX}."
@@ -285,6 +292,8 @@ class RedactionSerializer(Json):
 
 
 class MessageDetailSerializer(HistoryMessageSerializer):
+    is_versioned = True  # by an ETag
+
     redacted = RedactionSerializer(allow_null=True)
     origin = serializers.CharField()
     in_memory = serializers.BooleanField()

@@ -19,6 +19,7 @@ from chatmemory.api.responses import (
     MessageChangesSerializer,
     WindowHeadSerializer,
     WindowSerializer,
+    etag,
     response,
 )
 from chatmemory.api.sent_messages import SentMessages
@@ -39,7 +40,10 @@ class MemoryMessages(Resource):
         """Show what the model sees, now or after a step."""
         asked = requests.read(requests.WindowQuery, request.query_params)
         window, messages = queries.whole_window(memory_id, asked.get("at"))
-        return streamed_json(request, _window(window, render_each(messages, asked["as"])))
+        answer = streamed_json(request, _window(window, render_each(messages, asked["as"])))
+        if "at" not in asked:
+            answer["ETag"] = etag(window.step)  # the newest step is the version
+        return answer
 
     @changes(MessageChangesSerializer, status=201, body=requests.AddRequest, name="add_messages")
     def post(self, request: Request, memory_id: str) -> Response:

@@ -18,7 +18,7 @@ from chatmemory.conf import PAGE_MAX
 class Simulate(Resource):
     needs = {"POST": READ}
 
-    @reads(SimulationSerializer, body=requests.SimulationRequest, name="simulate")
+    @reads(SimulationSerializer, body=requests.SimulationRequest, name="simulate", refusals=(409,))
     def post(self, request: Request, memory_id: str) -> Response:
         """Show what adding messages would do, under this policy or another; nothing is stored."""
         body = requests.read(requests.SimulationRequest, request.data)
