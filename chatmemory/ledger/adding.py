@@ -57,12 +57,12 @@ def add_all(recorder: Recorder, messages: Sequence[NewMessage]) -> list[ChangeRe
     return results
 
 
-def required_policy(memory_id: str, policy: Policy | None) -> Policy:
+def required_policy(
+    memory_id: str, policy: Policy | None, advice: str = "set a policy before adding to it"
+) -> Policy:
     """Return a conversation's policy. Raises PolicyRequired if the client decides the window."""
     if policy is None:
-        raise PolicyRequired(
-            f"the client decides the window of {memory_id!r}: set a policy before adding to it"
-        )
+        raise PolicyRequired(f"the client decides the window of {memory_id!r}: {advice}")
     return policy
 
 

@@ -27,7 +27,16 @@ def find_step(memory: Memory, n: int) -> Step:
         return step_zero(memory)
     for step in step_rows(memory.pk, n) if 0 < n <= memory.last_step else ():
         return step
-    raise StepNotFound(f"{memory.pk!r} has no step {n}, only steps 0 to {memory.last_step}")
+    raise no_step(memory, n, first=0)
+
+
+def no_step(memory: Memory, n: int, first: int) -> StepNotFound:
+    """Return the error for a step that there is not, where steps are counted from `first`."""
+    last = memory.last_step
+    if last < first:
+        return StepNotFound(f"{memory.pk!r} has no step {n}: nothing has changed it yet")
+    only = f"step {last}" if last == first else f"steps {first} to {last}"
+    return StepNotFound(f"{memory.pk!r} has no step {n}, only {only}")
 
 
 @Compiled
