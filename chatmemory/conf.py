@@ -80,7 +80,9 @@ def configuration() -> Configuration:
         )
     for setting, (is_right, wanted) in _WANTED.items():
         if setting in given and not is_right(given[setting]):
-            raise _wrong(setting, f"must be {wanted}, but is: {given[setting]!r}")
+            is_secret = setting == "REDIS_URL"  # which may hold a password
+            shown = "" if is_secret else f", but is: {given[setting]!r}"
+            raise _wrong(setting, f"must be {wanted}{shown}")
     return Configuration(**given)
 
 

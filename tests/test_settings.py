@@ -47,6 +47,12 @@ def test_a_mistake_is_told_at_the_start(settings, given, why):
         start(settings, given)
 
 
+def test_a_wrong_url_of_redis_is_not_quoted(settings):
+    with pytest.raises(ImproperlyConfigured) as told:
+        start(settings, {"REDIS_URL": "http://:secret@host"})
+    assert "secret" not in str(told.value)
+
+
 def test_right_values_are_taken(settings):
     start(
         settings,
