@@ -8,7 +8,7 @@ from django.db.backends.signals import connection_created
 from django.db.models.signals import post_migrate
 
 from chatmemory.access.roles import make_groups
-from chatmemory.conf import check_times_have_zones, configured_policies, register_extensions
+from chatmemory.conf import check_settings, check_times_have_zones, register_extensions
 from chatmemory.database import (
     check_tables_are_together,
     check_transactions_are_short,
@@ -23,10 +23,10 @@ class ChatMemoryConfig(AppConfig):
 
     def ready(self) -> None:
         register_extensions()
+        check_settings()
         checks.register(check_tables_are_together, checks.Tags.models)
         checks.register(check_times_have_zones, checks.Tags.models)
         checks.register(check_transactions_are_short, checks.Tags.models)
-        configured_policies()  # a mistake in the settings is told at the start
         post_migrate.connect(_keep_search, sender=self)
         connection_created.connect(_empty_log)
         connection_created.connect(_add_functions)

@@ -12,7 +12,8 @@ CHATMEMORY = {
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cache
 from typing import Any, NamedTuple
@@ -23,13 +24,17 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.signals import setting_changed
 from django.utils.module_loading import import_string
 
-from chatmemory.core.estimators import ESTIMATORS
-from chatmemory.core.exceptions import ChatMemoryError, InvalidValue
+from chatmemory.core.estimators import ESTIMATORS, estimator_for
+from chatmemory.core.exceptions import ChatMemoryError, InvalidValue, UnknownEstimator
 from chatmemory.core.policies import DEFAULT_ESTIMATOR, KINDS, Policy
 from chatmemory.core.recall.facts import Words
 from chatmemory.core.registry import Registry
 from chatmemory.core.written_policies import policy_from_text
 from chatmemory.formats import FORMATS
+
+PAGE_MAX = 200
+HOURS_MAX = 87_600  # ten years
+_REDIS_URL = re.compile(r"((rediss?|unix)://.+)?", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -37,7 +42,7 @@ class Configuration:
     """The settings and their defaults.
 
     - `ESTIMATOR` is the token count estimator of conversations without a policy.
-    - `PAGE_SIZE` is the number of rows on a page.
+    - `PAGE_SIZE` is the number of rows on a page of the API, at most PAGE_MAX.
     - `IDEMPOTENCY_HOURS` is the time for which the response to an Idempotency-Key is stored.
     - `REDIS_URL` is a Redis in which requests are counted instead of in the database.
     - `FACT_TERMS` and `FACT_PREFIXES` are words that recall takes for facts although they may hold
@@ -61,21 +66,89 @@ class Configuration:
 
 @cache
 def configuration() -> Configuration:
-    """Return the settings with their defaults. Raises ImproperlyConfigured for unknown settings."""
-    given: dict[str, Any] = getattr(settings, "CHATMEMORY", {})
+    """Return the settings with their defaults.
+
+    Raises ImproperlyConfigured for unknown settings, and for values of a wrong type or range.
+    """
+    given: Any = getattr(settings, "CHATMEMORY", {})
+    if not isinstance(given, Mapping):
+        raise ImproperlyConfigured('CHATMEMORY must be a dictionary such as {"PAGE_SIZE": 50}')
     unknown = set(given) - {field.name for field in fields(Configuration)}
     if unknown:
-        raise ImproperlyConfigured(f"CHATMEMORY has no setting {', '.join(sorted(unknown))}")
+        raise ImproperlyConfigured(
+            f"CHATMEMORY has no setting {', '.join(sorted(map(str, unknown)))}"
+        )
+    for setting, (is_right, wanted) in _WANTED.items():
+        if setting in given and not is_right(given[setting]):
+            is_secret = setting == "REDIS_URL"  # which may hold a password
+            shown = "" if is_secret else f", but is: {given[setting]!r}"
+            raise _wrong(setting, f"must be {wanted}{shown}")
     return Configuration(**given)
+
+
+def check_settings() -> None:
+    """Raise ImproperlyConfigured for a mistake in the settings, once extensions are registered."""
+    try:
+        estimator_for(configuration().ESTIMATOR)
+    except UnknownEstimator as error:
+        raise _wrong(
+            "ESTIMATOR", f"must name an estimator such as {DEFAULT_ESTIMATOR}: {error}"
+        ) from error
+    fact_words()
+    configured_policies()
+
+
+def _wrong(setting: str, why: str) -> ImproperlyConfigured:
+    return ImproperlyConfigured(f'CHATMEMORY["{setting}"] {why}')
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _is_list(value: object) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str)
+
+
+def _is_whole_number(minimum: int, maximum: int) -> Callable[[Any], bool]:
+    def is_right(value: Any) -> bool:
+        return type(value) is int and minimum <= value <= maximum
+
+    return is_right
+
+
+def _is_redis_url(value: object) -> bool:
+    return isinstance(value, str) and _REDIS_URL.fullmatch(value) is not None
+
+
+_PATHS = (_is_list, "a list of dotted paths")
+_WORDS = (_is_list, 'a list of texts such as ["INV-"]')
+_WANTED: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "ESTIMATOR": (_is_text, f'the name of an estimator such as "{DEFAULT_ESTIMATOR}"'),
+    "PAGE_SIZE": (_is_whole_number(1, PAGE_MAX), f"a whole number from 1 to {PAGE_MAX}"),
+    "IDEMPOTENCY_HOURS": (
+        _is_whole_number(1, HOURS_MAX),
+        f"a whole number from 1 to {HOURS_MAX:,}",
+    ),
+    "REDIS_URL": (
+        _is_redis_url,
+        'empty, or a URL such as "redis://host/0" that begins with redis://, rediss:// or unix://',
+    ),
+    "DEFAULT_POLICIES": (
+        lambda value: isinstance(value, Mapping),
+        'a dictionary of policies by prefix such as {"support-": "token_window:4000"}',
+    ),
+    "POLICIES": _PATHS,
+    "FORMATS": _PATHS,
+    "ESTIMATORS": _PATHS,
+    "FACT_TERMS": _WORDS,
+    "FACT_PREFIXES": _WORDS,
+}
 
 
 def fact_words() -> Words:
     """Return the project's words that are facts. Raises ImproperlyConfigured."""
     given = configuration()
-    for setting in ("FACT_TERMS", "FACT_PREFIXES"):
-        words = getattr(given, setting)
-        if isinstance(words, str) or not isinstance(words, Sequence):
-            raise ImproperlyConfigured(f"CHATMEMORY[{setting!r}] must be a list of texts")
     try:
         return Words(tuple(given.FACT_TERMS), tuple(given.FACT_PREFIXES))
     except InvalidValue as error:
@@ -85,24 +158,14 @@ def fact_words() -> Words:
 @cache
 def configured_policies() -> dict[str, Policy]:
     """Return the default policies of the settings by prefix. Raises ImproperlyConfigured."""
-    given = configuration().DEFAULT_POLICIES
-    if not isinstance(given, Mapping):
-        raise ImproperlyConfigured(
-            'CHATMEMORY["DEFAULT_POLICIES"] must have policies by prefix, such as '
-            '{"support-": "token_window:4000"}'
-        )
     policies = {}
-    for prefix, text in given.items():
+    for prefix, text in configuration().DEFAULT_POLICIES.items():
         if not isinstance(prefix, str) or not isinstance(text, str):
-            raise ImproperlyConfigured(
-                f'CHATMEMORY["DEFAULT_POLICIES"] has {prefix!r}: {text!r}: both must be text'
-            )
+            raise _wrong("DEFAULT_POLICIES", f"has {prefix!r}: {text!r}: both must be text")
         try:
             policies[prefix] = policy_from_text(text)
         except ChatMemoryError as error:
-            raise ImproperlyConfigured(
-                f'CHATMEMORY["DEFAULT_POLICIES"] has {prefix!r}: {error}'
-            ) from error
+            raise _wrong("DEFAULT_POLICIES", f"has {prefix!r}: {error}") from error
     return policies
 
 
@@ -147,13 +210,11 @@ _EXTENSIONS = {
 def register_extensions() -> None:
     """Register the policies, formats and estimators that the settings name.
 
-    Raises ImproperlyConfigured for a path that cannot be imported, and for an item of another type.
+    Raises ImproperlyConfigured for a path that cannot be imported, for an item of another type, and
+    for every setting of a wrong type or range.
     """
     for setting, extension in _EXTENSIONS.items():
-        paths = getattr(configuration(), setting)
-        if isinstance(paths, str) or not isinstance(paths, Sequence):
-            raise ImproperlyConfigured(f"CHATMEMORY[{setting!r}] must be a list of dotted paths")
-        for path in paths:
+        for path in getattr(configuration(), setting):
             _register(setting, path, extension)
 
 

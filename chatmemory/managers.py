@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
 from typing import Self, TypeVar
 
@@ -16,6 +17,7 @@ Row = TypeVar("Row", bound=models.Model)
 
 CLIENT = "client"
 LATELY_STEPS = 40
+LABEL_LENGTH = 255  # of a name
 
 
 class Flag(StrEnum):
@@ -63,11 +65,18 @@ class MemoryQuerySet(models.QuerySet):  # type: ignore[type-arg]
         return self.alias(beginning=Left("id", len(prefix))).filter(beginning=prefix)
 
     def with_label(self, label: str) -> Self:
-        """Select those with a label, given as `name` or `name:value`."""
-        name, separator, value = label.partition(":")
-        if not separator:
-            return self.filter(labels__has_key=name)
-        return self.alias(label=KeyTransform(name, "labels")).filter(label=value)
+        """Select those with a label, given as `name` or `name:value`.
+
+        Names and values may hold colons, so it can be meant in several ways: each is looked for.
+        """
+        found, rows = Q(labels__has_key=label), self
+        for colon in re.finditer(":", label[: LABEL_LENGTH + 1]):
+            name, value = label[: colon.start()], label[colon.end() :]
+            if name:
+                alias = f"label_{len(name)}"
+                rows = rows.alias(**{alias: KeyTransform(name, "labels")})
+                found |= Q(**{alias: value})
+        return rows.filter(found)
 
 
 class TableManager(models.Manager[Row]):

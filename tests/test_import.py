@@ -44,6 +44,31 @@ def test_a_taken_id_is_refused_and_the_others_are_imported(chats, capsys):
     assert queries.memory("p-one").said_count == 1
 
 
+def test_a_name_that_is_taken_in_the_file_gets_the_next_free_number(tmp_path):
+    said = [("a", "1"), ("a-2", "2"), ("a", "3"), ("a", "4"), ("a-3", "5")]
+    chats = [{"id": id, "messages": [{"role": "user", "content": text}]} for id, text in said]
+    file = tmp_path / "chats.json"
+    file.write_text(json.dumps(chats))
+    call_command("import_transcripts", file, prefix="")
+    found = {
+        pk: queries.history(pk).rows[0].text for pk in Memory.objects.values_list("pk", flat=True)
+    }
+    assert found == {"a": "1", "a-2": "2", "a-3": "3", "a-4": "4", "a-3-2": "5"}
+
+
+@pytest.mark.parametrize("bad", ["\ud800", "nul \x00", "x" * 256])
+def test_an_id_that_cannot_be_stored_is_refused_and_the_others_are_imported(tmp_path, capsys, bad):
+    chat = [{"role": "user", "content": "hi"}]
+    file = tmp_path / "chats.json"
+    file.write_text(json.dumps([{"id": id, "messages": chat} for id in ("one", bad, "two")]))
+    with pytest.raises(CommandError, match="refused"):
+        call_command("import_transcripts", file, prefix="p-")
+    said = capsys.readouterr()
+    assert "2 conversations with 2 messages imported, 0 already imported, 1 refused" in said.out
+    assert "a memory id " in said.err
+    assert sorted(Memory.objects.values_list("pk", flat=True)) == ["p-one", "p-two"]
+
+
 def test_a_refused_conversation_stores_nothing(tmp_path):
     file = tmp_path / "bad.json"
     file.write_text('[{"role":"user","content":"fine"},{"role":"user","content":"nul \\u0000"}]')

@@ -238,7 +238,7 @@ def test_a_kept_head_shows_that_the_newest_steps_were_cut_off(conversation, caps
     kept = heads(capsys, tmp_path / "heads")
     cut_off(conversation)
     assert verify(conversation) is None
-    with pytest.raises(CommandError, match="1 of 1"):
+    with pytest.raises(CommandError, match=r"^1 kept head contradicted$"):
         call_command("verify_memories", heads=kept)
     assert "'m': step 31: was kept as the head, but is gone" in capsys.readouterr().err
 
@@ -266,7 +266,7 @@ def cut_off(memory_id: str) -> None:
 def test_a_kept_head_shows_that_a_conversation_is_gone(conversation, capsys, tmp_path):
     kept = heads(capsys, tmp_path / "heads")
     Memory.objects.all().delete()
-    with pytest.raises(CommandError, match="1 of 0"):
+    with pytest.raises(CommandError, match=r"^1 kept head contradicted$"):
         call_command("verify_memories", heads=kept)
 
 
@@ -295,6 +295,35 @@ def test_a_file_that_holds_no_heads_is_refused(db, tmp_path):
     (tmp_path / "heads").write_text("m 30 abc\n")
     with pytest.raises(CommandError, match="line 1: expected id, step and digest"):
         call_command("verify_memories", heads=tmp_path / "heads")
+
+
+@pytest.mark.parametrize(
+    ("content", "why"), [(None, "No such file or directory"), (b"\xff", "not UTF-8")]
+)
+def test_a_file_that_cannot_be_read_is_named(db, tmp_path, content, why):
+    if content is not None:
+        (tmp_path / "heads").write_bytes(content)
+    with pytest.raises(CommandError, match=rf"heads: {why}"):
+        call_command("verify_memories", heads=tmp_path / "heads")
+
+
+@pytest.mark.parametrize("options", [{}, {"print_heads": True}, {"repair_index": True}])
+@pytest.mark.parametrize(
+    ("memory_id", "why"), [("", "a memory id must be a string"), ("nope", "no conversation has")]
+)
+def test_an_id_that_no_conversation_has_is_refused(conversation, memory_id, why, options):
+    with pytest.raises(CommandError, match=why):
+        call_command("verify_memories", conversation, memory_id, **options)
+
+
+def test_heads_and_replays_are_counted_apart(conversation, tmp_path):
+    (tmp_path / "heads").write_text("other\t3\tabc\n")
+    with pytest.raises(CommandError, match=r"^1 kept head contradicted$"):
+        call_command("verify_memories", conversation, heads=tmp_path / "heads")
+    Stay.objects.filter(memory_id=conversation, n=3).update(reason="SET")
+    both = "^1 of 1 conversations differ from their replay; 1 kept head contradicted$"
+    with pytest.raises(CommandError, match=both):
+        call_command("verify_memories", conversation, heads=tmp_path / "heads")
 
 
 def test_a_conversation_that_is_being_written_to_is_no_false_alarm(served):

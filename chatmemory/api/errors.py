@@ -59,6 +59,7 @@ TITLES = {
     413: "Body too large",
     415: "Unsupported media type",
     429: "Too many requests",
+    500: "Server error",
     503: "Database busy (full, read-only, slow, down, not migrated)",
 }
 

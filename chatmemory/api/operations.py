@@ -86,14 +86,16 @@ def addressed_by(*parameters: OpenApiParameter) -> Callable[[View], View]:
 
 
 def reads(
-    response: Any, *, name: str, body: Any = None, query: Any = None
+    response: Any, *, name: str, body: Any = None, query: Any = None, refusals: Sequence[int] = ()
 ) -> Callable[[Read], Read]:
-    """Documents a handler that changes nothing; `name` is its operation id."""
+    """Documents a handler that changes nothing; `name` is its operation id, and `refusals` are
+    statuses that other such handlers do not have.
+    """
     return described(
         operation_id=name,
         request=body,
         parameters=[*([query] if query else []), *_headers(response)],
-        responses={200: response, **_problems(*ALWAYS, *(WITH_A_BODY if body else ()))},
+        responses={200: response, **_problems(*ALWAYS, *refusals, *(WITH_A_BODY if body else ()))},
         examples=examples_of(name, 200),
     )
 
@@ -134,8 +136,9 @@ def described(**description: Any) -> Callable[[Any], Any]:
 
 
 def _headers(response: Any) -> list[OpenApiParameter]:
-    """Return the headers of responses, an ETag where a version is in their body."""
-    has_version = "version" in getattr(response, "_declared_fields", {})
+    """Return the headers of responses, an ETag where they are of one version."""
+    is_versioned = getattr(response, "is_versioned", False)
+    has_version = is_versioned or "version" in getattr(response, "_declared_fields", {})
     return [*([_ETAG] if has_version else []), _RETRY_AFTER]
 
 

@@ -11,20 +11,16 @@ from rest_framework.request import Request
 
 from chatmemory.api import schemas  # noqa: F401  (registers how the fields are documented)
 from chatmemory.api.errors import InvalidField
-from chatmemory.conf import configuration
-from chatmemory.core.exceptions import InvalidMessage, InvalidValue, UnreadableTranscript
-from chatmemory.core.messages import ChatMessage
+from chatmemory.api.sent_messages import DEFAULT_FORMAT, MESSAGES_MAX, read_messages
+from chatmemory.conf import PAGE_MAX, configuration
+from chatmemory.core.exceptions import InvalidValue
 from chatmemory.core.policies import Policy, policy_kinds
 from chatmemory.core.policy_texts import policies_from_text
 from chatmemory.core.written_policies import policy_from_dict
-from chatmemory.formats import FORMATS, parse_messages
+from chatmemory.formats import FORMATS
 from chatmemory.queries import CLIENT, ORDERINGS
-from chatmemory.services import NewMessage
 from chatmemory.services.validation import ADDED_MAX, ID_LENGTH, check_policy
 
-DEFAULT_FORMAT = "langchain4j"
-MESSAGES_MAX = 10_000
-PAGE_MAX = 200
 NUMBER_MAX = 10**18 - 1
 VERSION_DIGITS = 18
 POLICIES_MAX = 10
@@ -170,21 +166,10 @@ class MessagesRequest(Body):
     most = MESSAGES_MAX
     messages = MessagesField()
     format = FormatField(help_text="The format of the messages.")
-    client_ids = serializers.ListField(
-        child=serializers.CharField(max_length=ID_LENGTH, allow_null=True),
-        required=False,
-        help_text="Your own id of each message, or null: a message sent again is not added again.",
-    )
 
     def validate(self, attrs: Any) -> Any:
-        """Adds `new`, a list of NewMessage. Raises InvalidField, naming the message at fault."""
-        messages = read_messages(attrs["messages"], attrs["format"], most=self.most)
-        ids = attrs.get("client_ids") or [None] * len(messages)
-        if len(ids) != len(messages):
-            raise InvalidField("client_ids", "there must be one client id, or null, per message")
-        attrs["new"] = [
-            NewMessage(message, client_id) for message, client_id in zip(messages, ids, strict=True)
-        ]
+        """Adds `sent`, SentMessages. Raises InvalidField, naming the message at fault."""
+        attrs["sent"] = read_messages(attrs["messages"], attrs["format"], most=self.most)
         return attrs
 
 
@@ -192,6 +177,17 @@ class AddRequest(MessagesRequest):
     """Messages to add in their order, in one of the formats."""
 
     most = ADDED_MAX
+    client_ids = serializers.ListField(
+        child=serializers.CharField(max_length=ID_LENGTH, allow_null=True),
+        required=False,
+        help_text="Your own id of each message, or null: a message sent again is not added again.",
+    )
+
+    def validate(self, attrs: Any) -> Any:
+        """Adds `new`, a list of NewMessage, too."""
+        attrs = super().validate(attrs)
+        attrs["new"] = attrs["sent"].with_client_ids(attrs.get("client_ids"))
+        return attrs
 
 
 class SimulationRequest(MessagesRequest):
@@ -219,27 +215,9 @@ class RecallRequest(Body):
         attrs["said"], room = [], MESSAGES_MAX
         for number, values in enumerate(attrs["conversations"]):
             field = f"conversations[{number}]"
-            attrs["said"].append(read_messages(values, attrs["format"], field, room))
+            attrs["said"].append(read_messages(values, attrs["format"], field, room).messages)
             room -= len(attrs["said"][-1])
         return attrs
-
-
-def read_messages(
-    values: Any,
-    format: str = DEFAULT_FORMAT,
-    field: str = "messages",
-    most: int = MESSAGES_MAX,
-) -> list[ChatMessage]:
-    """The messages of a decoded list. Raises InvalidField, such as for `messages[2]`."""
-    if isinstance(values, list) and len(values) > most:
-        raise InvalidField(field, f"at most {most:,} messages at a time: send several requests")
-    try:
-        return list(parse_messages(values, format).messages)
-    except UnreadableTranscript as error:
-        place = f"{field}[{error.index}]" if error.index >= 0 else field
-        raise InvalidField(place, error.why) from error
-    except InvalidMessage as error:
-        raise InvalidField(field, str(error)) from error
 
 
 # Query parameters; unknown ones are ignored
@@ -285,8 +263,8 @@ class WindowQuery(serializers.Serializer[Any]):
 class HistoryQuery(serializers.Serializer[Any]):
     at = _number("The step to show; by default the last one.")
     before = _number("Only messages before this seq.")
-    after = _number("Only messages after this seq.")
-    around = _number("Messages on both sides of this seq.")
+    after = _number("Only messages after this seq; not with `before`.")
+    around = _number("Messages on both sides of this seq; not with `before` or `after`.")
     size = PageSizeField()
 
 

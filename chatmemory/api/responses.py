@@ -8,7 +8,8 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 from rest_framework.response import Response
 
-from chatmemory.api.requests import PAGE_MAX, LabelsField
+from chatmemory.api.requests import LabelsField
+from chatmemory.conf import PAGE_MAX
 from chatmemory.converters import address
 from chatmemory.core.codec import message_to_dict
 from chatmemory.core.eviction import Reason
@@ -28,8 +29,13 @@ def response(
     """A row as JSON, with the conversation's version as its ETag where one is given."""
     answer = Response(shape(row).data, status=status)
     if version is not None:
-        answer["ETag"] = f'"{version}"'
+        answer["ETag"] = etag(version)
     return answer
+
+
+def etag(version: int) -> str:
+    """A conversation's version as a header, which If-Match takes."""
+    return f'"{version}"'
 
 
 class StoredPolicyField(serializers.Field):  # type: ignore[type-arg]
@@ -112,6 +118,20 @@ class HistorySerializer(Json):
     later = serializers.URLField(allow_null=True)
 
 
+class LossSerializer(Json):
+    where = serializers.CharField()
+    what = serializers.CharField()
+
+
+def lost_of_request() -> LossSerializer:
+    """Return the field for what of a request's messages was not read."""
+    return LossSerializer(
+        many=True,
+        help_text="What could not be read of the messages, numbered from 1 as they were sent; "
+        f"of very much the first {PAGE_MAX}.",
+    )
+
+
 class EvictedSerializer(Json):
     """A message that left the window at a step."""
 
@@ -151,15 +171,22 @@ class ChangesSerializer(Json):
     changes = ChangeSerializer(many=True)
 
 
+class MessageChangesSerializer(ChangesSerializer):
+    """What adding or setting messages did."""
+
+    lost = lost_of_request()
+
+
 class SimulationSerializer(Json):
     policy = StoredPolicyField()
     changes = ChangeSerializer(many=True)
     window = TotalsSerializer(source="totals")
     limit = serializers.IntegerField(source="policy.limit")
     load = serializers.SerializerMethodField()
+    lost = lost_of_request()
 
     def get_load(self, simulation: Any) -> int:
-        load: int = simulation.policy.load(*simulation.totals)
+        load: int = simulation["policy"].load(*simulation["totals"])
         return load
 
 
@@ -186,11 +213,6 @@ class RecallSerializer(Json):
     results = RecallRowSerializer(many=True)
 
 
-class LossSerializer(Json):
-    where = serializers.CharField()
-    what = serializers.CharField()
-
-
 class WindowHeadSerializer(Json):
     step = serializers.IntegerField()
     policy = StoredPolicyField(allow_null=True)
@@ -208,6 +230,8 @@ class WindowHeadSerializer(Json):
 
 
 class WindowSerializer(WindowHeadSerializer):
+    is_versioned = True  # by an ETag
+
     messages = RenderedField()
     lost = LossSerializer(
         many=True, help_text=f"What the format cannot express; at most {PAGE_MAX} entries."
@@ -268,6 +292,8 @@ class RedactionSerializer(Json):
 
 
 class MessageDetailSerializer(HistoryMessageSerializer):
+    is_versioned = True  # by an ETag
+
     redacted = RedactionSerializer(allow_null=True)
     origin = serializers.CharField()
     in_memory = serializers.BooleanField()

@@ -52,10 +52,12 @@ def policy_from_text(text: str) -> Policy:
     written, *options = text.split(",")
     name, _, limit = written.partition(":")
     kind = KINDS.get(name)
-    if kind is None or not limit.isascii() or not limit.isdigit() or len(limit) > LIMIT_DIGITS:
+    if kind is None or not limit.isascii() or not limit.isdigit():
         raise InvalidValue(
             f"{text!r} is not a policy: write message_window:20 or token_window:1000"
         )
+    if len(limit) > LIMIT_DIGITS:
+        raise InvalidValue(f"the limit of {name} is too large: at most {LIMIT_DIGITS} digits")
     given: dict[str, Any] = {}
     for option in options:
         name, _, value = map(str.strip, option.partition("="))

@@ -42,6 +42,7 @@ class Reader(_Conversion, ABC):
 
     def read_all(self, turns: Sequence[Any]) -> Transcript:
         """Return the messages of all turns. Raises UnreadableTranscript with a turn's index."""
+        places: list[int] = []
         for index, turn in enumerate(turns):
             self.at(index)
             try:
@@ -49,7 +50,8 @@ class Reader(_Conversion, ABC):
                     self.add(message)
             except InvalidMessage as error:
                 raise UnreadableTranscript(index, str(error)) from error
-        return Transcript(None, tuple(self.messages), tuple(self.losses))
+            places += [index] * (len(self.messages) - len(places))
+        return Transcript(None, tuple(self.messages), tuple(self.losses), turns=tuple(places))
 
     @abstractmethod
     def read(self, turn: Any) -> Iterable[ChatMessage]:

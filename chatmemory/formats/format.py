@@ -30,13 +30,16 @@ class RawTranscript:
 class Transcript:
     """The messages of one conversation, and what could not be read of it.
 
-    `number` is its place among the conversations of its file, from 1.
+    `number` is its place among the conversations of its file, from 1. `turns` has the index of the
+    turn of each message, of several turns that make one message the first; it is empty where a
+    format's own `parse` does not tell, and then each turn is one message.
     """
 
     name: str | None
     messages: tuple[ChatMessage, ...]
     losses: tuple[Loss, ...] = ()
     number: int = 1
+    turns: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from chatmemory.core.codec import message_to_json
 from chatmemory.core.exceptions import (
@@ -18,18 +19,25 @@ from chatmemory.ledger.counting import counted_entries
 from chatmemory.ledger.recorder import Recorder
 from chatmemory.models import Memory, Message
 
-Known = Mapping[str, tuple[int, str]]
+
+class _Known(NamedTuple):
+    """A stored message with a client id; `payload` is None where it was redacted."""
+
+    seq: int
+    type: str
+    payload: str | None
 
 
 def add_all(recorder: Recorder, messages: Sequence[NewMessage]) -> list[ChangeResult]:
     """Add messages under the conversation's policy; return one result per message.
 
-    A message with a known client id and the same content changes nothing. Raises PolicyRequired,
-    PolicyUnavailable, EstimatorUnavailable, DuplicateClientId, and OversizedMessage and
-    NoRoomBesidePins with the index of the message.
+    A message with a known client id and the same content changes nothing; of a message that was
+    redacted only the type can be compared. Raises PolicyRequired, PolicyUnavailable,
+    EstimatorUnavailable, DuplicateClientId, and OversizedMessage and NoRoomBesidePins with the
+    index of the message.
     """
     policy = required_policy(recorder.memory.pk, recorder.policy)
-    known = dict(_known(recorder.memory, messages))
+    known = _known(recorder.memory, messages)
     results = []
     arrivals = counted_entries(recorder.memory, [new.message for new in messages])
     for index, (new, arrival) in enumerate(zip(messages, arrivals, strict=True)):
@@ -45,36 +53,43 @@ def add_all(recorder: Recorder, messages: Sequence[NewMessage]) -> list[ChangeRe
         result = recorder.record(transition, new)
         results.append(result)
         if new.client_id is not None and result.seq is not None:
-            known[new.client_id] = result.seq, message_to_json(new.message)
+            payload = message_to_json(new.message)
+            known[new.client_id] = _Known(result.seq, new.message.type, payload)
     return results
 
 
-def required_policy(memory_id: str, policy: Policy | None) -> Policy:
+def required_policy(
+    memory_id: str, policy: Policy | None, advice: str = "set a policy before adding to it"
+) -> Policy:
     """Return a conversation's policy. Raises PolicyRequired if the client decides the window."""
     if policy is None:
-        raise PolicyRequired(
-            f"the client decides the window of {memory_id!r}: set a policy before adding to it"
-        )
+        raise PolicyRequired(f"the client decides the window of {memory_id!r}: {advice}")
     return policy
 
 
-def _known(memory: Memory, messages: Iterable[NewMessage]) -> Known:
-    """Return the seq and the payload of stored messages with the client ids of `messages`."""
+def _known(memory: Memory, messages: Iterable[NewMessage]) -> dict[str, _Known]:
+    """Return the stored messages with the client ids of `messages`."""
     client_ids = [new.client_id for new in messages if new.client_id is not None]
     if not client_ids:
         return {}
     rows = Message.objects.filter(memory=memory, client_id__in=client_ids)
-    return {row.client_id: (row.seq, row.payload) for row in rows if row.client_id is not None}
+    return {
+        row.client_id: _Known(row.seq, row.type, row.payload if row.redacted_step is None else None)
+        for row in rows
+        if row.client_id is not None
+    }
 
 
-def _duplicate(message: NewMessage, known: Known) -> int | None:
+def _duplicate(message: NewMessage, known: Mapping[str, _Known]) -> int | None:
     """Return the seq of a message that is already stored, or None.
 
     Raises DuplicateClientId if the client id names a message with other content.
     """
     if message.client_id is None or message.client_id not in known:
         return None
-    seq, payload = known[message.client_id]
-    if payload != message_to_json(message.message):
+    stored = known[message.client_id]
+    if stored.type != message.message.type or (
+        stored.payload is not None and stored.payload != message_to_json(message.message)
+    ):
         raise DuplicateClientId(f"client id {message.client_id!r} already names another message")
-    return seq
+    return stored.seq

@@ -5,15 +5,18 @@ from __future__ import annotations
 from django.db.models import QuerySet
 
 from chatmemory.core.exceptions import MemoryNotFound, StepNotFound
-from chatmemory.core.ids import string_id
+from chatmemory.core.storable import storable_id
 from chatmemory.ledger.statements import Compiled
 from chatmemory.ledger.stored_window import step_zero
 from chatmemory.models import Memory, Step
 
 
 def find_memory(memory_id: str) -> Memory:
-    """Return the row of a conversation. Raises MemoryNotFound, InvalidValue for no string."""
-    for row in _memories(string_id(memory_id)):
+    """Return the row of a conversation.
+
+    Raises MemoryNotFound, InvalidValue for no string, UnstorableText.
+    """
+    for row in _memories(storable_id(memory_id)):
         return row
     raise MemoryNotFound(f"no conversation has the id {memory_id!r}")
 
@@ -24,7 +27,16 @@ def find_step(memory: Memory, n: int) -> Step:
         return step_zero(memory)
     for step in step_rows(memory.pk, n) if 0 < n <= memory.last_step else ():
         return step
-    raise StepNotFound(f"{memory.pk!r} has no step {n}, only steps 0 to {memory.last_step}")
+    raise no_step(memory, n, first=0)
+
+
+def no_step(memory: Memory, n: int, first: int) -> StepNotFound:
+    """Return the error for a step that there is not, where steps are counted from `first`."""
+    last = memory.last_step
+    if last < first:
+        return StepNotFound(f"{memory.pk!r} has no step {n}: nothing has changed it yet")
+    only = f"step {last}" if last == first else f"steps {first} to {last}"
+    return StepNotFound(f"{memory.pk!r} has no step {n}, only {only}")
 
 
 @Compiled

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from django.db.models import Count, Q, QuerySet
 
-from chatmemory.core.exceptions import MessageNotFound
+from chatmemory.core.exceptions import InvalidValue, MessageNotFound
 from chatmemory.ledger.lookup import find_memory, find_step
 from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.models import Memory, Message, Step
@@ -33,8 +33,11 @@ LATEST = Part()
 def history(memory_id: str, part: Part = LATEST, at: int | None = None) -> Page:
     """Return a part of the history up to step `at`, in order of seq.
 
-    Raises MemoryNotFound, StepNotFound.
+    Raises MemoryNotFound, StepNotFound, and InvalidValue for a part with several edges.
     """
+    edges = (part.before, part.after, part.around)
+    if sum(edge is not None for edge in edges) > 1:
+        raise InvalidValue("before, after and around exclude one another: give one of them")
     memory = find_memory(memory_id)
     extent = memory if at is None else find_step(memory, at)
     return history_page(memory_id, part, extent.last_seq, extent.said_count)

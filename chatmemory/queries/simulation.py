@@ -144,7 +144,8 @@ def simulated(
         if not recount:
             _check_recount(memory, policy)
         change_policy(recorder, policy)
-    in_force = required_policy(memory.pk, memory.policy)
+    advice = "set a policy before simulating, or give one to try"
+    in_force = required_policy(memory.pk, memory.policy, advice)
     added = [NewMessage(message) for message in messages]
     if recorder.window.counted_by == counted_by:
         changes = _add_all(recorder, added, stored)

@@ -8,14 +8,13 @@ from typing import Any
 from django.db.models import Exists, Q, QuerySet
 
 from chatmemory.core.eviction import Reason
-from chatmemory.core.exceptions import StepNotFound
 from chatmemory.core.long_lists import HAS_CALLS, SEQ, TOKENS, Columns
 from chatmemory.core.messages import MessageType
 from chatmemory.core.misfits import Misfit
 from chatmemory.core.policies import Policy
 from chatmemory.core.window import NOTHING
 from chatmemory.ledger.changes import MISFIT, ArrivedMessage, ChangeResult, arrivals, evictions
-from chatmemory.ledger.lookup import find_memory, find_step, step_rows
+from chatmemory.ledger.lookup import find_memory, find_step, no_step, step_rows
 from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.ledger.statements import Compiled
 from chatmemory.models import Message, Stay, Step
@@ -34,8 +33,8 @@ _REPLACED, _MOVED = Reason.REPLACED.value, Reason.MOVED.value
 def step(memory_id: str, n: int) -> StepDetail:
     """Return a step with its change. Raises MemoryNotFound, and StepNotFound also for step 0."""
     memory = find_memory(memory_id)
-    if n == 0:
-        raise StepNotFound(f"{memory_id!r} has no step 0, only steps 1 to {memory.last_step}")
+    if not 1 <= n <= memory.last_step:
+        raise no_step(memory, n, first=1)
     return step_detail(find_step(memory, n))
 
 

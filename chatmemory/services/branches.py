@@ -46,7 +46,8 @@ def branch(
     """
     source = find_memory(memory_id)
     step = find_step(source, source.last_step if at is None else at)
-    in_force = policy or step.policy or required_policy(source.pk, source.policy)
+    advice = "give the new conversation a policy"
+    in_force = policy or step.policy or required_policy(source.pk, source.policy, advice)
     check_policy(in_force)
     history = _said(step)
     window = list(stays_at(step).select_related("message"))

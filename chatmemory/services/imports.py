@@ -8,7 +8,7 @@ importing the same file again goes on where it was interrupted.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from chatmemory import database
@@ -26,6 +26,7 @@ from chatmemory.services.fingerprints import fingerprint, is_fingerprint
 from chatmemory.services.memories import create
 from chatmemory.services.messages import add
 from chatmemory.services.slices import add_slices, check_all, count_all, is_long, set_stored
+from chatmemory.services.validation import check_id
 
 OTHER_POLICY = "its import under another policy is unfinished: import it again under that policy"
 
@@ -114,23 +115,32 @@ def import_all(
     refused, and the import continues with the next. A redaction erases the fingerprint by which
     the content is known, so the same file is then refused.
     """
-    names: Counter[str] = Counter()
-    for transcript in reading.transcripts:
-        name = transcript.name or ""
-        names[name] += 1
-        suffix = f"-{names[name]}" if names[name] > 1 else ""
-        memory_id = f"{prefix}{name}{suffix}"
-        own = policy or default_policy(memory_id) or MessageWindow(20)
-        yield _import(memory_id, transcript, own, actor)
+    for name, transcript in zip(_names(reading.transcripts), reading.transcripts, strict=True):
+        yield _import(f"{prefix}{name}", transcript, policy, actor)
 
 
-def _import(memory_id: str, transcript: Transcript, policy: Policy, actor: str) -> Imported:
+def _names(transcripts: Iterable[Transcript]) -> Iterator[str]:
+    """Yield the names; one that is taken in the file gets the next free number, from 2."""
+    taken: set[str] = set()
+    numbers: dict[str, int] = {}
+    for transcript in transcripts:
+        name = found = transcript.name or ""
+        while found in taken:
+            numbers[name] = numbers.get(name, 1) + 1
+            found = f"{name}-{numbers[name]}"
+        taken.add(found)
+        yield found
+
+
+def _import(memory_id: str, transcript: Transcript, policy: Policy | None, actor: str) -> Imported:
     content = messages_to_json(transcript.messages).encode("utf-8", "surrogatepass")
     labels = {DIGEST_LABEL: fingerprint("import", content)}
     try:
-        import_conversation(memory_id, transcript.messages, policy, labels=labels, actor=actor)
+        check_id(memory_id)
+        own = policy or default_policy(memory_id) or MessageWindow(20)
+        import_conversation(memory_id, transcript.messages, own, labels=labels, actor=actor)
     except MemoryExists as error:
-        return _import_again(memory_id, transcript, policy, actor, str(error))
+        return _import_again(memory_id, transcript, own, actor, str(error))
     except ChatMemoryError as error:
         return Imported(printable(memory_id), refused=str(error))
     return Imported(memory_id, len(transcript.messages), losses=transcript.losses)

@@ -92,7 +92,8 @@ def set_messages(
     count_ahead(memory_id, messages)
 
     def record(recorder: Recorder) -> ChangeResult:
-        policy = required_policy(memory_id, recorder.policy)
+        advice = "set a policy before replacing its messages"
+        policy = required_policy(memory_id, recorder.policy, advice)
         arrivals = counted_entries(recorder.memory, messages)
         return recorder.record(refill(recorder.window, arrivals, policy))
 

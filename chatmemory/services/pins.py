@@ -42,7 +42,8 @@ def unpin(
 
 def _change(recorder: Recorder, seq: int, pinned: bool) -> ChangeResult | None:
     memory = recorder.memory
-    if required_policy(memory.pk, memory.policy).meters_only:
+    policy = required_policy(memory.pk, memory.policy, "set a policy before pinning")
+    if policy.meters_only:
         raise PolicyRequired(
             f"the policy of {memory.pk!r} only measures its window, from which nothing leaves: set "
             "one that trims it before pinning"

@@ -15,8 +15,8 @@ from django.db.models import F, QuerySet
 from chatmemory.core.estimators import family_named, remember_tokens
 from chatmemory.core.exceptions import MemoryNotFound
 from chatmemory.core.given import chat_messages
-from chatmemory.core.ids import string_id
 from chatmemory.core.messages import ChatMessage
+from chatmemory.core.storable import storable_id
 from chatmemory.core.store import Decide
 from chatmemory.core.transitions import Transition, refill
 from chatmemory.core.window import Window
@@ -56,12 +56,12 @@ def get_messages(memory_id: str) -> list[ChatMessage]:
     Each message carries its stored token count, so that it need not be counted again. A redacted
     one does not: its count is that of words which a copy of it never had.
     """
-    return [message for _, message in _read(_window(string_id(memory_id)))]
+    return [message for _, message in _read(_window(storable_id(memory_id)))]
 
 
 def get_window(memory_id: str) -> Window:
     """Return the messages of `get_messages` as a window, which knows what is pinned."""
-    rows = _window(string_id(memory_id))
+    rows = _window(storable_id(memory_id))
     if not rows:
         return Window()
     entries = [stay_entry(row, message) for row, message in _read(rows)]

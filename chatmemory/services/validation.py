@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 from chatmemory.core.estimators import estimator_for
-from chatmemory.core.exceptions import ChatMemoryError, InvalidValue, UnstorableText
+from chatmemory.core.exceptions import ChatMemoryError, InvalidValue
 from chatmemory.core.ids import string_id
 from chatmemory.core.policies import Policy
-
-_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+from chatmemory.core.storable import check_text as check_text
+from chatmemory.core.storable import storable_id
 
 ID_LENGTH = 255
 LIMIT_MAX = 2**63 - 1
@@ -25,8 +24,7 @@ def check_id(memory_id: object) -> str:
         raise InvalidValue(
             f"a memory id must be a string of 1 to {ID_LENGTH} characters, not {_brief(found)}"
         )
-    check_text(found, "a memory id")
-    return found
+    return storable_id(found)
 
 
 def _brief(value: object) -> str:
@@ -41,12 +39,6 @@ def is_id(memory_id: object) -> bool:
     except ChatMemoryError:
         return False
     return True
-
-
-def check_text(text: str, what: str) -> None:
-    """Raise UnstorableText for text that PostgreSQL cannot store."""
-    if _UNSTORABLE.search(text):
-        raise UnstorableText(f"{what} cannot contain NUL or lone surrogates")
 
 
 def check_policy(policy: Policy | None) -> Policy | None:

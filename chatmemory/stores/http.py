@@ -8,6 +8,7 @@ The memory decides here what leaves; the server keeps the history and infers the
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Sequence
 from typing import Any, Self
@@ -16,8 +17,8 @@ from uuid import uuid4
 from chatmemory.core.addresses import address
 from chatmemory.core.codec import messages_from_json, messages_to_json
 from chatmemory.core.exceptions import ChatMemoryError, InvalidValue
-from chatmemory.core.ids import string_id
 from chatmemory.core.messages import ChatMessage
+from chatmemory.core.storable import storable_id
 from chatmemory.core.store import ChatMemoryStore
 
 try:
@@ -28,6 +29,7 @@ except ModuleNotFoundError as error:
     ) from error
 
 RETRIED = (429, 503)
+_BASE_URL = re.compile(r"https?://[^/]", re.IGNORECASE)
 KEY_IN_USE = "urn:chatmemory:idempotency-key-in-use"
 
 
@@ -48,7 +50,8 @@ class HttpChatMemoryStore(ChatMemoryStore):
 
     A request without a response, or refused for now (429, 503), is sent again with the same
     Idempotency-Key, so that nothing is stored twice: up to `attempts` times, after the seconds of
-    Retry-After, or else of `pause`, doubled each time. Raises HttpStoreError.
+    Retry-After, or else of `pause`, doubled each time. Raises HttpStoreError, and InvalidValue for
+    a base URL that is none.
     """
 
     def __init__(
@@ -60,6 +63,8 @@ class HttpChatMemoryStore(ChatMemoryStore):
         pause: float = 0.5,
         timeout: float = 30.0,
     ) -> None:
+        if not _BASE_URL.match(base_url):
+            raise InvalidValue(f"{base_url!r} is no base URL: write one such as https://host")
         self._attempts, self._pause = attempts, pause
         self._client = httpx.Client(
             base_url=f"{base_url.rstrip('/')}/api/v1/store/",
@@ -87,7 +92,7 @@ class HttpChatMemoryStore(ChatMemoryStore):
         self.close()
 
     def _request(self, method: str, memory_id: str, body: str | None = None) -> httpx.Response:
-        if not string_id(memory_id):
+        if not storable_id(memory_id):
             raise InvalidValue("a memory id must have at least one character")
         request = self._client.build_request(method, f"{address(memory_id)}/", content=body)
         if method != "GET":

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from .said import URL, add
 
 
@@ -18,3 +20,13 @@ def test_the_history_pages_both_ways(api, memory_id):
     assert [row["seq"] for row in then["messages"]] == [1, 2]
     around = api.get(f"{URL}history/?around=4&size=3").data
     assert 4 in [row["seq"] for row in around["messages"]]
+
+
+@pytest.mark.parametrize(
+    "query", ["after=2&before=4", "around=2&before=4", "after=1&around=2", "after=0&before=0"]
+)
+def test_a_page_has_one_edge(api, memory_id, query):
+    add(api, *"abcdef")
+    answer = api.get(f"{URL}history/?{query}")
+    assert (answer.status_code, answer.data["title"]) == (422, "Invalid value")
+    assert answer.data["detail"].startswith("before, after and around exclude one another")

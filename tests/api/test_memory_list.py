@@ -159,3 +159,22 @@ def test_invalid_cursors_are_refused(api, three, ordering, text):
 def test_a_cursor_without_a_time_zone_is_refused(api, three, moment):
     response = api.get(f"{URL}?cursor={cursor(moment, 'x', False)}")
     assert response.status_code == 422
+
+
+@pytest.mark.parametrize(
+    ("label", "found"),
+    [
+        ("a:b", ["named", "valued"]),
+        ("a:b:c", ["named", "valued too"]),
+        ("a:b:", []),
+        ("a", ["valued", "valued too"]),
+        (":", []),
+        ("a" + 300 * ":", []),
+    ],
+)
+def test_a_label_may_have_colons(api, db, label, found):
+    services.create("named", MessageWindow(3), labels={"a:b": "c"})
+    services.create("valued", MessageWindow(3), labels={"a": "b"})
+    services.create("valued too", MessageWindow(3), labels={"a": "b:c"})
+    answer = api.get(URL, {"label": label, "ordering": "id"})
+    assert [row["id"] for row in answer.data["results"]] == found

@@ -64,8 +64,15 @@ def test_unstorable_text_is_refused(api, memory_id, bad):
 
 def test_it_needs_a_policy(api, db):
     protocol.update_messages("order-7741", [UserMessage("a")])
-    assert add(api, "b").status_code == 409
-    assert api.post(f"{URL}simulate/", {"messages": [user("b")]}).status_code == 409
+    body = {"messages": [user("b")]}
+    for answer, advice in (
+        (add(api, "b"), "set a policy before adding to it"),
+        (api.put(f"{URL}messages/", body), "set a policy before replacing its messages"),
+        (api.post(f"{URL}messages/1/pin/"), "set a policy before pinning"),
+        (api.post(f"{URL}simulate/", body), "set a policy before simulating, or give one to try"),
+    ):
+        assert (answer.status_code, answer.data["title"]) == (409, "Policy required")
+        assert answer.data["detail"].endswith(f"'order-7741': {advice}")
 
 
 def test_client_ids_make_a_retry_harmless(api, memory_id):

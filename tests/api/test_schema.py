@@ -130,3 +130,8 @@ def test_every_operation_documents_its_problems(document):
         for status, response in problems.items():
             assert list(response["content"]) == [CONTENT_TYPE], (name, status)
             assert response["description"], (name, status)
+
+
+def test_a_simulation_documents_that_it_needs_a_policy(document):
+    refused = operations(document)["simulate"]["responses"]["409"]
+    assert "Policy required" in refused["description"]

@@ -45,6 +45,37 @@ def test_every_change_checks_the_version(api, memory_id, method, url, body):
     assert getattr(api, method)(url, body, headers={"If-Match": '"1"'}).status_code < 300
 
 
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("get", ""),
+        ("patch", ""),
+        ("get", "messages/"),
+        ("get", "messages/?as=openai_chat"),
+        ("post", "messages/"),
+        ("put", "messages/"),
+        ("delete", "messages/"),
+        ("get", "messages/1/"),
+        ("post", "messages/2/pin/"),
+        ("delete", "messages/2/pin/"),
+        ("post", "messages/1/redact/"),
+    ],
+)
+def test_answers_about_a_conversation_carry_its_version(api, memory_id, method, path):
+    add(api, "a", "b")
+    bodies = {"messages/": {"messages": [user("c")]}, "": {"labels": {"a": "b"}}}
+    body = bodies.get(path) if method in ("post", "put", "patch") else None
+    answer = getattr(api, method)(f"{URL}{path}", body)
+    assert answer.status_code < 300
+    assert answer["ETag"] == f'"{queries.memory(memory_id).version}"'
+
+
+def test_a_window_of_the_past_and_lists_carry_no_version(api, memory_id):
+    add(api, "a", "b")
+    for path in ("messages/?at=1", "history/", "steps/", "steps/1/"):
+        assert "ETag" not in api.get(f"{URL}{path}"), path
+
+
 def test_a_version_of_an_unknown_conversation(api):
     url, headers = "/api/v1/store/nobody/", {"If-Match": '"7"'}
     answer = api.put(url, [], headers=headers)

@@ -94,6 +94,12 @@ def test_what_the_server_says_is_in_the_error(store, store_at, served, memory_id
         store.get_messages("")
 
 
+@pytest.mark.parametrize("url", ["127.0.0.1:8101", "", "ftp://host", "https://", "//host"])
+def test_a_base_url_without_http_is_refused_at_once(store_at, url):
+    with pytest.raises(InvalidValue, match="is no base URL: write one such as https://host"):
+        store_at(url, "token")
+
+
 def test_the_server_infers_why_a_message_left(store, served, memory_id):
     MessageWindowChatMemory(memory_id, 1, store).add(UserMessage("one"), UserMessage("two"))
     path = f"{served.url}/api/v1/memories/{memory_id}/messages/1/"

@@ -13,7 +13,9 @@ from chatmemory.api import requests
 from chatmemory.api.operations import MEMORY_ID, SEQ, addressed_by, changes, reads
 from chatmemory.api.responses import MessageDetailSerializer, response
 from chatmemory.api.views.base import Resource
+from chatmemory.ledger.lookup import find_memory
 from chatmemory.ledger.snapshots import one_snapshot
+from chatmemory.queries.history import message_in
 
 
 @addressed_by(MEMORY_ID, SEQ)
@@ -56,7 +58,8 @@ class Redaction(Resource):
 
 @one_snapshot()
 def _message(memory_id: str, seq: int) -> Response:
-    row = queries.message(memory_id, seq)
+    memory = find_memory(memory_id)
+    row = message_in(memory, seq)
     left = row.stays[-1].left_step if row.stays else None
     answer = {
         **vars(row),
@@ -65,7 +68,7 @@ def _message(memory_id: str, seq: int) -> Response:
         "pinned": bool(row.stays) and left is None and row.stays[-1].pinned,
         "why": _why(memory_id, seq, left) if left is not None else None,
     }
-    return response(MessageDetailSerializer, answer)
+    return response(MessageDetailSerializer, answer, version=memory.version)
 
 
 def _why(memory_id: str, seq: int, left: int) -> dict[str, Any]:

@@ -16,11 +16,15 @@ from chatmemory.api.operations import MEMORY_ID, addressed_by, changes, reads
 from chatmemory.api.responses import (
     ChangesSerializer,
     LossSerializer,
+    MessageChangesSerializer,
     WindowHeadSerializer,
     WindowSerializer,
+    etag,
     response,
 )
+from chatmemory.api.sent_messages import SentMessages
 from chatmemory.api.views.base import Resource, streamed_json
+from chatmemory.conf import PAGE_MAX
 from chatmemory.formats import Rendering, render_each
 from chatmemory.queries import WindowPlace, WindowView
 from chatmemory.services import ChangeResult
@@ -36,22 +40,27 @@ class MemoryMessages(Resource):
         """Show what the model sees, now or after a step."""
         asked = requests.read(requests.WindowQuery, request.query_params)
         window, messages = queries.whole_window(memory_id, asked.get("at"))
-        return streamed_json(request, _window(window, render_each(messages, asked["as"])))
+        answer = streamed_json(request, _window(window, render_each(messages, asked["as"])))
+        if "at" not in asked:
+            answer["ETag"] = etag(window.step)  # the newest step is the version
+        return answer
 
-    @changes(ChangesSerializer, status=201, body=requests.AddRequest, name="add_messages")
+    @changes(MessageChangesSerializer, status=201, body=requests.AddRequest, name="add_messages")
     def post(self, request: Request, memory_id: str) -> Response:
         """Add up to 1,000 messages, one step each; all of them are stored or none."""
         body = requests.read(requests.AddRequest, request.data)
-        results = services.add(memory_id, body["new"], **requests.changed_by(request))
-        return _changes(memory_id, results, status=201)
+        with body["sent"].named_in_errors():
+            results = services.add(memory_id, body["new"], **requests.changed_by(request))
+        return _changes(memory_id, results, body["sent"], status=201)
 
-    @changes(ChangesSerializer, body=requests.MessagesRequest, name="set_window")
+    @changes(MessageChangesSerializer, body=requests.MessagesRequest, name="set_window")
     def put(self, request: Request, memory_id: str) -> Response:
         """Replace the window; the policy evicts what exceeds it."""
         body = requests.read(requests.MessagesRequest, request.data)
-        messages = [each.message for each in body["new"]]
-        result = services.set_messages(memory_id, messages, **requests.changed_by(request))
-        return _changes(memory_id, [result])
+        sent = body["sent"]
+        with sent.named_in_errors():
+            result = services.set_messages(memory_id, sent.messages, **requests.changed_by(request))
+        return _changes(memory_id, [result], sent)
 
     @changes(ChangesSerializer, name="clear_window")
     def delete(self, request: Request, memory_id: str) -> Response:
@@ -74,17 +83,25 @@ def _window(window: WindowView[WindowPlace], rendering: Rendering) -> Iterator[s
     }
     yield _json(WindowHeadSerializer(answer)).removesuffix("}") + ',"messages":'
     yield from json_list(rendering.values)
-    yield ',"lost":' + _json(LossSerializer(rendering.losses[: requests.PAGE_MAX], many=True)) + "}"
+    yield ',"lost":' + _json(LossSerializer(rendering.losses[:PAGE_MAX], many=True)) + "}"
 
 
 def _json(serializer: Any) -> str:
     return JSONRenderer().render(serializer.data).decode()
 
 
-def _changes(memory_id: str, results: Sequence[ChangeResult], status: int = 200) -> Response:
+def _changes(
+    memory_id: str,
+    results: Sequence[ChangeResult],
+    sent: SentMessages | None = None,
+    status: int = 200,
+) -> Response:
     """The version is the last step of these changes, or the current one if all were ignored."""
     version = max((each.step for each in results if each.step), default=None)
     if version is None:
         version = queries.memory(memory_id).version
-    answer = {"version": version, "changes": results}
-    return response(ChangesSerializer, answer, status=status, version=version)
+    answer: dict[str, Any] = {"version": version, "changes": results}
+    if sent is None:
+        return response(ChangesSerializer, answer, status=status, version=version)
+    answer["lost"] = sent.losses[:PAGE_MAX]
+    return response(MessageChangesSerializer, answer, status=status, version=version)

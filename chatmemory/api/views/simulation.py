@@ -11,18 +11,26 @@ from chatmemory.api import requests
 from chatmemory.api.operations import MEMORY_ID, addressed_by, reads
 from chatmemory.api.responses import SimulationSerializer, response
 from chatmemory.api.views.base import Resource
+from chatmemory.conf import PAGE_MAX
 
 
 @addressed_by(MEMORY_ID)
 class Simulate(Resource):
     needs = {"POST": READ}
 
-    @reads(SimulationSerializer, body=requests.SimulationRequest, name="simulate")
+    @reads(SimulationSerializer, body=requests.SimulationRequest, name="simulate", refusals=(409,))
     def post(self, request: Request, memory_id: str) -> Response:
         """Show what adding messages would do, under this policy or another; nothing is stored."""
         body = requests.read(requests.SimulationRequest, request.data)
-        messages = [each.message for each in body["new"]]
-        simulation = queries.simulate(
-            memory_id, messages, body.get("policy"), body.get("at"), body["recount"]
-        )
-        return response(SimulationSerializer, simulation)
+        sent = body["sent"]
+        with sent.named_in_errors():
+            simulation = queries.simulate(
+                memory_id, sent.messages, body.get("policy"), body.get("at"), body["recount"]
+            )
+        answer = {
+            "policy": simulation.policy,
+            "changes": simulation.changes,
+            "totals": simulation.totals,
+            "lost": sent.losses[:PAGE_MAX],
+        }
+        return response(SimulationSerializer, answer)

@@ -12,6 +12,7 @@ from chatmemory import queries
 from chatmemory.api import requests
 from chatmemory.api.components import MESSAGES
 from chatmemory.api.operations import MEMORY_ID, addressed_by, changes, reads
+from chatmemory.api.sent_messages import read_messages
 from chatmemory.api.views.base import Resource, streamed_json
 from chatmemory.core.codec import message_to_dict
 from chatmemory.core.exceptions import MemoryNotFound
@@ -37,7 +38,7 @@ class Store(Resource):
     @changes(None, status=204, body={"application/json": MESSAGES}, name="update_messages")
     def put(self, request: Request, memory_id: str) -> Response:
         """updateMessages: replaces the whole list; an unknown id is created."""
-        messages = requests.read_messages(request.data, field="")
+        messages = read_messages(request.data, field="").messages
         protocol.update_messages(memory_id, messages, **requests.changed_by(request))
         return Response(status=204)
 

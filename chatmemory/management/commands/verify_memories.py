@@ -8,12 +8,13 @@ from django.core.checks import Tags
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db.models import Count, Max
 
-from chatmemory.core.exceptions import MemoryNotFound
+from chatmemory.core.exceptions import InvalidValue, MemoryNotFound
 from chatmemory.explain import counted
 from chatmemory.ledger.anchoring import NOT_ANCHORED
 from chatmemory.ledger.contradictions import Contradiction
 from chatmemory.ledger.heads import verify_head
 from chatmemory.ledger.indexing import repair
+from chatmemory.ledger.lookup import find_memory
 from chatmemory.ledger.verification import verify
 from chatmemory.models import Memory
 from chatmemory.services.validation import check_id
@@ -43,6 +44,14 @@ def read(text: str) -> str:
         return text
 
 
+def known(ids: list[str]) -> list[str]:
+    """Return ids that conversations have. Raises CommandError for another one."""
+    try:
+        return [find_memory(check_id(memory_id)).pk for memory_id in ids]
+    except (InvalidValue, MemoryNotFound) as error:
+        raise CommandError(str(error)) from error
+
+
 class Command(BaseCommand):
     help = "Replay conversations through the core and compare the result with the stored rows."
     requires_system_checks = (Tags.models,)
@@ -68,13 +77,29 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        ids = [check_id(memory_id) for memory_id in options["ids"]]
+        ids = known(options["ids"])
         if options["print_heads"]:
             return self.print_heads(ids)
         if options["repair_index"]:
             self.repair_index(ids or list(Memory.objects.values_list("pk", flat=True)))
-        found = self.kept(options["heads"]) if options["heads"] else []
-        verified = 0
+        of_heads = self.of_heads(options["heads"]) if options["heads"] else []
+        verified, of_replays = self.of_replays(ids)
+        for contradiction in of_heads + of_replays:
+            self.stderr.write(str(contradiction))
+        faults = []
+        if of_replays:
+            faults = [f"{len(of_replays)} of {verified} conversations differ from their replay"]
+        if of_heads:
+            faults.append(f"{counted(len(of_heads), 'kept head')} contradicted")
+        if faults:
+            raise CommandError("; ".join(faults))
+        self.stdout.write(f"{counted(verified, 'conversation')} verified: all match their replay")
+        self.print_anchors(ids)
+        return None
+
+    def of_replays(self, ids: list[str]) -> tuple[int, list[Contradiction]]:
+        """Return how many conversations were verified, and what contradicts their replays."""
+        verified, found = 0, []
         for memory_id in ids or Memory.objects.order_by("id").values_list("pk", flat=True):
             try:
                 contradiction = verify(memory_id)
@@ -84,14 +109,17 @@ class Command(BaseCommand):
                 continue  # deleted meanwhile
             verified += 1
             found += [contradiction] if contradiction else []
-        for contradiction in found:
-            self.stderr.write(str(contradiction))
-        if found:
-            wrong = len({contradiction.memory_id for contradiction in found})
-            raise CommandError(f"{wrong} of {verified} conversations differ from their replay")
-        self.stdout.write(f"{counted(verified, 'conversation')} verified: all match their replay")
-        self.print_anchors(ids)
-        return None
+        return verified, found
+
+    def of_heads(self, file: Path) -> list[Contradiction]:
+        """Return what contradicts the heads of a file. Raises CommandError for one that is none."""
+        try:
+            return self.kept(file)
+        except OSError as error:
+            raise CommandError(f"{file}: {error.strerror}") from error
+        except UnicodeDecodeError as error:
+            why = f"not UTF-8: {error.reason} at byte {error.start}"
+            raise CommandError(f"{file}: {why}") from error
 
     def print_anchors(self, ids: list[str]) -> None:
         """Print since when digests vouch for conversations that are older than the chain."""

@@ -1,0 +1,85 @@
+"""The messages of a body: read in their format, and traced to the places where they were sent.
+
+A format makes no message of some items, such as a blank system message, and one of several, such as
+a text and the call behind it. Client ids and errors count what was sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from chatmemory.api.errors import InvalidField
+from chatmemory.core.exceptions import (
+    InvalidMessage,
+    NoRoomBesidePins,
+    OversizedMessage,
+    UnreadableTranscript,
+)
+from chatmemory.core.messages import ChatMessage
+from chatmemory.formats import Loss, parse_messages
+from chatmemory.services import NewMessage
+
+DEFAULT_FORMAT = "langchain4j"
+MESSAGES_MAX = 10_000
+
+
+@dataclass(frozen=True)
+class SentMessages:
+    """The messages that were read of `count` sent ones, each with its place among these from 0.
+
+    `losses` are what could not be read.
+    """
+
+    messages: list[ChatMessage]
+    places: Sequence[int]
+    count: int
+    losses: Sequence[Loss] = ()
+
+    def with_client_ids(self, client_ids: Sequence[str | None] | None) -> list[NewMessage]:
+        """Return the messages with the client ids of their places.
+
+        Raises InvalidField unless there are none at all, or as many as messages were sent.
+        """
+        client_ids = client_ids or [None] * self.count
+        if len(client_ids) != self.count:
+            why = f"there must be one client id, or null, for each of the {self.count:,} messages"
+            raise InvalidField("client_ids", why)
+        return [
+            NewMessage(message, client_ids[place])
+            for message, place in zip(self.messages, self.places, strict=True)
+        ]
+
+    @contextmanager
+    def named_in_errors(self) -> Iterator[None]:
+        """Errors inside name a message by the place where it was sent."""
+        try:
+            yield
+        except (OversizedMessage, NoRoomBesidePins) as error:
+            if error.index is not None:
+                error.index = self.places[error.index]
+            raise
+
+
+def read_messages(
+    values: Any,
+    format: str = DEFAULT_FORMAT,
+    field: str = "messages",
+    most: int = MESSAGES_MAX,
+) -> SentMessages:
+    """Return the messages of a decoded list. Raises InvalidField, such as for `messages[2]`."""
+    if isinstance(values, list) and len(values) > most:
+        raise InvalidField(field, f"at most {most:,} messages at a time: send several requests")
+    try:
+        read = parse_messages(values, format)
+    except UnreadableTranscript as error:
+        place = f"{field}[{error.index}]" if error.index >= 0 else field
+        raise InvalidField(place, error.why) from error
+    except InvalidMessage as error:
+        raise InvalidField(field, str(error)) from error
+    messages = list(read.messages)
+    if len(read.turns) == len(messages):
+        return SentMessages(messages, read.turns, len(values), read.losses)
+    return SentMessages(messages, range(len(messages)), len(messages), read.losses)

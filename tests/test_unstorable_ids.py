@@ -1,0 +1,34 @@
+"""An id that no database can hold is refused wherever one is read."""
+
+from __future__ import annotations
+
+import pytest
+
+from chatmemory import MessageWindowChatMemory, UnstorableText, queries, services
+from chatmemory.stores.database import DjangoChatMemoryStore
+from chatmemory.stores.http import HttpChatMemoryStore
+
+pytestmark = [pytest.mark.django_db, pytest.mark.database]
+
+STORE = DjangoChatMemoryStore()
+READS = {
+    "memory": queries.memory,
+    "window": queries.window,
+    "history": queries.history,
+    "step": lambda memory_id: queries.step(memory_id, 1),
+    "branch": lambda memory_id: services.branch(memory_id, "other", []),
+    "get_messages": STORE.get_messages,
+    "get_window": STORE.get_window,
+    "get_history": STORE.get_history,
+    "a memory": lambda memory_id: MessageWindowChatMemory(memory_id, 5, store=STORE).messages(),
+    "http": lambda memory_id: HttpChatMemoryStore("http://127.0.0.1:9", "t").get_messages(
+        memory_id
+    ),
+}
+
+
+@pytest.mark.parametrize("memory_id", ["\ud800", "a\x00b"])
+@pytest.mark.parametrize("read", READS.values(), ids=READS)
+def test_it_is_refused(read, memory_id):
+    with pytest.raises(UnstorableText, match="a memory id cannot contain NUL or lone surrogates"):
+        read(memory_id)
