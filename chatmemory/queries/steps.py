@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
-from django.db.models import Exists, Q, QuerySet
+from django.db.models import Exists, ExpressionWrapper, Field, Q, QuerySet
 
 from chatmemory.core.eviction import Reason
 from chatmemory.core.long_lists import HAS_CALLS, SEQ, TOKENS, Columns
@@ -77,7 +77,8 @@ def _left_at(memory_id: str, n: int) -> QuerySet[Stay, Any]:
     protected = Q(type=MessageType.SYSTEM) | Q(pinned=True)  # the condition of their index
     pins = Stay.objects.filter(protected, memory_id=memory_id, pinned=True, entered_step__lte=n)
     pins = pins.filter(rank__lt=newest).exclude(left_step__lte=n)
-    return left.order_by("rank").annotate(passed_pins=Exists(pins)).values_list(*_LEFT)
+    passed = ExpressionWrapper(Exists(pins), Field())  # not converted row by row, see PLACE_COLUMNS
+    return left.order_by("rank").annotate(passed_pins=passed).values_list(*_LEFT)
 
 
 @Compiled
