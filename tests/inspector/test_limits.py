@@ -46,7 +46,7 @@ def test_a_lowered_limit_is_told_by_one_number(operator_client, lowered):
     assert page.state.samples.part[-1].after == page.window.stored
     assert (page.hidden.load, page.hidden.tokens, page.forgotten.load) == (7, 49, 0)
     html = operator_client.get("/c/lowered/")
-    assert "6 messages, 7 more over the limit 6 / 6 msg 42 tok" in said(html, "memory-head")
+    assert "6 of 13 messages 6 / 6 msg 42 tok" in said(html, "memory-head")
     assert "Over the limit 7 msg · 49 tok" in said(html, "tape-read")
     assert "7 more messages are over the limit and will leave" in said(html, "over-limit")
     assert len(queries.window(lowered).over_limit) == 7
