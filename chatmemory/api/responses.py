@@ -128,7 +128,7 @@ def lost_of_request() -> LossSerializer:
     return LossSerializer(
         many=True,
         help_text="What could not be read of the messages, numbered from 1 as they were sent; "
-        f"of very much the first {PAGE_MAX}.",
+        f"at most {PAGE_MAX} entries.",
     )
 
 
