@@ -9,7 +9,7 @@ from django.apps import apps
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import F, Func, OuterRef, Q, QuerySet, Subquery, TextField, Value
 from django.db.models.expressions import Combinable
-from django.db.models.functions import Lower, StrIndex
+from django.db.models.functions import StrIndex, Upper
 from django.db.models.lookups import IContains, IsNull
 
 TRIGRAM = 3
@@ -108,7 +108,7 @@ class TextIndex:
 
     def place(self, text: Combinable, words: str) -> Combinable:
         """Return where words are in a text, from 1; 0 if they are not."""
-        return StrIndex(Lower(text), Lower(Value(words, output_field=TextField())))
+        return StrIndex(Upper(text), Upper(Value(words, output_field=TextField())))
 
     def install(self) -> None:
         """Create the index if it does not exist, and fill it."""
