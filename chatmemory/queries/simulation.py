@@ -74,12 +74,12 @@ class Simulation:
         arrived = [seq for change in changes for seq in seqs_of(change.arrived)]
         known, kept = {*before.seqs, *arrived}, set(self.window.seqs)
         over_limit = seqs_of(self.seen.over_limit)
-        gone = {seq for change in past for seq in seqs_of(change.evicted)} if over_limit else ()
+        gone = {seq for change in past for seq in seqs_of(change.evicted)}
         return Outlook(
             before=before.totals,
             after=self.totals,
             leaving=_in_order(known - kept, [*before.seqs, *arrived]),
-            hidden=_in_order(set(over_limit) - known - kept - set(gone), over_limit),
+            hidden=_in_order(set(over_limit) - known - kept - gone, over_limit),
             returning=_in_order(kept - known, self.window.seqs),
         )
 

@@ -48,7 +48,6 @@ TABLES = (
         UNIQUE (memory_id, seq))""",
     """CREATE VIRTUAL TABLE IF NOT EXISTS chatmemory_search
         USING fts5(text, content='', tokenize='trigram', detail={detail})""",
-    PAUSE,
 )
 TRIGGERS = {
     "said": f"""AFTER INSERT ON chatmemory_message

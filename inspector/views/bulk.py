@@ -46,7 +46,7 @@ def bulk(request: HttpRequest) -> HttpResponseBase:
             return _ask(request, chosen, form)
         case "delete":
             branches = queries.memories(form.cleaned_data["branches"])
-            services.delete_all(dict.fromkeys(row.id for row in (*chosen, *branches)), actor)
+            services.delete_all([row.id for row in (*chosen, *branches)], actor)
         case "label":
             name, value = form.label
             try:
@@ -82,7 +82,7 @@ def _chosen(form: BulkForm) -> list[queries.MemoryRow]:
 
 def _refused(request: HttpRequest, problem: str) -> HttpResponse:
     context = {"problem": problem}
-    return render(request, "inspector/bulk_refused.html", context, status=422)
+    return render(request, "inspector/refused.html", context, status=422)
 
 
 def _export(request: HttpRequest, memory_ids: Sequence[str]) -> HttpResponseBase:

@@ -46,7 +46,7 @@ def answer_to(request: HttpRequest, exception: Exception) -> HttpResponse | None
         return render(request, "inspector/500.html", {"problem": exception}, status=500)
     if isinstance(exception, ChatMemoryError):
         context = {"problem": exception}
-        return render(request, "inspector/bulk_refused.html", context, status=409)
+        return render(request, "inspector/refused.html", context, status=409)
     found = outage(exception)
     if found is not None:
         logger.error("the database is %s", found.state, exc_info=exception)

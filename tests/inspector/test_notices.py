@@ -12,7 +12,7 @@ NOTICES = {
     "403.html": "Not allowed",
     "404.html": "Page not found",
     "500.html": "Something went wrong",
-    "bulk_refused.html": "Nothing was changed",
+    "refused.html": "Nothing was changed",
     "csrf.html": "This form is out of date",
     "link_used.html": "This link no longer works",
     "too_many_sign_ins.html": "Too many attempts",

@@ -27,14 +27,11 @@ from inspector.conversation.writing import writing
 from ..explain.test_receipts import changes, conversation, policies
 from ..properties import examples
 from .markup import said, tree
+from .test_limits import users
 
 CALL = AiMessage(None, (ToolExecutionRequest("1", "find", "{}"),))
 RESULT = ToolExecutionResultMessage("1", "find", "found")
 HIDDEN = "#1, #2 and #3 are hidden already and leave with"
-
-
-def users(count: int) -> list[UserMessage]:
-    return [UserMessage(f"message {n}") for n in range(count)]
 
 
 @pytest.fixture
