@@ -16,6 +16,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cache
+from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 from django.conf import settings
@@ -96,6 +97,8 @@ def check_settings() -> None:
         ) from error
     fact_words()
     configured_policies()
+    if configuration().REDIS_URL and find_spec("redis") is None:
+        raise _wrong("REDIS_URL", "needs the extra redis: pip install 'django-chatmemory[redis]'")
 
 
 def _wrong(setting: str, why: str) -> ImproperlyConfigured:

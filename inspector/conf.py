@@ -22,6 +22,7 @@ class Configuration:
     - `DISK_FREE_MB` is the free space below which `readyz` tells of a full disk.
     - `TRACES` sends traces, with the extra `otel`.
     - `LESSONS` is a folder of lessons of one's own (docs/lessons.md).
+    - `MANAGE` is how commands are typed, as pages tell it.
     - `WHOLE_SITE` says that every page of the project is the inspector's: all need an account,
       and have its headers, log lines, metrics and pages for errors.
     """
@@ -30,6 +31,7 @@ class Configuration:
     DISK_FREE_MB: int = 100
     TRACES: bool = False
     LESSONS: str = ""
+    MANAGE: str = "python manage.py"
     WHOLE_SITE: bool = False
 
 

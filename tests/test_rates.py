@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from datetime import timedelta
 from os import environ
 from uuid import uuid4
@@ -10,12 +9,14 @@ from uuid import uuid4
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 from django.db import connection
+from django.test import override_settings
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from redis import ConnectionError as RedisConnectionError
 
 from chatmemory.access.counters import DatabaseCounter, RedisCounter, forget_ended_counts
 from chatmemory.access.rates import PARTS, Rates, Total
+from chatmemory.conf import check_settings
 from chatmemory.models import RequestCount
 
 CALLER, OTHER = f"token-{uuid4()}", f"token-{uuid4()}"  # each process of tests has its own
@@ -146,6 +147,9 @@ def test_counts_of_very_many_keys_are_bounded(monkeypatch):
 
 
 def test_redis_is_an_extra(monkeypatch):
-    monkeypatch.setitem(sys.modules, "redis", None)
-    with pytest.raises(ImproperlyConfigured, match=r"django-chatmemory\[redis\]"):
-        RedisCounter("redis://localhost")
+    monkeypatch.setattr("chatmemory.conf.find_spec", {}.get)
+    with (
+        override_settings(CHATMEMORY={"REDIS_URL": "redis://localhost"}),
+        pytest.raises(ImproperlyConfigured, match=r"django-chatmemory\[redis\]"),
+    ):
+        check_settings()

@@ -6,7 +6,6 @@ import logging
 from datetime import timedelta
 from typing import Any
 
-from django.core.exceptions import ImproperlyConfigured
 from django.db import DatabaseError
 from django.utils import timezone
 
@@ -58,12 +57,8 @@ class RedisCounter:
     """Counts in Redis, which forgets by itself. It needs the extra `redis`."""
 
     def __init__(self, url: str) -> None:
-        try:
-            import redis
-        except ImportError as error:
-            raise ImproperlyConfigured(
-                "REDIS_URL needs the extra redis: pip install 'django-chatmemory[redis]'"
-            ) from error
+        import redis
+
         timeouts = {"socket_timeout": REDIS_SECONDS, "socket_connect_timeout": REDIS_SECONDS}
         self._errors = redis.RedisError
         self._client: Any = redis.Redis.from_url(url, **timeouts)

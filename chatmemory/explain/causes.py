@@ -77,9 +77,9 @@ def cause_of(reason: Reason, misfit: Misfit | None = None, by_client: bool = Fal
     return _MISFITS[misfit] if misfit else _CAUSES[reason]
 
 
-def short_reason(reason: Reason, misfit: Misfit | None = None) -> str:
+def short_reason(reason: Reason, misfit: Misfit | None = None, by_client: bool = False) -> str:
     """Return a cause in a few words, without the message that caused it."""
-    return cause_of(reason, misfit).short
+    return cause_of(reason, misfit, by_client).short
 
 
 def reason_of(evicted: EvictedMessage) -> str:

@@ -130,7 +130,11 @@ def render_each(messages: Iterable[ChatMessage]) -> Rendering:
 
 
 class _Writer(Writer):
+    _is_behind_ai = False
+
     def write(self, message: ChatMessage) -> Iterator[dict[str, Any]]:
+        is_ai = isinstance(message, AiMessage)
+        is_behind_ai, self._is_behind_ai = self._is_behind_ai, is_ai
         match message:
             case SystemMessage():
                 yield {"from": "system", "value": message.text}
@@ -141,13 +145,15 @@ class _Writer(Writer):
                 self.lose_contents(message.contents)
                 yield {"from": "human", "value": text_of(message)}
             case AiMessage():
-                yield from self.assistant(message)
+                yield from self.assistant(message, is_behind_ai)
             case ToolExecutionResultMessage():
                 self.lose_result(message)
                 yield {"from": "observation", "value": text_of(message)}
 
-    def assistant(self, message: AiMessage) -> Iterator[dict[str, Any]]:
+    def assistant(self, message: AiMessage, is_behind_ai: bool) -> Iterator[dict[str, Any]]:
         calls = self.requests(message)
+        if calls and message.text is None and is_behind_ai:
+            self.lose("where the message before ends: its words and these calls are read as one")
         if message.text is not None or not calls:
             yield {"from": "gpt", "value": message.text or ""}
         for call in calls:

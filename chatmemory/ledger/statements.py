@@ -123,16 +123,21 @@ class Compiled(Generic[P, R]):
                 for n, (converters, expression) in compiler.get_converters(columns).items()
                 for convert in converters
             ],
-            _maker(query_set, columns),
+            _maker(query_set, compiler.select),
         )
 
 
-def _maker(query_set: QuerySet[Any, Any], columns: Sequence[Any]) -> Callable[..., Any] | None:
-    """Return what makes a row of the query set; None if its rows are tuples without names."""
+def _maker(
+    query_set: QuerySet[Any, Any], selected: Sequence[tuple[Any, Any, str | None]]
+) -> Callable[..., Any] | None:
+    """Return what makes a row of the query set; None if its rows are tuples without names.
+
+    What is selected has an alias if it is an annotation.
+    """
     if query_set._iterable_class is ValuesListIterable:
         return None
     if query_set._iterable_class is ModelIterable:
-        names = [column.target.attname for column in columns]
+        names = [alias or column.target.attname for column, _, alias in selected]
         return lambda using, values: _stored_row(query_set.model, using, names, values)
     row = namedtuple("Row", query_set._fields)  # type: ignore[misc, attr-defined]
     return lambda using, values: row._make(values)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from chatmemory.core.exceptions import MessageNotFound
+from chatmemory.core.storable import storable_id
 from chatmemory.ledger.branches import branches_of, copies_of
 from chatmemory.models import Message
 
@@ -17,9 +18,9 @@ def branches(memory_ids: Iterable[str]) -> list[str]:
 def copies(memory_id: str, seq: int) -> list[tuple[str, int]]:
     """Return the copies of a message in branches, by id and seq; none of a redacted message.
 
-    Raises MessageNotFound.
+    Raises MessageNotFound, UnstorableText.
     """
-    row = Message.objects.filter(memory_id=memory_id, seq=seq).first()
+    row = Message.objects.filter(memory_id=storable_id(memory_id), seq=seq).first()
     if row is None:
         raise MessageNotFound(f"{memory_id!r} has no message #{seq}")
     found = copies_of(row) if row.redacted_step is None else []

@@ -27,6 +27,7 @@ class FeedItem:
     text: str
     reason: Reason
     misfit: Misfit | None
+    by_client: bool
 
     @property
     def moment(self) -> int:
@@ -58,6 +59,7 @@ def feed(size: int = 12) -> list[FeedItem]:
             text=stay.message.text[:200],
             reason=Reason(str(stay.reason)),
             misfit=misfits.get((stay.memory_id, stay.n)),
+            by_client=step_of[stay.memory_id, stay.left_step].by_client,
         )
         for stay in left
         if stay.left_step is not None

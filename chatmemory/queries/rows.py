@@ -92,7 +92,8 @@ class StepRow:
 class StayRow:
     """A stay in the window from `entered_step` to `left_step` (None: the message is still in).
 
-    `misfit` is why a message left in the step that added it.
+    `misfit` is why a message left in the step that added it. What a list of a client did not
+    have `is_left_out`.
     """
 
     n: int
@@ -103,6 +104,7 @@ class StayRow:
     tokens: int
     misfit: Misfit | None = None
     pinned: bool = False
+    is_left_out: bool = False
 
     def covers(self, step: int) -> bool:
         return self.entered_step <= step and (self.left_step is None or self.left_step > step)

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Sequence
 from operator import attrgetter
 
-from django.db.models import QuerySet
+from django.db.models import Exists, OuterRef, QuerySet
 
 from chatmemory import database
 from chatmemory.core.eviction import Reason
@@ -33,7 +33,8 @@ def with_stays(memory_id: str, rows: Sequence[Message]) -> tuple[MessageRow, ...
 def stays_of_messages(memory_id: str, seqs: Iterable[int]) -> list[Stay]:
     """Return the stays of some messages, in the order in which they began.
 
-    They are sorted here: asked for an order, SQLite may read all stays of the conversation in it.
+    Each has `is_left_out`: a step of a client ended it. They are sorted here: asked for an order,
+    SQLite may read all stays of the conversation in it.
     """
     seqs = list(seqs)
     found = _of_messages(memory_id, json.dumps(seqs)) if seqs else ()
@@ -43,7 +44,8 @@ def stays_of_messages(memory_id: str, seqs: Iterable[int]) -> list[Stay]:
 @Compiled
 def _of_messages(memory_id: str, seqs: str) -> QuerySet[Stay]:
     stays: QuerySet[Stay] = Stay.objects.filter(memory_id=memory_id)
-    return stays.filter(seq__in=database.numbers_in(seqs))
+    ends = Step.objects.filter(memory_id=memory_id, n=OuterRef("left_step"), by_client=True)
+    return stays.filter(seq__in=database.numbers_in(seqs)).annotate(is_left_out=Exists(ends))
 
 
 def misfits_of(stays: Iterable[Stay], steps: Iterable[Step]) -> dict[tuple[str, int], Misfit]:
@@ -145,4 +147,5 @@ def _stay_row(stay: Stay, misfit: Misfit | None) -> StayRow:
         tokens=stay.tokens,
         misfit=misfit,
         pinned=stay.pinned,
+        is_left_out=stay.is_left_out,  # type: ignore[attr-defined]  # annotated
     )

@@ -13,6 +13,7 @@ from chatmemory.core.codec import messages_from_json
 from chatmemory.core.long_lists import SEQ, Columns
 from chatmemory.core.messages import ChatMessage
 from chatmemory.core.policies import Policy, can_decide
+from chatmemory.core.storable import storable_id
 from chatmemory.ledger.changes import BECAUSE, ChangeResult, arrivals, evictions
 from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.models import Trial as TrialRow
@@ -36,8 +37,11 @@ class Trial:
 
 
 def trial(memory_id: str, key: str) -> Trial | None:
-    """Return a kept trial of a conversation, or None if it is not kept any more."""
-    row = TrialRow.objects.filter(memory_id=memory_id, key=key).first()
+    """Return a kept trial of a conversation, or None if it is not kept any more.
+
+    Raises UnstorableText.
+    """
+    row = TrialRow.objects.filter(memory_id=storable_id(memory_id), key=key).first()
     if row is None:
         return None
     drafts = tuple(draft for draft in messages_from_json(row.drafts) if draft is not None)

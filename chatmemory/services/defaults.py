@@ -17,6 +17,7 @@ from chatmemory import database
 from chatmemory.conf import configured_policies
 from chatmemory.core.exceptions import InvalidValue
 from chatmemory.core.policies import Policy, can_decide
+from chatmemory.core.storable import storable_id
 from chatmemory.core.window import Totals
 from chatmemory.models import DefaultPolicy
 from chatmemory.services import audit
@@ -51,7 +52,11 @@ def default_policies() -> list[NamedDefault]:
 
 
 def default_policy(memory_id: str) -> Policy | None:
-    """Return the policy of a new conversation with this id, or None if no prefix begins it."""
+    """Return the policy of a new conversation with this id, or None if no prefix begins it.
+
+    Raises InvalidValue for no string, UnstorableText.
+    """
+    memory_id = storable_id(memory_id)
     prefixes = [memory_id[:length] for length in range(len(memory_id) + 1)]
     named = {
         prefix: policy

@@ -127,5 +127,5 @@ def tag(state: ConversationState, row: MessageRow) -> str:
     departure = row.departure(state.at)
     if departure is None or departure.reason is None:
         return "would leave" if state.is_simulated else "leaves at the next add"
-    cause = short_reason(departure.reason, departure.misfit)
+    cause = short_reason(departure.reason, departure.misfit, departure.is_left_out)
     return f"forgotten at step {departure.left_step:,} · {cause}"

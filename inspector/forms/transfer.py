@@ -9,6 +9,7 @@ from django import forms
 
 from chatmemory import InvalidValue, Oversized, Policy, policy_from_dict, policy_kinds
 from chatmemory.formats import FORMATS
+from inspector.conf import configuration
 from inspector.forms.fields import STEP_MAX, select
 from inspector.forms.options import option_field
 
@@ -55,7 +56,7 @@ class ImportForm(forms.Form):
         if file.size is None or file.size > IMPORT_BYTES:
             raise forms.ValidationError(
                 f"The file is larger than {IMPORT_BYTES // 2**20} MB. "
-                "Import it with manage.py import_transcripts."
+                f"Import it with {configuration().MANAGE} import_transcripts."
             )
         return file
 

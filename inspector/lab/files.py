@@ -9,6 +9,7 @@ from django.core.files.uploadedfile import UploadedFile
 
 from chatmemory import ChatMessage, InvalidValue, messages_from_json, messages_to_json
 from chatmemory.formats import Reading, Transcript, read_transcripts
+from inspector.conf import configuration
 from inspector.forms import searchable
 
 Files = Mapping[str, "UploadedFile[bytes]"]
@@ -62,7 +63,7 @@ def _carried(title: str, messages: list[ChatMessage]) -> CarriedConversation:
     if size > CARRIED_BYTES:
         raise InvalidValue(
             f"the conversation is larger than {CARRIED_BYTES // 2**20} MB: import it, or use "
-            "manage.py recall"
+            f"{configuration().MANAGE} recall"
         )
     return CarriedConversation(title, messages, text)
 

@@ -141,7 +141,7 @@ class Leaving:
 
     @property
     def reason(self) -> str:
-        return explain.short_reason(self.item.reason, self.item.misfit)
+        return explain.short_reason(self.item.reason, self.item.misfit, self.item.by_client)
 
 
 def cut_around(words: str, mention: queries.Mention) -> Hit:

@@ -231,5 +231,6 @@ INSPECTOR = {
     "DISK_FREE_MB": whole_number("CHATMEMORY_DISK_FREE_MB", 100),
     "TRACES": flag("CHATMEMORY_OTEL"),
     "LESSONS": env.str("CHATMEMORY_LESSONS", ""),
+    "MANAGE": "python manage.py" if IS_CHECKOUT else "python -m inspector",
     "WHOLE_SITE": True,
 }

@@ -18,6 +18,7 @@ from django.utils.text import Truncator
 from chatmemory.explain import counted as counted_noun
 from chatmemory.explain import named as name_of
 from chatmemory.explain import policy_words, shortened
+from inspector.conf import configuration
 from inspector.conversation.links import chosen
 from inspector.conversation.rows import SHOWN, HistoryFrame, HistoryRow, MemoryRow
 from inspector.conversation.timeline import Cell, Label, Timeline
@@ -124,6 +125,12 @@ def part(content: str) -> SafeString:
 def parts(content: str, id: str) -> SafeString:
     """Marks the content of the element `id` as parts that come and go."""
     return mark_safe(f"<parts {id}>{content}</parts>")  # noqa: S308
+
+
+@register.simple_tag
+def typed(command: str) -> str:
+    """A command as it is typed where the site runs."""
+    return f"{configuration().MANAGE} {command}"
 
 
 @register.simple_tag(takes_context=True)

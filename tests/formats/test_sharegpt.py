@@ -16,6 +16,7 @@ from chatmemory import (
     UserMessage,
 )
 from chatmemory.core.contents import Image
+from chatmemory.core.messages import text_of
 from chatmemory.formats import parse_messages, render_messages
 
 words = st.text(max_size=20)
@@ -112,3 +113,27 @@ def test_results_out_of_order_lose_their_call():
     results = [ToolExecutionResultMessage(id, id, "x") for id in "ba"]
     assert lost_in_writing(calls, *results) == ["which call the result answers"] * 2
     assert lost_in_writing(calls, *reversed(results)) == []
+
+
+SAID = [
+    UserMessage("a"),
+    AiMessage("a"),
+    AiMessage("a", [ToolExecutionRequest(None, "find", "{}")]),
+    AiMessage(None, [ToolExecutionRequest(None, "find", "{}")]),
+    AiMessage(None),
+    ToolExecutionResultMessage(None, None, "found"),
+]
+
+
+@given(st.lists(st.sampled_from(SAID), max_size=5))
+def test_messages_that_are_read_otherwise_are_told_as_lost(messages):
+    rendered = render_messages(messages, "sharegpt")
+    back = parse_messages(rendered.value, "sharegpt").messages
+    assert rendered.losses or [shape(each) for each in back] == [shape(each) for each in messages]
+
+
+def shape(message) -> tuple:
+    """The kind of a message, its words and the number of its calls."""
+    if isinstance(message, AiMessage):
+        return message.type, message.text or "", len(message.tool_execution_requests)
+    return message.type, text_of(message), 0

@@ -13,6 +13,7 @@ from chatmemory import (
 )
 from chatmemory.core.contents import Image
 from chatmemory.core.policies import MessageWindow, TokenWindow
+from chatmemory.services import protocol
 
 from . import markup
 
@@ -309,3 +310,11 @@ def test_links_lead_to_the_neighbours_of_the_selected_message(operator_client, s
     assert context.history_pane.around == (2, 4)
     assert operator_client.get("/c/support/?msg=1").context["page"].history_pane.around == (None, 2)
     assert operator_client.get("/c/support/?msg=6").context["page"].history_pane.around == (5, None)
+
+
+def test_what_a_list_of_the_client_left_out_is_tagged_so(operator_client, db):
+    said = [UserMessage(f"message {n}") for n in range(3)]
+    protocol.update_messages("theirs", said)
+    protocol.update_messages("theirs", [*said[1:], UserMessage("one more")])
+    page = operator_client.get("/c/theirs/").context["page"]
+    assert page.history_pane.rows[0].frame.tag == "forgotten at step 2 · left out"

@@ -1,15 +1,15 @@
-"""How commands are typed here: manage.py in a checkout, `python -m inspector` where installed."""
+"""How commands are typed here, and what they need before they begin."""
 
 from __future__ import annotations
 
 from django.core.management import CommandError, call_command
 
-from inspector.project.settings import IS_CHECKOUT
+from inspector.conf import configuration
 
 
 def typed(command: str) -> str:
     """Return a command as it is typed."""
-    return f"manage.py {command}" if IS_CHECKOUT else f"python -m inspector {command}"
+    return f"{configuration().MANAGE} {command}"
 
 
 def check_migrated() -> None:
