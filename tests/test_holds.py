@@ -9,6 +9,7 @@ from django.db import connection
 
 from chatmemory import MessageWindow, TokenWindow, UserMessage, database, queries, services
 from chatmemory.ledger.verification import verify
+from chatmemory.models import Memory
 from chatmemory.services import locking, protocol, slices
 
 from .connecting import connected
@@ -157,3 +158,26 @@ def test_a_list_for_an_id_that_another_creates_meanwhile_is_the_second(committin
     assert queries.memory("m").last_step == 2
     assert texts("m") == ["message 0", "message 1", "third"]
     assert verify("m") is None
+
+
+class DeletedMeanwhile:
+    """Deletes a conversation that was in the way of an insert, before it is locked."""
+
+    is_done = False
+
+    def __call__(self, execute, sql, params, many, context):
+        result = execute(sql, params, many, context)
+        if not self.is_done and sql.startswith('INSERT INTO "chatmemory_memory"'):
+            self.is_done = True
+            Memory.objects.filter(pk="m").delete()
+        return result
+
+
+def test_an_id_that_is_deleted_while_it_is_created_is_stored(db):
+    with connection.execute_wrapper(DeletedMeanwhile()):
+        services.create("m", MessageWindow(5))
+    assert queries.memory("m").policy == MessageWindow(5)
+    Memory.objects.all().delete()
+    with connection.execute_wrapper(DeletedMeanwhile()):
+        protocol.update_messages("m", said(2))
+    assert texts("m") == ["message 0", "message 1"]

@@ -117,3 +117,15 @@ def test_the_glaive_conversations_import_and_say_what_is_lost(data_file, capsys)
     assert "150 conversations with 926 messages imported" in out
     assert "the definitions of the tools" in out
     call_command("verify_memories")
+
+
+def test_system_messages_that_a_memory_ignores_are_told_as_lost(tmp_path, capsys):
+    said = [("system", "kind"), ("user", "one"), ("system", "kind"), ("user", "two")]
+    chat = [{"role": role, "content": text} for role, text in said]
+    file = tmp_path / "chat.json"
+    file.write_text(json.dumps({"id": "one", "messages": chat}))
+    call_command("import_transcripts", file, prefix="")
+    told = capsys.readouterr().out
+    assert "with 3 messages imported" in told
+    assert "a system message equal to the one in force, which a memory ignores" in told
+    assert queries.memory("one").said_count == 3

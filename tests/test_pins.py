@@ -113,6 +113,17 @@ def test_what_cannot_be_pinned_is_named(order):
             services.pin(memory_id, seq)
 
 
+def test_a_pin_can_be_taken_off_where_nothing_leaves(order):
+    services.change(order, policy=MessageWindow(3, meters_only=True))
+    preview = pin_preview(queries.outline(order), 1)
+    assert preview is not None
+    assert preview.is_pinned
+    services.unpin(order, 1)
+    assert pinned() == []
+    assert pin_preview(queries.outline(order), 1) is None
+    assert verify(order) is None
+
+
 def test_there_is_no_room_for_a_system_message_behind_others(db):
     services.create("m", MessageWindow(3, always_keep_system_message_first=False))
     services.add("m", [*users("one", "two"), SystemMessage("Be brief.")])

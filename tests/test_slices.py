@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from itertools import pairwise
 
 import pytest
@@ -146,16 +147,17 @@ class Interrupted(Exception):
 @contextmanager
 def interrupted_after_a_slice(monkeypatch) -> Iterator[None]:
     slices = []
-    add_all = services.slices.add_all
 
-    def once(*arguments):
+    def once(add, *arguments):
         slices.append(arguments)
         if len(slices) > 1:
             raise Interrupted
-        return add_all(*arguments)
+        return add(*arguments)
 
     with monkeypatch.context() as patched:
-        patched.setattr("chatmemory.services.slices.add_all", once)
+        for name in ("add_all", "add_copies"):
+            add = getattr(services.slices, name)
+            patched.setattr(services.slices, name, partial(once, add))
         with pytest.raises(Interrupted):
             yield
 

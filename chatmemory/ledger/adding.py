@@ -13,7 +13,7 @@ from chatmemory.core.exceptions import (
     PolicyRequired,
 )
 from chatmemory.core.policies import Policy
-from chatmemory.core.transitions import admit
+from chatmemory.core.transitions import admit, clear
 from chatmemory.ledger.changes import ChangeResult, NewMessage
 from chatmemory.ledger.counting import counted_entries
 from chatmemory.ledger.recorder import Recorder
@@ -55,6 +55,22 @@ def add_all(recorder: Recorder, messages: Sequence[NewMessage]) -> list[ChangeRe
         if new.client_id is not None and result.seq is not None:
             payload = message_to_json(new.message)
             known[new.client_id] = _Known(result.seq, new.message.type, payload)
+    return results
+
+
+def add_copies(recorder: Recorder, messages: Sequence[NewMessage]) -> list[ChangeResult]:
+    """Add messages of another conversation's history, so that this one has each of them.
+
+    One that equals the system message in force would be ignored. Over there memory was cleared or
+    set before, and here it is cleared.
+    """
+    results = []
+    for message in messages:
+        (result,) = add_all(recorder, [message])
+        if result.step is None:
+            recorder.record(clear(recorder.window, recorder.policy))
+            (result,) = add_all(recorder, [message])
+        results.append(result)
     return results
 
 

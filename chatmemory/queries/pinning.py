@@ -41,7 +41,7 @@ def pin_preview(
     """
     position = next((i for i, each in enumerate(window.seqs) if each == seq), None)
     policy = window.policy
-    if position is None or not can_decide(policy) or policy.meters_only:
+    if position is None or not can_decide(policy):
         return None
     if window.rows[position].type is MessageType.SYSTEM:
         return None
@@ -49,6 +49,8 @@ def pin_preview(
     if group[0].seq == waiting_call:
         return None
     is_pinned = all(row.pinned for row in group)
+    if policy.meters_only and not is_pinned:
+        return None
     then = _changed(window, {row.seq for row in group}, not is_pinned)
     held = sum(policy.cost(each[TOKENS]) for each in then.rows.columns if each[PINNED])
     system = then.first_system

@@ -55,10 +55,10 @@ def branch(
     with database.atomic():
         stored = _begin(source.pk, new_id, _admitting(step.policy or in_force), label, actor)
         if not is_long(history) and not is_long(window):
-            add_slices(new_id, history, actor=actor)
+            add_slices(new_id, history, actor=actor, copied=True)
             return _end_branch(new_id, len(history), window, messages, in_force, actor)
     try:
-        add_slices(new_id, history, stored=stored, actor=actor)
+        add_slices(new_id, history, stored=stored, actor=actor, copied=True)
         return _end_branch(new_id, len(history), window, messages, in_force, actor)
     except ImportUnfinished:  # another process goes on with it
         raise
@@ -130,11 +130,12 @@ def _end_branch(
 
 
 def _make_room(recorder: Recorder, window: Sequence[Stay]) -> None:
-    """Raise the limit so far that nothing leaves before it is pinned."""
+    """Raise the limit so far that all of the window stays: what will be pinned, and what a lowered
+    limit hides until the next add.
+    """
     policy = recorder.policy
     totals = Totals(len(window), sum(stay.tokens for stay in window))
-    is_pinned = any(stay.pinned for stay in window)
-    if is_pinned and can_decide(policy) and policy.is_exceeded_by(totals):
+    if can_decide(policy) and policy.is_exceeded_by(totals):
         change_policy(recorder, replace(policy, limit=policy.load(*totals)))
 
 

@@ -30,10 +30,15 @@ from chatmemory.services.validation import check_id
 
 OTHER_POLICY = "its import under another policy is unfinished: import it again under that policy"
 
+REPEATED = "a system message equal to the one in force, which a memory ignores"
+
 
 @dataclass(frozen=True)
 class Imported:
-    """The result for one conversation of a file: stored, already stored, or refused and why."""
+    """The result for one conversation of a file: stored, already stored, or refused and why.
+
+    `messages` are those that were stored.
+    """
 
     memory_id: str
     messages: int = 0
@@ -138,12 +143,23 @@ def _import(memory_id: str, transcript: Transcript, policy: Policy | None, actor
     try:
         check_id(memory_id)
         own = policy or default_policy(memory_id) or MessageWindow(20)
-        import_conversation(memory_id, transcript.messages, own, labels=labels, actor=actor)
+        results = import_conversation(
+            memory_id, transcript.messages, own, labels=labels, actor=actor
+        )
     except MemoryExists as error:
         return _import_again(memory_id, transcript, own, actor, str(error))
     except ChatMemoryError as error:
         return Imported(printable(memory_id), refused=str(error))
-    return Imported(memory_id, len(transcript.messages), losses=transcript.losses)
+    return _imported(memory_id, transcript, results)
+
+
+def _imported(
+    memory_id: str, transcript: Transcript, results: Iterable[ChangeResult], before: int = 0
+) -> Imported:
+    """Return the result of an import, of which `before` messages were stored earlier."""
+    stored = before + sum(result.step is not None for result in results)
+    repeated = [Loss("conversation", REPEATED)] * (len(transcript.messages) - stored)
+    return Imported(memory_id, stored, losses=(*transcript.losses, *repeated))
 
 
 def _import_again(
@@ -162,7 +178,7 @@ def _import_again(
     new = [NewMessage(message) for message in transcript.messages]
     try:
         check_all(new, policy)
-        _add_rest(memory_id, new, memory.imported, actor)
+        results = _add_rest(memory_id, new, memory.imported, actor)
     except ChatMemoryError as error:
         return Imported(memory_id, refused=str(error))
-    return Imported(memory_id, len(new), losses=transcript.losses)
+    return _imported(memory_id, transcript, results, memory.said_count)

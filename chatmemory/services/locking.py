@@ -9,7 +9,7 @@ would reject the second one when it writes.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
@@ -207,11 +207,20 @@ def _lock_or_create(create: Creation, expected_version: int | None) -> Memory:
     try:
         return lock_memory(create.memory_id, expected_version)
     except MemoryNotFound:
-        # Two requests may create the id at once: the second insert is ignored, and the lock puts
-        # the requests in order.
-        statements.execute([statements.insertion_if_new(create.row)])
-        check_deleted(create.memory_id)
-        return lock_memory(create.memory_id, expected_version)
+        return lock_or_insert(create.row, expected_version)
+
+
+def lock_or_insert(row: Memory, expected_version: int | None = None) -> Memory:
+    """Lock the row of an id, which is inserted if there is none. Raises VersionConflict.
+
+    Two requests may create the id at once: the second insert is ignored, and the lock puts the
+    requests in order. If the row is deleted before it is locked, it is inserted after all.
+    """
+    while True:
+        statements.execute([statements.insertion_if_new(row)])
+        check_deleted(row.pk)
+        with suppress(MemoryNotFound):
+            return lock_memory(row.pk, expected_version)
 
 
 def _check_version(memory: Memory, expected: int | None) -> None:

@@ -8,16 +8,14 @@ from contextlib import suppress
 from chatmemory import database
 from chatmemory.core.exceptions import MemoryExists, MemoryNotFound
 from chatmemory.core.policies import Policy
-from chatmemory.ledger import statements
 from chatmemory.ledger.counting import change_policy
 from chatmemory.ledger.recorder import Recorder
 from chatmemory.models import Memory
 from chatmemory.services import audit
 from chatmemory.services.defaults import Default, chosen_policy
 from chatmemory.services.locking import (
-    check_deleted,
     check_imported,
-    lock_memory,
+    lock_or_insert,
     locked,
     recorded,
     unsaved_memory,
@@ -44,9 +42,7 @@ def create(
     given = check_labels(labels or {})
     with database.atomic():
         memory = unsaved_memory(memory_id, given, policy)
-        statements.execute([statements.insertion_if_new(memory)])
-        check_deleted(memory_id)
-        stored = lock_memory(memory_id)
+        stored = lock_or_insert(memory)
         if stored.created_at != memory.created_at or stored.last_step:
             raise MemoryExists(f"a conversation with the id {memory_id!r} already exists")
         audit.log(f"create {memory_id!r}", action="create", actor=actor, memory_id=memory_id)

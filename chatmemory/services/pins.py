@@ -12,7 +12,7 @@ from chatmemory.ledger.adding import required_policy
 from chatmemory.ledger.changes import ChangeResult
 from chatmemory.ledger.entries import StayEntry, stay_entries
 from chatmemory.ledger.recorder import Recorder
-from chatmemory.models import Message
+from chatmemory.models import Memory, Message
 from chatmemory.services.locking import recorded
 
 
@@ -34,7 +34,7 @@ def unpin(
 ) -> ChangeResult | None:
     """Let a pinned message leave again when there is no room. Return None if it is not pinned.
 
-    Raises the exceptions of `pin`.
+    Raises MemoryNotFound, MessageNotFound, NotPinnable (it is not in memory), VersionConflict.
     """
     record = partial(_change, seq=seq, pinned=False)
     return recorded(memory_id, record, actor=actor, expected_version=expected_version)
@@ -42,12 +42,8 @@ def unpin(
 
 def _change(recorder: Recorder, seq: int, pinned: bool) -> ChangeResult | None:
     memory = recorder.memory
-    policy = required_policy(memory.pk, memory.policy, "set a policy before pinning")
-    if policy.meters_only:
-        raise PolicyRequired(
-            f"the policy of {memory.pk!r} only measures its window, from which nothing leaves: set "
-            "one that trims it before pinning"
-        )
+    if pinned:
+        _check_limited(memory)
     entries = list(stay_entries(recorder.window))
     position = next((i for i, entry in enumerate(entries) if entry.seq == seq), None)
     if position is None:
@@ -60,6 +56,16 @@ def _change(recorder: Recorder, seq: int, pinned: bool) -> ChangeResult | None:
     if pinned:
         _check_pinnable(recorder, group)
     return recorder.pin(entries[position], pinned)
+
+
+def _check_limited(memory: Memory) -> None:
+    """Raise PolicyRequired for a window from which nothing leaves for want of room."""
+    policy = required_policy(memory.pk, memory.policy, "set a policy before pinning")
+    if policy.meters_only:
+        raise PolicyRequired(
+            f"the policy of {memory.pk!r} only measures its window, from which nothing leaves: set "
+            "one that trims it before pinning"
+        )
 
 
 def _check_pinnable(recorder: Recorder, group: Sequence[StayEntry]) -> None:

@@ -15,7 +15,7 @@ from chatmemory.core.messages import text_of
 from chatmemory.core.policies import Policy
 from chatmemory.core.transitions import admit
 from chatmemory.core.window import Entry, Window
-from chatmemory.ledger.adding import add_all
+from chatmemory.ledger.adding import add_all, add_copies
 from chatmemory.ledger.changes import ChangeResult, NewMessage
 from chatmemory.ledger.counting import counter
 from chatmemory.ledger.rows import check_storable
@@ -92,9 +92,15 @@ def _check_admitted(window: Window, entry: Entry, policy: Policy, index: int) ->
 
 
 def add_slices(
-    memory_id: str, new: Sequence[NewMessage], *, stored: int = 0, actor: str = ""
+    memory_id: str,
+    new: Sequence[NewMessage],
+    *,
+    stored: int = 0,
+    actor: str = "",
+    copied: bool = False,
 ) -> list[ChangeResult]:
-    """Add the messages after those that are stored, one step each.
+    """Add the messages after those that are stored, one step each. Those of another conversation
+    are `copied`.
 
     Afterwards all are stored, and `set_stored` with None ends it. Raises ImportUnfinished if
     another process goes on with the same messages.
@@ -104,7 +110,8 @@ def add_slices(
         end = min(start + SLICE, len(new))
         with database.atomic():
             with locked(memory_id, actor=actor, imported=start) as recorder:
-                results += add_all(recorder, new[start:end])
+                add = add_copies if copied else add_all
+                results += add(recorder, new[start:end])
             set_stored(memory_id, end)
     return results
 

@@ -135,3 +135,9 @@ def test_every_operation_documents_its_problems(document):
 def test_a_simulation_documents_that_it_needs_a_policy(document):
     refused = operations(document)["simulate"]["responses"]["409"]
     assert "Policy required" in refused["description"]
+
+
+@pytest.mark.parametrize("version", ["%0A", "%00", "%22;%20x"])
+def test_a_caller_does_not_write_its_header(api, version):
+    response = api.get(f"/api/v1/schema/?version={version}")
+    assert response.headers["Content-Disposition"] == 'inline; filename="schema (1).yaml"'

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import gc
 import re
 import subprocess
 import sys
+import tracemalloc
 
 import pytest
 from hypothesis import given
@@ -19,7 +21,13 @@ from chatmemory import (
     UnsupportedMessage,
     UserMessage,
 )
-from chatmemory.core.estimators import LONGEST_BLANK, count_tokens, family_named, family_of
+from chatmemory.core.estimators import (
+    LONGEST_RUN,
+    count_tokens,
+    family_named,
+    family_of,
+    pieces,
+)
 from chatmemory.core.estimators.encodings import encoding
 
 
@@ -116,7 +124,7 @@ def test_a_long_run_of_one_character_is_counted(model, text):
 
 
 def test_a_long_text_without_a_long_run_of_blanks_is_counted_whole():
-    text = ("word" + " " * LONGEST_BLANK) * 2
+    text = ("word" + " " * LONGEST_RUN) * 2
     estimator = OpenAiTokenCountEstimator("gpt-4o", strict=True)
     assert estimator.estimate_token_count_in_text(text) == len(
         encoding("o200k_base").encode_ordinary(text)
@@ -126,7 +134,36 @@ def test_a_long_text_without_a_long_run_of_blanks_is_counted_whole():
 def test_a_strict_estimator_refuses_a_run_of_blanks_that_it_cannot_count_whole():
     estimator = OpenAiTokenCountEstimator("gpt-4o", strict=True)
     with pytest.raises(UnsupportedMessage, match="100,000 blanks"):
-        estimator.estimate_token_count_in_text(" " * (LONGEST_BLANK + 1))
+        estimator.estimate_token_count_in_text(" " * (LONGEST_RUN + 1))
+
+
+def test_a_long_text_is_counted_in_little_memory():
+    estimator = OpenAiTokenCountEstimator("gpt-4o")
+    peaks = []
+    for length in (2, 8):
+        text = "a b " * length * 100_000
+        gc.collect()
+        tracemalloc.start()
+        estimator.estimate_token_count_in_text(text)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < 1.2 * peaks[0]
+
+
+@given(
+    st.text(st.sampled_from("aZ09 \n\t\r\x1c\u00a0'\".,;/_-字é\u0301²😀"), min_size=8, max_size=80)
+)
+def test_a_text_is_cut_where_words_end(text):
+    for name in ("o200k_base", "cl100k_base"):
+        count = encoding(name).encode_ordinary
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(pieces, "LONGEST_RUN", 7)
+            try:
+                cut = list(pieces.pieces(text, is_exact=True))
+            except UnsupportedMessage:
+                cut = [text]
+        assert "".join(cut) == text
+        assert sum(len(count(piece)) for piece in cut) == len(count(text))
 
 
 def test_messages_that_langchain4j_refuses_are_estimated():

@@ -114,6 +114,17 @@ def test_hostile_json_takes_bounded_memory(served):
         assert peak(served) - before <= 12 * len(body) + 20 * MEGABYTE, name
 
 
+@pytest.mark.own_server
+def test_one_long_text_takes_bounded_memory(served):
+    url = f"{served.url}/api/v1/store/long/"
+    served.api.get(url).raise_for_status()
+    for name, words in {"one word": b"a", "words": b"a b ", "signs": "\N{SLOTH}".encode()}.items():
+        body = b'[{"type":"SYSTEM","text":"' + words * (4 * MEGABYTE // len(words)) + b'"}]'
+        before = peak(served)
+        assert served.api.put(url, data=body, headers=JSON).status_code == 204, name
+        assert peak(served) - before <= 12 * len(body) + 20 * MEGABYTE, name
+
+
 def trickled(path: str, sent: list[bytes], monkeypatch) -> list[dict]:
     """What is answered to a body of which some parts arrive at once, and the rest never."""
     monkeypatch.setattr(body_limit, "BODY_SECONDS", 0)

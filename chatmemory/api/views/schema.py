@@ -32,6 +32,7 @@ class Generator(SchemaGenerator):
 class Schema(Guarded, SpectacularAPIView):
     """The API as an OpenAPI document."""
 
+    api_version = _INFO["version"]  # not what a caller asks for, which would go into a header
     generator_class = Generator
     custom_settings = {"COMPONENT_SPLIT_PATCH": False}
 

@@ -8,11 +8,12 @@ from chatmemory.core.estimators.counting import (
     remember_tokens,
 )
 from chatmemory.core.estimators.named import ESTIMATORS, estimator_for, family_named, is_known
-from chatmemory.core.estimators.openai import LONGEST_BLANK, OpenAiTokenCountEstimator
+from chatmemory.core.estimators.openai import OpenAiTokenCountEstimator
+from chatmemory.core.estimators.pieces import LONGEST_RUN
 
 __all__ = [
     "ESTIMATORS",
-    "LONGEST_BLANK",
+    "LONGEST_RUN",
     "OpenAiTokenCountEstimator",
     "TokenCountEstimator",
     "count_overhead",

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 from chatmemory.core.codec import decode_json, write_json
 from chatmemory.core.contents import Content, DetailLevel, Image, ImageContent, TextContent
 from chatmemory.core.estimators.encodings import encoding
 from chatmemory.core.estimators.images import image_tokens
+from chatmemory.core.estimators.pieces import LONGEST_RUN, pieces
 from chatmemory.core.exceptions import InvalidMessage, UnknownEstimator, UnsupportedMessage
 from chatmemory.core.messages import (
     AiMessage,
@@ -30,10 +31,6 @@ SEVERAL_CALLS = 15
 PER_CALL = 7
 PER_ARGUMENT = 2
 
-# tiktoken's regular expressions run out of stack at a million blanks in a row.
-LONGEST_BLANK = 100_000
-_BLANKS = re.compile(r"\s+")
-
 _MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9.:_-]{0,99}")
 _O200K = re.compile(r"o|gpt-4o|gpt-4\.|gpt-5")
 _CL100K = re.compile(r"gpt-4(-|$)|gpt-3\.5|gpt-35|text-embedding-(3|ada-002)")
@@ -46,8 +43,8 @@ class OpenAiTokenCountEstimator:
       they are estimated: pictures by OpenAI's tile rule (see `images`), other media like a picture
       of unknown size, custom messages by their attributes, unreadable arguments of several calls
       by their text.
-    - Runs of more than LONGEST_BLANK blanks, on which tiktoken fails, are counted in pieces, which
-      costs at most a few tokens more per cut.
+    - Runs of more than LONGEST_RUN blanks, letters or signs are counted in pieces, which costs at
+      most a few tokens more per cut (see `pieces`).
     - Encodings load offline (see `encodings`).
 
     Raises UnknownEstimator for a model whose encoding is unknown here.
@@ -67,11 +64,10 @@ class OpenAiTokenCountEstimator:
     def estimate_token_count_in_text(self, text: str) -> int:
         if not text:
             return 0
-        pieces = list(_pieces(text)) if len(text) > LONGEST_BLANK else [text]
-        if self.strict and len(pieces) > 1:
-            raise UnsupportedMessage(f"the text has a run of over {LONGEST_BLANK:,} blanks")
         encode = encoding(self._encoding).encode_ordinary
-        return sum(len(encode(piece)) for piece in pieces)
+        if len(text) <= LONGEST_RUN:
+            return len(encode(text))
+        return sum(len(encode(piece)) for piece in pieces(text, is_exact=self.strict))
 
     def estimate_token_count_in_messages(self, messages: Iterable[ChatMessage]) -> int:
         return self.overhead + sum(map(self.estimate_token_count_in_message, messages))
@@ -143,16 +139,6 @@ class OpenAiTokenCountEstimator:
             PER_ARGUMENT + self._text(name) + self._text(_java_text(value))
             for name, value in arguments.items()
         )
-
-
-def _pieces(text: str) -> Iterator[str]:
-    """Yield the text in pieces, cut only within runs of more than LONGEST_BLANK blanks."""
-    start = 0
-    for run in _BLANKS.finditer(text):
-        for cut in range(run.start() + LONGEST_BLANK, run.end(), LONGEST_BLANK):
-            yield text[start:cut]
-            start = cut
-    yield text[start:]
 
 
 def _encoding_name(model_name: str) -> str:
