@@ -21,7 +21,7 @@ from itertools import islice, takewhile
 from typing import NamedTuple, Protocol, TypeVar
 
 from chatmemory.core.messages import MessageType
-from chatmemory.core.window import Entry, Totals, Window
+from chatmemory.core.window import NOTHING, Entry, Totals, Window
 
 
 class Reason(StrEnum):
@@ -68,7 +68,7 @@ class Head:
 
     def __init__(self, window: Window) -> None:
         self.totals: Totals = window.totals
-        self.pinned = Totals()
+        self.pinned = NOTHING
         self._passed: list[Entry] = []  # the pinned entries since the last one that was not
         self._behind_pinned_user: set[Entry] = set()
         self._ahead = iter(window)
