@@ -319,3 +319,12 @@ def test_the_latest_mentions_are_told_in_every_way(shop, way):
     assert search.mentions("parcel", ["alpha", "beta"], 2) == {"alpha": [4, 3]}
     assert search.mentions("元気で", ["alpha", "gamma"], 2) == {"gamma": [2]}
     assert search.mentions("alpha", ["alpha"], 2) == {}, "names are no messages"
+
+
+@pytest.mark.parametrize("words", ["École", "école", "STRASSE", "ΣΊΣΥΦΟΣ", "σίσυφος", "é", "100%"])
+def test_a_conversation_finds_what_the_overview_finds(db, words):
+    services.create("m", MessageWindow(9))
+    services.add("m", [UserMessage("L'École, strasse, Σίσυφος: 100%"), UserMessage("no more")])
+    compared = queries.comparison("m", [MessageWindow(3)], phrase=words)
+    assert found(words) == ["m"]
+    assert compared.mentions == (0,)

@@ -27,6 +27,7 @@ __all__ = [
     "mentions",
     "place",
     "reads_as_found",
+    "saying",
     "searches_messages",
     "trying",
 ]
@@ -68,6 +69,11 @@ def mentions(words: str, memory_ids: Sequence[str], most: int) -> dict[str, list
     if not searches_messages(words):
         return {}
     return index_of(database.connection()).mentions(words, memory_ids, most)
+
+
+def saying(words: str) -> Q:
+    """Return the condition for messages that have the words in their text, of any length."""
+    return Q(index_of(database.connection()).has(F("text"), words))
 
 
 def place(words: str) -> Combinable:

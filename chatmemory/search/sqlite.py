@@ -86,10 +86,10 @@ class SqliteIndex(TextIndex):
         return sum(sizes) <= READ_AT_ONCE or self.few(words, most * len(memory_ids)) is None
 
     def has(self, text: Combinable, words: str) -> Any:
-        if len(words) < TRIGRAM:
-            return super().has(text, words)
-        if not words.isascii():
+        if not words.isascii() and words.lower() != words.upper():
             return GreaterThan(self.place(text, words), 0)
+        if not words.isascii() or len(words) < TRIGRAM:
+            return super().has(text, words)
         for character, plain in _FOLDED:
             text = Replace(text, Value(character), Value(plain), output_field=TextField())
         return IContains(text, words)
