@@ -25,14 +25,15 @@ from chatmemory.search import DIGEST_LABEL
 @dataclass(frozen=True)
 class MemoryRow:
     """A conversation as it is now. `load` is None if the client decides the window, `head` if it
-    has no digests yet. `waiting_call` is the newest tool call while results are missing behind it,
-    and `is_dangling` tells that one was left without them. `anchored_at` is the time since when
-    digests vouch for one that is older than the chain of digests; `is_anchored` is False if some of
-    its steps have none.
+    has no digests yet. `estimator` names the one that counts. `waiting_call` is the newest tool
+    call while results are missing behind it, and `is_dangling` tells that one was left without
+    them. `anchored_at` is the time since when digests vouch for one that is older than the chain of
+    digests; `is_anchored` is False if some of its steps have none.
     """
 
     id: str
     policy: Policy | None
+    estimator: str
     labels: dict[str, str]
     created_at: datetime
     updated_at: datetime
@@ -283,6 +284,7 @@ def memory_row(row: Memory) -> MemoryRow:
     return MemoryRow(
         id=row.pk,
         policy=row.policy,
+        estimator=row.policy_estimator,
         labels=row.labels,
         created_at=row.created_at,
         updated_at=row.updated_at,

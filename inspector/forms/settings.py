@@ -11,6 +11,7 @@ from django import forms
 from django.http import QueryDict
 
 from chatmemory import Policy, caller_options, can_decide, policy_from_dict, policy_kinds
+from chatmemory.queries import MemoryRow
 from chatmemory.services.validation import ID_LENGTH, LIMIT_MAX
 from inspector.forms.fields import select
 from inspector.forms.options import has_field, option_field
@@ -43,17 +44,17 @@ class SettingsForm(forms.Form):
     estimator = forms.CharField(required=False, max_length=ID_LENGTH)
     seen = forms.CharField(required=False, max_length=64)
 
-    def __init__(
-        self, policy: Policy | None, labels: Mapping[str, str], data: QueryDict | None = None
-    ) -> None:
-        initial = policy.to_dict() if policy else {}
-        super().__init__(data, initial=initial | {"limit": policy.limit if policy else None})
-        self.digest = _digest(initial, labels)
-        self._stored_labels = labels
+    def __init__(self, memory: MemoryRow, data: QueryDict | None = None) -> None:
+        policy = memory.policy
+        stored = policy.to_dict() if policy else {}
+        shown = {"estimator": memory.estimator, "limit": policy.limit if policy else None}
+        super().__init__(data, initial=stored | shown)
+        self.digest = _digest(stored, memory.labels)
+        self._stored_labels = memory.labels
         self._keep_as_it_is(policy)
         kind = policy_kinds().get(str(self["kind"].value()))
         self.unit, self.options_of = (kind.unit, kind.kind) if kind else ("", "")
-        self._names = self._add_options(kind, initial) if kind else []
+        self._names = self._add_options(kind, stored) if kind else []
 
     def _keep_as_it_is(self, policy: Policy | None) -> None:
         """Offer to leave what the form cannot show."""

@@ -18,14 +18,14 @@ def settings(request: HttpRequest, memory_id: str) -> HttpResponse:
     """Show the settings. A POST shows what those of the form would change, and saves nothing."""
     memory = queries.memory(memory_id)
     data = request.POST if request.method == "POST" else None
-    return _render(request, memory, SettingsForm(memory.policy, memory.labels, data))
+    return _render(request, memory, SettingsForm(memory, data))
 
 
 @require_POST
 def change(request: HttpRequest, memory_id: str) -> HttpResponse:
     """Stores the policy and the labels, then shows the conversation."""
     memory = queries.memory(memory_id)
-    form = SettingsForm(memory.policy, memory.labels, request.POST)
+    form = SettingsForm(memory, request.POST)
     if not form.is_valid():
         return _render(request, memory, form)
     if form.is_outdated:

@@ -8,6 +8,7 @@ import pytest
 
 from chatmemory import MessageWindow, TokenWindow, UserMessage, queries, services
 from chatmemory.core.policies import KINDS
+from chatmemory.services import protocol
 from tests.test_anchoring import make_older
 from tests.test_policy_kinds import FrugalWindow
 
@@ -38,6 +39,11 @@ class TestThePage:
         assert "Limit in messages" in html
         assert 'value="team"' in html
         assert 'value="support"' in html
+
+    def test_name_the_estimator_that_counts_for_a_client(self, operator_client):
+        protocol.update_messages("theirs", [UserMessage("hello")])
+        html = operator_client.get("/c/theirs/settings/").content.decode()
+        assert 'name="estimator" value="gpt-4o"' in html
 
     def test_is_linked_from_the_conversation(self, operator_client):
         assert f'href="{URL}"' in operator_client.get("/c/c/").content.decode()
