@@ -8,6 +8,7 @@ they are common, the conversations of a page are tried in its order, until it is
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import F, Q
@@ -23,6 +24,7 @@ __all__ = [
     "FEW",
     "condition",
     "few",
+    "has",
     "index_of",
     "mentions",
     "place",
@@ -68,6 +70,11 @@ def mentions(words: str, memory_ids: Sequence[str], most: int) -> dict[str, list
     if not searches_messages(words):
         return {}
     return index_of(database.connection()).mentions(words, memory_ids, most)
+
+
+def has(text: Combinable, words: str) -> Any:
+    """Return the condition for a text with the words in it, ignoring case."""
+    return index_of(database.connection()).has(text, words)
 
 
 def place(words: str) -> Combinable:

@@ -86,10 +86,10 @@ class SqliteIndex(TextIndex):
         return sum(sizes) <= READ_AT_ONCE or self.few(words, most * len(memory_ids)) is None
 
     def has(self, text: Combinable, words: str) -> Any:
+        if not words.isascii():
+            return GreaterThan(_Place(text, Value(_fold(words))), 0)
         if len(words) < TRIGRAM:
             return super().has(text, words)
-        if not words.isascii():
-            return GreaterThan(self.place(text, words), 0)
         for character, plain in _FOLDED:
             text = Replace(text, Value(character), Value(plain), output_field=TextField())
         return IContains(text, words)
