@@ -16,3 +16,10 @@ def merged(spans: Iterable[Span]) -> tuple[Span, ...]:
         else:
             found.append((first, last))
     return tuple(found)
+
+
+def clipped(spans: Iterable[Span], within: Span) -> tuple[Span, ...]:
+    """Return the parts of ranges that are within another."""
+    first, last = within
+    parts = ((max(begin, first), min(end, last)) for begin, end in spans)
+    return tuple(part for part in parts if part[0] <= part[1])

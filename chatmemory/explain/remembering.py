@@ -11,10 +11,11 @@ from chatmemory.explain.arithmetic import receipt
 from chatmemory.explain.captions import caption
 from chatmemory.explain.reasons import Explanation
 from chatmemory.explain.wording import capitalized, counted, decapitalized, role, seqs
-from chatmemory.queries import MENTIONS_MAX, Mentions
+from chatmemory.queries import Mentions
 
 STRETCHES = 12
 _NOT_YET = "not said yet"
+_NOT_LOOKED_AT = "not looked at"
 _NUMBER = re.compile(r"#[0-9]+")
 
 _WHOSE = {
@@ -27,11 +28,14 @@ _WHOSE = {
 
 @dataclass(frozen=True)
 class Stretch:
-    """Steps from `first` to `last` at which a phrase was in memory or was not, and why."""
+    """Steps from `first` to `last` at which a phrase was in memory or was not, and why.
+
+    Of steps that were not looked at, `is_in` is None.
+    """
 
     first: int
     last: int
-    is_in: bool
+    is_in: bool | None
     why: str
 
     @property
@@ -43,10 +47,14 @@ class Stretch:
 
 @dataclass(frozen=True)
 class Remembrance(Explanation):
-    """The answer for a phrase, its latest stretches, the number of others, and what decides."""
+    """The answer for a phrase, its latest stretches, the number of others, and what decides.
+
+    Of the others some steps may not have been looked at: there are `more`.
+    """
 
     stretches: tuple[Stretch, ...] = ()
     earlier: int = 0
+    more: bool = False
     decided_by: str = ""
 
 
@@ -92,9 +100,10 @@ def _stored(question: str, mentions: Mentions, moment: Moment) -> Remembrance:
         return answer
     return replace(
         answer,
-        detail=" ".join(filter(None, [detail, _later(stretches, moment)])),
+        detail=" ".join(filter(None, [detail, _later(mentions, stretches, moment)])),
         stretches=stretches[-STRETCHES:],
-        earlier=max(0, len(stretches) - STRETCHES),
+        earlier=sum(each.is_in is not None for each in stretches[:-STRETCHES]),
+        more=any(each.is_in is None for each in stretches[:-STRETCHES]),
     )
 
 
@@ -119,16 +128,23 @@ def _simulated(question: str, mentions: Mentions) -> Remembrance:
 
 
 def stretches_of(mentions: Mentions, last_step: int) -> tuple[Stretch, ...]:
-    """Return the whole conversation as stretches in and out of memory."""
-    stretches: list[Stretch] = []
-    step = 1
+    """Return the whole conversation as stretches in and out of memory, or not looked at."""
+    first_known, last_known = mentions.known
+    step, stretches = mentions.first_step, []
+    if step > 1:
+        stretches.append(Stretch(1, step - 1, False, _NOT_YET))
+    if step < first_known:
+        stretches.append(Stretch(step, first_known - 1, None, _NOT_LOOKED_AT))
+        step = first_known
     for first, last in mentions.spans:
         if step < first:
-            stretches.append(_out(mentions, step, first - 1))
+            stretches.append(Stretch(step, first - 1, False, _gone(mentions, step)))
         stretches.append(Stretch(first, last, True, _came(mentions, first)))
         step = last + 1
-    if step <= last_step:
-        stretches.append(_out(mentions, step, last_step))
+    if step <= last_known:
+        stretches.append(Stretch(step, last_known, False, _gone(mentions, step)))
+    if last_known < last_step:
+        stretches.append(Stretch(last_known + 1, last_step, None, _NOT_LOOKED_AT))
     return tuple(stretches)
 
 
@@ -179,6 +195,8 @@ def _yes(mentions: Mentions, moment: Moment, here: Stretch) -> tuple[str, str]:
         return f"Only over the limit: {seqs(kept)}.", f"{hidden}; the next add evicts {seqs(kept)}."
     turn = mentions.turns.get(here.first)
     since = f"#{turn.seqs[0]}" if turn and len(turn.seqs) == 1 else f"step {here.first:,}"
+    if turn is None:  # what was before is not looked at
+        since = f"{since} or earlier"
     cause, said = f"Yes, since {since}.", _are_in(visible)
     if mentions.speaker is Speaker.ASSISTANT:
         found = {**mentions.present, Speaker.ASSISTANT: visible}
@@ -194,24 +212,27 @@ def _state(mentions: Mentions, moment: Moment, here: Stretch | None) -> str:
     """Say how the phrase came to be out of memory at a step."""
     if here is None or moment.at < mentions.first_step:
         return _NOT_YET
-    if here.first == 1:
+    if here.first == mentions.first_step:
         return _no_room(mentions)
     since = "at this step" if here.first == moment.at else f"since step {here.first:,}"
     return f"forgotten {since}, {_went(mentions, here.first)}"
 
 
-def _later(stretches: Sequence[Stretch], moment: Moment) -> str:
+def _later(mentions: Mentions, stretches: Sequence[Stretch], moment: Moment) -> str:
     """Say how it goes on after a step in the past."""
-    later = next((each for each in stretches if each.first > moment.at), None)
-    return f"Later: {later.why}, at step {later.first:,}." if later else ""
+    said = (each for each in stretches if each.why != _NOT_YET)
+    later = next((each for each in said if each.first > moment.at), None)
+    if later is None or later.is_in is None:
+        return ""
+    has_step = later.why == _no_room(mentions)
+    return f"Later: {later.why}." if has_step else f"Later: {later.why}, at step {later.first:,}."
 
 
-def _out(mentions: Mentions, first: int, last: int) -> Stretch:
-    if first > 1:
-        return Stretch(first, last, False, f"forgotten {_went(mentions, first)}")
-    if last < mentions.first_step:
-        return Stretch(first, last, False, _NOT_YET)
-    return Stretch(first, last, False, _no_room(mentions))
+def _gone(mentions: Mentions, step: int) -> str:
+    """Say why the phrase was out of memory from a step on."""
+    if step == mentions.first_step:
+        return _no_room(mentions)
+    return f"forgotten {_went(mentions, step)}"
 
 
 def _came(mentions: Mentions, step: int) -> str:
@@ -245,16 +266,22 @@ def _whose(mentions: Mentions) -> str:
 
 
 def _decided_by(mentions: Mentions) -> str:
-    """Say whose messages decide, and that others and older ones do not."""
+    """Say whose messages decide and whose do not, and which steps are looked at."""
     whose = _whose(mentions)
-    others = sorted(set(mentions.speakers.values()) - {mentions.speaker})
+    others = sorted(mentions.said_by)[1:]
     parts = []
     if others:
         rest = " and ".join(_WHOSE[who] for who in others)
         parts.append(f"The answer and the band on the timeline follow {whose}, not {rest}.")
     elif mentions.speaker is not Speaker.OTHERS:
         parts.append(f"No user and no tool said it: it is found only in {whose}.")
-    if mentions.is_capped:
-        latest = f"the latest {MENTIONS_MAX:,} of {counted(mentions.count, 'mention')}"
-        parts.append(f"Only {latest} are considered.")
+    if mentions.is_partial:
+        parts.append(_part(mentions))
     return " ".join(parts)
+
+
+def _part(mentions: Mentions) -> str:
+    """Say which steps the answer looks at, if there are too many mentions."""
+    first, last = mentions.known
+    steps = f"step {first:,} is" if first == last else f"steps {first:,} to {last:,} are"
+    return f"Only {steps} looked at, as there are {counted(mentions.count, 'mention')}."

@@ -67,7 +67,7 @@ from chatmemory.queries.pinning import PinPreview, pin_preview
 from chatmemory.queries.recalling import READ_AT_ONCE, recall_history, recall_of_stored
 from chatmemory.queries.recalling import sums as recall_sums
 from chatmemory.queries.rehearsal import Line, Scene, rehearse
-from chatmemory.queries.remembering import MENTIONS_MAX, Mentions
+from chatmemory.queries.remembering import Mentions
 from chatmemory.queries.rows import (
     MemoryRow,
     MessageRow,
@@ -102,7 +102,6 @@ __all__ = [
     "COMPARED_MAX",
     "HIDDEN_MAX",
     "MENTIONS_COUNTED",
-    "MENTIONS_MAX",
     "ORDERINGS",
     "POLICIES_MAX",
     "READ_AT_ONCE",

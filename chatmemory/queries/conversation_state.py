@@ -78,7 +78,7 @@ class ConversationState:
     `drafts`, `simulated` and `outlook` are set, `window` is the resulting window and
     `stored_window` the one before it (see `simulated_state`). `injected` are the messages of the
     window that were never said: a client put them there. `remembered` are the ranges of steps,
-    first and last, at which a message that contains the phrase was in memory.
+    first and last, at which a message that contains the phrase was in memory, as far as known.
     """
 
     query: ConversationQuery
@@ -179,7 +179,7 @@ def state_of(stored: StoredState, query: ConversationQuery) -> ConversationState
     window = stored.window
     part = window_part(window, query.msg)
     selected = message_in(memory, query.msg) if query.msg else None
-    mentions = mentions_of(memory, query.find, at, detail)
+    mentions = mentions_of(stored, query.find, detail)
     history = _history(row, query, mentions)
     left_by = _left_by(memory, selected, detail)
     known = {row.seq: row.readable for row in (*history.rows, *mentions.rows)}

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
+from itertools import islice
 
-from django.db.models import Count, Q, QuerySet
+from django.db.models import F, Max, Q, QuerySet
 
+from chatmemory import search
 from chatmemory.core.exceptions import InvalidValue, MessageNotFound
 from chatmemory.ledger.lookup import find_memory, find_step
 from chatmemory.ledger.snapshots import one_snapshot
@@ -14,6 +17,11 @@ from chatmemory.queries.rows import MessageRow, Page, step_row
 from chatmemory.queries.stays import with_stays
 
 NEAREST_WORDS = 5
+NEAREST_PLACES = 20
+WORD_MAX = 100
+# A word, in which a number may have signs between its digits.
+_START_OF_WORD = re.compile(r"(?:[\w-]|(?<=\d)[.,/:](?=\d))*")
+_END_OF_WORD = re.compile(r"(?:[\w-]|(?<=\d)[.,/:](?=\d|$))*$")
 
 
 @dataclass(frozen=True)
@@ -87,18 +95,35 @@ def message_in(memory: Memory, seq: int) -> MessageRow:
 
 
 def nearest(memory_id: str, phrase: str, newest: int) -> str:
-    """Return the longest word of a phrase that a message up to `newest` contains.
+    """Return what was said up to message `newest` that is nearest to a phrase, or an empty string.
 
-    If there is none, return the longest beginning of its longest word, or an empty string.
+    It is the word that has the longest word of the phrase in it that was said; if there is none,
+    one that has the longest beginning of its longest word.
     """
     words = sorted(set(phrase.split()), key=len, reverse=True)[:NEAREST_WORDS]
     longest = words[0] if words else ""
     shorter = range(len(longest) - 1, max(2, len(longest) - 1 - NEAREST_WORDS), -1)
     parts = [*words, *(longest[:length] for length in shorter)]
-    counts = said_by(memory_id, newest).aggregate(
-        **{f"part{i}": Count("seq", filter=Q(text__icontains=part)) for i, part in enumerate(parts)}
-    )
-    return next((part for i, part in enumerate(parts) if counts[f"part{i}"]), "")
+    said = said_by(memory_id, newest)
+    saying = {f"part{i}": search.has(F("text"), part) for i, part in enumerate(parts)}
+    latest = said.aggregate(**{n: Max("seq", filter=Q(each)) for n, each in saying.items()})
+    found = ((part, seq) for part, seq in zip(parts, latest.values(), strict=True) if seq)
+    part, seq = next(found, ("", 0))
+    return _word_with(part, said.get(seq=seq).text) if part else ""
+
+
+def _word_with(part: str, text: str) -> str:
+    """Return the shortest word of a text that has a part in it, or an empty string if all are long.
+
+    A number is never cut: another one is offered as a whole.
+    """
+    words = []
+    for place in islice(re.finditer(re.escape(part), text, re.IGNORECASE), NEAREST_PLACES):
+        start, end = place.span()
+        before = _END_OF_WORD.search(text[max(0, start - WORD_MAX) : start])
+        after = _START_OF_WORD.match(text[end : end + WORD_MAX])
+        words.append(f"{before[0] if before else ''}{place[0]}{after[0] if after else ''}")
+    return min((word for word in words if len(word) <= WORD_MAX), key=len, default="")
 
 
 def said_by(memory_id: str, newest: int) -> QuerySet[Message]:

@@ -7,25 +7,25 @@ assistant's own decide, then the system message, then what a client put into the
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
-from django.db.models import QuerySet
-
 from chatmemory.core.long_lists import seqs_of
 from chatmemory.core.messages import MessageType
-from chatmemory.core.spans import Span, merged
+from chatmemory.core.spans import Span, clipped, merged
 from chatmemory.core.speakers import Speaker, speaker_of
 from chatmemory.ledger.changes import ChangeResult
 from chatmemory.ledger.lookup import find_step
-from chatmemory.models import Memory, Message, Stay
+from chatmemory.models import Memory, Stay
+from chatmemory.queries.considered import Considered, considered, saying
 from chatmemory.queries.history import nearest
 from chatmemory.queries.rows import MessageRow, StepDetail
-from chatmemory.queries.stays import stays_of_messages, with_stays
+from chatmemory.queries.stays import with_these_stays
 from chatmemory.queries.steps import arrivals_at, step_detail
+from chatmemory.queries.windows import StoredState
 
-MENTIONS_MAX = 500
 SHOWN = 50
 TURNS_MAX = 50
 
@@ -50,12 +50,14 @@ class Turn:
 class Mentions:
     """The messages of a conversation that contain a phrase, at any step.
 
-    `rows` are the 50 that tell most, in order of seq, and `speakers` who said each. `count` is the
-    number of all; `is_capped` is whether only the latest 500 decide. `speaker` is whose messages
-    decide, `spans` are the ranges of steps at which one of those was in memory, and `turns` are
-    the latest beginnings and ends of spans, by step. `present` are the mentions in memory at the
-    state's step by who said them. `lost` is the change that ended the last span before it, if it
-    is over. If no message contains the phrase, `nearest` is a part of it that one does.
+    `rows` are the 50 that tell most of those considered (see `considered`), in order of seq, and
+    `speakers` who said each. `count` is the number of all, and `said_by` who said one of them: the
+    first of these decides. `spans` are the ranges of steps at which one of the deciding messages
+    was in memory: those of the steps that are `known`, which are a part if it `is_partial`. `turns`
+    are their latest beginnings and ends, and those around the state's step, by step. `first_step`
+    is when those who decide said it first. `present` are the mentions in memory at the state's step
+    by who said them. `lost` is the change that ended the last span before it, if it is over. If no
+    message contains the phrase, `nearest` is a part of it that one does.
 
     In a simulation `present` are those in the simulated window, with drafts, and `leaving` the
     deciding ones that leave; if there are some, `lost` is the change by which the last one leaves.
@@ -64,9 +66,10 @@ class Mentions:
     rows: tuple[MessageRow, ...] = ()
     speakers: Mapping[int, Speaker] = field(default_factory=dict)
     count: int = 0
-    is_capped: bool = False
-    speaker: Speaker | None = None
+    said_by: frozenset[Speaker] = frozenset()
     spans: tuple[Span, ...] = ()
+    known: Span = (1, 0)
+    is_partial: bool = False
     turns: Mapping[int, Turn] = field(default_factory=dict)
     first_step: int = 0
     present: Mapping[Speaker, tuple[int, ...]] = field(default_factory=dict)
@@ -77,38 +80,43 @@ class Mentions:
     is_simulated: bool = False
     leaving: tuple[int, ...] = ()
 
+    @property
+    def speaker(self) -> Speaker | None:
+        """Whose messages decide."""
+        return min(self.said_by, default=None)
 
-def mentions_of(memory: Memory, phrase: str, at: int, detail: StepDetail | None) -> Mentions:
+
+def mentions_of(stored: StoredState, phrase: str, detail: StepDetail | None) -> Mentions:
     """Return the messages that contain a phrase, and when they were in memory."""
     if not phrase:
         return Mentions()
-    found = _saying(memory, phrase)
-    newest = found.order_by("-seq").values_list("seq", "type", "origin")[: MENTIONS_MAX + 1]
-    columns = list(newest)
-    if not columns:
+    memory, at = stored.memory, stored.step.n
+    found = considered(stored, phrase)
+    if found is None:
         return Mentions(nearest=nearest(memory.pk, phrase, memory.last_seq))
-    is_capped = len(columns) > MENTIONS_MAX
-    speakers = dict(map(_speaker, columns[:MENTIONS_MAX]))
-    speaker = min(speakers.values())
-    stays = stays_of_messages(memory.pk, speakers)
-    decisive = [stay for stay in stays if speakers[stay.seq] is speaker]
-    spans = merged((s.entered_step, (s.left_step or memory.last_step + 1) - 1) for s in decisive)
-    telling = sorted(speakers, key=lambda seq: (speakers[seq], -seq))[:SHOWN]
-    rows = with_stays(memory.pk, list(found.filter(seq__in=telling).order_by("seq")))
+    speakers, decisive = found.speakers, found.decisive
+    stayed = ((s.entered_step, (s.left_step or memory.last_step + 1) - 1) for s in decisive)
+    spans = clipped(merged(stayed), found.known)
+    telling = sorted({stay.seq for stay in found.stays}, key=lambda seq: (speakers[seq], -seq))[
+        :SHOWN
+    ]
+    told = saying(memory.pk, phrase).filter(seq__in=telling).order_by("seq")
+    rows = with_these_stays(memory.pk, list(told), found.stays)
     left_at = {row.seq: stay.left_step for row in rows if (stay := row.departure(at))}
     known = {seq: step for seq, step in left_at.items() if step is not None}
-    steps = _turning_steps(spans, memory.last_step)
+    steps = _turning_steps(spans, found, at)
     arrivals = arrivals_at(memory.pk, {*known.values(), *steps})
     return Mentions(
         rows=rows,
         speakers=speakers,
-        count=found.count() if is_capped else len(columns),
-        is_capped=is_capped,
-        speaker=speaker,
+        count=found.count,
+        said_by=found.said_by,
         spans=spans,
+        known=found.known,
+        is_partial=found.known[0] > found.first_step or found.known[1] < memory.last_step,
         turns={step: _turn(step, decisive, spans, arrivals) for step in steps},
-        first_step=min(stay.entered_step for stay in decisive),
-        present=_present(stays, speakers, at),
+        first_step=found.first_step,
+        present=_by_speaker(sorted(found.present), speakers),
         left_at=known,
         arrivals=arrivals,
         lost=_lost(memory, spans, at, detail),
@@ -123,22 +131,23 @@ def simulated_mentions(
     changes: Sequence[ChangeResult],
 ) -> Mentions:
     """Return the mentions of a simulated state, whose window has the messages `kept`."""
-    saying = [row for row in drafts if phrase and phrase.lower() in row.text.lower()]
-    speakers = {**mentions.speakers, **{row.seq: speaker_of(row.type) for row in saying}}
-    speaker = min(speakers.values(), default=None)
-    held = [*chain(*mentions.present.values()), *(row.seq for row in saying)]
+    drafted = [row for row in drafts if phrase and phrase.lower() in row.text.lower()]
+    speakers = {**mentions.speakers, **{row.seq: speaker_of(row.type) for row in drafted}}
+    said_by = mentions.said_by.union(speakers[row.seq] for row in drafted)
+    speaker = min(said_by, default=None)
+    held = [*chain(*mentions.present.values()), *(row.seq for row in drafted)]
     leaving = tuple(seq for seq in held if speakers[seq] is speaker and seq not in kept)
     gone = set(leaving)
     pushing = (each for each in changes if not gone.isdisjoint(seqs_of(each.evicted)))
     return replace(
         mentions,
-        rows=(*mentions.rows, *saying),
+        rows=(*mentions.rows, *drafted),
         speakers=speakers,
-        count=mentions.count + len(saying),
-        speaker=speaker,
+        count=mentions.count + len(drafted),
+        said_by=said_by,
         present=_by_speaker([seq for seq in held if seq in kept], speakers),
         lost=next(reversed(list(pushing)), None) if leaving else mentions.lost,
-        nearest="" if saying else mentions.nearest,
+        nearest="" if drafted else mentions.nearest,
         is_simulated=True,
         leaving=leaving,
     )
@@ -151,20 +160,17 @@ def change_at(memory: Memory, n: int, detail: StepDetail | None) -> ChangeResult
     return step_detail(find_step(memory, n)).change
 
 
-def _saying(memory: Memory, phrase: str) -> QuerySet[Message]:
-    """Return all messages that contain a phrase, also those that were never said."""
-    return Message.objects.filter(memory=memory, text__icontains=phrase)
+def _turning_steps(spans: Sequence[Span], found: Considered, at: int) -> set[int]:
+    """Return the latest steps at which spans begin or have ended, and those around a step.
 
-
-def _speaker(columns: tuple[int, str, str]) -> tuple[int, Speaker]:
-    seq, type, origin = columns
-    return seq, speaker_of(MessageType(type), origin == Message.Origin.SYNTHETIC)
-
-
-def _turning_steps(spans: Sequence[Span], last_step: int) -> set[int]:
-    """Return the latest steps at which spans begin or have ended."""
-    steps = [step for first, last in spans for step in (first, last + 1) if step <= last_step]
-    return set(steps[-TURNS_MAX:])
+    A span that reaches to the edge of what is known may have begun before or go on.
+    """
+    first_known, last_known = found.known
+    begins = [first for first, _ in spans if first > first_known or first <= found.first_step]
+    begins = [first for first in begins if first not in found.unread]
+    steps = sorted([*begins, *(last + 1 for _, last in spans if last < last_known)])
+    here = bisect_right(steps, at)
+    return {*steps[-TURNS_MAX:], *steps[max(0, here - TURNS_MAX) : here + 1]}
 
 
 def _turn(
@@ -182,17 +188,6 @@ def _turn(
         arrived=arrivals.get(step),
         is_new=not before.issuperset(seqs),
     )
-
-
-def _present(
-    stays: Sequence[Stay], speakers: Mapping[int, Speaker], at: int
-) -> dict[Speaker, tuple[int, ...]]:
-    open_then = {
-        stay.seq
-        for stay in stays
-        if stay.entered_step <= at and (stay.left_step is None or stay.left_step > at)
-    }
-    return _by_speaker(sorted(open_then), speakers)
 
 
 def _by_speaker(

@@ -8,6 +8,7 @@ they are common, the conversations of a page are tried in its order, until it is
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import F, Q
@@ -23,11 +24,11 @@ __all__ = [
     "FEW",
     "condition",
     "few",
+    "has",
     "index_of",
     "mentions",
     "place",
     "reads_as_found",
-    "saying",
     "searches_messages",
     "trying",
 ]
@@ -71,9 +72,9 @@ def mentions(words: str, memory_ids: Sequence[str], most: int) -> dict[str, list
     return index_of(database.connection()).mentions(words, memory_ids, most)
 
 
-def saying(words: str) -> Q:
-    """Return the condition for messages that have the words in their text, of any length."""
-    return Q(index_of(database.connection()).has(F("text"), words))
+def has(text: Combinable, words: str) -> Any:
+    """Return the condition for a text with the words in it, ignoring case."""
+    return index_of(database.connection()).has(text, words)
 
 
 def place(words: str) -> Combinable:

@@ -70,6 +70,11 @@ class Found:
         ]
 
     @property
+    def unlisted(self) -> int:
+        """The number of mentions that are not among the groups."""
+        return self._mentions.count - len(self._mentions.rows)
+
+    @property
     def nearest(self) -> str:
         """The part of the phrase that some message contains, if none contains all of it."""
         return self._mentions.nearest

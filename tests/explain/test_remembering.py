@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,9 +18,9 @@ from chatmemory import (
     explain,
     queries,
 )
-from chatmemory.core.spans import merged
+from chatmemory.core.spans import clipped, merged
 from chatmemory.core.speakers import Speaker, speaker_of
-from chatmemory.queries import ConversationQuery
+from chatmemory.queries import ConversationQuery, considered
 from inspector.conversation.found import Found
 
 from ..properties import examples
@@ -92,6 +95,92 @@ def check_answer(answer: explain.Remembrance, at: int, held: list[bool], decidin
     assert cause.startswith((yes, "only over the limit")) == held[at]
 
 
+pins = st.tuples(st.sampled_from(["pin", "unpin"]), st.integers(1, 9))
+many = st.lists(st.one_of(changes, pins), min_size=1, max_size=9)
+
+
+@given(policy=policies, sequence=many, most=st.integers(1, 6))
+@examples(20)
+def test_the_answer_is_true_at_every_step_however_few_mentions_are_considered(
+    db, policy, sequence, most
+):
+    with conversation(policy, sequence), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(considered, "MENTIONS_MAX", most)
+        check_every_partial_answer()
+
+
+def check_every_partial_answer() -> None:
+    last = queries.memory("m").last_step
+    injected = injected_messages()
+    saying = [
+        row
+        for seq in range(1, queries.memory("m").last_seq + 1)
+        if "key" in (row := queries.message("m", seq)).text
+    ]
+    if not saying:
+        return
+    spoke = {row.seq: speaker_of(row.type, row.seq in injected) for row in saying}
+    deciding = min(spoke.values())
+    first = min(r.stays[0].entered_step for r in saying if spoke[r.seq] is deciding)
+    held = [False, *(held_at(step, deciding, injected) for step in range(1, last + 1))]
+    for at in range(last + 1):
+        found = found_at(at)
+        mentions, answer = found._mentions, found.answer
+        assert (mentions.speaker, mentions.said_by) == (deciding, frozenset(spoke.values()))
+        assert (mentions.count, mentions.first_step) == (len(saying), first)
+        assert mentions.present == present_at(saying, spoke, at)
+        check_partial_answer(answer, at, held, first, deciding)
+
+
+def present_at(saying, spoke: dict[int, Speaker], at: int) -> dict[Speaker, tuple[int, ...]]:
+    here = [row.seq for row in saying if row.is_in_window(at)]
+    return {who: tuple(n for n in here if spoke[n] is who) for who in {spoke[n] for n in here}}
+
+
+def check_partial_answer(
+    answer: explain.Remembrance, at: int, held: list[bool], first: int, deciding: Speaker
+) -> None:
+    """What it tells of each step is so, and it tells of the step of the question."""
+    told = {n: each for each in answer.stretches for n in range(each.first, each.last + 1)}
+    assert answer.earlier or list(told) == list(range(1, len(held)))
+    for n, each in told.items():
+        assert each.is_in in (None, held[n])
+        assert (each.why == "not said yet") == (each.is_in is False and n < first)
+    assert at not in told or told[at].is_in is not None
+    cause = answer.cause.removeprefix(f"At step {at}: ").lower()
+    yes = "only in the assistant" if deciding is Speaker.ASSISTANT else "yes"
+    assert cause.startswith((yes, "only over the limit")) == held[at]
+    assert ("not said yet" in f"{cause} {answer.detail}") == (at < first)
+    check_since(cause, at, held)
+    check_later(answer.detail, at, held, first)
+
+
+def check_since(cause: str, at: int, held: list[bool]) -> None:
+    if since := re.search(r"forgotten since step (\d+)", cause):
+        step = int(since[1])
+        assert held[step - 1]
+        assert not any(held[step : at + 1])
+    if since := re.search(r"yes, since step (\d+)( or earlier)?", cause):
+        step = int(since[1])
+        assert all(held[step : at + 1])
+        assert since[2] or not held[step - 1]
+
+
+def check_later(detail: str, at: int, held: list[bool], first: int) -> None:
+    if later := re.search(r"Later: (.*), at step (\d+)\.", detail):
+        step = int(later[2])
+        assert {*held[at:step]} == {held[at]}
+        assert held[step] != held[at] or (later[1], step) == (
+            "it had no room when it was said",
+            first,
+        )
+
+
 def test_spans_that_touch_are_one():
     assert merged([(5, 6), (1, 2), (3, 3), (9, 8), (6, 9)]) == ((1, 3), (5, 9))
     assert merged([]) == ()
+
+
+def test_parts_of_spans_are_within_a_range():
+    assert clipped([(1, 3), (5, 9), (12, 14)], (3, 8)) == ((3, 3), (5, 8))
+    assert clipped([(1, 3)], (4, 8)) == ()

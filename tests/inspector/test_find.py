@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from chatmemory import MessageWindow, TokenWindow, UserMessage, services
-from chatmemory.queries import remembering
+from chatmemory import AiMessage, MessageWindow, TokenWindow, UserMessage, services
+from chatmemory.queries import Speaker, considered
 from chatmemory.services import protocol
 from inspector import demo
 
@@ -21,6 +21,10 @@ def find(client, query: str):
 
 def answer(client, query: str):
     return find(client, query).panel.found.answer
+
+
+def answer_of(client, url: str):
+    return client.get(url).context["page"].panel.found.answer
 
 
 def test_a_phrase_that_came_back_is_answered_with_the_gap(operator_client):
@@ -70,7 +74,9 @@ def test_a_phrase_that_is_said_later_is_not_said_yet(operator_client):
     assert answer(operator_client, "at=3&find=A-1182").summary == (
         "At step 3: not said yet. Later: User #25 said it, at step 25."
     )
-    assert answer(operator_client, "at=0&find=A-1182").cause == "At step 0: not said yet."
+    assert answer(operator_client, "at=0&find=A-1182").summary == (
+        "At step 0: not said yet. Later: User #25 said it, at step 25."
+    )
 
 
 def test_a_question_about_it_is_no_mention_of_it(operator_client):
@@ -121,11 +127,35 @@ def test_the_last_mention_explains_the_consequence(operator_client):
 
 @pytest.mark.parametrize(
     ("phrase", "near"),
-    [("A-1183", "A-118"), ("order zebra", "order"), ("A-1182", ""), ("zzzz", ""), ("  ", "")],
+    [
+        ("A-1183", "A-1182"),
+        ("a-118299", "A-1182"),
+        ("order zebra", "order"),
+        ("A-1182", ""),
+        ("zzzz", ""),
+        ("  ", ""),
+    ],
 )
 def test_a_similar_phrase_is_offered(operator_client, phrase, near):
     page = find(operator_client, f"find={phrase}")
     assert (page.panel.found.nearest if page.panel.found else "") == near
+
+
+@pytest.mark.parametrize(
+    ("said", "near"),
+    [
+        ("it was 1.182,50.", "1.182,50"),
+        ("on 2024-11-82?", "2024-11-82"),
+        ("x" * 300 + "1182", ""),
+        ("x" * 300 + "1182 or no-1182-b", "no-1182-b"),
+    ],
+)
+def test_a_number_that_is_offered_is_not_cut(operator_client, said, near):
+    services.create("said", MessageWindow(5))
+    services.add("said", [UserMessage(said)])
+    phrase = "1182 zebra" if "1182" in said else said.rstrip(".?").split()[-1][:-1] + "9"
+    page = operator_client.get("/c/said/", {"find": phrase}).context["page"]
+    assert page.panel.found.nearest == near
 
 
 def test_a_phrase_that_was_never_said(operator_client):
@@ -145,11 +175,115 @@ def test_hostile_phrases_show_as_text(operator_client):
 
 
 def test_hits_are_bounded_but_counted(operator_client, monkeypatch):
-    monkeypatch.setattr(remembering, "MENTIONS_MAX", 20)
+    monkeypatch.setattr(considered, "MENTIONS_MAX", 20)
     page = find(operator_client, "find=e")
     assert page.found_count > 40
-    assert len(page.state.mentions.speakers) == 20
-    assert "Only the latest" in page.panel.found.answer.decided_by
+    older = {seq for seqs in page.state.mentions.present.values() for seq in seqs}
+    assert len(page.state.mentions.speakers.keys() - older) <= 20
+    assert f"as there are {page.found_count} mentions" in page.panel.found.answer.decided_by
+
+
+def test_mentions_that_are_not_listed_are_counted(operator_client):
+    say([UserMessage("Anna")] * 60, 5)
+    assert "and 10 more mentions" in operator_client.get("/c/said/?find=Anna").content.decode()
+
+
+def test_very_many_mentions_in_memory_are_numbers_alone(operator_client, few_considered):
+    say([UserMessage("Anna")] * 100, 90)
+    mentions = operator_client.get("/c/said/?find=Anna").context["page"].state.mentions
+    assert mentions.present == {Speaker.OTHERS: tuple(range(11, 101))}
+    assert sum(len(row.stays) for row in mentions.rows) < 3 * 20
+    assert told(operator_client, "").startswith("Yes, since step 11 or earlier. #11 to #100 are")
+
+
+@pytest.fixture
+def few_considered(monkeypatch):
+    monkeypatch.setattr(considered, "MENTIONS_MAX", 20)
+
+
+def say(messages, window: int) -> None:
+    services.create("said", MessageWindow(window))
+    services.add("said", messages)
+
+
+def told(client, query: str) -> str:
+    response = client.get(f"/c/said/?find=Anna&{query}")
+    found = response.context["page"].panel.found.answer
+    assert found.decided_by in response.content.decode()
+    return f"{found.summary} {found.decided_by}"
+
+
+def test_a_phrase_that_all_say_is_in_memory_at_an_early_step(operator_client, few_considered):
+    say([UserMessage(f"Anna {n}") for n in range(100)], 5)
+    assert told(operator_client, "at=50") == (
+        "At step 50: yes, since step 34 or earlier. #46 to #50 are in memory. "
+        "Only steps 34 to 50 are looked at, as there are 100 mentions."
+    )
+    assert told(operator_client, "at=3") == (
+        "At step 3: yes, since #1. #1, #2 and #3 are in memory. "
+        "Only steps 1 to 19 are looked at, as there are 100 mentions."
+    )
+    page = operator_client.get("/c/said/?find=Anna&at=50").context["page"]
+    assert [(each.steps, each.why) for each in page.panel.found.answer.stretches] == [
+        ("Steps 1 to 33", "not looked at"),
+        ("Steps 34 to 50", "in memory"),
+        ("Steps 51 to 100", "not looked at"),
+    ]
+
+
+def test_what_users_said_long_before_the_assistant_is_not_unsaid(operator_client, few_considered):
+    say([UserMessage("Anna")] * 30 + [AiMessage("Anna?")] * 40, 5)
+    whose = "follow what users and tools said, not the assistant’s own words."
+    forgotten = (
+        "nly in the assistant’s own words (#{} to #{}). What users and tools said is forgotten "
+        "since step 35, when #35 arrived."
+    )
+    at_45, now = told(operator_client, "at=45"), told(operator_client, "")
+    assert at_45.startswith(f"At step 45: o{forgotten.format(41, 45)}")
+    assert now.startswith(f"O{forgotten.format(66, 70)}")
+    assert whose in at_45
+    assert whose in now
+    assert "No user and no tool said it" not in at_45 + now
+    assert at_45.endswith("Only steps 29 to 45 are looked at, as there are 70 mentions.")
+
+
+def test_an_old_mention_that_is_pinned_is_in_memory(operator_client, few_considered):
+    say([UserMessage("Anna is the name")], 5)
+    services.pin("said", 1)
+    services.add("said", [UserMessage("hm"), *[AiMessage("Anna")] * 40])
+    assert told(operator_client, "").startswith("Yes, since #1. #1 is in memory.")
+
+
+def test_what_is_said_for_the_first_time_after_very_many_mentions(operator_client, few_considered):
+    say([AiMessage("Anna?")] * 40 + [UserMessage("Anna")], 5)
+    assert told(operator_client, "at=3").startswith(
+        "At step 3: only in the assistant’s own words (#1, #2 and #3). "
+        "What users and tools said is not said yet."
+    )
+
+
+def test_a_simulation_knows_who_said_it_though_it_was_long_ago(operator_client, few_considered):
+    say([UserMessage("Anna")] * 30 + [AiMessage("Anna?")] * 40, 5)
+    trial = services.keep_trial("said", [UserMessage("ok")], None)
+    assert "No user and no tool said it" not in told(operator_client, f"trial={trial}")
+
+
+def test_turns_are_told_though_very_many_followed(operator_client):
+    say([UserMessage(("Anna", "hm")[n % 2]) for n in range(150)], 1)
+    assert told(operator_client, "at=3").startswith(
+        "At step 3: yes, since #3. Forgotten from step 2 until step 3, when #2 arrived; then "
+        "User #3 said it again. #3 is in memory. Later: forgotten when #4 arrived, at step 4."
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "phrase"), [("Grüße aus MÜNCHEN", "münchen"), ("Ünal", "ü"), ("ΟΔΟΣ 5", "οδος")]
+)
+def test_letters_of_other_alphabets_are_the_same_in_both_cases(operator_client, text, phrase):
+    """A search of all conversations finds them."""
+    say([UserMessage(text)], 5)
+    page = operator_client.get("/c/said/", {"find": phrase}).context["page"]
+    assert page.panel.found.answer.cause == "Yes, since #1."
 
 
 def test_a_phrase_over_the_lowered_limit_is_hidden(operator_client):
@@ -168,6 +302,13 @@ def test_what_never_fitted_was_never_in_memory(operator_client):
     page = operator_client.get("/c/big/?find=key").context["page"]
     assert page.state.remembered == ()
     assert page.panel.found.answer.cause == "No, it had no room when it was said, at step 2."
+    assert [(each.steps, each.why) for each in page.panel.found.answer.stretches] == [
+        ("Step 1", "not said yet"),
+        ("Steps 2 to 3", "it had no room when it was said, at step 2"),
+    ]
+    assert answer_of(operator_client, "/c/big/?find=key&at=1").summary == (
+        "At step 1: not said yet. Later: it had no room when it was said, at step 2."
+    )
 
 
 def test_what_the_client_put_in_was_never_said(operator_client):

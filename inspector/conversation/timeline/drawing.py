@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 from chatmemory import Policy, load_or_tokens
-from chatmemory.queries import ConversationState, StepPoint, StepPoints
+from chatmemory.queries import ConversationState, Mentions, StepPoint, StepPoints
 from inspector.conversation.measures import cost, limit_of, said_load, short_unit
 from inspector.conversation.timeline.cells import Cell, cells
 from inspector.conversation.timeline.chart import EVICTIONS, HEIGHT, Chart, Point, chart
@@ -100,7 +100,7 @@ def draw(state: ConversationState) -> Timeline | None:
         at=at,
         flag=flag,
         band="".join(f"M{begin - 1} 2H{end}" for begin, end in state.remembered),
-        band_words=_in_words(state.remembered),
+        band_words=_band_words(state.mentions),
     )
 
 
@@ -202,6 +202,13 @@ def _names(strip: Sequence[Cell], head: int, beside: float) -> Iterator[Label]:
 
 def _percent(columns: float, strip: Sequence[Cell]) -> float:
     return round(100 * columns / len(strip), 2)
+
+
+def _band_words(mentions: Mentions) -> str:
+    """Return the ranges of the band, and those that were looked at if they are only a part."""
+    words = _in_words(mentions.spans)
+    part = f"; only {_in_words([mentions.known])} looked at" if mentions.is_partial else ""
+    return f"{words}{part}"
 
 
 def _in_words(ranges: Sequence[tuple[int, int]]) -> str:

@@ -1,0 +1,200 @@
+"""Which mentions of a phrase decide whether it was in memory, however many there are.
+
+All of them if they are few. Else the latest up to the step that is looked at and, if there is room,
+those after it: what was in memory is then told of the steps for which they are enough.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+from django.db.models import Count, F, Max, Min, Q, QuerySet
+
+from chatmemory import search
+from chatmemory.core.messages import MessageType
+from chatmemory.core.spans import Span
+from chatmemory.core.speakers import Speaker, speaker_of
+from chatmemory.models import Message, Stay
+from chatmemory.queries.stays import stays_of_messages
+from chatmemory.queries.windows import StoredState
+
+MENTIONS_MAX = 500
+
+_Columns = tuple[int, str, str]  # the seq, the type and the origin of a message
+
+
+@dataclass(frozen=True)
+class Considered:
+    """The mentions that are considered, by who said them, and their stays as they began.
+
+    `present` are those in memory at the step, of which very many have no stays here. `said_by` is
+    who said the phrase at all, `count` how often, and `first_step` when those said it first who
+    decide. What was in memory is known of the steps of `known`; at those that are `unread`,
+    mentions came that have no stays here.
+    """
+
+    speakers: Mapping[int, Speaker]
+    stays: Sequence[Stay]
+    present: Collection[int]
+    said_by: frozenset[Speaker]
+    count: int
+    first_step: int
+    known: Span
+    unread: frozenset[int] = frozenset()
+
+    @property
+    def speaker(self) -> Speaker:
+        return min(self.said_by)
+
+    @property
+    def decisive(self) -> list[Stay]:
+        """The stays of the messages that decide."""
+        return [stay for stay in self.stays if self.speakers[stay.seq] is self.speaker]
+
+
+@dataclass(frozen=True)
+class _All:
+    """What one query tells of all mentions; `ended` is when an older one last left before."""
+
+    said_by: frozenset[Speaker]
+    count: int
+    first_step: int
+    ended: int | None
+
+
+class _Older(NamedTuple):
+    """A stay of a mention that is older than those considered."""
+
+    seq: int
+    entered_step: int
+    left_step: int | None
+    speaker: Speaker
+
+
+_OLDEST = attrgetter("speaker", "entered_step")
+
+
+def saying(memory_id: str, phrase: str) -> QuerySet[Message]:
+    """Return all messages that contain a phrase, also those that were never said."""
+    return Message.objects.filter(search.has(F("text"), phrase), memory_id=memory_id)
+
+
+def considered(stored: StoredState, phrase: str) -> Considered | None:
+    """Return the mentions to consider at the step of a state, or None if there is no mention."""
+    memory, newest = stored.memory, stored.step.last_seq
+    found = saying(memory.pk, phrase).values_list("seq", "type", "origin")
+    before = list(found.filter(seq__lte=newest).order_by("-seq")[: MENTIONS_MAX + 1])
+    room = MENTIONS_MAX - len(before)
+    has_later = room >= 0 and newest < memory.last_seq
+    after = list(found.filter(seq__gt=newest).order_by("seq")[: room + 1]) if has_later else []
+    if room < 0:
+        return _latest(stored, phrase, before[:MENTIONS_MAX])
+    if len(after) > room:
+        return _first(stored, phrase, [*before, *after[:room]])
+    return _every(stored, [*before, *after]) if before or after else None
+
+
+def _every(stored: StoredState, columns: Sequence[_Columns]) -> Considered:
+    speakers = _speakers(columns)
+    stays = stays_of_messages(stored.memory.pk, speakers)
+    said_by = frozenset(speakers.values())
+    first_step = min(s.entered_step for s in stays if speakers[s.seq] is min(said_by))
+    known, present = (1, stored.memory.last_step), _present(stays, stored.step.n)
+    return Considered(speakers, stays, present, said_by, len(columns), first_step, known)
+
+
+def _first(stored: StoredState, phrase: str, columns: Sequence[_Columns]) -> Considered:
+    """Consider the first mentions: those that follow arrive with the last of them, or later."""
+    every, at = _all(stored, phrase, 0), stored.step.n
+    speakers = _speakers(columns)
+    stays = stays_of_messages(stored.memory.pk, speakers)
+    last = max(speakers)
+    until = min(s.entered_step for s in stays if s.seq == last) - 1
+    known = 1, max(until, at, every.first_step - 1)
+    present, said_by = _present(stays, at), every.said_by
+    return Considered(speakers, stays, present, said_by, every.count, every.first_step, known)
+
+
+def _latest(stored: StoredState, phrase: str, columns: Sequence[_Columns]) -> Considered:
+    """Consider the latest mentions up to the step, and the older ones that are still in memory.
+
+    No older one was in memory after the last of them had left.
+    """
+    at, oldest = stored.step.n, min(seq for seq, *_ in columns)
+    every = _all(stored, phrase, oldest)
+    older = sorted(_older(stored, phrase, oldest, every.ended), key=_OLDEST)
+    here = [each for each in older if each.left_step is None or each.left_step > at]
+    gone = [each for each in older if each.left_step == every.ended][:MENTIONS_MAX]
+    speakers = _speakers(columns)
+    read = {*speakers, *(each.seq for each in (*gone, *here[:MENTIONS_MAX]))}
+    stays = stays_of_messages(stored.memory.pk, read)
+    entered = [each.entered_step for each in here if each.speaker is min(every.said_by)]
+    since = 1 if every.ended is None else min([every.ended - 1, *entered])
+    return Considered(
+        speakers={**speakers, **{each.seq: each.speaker for each in older}},
+        stays=stays,
+        present=_present(stays, at).union(each.seq for each in here),
+        said_by=every.said_by,
+        count=every.count,
+        first_step=every.first_step,
+        known=(since, max(at, every.first_step - 1)),
+        unread=frozenset(each.entered_step for each in here[MENTIONS_MAX:]),
+    )
+
+
+def _all(stored: StoredState, phrase: str, oldest: int) -> _All:
+    """Read who said a phrase, how often and when; messages below `oldest` are the older ones."""
+    ended = Q(seq__lt=oldest, left_step__lte=stored.step.n, left_step__gt=F("entered_step"))
+    stays = Stay.objects.filter(search.has(F("message__text"), phrase), memory_id=stored.memory.pk)
+    kinds = (
+        stays.order_by()
+        .values_list("type", "message__origin")
+        .annotate(
+            count=Count("seq", distinct=True),
+            first=Min("entered_step"),
+            ended=Max("left_step", filter=ended),
+        )
+    )
+    rows = [(_speaker(type, origin), *told) for type, origin, *told in kinds]
+    deciding = min(speaker for speaker, *_ in rows)
+    decisive = [row for row in rows if row[0] is deciding]
+    return _All(
+        said_by=frozenset(speaker for speaker, *_ in rows),
+        count=sum(count for _, count, *_ in rows),
+        first_step=min(first for _, _, first, _ in decisive),
+        ended=max((ended for *_, ended in decisive if ended is not None), default=None),
+    )
+
+
+def _older(stored: StoredState, phrase: str, oldest: int, ended: int | None) -> list[_Older]:
+    """Return the older mentions that are in memory at the step, or that left at step `ended`."""
+
+    def mentions(stays: QuerySet[Stay]) -> QuerySet[Stay, Any]:
+        older = stays.filter(search.has(F("message__text"), phrase), seq__lt=oldest)
+        columns = ("seq", "entered_step", "left_step", "type", "message__origin")
+        return older.order_by().values_list(*columns)
+
+    left = Stay.objects.filter(memory_id=stored.memory.pk, left_step=ended)
+    here = mentions(stored.stays)
+    rows = here if ended is None else here.union(mentions(left))
+    return [
+        _Older(seq, entered_step, left_step, _speaker(type, origin))
+        for seq, entered_step, left_step, type, origin in rows
+    ]
+
+
+def _present(stays: Iterable[Stay], at: int) -> set[int]:
+    """Return the messages that were in memory after a step."""
+    before = (stay for stay in stays if stay.entered_step <= at)
+    return {stay.seq for stay in before if stay.left_step is None or stay.left_step > at}
+
+
+def _speakers(columns: Sequence[_Columns]) -> dict[int, Speaker]:
+    return {seq: _speaker(type, origin) for seq, type, origin in columns}
+
+
+def _speaker(type: str, origin: str) -> Speaker:
+    return speaker_of(MessageType(type), origin == Message.Origin.SYNTHETIC)
