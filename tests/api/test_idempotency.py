@@ -16,7 +16,7 @@ from rest_framework.test import APIClient
 from chatmemory import queries
 from chatmemory.access.tokens import create_token
 from chatmemory.api.idempotency import forget_expired, read_key
-from chatmemory.models import IdempotentAnswer, Memory
+from chatmemory.models import ApiToken, IdempotentAnswer, Memory
 
 URL = "/api/v1/memories/order-7741/messages/"
 KEY = '"8e03978e-40d5-43e8-bc93-6894a57f9324"'
@@ -107,6 +107,16 @@ def test_callers_do_not_share_keys(api, memory_id):
     other.credentials(HTTP_AUTHORIZATION=f"Bearer {create_token('other')}")
     send(api, said("one"))
     assert "Idempotency-Replayed" not in send(other, said("two"))
+    assert queries.memory(memory_id).last_seq == 2
+
+
+def test_a_token_and_an_account_of_one_number_do_not_share_keys(
+    api, operator, operator_client, memory_id
+):
+    ApiToken.objects.update(id=operator.pk)
+    send(api, said("one"))
+    headers = {"Idempotency-Key": KEY}
+    operator_client.post(URL, said("two"), content_type="application/json", headers=headers)
     assert queries.memory(memory_id).last_seq == 2
 
 
