@@ -78,6 +78,14 @@ def test_a_count_begins_anew(db):
     assert allowed([Rates(DatabaseCounter())], 3, limit=2) == 2
 
 
+def test_a_process_that_comes_later_begins_anew_with_the_others(db):
+    allowed([Rates(DatabaseCounter())], 1, limit=2)
+    RequestCount.objects.update(ends_at=timezone.now() + timedelta(seconds=5))
+    late = Rates(DatabaseCounter())
+    assert allowed([late], 2, limit=2) == 1
+    assert late.wait(CALLER, 2, 60) <= 5
+
+
 def test_few_requests_write_nothing_and_many_write_once_for_each_part(db):
     rates = Rates(DatabaseCounter())
     with CaptureQueriesContext(connection) as few:
@@ -115,6 +123,8 @@ def test_what_could_not_be_added_is_added_later():
     counter.is_reachable = True
     allowed([rates], 4, limit=100)
     assert counter.count == 15
+    allowed([rates], 5, limit=100)
+    assert counter.count == 20
 
 
 def test_a_count_does_not_wait_for_another_writer(committing):
@@ -138,12 +148,30 @@ def test_counts_are_forgotten_when_their_time_is_over(db):
     assert not RequestCount.objects.exists()
 
 
+def test_a_request_forgets_only_a_few_counts(db, monkeypatch):
+    monkeypatch.setattr("chatmemory.access.counters.FORGOTTEN_AT_ONCE", 2)
+    for n in range(5):
+        RequestCount.objects.create(key=f"stranger-{n}", count=9, ends_at=timezone.now())
+    DatabaseCounter().add(CALLER, 5, 60)
+    assert RequestCount.objects.count() == 4
+
+
 def test_counts_of_very_many_keys_are_bounded(monkeypatch):
     monkeypatch.setattr("chatmemory.access.rates.KEYS_MAX", 3)
     rates = Rates(Remote())
     for n in range(10):
         rates.wait(f"stranger-{n}", 5, 60)
     assert len(rates._tallies) == 3
+
+
+def test_of_very_many_keys_those_of_the_latest_requests_are_counted(monkeypatch):
+    monkeypatch.setattr("chatmemory.access.rates.KEYS_MAX", 3)
+    rates = Rates(Remote())
+    often = 0
+    for n in range(10):
+        often += allowed([rates], 1, limit=5)
+        rates.wait(f"stranger-{n}", 5, 60)
+    assert often == allowed([rates], 9, limit=5, key=OTHER) == 5
 
 
 def test_redis_is_an_extra(monkeypatch):

@@ -340,6 +340,12 @@ def test_what_is_no_list_of_messages_is_refused(memory_id, service, wrong):
     assert queries.memory(memory_id).last_step == 0
 
 
+@pytest.mark.parametrize("labels", [{1: "a"}, {"a": 1}, ["a"]])
+def test_labels_that_are_not_strings_are_refused(db, labels):
+    with pytest.raises(InvalidValue, match="must be"):
+        services.create("a", MessageWindow(3), labels)
+
+
 def test_what_is_no_policy_is_refused(db):
     with pytest.raises(InvalidValue, match=r"such as MessageWindow\(20\), not 'message_window'"):
         services.create("a", "message_window")

@@ -26,7 +26,7 @@ from chatmemory.core.exceptions import (
 )
 from chatmemory.formats import read_transcripts
 from chatmemory.ledger.verification import verify
-from chatmemory.models import AuditEntry, Memory, Message, Stay, Step
+from chatmemory.models import AuditEntry, Memory, Message, Stay, Step, Trial
 from chatmemory.stores.database import DjangoChatMemoryStore
 
 URL = "/api/v1/memories/long/"
@@ -71,6 +71,11 @@ def test_a_deletion_that_has_begun_is_one_for_readers(begun, api, operator_clien
     assert not Memory.objects.containing("message").exists()
     assert DjangoChatMemoryStore().get_messages("long") == []
     assert rows() == 30
+
+
+def test_labels_and_drafts_go_as_soon_as_a_deletion_begins(begun):
+    assert Memory.with_deleted.get().labels == {}
+    assert not Trial.objects.exists()
 
 
 def test_nothing_can_be_changed_or_made_meanwhile(begun, api):

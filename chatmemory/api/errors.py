@@ -116,8 +116,7 @@ def _of_ours(error: core.ChatMemoryError) -> Problem | None:
 def _at_fault(error: core.ChatMemoryError) -> str:
     """What is invalid, such as `messages[2]`; empty where the error does not tell."""
     index = getattr(error, "index", None)
-    is_listed = isinstance(error, core.OversizedMessage | core.NoRoomBesidePins)
-    if is_listed and index is not None:
+    if index is not None:
         return f"messages[{index}]"
     return str(getattr(error, "field", ""))
 

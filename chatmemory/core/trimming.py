@@ -74,7 +74,7 @@ def leaving_ahead(
     gone, is_system = set(left.positions), arrival[TYPE] == _SYSTEM
     systems = (i for i, row in enumerate(rows) if row[TYPE] == _SYSTEM and i not in gone)
     replaced = next(systems, None) if is_system else None
-    if replaced is None or not (replaced in same or rows[replaced][PINNED]):
+    if replaced is None or replaced not in same:
         whole = _making_room(rows, totals, arrival, policy, (left, replaced))
         if whole is not None:
             return whole

@@ -93,7 +93,7 @@ def _event(change: ChangeResult) -> str:
         some = f", {injected:,} of them never said" if injected else ""
         never_said = ", never said" if injected == len(change.arrived) > 0 else some
         return f"Memory was set; {len(change.arrived):,} messages came{never_said}"
-    return f"{len(change.arrived):,} messages arrived"
+    return f"{len(change.arrived):,} drafts would arrive"  # all of a simulation
 
 
 def _reasons(change: ChangeResult) -> str:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from datetime import datetime, timedelta
+
 import pytest
 from django.core.management import CommandError, call_command
 from rest_framework.test import APIClient
@@ -62,6 +64,17 @@ def test_a_token_is_printed_once_and_stored_hashed(capsys):
     assert token.last_used_at is not None
     with pytest.raises(CommandError, match="my-app"):
         call_command("create_token", "my-app")
+
+
+def test_the_use_of_a_token_is_noted_once_a_minute(api):
+    def used_at() -> datetime:
+        api.get("/api/v1/memories/")
+        return ApiToken.objects.get().last_used_at
+
+    first = used_at()
+    assert used_at() == first
+    ApiToken.objects.update(last_used_at=first - timedelta(seconds=61))
+    assert used_at() > first
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 
 import pytest
 from django.test import Client
@@ -121,6 +122,15 @@ def test_bodies_that_are_too_large_are_refused(operator_client, settings, method
     response = send(operator_client, method, path, b" " * 100)
     assert response.status_code == 413
     assert "99 bytes" in response.json()["detail"]
+
+
+def test_a_body_that_is_declared_too_large_is_not_read(operator_client, settings):
+    settings.DATA_UPLOAD_MAX_MEMORY_SIZE = 99
+    unread = io.BytesIO()
+    unread.close()  # so that reading it is an error
+    declared = {"CONTENT_TYPE": "application/json", "CONTENT_LENGTH": "100", "wsgi.input": unread}
+    response = operator_client.generic("POST", "/api/v1/memories/", **declared)
+    assert response.status_code == 413
 
 
 def test_the_deepest_accepted_value_can_be_stored_and_shown(operator_client):

@@ -15,8 +15,8 @@ from rest_framework.test import APIClient
 
 from chatmemory import queries
 from chatmemory.access.tokens import create_token
-from chatmemory.api.idempotency import forget_expired, read_key
-from chatmemory.models import IdempotentAnswer, Memory
+from chatmemory.api.idempotency import _claimed, forget_expired, read_key
+from chatmemory.models import ApiToken, IdempotentAnswer, Memory
 
 URL = "/api/v1/memories/order-7741/messages/"
 KEY = '"8e03978e-40d5-43e8-bc93-6894a57f9324"'
@@ -110,6 +110,16 @@ def test_callers_do_not_share_keys(api, memory_id):
     assert queries.memory(memory_id).last_seq == 2
 
 
+def test_a_token_and_an_account_of_one_number_do_not_share_keys(
+    api, operator, operator_client, memory_id
+):
+    ApiToken.objects.update(id=operator.pk)
+    send(api, said("one"))
+    headers = {"Idempotency-Key": KEY}
+    operator_client.post(URL, said("two"), content_type="application/json", headers=headers)
+    assert queries.memory(memory_id).last_seq == 2
+
+
 def test_a_session_can_send_keys(operator_client, memory_id):
     for _ in range(2):
         operator_client.post(
@@ -133,7 +143,8 @@ def test_a_repeated_deletion_gets_the_stored_response(api, memory_id):
     assert api.delete(url).status_code == 404
 
 
-def test_a_key_expires_after_a_day(api, memory_id):
+def test_a_key_expires_after_a_day(api, memory_id, monkeypatch):
+    monkeypatch.setattr("chatmemory.api.idempotency.FORGOTTEN_AT_ONCE", 0)  # of others
     send(api, said("one"))
     IdempotentAnswer.objects.update(created_at=timezone.now() - timedelta(hours=25))
     assert "Idempotency-Replayed" not in send(api, said("one"))
@@ -141,9 +152,19 @@ def test_a_key_expires_after_a_day(api, memory_id):
     assert queries.memory(memory_id).last_seq == 2
 
 
+def test_a_key_in_use_is_refused_at_once(api, memory_id):
+    with _claimed(f"token {ApiToken.objects.get().pk}", KEY.strip('"')):
+        answer = send(api, said("one"))
+    assert (answer.status_code, answer.data["title"]) == (409, "Idempotency key in use")
+
+
 @pytest.mark.parametrize("header", ['"a"', "a", ' "a" '])
 def test_keys_may_be_quoted(header):
     assert read_key(header) == "a"
+
+
+def test_a_key_may_have_255_characters():
+    assert read_key("x" * 255) == "x" * 255
 
 
 @pytest.mark.parametrize("header", ["", '""', '"a', "ä", "a\x7f", "x" * 256, 'a"b'])

@@ -18,7 +18,7 @@ from chatmemory.core.options import Oversized
 from chatmemory.core.policies import MessageWindow, Policy, TokenWindow
 from chatmemory.core.transitions import admit, next_to_leave, over_limit
 from chatmemory.core.trimming import Departures, departures, leaving_ahead, next_departures
-from chatmemory.core.window import Entry, Window, total
+from chatmemory.core.window import Entry, Totals, Window, total
 
 turns = st.lists(
     st.tuples(st.sampled_from("SUCARRR"), st.integers(1, 9), st.sampled_from([0, 0, 1])),
@@ -109,6 +109,13 @@ def test_what_leaves_ahead_is_what_an_add_evicts_first(
     behind = [entry for entry in entries if entry.key not in left.positions]
     window = window_of(behind, is_trimmed=bool(left.positions) and not left.is_all)
     assert outcome(window, arrival, policy, left) == outcome(window_of(entries), arrival, policy)
+
+
+def test_all_that_leaves_for_another_system_message_is_decided_at_once(monkeypatch):
+    monkeypatch.setattr("chatmemory.core.trimming.FEW", 0)
+    rows = rows_of([("S", 1, 0), *[("U", 2, 0)] * 9])
+    left = leaving_ahead(rows, Totals(10, 19), row_of(10, ("S", 9, 0)), TokenWindow(22))
+    assert (left.positions, left.is_all) == ([1, 2, 3, 4], True)
 
 
 def window_of(entries: list[Entry], is_trimmed: bool = False) -> Window:

@@ -190,8 +190,11 @@ def test_the_history_pages_both_ways(operator_client, db):
         operator_client.get(f"/c/support/?before={last.rows[0].seq}").context["page"].state.history
     )
     assert before.rows[-1].seq == last.rows[0].seq - 1
-    around = operator_client.get("/c/support/?msg=7").context["page"]
-    assert any("is-sel" in said.frame.css for said in around.history_pane.rows)
+    for shown in ("msg=7", "find=said"):
+        page = operator_client.get(f"/c/support/?{shown}&before=61").context["page"]
+        assert page.state.history.rows[-1].seq == 60
+    around = operator_client.get("/c/support/?msg=7").context["page"].history_pane.rows
+    assert [said.row.seq for said in around if "is-sel" in said.frame.css] == [7]
 
 
 @pytest.mark.parametrize("query", ["", "?at=600", "?at=600&msg=3", "?at=1400"])

@@ -15,6 +15,7 @@ from django.utils import timezone
 from chatmemory import (
     AiMessage,
     MessageWindow,
+    SystemMessage,
     TokenWindow,
     UserMessage,
     queries,
@@ -24,6 +25,8 @@ from chatmemory import (
 from chatmemory.models import Message, RecallFigures, Step
 from chatmemory.services import figures
 from inspector.lab.fleet_asked import FleetAsked
+
+from .markup import tree
 
 SAID = [UserMessage("Order A-1182."), AiMessage("Yes?"), UserMessage("Hm"), AiMessage("A-1182")]
 COUNT = 6
@@ -71,6 +74,34 @@ def test_the_table_compares_with_today_and_with_everything(operator_client, lab)
     per_call = found.prompt_tokens / found.calls
     assert everything[-5:-1] == [f"{round(per_call)}", "tok", "100", "%"]
     assert everything[-1] == f"€{per_call * 1_000 * 2.5 / 1e6:,.2f}"
+
+
+def table(client, query: str) -> dict[str, tuple[str, str, str, str]]:
+    """Of each row, by its label: its class, the limit, how many recalls are lost, and the price."""
+    page = tree(client.get(f"/lab/?{query}").content.decode())
+    found = {}
+    for row in page.findall(".//tbody/tr"):
+        label, *cells = [" ".join(cell.itertext()) for cell in row]
+        found[label] = (row.get("class", ""), cells[0], cells[1], cells[-1])
+    return found
+
+
+def test_each_share_has_its_smallest_limit_and_rows_of_the_chosen_one_are_marked(
+    operator_client, conversations
+):
+    services.compute_figures(asked().query, 60)
+    rows = table(operator_client, MESSAGES)
+    assert rows["90 %"] == rows["100 %"] == ("is-pick", "3 msg", "0", "no price given")
+    for n in range(COUNT):
+        services.create(f"long/{n}", MessageWindow(2))
+        services.add(f"long/{n}", [SAID[0], *SAID[1:3] * 2, SAID[3]])
+    services.create("replaced", MessageWindow(9))
+    services.add("replaced", [SystemMessage("Order A-1182."), SystemMessage("Hm"), *SAID[1:]])
+    services.compute_figures(asked().query, 60)
+    rows = table(operator_client, f"{MESSAGES}&input=2.5&limit=3")
+    assert rows["90 %"][:3] == ("", "5 msg", "1")
+    assert rows["95 %"] == rows["100 %"] == ("", "no limit", "", "")
+    assert rows["chosen"][:3] == ("is-pick", "3 msg", "7")
 
 
 def test_it_is_computed_slice_by_slice(operator_client, conversations):

@@ -1,4 +1,4 @@
-"""The labels of limits in force on the lab's chart, which stand apart at any width."""
+"""The axis of the lab's chart, and labels of limits in force, which stand apart at any width."""
 
 from __future__ import annotations
 
@@ -7,10 +7,25 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chatmemory.core.recall.figures import Sums
+from chatmemory.queries import Fleet, Point
+from inspector.lab.fleet import TICKS, FleetPage
+from inspector.lab.fleet_asked import FleetAsked
 from inspector.lab.today import MARGIN, NARROW, WIDE, Limit, labels_in
 
 LAST = 3_000
 LIMITS = st.lists(st.integers(1, 4_000), min_size=1, max_size=3, unique=True).map(sorted)
+
+
+@given(st.integers(1, 2_000_000))
+def test_ticks_are_round_and_neither_few_nor_many(last):
+    found = Fleet(1, 1, Sums(1), [Point(last, 0, 0, 0)])
+    ticks = FleetPage(found, FleetAsked.read({})).ticks
+    limits = [int(tick.words.replace(",", "")) for tick in ticks]
+    apart = limits[0]
+    assert str(apart).rstrip("0") in ("1", "2", "5")
+    assert limits == list(range(apart, last + 1, apart))
+    assert min(last, 3) <= len(limits) <= TICKS
 
 
 def drawn(limits: list[int]) -> list[Limit]:

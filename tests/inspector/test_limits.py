@@ -216,6 +216,9 @@ def test_messages_that_were_never_said_are_not_subtracted_from_what_was_said(ope
     assert (row.memory.said_count, row.memory.window.count, row.forgotten) == (3, 4, 0)
     page = conversation(operator_client, "client")
     assert (page.said.load, page.forgotten.load, page.injected_count) == (21, 0, 1)
+    protocol.update_messages("client", [UserMessage("a summary"), words[2]])
+    page = conversation(operator_client, "client")
+    assert (page.said.load, page.forgotten.load, page.injected_count) == (21, 14, 1)
 
 
 def test_conversations_over_the_limit_take_no_more_queries(operator_client, db):

@@ -267,8 +267,10 @@ def test_a_conversation_found_by_its_id_shows_its_last_message(operator_client, 
 
 def test_one_or_two_letters_search_ids_and_labels_only(operator_client, memory_id):
     say(memory_id, "zz")
-    page = operator_client.get("/?q=zz").content.decode()
-    assert "searched for in ids and labels only" in page
+    note = "searched for in ids and labels only"
+    for query, is_noted in (("?q=zz", True), ("?q=zzz", False), ("", False)):
+        page = operator_client.get(f"/{query}").content.decode()
+        assert (note in page) == is_noted, query
     assert len(operator_client.get("/?q=77").context["rows"]) == 1
 
 

@@ -87,7 +87,8 @@ class TestTools:
         Message.objects.filter(memory_id="c", seq=4).update(payload="{")
         texts = memory_texts(page(operator_client, "before=3"))
         assert texts[4] == '{"state": "shipped"}'
-        assert operator_client.get("/c/c/").status_code == 200
+        for query in ("", "?msg=2"):
+            assert operator_client.get(f"/c/c/{query}").status_code == 200
 
 
 class TestNextToLeave:

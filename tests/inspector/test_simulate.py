@@ -6,6 +6,7 @@ from django.test import Client
 
 from chatmemory import (
     UserMessage,
+    explain,
     queries,
     services,
 )
@@ -100,6 +101,8 @@ def test_several_drafts_are_asked_about_as_several(operator_client, full):
     response = preview(operator_client, role="script", text="user: d\nai: e")
     assert "What would the drafts push out?" in said(response, "why")
     assert "Step 3 + 2 simulated" in said(response, "tape-bar")
+    change = response.context["page"].state.change
+    assert explain.caption(change).event == "2 drafts would arrive"
 
 
 def test_a_limit_and_a_draft_are_put_in_force_together(operator_client, full):

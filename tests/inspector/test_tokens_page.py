@@ -34,6 +34,12 @@ def test_a_secret_is_shown_once_and_not_stored(operator_client, secret):
     assert bearer(secret).get("/api/v1/memories/").status_code == 200
 
 
+def test_the_newest_token_is_the_first(operator_client, secret):
+    operator_client.post("/tokens/", FORM | {"name": "later"})
+    html = operator_client.get("/tokens/").content.decode()
+    assert html.index(">later<") < html.index(">shop<")
+
+
 def test_the_page_is_not_cached(operator_client, secret):
     assert "no-store" in operator_client.post("/tokens/", FORM | {"name": "b"})["Cache-Control"]
 

@@ -28,6 +28,8 @@ def test_a_memory_under_asyncio_uses_the_connection_of_its_task(db):
         return await memory().amessages()
 
     assert async_to_sync(talk)() == memory().messages() == [AiMessage("two"), UserMessage("three")]
+    async_to_sync(memory().aset)([UserMessage("four")])
+    assert memory().messages() == [UserMessage("four")]
     async_to_sync(memory().aclear)()
     assert memory().messages() == []
 
