@@ -31,5 +31,5 @@ def test_an_empty_database_is_told_before_the_server_starts(tmp_path):
             text=True,
         )
         assert ran.returncode == 1
-        assert "not up to date: run manage.py migrate first" in ran.stderr
+        assert "not up to date: run python manage.py migrate first" in ran.stderr
         assert "Traceback" not in ran.stderr

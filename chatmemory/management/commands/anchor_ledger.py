@@ -2,22 +2,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.core.checks import Tags
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 
 from chatmemory import services
 from chatmemory.core.exceptions import MemoryNotFound
 from chatmemory.ledger.verification import verify
+from chatmemory.management.base import DatabaseCommand
 from chatmemory.management.commands.verify_memories import since
 
 
-class Command(BaseCommand):
+class Command(DatabaseCommand):
     help = (
         "Give digests to conversations that are older than the chain of digests, after their "
         "replay was compared. It writes in short transactions while others go on, and continues "
         "where it was interrupted."
     )
-    requires_system_checks = (Tags.models,)
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument(

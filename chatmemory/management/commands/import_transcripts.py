@@ -3,8 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from django.core.checks import Tags
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 from rich.console import Console
 from rich.progress import track
 
@@ -12,14 +11,14 @@ from chatmemory.core.exceptions import InvalidValue
 from chatmemory.core.policies import Policy
 from chatmemory.core.written_policies import policy_from_text
 from chatmemory.formats import FORMATS, Reading, read_transcripts
+from chatmemory.management.base import DatabaseCommand
 from chatmemory.services.imports import Report, import_all
 
 SHOWN = 20
 
 
-class Command(BaseCommand):
+class Command(DatabaseCommand):
     help = "Import transcript files, one step per message. A second run skips imported ones."
-    requires_system_checks = (Tags.models,)
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("files", nargs="+", metavar="FILE", type=Path)

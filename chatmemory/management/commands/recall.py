@@ -5,8 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from django.core.checks import Tags
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 
 from chatmemory import queries
 from chatmemory.conf import fact_words
@@ -16,6 +15,7 @@ from chatmemory.core.policy_texts import policies_from_text, text_of_policy
 from chatmemory.core.recall import Recall, histories_for
 from chatmemory.core.recall.histories import History
 from chatmemory.formats import FORMATS, read_transcripts
+from chatmemory.management.base import DatabaseCommand
 
 COLUMNS = (
     "conversations",
@@ -29,12 +29,11 @@ COLUMNS = (
 )
 
 
-class Command(BaseCommand):
+class Command(DatabaseCommand):
     help = (
         "Tell how much of what the assistant needed each policy would have held: of files, which "
         "are not stored, or of stored conversations."
     )
-    requires_system_checks = (Tags.models,)
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("files", nargs="*", metavar="FILE", type=Path)

@@ -5,9 +5,10 @@ from contextlib import suppress
 from typing import Any
 
 import uvicorn
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 from django.db import connections
 
+from chatmemory.management.base import DatabaseCommand
 from inspector.access.sign_in_links import OPERATOR, sign_in_link
 from inspector.project.management.arguments import port_number
 from inspector.project.management.invocation import check_migrated, typed
@@ -29,8 +30,9 @@ class AnnouncedServer(Server):
             print(self._announcement, flush=True)  # noqa: T201
 
 
-class Command(BaseCommand):
+class Command(DatabaseCommand):
     help = "Serve the inspector and the API to this machine, and print a link that signs you in."
+    requires_system_checks = "__all__"
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--port", type=port_number, default=8000, help="Default: 8000.")
