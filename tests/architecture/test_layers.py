@@ -21,6 +21,7 @@ LAYERS = [
         "chatmemory.converters",
         "chatmemory.database",
         "chatmemory.distribution",
+        "chatmemory.given_settings",
         "chatmemory.search",
         "chatmemory.signals",
         "chatmemory.streaming",
@@ -46,7 +47,11 @@ ROOMS_OF_THE_INSPECTOR = (
     "signals",
     "streaming",
 )
-ALONE = ("chatmemory.api.problems", "chatmemory.management.base")  # of other rooms
+ALONE = (  # of other rooms
+    "chatmemory.api.problems",
+    "chatmemory.given_settings",
+    "chatmemory.management.base",
+)
 PURE = (
     "chatmemory.core",
     "chatmemory.formats",

@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from inspector.project.management.commands.serve import _listen
 
 ROOT = Path(__file__).parents[2]
@@ -20,6 +22,12 @@ def test_responses_do_not_wait_for_acknowledgements():
             accepted, _ = listener.accept()
             with accepted:
                 assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+
+@pytest.mark.own_server
+def test_another_link_is_printed_for_the_same_port(served):
+    announced = served.process.stdout.readline()
+    assert f"sign_in_link --port {served.port} prints another" in announced
 
 
 def test_an_empty_database_is_told_before_the_server_starts(tmp_path):
