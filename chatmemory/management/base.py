@@ -10,6 +10,9 @@ from django.db import DatabaseError, InterfaceError
 
 from chatmemory.services.database_errors import in_words
 
+FILE_HELP = "a JSON file with one or more conversations"
+FORMAT_HELP = "the format of the files; default: auto, which finds it out for each"
+
 
 class DatabaseCommand(BaseCommand):
     """A command that checks the models before it begins, and tells in a sentence what is wrong with

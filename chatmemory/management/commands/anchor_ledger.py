@@ -6,6 +6,7 @@ from django.core.management.base import CommandError, CommandParser
 
 from chatmemory import services
 from chatmemory.core.exceptions import MemoryNotFound
+from chatmemory.explain import counted
 from chatmemory.ledger.verification import verify
 from chatmemory.management.base import DatabaseCommand
 from chatmemory.management.commands.verify_memories import since
@@ -41,5 +42,7 @@ class Command(DatabaseCommand):
             if memory.anchored_at:
                 self.stdout.write(since(memory))
         if wrong:
-            raise CommandError(f"{wrong} conversations were not anchored: they differ from replay")
-        self.stdout.write(f"{anchored} conversations anchored")
+            raise CommandError(
+                f"{counted(wrong, 'conversation')} not anchored: replay gives something else"
+            )
+        self.stdout.write(f"{counted(anchored, 'conversation')} anchored")

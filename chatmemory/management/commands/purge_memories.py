@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from chatmemory import queries, services
 from chatmemory.core.exceptions import MemoryNotFound, VersionConflict
+from chatmemory.explain import counted
 from chatmemory.management.base import DatabaseCommand, confirmed
 from chatmemory.managers import MemoryQuerySet
 from chatmemory.models import Memory
@@ -44,7 +45,7 @@ class Command(DatabaseCommand):
             return
         found = self.selected(options["older_than"], options["label"])
         ids = list(found.order_by("pk").values_list("pk", flat=True))
-        self.stdout.write(f"{len(ids):,} conversations: {_shown(ids)}")
+        self.stdout.write(f"{counted(len(ids), 'conversation')}: {_shown(ids)}")
         branches = queries.branches(ids)
         if branches:
             fate = "are deleted, too" if options["with_branches"] else "stay, see --with-branches"
@@ -63,7 +64,7 @@ class Command(DatabaseCommand):
 
     def finish(self) -> None:
         if finished := services.finish_deletions():
-            self.stdout.write(f"{len(finished):,} interrupted deletions finished")
+            self.stdout.write(f"{counted(len(finished), 'interrupted deletion')} finished")
 
     def selected(self, older_than: str | None, label: str | None) -> MemoryQuerySet:
         if not older_than and not label:
