@@ -8,6 +8,7 @@ from django.db.backends.signals import connection_created
 from django.db.models.signals import post_migrate
 
 from chatmemory.access.roles import make_groups
+from chatmemory.api.checks import check_docs_have_scripts
 from chatmemory.conf import check_settings, check_times_have_zones, register_extensions
 from chatmemory.database import (
     check_tables_are_together,
@@ -27,6 +28,7 @@ class ChatMemoryConfig(AppConfig):
         checks.register(check_tables_are_together, checks.Tags.models)
         checks.register(check_times_have_zones, checks.Tags.models)
         checks.register(check_transactions_are_short, checks.Tags.models)
+        checks.register(check_docs_have_scripts, checks.Tags.urls)
         post_migrate.connect(_keep_search, sender=self)
         connection_created.connect(_empty_log)
         connection_created.connect(_add_functions)

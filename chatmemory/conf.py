@@ -13,8 +13,8 @@ CHATMEMORY = {
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.util import find_spec
 from typing import Any, NamedTuple
@@ -32,6 +32,7 @@ from chatmemory.core.recall.facts import Words
 from chatmemory.core.registry import Registry
 from chatmemory.core.written_policies import policy_from_text
 from chatmemory.formats import FORMATS
+from chatmemory.given_settings import Wanted, is_list, is_text, read, whole_number
 
 PAGE_MAX = 200
 HOURS_MAX = 87_600  # ten years
@@ -71,20 +72,7 @@ def configuration() -> Configuration:
 
     Raises ImproperlyConfigured for unknown settings, and for values of a wrong type or range.
     """
-    given: Any = getattr(settings, "CHATMEMORY", {})
-    if not isinstance(given, Mapping):
-        raise ImproperlyConfigured('CHATMEMORY must be a dictionary such as {"PAGE_SIZE": 50}')
-    unknown = set(given) - {field.name for field in fields(Configuration)}
-    if unknown:
-        raise ImproperlyConfigured(
-            f"CHATMEMORY has no setting {', '.join(sorted(map(str, unknown)))}"
-        )
-    for setting, (is_right, wanted) in _WANTED.items():
-        if setting in given and not is_right(given[setting]):
-            is_secret = setting == "REDIS_URL"  # which may hold a password
-            shown = "" if is_secret else f", but is: {given[setting]!r}"
-            raise _wrong(setting, f"must be {wanted}{shown}")
-    return Configuration(**given)
+    return read("CHATMEMORY", Configuration, _WANTED, '{"PAGE_SIZE": 50}')
 
 
 def check_settings() -> None:
@@ -105,39 +93,22 @@ def _wrong(setting: str, why: str) -> ImproperlyConfigured:
     return ImproperlyConfigured(f'CHATMEMORY["{setting}"] {why}')
 
 
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
-
-
-def _is_list(value: object) -> bool:
-    return isinstance(value, Sequence) and not isinstance(value, str)
-
-
-def _is_whole_number(minimum: int, maximum: int) -> Callable[[Any], bool]:
-    def is_right(value: Any) -> bool:
-        return type(value) is int and minimum <= value <= maximum
-
-    return is_right
-
-
 def _is_redis_url(value: object) -> bool:
     return isinstance(value, str) and _REDIS_URL.fullmatch(value) is not None
 
 
-_PATHS = (_is_list, "a list of dotted paths")
-_WORDS = (_is_list, 'a list of texts such as ["INV-"]')
-_WANTED: dict[str, tuple[Callable[[Any], bool], str]] = {
-    "ESTIMATOR": (_is_text, f'the name of an estimator such as "{DEFAULT_ESTIMATOR}"'),
-    "PAGE_SIZE": (_is_whole_number(1, PAGE_MAX), f"a whole number from 1 to {PAGE_MAX}"),
-    "IDEMPOTENCY_HOURS": (
-        _is_whole_number(1, HOURS_MAX),
-        f"a whole number from 1 to {HOURS_MAX:,}",
-    ),
-    "REDIS_URL": (
+_PATHS = Wanted(is_list, "a list of dotted paths")
+_WORDS = Wanted(is_list, 'a list of texts such as ["INV-"]')
+_WANTED = {
+    "ESTIMATOR": Wanted(is_text, f'the name of an estimator such as "{DEFAULT_ESTIMATOR}"'),
+    "PAGE_SIZE": whole_number(1, PAGE_MAX),
+    "IDEMPOTENCY_HOURS": whole_number(1, HOURS_MAX),
+    "REDIS_URL": Wanted(
         _is_redis_url,
         'empty, or a URL such as "redis://host/0" that begins with redis://, rediss:// or unix://',
+        is_secret=True,  # it may hold a password
     ),
-    "DEFAULT_POLICIES": (
+    "DEFAULT_POLICIES": Wanted(
         lambda value: isinstance(value, Mapping),
         'a dictionary of policies by prefix such as {"support-": "token_window:4000"}',
     ),

@@ -22,6 +22,8 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.sqlite3.base import SQLiteCursorWrapper
 from django.db.models.expressions import RawSQL
 
+TABLE = "chatmemory_memory"  # of conversations
+
 
 def alias() -> str:
     """Return the name of the database in the setting DATABASES."""
@@ -33,6 +35,19 @@ def alias() -> str:
 def connection() -> BaseDatabaseWrapper:
     """Return the connection of this thread."""
     return connections[alias()]
+
+
+def refusal() -> str | None:
+    """Return why a PostgreSQL of the project lets nobody in, which its pool does not tell; None if
+    each does. It takes a connection beside the pool.
+    """
+    for each in connections.all():
+        if each.vendor == "postgresql":
+            try:
+                each.Database.connect(**each.get_connection_params()).close()  # type: ignore[attr-defined]
+            except each.Database.Error as error:  # type: ignore[attr-defined]
+                return str(error).strip()
+    return None
 
 
 @contextmanager

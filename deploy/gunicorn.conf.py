@@ -12,12 +12,12 @@ import shutil
 from pathlib import Path
 
 from inspector.observability.logs import logging_settings
-from inspector.project.environment import choice, env, networks, whole_number
+from inspector.project.environment import address, choice, env, networks, whole_number
 
 wsgi_app = "inspector.project.asgi:application"
 worker_class = "inspector.project.worker.Worker"
 workers = whole_number("WEB_CONCURRENCY", 2, minimum=1)
-bind = env.str("CHATMEMORY_BIND", "127.0.0.1:8000")
+bind = env.str("CHATMEMORY_BIND", "127.0.0.1:8000", validate=address)
 proxies = networks("CHATMEMORY_PROXIES", "127.0.0.1")
 forwarded_allow_ips = "*" if bind.startswith("unix:") else ",".join(proxies)
 timeout = 60

@@ -6,11 +6,24 @@ import os
 import sys
 
 from django.core.management import execute_from_command_line
+from django.db import DatabaseError, InterfaceError
 
 
 def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "inspector.project.settings")
-    execute_from_command_line(sys.argv)
+    try:
+        execute_from_command_line(sys.argv)
+    except (DatabaseError, InterfaceError) as error:
+        _tell(error)
+        raise
+
+
+def _tell(error: BaseException) -> None:
+    """End with a sentence about the database, as our own commands do, if it is at fault."""
+    from chatmemory.services.database_errors import in_words  # needs the settings
+
+    if "--traceback" not in sys.argv and (told := in_words(error)):
+        sys.exit(f"CommandError: {told}")
 
 
 if __name__ == "__main__":

@@ -5,13 +5,14 @@ INSPECTOR = {"METRICS_TOKEN": "…"}
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any
 
-from django.conf import settings
-from django.core.exceptions import ImproperlyConfigured
 from django.core.signals import setting_changed
+
+from chatmemory.given_settings import Wanted, is_text, read, whole_number
 
 
 @dataclass(frozen=True)
@@ -30,19 +31,31 @@ class Configuration:
     METRICS_TOKEN: str = ""
     DISK_FREE_MB: int = 100
     TRACES: bool = False
-    LESSONS: str = ""
+    LESSONS: str | Path = ""
     MANAGE: str = "python manage.py"
     WHOLE_SITE: bool = False
 
 
 @cache
 def configuration() -> Configuration:
-    """Return the settings with their defaults. Raises ImproperlyConfigured for unknown settings."""
-    given: dict[str, Any] = getattr(settings, "INSPECTOR", {})
-    unknown = set(given) - {field.name for field in fields(Configuration)}
-    if unknown:
-        raise ImproperlyConfigured(f"INSPECTOR has no setting {', '.join(sorted(unknown))}")
-    return Configuration(**given)
+    """Return the settings with their defaults.
+
+    Raises ImproperlyConfigured for unknown settings, and for values of a wrong type or range.
+    """
+    return read("INSPECTOR", Configuration, _WANTED, '{"METRICS_TOKEN": "…"}')
+
+
+_FLAG = Wanted(lambda value: isinstance(value, bool), "True or False")
+_WANTED = {
+    "METRICS_TOKEN": Wanted(is_text, "text", is_secret=True),
+    "DISK_FREE_MB": whole_number(0, 10**9),
+    "TRACES": _FLAG,
+    "LESSONS": Wanted(lambda value: isinstance(value, str | Path), "the path of a folder"),
+    "MANAGE": Wanted(
+        lambda value: isinstance(value, str) and value != "", 'a command such as "python manage.py"'
+    ),
+    "WHOLE_SITE": _FLAG,
+}
 
 
 def _clear_cache(*, setting: str, **kwargs: Any) -> None:

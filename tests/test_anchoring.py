@@ -158,7 +158,7 @@ def test_the_commands_say_since_when_the_chain_vouches(older, capsys):
     at = Memory.objects.get(pk=older).anchored_at
     said = capsys.readouterr().out
     assert f"'m': digests vouch for it since {at:%Y-%m-%d %H:%M} UTC (step 24)" in said
-    assert "1 conversations anchored" in said
+    assert "1 conversation anchored" in said
     call_command("verify_memories")
     assert f"'m': digests vouch for it since {at:%Y-%m-%d %H:%M} UTC" in capsys.readouterr().out
     call_command("anchor_ledger")
@@ -177,7 +177,7 @@ def test_many_anchored_conversations_are_summed_up(older, capsys, monkeypatch):
 
 def test_a_conversation_that_differs_from_its_replay_is_not_anchored(older, capsys):
     Step.objects.filter(n=5).update(count_after=9)
-    with pytest.raises(CommandError, match="1 conversations were not anchored"):
+    with pytest.raises(CommandError, match="1 conversation not anchored"):
         call_command("anchor_ledger")
     assert "'m': step 5" in capsys.readouterr().err
     assert services.not_anchored() == [older]

@@ -37,11 +37,31 @@ def test_running_it_again_changes_nothing(chats, capsys):
 
 def test_a_taken_id_is_refused_and_the_others_are_imported(chats, capsys):
     protocol.update_messages("p-one", [UserMessage("mine")])
-    with pytest.raises(CommandError, match="refused"):
+    with pytest.raises(CommandError, match="1 conversation was refused, 1 imported"):
         call_command("import_transcripts", chats, prefix="p-")
     assert "p-one" in capsys.readouterr().err
     assert queries.memory("p-two").said_count == 2
     assert queries.memory("p-one").said_count == 1
+
+
+def test_a_file_of_which_nothing_is_imported_says_so(chats, tmp_path):
+    with pytest.raises(CommandError, match="2 conversations were refused, none was imported"):
+        call_command("import_transcripts", chats, prefix="nul \x00")
+    call_command("import_transcripts", chats, prefix="p-")
+    chats.write_text(chats.read_text().replace("hello", "hullo"))
+    with pytest.raises(CommandError, match="2 conversations were refused, none was imported"):
+        call_command("import_transcripts", chats, prefix="p-")
+
+
+def test_one_is_not_a_plural(tmp_path, capsys):
+    file = tmp_path / "chat.json"
+    file.write_text(
+        '[{"role": "user", "content": [{"type": "video"}, {"type": "text", "text": "a"}]}]'
+    )
+    call_command("import_transcripts", file)
+    said = capsys.readouterr().out
+    assert "1 conversation with 1 message imported" in said
+    assert "lost 1 time: a part of type 'video'" in said
 
 
 def test_a_name_that_is_taken_in_the_file_gets_the_next_free_number(tmp_path):

@@ -91,7 +91,7 @@ def test_nothing_can_be_changed_or_made_meanwhile(begun, api):
 
 def test_an_interrupted_deletion_is_finished_by_the_command(begun, capsys):
     call_command("purge_memories", "--begun")
-    assert "1 interrupted deletions finished" in capsys.readouterr().out
+    assert "1 interrupted deletion finished" in capsys.readouterr().out
     assert rows() == 0
     assert not Memory.with_deleted.exists()
     assert AuditEntry.objects.filter(action="delete", actor="ada").count() == 1

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from chatmemory import MessageWindowChatMemory, UnstorableText, queries, services
+from chatmemory import (
+    InvalidValue,
+    MessageWindow,
+    MessageWindowChatMemory,
+    UnstorableText,
+    queries,
+    services,
+)
 from chatmemory.stores.database import DjangoChatMemoryStore
 from chatmemory.stores.http import HttpChatMemoryStore
 
@@ -35,3 +42,9 @@ READS = {
 def test_it_is_refused(read, memory_id):
     with pytest.raises(UnstorableText, match="a memory id cannot contain NUL or lone surrogates"):
         read(memory_id)
+
+
+@pytest.mark.parametrize("number", [256, 1000, 70_000])
+def test_the_length_of_a_long_id_is_told(number):
+    with pytest.raises(InvalidValue, match=rf"not 'aaa.*\({number:,} characters\)"):
+        services.create("a" * number, MessageWindow(1))

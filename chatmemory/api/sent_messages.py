@@ -24,6 +24,7 @@ from chatmemory.services import NewMessage
 
 DEFAULT_FORMAT = "langchain4j"
 MESSAGES_MAX = 10_000
+_FORMATS_BY_KEY = {"role": "openai_chat", "from": "sharegpt"}
 
 
 @dataclass(frozen=True)
@@ -76,10 +77,22 @@ def read_messages(
         read = parse_messages(values, format)
     except UnreadableTranscript as error:
         place = f"{field}[{error.index}]" if error.index >= 0 else field
-        raise InvalidField(place, error.why) from error
+        hint = _hint(values, error.index) if field and format == DEFAULT_FORMAT else ""
+        raise InvalidField(place, f"{error.why}{hint}") from error
     except InvalidMessage as error:
         raise InvalidField(field, str(error)) from error
     messages = list(read.messages)
     if len(read.turns) == len(messages):
         return SentMessages(messages, read.turns, len(values), read.losses)
     return SentMessages(messages, range(len(messages)), len(messages), read.losses)
+
+
+def _hint(values: Any, index: int) -> str:
+    """Return what to send with messages that seem to be of another format."""
+    message = values[index] if index >= 0 else None
+    if not isinstance(message, dict) or "type" in message:
+        return ""
+    for key, format in _FORMATS_BY_KEY.items():
+        if key in message:
+            return f'; with messages that have "{key}", send "format": "{format}"'
+    return ""

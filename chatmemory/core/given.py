@@ -17,8 +17,11 @@ def chat_message(given: object) -> ChatMessage:
         return given
     if isinstance(given, list | tuple):
         raise InvalidMessage("a chat message is wanted, not a list: give each of its messages")
+    hint = ""
+    if isinstance(given, Mapping) and "role" in given:
+        hint = ": parse_messages([…], 'openai_chat') of chatmemory.formats reads it"
     raise InvalidMessage(
-        f"a chat message such as UserMessage('Hello') is wanted, not {brief(given)}"
+        f"a chat message such as UserMessage('Hello') is wanted, not {brief(given)}{hint}"
     )
 
 

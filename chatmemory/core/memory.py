@@ -13,8 +13,9 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from functools import cached_property
-from typing import Any, ParamSpec, TypeVar, Unpack
+from typing import Any, ClassVar, ParamSpec, TypeVar, Unpack
 
 from chatmemory.core.collaborators import estimator_or_none, store_or_none
 from chatmemory.core.estimators import (
@@ -32,6 +33,7 @@ from chatmemory.core.policies import DEFAULT_ESTIMATOR, MessageWindow, Policy, T
 from chatmemory.core.single_slot import SingleSlotChatMemoryStore
 from chatmemory.core.store import ChatMemoryStore, Decide, TransactionalStore, WindowStore
 from chatmemory.core.transitions import Transition, admit, refill, visible
+from chatmemory.core.turns import turn_of
 from chatmemory.core.window import Entry, Window
 
 Limit = int | Callable[[str], int]
@@ -47,6 +49,8 @@ class ChatMemory(ABC):
     in LangChain4j. A memory of one's own kind implements `policy`.
     """
 
+    _limit_name: ClassVar[str] = ""  # of the argument, where it is not `limit`
+
     def __init__(
         self,
         id: str,
@@ -57,7 +61,7 @@ class ChatMemory(ABC):
         **options: Unpack[WindowOptions],
     ) -> None:
         estimator, store = estimator_or_none(estimator), store_or_none(store)
-        self.id = string_id(id)
+        self.id = string_id(id, self._limit_name)
         self._limit = limit
         self._store = SingleSlotChatMemoryStore(id) if store is None else store
         self._estimator = estimator or getattr(self._store, "estimator", None)
@@ -99,7 +103,8 @@ class ChatMemory(ABC):
 
     def clear(self) -> None:
         """Remove all messages. A store with a history keeps the history."""
-        self._store.delete_messages(self.id)
+        with self._turn:
+            self._store.delete_messages(self.id)
 
     # The same for asyncio, by Django's convention of names
 
@@ -155,17 +160,23 @@ class ChatMemory(ABC):
         if self._transactional:
             self._transactional.transact(self.id, decide)
             return
-        window = self._window(self._store.get_messages(self.id) if reads else ())
-        transition = decide(window)
-        if not transition.ignored:
-            transition.apply_to(window)
-            kept = [entry.message for entry in window if entry.message is not None]
-            self._store.update_messages(self.id, kept)
+        with self._turn:
+            window = self._window(self._store.get_messages(self.id) if reads else ())
+            transition = decide(window)
+            if not transition.ignored:
+                transition.apply_to(window)
+                kept = [entry.message for entry in window if entry.message is not None]
+                self._store.update_messages(self.id, kept)
 
     @cached_property
     def _transactional(self) -> TransactionalStore | None:
         """The store, if it has `transact`: that it has it is slow to ask in each add."""
         return self._store if isinstance(self._store, TransactionalStore) else None
+
+    @cached_property
+    def _turn(self) -> Any:
+        """What a change holds meanwhile. A store with `transact` locks the memory itself."""
+        return nullcontext() if self._transactional else turn_of(self._store, self.id)
 
     def _read_window(self) -> Window:
         """Return the window of a store that knows more of it than its messages, such as pins."""
@@ -222,6 +233,8 @@ class MessageWindowChatMemory(_LimitedChatMemory):
     Source of the rules: LangChain4j's MessageWindowChatMemory.
     """
 
+    _limit_name = "max_messages"
+
     def __init__(
         self,
         id: str = "default",
@@ -252,6 +265,8 @@ class TokenWindowChatMemory(_LimitedChatMemory):
 
     Source of the rules: LangChain4j's TokenWindowChatMemory.
     """
+
+    _limit_name = "max_tokens"
 
     def __init__(
         self,

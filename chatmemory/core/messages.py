@@ -104,8 +104,21 @@ class ToolExecutionRequest:
     def of(
         cls, name: str, arguments: Mapping[str, Any], id: str | None = None
     ) -> ToolExecutionRequest:
-        """Return a call with these arguments, written as JSON."""
-        return cls(id, name, json.dumps(_attributes(arguments), ensure_ascii=False))
+        """Return a call with these arguments, written as JSON. Raises InvalidMessage."""
+        if isinstance(arguments, str):
+            raise InvalidMessage(
+                "arguments must be a dictionary: ToolExecutionRequest(id, name, arguments) takes "
+                "JSON text"
+            )
+        if arguments is not None and not isinstance(arguments, Mapping):
+            raise InvalidMessage(f"arguments must be a dictionary, not {arguments!r}")
+        try:
+            text = json.dumps(_attributes(arguments), ensure_ascii=False, allow_nan=False)
+        except ValueError as error:
+            raise InvalidMessage(
+                f"JSON has no NaN and no Infinity, but arguments are {arguments!r}"
+            ) from error
+        return cls(id, name, text)
 
 
 @dataclass(frozen=True, init=False)

@@ -19,6 +19,8 @@ def policies_from_text(text: str) -> list[Policy | None]:
 
     An item with `=` is an option of the policy before it. Raises InvalidValue and UnknownEstimator.
     """
+    if not isinstance(text, str):
+        return [policy_from_text(text)]
     return [_policy(item, options) for item, options in _items(text)]
 
 

@@ -16,9 +16,10 @@ Decide = Callable[[Window], Transition]
 class ChatMemoryStore(ABC):
     """A store of one list of messages per memory id.
 
-    Subclass it to keep messages anywhere. The three methods are LangChain4j's. If several clients
-    write to one memory, the last one wins. A store that can lock a memory implements `transact` as
-    well (see `TransactionalStore`), and memories then use it.
+    Subclass it to keep messages anywhere. The three methods are LangChain4j's. If several processes
+    write to one memory, the last one wins; within one process, memories with the same store object
+    take turns. A store that can lock a memory implements `transact` as well (see
+    `TransactionalStore`), and memories then use it.
     """
 
     @abstractmethod

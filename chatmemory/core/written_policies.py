@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, get_type_hints
 
 from chatmemory.core.exceptions import InvalidValue
+from chatmemory.core.given import brief
 from chatmemory.core.options import option_from_text, option_value
 from chatmemory.core.policies import KINDS, Policy, measured, option_fields
 
@@ -49,13 +50,13 @@ def policy_from_text(text: str) -> Policy:
 
     Raises InvalidValue.
     """
+    if not isinstance(text, str):
+        raise _no_policy(text)
     written, *options = text.split(",")
     name, _, limit = written.partition(":")
     kind = KINDS.get(name)
     if kind is None or not limit.isascii() or not limit.isdigit():
-        raise InvalidValue(
-            f"{text!r} is not a policy: write message_window:20 or token_window:1000"
-        )
+        raise _no_policy(text)
     if len(limit) > LIMIT_DIGITS:
         raise InvalidValue(f"the limit of {name} is too large: at most {LIMIT_DIGITS} digits")
     given: dict[str, Any] = {}
@@ -63,3 +64,24 @@ def policy_from_text(text: str) -> Policy:
         name, _, value = map(str.strip, option.partition("="))
         given[name] = option_from_text(name, _option_type(kind, name), value)
     return measured(kind(int(limit), **given))
+
+
+def _no_policy(given: object) -> InvalidValue:
+    return InvalidValue(
+        f"{brief(given)} is not a policy: write message_window:20 or token_window:1000"
+    )
+
+
+def given_policy(given: object) -> Policy | None:
+    """Return what is given if it is a policy or None. Raises InvalidValue."""
+    if given is None or isinstance(given, Policy):
+        return given
+    hint = f": policy_from_text({given!r}) reads it" if isinstance(given, str) else ""
+    raise InvalidValue(f"a policy such as MessageWindow(20) is wanted, not {brief(given)}{hint}")
+
+
+def given_policies(given: Iterable[Any]) -> list[Policy | None]:
+    """Return the policies of a list, in which None may be. Raises InvalidValue."""
+    if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
+        raise InvalidValue(f"a list of policies is wanted, not {brief(given)}")
+    return [given_policy(each) for each in given]

@@ -12,6 +12,9 @@ from typing import ParamSpec, TypeVar
 
 from django.db import DatabaseError, InterfaceError, OperationalError
 
+from chatmemory import database
+from chatmemory.services.damage import is_damage
+
 _BUSY = ("busy", "other clients are writing: try again in a moment")
 _CROWDED = ("busy", "there are too many connections: try again in a moment")
 _FULL = ("full", "the disk is full: nothing can be stored until there is space")
@@ -58,6 +61,9 @@ class Outage:
     state: str
     detail: str
 
+    def __str__(self) -> str:
+        return f"the database is {self.state}: {self.detail}"
+
 
 def outage(error: BaseException | None) -> Outage | None:
     """Return the outage that an error reports, or None.
@@ -84,10 +90,23 @@ def explained(call: Callable[P, T]) -> Callable[P, T]:
             return call(*args, **options)
         except (DatabaseError, InterfaceError) as error:
             if found := outage(error):
-                error.add_note(f"chatmemory: the database is {found.state}: {found.detail}")
+                error.add_note(f"chatmemory: {found}")
             raise
 
     return noting
+
+
+def in_words(error: BaseException) -> str | None:
+    """Return what a command tells of an error of the database, None if it is a bug of this program.
+
+    The driver's own text says why a database is down. It has no password.
+    """
+    if is_damage(error.__cause__):
+        return f"the database is damaged: {error}: restore a backup"
+    found = outage(error)
+    if found is not None and found.state == "down":
+        found = Outage(found.state, database.refusal() or str(error))
+    return str(found) if found else None
 
 
 def _by_prefix(known: Mapping[str, tuple[str, str]], code: str) -> Outage | None:

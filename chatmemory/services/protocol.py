@@ -34,7 +34,7 @@ from chatmemory.models import Stay
 from chatmemory.services.defaults import metering_policy
 from chatmemory.services.locking import Creation, prepared, recorded
 from chatmemory.services.messages import clear_messages
-from chatmemory.services.validation import check_id
+from chatmemory.services.validation import check_id, check_limit
 
 
 @Compiled
@@ -127,6 +127,7 @@ def transact(memory_id: str, decide: Decide, *, actor: str = "") -> Transition:
 
     def record(recorder: Recorder) -> Transition:
         transition = decide(recorder.window)
+        check_limit(transition.policy)
         recorder.record(transition)
         return transition
 

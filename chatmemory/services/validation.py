@@ -22,14 +22,13 @@ def check_id(memory_id: object) -> str:
     found = string_id(memory_id)
     if not 0 < len(found) <= ID_LENGTH:
         raise InvalidValue(
-            f"a memory id must be a string of 1 to {ID_LENGTH} characters, not {_brief(found)}"
+            f"a memory id must be a string of 1 to {ID_LENGTH} characters, not {_shown(found)}"
         )
     return storable_id(found)
 
 
-def _brief(value: object) -> str:
-    shown = repr(value)
-    return shown if len(shown) <= ID_LENGTH else f"{shown[:20]}… ({len(shown):,} characters)"
+def _shown(given: str) -> str:
+    return f"{given[:20]!r}… ({len(given):,} characters)" if given else "''"
 
 
 def is_id(memory_id: object) -> bool:
@@ -49,10 +48,15 @@ def check_policy(policy: Policy | None) -> Policy | None:
     if policy is not None:
         if not isinstance(policy, Policy):
             raise InvalidValue(f"policy must be one such as MessageWindow(20), not {policy!r}")
-        if policy.limit > LIMIT_MAX:
-            raise InvalidValue(f"{policy.limit_name} must be at most {LIMIT_MAX}")
+        check_limit(policy)
         estimator_for(policy.estimator)
     return policy
+
+
+def check_limit(policy: Policy | None) -> None:
+    """Raise InvalidValue for a limit that a database cannot hold."""
+    if policy is not None and policy.limit > LIMIT_MAX:
+        raise InvalidValue(f"{policy.limit_name} must be at most {LIMIT_MAX}")
 
 
 def check_labels(labels: Mapping[str, str]) -> dict[str, str]:

@@ -18,7 +18,7 @@ from chatmemory.core.addresses import address
 from chatmemory.core.codec import messages_from_json, messages_to_json
 from chatmemory.core.exceptions import ChatMemoryError, InvalidValue
 from chatmemory.core.messages import ChatMessage
-from chatmemory.core.storable import storable_id
+from chatmemory.core.storable import check_text, storable_id
 from chatmemory.core.store import ChatMemoryStore
 
 try:
@@ -50,8 +50,8 @@ class HttpChatMemoryStore(ChatMemoryStore):
 
     A request without a response, or refused for now (429, 503), is sent again with the same
     Idempotency-Key, so that nothing is stored twice: up to `attempts` times, after the seconds of
-    Retry-After, or else of `pause`, doubled each time. Raises HttpStoreError, and InvalidValue for
-    a base URL that is none.
+    Retry-After, or else of `pause`, doubled each time. Raises HttpStoreError, InvalidValue for a
+    base URL that is none, and UnstorableText for a lone surrogate.
     """
 
     def __init__(
@@ -76,7 +76,10 @@ class HttpChatMemoryStore(ChatMemoryStore):
         return messages_from_json(self._request("GET", memory_id).text, nulls=False)
 
     def update_messages(self, memory_id: str, messages: Sequence[ChatMessage]) -> None:
-        self._request("PUT", memory_id, messages_to_json(messages))
+        body = messages_to_json(messages)
+        if not body.isascii():  # it is UTF-8, which has no half of a character
+            check_text(body, "a message")
+        self._request("PUT", memory_id, body)
 
     def delete_messages(self, memory_id: str) -> None:
         self._request("DELETE", memory_id)

@@ -1,18 +1,21 @@
 """Environment variables, read with environs (docs/adr/0011).
 
 A value that cannot be used stops the start with an error that names its variable. The error does
-not repeat the value, which may hold a password. An empty value counts as a value, not as unset.
+not repeat the value, which may hold a password. An empty value counts as a value, not as unset:
+where it cannot be used, it is refused.
 """
 
 from __future__ import annotations
 
 from ipaddress import ip_network
+from pathlib import Path
 from typing import Any
 
 from environs import Env, ValidationError, validate
 
 env = Env()
 
+address = validate.Length(min=1, error="must be an address and port, or unix:/path")
 _RATE = validate.Regexp(
     r"[1-9]\d{0,8}/(second|minute|hour|day)\Z", error="must be a rate such as 100/second"
 )
@@ -47,6 +50,18 @@ def rate(name: str, default: str) -> str:
 def redis(name: str) -> str:
     """Reads the URL of a Redis, by default none."""
     return env.str(name, "", validate=_REDIS_URL)
+
+
+def folder(name: str, default: Path) -> Path:
+    """Reads the path of a folder."""
+    env.str(name, ".", validate=validate.Length(min=1, error="must name a folder"))
+    return env.path(name, default)
+
+
+def hosts(name: str, *default: str) -> list[str]:
+    """Reads host names, separated by commas."""
+    some = validate.Length(min=1, error="must name at least one host")
+    return list(env.list(name, default, validate=some))
 
 
 def networks(name: str, *default: str) -> list[str]:

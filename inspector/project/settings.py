@@ -19,11 +19,21 @@ from platformdirs import user_data_path
 import inspector
 from inspector.observability.logs import logging_settings
 from inspector.project import production
-from inspector.project.environment import choice, database, env, flag, rate, redis, whole_number
+from inspector.project.environment import (
+    choice,
+    database,
+    env,
+    flag,
+    folder,
+    hosts,
+    rate,
+    redis,
+    whole_number,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 IS_CHECKOUT = (ROOT / "manage.py").exists()  # else templates and static files are in the package
-VAR = env.path("CHATMEMORY_VAR", ROOT / "var" if IS_CHECKOUT else user_data_path("chatmemory"))
+VAR = folder("CHATMEMORY_VAR", ROOT / "var" if IS_CHECKOUT else user_data_path("chatmemory"))
 DEBUG = flag("CHATMEMORY_DEBUG")
 PRODUCTION = flag("CHATMEMORY_PRODUCTION")
 
@@ -119,7 +129,7 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # Hosts, secret key and browser security
 
-ALLOWED_HOSTS = env.list("CHATMEMORY_HOSTS", ["localhost", "127.0.0.1", "[::1]"])
+ALLOWED_HOSTS = hosts("CHATMEMORY_HOSTS", "localhost", "127.0.0.1", "[::1]")
 CSRF_TRUSTED_ORIGINS: list[str] = env.list("CHATMEMORY_ORIGINS", [])
 if PRODUCTION:
     production.check(DEBUG, ALLOWED_HOSTS)

@@ -28,7 +28,7 @@ def readyz(request: HttpRequest) -> HttpResponse:
         state = _state()
     except DatabaseError as error:
         found = outage(error)
-        reason = f"the database is {found.state}: {found.detail}" if found else str(error)
+        reason = str(found or error)
         return HttpResponse(f"{reason}\n", content_type="text/plain", status=503)
     return HttpResponse(f"{state}\n", content_type="text/plain")
 

@@ -38,6 +38,19 @@ def test_there_are_as_many_client_ids_as_messages_were_sent(api, memory_id):
     assert stored(memory_id) == []
 
 
+@pytest.mark.parametrize(
+    ("sent", "format"), [(said("a"), "openai_chat"), ({"from": "human", "value": "a"}, "sharegpt")]
+)
+def test_messages_of_another_format_are_told_its_name(api, memory_id, sent, format):
+    for method, path in (("post", "messages"), ("put", "messages"), ("post", "simulate")):
+        answer = getattr(api, method)(f"{URL}{path}/", {"messages": [sent]})
+        assert (answer.status_code, answer.data["field"]) == (422, "messages[0]")
+        assert f'"format": "{format}"' in answer.data["detail"]
+    answer = api.put("/api/v1/store/order-7741/", [sent])
+    assert answer.status_code == 422
+    assert "format" not in answer.data["detail"]
+
+
 def test_of_several_that_make_one_message_the_first_client_id_is_stored(api, memory_id):
     sent = [{"from": "gpt", "value": "I look."}, CALL, {"from": "human", "value": "ok"}]
     body = {"messages": sent, "format": "sharegpt", "client_ids": ["1", "2", "3"]}

@@ -10,12 +10,17 @@ from chatmemory import (
     InMemoryChatMemoryStore,
     InvalidMessage,
     InvalidValue,
+    MessageWindow,
     MessageWindowChatMemory,
     OpenAiTokenCountEstimator,
     TokenWindowChatMemory,
     ToolExecutionRequest,
     UserMessage,
     messages_to_json,
+    policies_from_text,
+    policy_from_text,
+    recall,
+    recall_curve,
 )
 from chatmemory.stores.database import DjangoChatMemoryStore
 
@@ -28,6 +33,10 @@ NO_LIST = "a list of chat messages is wanted, not"
     ("call", "words"),
     [
         (lambda memory: memory.add("hello"), f"{NO_MESSAGE} 'hello'"),
+        (
+            lambda memory: memory.add({"role": "user", "content": "hello"}),
+            "parse_messages([…], 'openai_chat') of chatmemory.formats reads it",
+        ),
         (lambda memory: memory.add([HELLO]), "not a list: give each of its messages"),
         (lambda memory: memory.extend("hello"), f"{NO_LIST} 'hello'"),
         (lambda memory: memory.extend(HELLO), f"{NO_LIST} UserMessage("),
@@ -93,3 +102,43 @@ def test_a_store_need_not_be_a_subclass():
         delete_messages = ChatMemoryStore.delete_messages
 
     MessageWindowChatMemory(max_messages=3, store=Own())
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: recall([{"role": "user"}], [None]), NO_MESSAGE),
+        (lambda: recall("hello", [None]), NO_LIST),
+        (lambda: recall_curve([2]), f"{NO_MESSAGE} 2"),
+        (lambda: recall([HELLO], [2]), "a policy such as MessageWindow(20) is wanted, not 2"),
+        (
+            lambda: recall([HELLO], ["message_window:2"]),
+            "not 'message_window:2': policy_from_text('message_window:2') reads it",
+        ),
+        (lambda: recall([HELLO], MessageWindow(2)), "a list of policies is wanted, not Mess"),
+        (lambda: recall([HELLO], "message_window:2"), "a list of policies is wanted, not 'mess"),
+        (lambda: recall_curve([HELLO], "message_window:2"), "policy_from_text('message_window:2')"),
+        (lambda: recall([HELLO], [None], terms="INV"), "a list of texts, not 'INV'"),
+        (lambda: policy_from_text(None), "None is not a policy: write message_window:20"),
+        (lambda: policies_from_text(None), "None is not a policy: write message_window:20"),
+    ],
+)
+def test_recall_takes_messages_and_policies(call, words):
+    with pytest.raises(InvalidValue) as refused:
+        call()
+    assert words in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ('{"a": 1}', "ToolExecutionRequest(id, name, arguments) takes JSON text"),
+        ([1], "arguments must be a dictionary, not [1]"),
+        ({"d": float("nan")}, "JSON has no NaN and no Infinity"),
+        ({"d": [float("inf")]}, "JSON has no NaN and no Infinity"),
+    ],
+)
+def test_arguments_of_a_call_are_a_dictionary(arguments, words):
+    with pytest.raises(InvalidMessage) as refused:
+        ToolExecutionRequest.of("f", arguments)
+    assert words in str(refused.value)

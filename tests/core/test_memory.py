@@ -17,7 +17,12 @@ from chatmemory import (
 @pytest.mark.parametrize(
     ("make", "error"),
     [
-        (lambda: MessageWindowChatMemory(7), r"id must be a string, not 7: use str\(…\)"),
+        (
+            lambda: MessageWindowChatMemory(7),
+            r"id must be a string, not 7: use str\(…\), or max_messages=7",
+        ),
+        (lambda: TokenWindowChatMemory(900), r"use str\(…\), or max_tokens=900"),
+        (lambda: MessageWindowChatMemory(["a"]), r"not \['a'\]: use str\(…\)$"),
         (
             lambda: TokenWindowChatMemory(estimator="gpt-4o"),
             r"not the name 'gpt-4o': use OpenAiTokenCountEstimator\('gpt-4o'\)",

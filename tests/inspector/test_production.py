@@ -66,7 +66,7 @@ def test_djangos_deployment_check_reports_no_issues(tmp_path):
             "is an example",
         ),
         ({"CHATMEMORY_DEBUG": "1"}, "unset it in production"),
-        ({"CHATMEMORY_HOSTS": ""}, "CHATMEMORY_HOSTS must name the hosts"),
+        ({"CHATMEMORY_HOSTS": ""}, '"CHATMEMORY_HOSTS" invalid'),
         ({"CHATMEMORY_HOSTS": "a.example,*"}, "without *"),
         ({"CHATMEMORY_HOSTS": "*.example"}, "without *"),
         ({"CHATMEMORY_HOSTS": "a.example,.example.com"}, "without a first dot"),
@@ -76,6 +76,13 @@ def test_an_unsafe_configuration_does_not_start(tmp_path, change, words):
     found = manage("check", **(SAFE | change), CHATMEMORY_VAR=str(tmp_path))
     assert found.returncode != 0
     assert words in found.stderr
+
+
+def test_the_hosts_of_a_site_that_others_reach_are_named(tmp_path):
+    unnamed = {name: value for name, value in SAFE.items() if name != "CHATMEMORY_HOSTS"}
+    found = manage("check", **unnamed, CHATMEMORY_VAR=str(tmp_path))
+    assert found.returncode != 0
+    assert "CHATMEMORY_HOSTS must name the hosts" in found.stderr
 
 
 @pytest.mark.parametrize(
@@ -95,10 +102,12 @@ def test_an_unsafe_configuration_does_not_start(tmp_path, change, words):
         ("DATABASE_URL", "mysql://x/y", "must begin with sqlite"),
         ("DATABASE_URL", "var/db.sqlite3", "must begin with sqlite"),
         ("DATABASE_URL", "", "must begin with sqlite"),
+        ("CHATMEMORY_VAR", "", "must name a folder"),
+        ("CHATMEMORY_HOSTS", "", "must name at least one host"),
     ],
 )
 def test_an_invalid_setting_is_named(tmp_path, variable, value, why):
-    found = manage("check", **(SAFE | {variable: value}), CHATMEMORY_VAR=str(tmp_path))
+    found = manage("check", **(SAFE | {"CHATMEMORY_VAR": str(tmp_path), variable: value}))
     assert found.returncode != 0
     assert f'"{variable}" invalid' in found.stderr
     assert why in found.stderr

@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from inspector.project.management.commands.serve import _listen
 
 ROOT = Path(__file__).parents[2]
@@ -22,6 +24,12 @@ def test_responses_do_not_wait_for_acknowledgements():
                 assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
+@pytest.mark.own_server
+def test_another_link_is_printed_for_the_same_port(served):
+    announced = served.process.stdout.readline()
+    assert f"sign_in_link --port {served.port} prints another" in announced
+
+
 def test_an_empty_database_is_told_before_the_server_starts(tmp_path):
     for command in ("serve", "sign_in_link"):
         ran = subprocess.run(
@@ -31,5 +39,5 @@ def test_an_empty_database_is_told_before_the_server_starts(tmp_path):
             text=True,
         )
         assert ran.returncode == 1
-        assert "not up to date: run manage.py migrate first" in ran.stderr
+        assert "not up to date: run python manage.py migrate first" in ran.stderr
         assert "Traceback" not in ran.stderr

@@ -234,7 +234,7 @@ def test_commands_use_the_database_of_conversations(routed, tmp_path):
         ["verify_memories", "--repair-index"],
         *([["backup", str(tmp_path / "copy.sqlite3")]] if is_sqlite else []),
     )
-    assert "1 conversations with 1 messages imported" in told
+    assert "1 conversation with 1 message imported" in told
     assert "compacted" in told
     assert "all match their replay" in told
     if is_sqlite:

@@ -4,7 +4,14 @@ import pytest
 from asgiref.sync import async_to_sync
 from django.db import DatabaseError, connection
 
-from chatmemory import AiMessage, MemoryNotFound, MessageWindowChatMemory, UserMessage
+from chatmemory import (
+    AiMessage,
+    InvalidValue,
+    MemoryNotFound,
+    MessageWindowChatMemory,
+    UserMessage,
+    queries,
+)
 from chatmemory.stores.database import DjangoChatMemoryStore
 
 
@@ -47,3 +54,12 @@ def test_an_error_of_the_database_says_what_to_do(transactional_db):
     (note,) = raised.value.__notes__
     assert "the database is not migrated" in note
     assert "run manage.py migrate" in note
+
+
+@pytest.mark.parametrize("limit", [2**63, 10**30])
+def test_a_limit_that_no_database_can_hold_is_refused(db, limit):
+    memory = MessageWindowChatMemory("m", limit, DjangoChatMemoryStore())
+    for change in (memory.add, lambda message: memory.set([message])):
+        with pytest.raises(InvalidValue, match=f"max_messages must be at most {2**63 - 1}"):
+            change(UserMessage("hello"))
+    assert not queries.any_memory()

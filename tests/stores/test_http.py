@@ -10,7 +10,7 @@ from uuid import uuid4
 
 import pytest
 
-from chatmemory import InvalidValue, MessageWindowChatMemory, UserMessage
+from chatmemory import InvalidValue, MessageWindowChatMemory, UnstorableText, UserMessage
 from chatmemory.stores.http import HttpChatMemoryStore, HttpStoreError
 
 
@@ -62,6 +62,12 @@ def store_at():
 @pytest.fixture
 def store(store_at, served) -> HttpChatMemoryStore:
     return store_at(served.url, served.token)
+
+
+def test_text_that_cannot_be_sent_is_refused(store, memory_id):
+    with pytest.raises(UnstorableText, match="a message cannot contain NUL or lone surrogates"):
+        store.update_messages(memory_id, [UserMessage("half of a face: \ud83d")])
+    assert store.get_messages(memory_id) == []
 
 
 def test_a_request_whose_response_was_lost_is_carried_out_once(store, store_at, served, memory_id):

@@ -12,14 +12,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from chatmemory.core.estimators import estimator_for
+from chatmemory.core.given import chat_messages
 from chatmemory.core.messages import ChatMessage, MessageType
 from chatmemory.core.policies import DEFAULT_ESTIMATOR, Policy, TokenWindow
 from chatmemory.core.recall.curves import RecallCurve, curve_of
-from chatmemory.core.recall.facts import Words
+from chatmemory.core.recall.facts import Words, words_of
 from chatmemory.core.recall.histories import History, history_of
 from chatmemory.core.recall.prompts import calls_of
 from chatmemory.core.recall.replay import departures
 from chatmemory.core.recall.scores import uses
+from chatmemory.core.written_policies import given_policies, given_policy
 
 __all__ = ["Recall", "RecallCurve", "histories_for", "recall", "recall_curve", "recall_of"]
 
@@ -72,10 +74,10 @@ def recall(
     """Return what each policy would have held of a conversation; None keeps everything.
 
     `terms` and `prefixes` are words that are facts although they hold no digit. Raises
-    UnknownEstimator, PolicyUnavailable, UnsupportedMessage.
+    InvalidValue, UnknownEstimator, PolicyUnavailable, UnsupportedMessage.
     """
-    words = Words(tuple(terms), tuple(prefixes))
-    each = histories_for(list(messages), policies, words)
+    policies = given_policies(policies)
+    each = histories_for(chat_messages(messages), policies, words_of(terms, prefixes))
     return [recall_of(history, policy) for history, policy in zip(each, policies, strict=True)]
 
 
@@ -123,6 +125,6 @@ def recall_curve(
     The limit of `policy` is ignored; without one, it is a token window. Raises the exceptions of
     `recall`.
     """
-    policy = policy or TokenWindow(1)
-    words = Words(tuple(terms), tuple(prefixes))
-    return curve_of(history_of(messages, estimator_for(policy.estimator), words), policy)
+    policy = given_policy(policy) or TokenWindow(1)
+    said, words = chat_messages(messages), words_of(terms, prefixes)
+    return curve_of(history_of(said, estimator_for(policy.estimator), words), policy)

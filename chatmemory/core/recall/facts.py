@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -49,6 +49,14 @@ class Words:
 
 
 NO_WORDS = Words()
+
+
+def words_of(terms: Sequence[str], prefixes: Sequence[str]) -> Words:
+    """Return the words of a caller. Raises InvalidValue."""
+    for given in (terms, prefixes):
+        if isinstance(given, str):
+            raise InvalidValue(f"words that are facts are a list of texts, not {given!r}")
+    return Words(tuple(terms), tuple(prefixes))
 
 
 @cache

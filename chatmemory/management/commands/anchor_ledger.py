@@ -2,22 +2,22 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.core.checks import Tags
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 
 from chatmemory import services
 from chatmemory.core.exceptions import MemoryNotFound
+from chatmemory.explain import counted
 from chatmemory.ledger.verification import verify
+from chatmemory.management.base import DatabaseCommand
 from chatmemory.management.commands.verify_memories import since
 
 
-class Command(BaseCommand):
+class Command(DatabaseCommand):
     help = (
         "Give digests to conversations that are older than the chain of digests, after their "
         "replay was compared. It writes in short transactions while others go on, and continues "
         "where it was interrupted."
     )
-    requires_system_checks = (Tags.models,)
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument(
@@ -42,5 +42,7 @@ class Command(BaseCommand):
             if memory.anchored_at:
                 self.stdout.write(since(memory))
         if wrong:
-            raise CommandError(f"{wrong} conversations were not anchored: they differ from replay")
-        self.stdout.write(f"{anchored} conversations anchored")
+            raise CommandError(
+                f"{counted(wrong, 'conversation')} not anchored: replay gives something else"
+            )
+        self.stdout.write(f"{counted(anchored, 'conversation')} anchored")

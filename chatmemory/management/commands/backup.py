@@ -5,22 +5,21 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
-from django.core.checks import Tags
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 
 from chatmemory import database
+from chatmemory.management.base import DatabaseCommand
 
 
-class Command(BaseCommand):
+class Command(DatabaseCommand):
     help = (
-        "Copy the SQLite database to FILE while it is in use. To restore it, stop the server, "
-        "replace the database by the copy and run manage.py verify_memories. "
-        "For PostgreSQL use pg_dump, see docs/operations.md."
+        "Copy the SQLite database to FILE while it is in use; manage.py restore FILE puts the copy "
+        "back. Do not copy it over the database by hand: SQLite would apply to it what is left in "
+        "the database's -wal file. For PostgreSQL use pg_dump, see docs/operations.md."
     )
-    requires_system_checks = (Tags.models,)
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("file", type=Path)
+        parser.add_argument("file", type=Path, metavar="FILE")
         parser.add_argument("--force", action="store_true", help="replace FILE if it exists")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -28,10 +27,13 @@ class Command(BaseCommand):
         if connection.vendor != "sqlite":
             raise CommandError("backup copies only SQLite files: use pg_dump --format=custom")
         target: Path = options["file"]
+        name = connection.settings_dict["NAME"]
         if target.exists() and not options["force"]:
             raise CommandError(f"{target} already exists: choose another name, or use --force")
-        if target.exists() and target.samefile(connection.settings_dict["NAME"]):
+        if target.exists() and Path(name).exists() and target.samefile(name):
             raise CommandError(f"{target} is the database in use: choose another name")
+        if database.TABLE not in connection.introspection.table_names():
+            raise CommandError(f"{name} has no conversations to copy: is it the right database?")
         partial = target.with_name(f"{target.name}.partial")
         try:
             self.copy(partial)

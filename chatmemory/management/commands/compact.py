@@ -2,24 +2,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.core.checks import Tags
-from django.core.management.base import BaseCommand
-
 from chatmemory import database, distribution, search, services
 from chatmemory.access.counters import forget_ended_counts
 from chatmemory.api.idempotency import forget_expired
+from chatmemory.management.base import DatabaseCommand
 from chatmemory.signals import compacting
 
 WAIT_SECONDS = 20
 
 
-class Command(BaseCommand):
+class Command(DatabaseCommand):
     help = (
         "Remove the traces of erased and expired data. On SQLite, rebuild the search index, "
         "rewrite the database file and empty the write-ahead log, while writers wait. On "
         "PostgreSQL, run VACUUM. This takes a while."
     )
-    requires_system_checks = (Tags.models,)
 
     def handle(self, *args: Any, **options: Any) -> None:
         forget_expired()

@@ -2,18 +2,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.core.checks import Tags
 from django.core.exceptions import ValidationError
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 from django.db import IntegrityError
 
 from chatmemory.access.roles import Role
 from chatmemory.access.tokens import create_token
+from chatmemory.management.base import DatabaseCommand
 
 
-class Command(BaseCommand):
+class Command(DatabaseCommand):
     help = "Create a bearer token for the REST API and print it. It is shown only once."
-    requires_system_checks = (Tags.models,)
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("name", help="a unique name, such as that of the client")

@@ -2,26 +2,26 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.core.checks import Tags
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from django.db import DatabaseError
 
 from chatmemory import distribution
+from chatmemory.management.base import DatabaseCommand
+from chatmemory.services.database_errors import in_words
 
 
-class Command(BaseCommand):
+class Command(DatabaseCommand):
     help = (
         "Distribute conversations over the nodes of a Citus cluster, by their id. Run it on the "
         "coordinator's database after migrate, and again after each later migrate. Tables that "
         "are distributed stay as they are."
     )
-    requires_system_checks = (Tags.models,)
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
             placed = distribution.distribute()
         except (distribution.NotDistributable, DatabaseError) as error:
-            raise CommandError(str(error)) from error
+            raise CommandError(in_words(error) or str(error)) from error
         for each in placed:
             where = f"distributed by {each.column}" if each.column else "on the coordinator"
             self.stdout.write(f"{each.table}: {where}")

@@ -3,27 +3,29 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from django.core.checks import Tags
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 from rich.console import Console
 from rich.progress import track
 
 from chatmemory.core.exceptions import InvalidValue
 from chatmemory.core.policies import Policy
 from chatmemory.core.written_policies import policy_from_text
+from chatmemory.explain import counted
 from chatmemory.formats import FORMATS, Reading, read_transcripts
+from chatmemory.management.base import FILE_HELP, FORMAT_HELP, DatabaseCommand
 from chatmemory.services.imports import Report, import_all
 
 SHOWN = 20
 
 
-class Command(BaseCommand):
+class Command(DatabaseCommand):
     help = "Import transcript files, one step per message. A second run skips imported ones."
-    requires_system_checks = (Tags.models,)
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("files", nargs="+", metavar="FILE", type=Path)
-        parser.add_argument("--format", default="auto", choices=["auto", *FORMATS])
+        parser.add_argument("files", nargs="+", metavar="FILE", type=Path, help=FILE_HELP)
+        parser.add_argument(
+            "--format", default="auto", choices=["auto", *FORMATS], help=FORMAT_HELP
+        )
         parser.add_argument(
             "--policy",
             help="such as token_window:1000; default: the default policy of the id, or 20 messages",
@@ -37,8 +39,12 @@ class Command(BaseCommand):
             prefix = options["prefix"]
             prefix = f"{file.name.partition('.')[0]}-" if prefix is None else prefix
             reports.append(self.import_file(file, options["format"], policy, prefix))
-        if any(report.refused for report in reports):
-            raise CommandError("some conversations were refused; the others were imported")
+        if refused := sum(len(report.refused) for report in reports):
+            imported = sum(len(report.stored) for report in reports)
+            raise CommandError(
+                f"{counted(refused, 'conversation')} {'was' if refused == 1 else 'were'} refused, "
+                f"{f'{imported:,}' if imported else 'none was'} imported"
+            )
 
     def policy(self, text: str) -> Policy:
         try:
@@ -72,12 +78,12 @@ class Command(BaseCommand):
     def summarise(self, file: Path, report: Report) -> None:
         messages = sum(result.messages for result in report.stored)
         self.stdout.write(
-            f"{file.name} ({report.format}): {len(report.stored):,} conversations with "
-            f"{messages:,} messages imported, {report.already:,} already imported, "
+            f"{file.name} ({report.format}): {counted(len(report.stored), 'conversation')} with "
+            f"{counted(messages, 'message')} imported, {report.already:,} already imported, "
             f"{len(report.refused):,} refused"
         )
         for what, times in report.lost:
-            self.stdout.write(f"  lost {times:,} times: {what}")
+            self.stdout.write(f"  lost {counted(times, 'time')}: {what}")
         for refused in report.refused[:SHOWN]:
             self.stderr.write(f"  refused {refused.where}: {refused.why}")
         if len(report.refused) > SHOWN:

@@ -5,12 +5,13 @@ import re
 from datetime import timedelta
 from typing import Any
 
-from django.core.checks import Tags
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 from django.utils import timezone
 
 from chatmemory import queries, services
 from chatmemory.core.exceptions import MemoryNotFound, VersionConflict
+from chatmemory.explain import counted
+from chatmemory.management.base import DatabaseCommand, confirmed
 from chatmemory.managers import MemoryQuerySet
 from chatmemory.models import Memory
 
@@ -18,12 +19,11 @@ SHOWN = 20
 AGE = re.compile(r"(\d{1,5})d")
 
 
-class Command(BaseCommand):
+class Command(DatabaseCommand):
     help = (
         "Delete conversations by age or label, each with an audit entry. Run --dry-run first. "
         "Deletions that were interrupted are finished before."
     )
-    requires_system_checks = (Tags.models,)
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--older-than", metavar="90d", help="without a change for this long")
@@ -45,7 +45,7 @@ class Command(BaseCommand):
             return
         found = self.selected(options["older_than"], options["label"])
         ids = list(found.order_by("pk").values_list("pk", flat=True))
-        self.stdout.write(f"{len(ids):,} conversations: {_shown(ids)}")
+        self.stdout.write(f"{counted(len(ids), 'conversation')}: {_shown(ids)}")
         branches = queries.branches(ids)
         if branches:
             fate = "are deleted, too" if options["with_branches"] else "stay, see --with-branches"
@@ -54,7 +54,7 @@ class Command(BaseCommand):
             )
         if options["dry_run"] or not ids:
             return
-        if not options["yes"] and not self.is_confirmed():
+        if not options["yes"] and not confirmed("Delete them?"):
             raise CommandError("nothing was deleted: type yes, or use --yes")
         self.finish()
         deleted = sum(self.delete(memory_id, found) for memory_id in ids)
@@ -64,13 +64,7 @@ class Command(BaseCommand):
 
     def finish(self) -> None:
         if finished := services.finish_deletions():
-            self.stdout.write(f"{len(finished):,} interrupted deletions finished")
-
-    def is_confirmed(self) -> bool:
-        try:
-            return input("Delete them? Type yes: ") == "yes"
-        except EOFError:  # standard input is not a terminal
-            return False
+            self.stdout.write(f"{counted(len(finished), 'interrupted deletion')} finished")
 
     def selected(self, older_than: str | None, label: str | None) -> MemoryQuerySet:
         if not older_than and not label:

@@ -5,8 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from django.core.checks import Tags
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 
 from chatmemory import queries
 from chatmemory.conf import fact_words
@@ -16,6 +15,7 @@ from chatmemory.core.policy_texts import policies_from_text, text_of_policy
 from chatmemory.core.recall import Recall, histories_for
 from chatmemory.core.recall.histories import History
 from chatmemory.formats import FORMATS, read_transcripts
+from chatmemory.management.base import FILE_HELP, FORMAT_HELP, DatabaseCommand
 
 COLUMNS = (
     "conversations",
@@ -29,15 +29,14 @@ COLUMNS = (
 )
 
 
-class Command(BaseCommand):
+class Command(DatabaseCommand):
     help = (
         "Tell how much of what the assistant needed each policy would have held: of files, which "
         "are not stored, or of stored conversations."
     )
-    requires_system_checks = (Tags.models,)
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("files", nargs="*", metavar="FILE", type=Path)
+        parser.add_argument("files", nargs="*", metavar="FILE", type=Path, help=FILE_HELP)
         parser.add_argument("--label", metavar="NAME[:VALUE]", default="", help="with this label")
         parser.add_argument("--prefix", default="", help="whose id begins with this")
         parser.add_argument(
@@ -45,7 +44,9 @@ class Command(BaseCommand):
             default="token_window:1000,token_window:4000,message_window:20,everything",
             help="such as token_window:3000,low_water=0.6,message_window:20,everything",
         )
-        parser.add_argument("--format", default="auto", choices=["auto", *FORMATS])
+        parser.add_argument(
+            "--format", default="auto", choices=["auto", *FORMATS], help=FORMAT_HELP
+        )
         parser.add_argument("--json", action="store_true", help="print a JSON list")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -59,6 +60,8 @@ class Command(BaseCommand):
             else:
                 which = queries.MemoryFilter(label=options["label"], id_prefix=options["prefix"])
                 found = queries.recall_of_stored(which, policies)
+                if not found[0].conversations:
+                    raise CommandError(_nothing(options["label"], options["prefix"]))
         except InvalidValue as error:
             raise CommandError(str(error)) from error
         self.print_json(found) if options["json"] else self.print_table(found)
@@ -97,3 +100,10 @@ class Command(BaseCommand):
 
 def _numbers(found: Recall) -> dict[str, int]:
     return {name: getattr(found, name) for name in COLUMNS}
+
+
+def _nothing(label: str, prefix: str) -> str:
+    """Return what to tell where no stored conversation is chosen."""
+    wanted = [f"the label {label!r}"] if label else []
+    wanted += [f"an id that begins with {prefix!r}"] if prefix else []
+    return f"no conversation has {' and '.join(wanted)}" if wanted else "there are no conversations"

@@ -4,8 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from django.core.checks import Tags
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 from django.db.models import Count, Max
 
 from chatmemory.core.exceptions import InvalidValue, MemoryNotFound
@@ -16,7 +15,9 @@ from chatmemory.ledger.heads import verify_head
 from chatmemory.ledger.indexing import repair
 from chatmemory.ledger.lookup import find_memory
 from chatmemory.ledger.verification import verify
+from chatmemory.management.base import DatabaseCommand
 from chatmemory.models import Memory
+from chatmemory.services.damage import damage
 from chatmemory.services.validation import check_id
 
 SHOWN = 20
@@ -52,9 +53,8 @@ def known(ids: list[str]) -> list[str]:
         raise CommandError(str(error)) from error
 
 
-class Command(BaseCommand):
+class Command(DatabaseCommand):
     help = "Replay conversations through the core and compare the result with the stored rows."
-    requires_system_checks = (Tags.models,)
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("ids", nargs="*", metavar="ID", help="default: all conversations")
@@ -80,6 +80,8 @@ class Command(BaseCommand):
         ids = known(options["ids"])
         if options["print_heads"]:
             return self.print_heads(ids)
+        if not ids and (found := damage()):
+            raise CommandError(f"the database is damaged: {found}: restore a backup")
         if options["repair_index"]:
             self.repair_index(ids or list(Memory.objects.values_list("pk", flat=True)))
         of_heads = self.of_heads(options["heads"]) if options["heads"] else []

@@ -2,16 +2,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.core.checks import Tags
-from django.core.management.base import BaseCommand
-
 from chatmemory import queries
+from chatmemory.management.base import DatabaseCommand
 from inspector import demo
 
 
-class Command(BaseCommand):
+class Command(DatabaseCommand):
     help = "Store the example conversations if the database has no conversations yet."
-    requires_system_checks = (Tags.models,)
 
     def add_arguments(self, parser: Any) -> None:
         parser.add_argument(

@@ -5,15 +5,16 @@ from contextlib import suppress
 from typing import Any
 
 import uvicorn
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 from django.db import connections
 
+from chatmemory.management.base import DatabaseCommand
 from inspector.access.sign_in_links import OPERATOR, sign_in_link
 from inspector.project.management.arguments import port_number
 from inspector.project.management.invocation import check_migrated, typed
 from inspector.project.server import Server
 
-HOST = "127.0.0.1"
+HOST, PORT = "127.0.0.1", 8000
 
 
 class AnnouncedServer(Server):
@@ -29,15 +30,17 @@ class AnnouncedServer(Server):
             print(self._announcement, flush=True)  # noqa: T201
 
 
-class Command(BaseCommand):
+class Command(DatabaseCommand):
     help = "Serve the inspector and the API to this machine, and print a link that signs you in."
+    requires_system_checks = "__all__"
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--port", type=port_number, default=8000, help="Default: 8000.")
+        parser.add_argument("--port", type=port_number, default=PORT, help="Default: 8000.")
 
     def handle(self, *args: Any, **options: Any) -> None:
         check_migrated()
         port = options["port"]
+        again = "sign_in_link" if port == PORT else f"sign_in_link --port {port}"
         listener = _listen(port)
         config = uvicorn.Config(
             "inspector.project.asgi:application",
@@ -49,7 +52,7 @@ class Command(BaseCommand):
         server = AnnouncedServer(
             config,
             f"\nMemory inspector: {sign_in_link(OPERATOR, port)}\n"
-            f"The link works once. {typed('sign_in_link')} prints another. Ctrl-C stops.\n",
+            f"The link works once. {typed(again)} prints another. Ctrl-C stops.\n",
         )
         connections.close_all()  # requests open their own
         with suppress(KeyboardInterrupt):  # uvicorn raises it again after it has stopped

@@ -3,17 +3,16 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib.auth.models import User
-from django.core.checks import Tags
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 
+from chatmemory.management.base import DatabaseCommand
 from inspector.access.sign_in_links import OPERATOR, sign_in_link
 from inspector.project.management.arguments import port_number
 from inspector.project.management.invocation import check_migrated, typed
 
 
-class Command(BaseCommand):
+class Command(DatabaseCommand):
     help = "Print a link that signs an account in once, on this machine, within 15 minutes."
-    requires_system_checks = (Tags.models,)
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--username", default=OPERATOR, help="Default: operator.")

@@ -1,0 +1,54 @@
+"""Settings that a project gives as a dictionary, checked when they are read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
+from typing import Any, NamedTuple, TypeVar
+
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
+
+T = TypeVar("T")
+
+
+class Wanted(NamedTuple):
+    """What a value must be, and how an error says so. It does not show one that may be secret."""
+
+    is_right: Callable[[Any], bool]
+    words: str
+    is_secret: bool = False
+
+
+def read(name: str, kind: type[T], wanted: Mapping[str, Wanted], example: str) -> T:
+    """Return the settings of this name as a dataclass, which has the defaults.
+
+    Raises ImproperlyConfigured for unknown settings, and for values of a wrong type or range.
+    """
+    given: Any = getattr(settings, name, {})
+    if not isinstance(given, Mapping):
+        raise ImproperlyConfigured(f"{name} must be a dictionary such as {example}")
+    unknown = set(given) - {field.name for field in fields(kind)}  # type: ignore[arg-type]
+    if unknown:
+        raise ImproperlyConfigured(f"{name} has no setting {', '.join(sorted(map(str, unknown)))}")
+    for setting, (is_right, words, is_secret) in wanted.items():
+        if setting in given and not is_right(given[setting]):
+            shown = "" if is_secret else f", but is: {given[setting]!r}"
+            raise ImproperlyConfigured(f'{name}["{setting}"] must be {words}{shown}')
+    return kind(**given)
+
+
+def is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def is_list(value: object) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str)
+
+
+def whole_number(minimum: int, maximum: int) -> Wanted:
+    """Return that a value must be a whole number in a range."""
+    return Wanted(
+        lambda value: type(value) is int and minimum <= value <= maximum,
+        f"a whole number from {minimum} to {maximum:,}",
+    )

@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import CommandError, CommandParser
+
+from chatmemory import database
+from chatmemory.management.base import DatabaseCommand, confirmed
+from chatmemory.services.damage import damage_of, is_damage
+
+
+class Command(DatabaseCommand):
+    help = (
+        "Replace the SQLite database by FILE, a copy that manage.py backup has made. Stop the "
+        "server first. An interrupted restore changes nothing. For PostgreSQL use pg_restore."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("file", type=Path, metavar="FILE")
+        parser.add_argument("--yes", action="store_true", help="do not ask for confirmation")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        connection = database.connection()
+        if connection.vendor != "sqlite":
+            raise CommandError("restore replaces only SQLite files: use pg_restore --clean")
+        file, replaced = options["file"], Path(connection.settings_dict["NAME"])
+        if not file.is_file():
+            raise CommandError(f"{file}: no such file")
+        if replaced.exists() and file.samefile(replaced):
+            raise CommandError(f"{file} is the database in use: name a copy")
+        with closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=rw", uri=True)) as copy:
+            check(file, copy)
+            question = f"Replace all conversations of {replaced} by those of {file}?"
+            if not options["yes"] and not confirmed(question):
+                raise CommandError("nothing was restored: type yes, or use --yes")
+            replace(replaced, copy)
+        self.stdout.write(f"{replaced} is restored: run manage.py migrate, then verify_memories")
+
+
+def check(file: Path, copy: sqlite3.Connection) -> None:
+    """Raise CommandError unless a file is a whole database with our tables."""
+    try:
+        if found := damage_of(copy):
+            raise CommandError(f"{file} is damaged: {found}")
+        named = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"
+        if not copy.execute(named, [database.TABLE]).fetchone():
+            raise CommandError(f"{file} has no conversations: it is no copy of a database of ours")
+    except sqlite3.Error as error:
+        raise CommandError(f"{file} cannot be read: {error}") from error
+
+
+def replace(replaced: Path, copy: sqlite3.Connection) -> None:
+    """Write all of a copy into the database in one transaction, while nobody else has it open.
+
+    SQLite first takes in what a crash has left in its log. Were the file itself replaced, that log
+    would be applied to the copy.
+    """
+    with closing(sqlite3.connect(replaced, timeout=0, isolation_level=None)) as opened:
+        try:
+            opened.execute("PRAGMA locking_mode = EXCLUSIVE")
+            opened.execute("BEGIN EXCLUSIVE")
+            opened.execute("ROLLBACK")  # the lock stays
+            copy.backup(opened)
+        except sqlite3.Error as error:
+            raise CommandError(f"{replaced} {_why(error)}") from error
+
+
+def _why(error: sqlite3.Error) -> str:
+    if is_damage(error):
+        return f"is damaged ({error}): move it and its -wal and -shm files away, then restore again"
+    if error.sqlite_errorname.startswith("SQLITE_BUSY"):
+        return "is in use: stop the server and all commands first"
+    return f"cannot be written: {error}"

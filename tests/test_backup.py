@@ -1,0 +1,142 @@
+"""Copies of a SQLite database, restoring one, and what damage to its file looks like."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import connection
+
+from chatmemory import UserMessage, queries, services
+from chatmemory.core.policies import MessageWindow
+
+from .connecting import connected
+
+
+@pytest.fixture
+def file(committing) -> Path:
+    """The file of the database, which has a conversation."""
+    if connection.vendor != "sqlite":
+        pytest.skip("PostgreSQL has pg_dump and pg_restore")
+    services.create("kept", MessageWindow(100))
+    services.add("kept", [UserMessage(f"{n} {'word ' * 500}") for n in range(40)])
+    return Path(connection.settings_dict["NAME"])
+
+
+def backup(to: Path) -> Path:
+    call_command("backup", str(to))
+    return to
+
+
+def damage(file: Path) -> None:
+    """Overwrite the second half of a file."""
+    connection.close()
+    content = file.read_bytes()
+    file.write_bytes(content[: len(content) // 2] + b"\xff" * (len(content) // 2))
+
+
+def test_a_copy_takes_the_place_of_the_database(file, tmp_path, capsys):
+    copy = backup(tmp_path / "copy")
+    services.add("kept", [UserMessage("later")])
+    connection.close()
+    call_command("restore", str(copy), "--yes")
+    assert queries.memory("kept").last_step == 40
+    call_command("verify_memories")
+    assert "1 conversation verified" in capsys.readouterr().out
+    assert sorted(each.name for each in tmp_path.glob("copy*")) == ["copy"]
+
+
+def test_a_log_that_a_crash_left_does_not_reach_what_is_restored(file, tmp_path):
+    copy = backup(tmp_path / "copy")
+    services.add("kept", [UserMessage(f"later {n} {'word ' * 500}") for n in range(40)])
+    left = {each: each.read_bytes() for each in file.parent.glob(f"{file.name}*")}
+    assert len(left) == 3, "the file, its log and the index of that"
+    connection.close()
+    for each, content in left.items():
+        each.write_bytes(content)
+    call_command("restore", str(copy), "--yes")
+    assert queries.memory("kept").last_step == 40
+    call_command("verify_memories")
+
+
+def test_nothing_is_restored_while_somebody_has_the_database_open(file, tmp_path):
+    copy = backup(tmp_path / "copy")
+    connection.close()
+    with closing(sqlite3.connect(file)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(CommandError, match="is in use: stop the server"):
+            call_command("restore", str(copy), "--yes")
+
+
+def test_only_a_whole_copy_is_restored(file, tmp_path):
+    copy = backup(tmp_path / "copy")
+    torn, other, own = tmp_path / "torn", tmp_path / "other", tmp_path / "own"
+    shutil.copy(copy, torn)
+    damage(torn)
+    other.write_text("no database")
+    with closing(sqlite3.connect(own)) as made:
+        made.execute("CREATE TABLE mine (id)")
+    for given, why in {
+        torn: "is damaged",
+        other: "is damaged: file is not a database",
+        own: "has no conversations",
+        tmp_path / "nothing": "no such file",
+        file: "is the database in use",
+    }.items():
+        with pytest.raises(CommandError, match=why):
+            call_command("restore", str(given), "--yes")
+    assert queries.memory("kept").last_step == 40
+
+
+def test_a_restore_asks_first(file, tmp_path, monkeypatch):
+    copy = backup(tmp_path / "copy")
+    services.add("kept", [UserMessage("later")])
+    connection.close()
+    monkeypatch.setattr("builtins.input", lambda _: "no")
+    with pytest.raises(CommandError, match="nothing was restored: type yes, or use --yes"):
+        call_command("restore", str(copy))
+    assert queries.memory("kept").last_step == 41
+
+
+def test_a_damaged_file_is_named(file):
+    damage(file)
+    with pytest.raises(CommandError, match=r"the database is damaged: .*: restore a backup"):
+        call_command("verify_memories")
+
+
+def test_a_copy_takes_the_place_of_a_damaged_database(file, tmp_path):
+    copy = backup(tmp_path / "copy")
+    damage(file)
+    call_command("restore", str(copy), "--yes")
+    call_command("verify_memories")
+    connection.close()
+    file.write_text("no database" * 100)
+    with pytest.raises(CommandError, match="move it and its -wal and -shm files away"):
+        call_command("restore", str(copy), "--yes")
+    file.unlink()
+    call_command("restore", str(copy), "--yes")
+    call_command("verify_memories")
+
+
+def test_a_file_that_is_no_database_is_named(file):
+    connection.close()
+    file.write_text("no database" * 100)
+    with pytest.raises(CommandError, match="the database is damaged: file is not a database"):
+        call_command("verify_memories")
+
+
+def test_a_database_without_our_tables_does_not_replace_a_copy(db, tmp_path):
+    if connection.vendor != "sqlite":
+        pytest.skip("PostgreSQL has pg_dump")
+    copy = tmp_path / "good.sqlite3"
+    copy.write_text("precious")
+    with connected(str(tmp_path / "typo.sqlite3")):
+        for arguments in ([str(copy), "--force"], [str(tmp_path / "new")]):
+            with pytest.raises(CommandError, match="has no conversations to copy"):
+                call_command("backup", *arguments)
+    assert copy.read_text() == "precious"
+    assert not (tmp_path / "new").exists()
