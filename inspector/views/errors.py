@@ -13,6 +13,7 @@ from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.template.loader import render_to_string
+from django_htmx.http import trigger_client_event
 
 from chatmemory import (
     ChatMemoryError,
@@ -74,7 +75,10 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
 def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
     if is_api(request.path):
         return URL_NOT_FOUND.to_http_response()
-    return render(request, "inspector/404.html", {"problem": exception}, status=404)
+    page = render(request, "inspector/404.html", {"problem": exception}, status=404)
+    if isinstance(exception, MemoryNotFound):  # the page that asked was one of it
+        trigger_client_event(page, "inspector:deleted")
+    return page
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
