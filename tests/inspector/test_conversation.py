@@ -318,3 +318,12 @@ def test_what_a_list_of_the_client_left_out_is_tagged_so(operator_client, db):
     protocol.update_messages("theirs", [*said[1:], UserMessage("one more")])
     page = operator_client.get("/c/theirs/").context["page"]
     assert page.history_pane.rows[0].frame.tag == "forgotten at step 2 · left out"
+
+
+def test_an_empty_conversation_offers_no_step_forward(operator_client, db):
+    services.create("empty", MessageWindow(3))
+    html = operator_client.get("/c/empty/").content.decode()
+    assert "Nothing has been said yet. The first message will show here." in html
+    services.add("empty", [UserMessage("hello")])
+    html = operator_client.get("/c/empty/?at=0").content.decode()
+    assert "Nothing has been said yet. Step forward to see the first message." in html

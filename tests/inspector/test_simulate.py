@@ -5,6 +5,7 @@ from django.contrib.auth.models import Group
 from django.test import Client
 
 from chatmemory import (
+    SystemMessage,
     UserMessage,
     queries,
     services,
@@ -319,6 +320,24 @@ def test_the_verdict_of_a_message_that_is_too_big(operator_client, db):
     html = draft(operator_client, VERDICT, text="word " * 20).content.decode()
     assert "Too big" in html
     assert "Draft 1 alone needs" in html
+
+
+@pytest.mark.parametrize(
+    ("policy", "words"),
+    [
+        (MessageWindow(1), "The system message alone fills the limit. It takes 1 of 1 messages"),
+        (TokenWindow(4), "The system message alone is larger than the limit. It takes 13 of 4"),
+    ],
+)
+def test_the_verdict_of_a_message_that_the_system_message_leaves_no_room(
+    operator_client, db, policy, words
+):
+    services.create("order-7741", policy)
+    services.add("order-7741", [SystemMessage("Be brief, and kind.")])
+    verdict = draft(operator_client, VERDICT, text="hello").context["writing"].verdict
+    assert verdict.event == "No room"
+    assert verdict.detail.startswith(words)
+    assert verdict.detail.endswith(": nothing else can stay.")
 
 
 def test_a_simulation_can_start_at_a_past_step(operator_client, full):
