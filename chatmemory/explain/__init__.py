@@ -17,6 +17,7 @@ from chatmemory.explain.reasons import (
 from chatmemory.explain.remembering import Moment, Remembrance, Stretch, remembers, without
 from chatmemory.explain.wording import (
     amount,
+    capitalized,
     counted,
     happened,
     in_unit,
@@ -38,6 +39,7 @@ __all__ = [
     "Remembrance",
     "Stretch",
     "amount",
+    "capitalized",
     "caption",
     "cause_of",
     "change_of_policy",

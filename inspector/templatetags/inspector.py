@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import datetime
 from functools import cache, lru_cache
 from typing import Any
@@ -15,9 +16,9 @@ from django.utils.html import conditional_escape, escape, format_html, format_ht
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.text import Truncator
 
+from chatmemory.explain import capitalized, policy_words, shortened
 from chatmemory.explain import counted as counted_noun
 from chatmemory.explain import named as name_of
-from chatmemory.explain import policy_words, shortened
 from inspector.conf import configuration
 from inspector.conversation.links import chosen
 from inspector.conversation.rows import SHOWN, HistoryFrame, HistoryRow, MemoryRow
@@ -35,6 +36,7 @@ FRAMES, LABELS = 2_000, 1_000
 WORDS = "\ue000"
 
 _CELL = '<part><li class="{css}" id="cells-{step}"><a {link}>{mark}</a>{head}</li></part>'
+_QUOTED = re.compile(r"(?<!\w)'([^']*)'(?!\w)")
 _LINK = 'href="{0}" hx-get="{0}"'
 
 
@@ -221,6 +223,15 @@ def counted(number: int, noun: str) -> str:
 def named(seq: int) -> str:
     """#26, or draft 1 for -1."""
     return name_of(seq)
+
+
+@register.filter
+def sentence(problem: object) -> str:
+    """What is wrong, as pages say it: “'m' has no step 9” becomes ““m” has no step 9.”"""
+    words = _QUOTED.sub("“\\1”", str(problem).strip())
+    is_name = "_" in words.partition(" ")[0]  # such as max_messages, which stays as it is written
+    words = words if is_name else capitalized(words)
+    return words if words.endswith((".", "!", "?")) else f"{words}."
 
 
 @register.filter

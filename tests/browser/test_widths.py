@@ -71,6 +71,14 @@ def test_nothing_is_cut_at_the_edge_of_any_screen(open_page):
             assert page.evaluate(OVER) == [], (address, width)
 
 
+def test_the_page_of_an_id_that_is_not_found_fits_any_screen(reader):
+    page = reader(f"/c/{'W' * 255}/", refused=404)
+    expect(page.get_by_role("heading", name="Page not found")).to_be_visible()
+    for width in WIDTHS:
+        page.set_viewport_size({"width": width, "height": 900})
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, width
+
+
 @pytest.mark.parametrize("name", NAMES, ids=["long", "as long as can be"])
 def test_a_comparison_leads_back_to_its_conversation_on_any_screen(open_page, name):
     hold_a_conversation(name)
