@@ -12,6 +12,7 @@ from django import template
 from django.template import Context, Engine, Template
 from django.templatetags.static import static
 from django.utils import timezone
+from django.utils.dateformat import format as format_date
 from django.utils.html import conditional_escape, escape, format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.text import Truncator
@@ -260,6 +261,14 @@ def _cut(text: str) -> str:
 @register.filter
 def pretty_json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, indent=2)
+
+
+@register.simple_tag
+def clock(moment: datetime, form: str) -> SafeString:
+    """A moment in a form of Django's filter `date`, with the zone of the site."""
+    there = timezone.localtime(moment)
+    words = format_date(there, f"{form} T")
+    return format_html('<time datetime="{}">{}</time>', there.isoformat(timespec="seconds"), words)
 
 
 @register.filter
