@@ -4,7 +4,8 @@ One follower per process serves any number of watchers. On SQLite it polls `PRAG
 which changes with every commit of another connection; on PostgreSQL it LISTENs for the NOTIFY that
 `services` sends after each commit. After any signal it reads the newest steps of all watched
 conversations in one query, and watchers compare step numbers. A missed signal therefore delays an
-update, but never loses one. If the follower cannot listen, it polls every second.
+update, but never loses one. A conversation that is no more, or that was made anew, is lost to its
+watchers. If the follower cannot listen, it polls every second.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from collections import defaultdict
 from collections.abc import AsyncGenerator, AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, asynccontextmanager, suppress
+from datetime import datetime
+from typing import NamedTuple
 
 import psycopg
 from django.db import DatabaseError, close_old_connections
@@ -37,18 +40,37 @@ ALL_CONVERSATIONS = ""
 logger = logging.getLogger(__name__)
 
 
+class Newest(NamedTuple):
+    """The newest step of a conversation, and when the conversation was made; None for all."""
+
+    step: int
+    created_at: datetime | None = None
+
+
 class Watcher:
     """A watcher of one conversation, or of all. It keeps only the newest step, without a queue."""
 
     def __init__(self) -> None:
         self.step = 0
         self.has_left = False
+        self.is_deleted = False
+        self._created_at: datetime | None = None
         self._moved = asyncio.Event()
 
     def announce(self, step: int) -> None:
         if step > self.step:
             self.step = step
             self.wake()
+
+    def find(self, newest: Newest | None) -> None:
+        """Announce what was found, or the deletion: nothing was, or another of the same name."""
+        known = self._created_at
+        if newest is None or (known is not None and newest.created_at != known):
+            self.is_deleted = True
+            self.leave()
+        else:
+            self._created_at = newest.created_at
+            self.announce(newest.step)
 
     def leave(self) -> None:
         """End every wait, because nobody reads what it waits for."""
@@ -118,18 +140,19 @@ class Follower:
 
     async def _refresh(self, memory_ids: list[str]) -> None:
         loop = asyncio.get_running_loop()
-        steps = await loop.run_in_executor(self._thread, _steps, memory_ids)
-        for memory_id, step in steps.items():
+        found = await loop.run_in_executor(self._thread, _newest, memory_ids)
+        for memory_id in memory_ids:
             for watcher in self._watchers.get(memory_id, ()):
-                watcher.announce(step)
+                watcher.find(found.get(memory_id))
 
 
-def _steps(memory_ids: list[str]) -> dict[str, int]:
+def _newest(memory_ids: list[str]) -> dict[str, Newest]:
     try:
-        steps = dict(Memory.objects.filter(id__in=memory_ids).values_list("pk", "last_step"))
+        rows = Memory.objects.filter(id__in=memory_ids).values_list("pk", "last_step", "created_at")
+        found = {memory_id: Newest(*row) for memory_id, *row in rows}
         if ALL_CONVERSATIONS in memory_ids:
-            steps[ALL_CONVERSATIONS] = newest_change()
-        return steps
+            found[ALL_CONVERSATIONS] = Newest(newest_change())
+        return found
     finally:
         close_old_connections()  # this thread stays, its connection must not
 

@@ -22,12 +22,19 @@ class Misfit(StrEnum):
     SYSTEM_TOO_BIG = "SYSTEM_TOO_BIG"
     SYSTEM_FILLS = "SYSTEM_FILLS"
 
+    @property
+    def is_of_system(self) -> bool:
+        """Whether the system message leaves no room to any other."""
+        return self in (Misfit.SYSTEM_TOO_BIG, Misfit.SYSTEM_FILLS)
+
 
 def misfit(policy: Policy, remaining: Totals, tokens: int) -> Misfit:
     """Return why a message of `tokens` tokens could not stay beside what remained without it.
 
     `remaining` leaves out pinned messages.
     """
+    if not remaining.count:
+        return Misfit.TOO_BIG
     if policy.is_exceeded_by(remaining):
         return Misfit.SYSTEM_TOO_BIG
     if policy.is_exceeded_by(Totals(remaining.count + 1, remaining.tokens)):

@@ -14,6 +14,7 @@ from chatmemory.explain.wording import (
     capitalized,
     counted,
     decapitalized,
+    in_unit,
     oldest,
     policy_words,
     role,
@@ -62,7 +63,9 @@ def _fit(change: ChangeResult) -> str:
     over = change.policy.load(*change.after) - change.policy.limit
     is_, fits = ("would be", "would fit") if change.is_of_draft else ("is", "fits")
     return (
-        f"Memory {is_} {over:,} {change.policy.unit} over the limit." if over > 0 else f"It {fits}."
+        f"Memory {is_} {in_unit(over, change.policy)} over the limit."
+        if over > 0
+        else f"It {fits}."
     )
 
 

@@ -8,9 +8,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from chatmemory.explain.captions import Caption
+from chatmemory.explain.causes import cause_of
 from chatmemory.explain.misfits import why_no_fit
 from chatmemory.explain.wording import counted, seqs
-from chatmemory.ledger.changes import ChangeResult
+from chatmemory.ledger.changes import ChangeResult, EvictedMessage
 from chatmemory.queries import Outlook
 
 
@@ -23,10 +24,19 @@ def forecast(changes: Sequence[ChangeResult], outlook: Outlook) -> Caption:
     loss = counted(len(leaving), "message") if leaving else ""
     if misfits:
         also = f" Would also evict {loss}: {_named(outlook)}." if leaving else ""
-        return Caption("Too big", detail=f"{why_no_fit(*misfits[-1])}{also}")
+        return _no_fit(*misfits[-1], also)
     if leaving:
         return Caption("Would evict", loss=loss, detail=_named(outlook))
     return Caption("Fits", detail=" ".join(_nothing_leaves(outlook, "would come")))
+
+
+def _no_fit(change: ChangeResult, message: EvictedMessage, also: str) -> Caption:
+    """Return that a message could not stay, and what else its add would do."""
+    detail = f"{why_no_fit(change, message)}{also}"
+    if message.misfit is not None and message.misfit.is_of_system:
+        cause = cause_of(message.reason, message.misfit).told(is_conditional=True)
+        return Caption("No room", detail=f"{cause} {detail}")
+    return Caption("Too big", detail=detail)
 
 
 def change_of_policy(outlook: Outlook) -> str:

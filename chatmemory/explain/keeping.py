@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from chatmemory.explain.reasons import Explanation
+from chatmemory.explain.wording import counted, in_unit
 from chatmemory.queries import WhatWouldKeep
 
 QUESTION = "What would have kept it?"
@@ -22,13 +23,13 @@ def _cause(answer: WhatWouldKeep) -> str:
     if answer.keeping.limit is None:
         return f"No limit{unpinned}."
     about = "About " if answer.keeping.tried_every > 1 else ""
-    return f"{about}{answer.keeping.limit:,} {answer.policy.unit} or more{unpinned}."
+    return f"{about}{in_unit(answer.keeping.limit, answer.policy)} or more{unpinned}."
 
 
 def _details(answer: WhatWouldKeep) -> Iterator[str]:
     keeping = answer.keeping
     if keeping is None and answer.deferred:
-        yield f"It takes a replay of {answer.deferred:,} messages."
+        yield f"It takes a replay of {counted(answer.deferred, 'message')}."
     elif keeping is None:
         yield (
             "Under this policy limits must be tried one by one, and this history is too long for "

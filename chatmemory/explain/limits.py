@@ -31,7 +31,8 @@ def _what_exceeds(window: WindowView[WindowPlace]) -> str:
     found = [name for name, is_there in names.items() if is_there]
     if found == ["the system message"]:
         return "the system message alone is larger than the limit: nothing else can stay"
-    return f"{' and '.join(found)} together are larger than the limit"
+    is_larger = "alone is larger" if len(found) == 1 else "together are larger"
+    return f"{' and '.join(found)} {is_larger} than the limit"
 
 
 def leaving(count: int, is_least: bool = False) -> str:

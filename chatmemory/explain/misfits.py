@@ -19,7 +19,7 @@ def why_no_fit(change: ChangeResult, message: EvictedMessage) -> str:
     remaining = change.after.without(change.pinned)
     if not can_decide(policy):
         return ""
-    if message.misfit in (Misfit.SYSTEM_TOO_BIG, Misfit.SYSTEM_FILLS):
+    if message.misfit is not None and message.misfit.is_of_system:
         return f"It takes {_of_limit(policy, remaining)}: nothing else can stay."
     if message.misfit is Misfit.TOO_BIG:
         return f"{capitalized(name)} alone needs {_of_limit(policy, Totals(1, message.tokens))}."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from chatmemory.explain.wording import counted, seqs
+from chatmemory.explain.wording import counted, in_unit, seqs
 from chatmemory.queries import PinPreview
 
 
@@ -33,7 +33,7 @@ def _sentences(preview: PinPreview) -> Iterator[str]:
 def _room(preview: PinPreview) -> str:
     if preview.room < 1:
         return "no message could be added beside them"
-    unit = preview.policy.unit
-    if unit == "messages":
+    if preview.policy.unit == "messages":
         return f"there is room for {counted(preview.room, 'other message')} beside them"
-    return f"a message of up to {preview.room:,} {unit} fits beside them, a result with its call"
+    room = in_unit(preview.room, preview.policy)
+    return f"a message of up to {room} fits beside them, a result with its call"

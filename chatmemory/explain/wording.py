@@ -56,6 +56,11 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
+def in_unit(number: int, policy: Policy) -> str:
+    """Format a number in the unit of a policy: 1 message, 1,043 tokens."""
+    return counted(number, policy.unit.removesuffix("s"))
+
+
 def moment(change: ChangeResult) -> str:
     """Return `at step 43`, or `in the simulation` for the change that a draft would make."""
     return "in the simulation" if change.is_of_draft else f"at step {change.step or 0:,}"

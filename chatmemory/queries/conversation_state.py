@@ -239,13 +239,16 @@ def _leading(window: WindowView[WindowPlace]) -> tuple[WindowPlace, ...]:
 def _history(step: Step, query: ConversationQuery, found: Mentions) -> Page:
     """Return a page of the history.
 
-    It is before or after a message, else around the selected one, else around the last one that
-    contains the phrase, else at the end.
+    It is before or after a message if there are any, else around the selected one, else around the
+    last one that contains the phrase, else at the end.
     """
     around = query.msg or max((r.seq for r in found.rows if r.seq <= step.last_seq), default=None)
+    usual = Part(around=around, size=HISTORY_SIZE)
+    asked = Part(query.before, query.after, size=HISTORY_SIZE)
     is_paged = query.before is not None or query.after is not None
-    part = Part(query.before, query.after, None if is_paged else around, HISTORY_SIZE)
-    return history_page(step.memory_id, part, step.last_seq, step.said_count)
+    extent = step.last_seq, step.said_count
+    page = history_page(step.memory_id, asked if is_paged else usual, *extent)
+    return page if page.rows or not is_paged else history_page(step.memory_id, usual, *extent)
 
 
 def _compared(memory: Memory, other: int | None) -> SeenWindow | None:

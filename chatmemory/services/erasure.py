@@ -26,7 +26,7 @@ from chatmemory.models import (
 )
 from chatmemory.search import DIGEST_LABEL
 from chatmemory.services import audit
-from chatmemory.services.locking import lock_memory, locked
+from chatmemory.services.locking import lock_memory, locked, notify_followers
 from chatmemory.services.slices import parts_of, sizes_of
 from chatmemory.services.validation import check_id
 from chatmemory.services.write_ahead_log import truncate_log_soon
@@ -50,6 +50,7 @@ def delete(memory_id: str, *, actor: str = "", expected_version: int | None = No
             detail["head"] = bytes(memory.head).hex()
         _record_erasure(AuditEntry.Action.DELETE, memory_id, actor, detail)
         _erase_responses(memory_id)
+        database.on_commit(lambda: notify_followers(memory_id))
         # Its branches are from then on branches of its own source.
         Memory.objects.filter(branched_from=memory_id).update(branched_from=memory.branched_from)
         if memory.last_seq + memory.last_stay + memory.last_step <= AT_ONCE:

@@ -300,10 +300,10 @@ def _announce(recorder: Recorder, actor: str) -> None:
         results=tuple(recorder.results),
         fill=load / policy.limit if can_decide(policy) and load is not None else None,
     )
-    _notify_followers(memory.pk)
+    notify_followers(memory.pk)
 
 
-def _notify_followers(memory_id: str) -> None:
+def notify_followers(memory_id: str) -> None:
     """Wake the followers (see `live`) on PostgreSQL.
 
     Call it after the commit: NOTIFY within a transaction takes a global lock while it commits.

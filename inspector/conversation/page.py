@@ -173,9 +173,10 @@ class ConversationPage:
         if self.simulation:
             return self.simulation.caption
         if self.state.change is None:
-            return Caption(
-                "Nothing has been said yet", detail="Step forward to see the first message."
-            )
+            way = "Step forward to see the first message."
+            if self.next_step is None:
+                way = "The first message will show here."
+            return Caption("Nothing has been said yet", detail=way)
         return explain.caption(self.state.change)
 
     @property

@@ -1,7 +1,7 @@
 """The forms of the inspector's pages, one module per page or pair of pages."""
 
 from inspector.forms.bulk import BulkForm, check_number
-from inspector.forms.composer import DraftForm
+from inspector.forms.composer import BranchForm, DraftForm
 from inspector.forms.fields import first_problem
 from inspector.forms.policies import DefaultPolicyForm
 from inspector.forms.search import searchable
@@ -10,6 +10,7 @@ from inspector.forms.tokens import TokenForm
 from inspector.forms.transfer import ExportForm, ImportForm
 
 __all__ = [
+    "BranchForm",
     "BulkForm",
     "DefaultPolicyForm",
     "DraftForm",

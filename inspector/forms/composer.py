@@ -7,7 +7,7 @@ from django import forms
 from chatmemory import ChatMessage, InvalidValue, Policy
 from chatmemory.formats.script import read_draft, write_draft
 from chatmemory.queries import Trial
-from chatmemory.services.validation import ADDED_MAX, ID_LENGTH, LIMIT_MAX
+from chatmemory.services.validation import ADDED_MAX, ID_LENGTH, LIMIT_MAX, check_id
 from inspector.forms.fields import STEP_MAX
 from inspector.forms.search import SEARCH_LENGTH
 
@@ -103,3 +103,13 @@ class DraftForm(forms.Form):
         if "limit" not in self.data or (limit and limit == self.cleaned_data["shown"]):
             limit = trial.limit
         return None if current and limit == current.limit else limit
+
+
+class BranchForm(DraftForm):
+    """The same, to be saved as a new conversation."""
+
+    def clean_new_id(self) -> str:
+        try:
+            return check_id(self.cleaned_data["new_id"])
+        except InvalidValue as error:
+            raise forms.ValidationError(str(error)) from error

@@ -287,7 +287,7 @@ class ComparePage:
         offered = self.found.offered
         if offered is None:
             return "No limit", "loses a fact here: the assistant used none of them again."
-        limit = f"{offered.limit:,} {offered.unit}"
+        limit = explain.in_unit(offered.limit, offered)
         return limit, "hold 95 % of what the assistant needed here."
 
     @property
@@ -307,4 +307,4 @@ def _keeps(each: Compared, followed: Followed) -> str:
     if keeping.limit is None:
         return "no limit"
     about = "about " if keeping.tried_every > 1 else ""
-    return f"{about}{keeping.limit:,} {each.policy.unit}"
+    return f"{about}{explain.in_unit(keeping.limit, each.policy)}"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from chatmemory import policy_kinds, text_of_policy
+from chatmemory import explain, policy_kinds, text_of_policy
 from chatmemory.queries import Fleet, FleetLists, Point, smallest_limit
 from inspector.conversation.links import conversation_url
 from inspector.conversation.timeline import Label
@@ -102,7 +102,7 @@ class FleetPage:
 
     @property
     def limit_words(self) -> str:
-        return f"{self.pick.limit:,} {self.unit}" if self.pick else ""
+        return explain.counted(self.pick.limit, self.grid_noun) if self.pick else ""
 
     @property
     def held_share(self) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from django.http import QueryDict
 
-from chatmemory.explain import seqs
+from chatmemory.explain import in_unit, seqs
 from inspector.lessons.facts import of_choice
 from inspector.lessons.happening import Happening
 from inspector.lessons.lesson import Ask, Question
@@ -134,5 +134,5 @@ def solution(moment: Moment) -> str:
         case Ask.LEAVES:
             return what_leaves(moment, _VERBS[not question.adds])
         case Ask.LIMIT:
-            return f"{moment.keeping:,} {moment.after.policy.unit}"
+            return in_unit(moment.keeping, moment.after.policy)
     return right_choice(moment)

@@ -26,6 +26,11 @@ async def send_step(send: Send, step: int) -> None:
     await _send(send, f"event: step\nid: {step}\ndata: {step}\n\n")
 
 
+async def send_deletion(send: Send) -> None:
+    """Sends the last event of a stream: the conversation was deleted."""
+    await _send(send, "event: deleted\ndata: deleted\n\n")
+
+
 async def send_heartbeat(send: Send) -> None:
     """Sends a comment, which readers ignore: proxies close a connection that stays silent."""
     await _send(send, ": heartbeat\n\n")

@@ -13,7 +13,14 @@ from chatmemory.live import Follower, Watcher
 from inspector.asgi import Receive, Scope, Send
 from inspector.live.audience import Audience, Reader
 from inspector.live.authorization import Credentials, authorize
-from inspector.live.events import send_end, send_heartbeat, send_refusal, send_start, send_step
+from inspector.live.events import (
+    send_deletion,
+    send_end,
+    send_heartbeat,
+    send_refusal,
+    send_start,
+    send_step,
+)
 from inspector.live.heartbeats import Heartbeats
 from inspector.live.routes import last_step_seen, requested_memory
 from inspector.live.rules import status_and_headers
@@ -38,7 +45,7 @@ class _Request:
 
 async def stream(scope: Scope, receive: Receive, send: Send) -> None:
     """Sends `event: step` with the newest step number whenever a conversation has new steps, until
-    the reader disconnects.
+    the reader disconnects, or with `event: deleted` until the conversation is deleted.
 
     A reader who reconnects with Last-Event-ID is told at once about steps it missed. Answers like
     Django to a host that is not the site's and to plain HTTP, 405 for any method but
@@ -102,6 +109,8 @@ async def _follow(
             with stream_open(), _heartbeats.waking(watcher):
                 await send_start(send, headers)
                 await send_steps(watcher, last_step_seen(scope), send)
+                if watcher.is_deleted:
+                    await send_deletion(send)
             await send_end(send)
 
 

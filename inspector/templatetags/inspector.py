@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import datetime
 from functools import cache, lru_cache
 from typing import Any
@@ -11,13 +12,14 @@ from django import template
 from django.template import Context, Engine, Template
 from django.templatetags.static import static
 from django.utils import timezone
+from django.utils.dateformat import format as format_date
 from django.utils.html import conditional_escape, escape, format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.text import Truncator
 
+from chatmemory.explain import capitalized, policy_words, shortened
 from chatmemory.explain import counted as counted_noun
 from chatmemory.explain import named as name_of
-from chatmemory.explain import policy_words, shortened
 from inspector.conf import configuration
 from inspector.conversation.links import chosen
 from inspector.conversation.rows import SHOWN, HistoryFrame, HistoryRow, MemoryRow
@@ -35,6 +37,7 @@ FRAMES, LABELS = 2_000, 1_000
 WORDS = "\ue000"
 
 _CELL = '<part><li class="{css}" id="cells-{step}"><a {link}>{mark}</a>{head}</li></part>'
+_QUOTED = re.compile(r"(?<!\w)'([^']*)'(?!\w)")
 _LINK = 'href="{0}" hx-get="{0}"'
 
 
@@ -224,6 +227,15 @@ def named(seq: int) -> str:
 
 
 @register.filter
+def sentence(problem: object) -> str:
+    """What is wrong, as pages say it: “'m' has no step 9” becomes ““m” has no step 9.”"""
+    words = _QUOTED.sub("“\\1”", str(problem).strip())
+    is_name = "_" in words.partition(" ")[0]  # such as max_messages, which stays as it is written
+    words = words if is_name else capitalized(words)
+    return words if words.endswith((".", "!", "?")) else f"{words}."
+
+
+@register.filter
 def signed(number: int) -> str:
     """+85, −24."""
     return f"−{-number:,}" if number < 0 else f"+{number:,}"
@@ -249,6 +261,14 @@ def _cut(text: str) -> str:
 @register.filter
 def pretty_json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, indent=2)
+
+
+@register.simple_tag
+def clock(moment: datetime, form: str) -> SafeString:
+    """A moment in a form of Django's filter `date`, with the zone of the site."""
+    there = timezone.localtime(moment)
+    words = format_date(there, f"{form} T")
+    return format_html('<time datetime="{}">{}</time>', there.isoformat(timespec="seconds"), words)
 
 
 @register.filter

@@ -122,5 +122,5 @@ def _number(request: HttpRequest, name: str) -> int | None:
     if not text:
         return None
     if not text.isascii() or not text.isdigit() or len(text) > NUMBER_DIGITS:
-        raise Http404(f"{name} must be a number")
+        raise Http404(f"in the address, '{name}' must be a number")
     return int(text)

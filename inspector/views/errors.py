@@ -13,6 +13,9 @@ from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.template.loader import render_to_string
+from django.urls import Resolver404
+from django.utils.text import Truncator
+from django_htmx.http import trigger_client_event
 
 from chatmemory import (
     ChatMemoryError,
@@ -74,7 +77,21 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
 def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
     if is_api(request.path):
         return URL_NOT_FOUND.to_http_response()
-    return render(request, "inspector/404.html", {"problem": exception}, status=404)
+    page = render(
+        request, "inspector/404.html", {"problem": _missing(request, exception)}, status=404
+    )
+    if isinstance(exception, MemoryNotFound):  # the page that asked was one of it
+        trigger_client_event(page, "inspector:deleted")
+    return page
+
+
+def _missing(request: HttpRequest, exception: Exception | None) -> str:
+    """Return what there is not, with the id as short as in a page's head; empty for a whole URL."""
+    if exception is None or isinstance(exception, Resolver404):
+        return ""
+    found = request.resolver_match.kwargs if request.resolver_match else {}
+    memory_id = found.get("memory_id", "")
+    return str(exception).replace(repr(memory_id), repr(Truncator(memory_id).chars(60)))
 
 
 def server_error(request: HttpRequest) -> HttpResponse:

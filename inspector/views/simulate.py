@@ -6,11 +6,18 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST
 
-from chatmemory import ChatMemoryError, InvalidValue, queries, services
+from chatmemory import (
+    ChatMemoryError,
+    DeletionUnfinished,
+    InvalidValue,
+    MemoryExists,
+    queries,
+    services,
+)
 from chatmemory.queries import Trial
 from inspector.conversation import ConversationPage, conversation_url
 from inspector.conversation.writing import trying, writing
-from inspector.forms import DraftForm, first_problem
+from inspector.forms import BranchForm, DraftForm, first_problem
 from inspector.htmx import render_page_or_fragment
 
 COUNTED_WHILE_WRITING = 50_000
@@ -75,7 +82,7 @@ def add(request: HttpRequest, memory_id: str) -> HttpResponse:
 @require_POST
 def branch(request: HttpRequest, memory_id: str) -> HttpResponse:
     """Saves the simulation as a new conversation. The original is not changed."""
-    form = DraftForm(request.POST)
+    form = BranchForm(request.POST)
     try:
         trial = _trial(form, memory_id)
         new_id = form.cleaned_data["new_id"]
@@ -87,6 +94,9 @@ def branch(request: HttpRequest, memory_id: str) -> HttpResponse:
             policy=trial.policy(queries.policy(memory_id, form.step)),
             actor=request.user.get_username(),
         )
+    except (MemoryExists, DeletionUnfinished) as error:
+        form.add_error("new_id", str(error))
+        return _refused(request, memory_id, form, str(error))
     except ChatMemoryError as error:
         return _refused(request, memory_id, form, str(error))
     return redirect("inspector:conversation", new_id)
@@ -110,8 +120,10 @@ def _page_url(memory_id: str, form: DraftForm, **parameters: int | str | None) -
 
 
 def _refused(request: HttpRequest, memory_id: str, form: DraftForm, problem: str) -> HttpResponse:
-    """Show the page with the drafts, the text and the error in the composer."""
-    context = {"page": _page(memory_id, form), "form": form, "problem": problem}
+    """Show the page with the drafts, the text and the error: in the composer, or at the id."""
+    page = _page(memory_id, form)
+    is_at_field = bool(page.trial) and "new_id" in form.errors
+    context = {"page": page, "form": form, "problem": "" if is_at_field else problem}
     response = render_page_or_fragment(request, "inspector/conversation.html", context)
     response.status_code = 422
     response["HX-Push-Url"] = "false"

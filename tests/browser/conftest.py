@@ -292,21 +292,24 @@ def open_page(contexts, live_server, transactional_db, at_rest):
 
 @pytest.fixture
 def reader(contexts, served):
-    """Opens signed-in pages of the served site; only a lost connection may show in the console."""
+    """Opens signed-in pages of the served site; only a lost connection may show in the console,
+    and requests that are `refused` with this status.
+    """
     pages = []
     faults: list[str] = []
 
-    def note(message) -> None:
-        is_cut = any(words in message.text for words in CUT)
+    def note(message, refused: int | None) -> None:
+        refusals = [f"status of {refused}", f"Error Code {refused}"] if refused else []
+        is_cut = any(words in message.text for words in CUT + refusals)
         if message.type == "error" and not is_cut:
             faults.append(message.text)
 
-    def open_(path: str, width: int = 1440):
+    def open_(path: str, width: int = 1440, refused: int | None = None):
         page = new_page(contexts, viewport={"width": width, "height": 900})
         pages.append(page)
         for name, value in served.session().cookies.items():
             page.context.add_cookies([{"name": name, "value": value, "url": served.url}])
-        page.on("console", note)
+        page.on("console", lambda message: note(message, refused))
         page.on("pageerror", lambda error: faults.append(str(error)))
         page.goto(served.url + path)
         return page

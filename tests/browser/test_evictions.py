@@ -7,7 +7,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.sync_api import expect
 
-from chatmemory import UserMessage, services
+from chatmemory import MessageWindow, UserMessage, services
 
 pytestmark = pytest.mark.usefixtures("demo_conversations")
 PHONE = {"viewport": {"width": 390, "height": 844}}
@@ -45,3 +45,12 @@ def test_buttons_go_there_on_a_phone_and_without_javascript(open_page):
     page.goto(f"{page.url}&at=0")
     expect(page.get_by_role("link", name=BACK)).to_be_disabled()
     expect(page.get_by_role("link", name=ON)).to_be_enabled()
+
+
+def test_the_line_for_more_that_left_looks_like_their_rows(open_page):
+    services.create("block", MessageWindow(20, low_water="0.4"))
+    services.add("block", [UserMessage(f"message {n}") for n in range(21)])
+    ghosts = open_page("/c/block/?at=21").locator("#ghosts")
+    style = "each => [getComputedStyle(each).color, getComputedStyle(each).paddingInlineStart]"
+    more = ghosts.get_by_text("and 8 more", exact=True)
+    assert more.evaluate(style) == ghosts.locator(".led").first.evaluate(style)

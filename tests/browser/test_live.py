@@ -241,6 +241,51 @@ def test_a_selected_message_is_followed_until_it_leaves(reader, served):
     expect(page.get_by_role("heading", name="Why did #1 leave?")).to_be_visible()
 
 
+@pytest.mark.parametrize("stream", ["open", "refused"])
+def test_a_deleted_conversation_is_said_and_no_longer_followed(reader, served, stream):
+    """Also to a page whose stream has ended, as it does without an ASGI server."""
+    name = f"deleted-{stream}"
+    served.create(name)
+    served.say(name, "one", "two")
+    page = reader(f"/c/{name}/", refused=404)
+    expect(page.get_by_text("live", exact=True)).to_be_visible()
+    if stream == "refused":
+        page.clock.install()
+        page.route("**/live/*", lambda route: route.fulfill(status=503), times=1)
+        page.reload()
+        expect(page.get_by_text("connection lost, trying again")).to_be_visible()
+    served.api.delete(f"{served.url}/api/v1/memories/{name}/").raise_for_status()
+    if stream == "refused":
+        page.clock.fast_forward(SECONDS_TO_REOPEN * 1000)
+    expect_deleted(page)
+    expect(page.get_by_text("live", exact=True)).to_be_hidden()
+    expect(page.get_by_text("connection lost, trying again")).to_be_hidden()
+    expect(page.get_by_role("link", name="Following", exact=True)).to_be_hidden()
+    page.get_by_label("Step back").click()
+    expect_deleted(page)
+    page.get_by_role("alert").get_by_role("link", name="All conversations").click()
+    page.wait_for_url(f"{served.url}/")
+
+
+def test_a_step_on_a_deleted_conversation_says_so_before_the_stream_does(reader, served):
+    served.create("stepped")
+    served.say("stepped", "one", "two")
+    page = reader("/c/stepped/", refused=404)
+    page.route("**/live/*", lambda route: route.abort())
+    page.reload()
+    expect(page.get_by_text("connection lost, trying again")).to_be_visible()
+    served.api.delete(f"{served.url}/api/v1/memories/stepped/").raise_for_status()
+    page.get_by_label("Step back").click()
+    expect_deleted(page)
+    expect(page.get_by_text("connection lost, trying again")).to_be_hidden()
+
+
+def expect_deleted(page) -> None:
+    note = page.get_by_role("alert")
+    expect(note).to_contain_text("This conversation was deleted.")
+    expect(note.get_by_role("button", name="Try again")).to_be_hidden()
+
+
 def test_following_is_switched_off_and_on(reader, served):
     served.create("switched")
     served.say("switched", "one", "two")

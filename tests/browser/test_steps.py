@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from chatmemory import UserMessage, services
+from chatmemory import UserMessage, queries, services
 
 from ..long_conversations import long_conversation
 from .touched import COUNT, TOUCHED
@@ -123,3 +123,33 @@ def test_the_playhead_of_a_simulation_stays_at_its_last_draft(open_page, demo_co
         expect(page.locator(f"#cells-{step + 2}.is-draft .playhead b")).to_have_text("draft")
         expect(page.locator("#past rect")).to_have_attribute("width", str(step + 2))
         expect(page.locator("[data-step] b")).to_have_text(str(step))
+
+
+@pytest.mark.parametrize("pause", [0, 30, 60])
+def test_no_press_of_a_key_is_lost_however_quick(open_page, demo_conversations, pause):
+    """Each counts from what the ones before it asked for, shown or not yet."""
+    page = open_page("/c/order-7741/?at=58&msg=20")
+    page.keyboard.type("j" * 10, delay=pause)
+    expect(page).to_have_url(re.compile(r"msg=30$"))
+    page.keyboard.type("k" * 4, delay=pause)
+    expect(page).to_have_url(re.compile(r"msg=26$"))
+    before = evictions_of("order-7741")
+    page.keyboard.type("[" * 5, delay=pause)
+    expect(page).to_have_url(re.compile(rf"at={before[-5]}&msg=26$"))
+    page.keyboard.type("]" * 2, delay=pause)
+    expect(page).to_have_url(re.compile(rf"at={before[-3]}&msg=26$"))
+    expect(page.locator("[data-step] b")).to_have_text(str(before[-3]))
+
+
+def test_presses_go_on_beyond_the_part_of_the_history_that_is_shown(open_page, path):
+    page = open_page(f"{path}?at=9000&msg=5000")
+    page.keyboard.type("j" * 60)
+    expect(page).to_have_url(re.compile(r"msg=5060$"))
+
+
+def evictions_of(memory_id: str) -> list[int]:
+    """The steps at which messages left, before the last one."""
+    last = queries.memory(memory_id).last_step
+    left = [n for n in range(1, last) if queries.step(memory_id, n).change.evicted]
+    assert len(left) > 5
+    return left

@@ -71,6 +71,34 @@ def test_nothing_is_cut_at_the_edge_of_any_screen(open_page):
             assert page.evaluate(OVER) == [], (address, width)
 
 
+def test_the_page_of_an_id_that_is_not_found_fits_any_screen(reader):
+    page = reader(f"/c/{'W' * 255}/", refused=404)
+    expect(page.get_by_role("heading", name="Page not found")).to_be_visible()
+    for width in WIDTHS:
+        page.set_viewport_size({"width": width, "height": 900})
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, width
+
+
+@pytest.mark.parametrize("width", [390, 1100, 1440])
+def test_the_downloads_of_a_comparison_have_words(open_page, width):
+    hold_a_conversation("m")
+    page = open_page("/c/m/compare/", viewport={"width": width, "height": 844})
+    for words in ("CSV", "JSON"):
+        box = page.get_by_role("link", name=words).get_by_text(words).bounding_box()
+        assert box["width"] > 20
+
+
+def test_a_label_behind_a_flag_is_not_cut_in_a_word(open_page):
+    services.create("m", TokenWindow(40), labels={"customer": "a-rather-long-name"})
+    services.add("m", [SystemMessage("Be brief. " * 30)])
+    services.change("m", policy=TokenWindow(30))
+    page = open_page("/", viewport={"width": 1100, "height": 844})
+    edge = "each => each.getBoundingClientRect().right"
+    label = page.locator(".who__line .label")
+    assert label.evaluate(edge) <= page.locator(".who__line").evaluate(edge)
+    assert label.evaluate("each => getComputedStyle(each).textOverflow") == "ellipsis"
+
+
 @pytest.mark.parametrize("name", NAMES, ids=["long", "as long as can be"])
 def test_a_comparison_leads_back_to_its_conversation_on_any_screen(open_page, name):
     hold_a_conversation(name)

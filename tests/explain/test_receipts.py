@@ -60,6 +60,7 @@ policies = st.one_of(
     st.builds(
         MessageWindow, st.integers(3, 9), low_water=st.sampled_from(["0.4", "0.7"]), **options
     ),
+    st.builds(TokenWindow, st.integers(1, 4), **options),
     st.builds(TokenWindow, st.integers(1, 120), **options),
     st.builds(TokenWindow, st.integers(20, 120), low_water=st.just(0.7), **options),
 )
@@ -200,6 +201,8 @@ def check_cause(change: ChangeResult, why: explain.Explanation, message) -> None
     assert ("system message alone is larger" in why.cause) == system
     if "on its own" in why.cause:
         assert alone
+    if "system message" in why.cause:
+        assert change.after.without(change.pinned).count
 
 
 @pytest.fixture
@@ -233,6 +236,21 @@ def test_a_message_too_big_beside_the_system_message_says_so(db):
     assert why.cause == "It was too big beside the system message."
     assert policy.load(1, change.arrived[0].tokens) <= policy.limit
     assert queries.memory("beside").is_oversized
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3])
+def test_a_limit_below_the_overhead_of_a_request_blames_no_system_message(db, limit):
+    services.create("tiny", TokenWindow(limit))
+    services.add("tiny", [UserMessage("hello")])
+    for change in (
+        queries.step("tiny", 1).change,
+        *queries.simulate("tiny", [UserMessage("hello")]).changes,
+    ):
+        (left,) = change.evicted
+        why = explain.why_left(change, left.seq)
+        assert why.cause in ("It was too big on its own.", "It would be too big on its own.")
+        assert why.detail.endswith(f"alone needs 8 of {limit} tokens.")
+    assert verify("tiny") is None
 
 
 def test_what_left_is_the_oldest_only_beside_pins(db):

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from datetime import datetime
+
 import pytest
 
 from chatmemory import (
@@ -9,6 +11,7 @@ from chatmemory import (
     ToolExecutionRequest,
     ToolExecutionResultMessage,
     UserMessage,
+    queries,
     services,
 )
 from chatmemory.core.contents import Image
@@ -16,6 +19,7 @@ from chatmemory.core.policies import MessageWindow, TokenWindow
 from chatmemory.services import protocol
 
 from . import markup
+from .markup import tree
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -321,3 +325,20 @@ def test_what_a_list_of_the_client_left_out_is_tagged_so(operator_client, db):
     protocol.update_messages("theirs", [*said[1:], UserMessage("one more")])
     page = operator_client.get("/c/theirs/").context["page"]
     assert page.history_pane.rows[0].frame.tag == "forgotten at step 2 · left out"
+
+
+def test_an_empty_conversation_offers_no_step_forward(operator_client, db):
+    services.create("empty", MessageWindow(3))
+    html = operator_client.get("/c/empty/").content.decode()
+    assert "Nothing has been said yet. The first message will show here." in html
+    services.add("empty", [UserMessage("hello")])
+    html = operator_client.get("/c/empty/?at=0").content.decode()
+    assert "Nothing has been said yet. Step forward to see the first message." in html
+
+
+def test_the_time_of_a_step_names_its_zone(operator_client, support):
+    page = tree(operator_client.get("/c/support/?at=1").content.decode())
+    (time,) = page.iterfind(".//aside//time")
+    at = queries.step("support", 1).row.at
+    assert datetime.fromisoformat(time.get("datetime")) == at.replace(microsecond=0)
+    assert time.findtext("text").endswith(f"{at:%H:%M:%S} UTC")

@@ -384,3 +384,9 @@ class TestInASimulation:
         assert answer.question.startswith("Would")
         assert answer.cause == "At step 44: no, forgotten since step 43, when #43 arrived."
         assert "Later" not in answer.detail
+
+
+def test_one_stretch_that_is_not_listed_is_one_time(operator_client, db):
+    services.create("often", MessageWindow(1))
+    services.add("often", [UserMessage(word) for word in ["needle", "hay"] * 6 + ["needle"]])
+    assert "1 earlier time Step 2" in said(operator_client.get("/c/often/?find=needle"), "why")

@@ -116,6 +116,39 @@ def test_a_system_message_over_the_limit_is_named(operator_client, crowded):
     assert "over the limit" in html
 
 
+@pytest.mark.parametrize(
+    ("messages", "words"),
+    [
+        ([UserMessage("one " * 9)], "the newest message alone is larger than the limit"),
+        (
+            [SystemMessage("Be brief."), UserMessage("hello")],
+            "the system message and the newest message together are larger than the limit",
+        ),
+    ],
+)
+def test_what_cannot_leave_is_named(operator_client, db, messages, words):
+    services.create("kept", TokenWindow(9, oversized="keep"))
+    services.add("kept", messages)
+    assert conversation(operator_client, "kept").over_limit == words
+
+
+def test_pins_alone_over_the_limit_are_named(operator_client, db):
+    services.create("pinned", MessageWindow(2))
+    services.add("pinned", users(2))
+    for seq in (1, 2):
+        services.pin("pinned", seq)
+    services.change("pinned", policy=MessageWindow(1))
+    page = conversation(operator_client, "pinned")
+    assert page.over_limit == "what is pinned alone is larger than the limit"
+
+
+def test_one_message_over_the_limit_is_one_message(operator_client, db):
+    services.create("one", MessageWindow(1, oversized="keep"))
+    services.add("one", [SystemMessage("Be brief."), UserMessage("hello")])
+    caption = conversation(operator_client, "one", "?at=2").caption
+    assert caption.summary.endswith("Memory is 1 message over the limit.")
+
+
 def test_the_room_is_that_beside_what_the_model_sees(operator_client, db):
     services.create("roomy", TokenWindow(1000))
     services.add("roomy", users(13))

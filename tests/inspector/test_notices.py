@@ -7,6 +7,10 @@ import re
 import pytest
 from django.template.loader import render_to_string
 
+from chatmemory import MessageWindow, services
+
+from .markup import said
+
 NOTICES = {
     "400.html": "Bad request",
     "403.html": "Not allowed",
@@ -40,3 +44,19 @@ def test_an_unknown_url_reveals_nothing_about_the_server(client):
 @pytest.mark.django_db
 def test_an_unknown_conversation_is_named(operator_client):
     assert "nobody" in operator_client.get("/c/nobody/").content.decode()
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("address", "words"),
+    [
+        ("/c/nobody/", "No conversation has the id “nobody”."),
+        (f"/c/{'x' * 200}/", f"No conversation has the id “{'x' * 59}…”."),
+        ("/c/here/?at=9", "“here” has no step 9, only step 0."),
+        ("/c/here/?at=x", "In the address, “at” must be a number."),
+        ("/c/here/?msg=-1", "In the address, “msg” must be a number."),
+    ],
+)
+def test_a_page_that_is_not_found_says_why_in_a_sentence(operator_client, address, words):
+    services.create("here", MessageWindow(3))
+    assert words in said(operator_client.get(address), "main")

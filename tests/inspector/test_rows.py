@@ -139,6 +139,13 @@ class TestEarlier:
         assert counts(operator_client.get("/c/c/").content.decode()) == ["1,240"]
         assert counts(operator_client.get("/c/c/?before=101").content.decode()) == ["40", "1,200"]
 
+    @pytest.mark.parametrize("edge", ["after=999", "before=1", "after=30&at=20", "before=0&msg=2"])
+    def test_behind_an_edge_with_nothing_is_the_usual_part(self, operator_client, db, edge):
+        services.create("c", MessageWindow(3))
+        services.add("c", [UserMessage(f"message {n}") for n in range(40)])
+        usual = page(operator_client, edge.partition("&")[2]).history_pane.rows
+        assert page(operator_client, edge).history_pane.rows == usual != []
+
     def test_does_not_count_what_nobody_said(self, db):
         said = [UserMessage(f"message {n}") for n in range(30)]
         services.create("c", MessageWindow(300))

@@ -70,7 +70,7 @@ class TestTheLedger:
         assert "data-copy" not in html
         at = services.anchor("c").anchored_at
         html = operator_client.get(URL).content.decode()
-        assert f"{at:%Y-%m-%d %H:%M}</time>; before that" in html
+        assert f"{at:%Y-%m-%d %H:%M} UTC</time>; before that" in html
         assert "data-copy" in html
 
 

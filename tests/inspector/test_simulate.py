@@ -5,6 +5,7 @@ from django.contrib.auth.models import Group
 from django.test import Client
 
 from chatmemory import (
+    SystemMessage,
     UserMessage,
     explain,
     queries,
@@ -120,8 +121,8 @@ def test_an_equal_limit_is_not_a_change(operator_client, full):
     ("values", "words"),
     [
         ({"text": " "}, "Write a message"),
-        ({"role": "script", "text": "hello"}, "a script begins with"),
-        ({"role": "script", "text": "[1]"}, "no conversation"),
+        ({"role": "script", "text": "hello"}, "A script begins with"),
+        ({"role": "script", "text": "[1]"}, "No conversation"),
         ({"limit": "0"}, "greater than or equal to 1"),
         ({"role": "robot"}, "valid choice"),
         ({"role": "script", "text": "user: x\n" * 1_001}, "1,001 messages are more than 1,000"),
@@ -306,7 +307,7 @@ def test_the_verdict_of_a_text_is_told_before_it_is_previewed(operator_client, f
     [
         ({"text": "", "limit": "3"}, "Preview shows what would leave"),
         ({"text": "", "limit": "1"}, "2 messages"),
-        ({"role": "script", "text": "hello"}, "a script begins with"),
+        ({"role": "script", "text": "hello"}, "A script begins with"),
         ({"text": "word " * 20_000}, "Preview counts a text of this length"),
         ({"text": "x", "trial": "unknown"}, "no longer kept"),
     ],
@@ -322,6 +323,24 @@ def test_the_verdict_of_a_message_that_is_too_big(operator_client, db):
     html = draft(operator_client, VERDICT, text="word " * 20).content.decode()
     assert "Too big" in html
     assert "Draft 1 alone needs" in html
+
+
+@pytest.mark.parametrize(
+    ("policy", "words"),
+    [
+        (MessageWindow(1), "The system message alone fills the limit. It takes 1 of 1 messages"),
+        (TokenWindow(4), "The system message alone is larger than the limit. It takes 13 of 4"),
+    ],
+)
+def test_the_verdict_of_a_message_that_the_system_message_leaves_no_room(
+    operator_client, db, policy, words
+):
+    services.create("order-7741", policy)
+    services.add("order-7741", [SystemMessage("Be brief, and kind.")])
+    verdict = draft(operator_client, VERDICT, text="hello").context["writing"].verdict
+    assert verdict.event == "No room"
+    assert verdict.detail.startswith(words)
+    assert verdict.detail.endswith(": nothing else can stay.")
 
 
 def test_a_simulation_can_start_at_a_past_step(operator_client, full):
@@ -410,12 +429,31 @@ def test_a_draft_that_is_not_there_is_not_edited(operator_client, full, edited):
     assert operator_client.get(f"/c/order-7741/?edit={edited}").status_code == 200
 
 
-@pytest.mark.parametrize(("new_id", "words"), [("", "a memory id"), ("order-7741", "exists")])
-def test_an_invalid_id_for_a_branch_is_refused(operator_client, full, new_id, words):
-    response = draft(operator_client, BRANCH, new_id=new_id)
+@pytest.mark.parametrize(
+    ("new_id", "words"),
+    [
+        ("", "A memory id must be a string of 1 to 255 characters, not “”."),
+        ("order-7741", "A conversation with the id “order-7741” already exists."),
+    ],
+)
+def test_an_invalid_id_for_a_branch_is_refused_at_its_field(operator_client, full, new_id, words):
+    trial = key_of(preview(operator_client))
+    response = draft(operator_client, BRANCH, new_id=new_id, trial=trial)
     assert response.status_code == 422
-    assert words in response.content.decode()
+    page = tree(response.content.decode())
+    (field,) = page.iterfind(".//input[@name='new_id']")
+    assert (field.get("value"), field.get("aria-invalid")) == (new_id, "true")
+    assert said(response, field.get("aria-describedby")) == words
+    assert response.content.decode().count("already exists") + (not new_id) == 1
     assert queries.count() == 1
+
+
+def test_what_does_not_fit_beside_pins_is_told_in_a_sentence(operator_client, full):
+    services.pin(full, 2)
+    services.pin(full, 3)
+    services.change(full, policy=MessageWindow(2))
+    html = draft(operator_client, VERDICT).content.decode()
+    assert "The message fits the limit, but not beside what is pinned" in html
 
 
 def test_an_unknown_step_is_refused(operator_client, full):

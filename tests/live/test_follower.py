@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC, datetime, timedelta
 
-from chatmemory.live import Watcher
+import pytest
+
+from chatmemory.live import Newest, Watcher
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+AN_HOUR_LATER = NOON + timedelta(hours=1)
 
 ONE_LEAVES_ONE_COMES = """
 import asyncio
@@ -45,6 +51,17 @@ def test_a_watcher_receives_only_the_newest_step():
         return await watcher.later_than(0)
 
     assert asyncio.run(watch()) == 3
+
+
+@pytest.mark.parametrize("found", [None, Newest(5, AN_HOUR_LATER)])
+def test_a_watcher_is_told_that_its_conversation_is_gone_or_another_one(found):
+    async def watch():
+        watcher = Watcher()
+        watcher.find(Newest(3, NOON))
+        watcher.find(found)
+        return await asyncio.wait_for(watcher.later_than(3), 10), watcher.is_deleted
+
+    assert asyncio.run(watch()) == (3, True)
 
 
 def test_a_watcher_that_arrives_as_the_last_one_leaves_is_told(served):

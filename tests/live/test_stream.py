@@ -74,6 +74,14 @@ def test_other_conversations_send_nothing_to_a_reader(served):
         assert next(steps) == 1
 
 
+def test_a_reader_is_told_of_the_deletion_and_the_stream_ends(served):
+    served.create("doomed")
+    url = f"{served.url}/c/doomed/live/"
+    with served.session().get(url, stream=True, timeout=SECONDS) as response:
+        served.api.delete(f"{served.url}/api/v1/memories/doomed/").raise_for_status()
+        assert "event: deleted" in response.text
+
+
 def test_a_step_made_by_another_process_is_sent(served):
     served.create("elsewhere")
     with following(served, "elsewhere") as steps:

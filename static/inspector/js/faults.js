@@ -14,6 +14,7 @@ let again = null;
 
 export const reason = (status) => REASONS[status] ?? "The server failed and has logged the error.";
 
+const isDeleted = () => document.body.hasAttribute("data-deleted");
 const note = () => document.querySelector("[data-fault]");
 
 function words(status, isRead) {
@@ -22,7 +23,7 @@ function words(status, isRead) {
 }
 
 function tell({ detail: { xhr, target, requestConfig, pathInfo } }) {
-  if (requestConfig.elt.matches("[data-live-badge]")) return;
+  if (isDeleted() || requestConfig.elt.matches("[data-live-badge]")) return;
   const isRead = requestConfig.verb === "get";
   const button = note().querySelector("button");
   again = { path: pathInfo.finalRequestPath, target };
@@ -32,16 +33,28 @@ function tell({ detail: { xhr, target, requestConfig, pathInfo } }) {
   note().hidden = false;
 }
 
+// Told by the stream of a conversation, or by the answer to a request for what was of it. It stays told.
+function tellDeletion() {
+  if (isDeleted()) return;
+  document.body.dataset.deleted = "";
+  pause();
+  note().querySelector("span").textContent = "This conversation was deleted.";
+  note().querySelector("button").hidden = true;
+  note().querySelector("a").hidden = false;
+  note().hidden = false;
+}
+
 function retry() {
   htmx.ajax("GET", again.path, { source: again.target, target: again.target, swap: "outerHTML" });
 }
 
 export function bindFaults() {
+  document.body.addEventListener("inspector:deleted", tellDeletion);
   document.body.addEventListener("htmx:responseError", tell);
   document.body.addEventListener("htmx:sendError", tell);
   document.body.addEventListener("htmx:afterSwap", ({ target }) => {
     // The verdict on a text comes by itself and says nothing of what failed.
-    if (!target.matches("#verdict")) note().hidden = true;
+    if (!target.matches("#verdict")) note().hidden = !isDeleted();
   });
   note().querySelector("button").addEventListener("click", retry);
 }

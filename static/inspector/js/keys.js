@@ -1,5 +1,5 @@
 import { pause, play } from "./play.js";
-import { move as step } from "./steps.js";
+import { currentChoice, move as step, whenShown } from "./steps.js";
 
 // The keyboard map; off while someone types.
 const typing = "input:not([type=radio]), textarea, select, [contenteditable]";
@@ -11,7 +11,7 @@ function press(key) {
 
 // To the nearest step at which messages left.
 function leap(way) {
-  document.querySelector(`#go-${way}`)?.click();
+  if (document.querySelector("[data-place]")) whenShown(() => document.querySelector(`#go-${way}`)?.click());
 }
 
 // On the overview the focus goes from conversation to conversation.
@@ -21,12 +21,19 @@ function walk(direction) {
   (at < 0 ? links.at(direction > 0 ? 0 : -1) : links[at + direction])?.focus();
 }
 
+// Counts from the message that is wanted, not from the one that the panes have reached.
+function choose(direction) {
+  const hits = [...document.querySelectorAll("[data-pane=history] [data-seq] .hit")];
+  const chosen = hits.findIndex(({ name, value }) => `${name}=${value}` === currentChoice());
+  const next = chosen < 0 ? hits.at(direction > 0 ? 0 : -1) : hits[chosen + direction];
+  next?.click();
+  return Boolean(next);
+}
+
+// Behind the rows that are shown it goes on when others are.
 function move(direction) {
-  const rows = [...document.querySelectorAll("[data-pane=history] [data-seq]")];
-  if (!rows.length) return walk(direction);
-  const chosen = rows.findIndex((row) => row.classList.contains("is-sel"));
-  const next = chosen < 0 ? rows.at(direction > 0 ? 0 : -1) : rows[chosen + direction];
-  next?.querySelector(".hit").click();
+  if (!document.querySelector("[data-place]")) walk(direction);
+  else if (!choose(direction)) whenShown(() => choose(direction));
 }
 
 // Ten steps with Shift. A held key is one movement. In lessons, a step or a screen.

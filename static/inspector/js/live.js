@@ -76,6 +76,7 @@ export function bindLive() {
       isLost = lost;
       showLine(badge(), lost);
     },
+    deleted: () => htmx.trigger(document.body, "inspector:deleted"),
   });
   document.body.addEventListener("htmx:afterSwap", settle);
   document.body.addEventListener("htmx:historyRestore", settle);

@@ -6,12 +6,14 @@ let wanted = null;
 let sent = null;
 let isUnderWay = false;
 let isAhead = false;
+let waiting = [];
 
 const place = () => document.querySelector("[data-place]");
 const shownStep = () => Number(place().dataset.at);
 const isOnMain = ({ detail }) => Boolean(detail.target?.matches("#main"));
 
 export const currentStep = () => wanted?.step ?? shownStep();
+export const currentChoice = () => wanted?.chosen ?? place().dataset.chosen;
 export const lastStep = () => Number(place().dataset.steps);
 
 // The address keeps what the page shows already: its step, selection, search and comparison.
@@ -29,6 +31,17 @@ function ask() {
   sent = wanted;
   const request = htmx.ajax("GET", address(wanted), { source: "#main", target: "#main", swap: "outerHTML", ...history });
   request.catch(() => {}); // faults.js says what failed
+}
+
+// What only the page that is on its way can tell, such as where messages left before it, waits for it.
+export function whenShown(action) {
+  waiting.push(action);
+  goOn();
+}
+
+function goOn() {
+  while (waiting.length && wanted === null && !isUnderWay) waiting.shift()();
+  ask();
 }
 
 function want(change, continues) {
@@ -62,6 +75,7 @@ export function move(steps, continues = false) {
 // A form sends the step that is wanted; a link leads where it says.
 function configure({ detail }) {
   if (wanted === null || detail.elt.id === "main") return;
+  waiting = [];
   if (wanted.step !== null && detail.parameters.at) detail.parameters.at = wanted.step;
   wanted = null;
 }
@@ -70,11 +84,12 @@ function arrived() {
   isUnderWay = false;
   if (wanted === sent) wanted = null;
   sent = null;
-  setTimeout(ask);
+  setTimeout(goOn);
 }
 
 function failed() {
   wanted = null;
+  waiting = [];
   putBack();
 }
 

@@ -2,19 +2,39 @@
 // The browser comes back by itself after a cut, but not after an answer that is no stream.
 const REOPEN_SECONDS = 5;
 
-// `newest()` says what is known already, `moved(number)` hears of more, `shown(isLost)` of the line.
-export function follow(url, { newest, moved, shown }) {
+// `newest()` says what is known already, `moved(number)` hears of more, `shown(isLost)` of the line, and
+// `deleted()` of the end, after which nothing is followed.
+export function follow(url, { newest, moved, shown, deleted }) {
   const source = new EventSource(`${url}?after=${newest()}`);
   source.addEventListener("open", () => {
     shown(false);
     moved(newest());
   });
-  source.addEventListener("error", () => {
+  source.addEventListener("error", async () => {
     shown(true);
     if (source.readyState !== EventSource.CLOSED) return;
-    setTimeout(() => follow(url, { newest, moved, shown }), REOPEN_SECONDS * 1000);
+    const reopening = setTimeout(() => follow(url, { newest, moved, shown, deleted }), REOPEN_SECONDS * 1000);
+    if (!deleted || !(await isMissing(url))) return;
+    clearTimeout(reopening);
+    deleted();
   });
   source.addEventListener("step", (event) => moved(Number(event.data)));
+  source.addEventListener("deleted", () => {
+    source.close();
+    deleted();
+  });
+}
+
+// An EventSource does not tell why it was refused.
+async function isMissing(url) {
+  const asking = new AbortController();
+  try {
+    return (await fetch(url, { signal: asking.signal })).status === 404;
+  } catch {
+    return false;
+  } finally {
+    asking.abort();
+  }
 }
 
 // Set a text, unless it stands already: a new node would be drawn, and read out, again.
