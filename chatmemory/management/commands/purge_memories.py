@@ -65,6 +65,11 @@ class Command(BaseCommand):
     def finish(self) -> None:
         if finished := services.finish_deletions():
             self.stdout.write(f"{len(finished):,} interrupted deletions finished")
+        if left := services.unaudited_deletions():
+            self.stderr.write(
+                f"{len(left):,} are hidden as if their deletion had begun, but no audit entry "
+                f"tells of that: they are left, see verify_memories: {_shown(left)}"
+            )
 
     def is_confirmed(self) -> bool:
         try:
