@@ -100,6 +100,35 @@ def compute_chain_anew() -> None:
     Memory.objects.update(head=digest)
 
 
+def hide() -> None:
+    Memory.objects.update(deleted_at=EARLIER)
+
+
+def enter(action: str, **detail):
+    """Return an alteration that adds an audit entry."""
+    return lambda: AuditEntry.objects.create(
+        at=EARLIER, actor="ada", action=action, memory_id="m", detail=detail
+    )
+
+
+def lose_with_an_entry(**others):
+    """Return an alteration that removes a conversation, and tells of a deletion of it."""
+
+    def alter() -> None:
+        memory = Memory.objects.get()
+        detail = {"head": bytes(memory.head).hex()} | others
+        memory.delete()
+        enter("delete", steps=memory.last_step, **detail)()
+
+    return alter
+
+
+def compute_chain_anew_with_an_entry() -> None:
+    compute_chain_anew()
+    enter("delete", steps=1_000, head="00")()
+    AuditEntry.objects.filter(action="redact").update(id=1_000_000)
+
+
 def alter_before_anchoring() -> None:
     make_older("m")
     Step.objects.filter(n=2).update(actor="mallory")
@@ -127,6 +156,17 @@ ALTERATIONS = {
     "counters and totals": (VERIFY, update(Memory, window_tokens=1)),
     "flags": (VERIFY, update(Memory, dangling_call=3)),
     "the load that is compared with the limit": (VERIFY, update(Memory, window_load=501)),
+    "the load that is compared with the limit, removed": (VERIFY, update(Memory, window_load=None)),
+    "how much of an import is stored": (VERIFY, update(Memory, imported=5)),
+    "since when digests vouch": (VERIFY, update(Memory, anchored_at=EARLIER)),
+    "the step since which digests vouch": (VERIFY, update(Memory, anchored_step=3)),
+    "how many steps are older than digests": (VERIFY, update(Memory, older_steps=999)),
+    "values that cannot be read": (VERIFY, update(Step, of_step=2, policy_limit=0)),
+    "values of another type than their column (SQLite)": (
+        VERIFY,
+        sql("UPDATE chatmemory_stay SET pinned = 2 WHERE n = 2"),
+    ),
+    "a conversation that is hidden as if its deletion had begun": (VERIFY, hide),
     "a message, a stay or a step that is gone": (
         VERIFY,
         lambda: Stay.objects.filter(n=6).delete(),
@@ -135,11 +175,24 @@ ALTERATIONS = {
         VERIFY,
         lambda: AuditEntry.objects.all().delete(),
     ),
+    "an added audit entry of a redaction": (VERIFY, enter("redact", seq=2, step=2)),
     "messages that the search index has lost": (VERIFY, sql("DELETE FROM chatmemory_searchable")),
     "the newest step, cut off with its counters": (HEADS, lambda: cut_off("m")),
     "a conversation that is gone": (HEADS, lambda: Memory.objects.all().delete()),
     "a deletion whose audit entry is gone": (HEADS, hide_deletion),
+    "a conversation that is gone, with an audit entry of another head": (
+        HEADS,
+        lose_with_an_entry(head="00"),
+    ),
     "digests that were computed anew": (HEADS, compute_chain_anew),
+    "a conversation that is gone, with an audit entry of its head": (
+        OUT_OF_REACH,
+        lose_with_an_entry(),
+    ),
+    "digests that were computed anew, with an audit entry of a deletion at a later step": (
+        OUT_OF_REACH,
+        compute_chain_anew_with_an_entry,
+    ),
     "what is older than digests, altered before it was anchored": (
         OUT_OF_REACH,
         alter_before_anchoring,
@@ -153,6 +206,10 @@ ALTERATIONS = {
             "FROM chatmemory_searchable WHERE seq = 2",
         ),
     ),
+    "the source of a branch, which decides what an erasure offers": (
+        OUT_OF_REACH,
+        update(Memory, branched_from="other"),
+    ),
     "the time of the last activity": (OUT_OF_REACH, update(Memory, updated_at=EARLIER)),
     "the time of an audit entry": (OUT_OF_REACH, update(AuditEntry, at=EARLIER)),
 }
@@ -163,7 +220,7 @@ def test_an_alteration_is_shown_as_promised(conversation, capsys, tmp_path, name
     shown_by, alter = ALTERATIONS[name]
     kept = heads(capsys, tmp_path / "heads")
     alter()
-    is_shown_by_verify = Memory.objects.exists() and verify(conversation) is not None
+    is_shown_by_verify = Memory.with_deleted.exists() and verify(conversation) is not None
     assert is_shown_by_verify == (shown_by == VERIFY)
     if shown_by == HEADS:
         with pytest.raises(CommandError):

@@ -150,6 +150,17 @@ def test_heads_that_were_kept_before_and_at_the_anchor_remain_valid(older):
     assert verify_head(older, 27, "00") is not None
 
 
+def test_heads_that_were_kept_before_the_anchor_outlast_a_deletion(older):
+    write_more(older)
+    before = bytes(Memory.objects.get().head).hex()
+    services.anchor(older)
+    at_anchor = bytes(Memory.objects.get().head).hex()
+    services.delete(older)
+    assert verify_head(older, 27, before) is None
+    assert verify_head(older, 27, at_anchor) is None
+    assert verify_head(older, 27, "00") is not None
+
+
 def test_the_commands_say_since_when_the_chain_vouches(older, capsys):
     services.create("new", MessageWindow(5))
     call_command("verify_memories")

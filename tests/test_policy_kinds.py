@@ -27,6 +27,7 @@ from chatmemory import (
 from chatmemory.core.eviction import Eviction, Head, Reason, results_behind
 from chatmemory.core.policies import KINDS, Policy
 from chatmemory.ledger.verification import verify
+from chatmemory.models import Memory
 from chatmemory.services import protocol
 
 
@@ -149,6 +150,13 @@ def test_without_its_package_another_policy_can_be_set(gone):
     services.change(gone, policy=MessageWindow(3))
     services.add(gone, [UserMessage("one more")])
     assert len(queries.window(gone).rows) == 3
+    assert verify(gone) is None
+
+
+def test_a_step_that_is_taken_without_its_package_leaves_no_load(gone):
+    services.change(gone, labels={"team": "red"})
+    KINDS.register(FrugalWindow.kind, FrugalWindow)
+    assert Memory.objects.get(pk=gone).window_load is None
     assert verify(gone) is None
 
 

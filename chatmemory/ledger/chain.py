@@ -31,6 +31,11 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
 
+def stored(value: Bytes | None) -> bytes:
+    """Return the content of a column of bytes; of a number, `bytes` would make as many zeros."""
+    return b"" if value is None else bytes(memoryview(value))
+
+
 def new_salt() -> bytes:
     return secrets.token_bytes(SALT_BYTES)
 

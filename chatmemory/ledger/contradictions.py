@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
+from django.db import InterfaceError, OperationalError, ProgrammingError
+
+from chatmemory.core.exceptions import CorruptRow, MemoryNotFound
 from chatmemory.models import Memory, Message, Stay, Step
 
 
@@ -31,6 +36,31 @@ def expect(row: object, what: str, found: object, expected: object) -> None:
     """Raise Contradicted if a column of a row is not what the replay has."""
     if found != expected:
         raise Contradicted(row, f"{what} is {found!r}, the replay has {expected!r}")
+
+
+@contextmanager
+def naming(row: object) -> Iterator[None]:
+    """Raise Contradicted for whatever makes a row unreadable: each value of it may be altered.
+
+    An outage of the database is none of a row, and is raised as it is.
+    """
+    try:
+        yield
+    except (Contradicted, MemoryNotFound):
+        raise
+    except CorruptRow as error:
+        raise Contradicted(row, str(error)) from error
+    except Exception as error:
+        if is_outage(error):
+            raise
+        raise Contradicted(row, f"cannot be read: {error or type(error).__name__}") from error
+
+
+def is_outage(error: Exception) -> bool:
+    """Return whether the database cannot answer, whichever row it is asked for."""
+    is_unasked = isinstance(error, (OperationalError, InterfaceError, ProgrammingError))
+    # SQLite's driver has no error of its own for text that is not UTF-8
+    return is_unasked and "Could not decode" not in str(error)
 
 
 def stay_name(n: int, seq: int) -> str:

@@ -12,8 +12,10 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Generic, NamedTuple, TypeVar
 
+from django.db.models import QuerySet
+
 from chatmemory.core.eviction import REASONS
-from chatmemory.ledger.contradictions import Contradicted
+from chatmemory.ledger.contradictions import Contradicted, is_outage, naming
 from chatmemory.models import Memory, Message, Stay, Step
 
 BATCH = 500
@@ -64,13 +66,9 @@ class LedgerRows:
         begun = stays.filter(n__gt=self.last_stay).order_by("n")
         ended = stays.filter(left_step__gt=last_step).order_by("left_step", "n")
         steps = Step.objects.filter(memory=memory, n__gt=last_step).order_by("n")
-        self.steps = _without_gaps(steps.iterator(BATCH), "step", last_step, memory.last_step)
-        self._messages = _without_gaps(
-            messages.iterator(BATCH), "message", self.last_seq, memory.last_seq
-        )
-        self._begun = _Stream(
-            _without_gaps(begun.iterator(BATCH), "stay", self.last_stay, memory.last_stay)
-        )
+        self.steps = _without_gaps(steps, "step", last_step, memory.last_step)
+        self._messages = _without_gaps(messages, "message", self.last_seq, memory.last_seq)
+        self._begun = _Stream(_without_gaps(begun, "stay", self.last_stay, memory.last_stay))
         columns = ended.values_list("left_step", *EndedStay._fields)
         self._ended = _Stream(columns.iterator(BATCH))
 
@@ -147,18 +145,36 @@ class _Stream(Generic[Row]):
 
 
 def _without_gaps(
-    rows: Iterator[Numbered], name: str, before: int, last: int
+    rows: QuerySet[Numbered], name: str, before: int, last: int
 ) -> Iterator[Numbered]:
     """Yield rows, which must have the numbers behind `before` up to `last`. Raises Contradicted."""
-    expected = before + 1
-    for row in rows:
-        if expected != (row.seq if isinstance(row, Message) else row.n):
-            break
+    found, expected = _all_readable(rows, before + 1), before + 1
+    while True:
+        with naming(f"{name} {expected}"):
+            row = next(found, None)
+        if row is None and expected > last:
+            return
+        if row is None or expected != (row.seq if isinstance(row, Message) else row.n):
+            raise Contradicted(f"{name} {expected}", f"is missing; the counter is {last}")
         if expected > last:
             raise Contradicted(row, f"is above the counter, which is {last}")
         yield row
         expected += 1
-    else:
-        if expected > last:
-            return
-    raise Contradicted(f"{name} {expected}", f"is missing; the counter is {last}")
+
+
+def _all_readable(rows: QuerySet[Numbered], first: int) -> Iterator[Numbered]:
+    """Yield rows that are numbered from `first`, in batches, up to the first unreadable one.
+
+    Drivers refuse the whole batch of that one, so its rows are read one by one.
+    """
+    number, expected = "seq" if rows.model is Message else "n", first
+    try:
+        for row in rows.iterator(BATCH):
+            yield row
+            expected += 1
+    except Exception as error:
+        if is_outage(error):
+            raise
+        for n in range(expected, expected + BATCH):
+            yield from rows.filter(**{number: n})
+        raise

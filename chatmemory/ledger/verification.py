@@ -8,45 +8,62 @@ memory holds a part of the window, without its messages.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import chain as chain_of
-from operator import attrgetter, itemgetter
 
 from chatmemory.core.estimators import estimator_for, is_known
 from chatmemory.core.eviction import Reason
-from chatmemory.core.exceptions import CorruptRow, NoRoomBesidePins, OversizedMessage
+from chatmemory.core.exceptions import NoRoomBesidePins, OversizedMessage
 from chatmemory.core.messages import ChatMessage, MessageType, text_of
-from chatmemory.core.policies import Policy, UnavailablePolicy, can_decide, load_of
+from chatmemory.core.policies import (
+    MessageWindow,
+    Policy,
+    TokenWindow,
+    UnavailablePolicy,
+    can_decide,
+    load_of,
+)
 from chatmemory.core.transitions import Transition, admit, clear, refill
 from chatmemory.core.window import Entry, Totals, Window
 from chatmemory.ledger import chain, flags
-from chatmemory.ledger.contradictions import Contradicted, Contradiction, expect, stay_name
+from chatmemory.ledger.audited import check_hidden
+from chatmemory.ledger.contradictions import (
+    Contradicted,
+    Contradiction,
+    expect,
+    naming,
+    stay_name,
+)
 from chatmemory.ledger.counters import unprotected
+from chatmemory.ledger.departing import departures, differences, remaining
 from chatmemory.ledger.entries import StayEntry, read_message, stay_entries, stay_entry
 from chatmemory.ledger.indexing import IndexedMessages
 from chatmemory.ledger.lookup import find_memory
 from chatmemory.ledger.pinning import PINNING, check_pins, pinned_again
-from chatmemory.ledger.reading import BATCH, EndedStay, EndedStays, LedgerRows
+from chatmemory.ledger.reading import BATCH, EndedStays, LedgerRows
 from chatmemory.ledger.snapshots import one_snapshot
+from chatmemory.ledger.stored_types import check_types
 from chatmemory.ledger.stored_window import StoredStays, open_stays, stays_at
 from chatmemory.ledger.vouching import Vouching
 from chatmemory.models import Memory, Message, Stay, Step
 
+BUILT_IN = (MessageWindow, TokenWindow)
 KEPT_IN_MEMORY = 20_000
 
 
 def verify(memory_id: str) -> Contradiction | None:
     """Return the first row of a conversation that differs from the replay, or None.
 
-    Other writers may go on meanwhile. Raises MemoryNotFound.
+    A row that cannot be read differs, too. Other writers may go on meanwhile. Raises
+    MemoryNotFound, also for a conversation whose deletion has begun and was audited.
     """
     try:
-        with one_snapshot():
+        with one_snapshot(), naming("the conversation"):
+            check_hidden(memory_id)
+            check_types(memory_id)
             _Replay(find_memory(memory_id)).run()
     except Contradicted as found:
         return Contradiction(memory_id, found.row, found.what)
-    except CorruptRow as error:
-        return Contradiction(memory_id, "a message", str(error))
     return None
 
 
@@ -77,20 +94,25 @@ class _Replay:
 
     def run(self) -> None:
         for step in self.rows.steps:
-            self.read(step)
-            try:
-                self.replay(step, self.last.policy if self.last else step.policy)
-            except (OversizedMessage, NoRoomBesidePins) as error:
-                raise Contradicted(step, f"the policy refuses what it adds: {error}") from error
-            self.release(step)
-            ended = ((stay.n, str(stay.reason)) for stay in self.left)
-            self.vouching.check_step(step, self.commitments, self.begun, ended)
+            with naming(step):
+                self.check_step(step)
             self.last = step
         self.rows.check_end()
-        self.check_memory()
+        with naming(self.memory):
+            self.check_memory()
         self.vouching.check_end()
         if self.unindexed:  # last, because it hides no alteration
             raise Contradicted(self.unindexed, "is missing in the search index: use --repair-index")
+
+    def check_step(self, step: Step) -> None:
+        self.read(step)
+        try:
+            self.replay(step, self.last.policy if self.last else step.policy)
+        except (OversizedMessage, NoRoomBesidePins) as error:
+            raise Contradicted(step, f"the policy refuses what it adds: {error}") from error
+        self.release(step)
+        ended = ((stay.n, str(stay.reason)) for stay in self.left)
+        self.vouching.check_step(step, self.commitments, self.begun, ended)
 
     def release(self, step: Step) -> None:
         """After many arrivals, read the window from its stays again, which are as replayed."""
@@ -106,18 +128,22 @@ class _Replay:
         self.arrived = []
         self.begun, self.commitments = chain.EncodedList(), chain.EncodedList()
         for stay, row, is_new in self.rows.begun(step.n):
-            message = read_message(row)
-            if is_new:
-                self.check_message(row, message)
-            self.check_stay(stay, row, message, step)
-            if is_new:
-                expect(row, "tokens", row.tokens, stay.tokens)
-                self.commitments.add(row.commitment)
-            self.begun.add(chain.encoded_stay(stay))
-            is_system = message.type is MessageType.SYSTEM
-            self.arrived.append(stay_entry(stay, message if is_system else None))
+            with naming(row):
+                self.read_stay(stay, row, is_new, step)
         self.left = self.rows.ended(step.n)
         self.expect_rows(step)
+
+    def read_stay(self, stay: Stay, row: Message, is_new: bool, step: Step) -> None:
+        message = read_message(row)
+        if is_new:
+            self.check_message(row, message)
+        self.check_stay(stay, row, message, step)
+        if is_new:
+            expect(row, "tokens", row.tokens, stay.tokens)
+            self.commitments.add(row.commitment)
+        self.begun.add(chain.encoded_stay(stay))
+        is_system = message.type is MessageType.SYSTEM
+        self.arrived.append(stay_entry(stay, message if is_system else None))
 
     def check_message(self, row: Message, message: ChatMessage) -> None:
         expect(row, "type", row.type, message.type.value)
@@ -211,31 +237,31 @@ class _Replay:
             if stay.reason not in (*trimmed, Reason.SET, Reason.MOVED):
                 name = stay_name(stay.n, stay.seq)
                 raise Contradicted(name, f"left a set list for the reason {stay.reason}")
-        remaining = _remaining(chain_of(self.window.taken(), self.arrived), set(removed))
-        transition = refill(self.window, remaining, step.policy)
+        entries = remaining(chain_of(self.window.taken(), self.arrived), set(removed))
+        transition = refill(self.window, entries, step.policy)
         self.compare(step, transition, removed)
-        self.newest_rank = max((entry.rank for entry in remaining), default=self.newest_rank)
+        self.newest_rank = max((entry.rank for entry in entries), default=self.newest_rank)
 
     def follow(self, step: Step) -> None:
         """Apply the stored changes, and check that they are possible."""
         if not self.left and not self.arrived:
             return
         left = {stay.n for stay in self.left}
-        remaining = _remaining(chain_of(self.window.taken(), self.arrived), left)
+        entries = remaining(chain_of(self.window.taken(), self.arrived), left)
         for stay in self.left:
             if stay.n in left:
                 name = stay_name(stay.n, stay.seq)
                 raise Contradicted(name, f"left at step {step.n}, when it was not in the window")
-        self.window = Window(remaining)
-        self.newest_rank = max((entry.rank for entry in remaining), default=self.newest_rank)
+        self.window = Window(entries)
+        self.newest_rank = max((entry.rank for entry in entries), default=self.newest_rank)
 
     def compare(
         self, step: Step, transition: Transition, others: Mapping[int, str | None] | None = None
     ) -> None:
         """Compare the decided departures with the stored ones, then apply the transition."""
-        decided = {entry.n: reason for entry, reason in _departures(transition)}
+        decided = {entry.n: reason for entry, reason in departures(transition)}
         decided |= others or {}
-        for n, seq, expected, found in _differences(decided, self.left, transition):
+        for n, seq, expected, found in differences(decided, self.left, transition):
             raise Contradicted(
                 stay_name(n, seq),
                 f"at step {step.n} the replay has {expected or 'no departure'}, "
@@ -266,13 +292,29 @@ class _Replay:
             expect(memory, "policy", memory.policy, self.last.policy)
             expect(memory, "oldest", memory.oldest, self.last.oldest)
             expect(memory, "ordered_from", memory.ordered_from, self.ordered_from)
+        self.check_load(memory.policy)
+        self.check_imported()
         self.check_flags()
 
-    def check_flags(self) -> None:
+    def check_load(self, policy: Policy | None) -> None:
+        """Compare the load. It is null after a step that was taken while the policy's kind was not
+        installed, which those of this package always are.
+        """
         load = self.memory.window_load
-        if load is not None and can_decide(self.memory.policy):
-            expected = load_of(self.memory.policy, self.window.totals)
-            expect(self.memory, "window_load", load, expected)
+        is_known = load is not None or type(policy) in BUILT_IN
+        if policy is None or (can_decide(policy) and is_known):
+            expect(self.memory, "window_load", load, load_of(policy, self.window.totals))
+
+    def check_imported(self) -> None:
+        """Check what an unfinished import says: until its end nothing but its adds are steps, and
+        those of its messages that are ignored are none.
+        """
+        imported, steps = self.memory.imported, self.memory.last_step
+        if imported is not None and not steps == self.said.count <= imported:
+            what = f"its import has stored {imported}, but {steps} steps were taken"
+            raise Contradicted(self.memory, what)
+
+    def check_flags(self) -> None:
         flags.replaced(self.flags, self.standing_entries())
         names = ["waiting_call", "missing_results", "dangling_call"]
         if not self.is_undecided:
@@ -291,42 +333,6 @@ class _Replay:
             standing = standing.plus(entry)
             yield entry
         expect(self.memory, "the sum of the open stays", standing, self.window.totals)
-
-
-def _remaining(entries: Iterable[Entry], removed: set[int]) -> list[StayEntry]:
-    """Return entries by rank, without those of the removed numbers, which are taken from the set.
-
-    Entries that are removed are not held, so that a list may replace a long one.
-    """
-    remaining = []
-    for entry in stay_entries(entries):
-        if entry.n in removed:
-            removed.discard(entry.n)
-        else:
-            remaining.append(entry)
-    return sorted(remaining, key=attrgetter("rank"))
-
-
-def _departures(transition: Transition) -> Iterator[tuple[StayEntry, str | None]]:
-    entries = stay_entries(eviction.entry for eviction in transition.evictions)
-    return zip(entries, (eviction.reason for eviction in transition.evictions), strict=True)
-
-
-def _differences(
-    decided: dict[int, str | None], stored: Iterable[EndedStay], transition: Transition
-) -> list[tuple[int, int, str | None, str | None]]:
-    """Return the stays that did not end as decided: number, seq, expected and stored reason. What
-    ended as decided is taken from `decided`.
-    """
-    different = [
-        (stay.n, stay.seq, expected, stay.reason)
-        for stay in stored
-        if (expected := decided.pop(stay.n, None)) != stay.reason
-    ]
-    for entry, reason in _departures(transition) if decided else ():
-        if entry.n in decided:
-            different.append((entry.n, entry.seq, reason, None))
-    return sorted(different, key=itemgetter(0))
 
 
 class _StaysOf(StoredStays):

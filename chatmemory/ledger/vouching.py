@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from chatmemory.ledger import chain
+from chatmemory.ledger import audited, chain
 from chatmemory.ledger.contradictions import Contradicted, expect
 from chatmemory.ledger.pinning import PINNING
-from chatmemory.models import AuditEntry, Memory, Message, Step
+from chatmemory.models import Memory, Message, Step
 
 
 class _Redacted(NamedTuple):
@@ -28,6 +28,7 @@ class Vouching:
     """
 
     def __init__(self, memory: Memory) -> None:
+        check_anchor(memory)
         self._memory = memory
         is_anchored = memory.older_steps is not None
         self._has_begun = is_anchored or memory.first_labels is not None
@@ -37,7 +38,7 @@ class Vouching:
             self._continue_after(0, chain.first_digest(memory))
         self._labels = memory.first_labels
         self._redacted: dict[int, _Redacted] = {}
-        self._audited = _audited_redactions(memory)
+        self._audited = audited.redactions(memory.pk)
 
     def check_message(self, row: Message) -> None:
         """Check a message, which is what was said or what its redaction left."""
@@ -83,8 +84,13 @@ class Vouching:
             found = chain.commitment_of_labels(memory.labels, memory.labels_salt)
             if found != bytes(self._labels):
                 raise Contradicted(memory, "the labels are not what their digest says")
-        if memory.previous_head is not None and not _was_deletion_audited(memory):
-            raise Contradicted(memory, "the audit entry of the deletion before is missing")
+        if memory.previous_head is not None:
+            head = bytes(memory.previous_head).hex()
+            if all(deletion.head != head for deletion in audited.deletions(memory.pk)):
+                raise Contradicted(memory, "the audit entry of the deletion before is missing")
+        for redaction in self._audited:
+            what = f"tells of a redaction of #{redaction.seq} that there was not"
+            raise Contradicted(f"an audit entry of step {redaction.step}", what)
 
     def _is_yet_to_be_anchored(self, step: Step) -> bool:
         older = self._memory.older_steps
@@ -110,20 +116,22 @@ class Vouching:
         if redacted and step.commitment and bytes(step.commitment) != redacted.commitment:
             row = Message(seq=redacted.seq)
             raise Contradicted(row, "is not what its redaction left: it was altered")
-        if step.digest is not None and (step.seq, step.n, step.actor) not in self._audited:
+        entered = self._audited.pop(audited.Redaction(step.seq, step.n, step.actor), 0)
+        if not entered and step.digest is not None:
             raise Contradicted(step, "its audit entry is missing")
+        if entered > 1:
+            raise Contradicted(step, f"has {entered} audit entries")
 
 
-def _audited_redactions(memory: Memory) -> set[tuple[int, int, str]]:
-    """Return seq, step and actor of the redactions since the last deletion of the id."""
-    entries = AuditEntry.objects.filter(memory_id=memory.pk).order_by("pk")
-    deleted = entries.filter(action=AuditEntry.Action.DELETE).values_list("pk", flat=True).last()
-    redacted = entries.filter(action=AuditEntry.Action.REDACT, pk__gt=deleted or 0)
-    found = redacted.values_list("detail", "actor").iterator()
-    return {(detail.get("seq"), detail.get("step"), actor) for detail, actor in found}
+def check_anchor(memory: Memory) -> None:
+    """Raise Contradicted where the columns of an anchor do not go together; see `anchoring`.
 
-
-def _was_deletion_audited(memory: Memory) -> bool:
-    head = bytes(memory.previous_head or b"").hex()
-    entries = AuditEntry.objects.filter(memory_id=memory.pk, action=AuditEntry.Action.DELETE)
-    return any(detail.get("head") == head for detail in entries.values_list("detail", flat=True))
+    An anchoring that was interrupted has stored how many steps are older, and no more.
+    """
+    older, anchored = memory.older_steps, memory.anchored_step
+    expect(memory, "whether it is anchored", anchored is not None, memory.anchored_at is not None)
+    last = memory.last_step if anchored is None else anchored
+    if anchored is not None and older is None:
+        raise Contradicted(memory, "is anchored, but no steps of it are older than digests")
+    if not 0 <= (older or 0) <= last <= memory.last_step:
+        raise Contradicted(memory, f"is anchored at step {last} after {older} older steps")

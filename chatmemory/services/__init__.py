@@ -17,7 +17,13 @@ from chatmemory.services.defaults import (
     remove_default_policy,
     set_default_policy,
 )
-from chatmemory.services.erasure import delete, delete_all, finish_deletions, redact
+from chatmemory.services.erasure import (
+    delete,
+    delete_all,
+    finish_deletions,
+    redact,
+    unaudited_deletions,
+)
 from chatmemory.services.figures import compute_figures, forget_old_figures
 from chatmemory.services.imports import Imported, Report, import_all, import_conversation
 from chatmemory.services.locking import CHANNEL
@@ -65,5 +71,6 @@ __all__ = [
     "set_default_policy",
     "set_messages",
     "truncate_log",
+    "unaudited_deletions",
     "unpin",
 ]

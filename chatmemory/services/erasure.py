@@ -11,8 +11,10 @@ from django.utils import timezone
 
 from chatmemory import database
 from chatmemory.core.exceptions import MemoryNotFound, MessageNotFound
+from chatmemory.ledger.audited import check_hidden
 from chatmemory.ledger.branches import copies_of
 from chatmemory.ledger.changes import ChangeResult
+from chatmemory.ledger.contradictions import Contradicted, naming
 from chatmemory.ledger.recorder import Recorder
 from chatmemory.models import (
     AuditEntry,
@@ -48,6 +50,9 @@ def delete(memory_id: str, *, actor: str = "", expected_version: int | None = No
         detail: dict[str, int | str] = {"steps": memory.last_step, "messages": memory.last_seq}
         if memory.head:
             detail["head"] = bytes(memory.head).hex()
+        if memory.anchored_step == memory.last_step > 0:
+            newest = Step.objects.get(memory=memory, n=memory.last_step)
+            detail["before_anchor"] = bytes(newest.digest or b"").hex()
         _record_erasure(AuditEntry.Action.DELETE, memory_id, actor, detail)
         _erase_responses(memory_id)
         database.on_commit(lambda: notify_followers(memory_id))
@@ -76,13 +81,37 @@ def delete_all(memory_ids: Iterable[str], actor: str = "") -> None:
 
 
 def finish_deletions() -> list[str]:
-    """Purge the rows of the deletions that were interrupted, and return the ids."""
-    begun = Memory.with_deleted.filter(deleted_at__isnull=False).order_by("pk")
-    ids = list(begun.values_list("pk", flat=True))
+    """Purge the rows of the deletions that were interrupted, and return the ids.
+
+    Those that no audit entry tells of are left: see `unaudited_deletions`.
+    """
+    unaudited = set(unaudited_deletions())
+    ids = [memory_id for memory_id in _begun_deletions() if memory_id not in unaudited]
     for memory_id in ids:
         _purge(memory_id)
     truncate_log_soon()
     return ids
+
+
+def unaudited_deletions() -> list[str]:
+    """Return the ids of conversations that somebody has hidden like those that are being deleted,
+    in the database. `verify` names them, and nothing purges them.
+    """
+    return [memory_id for memory_id in _begun_deletions() if not _is_audited(memory_id)]
+
+
+def _begun_deletions() -> list[str]:
+    begun = Memory.with_deleted.filter(deleted_at__isnull=False).order_by("pk")
+    return list(begun.values_list("pk", flat=True))
+
+
+def _is_audited(memory_id: str) -> bool:
+    try:
+        with naming("the conversation"):
+            check_hidden(memory_id)
+    except Contradicted:
+        return False
+    return True
 
 
 def _purge(memory_id: str) -> None:

@@ -65,6 +65,11 @@ class Command(DatabaseCommand):
     def finish(self) -> None:
         if finished := services.finish_deletions():
             self.stdout.write(f"{counted(len(finished), 'interrupted deletion')} finished")
+        if left := services.unaudited_deletions():
+            self.stderr.write(
+                f"{len(left):,} are hidden as if their deletion had begun, but no audit entry "
+                f"tells of that: they are left, see verify_memories: {_shown(left)}"
+            )
 
     def selected(self, older_than: str | None, label: str | None) -> MemoryQuerySet:
         if not older_than and not label:

@@ -10,10 +10,10 @@ from django.db.models import Count, Max
 from chatmemory.core.exceptions import InvalidValue, MemoryNotFound
 from chatmemory.explain import counted
 from chatmemory.ledger.anchoring import NOT_ANCHORED
+from chatmemory.ledger.chain import stored
 from chatmemory.ledger.contradictions import Contradiction
 from chatmemory.ledger.heads import verify_head
 from chatmemory.ledger.indexing import repair
-from chatmemory.ledger.lookup import find_memory
 from chatmemory.ledger.verification import verify
 from chatmemory.management.base import DatabaseCommand
 from chatmemory.models import Memory
@@ -46,11 +46,15 @@ def read(text: str) -> str:
 
 
 def known(ids: list[str]) -> list[str]:
-    """Return ids that conversations have. Raises CommandError for another one."""
-    try:
-        return [find_memory(check_id(memory_id)).pk for memory_id in ids]
-    except (InvalidValue, MemoryNotFound) as error:
-        raise CommandError(str(error)) from error
+    """Return ids that conversations have, also hidden ones. Raises CommandError for another one."""
+    for memory_id in ids:
+        try:
+            check_id(memory_id)
+        except InvalidValue as error:
+            raise CommandError(str(error)) from error
+        if not Memory.with_deleted.filter(pk=memory_id).exists():
+            raise CommandError(f"no conversation has the id {memory_id!r}")
+    return ids
 
 
 class Command(DatabaseCommand):
@@ -102,13 +106,13 @@ class Command(DatabaseCommand):
     def of_replays(self, ids: list[str]) -> tuple[int, list[Contradiction]]:
         """Return how many conversations were verified, and what contradicts their replays."""
         verified, found = 0, []
-        for memory_id in ids or Memory.objects.order_by("id").values_list("pk", flat=True):
+        for memory_id in ids or Memory.with_deleted.order_by("id").values_list("pk", flat=True):
             try:
                 contradiction = verify(memory_id)
             except MemoryNotFound as error:
                 if ids:
                     raise CommandError(str(error)) from error
-                continue  # deleted meanwhile
+                continue  # deleted, or about to be
             verified += 1
             found += [contradiction] if contradiction else []
         return verified, found
@@ -149,8 +153,16 @@ class Command(DatabaseCommand):
 
     def print_heads(self, ids: list[str]) -> None:
         rows = Memory.objects.filter(head__isnull=False, last_step__gt=0).order_by("id")
-        for row in rows.filter(id__in=ids) if ids else rows:
-            self.stdout.write(f"{written(row.pk)}\t{row.last_step}\t{bytes(row.head).hex()}")
+        columns = (rows.filter(id__in=ids) if ids else rows).values_list("pk", "last_step", "head")
+        unreadable = 0
+        for memory_id, step, head in columns:
+            try:
+                self.stdout.write(f"{written(memory_id)}\t{step}\t{stored(head).hex()}")
+            except TypeError as error:
+                self.stderr.write(f"{memory_id!r}: its head cannot be read: {error}")
+                unreadable += 1
+        if unreadable:
+            raise CommandError(f"{counted(unreadable, 'head')} cannot be read")
 
     def kept(self, file: Path) -> list[Contradiction]:
         """Return what contradicts the heads of a file."""
