@@ -152,11 +152,15 @@ def _of_rest_framework(error: drf.APIException) -> Problem:
 
 
 def _first_fault(detail: Any, path: str = "") -> tuple[str, str]:
-    """The path of the first invalid field, such as `labels.team`, and what is wrong with it."""
+    """The path of the first invalid field, such as `labels.team` or `client_ids[0]`, and what is
+    wrong with it.
+    """
     if isinstance(detail, dict) and detail:
         name, inner = next(iter(detail.items()))
-        joined = f"{path}.{name}".lstrip(".") if name != "non_field_errors" else path
-        return _first_fault(inner, joined)
+        part = f"[{name}]" if isinstance(name, int) else f".{name}"
+        return _first_fault(
+            inner, path if name == "non_field_errors" else (path + part).lstrip(".")
+        )
     if isinstance(detail, list) and detail:
         return _first_fault(detail[0], path)
     return path, str(detail)

@@ -178,7 +178,7 @@ class AddRequest(MessagesRequest):
 
     most = ADDED_MAX
     client_ids = serializers.ListField(
-        child=serializers.CharField(max_length=ID_LENGTH, allow_null=True),
+        child=serializers.CharField(max_length=ID_LENGTH, allow_null=True, trim_whitespace=False),
         required=False,
         help_text="Your own id of each message, or null: a message sent again is not added again.",
     )

@@ -44,7 +44,7 @@ class SentMessages:
 
         Raises InvalidField unless there are none at all, or as many as messages were sent.
         """
-        client_ids = client_ids or [None] * self.count
+        client_ids = [None] * self.count if client_ids is None else client_ids
         if len(client_ids) != self.count:
             why = f"there must be one client id, or null, for each of the {self.count:,} messages"
             raise InvalidField("client_ids", why)

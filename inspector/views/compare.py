@@ -26,6 +26,8 @@ from inspector.lab.asked import Asked
 from inspector.lab.compared import ComparePage
 from inspector.lab.files import conversation_of
 
+_FORMULAS = ("=", "+", "-", "@", "\t", "\r")
+
 
 @require_safe
 def compare(request: HttpRequest, memory_id: str) -> HttpResponse:
@@ -144,9 +146,14 @@ def _csv(rows: list[dict[str, Any]], name: str) -> HttpResponse:
     text = io.StringIO()
     writer = csv.DictWriter(text, list(rows[0]) if rows else [])
     writer.writeheader()
-    writer.writerows(rows)
+    writer.writerows({name: _cell(value) for name, value in row.items()} for row in rows)
     headers = {"Content-Disposition": f'attachment; filename="{_plain(name)}"'}
     return HttpResponse(text.getvalue(), "text/csv; charset=utf-8", headers=headers)
+
+
+def _cell(value: Any) -> Any:
+    """A value for a spreadsheet: an apostrophe keeps text from being taken for a formula."""
+    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULAS) else value
 
 
 def _plain(name: str) -> str:

@@ -81,6 +81,14 @@ def test_client_ids_make_a_retry_harmless(api, memory_id):
     assert [row.text for row in queries.history(memory_id).rows] == ["a", "b", "b"]
     assert add(api, "other", client_ids=["1"]).status_code == 409
     assert add(api, "c", "d", client_ids=["1"]).status_code == 422
+    assert add(api, "c", client_ids=[]).status_code == 422
+
+
+def test_client_ids_are_taken_as_they_are(api, memory_id):
+    added = add(api, "yes", "yes", client_ids=["turn 1", "turn 1 "])
+    assert [each["ignored"] for each in added.data["changes"]] == [False, False]
+    wrong = add(api, "c", "d", client_ids=["x", "y" * 256])
+    assert wrong.json()["field"] == "client_ids[1]"
 
 
 def test_it_shows_the_window_now_and_at_a_step(api, memory_id):

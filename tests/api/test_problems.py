@@ -148,3 +148,14 @@ def test_titles_of_changes_name_the_problem(api, memory_id):
     api.put("/api/v1/store/bare/", [user("a")])
     bare = api.post("/api/v1/memories/bare/messages/", {"messages": [user("a")]})
     assert (bare.status_code, bare.data["title"]) == (409, "Policy required")
+
+
+def test_problems_of_the_document_are_json(api, client):
+    refused = client.get("/api/v1/schema/")
+    for response in (refused, api.post("/api/v1/schema/"), api.get("/api/v1/schema/?format=x")):
+        assert response.headers["Content-Type"] == CONTENT_TYPE
+        assert json.loads(response.content)["status"] == response.status_code
+
+
+def test_a_format_is_an_unknown_parameter(api, memory_id):
+    assert api.get(f"/api/v1/memories/{memory_id}/messages/?format=openai_chat").status_code == 200

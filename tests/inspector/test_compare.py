@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from urllib.parse import quote
 
 import pytest
 
@@ -52,6 +53,12 @@ def test_csv_has_the_same_rows(page):
         "everything",
     ]
     assert [int(row["held"]) for row in rows] == [row["held"] for row in told(page)]
+
+
+@pytest.mark.parametrize("phrase", ["=1+1", "@SUM(A1)", "-2"])
+def test_a_spreadsheet_takes_no_cell_for_a_formula(page, phrase):
+    html = page(f"{POLICIES}&as=csv&phrase={quote(phrase)}")
+    assert next(csv.DictReader(io.StringIO(html)))["phrase"] == f"'{phrase}"
 
 
 def test_a_lost_fact_leads_to_the_limit_that_holds_it(page):

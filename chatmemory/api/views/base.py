@@ -7,6 +7,7 @@ from typing import Any
 
 from django.http.response import HttpResponseBase
 from rest_framework.exceptions import AuthenticationFailed, NotAuthenticated, Throttled
+from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -19,6 +20,7 @@ from chatmemory.api.bodies import read_chunked
 from chatmemory.api.errors import handle_exception
 from chatmemory.api.parsers import StrictJSONParser
 from chatmemory.api.permissions import HasRole
+from chatmemory.api.problems import CONTENT_TYPE
 from chatmemory.api.schemas import OperationSchema
 from chatmemory.api.throttling import PerCaller, PerStranger
 from chatmemory.streaming import streamed
@@ -52,8 +54,24 @@ class Guarded(APIView):
                 raise Throttled(stranger.wait()) from None
             raise
 
+    def finalize_response(
+        self, request: Request, response: Response, *args: Any, **kwargs: Any
+    ) -> Response:
+        """Problems are JSON, whatever else a view answers."""
+        final = super().finalize_response(request, response, *args, **kwargs)
+        if getattr(final, "content_type", None) == CONTENT_TYPE:
+            final.accepted_renderer = JSONRenderer()
+        return final
+
     def get_exception_handler(self) -> Callable[[Exception, dict[str, Any]], Response | None]:
         return handle_exception
+
+
+class OneFormat(DefaultContentNegotiation):
+    """Ignores `?format=`, as other unknown parameters, where all answers are JSON."""
+
+    def filter_renderers(self, renderers: Any, format: str) -> Any:
+        return renderers
 
 
 class Resource(Guarded):
@@ -61,6 +79,7 @@ class Resource(Guarded):
 
     parser_classes = (StrictJSONParser,)
     renderer_classes = (JSONRenderer,)
+    content_negotiation_class = OneFormat
     whole_windows: tuple[str, ...] = ()
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
