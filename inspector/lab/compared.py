@@ -210,13 +210,16 @@ class ComparePage:
         cells = []
         for followed in self.found.followed:
             if not self.found.mentions:
-                cells.append(Value("never said"))
+                cells.append(Value("not said here" if self.found.is_part else "never said"))
             elif followed.forgotten is None:
                 cells.append(Value("never", "kept to the end", "best"))
             else:
                 cells.append(Value(f"at #{numbers[followed.forgotten]:,}"))
         first = numbers[self.found.mentions[0]] if self.found.mentions else None
-        note = f"said in #{first:,}" if first else "nobody said it"
+        unsaid = "nobody said it"
+        if self.found.is_part:
+            unsaid = f"not said in the latest {len(numbers):,} messages"
+        note = f"said in #{first:,}" if first else unsaid
         return Row(f"“{self.phrase}” first forgotten", note, tuple(cells))
 
     def _kept_by(self) -> Row:

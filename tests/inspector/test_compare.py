@@ -121,6 +121,23 @@ def test_the_form_adds_a_policy(page):
     assert [row["policy"] for row in rows] == ["message_window:3", "token_window:500"]
 
 
+def test_a_phrase_that_was_said_before_the_replayed_part_is_not_called_unsaid(page, monkeypatch):
+    monkeypatch.setattr("chatmemory.queries.comparing.COMPARED_MAX", 10)
+    html = page(f"{POLICIES}&phrase=order+number+is+A-1182")
+    assert "not said in the latest 10 messages" in html
+    assert "nobody said it" not in html
+    assert "never said" not in html
+
+
+def test_a_phrase_of_another_alphabet_is_followed_in_both_cases(page, operator_client):
+    services.create("said", MessageWindow(5))
+    services.add("said", [UserMessage("Grüße aus MÜNCHEN"), AiMessage("hm")])
+    asked = "/c/said/compare/?policy=message_window:5&phrase=aus+münchen"
+    html = operator_client.get(asked).content.decode()
+    assert "nobody said it" not in html
+    assert "said in #1" in html
+
+
 @pytest.mark.parametrize("query", ["?at=0", "?at=999999", "?at=x", "?at=1&phrase=%00"])
 def test_every_place_can_be_shown(page, query):
     assert "Who is in memory after" in page(query)
