@@ -71,6 +71,8 @@ def test_a_redacted_message_keeps_its_type_and_loses_its_text(secrets):
     assert call.has_calls
     assert call.message.tool_execution_requests[0] == ToolExecutionRequest("1", "pay", "{}")
     assert queries.message("m", 2).text == "[redacted #2]"
+    result = ToolExecutionResultMessage("1", "pay", "[redacted #4]")
+    assert queries.message("m", 4).message == result
     assert verify("m") is None
 
 
@@ -163,6 +165,12 @@ def test_an_import_is_known_after_a_rotation_of_the_secret_key(db, settings):
 
 def a_file_with(words: str) -> Reading:
     return Reading("openai_chat", (Transcript("chat", (UserMessage(words),)),), ())
+
+
+def test_a_message_from_before_the_chain_is_redacted(secrets):
+    Message.objects.update(salt=None, commitment=None)
+    assert services.redact("m", 2) is not None
+    assert queries.message("m", 2).text == "[redacted #2]"
 
 
 def test_a_second_redaction_changes_nothing(secrets):
