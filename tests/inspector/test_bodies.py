@@ -12,7 +12,7 @@ import pytest
 import requests
 
 from inspector.middleware import body_limit, refusals
-from inspector.middleware.body_limit import BODY_MAX
+from inspector.middleware.body_limit import BODY_MAX, BoundedBodies
 from inspector.project.asgi import application
 
 MEGABYTE = 2**20
@@ -114,7 +114,7 @@ def test_hostile_json_takes_bounded_memory(served):
         assert peak(served) - before <= 12 * len(body) + 20 * MEGABYTE, name
 
 
-def trickled(path: str, sent: list[bytes], monkeypatch) -> list[dict]:
+def trickled(path: str, sent: list[bytes], monkeypatch, asked=application) -> list[dict]:
     """What is answered to a body of which some parts arrive at once, and the rest never."""
     monkeypatch.setattr(body_limit, "BODY_SECONDS", 0)
     monkeypatch.setattr(refusals, "LINGER_SECONDS", 0)
@@ -135,7 +135,7 @@ def trickled(path: str, sent: list[bytes], monkeypatch) -> list[dict]:
     async def send(message):
         answer.append(message)
 
-    asyncio.run(asyncio.wait_for(application(scope, receive, send), SECONDS))
+    asyncio.run(asyncio.wait_for(asked(scope, receive, send), SECONDS))
     return answer
 
 
@@ -151,6 +151,26 @@ def test_a_body_may_take_longer_the_larger_it_is(monkeypatch):
     monkeypatch.setattr(body_limit, "BYTES_A_SECOND", 8 * MEGABYTE)  # 17 MB give 2 seconds
     (start, *_) = trickled("/import/", [b" " * MEGABYTE] * 17 + [b" "], monkeypatch)
     assert start["status"] == 413
+
+
+def test_a_body_that_stops_is_answered_once(monkeypatch):
+    start = {"type": "http.response.start", "status": 200, "headers": []}
+    end = {"type": "http.response.body", "body": b"", "more_body": False}
+
+    async def answers_at_once(scope, receive, send):
+        await send(start)
+        await receive()
+        await send(end)
+
+    async def answers_later(scope, receive, send):
+        await receive()
+        await send(start)
+        await send(end)
+
+    assert trickled("/", [], monkeypatch, BoundedBodies(answers_at_once)) == [start, end]
+    refused = trickled("/", [], monkeypatch, BoundedBodies(answers_later))
+    assert refused[0]["status"] == 408
+    assert start not in refused
 
 
 def test_pages_refuse_large_bodies(served):
