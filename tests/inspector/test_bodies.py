@@ -173,6 +173,28 @@ def test_a_body_that_stops_is_answered_once(monkeypatch):
     assert start not in refused
 
 
+def test_an_answer_may_take_longer_than_its_body(monkeypatch):
+    monkeypatch.setattr(body_limit, "BODY_SECONDS", 0)
+    arriving, answer = [{"type": "http.disconnect"}, {"type": "http.request"}], []
+
+    async def receive():
+        for _ in range(9 * (len(arriving) == 1)):
+            await asyncio.sleep(0)
+        return arriving.pop()
+
+    async def send(message):
+        answer.append(message["type"])
+
+    async def answers_at_the_end(scope, receive, send):
+        await receive()
+        await receive()
+        await send({"type": "answered"})
+
+    asked = BoundedBodies(answers_at_the_end)
+    asyncio.run(asked({"type": "http", "headers": []}, receive, send))
+    assert answer == ["answered"]
+
+
 def test_pages_refuse_large_bodies(served):
     response = requests.post(f"{served.url}/import/", data=pieces(VAST), timeout=SECONDS)
     assert response.status_code == 413
