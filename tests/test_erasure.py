@@ -29,7 +29,7 @@ from chatmemory.core.policies import MessageWindow, TokenWindow
 from chatmemory.formats import Reading, Transcript
 from chatmemory.ledger.verification import verify
 from chatmemory.models import AuditEntry, IdempotentAnswer, Memory, Message, Stay, Step
-from chatmemory.services import write_ahead_log
+from chatmemory.services import erasure, write_ahead_log
 from chatmemory.services.slices import parts_of
 
 LISTING = """from chatmemory.models import Message
@@ -71,6 +71,8 @@ def test_a_redacted_message_keeps_its_type_and_loses_its_text(secrets):
     assert call.has_calls
     assert call.message.tool_execution_requests[0] == ToolExecutionRequest("1", "pay", "{}")
     assert queries.message("m", 2).text == "[redacted #2]"
+    result = ToolExecutionResultMessage("1", "pay", "[redacted #4]")
+    assert queries.message("m", 4).message == result
     assert verify("m") is None
 
 
@@ -165,10 +167,18 @@ def a_file_with(words: str) -> Reading:
     return Reading("openai_chat", (Transcript("chat", (UserMessage(words),)),), ())
 
 
+def test_a_message_from_before_the_chain_is_redacted(secrets):
+    Message.objects.update(salt=None, commitment=None)
+    assert services.redact("m", 2) is not None
+    assert queries.message("m", 2).text == "[redacted #2]"
+
+
 def test_a_second_redaction_changes_nothing(secrets):
     assert services.redact("m", 2) is not None
+    key = services.keep_trial("m", [UserMessage("hi")])
     assert services.redact("m", 2) is None
     assert queries.memory("m").last_step == 7
+    assert queries.trial("m", key) is not None
     assert AuditEntry.objects.count() == 1
 
 
@@ -436,6 +446,25 @@ def test_an_erasure_does_not_wait_for_a_reader(committing, monkeypatch):
     assert b"QUOKKA" not in Path(file).read_bytes()
 
 
+@pytest.mark.parametrize("how", ["at once", "in slices", "interrupted"])
+def test_a_deletion_leaves_nothing_in_the_log(committing, monkeypatch, how):
+    if connection.vendor != "sqlite":
+        pytest.skip("PostgreSQL's log cannot be emptied")
+    if how != "at once":
+        monkeypatch.setattr("chatmemory.services.erasure.AT_ONCE", 0)
+    services.create("m", MessageWindow(3))
+    services.add("m", [UserMessage(SECRET)])
+    with monkeypatch.context() as patched:
+        if how == "interrupted":
+            patched.setattr("chatmemory.services.erasure._purge", lambda memory_id: None)
+        services.delete("m")
+    if how == "interrupted":
+        services.finish_deletions()
+    file = str(connection.settings_dict["NAME"])
+    assert not Path(f"{file}-wal").read_bytes()
+    assert b"QUOKKA" not in Path(file).read_bytes()
+
+
 def test_the_logs_of_two_files_are_emptied(tmp_path, monkeypatch):
     monkeypatch.setattr(write_ahead_log, "RETRY_SECONDS", 0.01)
     files = [str(tmp_path / name) for name in ("one", "two")]
@@ -468,6 +497,7 @@ def written_and_read(file: str) -> tuple[sqlite3.Connection, sqlite3.Connection]
 
 def test_many_conversations_are_deleted_in_short_transactions(db, monkeypatch):
     assert list(parts_of({"a": 4, "b": 4, "c": 9, "d": 1}, 9)) == [["a", "b"], ["c"], ["d"]]
+    assert list(parts_of({"a": 10}, 9)) == [["a"]]
     assert list(parts_of({}, 9)) == [[]]
     monkeypatch.setattr("chatmemory.services.erasure.AT_ONCE", 10)
     for n in range(9):
@@ -488,9 +518,25 @@ def test_several_conversations_are_locked_in_one_order(
         django_capture_on_commit_callbacks(execute=True),
     ):
         services.label(["c", "a", "b", "a"], "team", "x")
-        services.delete_all(["b", "c", "a"])
+        services.delete_all(["b", "c", "a"], "ada")
     told = [(record.action, record.memory_id) for record in caplog.records]
     assert told == [(action, each) for action in ("labels", "delete") for each in "abc"]
+    assert {entry.actor for entry in AuditEntry.objects.all()} == {"ada"}
+
+
+def test_a_conversation_that_somebody_deletes_meanwhile_is_left_out(db, monkeypatch):
+    sizes_of = erasure.sizes_of
+
+    def meanwhile(memory_ids):
+        sizes = sizes_of(memory_ids)
+        services.delete("b")
+        return sizes
+
+    monkeypatch.setattr(erasure, "sizes_of", meanwhile)
+    for memory_id in "abc":
+        services.create(memory_id, MessageWindow(2))
+    services.delete_all("abc")
+    assert queries.count() == 0
 
 
 def test_nothing_is_deleted_or_labelled_if_one_does_not_exist(db):

@@ -12,6 +12,7 @@ import pytest
 from django.core.management import call_command
 
 from chatmemory import (
+    ChatMemoryError,
     MessageWindow,
     TokenWindow,
     UserMessage,
@@ -240,10 +241,17 @@ def test_an_interrupted_import_can_be_deleted(half):
     assert result.messages == 10
 
 
-def test_an_import_is_checked_before_anything_is_stored(db):
-    bad = [*users(9), UserMessage("NUL \x00")]
-    with pytest.raises(ValueError, match="NUL"):
-        services.import_conversation("long", bad, MessageWindow(3))
+@pytest.mark.parametrize(
+    ("bad", "words"),
+    [
+        (UserMessage("NUL \x00"), "NUL"),
+        (services.NewMessage(UserMessage("a"), client_id=""), "a client id must be"),
+        (UserMessage("word " * 99), "^message 10: "),
+    ],
+)
+def test_an_import_is_checked_before_anything_is_stored(db, bad, words):
+    with pytest.raises(ChatMemoryError, match=words):
+        services.import_conversation("long", [*users(9), bad], TokenWindow(60, oversized="reject"))
     assert not Memory.with_deleted.exists()
 
 

@@ -162,6 +162,18 @@ def test_an_answer_is_made_while_it_is_sent(db, monkeypatch, factory):
     assert json.loads(content) == list(range(1_000))
 
 
+def test_no_part_of_an_answer_keeps_a_connection(monkeypatch):
+    monkeypatch.setattr("chatmemory.streaming.CHUNK", 1)
+    closed: list[None] = []
+    monkeypatch.setattr("chatmemory.streaming.close_old_connections", lambda: closed.append(None))
+    answer = streamed(AsyncRequestFactory().get("/"), "abc", "text/plain")
+
+    async def closed_before_each() -> list[int]:
+        return [len(closed) async for _ in answer]
+
+    assert asyncio.run(closed_before_each()) == [1, 2, 3]
+
+
 def test_an_error_at_the_beginning_can_still_be_answered():
     def failing():
         yield "["

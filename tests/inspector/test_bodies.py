@@ -12,7 +12,7 @@ import pytest
 import requests
 
 from inspector.middleware import body_limit, refusals
-from inspector.middleware.body_limit import BODY_MAX
+from inspector.middleware.body_limit import BODY_MAX, BoundedBodies
 from inspector.project.asgi import application
 
 MEGABYTE = 2**20
@@ -125,7 +125,7 @@ def test_one_long_text_takes_bounded_memory(served):
         assert peak(served) - before <= 12 * len(body) + 20 * MEGABYTE, name
 
 
-def trickled(path: str, sent: list[bytes], monkeypatch) -> list[dict]:
+def trickled(path: str, sent: list[bytes], monkeypatch, asked=application) -> list[dict]:
     """What is answered to a body of which some parts arrive at once, and the rest never."""
     monkeypatch.setattr(body_limit, "BODY_SECONDS", 0)
     monkeypatch.setattr(refusals, "LINGER_SECONDS", 0)
@@ -146,7 +146,7 @@ def trickled(path: str, sent: list[bytes], monkeypatch) -> list[dict]:
     async def send(message):
         answer.append(message)
 
-    asyncio.run(asyncio.wait_for(application(scope, receive, send), SECONDS))
+    asyncio.run(asyncio.wait_for(asked(scope, receive, send), SECONDS))
     return answer
 
 
@@ -162,6 +162,48 @@ def test_a_body_may_take_longer_the_larger_it_is(monkeypatch):
     monkeypatch.setattr(body_limit, "BYTES_A_SECOND", 8 * MEGABYTE)  # 17 MB give 2 seconds
     (start, *_) = trickled("/import/", [b" " * MEGABYTE] * 17 + [b" "], monkeypatch)
     assert start["status"] == 413
+
+
+def test_a_body_that_stops_is_answered_once(monkeypatch):
+    start = {"type": "http.response.start", "status": 200, "headers": []}
+    end = {"type": "http.response.body", "body": b"", "more_body": False}
+
+    async def answers_at_once(scope, receive, send):
+        await send(start)
+        await receive()
+        await send(end)
+
+    async def answers_later(scope, receive, send):
+        await receive()
+        await send(start)
+        await send(end)
+
+    assert trickled("/", [], monkeypatch, BoundedBodies(answers_at_once)) == [start, end]
+    refused = trickled("/", [], monkeypatch, BoundedBodies(answers_later))
+    assert refused[0]["status"] == 408
+    assert start not in refused
+
+
+def test_an_answer_may_take_longer_than_its_body(monkeypatch):
+    monkeypatch.setattr(body_limit, "BODY_SECONDS", 0)
+    arriving, answer = [{"type": "http.disconnect"}, {"type": "http.request"}], []
+
+    async def receive():
+        for _ in range(9 * (len(arriving) == 1)):
+            await asyncio.sleep(0)
+        return arriving.pop()
+
+    async def send(message):
+        answer.append(message["type"])
+
+    async def answers_at_the_end(scope, receive, send):
+        await receive()
+        await receive()
+        await send({"type": "answered"})
+
+    asked = BoundedBodies(answers_at_the_end)
+    asyncio.run(asked({"type": "http", "headers": []}, receive, send))
+    assert answer == ["answered"]
 
 
 def test_pages_refuse_large_bodies(served):

@@ -10,6 +10,7 @@ from inspector.middleware.admission import errand_of
 from inspector.middleware.places import WAITING_FOR_ANY, WAITING_FOR_ONE, Crowded, Errand, Places
 
 READ, HOT, OTHER = Errand(), Errand(True, "hot"), Errand(True, "other")
+NEW = Errand(is_write=True)
 SECONDS = 10
 
 
@@ -48,7 +49,7 @@ def test_one_place_is_kept_for_reads():
         places = Places(3, SECONDS)
         await places.take(HOT)
         await places.take(OTHER)
-        (writer,) = await tasks(places, Errand(is_write=True), 1)
+        (writer,) = await tasks(places, NEW, 1)
         await places.take(READ)
         (reader,) = await tasks(places, READ, 1)
         places.leave(READ)
@@ -74,6 +75,28 @@ def test_a_long_queue_refuses_at_once(errand, most):
         (next_,) = await tasks(places, errand, 1)  # who gave up left the queue
         places.leave(HOT)
         await next_
+
+    asyncio.run(ask())
+
+
+def test_a_long_queue_of_writers_refuses_no_reader():
+    async def ask():
+        places = Places(2, SECONDS)
+        for held in (HOT, READ):
+            await places.take(held)
+        waiting = await tasks(places, NEW, WAITING_FOR_ANY)
+        (reader,) = await tasks(places, READ, 1)
+        places.leave(READ)
+        await reader
+        await end(waiting)
+
+    asyncio.run(ask())
+
+
+def test_who_writes_no_conversation_that_is_there_waits_for_no_other():
+    async def ask():
+        places = Places(3, SECONDS)
+        assert all(each.done() for each in await tasks(places, NEW, 2))
 
     asyncio.run(ask())
 
