@@ -83,7 +83,7 @@ def test_only_a_whole_copy_is_restored(file, tmp_path):
     for given, why in {
         torn: "is damaged",
         other: "is damaged: file is not a database",
-        own: "has no conversations",
+        own: "has no tables of chatmemory",
         tmp_path / "nothing": "no such file",
         file: "is the database in use",
     }.items():
@@ -136,7 +136,7 @@ def test_a_database_without_our_tables_does_not_replace_a_copy(db, tmp_path):
     copy.write_text("precious")
     with connected(str(tmp_path / "typo.sqlite3")):
         for arguments in ([str(copy), "--force"], [str(tmp_path / "new")]):
-            with pytest.raises(CommandError, match="has no conversations to copy"):
+            with pytest.raises(CommandError, match="has no tables of chatmemory"):
                 call_command("backup", *arguments)
     assert copy.read_text() == "precious"
     assert not (tmp_path / "new").exists()

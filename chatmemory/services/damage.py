@@ -26,7 +26,7 @@ def damage_of(opened: sqlite3.Connection) -> str | None:
         if is_damage(error):
             return str(error)
         raise
-    return None if found == "ok" else " ".join(str(found).split())
+    return None if found == "ok" else str(found).splitlines()[-1]
 
 
 def is_damage(error: BaseException | None) -> bool:

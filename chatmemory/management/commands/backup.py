@@ -33,7 +33,7 @@ class Command(DatabaseCommand):
         if target.exists() and Path(name).exists() and target.samefile(name):
             raise CommandError(f"{target} is the database in use: choose another name")
         if database.TABLE not in connection.introspection.table_names():
-            raise CommandError(f"{name} has no conversations to copy: is it the right database?")
+            raise CommandError(f"{name} has no tables of chatmemory: is it the right database?")
         partial = target.with_name(f"{target.name}.partial")
         try:
             self.copy(partial)

@@ -47,7 +47,7 @@ def check(file: Path, copy: sqlite3.Connection) -> None:
             raise CommandError(f"{file} is damaged: {found}")
         named = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"
         if not copy.execute(named, [database.TABLE]).fetchone():
-            raise CommandError(f"{file} has no conversations: it is no copy of a database of ours")
+            raise CommandError(f"{file} has no tables of chatmemory: is it the right file?")
     except sqlite3.Error as error:
         raise CommandError(f"{file} cannot be read: {error}") from error
 
