@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST
+from django_htmx.http import HttpResponseClientRedirect
 
 from chatmemory import (
     ChatMemoryError,
@@ -81,7 +82,10 @@ def add(request: HttpRequest, memory_id: str) -> HttpResponse:
 
 @require_POST
 def branch(request: HttpRequest, memory_id: str) -> HttpResponse:
-    """Saves the simulation as a new conversation. The original is not changed."""
+    """Saves the simulation as a new conversation. The original is not changed.
+
+    HTMX loads the new page as a whole: it follows another conversation.
+    """
     form = BranchForm(request.POST)
     try:
         trial = _trial(form, memory_id)
@@ -99,7 +103,9 @@ def branch(request: HttpRequest, memory_id: str) -> HttpResponse:
         return _refused(request, memory_id, form, str(error))
     except ChatMemoryError as error:
         return _refused(request, memory_id, form, str(error))
-    return redirect("inspector:conversation", new_id)
+    url = conversation_url(new_id)
+    is_htmx = request.htmx  # type: ignore[attr-defined]
+    return HttpResponseClientRedirect(url) if is_htmx else redirect(url)
 
 
 def _trial(form: DraftForm, memory_id: str) -> Trial:

@@ -63,6 +63,20 @@ def test_a_simulation_stays_until_it_is_discarded(reader, served):
     expect(page.locator(".tape__step")).to_contain_text("Step 2 of 2")
 
 
+def test_a_simulation_that_is_saved_is_followed_as_a_conversation_of_its_own(reader, served):
+    served.create("original")
+    served.say("original", "one")
+    page = reader("/c/original/")
+    page.get_by_role("textbox", name="Message").fill("what if")
+    page.get_by_role("button", name="Preview").click()
+    page.get_by_role("textbox", name="Id of the new conversation").fill("saved")
+    page.get_by_role("button", name="Save as a new conversation").click()
+    page.wait_for_url(f"{served.url}/c/saved/")
+    expect(page.locator(".tape__step")).to_contain_text("Step 2 of 2")
+    served.say("saved", "three")
+    expect(page.locator(".tape__step")).to_contain_text("Step 3 of 3")
+
+
 def test_one_step_moves_and_a_jump_does_not(reader, served):
     served.create("jump")
     served.say("jump", "one")
