@@ -225,6 +225,10 @@ def test_only_the_same_file_and_policy_go_on(half):
     services.add("long", users(1))
 
 
+def test_an_interrupted_import_matches_its_replay(half):
+    assert verify("long") is None
+
+
 def test_two_processes_do_not_import_a_slice_twice(half):
     new = [services.NewMessage(message) for message in users(10)]
     with pytest.raises(ImportUnfinished):
@@ -289,6 +293,7 @@ def half_a_branch(monkeypatch) -> None:
 
 
 def test_the_same_call_goes_on_with_an_interrupted_branch(half_a_branch):
+    assert verify("long") is None
     with pytest.raises(ImportUnfinished, match="make the same branch again"):
         services.add("long", users(1))
     services.branch("source", "long", users(1))

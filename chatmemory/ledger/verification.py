@@ -15,14 +15,7 @@ from chatmemory.core.estimators import estimator_for, is_known
 from chatmemory.core.eviction import Reason
 from chatmemory.core.exceptions import NoRoomBesidePins, OversizedMessage
 from chatmemory.core.messages import ChatMessage, MessageType, text_of
-from chatmemory.core.policies import (
-    MessageWindow,
-    Policy,
-    TokenWindow,
-    UnavailablePolicy,
-    can_decide,
-    load_of,
-)
+from chatmemory.core.policies import Policy, UnavailablePolicy
 from chatmemory.core.transitions import Transition, admit, clear, refill
 from chatmemory.core.window import Entry, Totals, Window
 from chatmemory.ledger import chain, flags
@@ -34,6 +27,7 @@ from chatmemory.ledger.contradictions import (
     naming,
     stay_name,
 )
+from chatmemory.ledger.conversation_row import check_anchor, check_imported, check_load
 from chatmemory.ledger.counters import unprotected
 from chatmemory.ledger.departing import departures, differences, remaining
 from chatmemory.ledger.entries import StayEntry, read_message, stay_entries, stay_entry
@@ -47,7 +41,6 @@ from chatmemory.ledger.stored_window import StoredStays, open_stays, stays_at
 from chatmemory.ledger.vouching import Vouching
 from chatmemory.models import Memory, Message, Stay, Step
 
-BUILT_IN = (MessageWindow, TokenWindow)
 KEPT_IN_MEMORY = 20_000
 
 
@@ -74,6 +67,7 @@ class _Replay:
     """
 
     def __init__(self, memory: Memory) -> None:
+        check_anchor(memory)
         self.memory = memory
         self.rows = LedgerRows(memory)
         self.vouching = Vouching(memory)
@@ -292,27 +286,9 @@ class _Replay:
             expect(memory, "policy", memory.policy, self.last.policy)
             expect(memory, "oldest", memory.oldest, self.last.oldest)
             expect(memory, "ordered_from", memory.ordered_from, self.ordered_from)
-        self.check_load(memory.policy)
-        self.check_imported()
+        check_load(memory, self.window.totals)
+        check_imported(memory, self.said)
         self.check_flags()
-
-    def check_load(self, policy: Policy | None) -> None:
-        """Compare the load. It is null after a step that was taken while the policy's kind was not
-        installed, which those of this package always are.
-        """
-        load = self.memory.window_load
-        is_known = load is not None or type(policy) in BUILT_IN
-        if policy is None or (can_decide(policy) and is_known):
-            expect(self.memory, "window_load", load, load_of(policy, self.window.totals))
-
-    def check_imported(self) -> None:
-        """Check what an unfinished import says: until its end nothing but its adds are steps, and
-        those of its messages that are ignored are none.
-        """
-        imported, steps = self.memory.imported, self.memory.last_step
-        if imported is not None and not steps == self.said.count <= imported:
-            what = f"its import has stored {imported}, but {steps} steps were taken"
-            raise Contradicted(self.memory, what)
 
     def check_flags(self) -> None:
         flags.replaced(self.flags, self.standing_entries())

@@ -28,7 +28,6 @@ class Vouching:
     """
 
     def __init__(self, memory: Memory) -> None:
-        check_anchor(memory)
         self._memory = memory
         is_anchored = memory.older_steps is not None
         self._has_begun = is_anchored or memory.first_labels is not None
@@ -121,17 +120,3 @@ class Vouching:
             raise Contradicted(step, "its audit entry is missing")
         if entered > 1:
             raise Contradicted(step, f"has {entered} audit entries")
-
-
-def check_anchor(memory: Memory) -> None:
-    """Raise Contradicted where the columns of an anchor do not go together; see `anchoring`.
-
-    An anchoring that was interrupted has stored how many steps are older, and no more.
-    """
-    older, anchored = memory.older_steps, memory.anchored_step
-    expect(memory, "whether it is anchored", anchored is not None, memory.anchored_at is not None)
-    last = memory.last_step if anchored is None else anchored
-    if anchored is not None and older is None:
-        raise Contradicted(memory, "is anchored, but no steps of it are older than digests")
-    if not 0 <= (older or 0) <= last <= memory.last_step:
-        raise Contradicted(memory, f"is anchored at step {last} after {older} older steps")

@@ -158,7 +158,7 @@ class Command(DatabaseCommand):
         for memory_id, step, head in columns:
             try:
                 self.stdout.write(f"{written(memory_id)}\t{step}\t{stored(head).hex()}")
-            except TypeError as error:
+            except (AttributeError, TypeError) as error:
                 self.stderr.write(f"{memory_id!r}: its head cannot be read: {error}")
                 unreadable += 1
         if unreadable:

@@ -1,0 +1,44 @@
+"""Checks of a conversation's own row, of what neither its steps nor their digests hold."""
+
+from __future__ import annotations
+
+from chatmemory.core.policies import MessageWindow, TokenWindow, can_decide, load_of
+from chatmemory.core.window import Totals
+from chatmemory.ledger.contradictions import Contradicted, expect
+from chatmemory.models import Memory
+
+ALWAYS_INSTALLED = (MessageWindow, TokenWindow)
+
+
+def check_anchor(memory: Memory) -> None:
+    """Raise Contradicted where the columns of an anchor do not go together; see `anchoring`.
+
+    An anchoring that was interrupted has stored how many steps are older, and no more.
+    """
+    older, anchored = memory.older_steps, memory.anchored_step
+    expect(memory, "whether it is anchored", anchored is not None, memory.anchored_at is not None)
+    last = memory.last_step if anchored is None else anchored
+    if anchored is not None and older is None:
+        raise Contradicted(memory, "is anchored, but no steps of it are older than digests")
+    if not 0 <= (older or 0) <= last <= memory.last_step:
+        raise Contradicted(memory, f"is anchored at step {last} after {older} older steps")
+
+
+def check_load(memory: Memory, window: Totals) -> None:
+    """Compare the load. It is null after a step that was taken while the policy's kind was not
+    installed.
+    """
+    load, policy = memory.window_load, memory.policy
+    is_known = load is not None or type(policy) in ALWAYS_INSTALLED
+    if policy is None or (can_decide(policy) and is_known):
+        expect(memory, "window_load", load, load_of(policy, window))
+
+
+def check_imported(memory: Memory, said: Totals) -> None:
+    """Check what an unfinished import says: until its end nothing but its adds are steps, and
+    those of its messages that are ignored are none.
+    """
+    imported, steps = memory.imported, memory.last_step
+    if imported is not None and not steps == said.count <= imported:
+        what = f"its import has stored {imported}, but {steps} steps were taken"
+        raise Contradicted(memory, what)
