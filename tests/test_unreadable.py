@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import pytest
 from django.core.management import CommandError, call_command
 from django.db import DatabaseError, connection
@@ -109,9 +111,14 @@ def test_an_outage_is_no_contradiction(conversations):
     def refuse(run, sql, *args):
         return run(sql.replace("chatmemory_stay", "chatmemory_nothing"), *args)
 
+    gc.collect()
     refused = pytest.raises(DatabaseError, match="chatmemory_nothing")
-    with connection.execute_wrapper(refuse), refused:
+    with connection.execute_wrapper(refuse), refused as kept:
         verify("a")
+    # The error keeps them, and they would be closed within some later transaction
+    cursors = [each for each in gc.get_objects() if type(each).__name__ == "ServerSideCursor"]
+    assert kept.value
+    assert all(cursor.closed for cursor in cursors)
 
 
 def test_unreadable_heads_are_not_printed_and_are_named(conversations, capsys):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from django.db.models import QuerySet
 
@@ -68,9 +68,17 @@ class LedgerRows:
         steps = Step.objects.filter(memory=memory, n__gt=last_step).order_by("n")
         self.steps = _without_gaps(steps, "step", last_step, memory.last_step)
         self._messages = _without_gaps(messages, "message", self.last_seq, memory.last_seq)
-        self._begun = _Stream(_without_gaps(begun, "stay", self.last_stay, memory.last_stay))
-        columns = ended.values_list("left_step", *EndedStay._fields)
-        self._ended = _Stream(columns.iterator(BATCH))
+        new_stays = _without_gaps(begun, "stay", self.last_stay, memory.last_stay)
+        ends = ended.values_list("left_step", *EndedStay._fields).iterator(BATCH)
+        self._begun, self._ended = _Stream(new_stays), _Stream(ends)
+        self._open: tuple[Any, ...] = (self.steps, self._messages, new_stays, ends)
+
+    def close(self) -> None:
+        """Close what is still read. An error keeps it alive, and PostgreSQL's cursors would then be
+        closed within some later transaction, which that breaks.
+        """
+        for rows in self._open:
+            rows.close()
 
     def begun(self, step: int) -> Iterator[tuple[Stay, Message, bool]]:
         """Yield the stays that a step began by number, each with its message, and whether the

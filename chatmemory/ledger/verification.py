@@ -8,7 +8,8 @@ memory holds a part of the window, without its messages.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import closing
 from itertools import chain as chain_of
 
 from chatmemory.core.estimators import estimator_for, is_known
@@ -87,11 +88,12 @@ class _Replay:
         self.begun = chain.EncodedList()
 
     def run(self) -> None:
-        for step in self.rows.steps:
-            with naming(step):
-                self.check_step(step)
-            self.last = step
-        self.rows.check_end()
+        with closing(self.rows):
+            for step in self.rows.steps:
+                with naming(step):
+                    self.check_step(step)
+                self.last = step
+            self.rows.check_end()
         with naming(self.memory):
             self.check_memory()
         self.vouching.check_end()
@@ -187,7 +189,10 @@ class _Replay:
             self.compare(step, clear(self.window, step.policy))
         expect(step, "count after", step.count_after, self.window.totals.count)
         expect(step, "tokens after", step.tokens_after, self.window.totals.tokens)
-        self.check_oldest(step)
+        if step.oldest > step.last_stay + 1:
+            raise Contradicted(step, f"oldest {step.oldest} is above all stays")
+        if self.left or step.kind == Step.Kind.SET:
+            _check_oldest(step, self.window)
         if step.kind in (Step.Kind.SET, *PINNING):
             self.ordered_from = step.last_stay
         self.is_undecided |= isinstance(step.policy, UnavailablePolicy)
@@ -263,17 +268,6 @@ class _Replay:
             )
         transition.apply_to(self.window)
 
-    def check_oldest(self, step: Step) -> None:
-        if step.oldest > step.last_stay + 1:
-            raise Contradicted(step, f"oldest {step.oldest} is above all stays")
-        if not self.left and step.kind != Step.Kind.SET:
-            return
-        for entry in unprotected(self.window):
-            if entry.n < step.oldest:
-                raise Contradicted(step, f"oldest is {step.oldest}, but stay {entry.n} is open")
-            if step.kind == Step.Kind.ADD:
-                return
-
     # The conversation
 
     def check_memory(self) -> None:
@@ -291,14 +285,15 @@ class _Replay:
         self.check_flags()
 
     def check_flags(self) -> None:
-        flags.replaced(self.flags, self.standing_entries())
+        with closing(self.standing_entries()) as entries:
+            flags.replaced(self.flags, entries)
         names = ["waiting_call", "missing_results", "dangling_call"]
         if not self.is_undecided:
             names.append("oversized_step")
         for name in names:
             expect(self.memory, name, getattr(self.memory, name), getattr(self.flags, name))
 
-    def standing_entries(self) -> Iterator[StayEntry]:
+    def standing_entries(self) -> Generator[StayEntry]:
         """Yield the stored window's entries, which must add up to the replayed ones; those of tool
         calls with their messages.
         """
@@ -309,6 +304,14 @@ class _Replay:
             standing = standing.plus(entry)
             yield entry
         expect(self.memory, "the sum of the open stays", standing, self.window.totals)
+
+
+def _check_oldest(step: Step, window: Window) -> None:
+    for entry in unprotected(window):
+        if entry.n < step.oldest:
+            raise Contradicted(step, f"oldest is {step.oldest}, but stay {entry.n} is open")
+        if step.kind == Step.Kind.ADD:
+            return
 
 
 class _StaysOf(StoredStays):
