@@ -26,14 +26,15 @@ from psycopg import sql
 
 from chatmemory import database
 from chatmemory.models import Memory
-from chatmemory.queries import newest_change
+from chatmemory.queries import newest_change_or_erasure
 from chatmemory.services import CHANNEL
 
 SQLITE_SECONDS = 0.05
 COALESCE_SECONDS = 0.05
 RETRY_SECONDS = 1.0
 
-# Watches all conversations for the time of the newest change. No conversation has an empty id.
+# Watches all conversations for the time of the newest change or erasure. No conversation has an
+# empty id.
 ALL_CONVERSATIONS = ""
 
 
@@ -104,7 +105,7 @@ class Follower:
     async def watching(self, memory_id: str) -> AsyncIterator[Watcher]:
         """Yield a watcher that has the newest step and receives every later one.
 
-        For ALL_CONVERSATIONS it has the time of the newest change instead.
+        For ALL_CONVERSATIONS it has the time of the newest change or erasure instead.
         """
         watcher = Watcher()
         self._watchers[memory_id].add(watcher)
@@ -151,7 +152,7 @@ def _newest(memory_ids: list[str]) -> dict[str, Newest]:
         rows = Memory.objects.filter(id__in=memory_ids).values_list("pk", "last_step", "created_at")
         found = {memory_id: Newest(*row) for memory_id, *row in rows}
         if ALL_CONVERSATIONS in memory_ids:
-            found[ALL_CONVERSATIONS] = Newest(newest_change())
+            found[ALL_CONVERSATIONS] = Newest(newest_change_or_erasure())
         return found
     finally:
         close_old_connections()  # this thread stays, its connection must not

@@ -38,7 +38,7 @@ from chatmemory.queries.conversations import (
 )
 from chatmemory.queries.counts import OverviewStats, count, count_each, overview_stats
 from chatmemory.queries.cursors import CursorPage
-from chatmemory.queries.feed import FeedItem, feed, newest_change
+from chatmemory.queries.feed import FeedItem, feed, newest_change, newest_change_or_erasure
 from chatmemory.queries.file_fleet import FileFleet
 from chatmemory.queries.filters import MemoryFilter
 from chatmemory.queries.fleet import (
@@ -178,6 +178,7 @@ __all__ = [
     "memory_row",
     "message",
     "newest_change",
+    "newest_change_or_erasure",
     "outline",
     "overview",
     "overview_rows",

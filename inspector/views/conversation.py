@@ -89,8 +89,8 @@ def live(request: HttpRequest, memory_id: str) -> HttpResponse:
 
 @require_safe
 def live_overview(request: HttpRequest) -> HttpResponse:
-    """Sends the time of the newest change as one event, if no ASGI server runs."""
-    return _event(queries.newest_change())
+    """Sends the time of the newest change or erasure as one event, if no ASGI server runs."""
+    return _event(queries.newest_change_or_erasure())
 
 
 def _event(step: int) -> HttpResponse:

@@ -23,10 +23,12 @@ SECONDS = 10
 
 
 @contextmanager
-def following(served, memory_id: str, session=None, **headers: str) -> Iterator[Iterator[int]]:
+def following(
+    served, memory_id: str = "", session=None, path: str = "", **headers: str
+) -> Iterator[Iterator[int]]:
     """The step numbers of a stream, as they arrive."""
     session = session or served.session()
-    url = f"{served.url}/c/{memory_id}/live/"
+    url = served.url + (path or f"/c/{memory_id}/live/")
     with session.get(url, stream=True, timeout=SECONDS, headers=headers) as response:
         response.raise_for_status()
         assert response.headers["Content-Type"] == "text/event-stream"
@@ -80,6 +82,14 @@ def test_a_reader_is_told_of_the_deletion_and_the_stream_ends(served):
     with served.session().get(url, stream=True, timeout=SECONDS) as response:
         served.api.delete(f"{served.url}/api/v1/memories/doomed/").raise_for_status()
         assert "event: deleted" in response.text
+
+
+def test_a_deletion_is_a_change_to_readers_of_all(served):
+    served.create("erased")
+    with following(served, path="/live/") as moments:
+        made = next(moments)
+        served.api.delete(f"{served.url}/api/v1/memories/erased/").raise_for_status()
+        assert next(moments) > made
 
 
 def test_a_step_made_by_another_process_is_sent(served):
