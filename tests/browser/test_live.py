@@ -306,6 +306,24 @@ def test_a_step_on_a_deleted_conversation_says_so_before_the_stream_does(reader,
     expect(page.get_by_text("connection lost, trying again")).to_be_hidden()
 
 
+@pytest.mark.parametrize("length", [1, 2, 3])
+def test_a_conversation_made_anew_while_a_page_was_hidden_is_not_taken_for_the_old_one(
+    reader, served, length
+):
+    name = f"anew-{length}"
+    served.create(name)
+    served.say(name, "one", "two")
+    page = reader(f"/c/{name}/")
+    expect(page.get_by_text("live", exact=True)).to_be_visible()
+    page.evaluate(HIDE)
+    served.api.delete(f"{served.url}/api/v1/memories/{name}/").raise_for_status()
+    served.create(name)
+    served.say(name, *["other"] * length)
+    page.evaluate(SHOW)
+    expect_deleted(page)
+    expect(page.get_by_text("live", exact=True)).to_be_hidden()
+
+
 def expect_deleted(page) -> None:
     note = page.get_by_role("alert")
     expect(note).to_contain_text("This conversation was deleted.")

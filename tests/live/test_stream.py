@@ -12,6 +12,7 @@ import pytest
 import requests
 from asgiref.sync import async_to_sync, sync_to_async
 
+from chatmemory import queries
 from chatmemory.access.roles import Role
 from chatmemory.access.tokens import create_token, revoke_token, tokens
 from chatmemory.live import ALL_CONVERSATIONS, Watcher
@@ -58,6 +59,32 @@ def test_a_reader_who_reconnects_is_sent_only_newer_steps(served):
     with following(served, "back", **{"Last-Event-ID": "2"}) as steps:
         served.say("back", "three")
         assert next(steps) == 3
+
+
+@pytest.mark.parametrize("asked", [{"Last-Event-ID": "9"}, {"path": "/c/fewer/live/?after=9"}])
+def test_a_reader_who_has_more_than_there_is_is_sent_the_newest_step(served, asked):
+    """As of a conversation that was deleted and made anew."""
+    served.api.delete(f"{served.url}/api/v1/memories/fewer/")
+    served.create("fewer")
+    served.say("fewer", "one", "two")
+    with following(served, "fewer", **asked) as steps:
+        assert next(steps) == 2
+
+
+def test_a_reader_of_another_conversation_of_the_name_is_told_of_the_deletion(served):
+    served.create("renewed")
+    url = f"{served.url}/c/renewed/live/?made=1"
+    with served.session().get(url, stream=True, timeout=SECONDS) as response:
+        assert "event: deleted" in response.text
+
+
+def test_without_an_asgi_server_another_conversation_of_the_name_is_not_found(
+    operator_client, memory_id
+):
+    made = queries.moment(queries.memory(memory_id).created_at)
+    asked = [{"made": made}, {"made": made - 1}]
+    answers = [operator_client.get(f"/c/{memory_id}/live/", each) for each in asked]
+    assert [each.status_code for each in answers] == [200, 404]
 
 
 def test_two_readers_are_sent_the_same_step(served):

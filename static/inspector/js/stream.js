@@ -34,7 +34,9 @@ export function follow(url, { newest, moved, shown, deleted }) {
   function open() {
     if (source || hasEnded || document.hidden) return;
     clearTimeout(reopening);
-    source = new EventSource(`${url}?after=${newest()}`);
+    const asked = new URL(url, location.href);
+    asked.searchParams.set("after", newest());
+    source = new EventSource(asked);
     source.addEventListener("open", () => {
       shown(false);
       moved(newest());
