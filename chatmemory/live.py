@@ -17,7 +17,6 @@ from collections import defaultdict
 from collections.abc import AsyncGenerator, AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, asynccontextmanager, suppress
-from datetime import datetime
 from typing import NamedTuple
 
 import psycopg
@@ -26,14 +25,15 @@ from psycopg import sql
 
 from chatmemory import database
 from chatmemory.models import Memory
-from chatmemory.queries import newest_change
+from chatmemory.queries import moment, newest_change_or_erasure
 from chatmemory.services import CHANNEL
 
 SQLITE_SECONDS = 0.05
 COALESCE_SECONDS = 0.05
 RETRY_SECONDS = 1.0
 
-# Watches all conversations for the time of the newest change. No conversation has an empty id.
+# Watches all conversations for the time of the newest change or erasure. No conversation has an
+# empty id.
 ALL_CONVERSATIONS = ""
 
 
@@ -41,20 +41,20 @@ logger = logging.getLogger(__name__)
 
 
 class Newest(NamedTuple):
-    """The newest step of a conversation, and when the conversation was made; None for all."""
+    """The newest step of a conversation, and the `moment` when it was made; None for all."""
 
     step: int
-    created_at: datetime | None = None
+    made: int | None = None
 
 
 class Watcher:
     """A watcher of one conversation, or of all. It keeps only the newest step, without a queue."""
 
-    def __init__(self) -> None:
+    def __init__(self, made: int | None = None) -> None:
         self.step = 0
         self.has_left = False
         self.is_deleted = False
-        self._created_at: datetime | None = None
+        self._made = made
         self._moved = asyncio.Event()
 
     def announce(self, step: int) -> None:
@@ -64,12 +64,11 @@ class Watcher:
 
     def find(self, newest: Newest | None) -> None:
         """Announce what was found, or the deletion: nothing was, or another of the same name."""
-        known = self._created_at
-        if newest is None or (known is not None and newest.created_at != known):
+        if newest is None or self._made not in (None, newest.made):
             self.is_deleted = True
             self.leave()
         else:
-            self._created_at = newest.created_at
+            self._made = newest.made
             self.announce(newest.step)
 
     def leave(self) -> None:
@@ -101,12 +100,13 @@ class Follower:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="follower")
 
     @asynccontextmanager
-    async def watching(self, memory_id: str) -> AsyncIterator[Watcher]:
+    async def watching(self, memory_id: str, made: int | None = None) -> AsyncIterator[Watcher]:
         """Yield a watcher that has the newest step and receives every later one.
 
-        For ALL_CONVERSATIONS it has the time of the newest change instead.
+        With the `moment` when the conversation was made, another one of its name is a deletion.
+        For ALL_CONVERSATIONS it has the time of the newest change or erasure instead.
         """
-        watcher = Watcher()
+        watcher = Watcher(made)
         self._watchers[memory_id].add(watcher)
         if self._task is None:
             self._task = asyncio.create_task(self._follow())
@@ -149,9 +149,9 @@ class Follower:
 def _newest(memory_ids: list[str]) -> dict[str, Newest]:
     try:
         rows = Memory.objects.filter(id__in=memory_ids).values_list("pk", "last_step", "created_at")
-        found = {memory_id: Newest(*row) for memory_id, *row in rows}
+        found = {memory_id: Newest(step, moment(at)) for memory_id, step, at in rows}
         if ALL_CONVERSATIONS in memory_ids:
-            found[ALL_CONVERSATIONS] = Newest(newest_change())
+            found[ALL_CONVERSATIONS] = Newest(newest_change_or_erasure())
         return found
     finally:
         close_old_connections()  # this thread stays, its connection must not

@@ -38,7 +38,13 @@ from chatmemory.queries.conversations import (
 )
 from chatmemory.queries.counts import OverviewStats, count, count_each, overview_stats
 from chatmemory.queries.cursors import CursorPage
-from chatmemory.queries.feed import FeedItem, feed, newest_change
+from chatmemory.queries.feed import (
+    FeedItem,
+    feed,
+    moment,
+    newest_change,
+    newest_change_or_erasure,
+)
 from chatmemory.queries.file_fleet import FileFleet
 from chatmemory.queries.filters import MemoryFilter
 from chatmemory.queries.fleet import (
@@ -177,7 +183,9 @@ __all__ = [
     "memory_page",
     "memory_row",
     "message",
+    "moment",
     "newest_change",
+    "newest_change_or_erasure",
     "outline",
     "overview",
     "overview_rows",

@@ -1,4 +1,4 @@
-"""The latest evictions in all conversations, and the time of the latest change."""
+"""The latest evictions in all conversations, and the times of the latest change and erasure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from django.db.models import F, Q, QuerySet
 from chatmemory.core.eviction import Reason
 from chatmemory.core.messages import MessageType
 from chatmemory.core.misfits import Misfit
-from chatmemory.models import Memory, Stay, Step
+from chatmemory.models import AuditEntry, Memory, Stay, Step
 from chatmemory.queries.stays import misfits_of
 
 
@@ -71,6 +71,12 @@ def newest_change() -> int:
     """Return the `moment` of the latest change of any conversation; 0 if there is none."""
     at = Memory.objects.order_by("-updated_at").values_list("updated_at", flat=True).first()
     return moment(at) if at else 0
+
+
+def newest_change_or_erasure() -> int:
+    """Return the `moment` of the latest change or erasure: a deletion leaves no changed row."""
+    at = AuditEntry.objects.order_by("-pk").values_list("at", flat=True).first()
+    return max(newest_change(), moment(at) if at else 0)
 
 
 def moment(at: datetime) -> int:

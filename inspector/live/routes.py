@@ -11,7 +11,6 @@ from chatmemory.live import ALL_CONVERSATIONS
 from inspector.asgi import Scope
 
 _NAMES = frozenset({"inspector:live", "inspector:live-overview"})
-_AFTER = re.compile(rb"(?:^|&)after=([0-9]{1,18})(?:&|$)")
 
 
 def is_stream(scope: Scope) -> bool:
@@ -44,5 +43,16 @@ def last_step_seen(scope: Scope) -> int:
     header = dict(scope["headers"]).get(b"last-event-id", b"")
     if header.isdigit() and len(header) <= 18:
         return int(header)
-    query = _AFTER.search(scope["query_string"])
-    return int(query[1]) if query else 0
+    return _number(scope, b"after") or 0
+
+
+def requested_making(scope: Scope) -> int | None:
+    """Return the moment when the reader's conversation was made, from `?made=`: the id may be that
+    of another one by now.
+    """
+    return _number(scope, b"made")
+
+
+def _number(scope: Scope, name: bytes) -> int | None:
+    found = re.search(rb"(?:^|&)%b=([0-9]{1,18})(?:&|$)" % name, scope["query_string"])
+    return int(found[1]) if found else None

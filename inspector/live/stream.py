@@ -22,7 +22,7 @@ from inspector.live.events import (
     send_step,
 )
 from inspector.live.heartbeats import Heartbeats
-from inspector.live.routes import last_step_seen, requested_memory
+from inspector.live.routes import last_step_seen, requested_making, requested_memory
 from inspector.live.rules import status_and_headers
 from inspector.observability.metrics import stream_open
 from inspector.observability.requests import choose_request_id, log_request, request_id
@@ -47,9 +47,10 @@ async def stream(scope: Scope, receive: Receive, send: Send) -> None:
     """Sends `event: step` with the newest step number whenever a conversation has new steps, until
     the reader disconnects, or with `event: deleted` until the conversation is deleted.
 
-    A reader who reconnects with Last-Event-ID is told at once about steps it missed. Answers like
-    Django to a host that is not the site's and to plain HTTP, 405 for any method but
-    GET, 429 or 503 if too many streams are open, and what `authorize` says.
+    A reader who reconnects with Last-Event-ID is told at once about steps it missed, and of the
+    newest one if it has more than there are. Answers like Django to a host that is not the site's
+    and to plain HTTP, 405 for any method but GET, 429 or 503 if too many streams are open, and what
+    `authorize` says.
     """
     started = asyncio.get_running_loop().time()
     asked_id = dict(scope["headers"]).get(b"x-request-id", b"").decode("latin-1")
@@ -104,11 +105,12 @@ async def _follow(
 ) -> None:
     disconnected = asyncio.create_task(_disconnect(receive))
     with _audience.including(reader, disconnected):
-        async with _follower.watching(reader.memory_id) as watcher:
+        async with _follower.watching(reader.memory_id, requested_making(scope)) as watcher:
             disconnected.add_done_callback(lambda _: watcher.leave())
             with stream_open(), _heartbeats.waking(watcher):
                 await send_start(send, headers)
-                await send_steps(watcher, last_step_seen(scope), send)
+                seen = last_step_seen(scope)
+                await send_steps(watcher, seen if seen <= watcher.step else 0, send)
                 if watcher.is_deleted:
                     await send_deletion(send)
             await send_end(send)

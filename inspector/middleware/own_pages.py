@@ -14,8 +14,8 @@ from django_htmx.middleware import HtmxDetails
 from inspector.middleware.headers import with_headers
 from inspector.middleware.login_required import LoginRequired
 from inspector.middleware.observability import observed
-from inspector.mount import is_own
-from inspector.views.errors import answer_to, not_found
+from inspector.mount import is_api, is_own
+from inspector.views.errors import answer_to, not_allowed, not_found
 
 
 class InspectorMiddleware:
@@ -37,8 +37,11 @@ class InspectorMiddleware:
         request.htmx = HtmxDetails(request)  # type: ignore[attr-defined]
         with translation.override(None):  # English, and numbers as scripts and SVG read them
             response = self._get_response(request)
-        has_no_route = response.status_code == 404 and request.resolver_match is None
-        return not_found(request) if has_no_route else response
+        if response.status_code == 404 and request.resolver_match is None:
+            return not_found(request)
+        if response.status_code == 405 and not is_api(request.path):
+            return not_allowed(request, response)
+        return response
 
     def process_view(
         self, request: HttpRequest, view: Any, args: Any, options: Any

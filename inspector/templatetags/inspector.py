@@ -20,6 +20,7 @@ from django.utils.text import Truncator
 from chatmemory.explain import capitalized, policy_words, shortened
 from chatmemory.explain import counted as counted_noun
 from chatmemory.explain import named as name_of
+from chatmemory.queries import moment as moment_of
 from inspector.conf import configuration
 from inspector.conversation.links import chosen
 from inspector.conversation.rows import SHOWN, HistoryFrame, HistoryRow, MemoryRow
@@ -27,6 +28,7 @@ from inspector.conversation.timeline import Cell, Label, Timeline
 from inspector.display import switched_on, theme_of
 
 register = template.Library()
+register.filter("moment", moment_of)
 register.filter(policy_words)
 register.filter(shortened)
 

@@ -10,7 +10,14 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
-from chatmemory import InvalidValue, MessageNotFound, NoRoomBesidePins, queries, services
+from chatmemory import (
+    InvalidValue,
+    MemoryNotFound,
+    MessageNotFound,
+    NoRoomBesidePins,
+    queries,
+    services,
+)
 from inspector.conversation import ConversationPage, conversation_url
 from inspector.forms import DraftForm, searchable
 from inspector.htmx import render_page_or_fragment
@@ -83,14 +90,20 @@ def redact(request: HttpRequest, memory_id: str, seq: int) -> HttpResponse:
 
 @require_safe
 def live(request: HttpRequest, memory_id: str) -> HttpResponse:
-    """Sends the newest step as one event, if no ASGI server runs; the browser then polls."""
-    return _event(queries.memory(memory_id).last_step)
+    """Sends the newest step as one event, if no ASGI server runs; the browser then polls.
+
+    With `?made=`, another conversation of the name is not found.
+    """
+    memory = queries.memory(memory_id)
+    if request.GET.get("made") not in (None, str(queries.moment(memory.created_at))):
+        raise MemoryNotFound(f"{memory_id!r} was deleted and made anew")
+    return _event(memory.last_step)
 
 
 @require_safe
 def live_overview(request: HttpRequest) -> HttpResponse:
-    """Sends the time of the newest change as one event, if no ASGI server runs."""
-    return _event(queries.newest_change())
+    """Sends the time of the newest change or erasure as one event, if no ASGI server runs."""
+    return _event(queries.newest_change_or_erasure())
 
 
 def _event(step: int) -> HttpResponse:

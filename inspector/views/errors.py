@@ -85,6 +85,13 @@ def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpR
     return page
 
 
+def not_allowed(request: HttpRequest, refusal: HttpResponse) -> HttpResponse:
+    """Show a page for a refusal of the method: 405, as for the address of a form that is opened."""
+    page = render(request, "inspector/405.html", status=405)
+    page.headers["Allow"] = refusal.headers["Allow"]
+    return page
+
+
 def _missing(request: HttpRequest, exception: Exception | None) -> str:
     """Return what there is not, with the id as short as in a page's head; empty for a whole URL."""
     if exception is None or isinstance(exception, Resolver404):

@@ -10,6 +10,13 @@ from playwright.sync_api import expect
 # After how long a page asks again for a stream that was refused, and for a step that failed.
 SECONDS_TO_REOPEN, SECONDS_TO_RETRY = 5, 2
 
+# Two pages each; a headless browser shows all of its pages, so they are told that they are hidden.
+TABS = 4
+BE = """
+Object.defineProperty(document, "hidden", {{ configurable: true, value: {} }});
+document.dispatchEvent(new Event("visibilitychange"));"""
+HIDE, SHOW = BE.format("true"), BE.format("false")
+
 
 def test_two_readers_see_a_message_arrive(reader, served):
     served.create("arrives")
@@ -23,6 +30,25 @@ def test_two_readers_see_a_message_arrive(reader, served):
         expect(page.locator(".ghosts")).to_contain_text("one")
         expect(page.locator(".tape__say")).to_contain_text("1 message left")
         expect(page.locator("[data-announce]")).to_contain_text("#4 arrived. 1 message left")
+
+
+def test_many_pages_are_open_at_once_and_one_that_was_hidden_catches_up(reader, served):
+    """Over HTTP/1.1: a browser opens six connections to a host, for all of its pages together."""
+    served.create("tabs")
+    served.say("tabs", "one", "two", "three")
+    pages = []
+    for path in TABS * ["/c/tabs/", "/"]:
+        pages.append(reader(path))
+        expect(pages[-1].get_by_text("live", exact=True)).to_be_visible()
+        pages[-1].evaluate(HIDE)
+    served.say("tabs", "the fourth")
+    conversation, overview, *_ = pages
+    conversation.evaluate(SHOW)
+    overview.evaluate(SHOW)
+    expect(conversation.locator(".tape__step")).to_contain_text("Step 4 of 4")
+    expect(overview.locator("[data-feed]")).to_contain_text("“one”")
+    served.say("tabs", "the fifth")
+    expect(conversation.locator(".tape__step")).to_contain_text("Step 5 of 5")
 
 
 def test_a_reader_in_the_past_is_told_and_not_moved(reader, served):
@@ -292,6 +318,24 @@ def test_a_step_on_a_deleted_conversation_says_so_before_the_stream_does(reader,
     page.get_by_label("Step back").click()
     expect_deleted(page)
     expect(page.get_by_text("connection lost, trying again")).to_be_hidden()
+
+
+@pytest.mark.parametrize("length", [1, 2, 3])
+def test_a_conversation_made_anew_while_a_page_was_hidden_is_not_taken_for_the_old_one(
+    reader, served, length
+):
+    name = f"anew-{length}"
+    served.create(name)
+    served.say(name, "one", "two")
+    page = reader(f"/c/{name}/")
+    expect(page.get_by_text("live", exact=True)).to_be_visible()
+    page.evaluate(HIDE)
+    served.api.delete(f"{served.url}/api/v1/memories/{name}/").raise_for_status()
+    served.create(name)
+    served.say(name, *["other"] * length)
+    page.evaluate(SHOW)
+    expect_deleted(page)
+    expect(page.get_by_text("live", exact=True)).to_be_hidden()
 
 
 def expect_deleted(page) -> None:

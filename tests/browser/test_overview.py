@@ -13,6 +13,7 @@ from inspector.overview import headlines
 PAGE = 25
 CROWD = 28
 SECONDS_IDLE = 30  # without a change, a page asks so seldom
+ROUNDS = 5
 SECONDS_KEPT = 40  # headline numbers are counted anew after half a minute at the latest
 
 
@@ -72,6 +73,26 @@ def test_a_new_conversation_appears_and_is_counted(reader, served):
     expect(row(page, "come-b")).to_be_visible()
     expect(page.get_by_text("2 of 2 conversations")).to_be_visible()
     expect(page.get_by_role("button", name=re.compile("Message window 2"))).to_be_visible()
+
+
+def test_a_deletion_removes_the_row_and_is_asked_for_once(reader, served):
+    for name in ("erased-a", "erased-b"):
+        served.create(name)
+        served.say(name, "one")
+    page = reader("/?q=erased-")
+    expect(page.get_by_text("live", exact=True)).to_be_visible()
+    page.clock.install()
+    served.api.delete(f"{served.url}/api/v1/memories/erased-b/").raise_for_status()
+    expect(row(page, "erased-b")).to_have_count(0)
+    asked, answered = [], []
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("requestfinished", lambda request: answered.append(request.url))
+    for _ in range(ROUNDS):
+        page.clock.fast_forward(SECONDS_IDLE * 1000 // (ROUNDS + 1))
+        page.evaluate("null")  # what is asked now is known then
+        while len(answered) < len(asked):
+            page.wait_for_event("requestfinished")
+    assert len(asked) <= 1  # headline numbers that lacked the last change are asked for once more
 
 
 def test_rows_in_use_change_where_they_are(reader, served):

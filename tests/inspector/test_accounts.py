@@ -95,6 +95,27 @@ def test_an_htmx_request_leads_to_the_sign_in_page_and_back():
     assert "Location" not in response
 
 
+@pytest.mark.parametrize(
+    ("page", "back"),
+    [
+        ("http://testserver/c/order-7741/?at=2", "/c/order-7741/%3Fat%3D2"),
+        ("http://elsewhere.example/c/order-7741/", "/"),
+        ("http://testserver//elsewhere.example/", "/"),
+        ("http://[", "/"),
+        ("", "/"),
+    ],
+)
+def test_a_form_sent_signed_out_leads_to_the_sign_in_page_and_back_to_its_page(page, back):
+    response = Client().post("/bulk/", headers={"Referer": page})
+    assert response["Location"] == f"/sign-in/?next={back}"
+
+
+def test_an_address_of_forms_that_is_opened_says_so_and_leads_on(operator_client):
+    response = operator_client.get("/bulk/")
+    assert (response.status_code, response["Allow"]) == (405, "POST")
+    assert b'<a class="btn" href="/">All conversations</a>' in response.content
+
+
 @pytest.mark.parametrize("path", ["/", "/c/order-7741/", "/api/docs/", "/admin/"])
 def test_signed_out_readers_get_the_sign_in_page_only(path):
     response = Client().get(path)

@@ -15,6 +15,7 @@ NOTICES = {
     "400.html": "Bad request",
     "403.html": "Not allowed",
     "404.html": "Page not found",
+    "405.html": "Nothing to show",
     "500.html": "Something went wrong",
     "refused.html": "Nothing was changed",
     "csrf.html": "This form is out of date",

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from chatmemory.live import Newest, Watcher
 
-NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
-AN_HOUR_LATER = NOON + timedelta(hours=1)
+NOON, AN_HOUR_LATER = 12 * 3_600_000_000, 13 * 3_600_000_000
 
 ONE_LEAVES_ONE_COMES = """
 import asyncio

@@ -12,6 +12,7 @@ import pytest
 import requests
 from asgiref.sync import async_to_sync, sync_to_async
 
+from chatmemory import queries
 from chatmemory.access.roles import Role
 from chatmemory.access.tokens import create_token, revoke_token, tokens
 from chatmemory.live import ALL_CONVERSATIONS, Watcher
@@ -23,10 +24,12 @@ SECONDS = 10
 
 
 @contextmanager
-def following(served, memory_id: str, session=None, **headers: str) -> Iterator[Iterator[int]]:
+def following(
+    served, memory_id: str = "", session=None, path: str = "", **headers: str
+) -> Iterator[Iterator[int]]:
     """The step numbers of a stream, as they arrive."""
     session = session or served.session()
-    url = f"{served.url}/c/{memory_id}/live/"
+    url = served.url + (path or f"/c/{memory_id}/live/")
     with session.get(url, stream=True, timeout=SECONDS, headers=headers) as response:
         response.raise_for_status()
         assert response.headers["Content-Type"] == "text/event-stream"
@@ -58,6 +61,32 @@ def test_a_reader_who_reconnects_is_sent_only_newer_steps(served):
         assert next(steps) == 3
 
 
+@pytest.mark.parametrize("asked", [{"Last-Event-ID": "9"}, {"path": "/c/fewer/live/?after=9"}])
+def test_a_reader_who_has_more_than_there_is_is_sent_the_newest_step(served, asked):
+    """As of a conversation that was deleted and made anew."""
+    served.api.delete(f"{served.url}/api/v1/memories/fewer/")
+    served.create("fewer")
+    served.say("fewer", "one", "two")
+    with following(served, "fewer", **asked) as steps:
+        assert next(steps) == 2
+
+
+def test_a_reader_of_another_conversation_of_the_name_is_told_of_the_deletion(served):
+    served.create("renewed")
+    url = f"{served.url}/c/renewed/live/?made=1"
+    with served.session().get(url, stream=True, timeout=SECONDS) as response:
+        assert "event: deleted" in response.text
+
+
+def test_without_an_asgi_server_another_conversation_of_the_name_is_not_found(
+    operator_client, memory_id
+):
+    made = queries.moment(queries.memory(memory_id).created_at)
+    asked = [{"made": made}, {"made": made - 1}]
+    answers = [operator_client.get(f"/c/{memory_id}/live/", each) for each in asked]
+    assert [each.status_code for each in answers] == [200, 404]
+
+
 def test_two_readers_are_sent_the_same_step(served):
     served.create("both")
     with following(served, "both") as one, following(served, "both") as other:
@@ -80,6 +109,14 @@ def test_a_reader_is_told_of_the_deletion_and_the_stream_ends(served):
     with served.session().get(url, stream=True, timeout=SECONDS) as response:
         served.api.delete(f"{served.url}/api/v1/memories/doomed/").raise_for_status()
         assert "event: deleted" in response.text
+
+
+def test_a_deletion_is_a_change_to_readers_of_all(served):
+    served.create("erased")
+    with following(served, path="/live/") as moments:
+        made = next(moments)
+        served.api.delete(f"{served.url}/api/v1/memories/erased/").raise_for_status()
+        assert next(moments) > made
 
 
 def test_a_step_made_by_another_process_is_sent(served):

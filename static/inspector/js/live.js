@@ -66,7 +66,7 @@ export function bindLive() {
   if (!main()) return;
   newest = Number(place().dataset.steps);
   shown = Number(place().dataset.at);
-  follow(`${main().dataset.url}live/`, {
+  follow(main().dataset.liveUrl, {
     newest: () => newest,
     moved: (step) => {
       newest = Math.max(newest, step);

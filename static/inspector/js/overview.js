@@ -15,6 +15,7 @@ const IDLE = 30000;
 const HELD = 3000;
 const ADDRESS_MOST = 8000;
 let newest = 0;
+let settled = 0;
 let isPaused = false;
 let isLost = true;
 let isAsking = false;
@@ -25,7 +26,8 @@ let due = Infinity;
 const feed = () => document.querySelector("[data-feed]");
 const table = () => document.querySelector("#conversation-table");
 const rows = () => table().querySelector("[data-rows]");
-const seen = () => Number(table().dataset.newest);
+// What was heard of before the page was asked for is in it, also a deletion, which leaves an older moment.
+const seen = () => Math.max(settled, Number(table().dataset.newest));
 // Numbers that lack the last change say when they are counted again.
 const recount = () => Math.max(LEAST, Number(table().querySelector("[data-stats]")?.dataset.recount ?? IDLE));
 
@@ -61,13 +63,17 @@ async function refresh() {
   const asked = table();
   const held = isHeld();
   const started = performance.now();
+  const heard = newest;
   isAsking = true;
   const fresh = await load(address(held));
   isAsking = false;
   wait = Math.max(LEAST, SHARE * (performance.now() - started));
   if (!fresh) return later(AFTER_FAULT);
   // What the reader asked for meanwhile comes first.
-  if (table() === asked && !document.querySelector(".htmx-request")) put(fresh, held);
+  if (table() === asked && !document.querySelector(".htmx-request")) {
+    put(fresh, held);
+    settled = heard;
+  }
   later(newest > seen() ? wait : Math.min(recount(), held ? HELD : IDLE));
 }
 
