@@ -394,7 +394,7 @@ def test_a_step_that_replaces_very_many_messages_takes_little_memory_for_each(db
 def test_a_list_that_replaces_a_long_one_is_held_without_it(db, monkeypatch):
     monkeypatch.setattr("chatmemory.ledger.verification.KEPT_IN_MEMORY", 100)
     peaks = []
-    for count in (2_400, 2_400, 3_600):  # of fewer messages, the peak may be at another moment
+    for count in (1_200, 2_400, 3_600):  # of fewer messages, the peak may be at another moment
         memory_id = f"m{len(peaks)}"
         services.create(memory_id, MessageWindow(count))
         for word in ("old", "new"):
