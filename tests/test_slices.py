@@ -14,6 +14,7 @@ from django.core.management import call_command
 from chatmemory import (
     ChatMemoryError,
     MessageWindow,
+    SystemMessage,
     TokenWindow,
     UserMessage,
     queries,
@@ -322,6 +323,19 @@ def test_a_branch_that_was_interrupted_at_its_end_goes_on_there(monkeypatch):
     assert queries.window("long").messages == [users(10)[8], users(10)[9], *users(1)]
     assert verify("long") is None
     services.add("long", users(1))
+
+
+def test_an_interrupted_branch_of_a_memory_that_was_cleared_is_verified(monkeypatch):
+    services.create("source", MessageWindow(3))
+    for _ in range(2):
+        services.add("source", [SystemMessage("Be kind."), *users(2)])
+        services.clear_messages("source")
+    with interrupted_after_a_slice(monkeypatch):
+        services.branch("source", "long", [])
+    assert verify("long") is None
+    services.branch("source", "long", [])
+    assert queries.said("long") == queries.said("source")
+    assert verify("long") is None
 
 
 def test_another_call_does_not_go_on_with_it(half_a_branch):

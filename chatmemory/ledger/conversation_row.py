@@ -5,7 +5,7 @@ from __future__ import annotations
 from chatmemory.core.policies import MessageWindow, TokenWindow, can_decide, load_of
 from chatmemory.core.window import Totals
 from chatmemory.ledger.contradictions import Contradicted, expect
-from chatmemory.models import Memory
+from chatmemory.models import Memory, Step
 
 ALWAYS_INSTALLED = (MessageWindow, TokenWindow)
 
@@ -36,9 +36,14 @@ def check_load(memory: Memory, window: Totals) -> None:
 
 def check_imported(memory: Memory, said: Totals) -> None:
     """Check what an unfinished import says: until its end nothing but its adds are steps, and
-    those of its messages that are ignored are none.
+    those of its messages that are ignored are none. Where a branch was to be made, copies may need
+    a cleared memory (see `adding.add_copies`).
     """
-    imported, steps = memory.imported, memory.last_step
-    if imported is not None and not steps == said.count <= imported:
+    imported = memory.imported
+    if imported is None:
+        return
+    clears = Step.objects.filter(memory=memory, kind=Step.Kind.CLEAR).count()
+    steps = memory.last_step - clears
+    if not steps == said.count <= imported:
         what = f"its import has stored {imported}, but {steps} steps were taken"
         raise Contradicted(memory, what)
