@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -196,5 +197,6 @@ def _speakers(columns: Sequence[_Columns]) -> dict[int, Speaker]:
     return {seq: _speaker(type, origin) for seq, type, origin in columns}
 
 
+@cache
 def _speaker(type: str, origin: str) -> Speaker:
     return speaker_of(MessageType(type), origin == Message.Origin.SYNTHETIC)

@@ -91,7 +91,8 @@ class SqliteIndex(TextIndex):
         if not words.isascii() or len(words) < TRIGRAM:
             return super().has(text, words)
         for character, plain in _FOLDED:
-            text = Replace(text, Value(character), Value(plain), output_field=TextField())
+            if plain in words.lower():
+                text = Replace(text, Value(character), Value(plain), output_field=TextField())
         return IContains(text, words)
 
     def place(self, text: Combinable, words: str) -> Combinable:
