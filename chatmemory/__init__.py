@@ -72,18 +72,12 @@ from chatmemory.core.messages import (
     text_of,
 )
 from chatmemory.core.options import Oversized
-from chatmemory.core.policies import (
-    MessageWindow,
-    Policy,
-    TokenWindow,
-    can_decide,
-    load_or_tokens,
-    policy_kinds,
-)
+from chatmemory.core.policies import MessageWindow, Policy, TokenWindow, policy_kinds
 from chatmemory.core.policy_texts import policies_from_text, text_of_policy
 from chatmemory.core.provider import ChatMemoryProvider
 from chatmemory.core.recall import Recall, RecallCurve, recall, recall_curve
 from chatmemory.core.store import ChatMemoryStore
+from chatmemory.core.stored_policies import can_decide, load_or_tokens
 from chatmemory.core.window import Totals
 from chatmemory.core.written_policies import (
     caller_options,

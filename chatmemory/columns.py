@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from django.db import models
 
-from chatmemory.core.policies import DEFAULT_ESTIMATOR, Policy, stored_policy
+from chatmemory.core.policies import DEFAULT_ESTIMATOR, Policy
+from chatmemory.core.stored_policies import stored_policy
 
 
 class PolicyColumns(models.Model):

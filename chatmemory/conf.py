@@ -14,10 +14,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.util import find_spec
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.core.checks import Error
@@ -94,7 +96,11 @@ def _wrong(setting: str, why: str) -> ImproperlyConfigured:
 
 
 def _is_redis_url(value: object) -> bool:
-    return isinstance(value, str) and _REDIS_URL.fullmatch(value) is not None
+    if not isinstance(value, str) or not _REDIS_URL.fullmatch(value):
+        return False
+    with suppress(ValueError):
+        return urlsplit(value).port != 0
+    return False
 
 
 _PATHS = Wanted(is_list, "a list of dotted paths")

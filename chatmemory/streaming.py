@@ -12,12 +12,19 @@ from django.core.handlers.asgi import ASGIRequest
 from django.db import close_old_connections
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
+from django.middleware.gzip import GZipMiddleware, re_accepts_gzip
+from django.utils.cache import patch_vary_headers
+from django.utils.text import compress_sequence
 
 CHUNK = 2**16  # characters
 
 
 def streamed(request: HttpRequest, texts: Iterable[str], content_type: str) -> HttpResponseBase:
     """Return a response of these texts; a short one is sent as a whole.
+
+    A long one is compressed here, as one gzip stream, for clients that accept it: under ASGI,
+    Django's GZipMiddleware makes a stream of each chunk, and clients read the first only. It leaves
+    alone what has a Content-Encoding.
 
     An error in the first chunk is raised. A later one ends the connection, by which the client
     knows that the answer is not complete.
@@ -26,10 +33,18 @@ def streamed(request: HttpRequest, texts: Iterable[str], content_type: str) -> H
     first, second = next(chunks, ""), next(chunks, None)
     if second is None:
         return HttpResponse(first, content_type)
-    content = chain((first, second), chunks)
-    if isinstance(request, ASGIRequest):
-        return StreamingHttpResponse(_in_threads(content), content_type=content_type)
-    return StreamingHttpResponse(content, content_type=content_type)
+    content: Iterator[bytes] = map(str.encode, chain((first, second), chunks))
+    is_packed = re_accepts_gzip.search(request.headers.get("Accept-Encoding", "")) is not None
+    if is_packed:  # of a random size, against BREACH
+        content = compress_sequence(content, max_random_bytes=GZipMiddleware.max_random_bytes)
+    is_async = isinstance(request, ASGIRequest)
+    response = StreamingHttpResponse(
+        _in_threads(content) if is_async else content, content_type=content_type
+    )
+    patch_vary_headers(response, ["Accept-Encoding"])
+    if is_packed:
+        response["Content-Encoding"] = "gzip"
+    return response
 
 
 def json_list(values: Iterable[Any], separator: str = ",") -> Iterator[str]:
@@ -55,13 +70,13 @@ def _chunks(texts: Iterable[str]) -> Iterator[str]:
         yield "".join(chunk)
 
 
-async def _in_threads(chunks: Iterator[str]) -> AsyncIterator[str]:
+async def _in_threads(chunks: Iterator[bytes]) -> AsyncIterator[bytes]:
     """Make each chunk in the request's thread. A slow reader keeps no database connection."""
     while (chunk := await sync_to_async(_next)(chunks)) is not None:
         yield chunk
 
 
-def _next(chunks: Iterator[str]) -> str | None:
+def _next(chunks: Iterator[bytes]) -> bytes | None:
     try:
         return next(chunks, None)
     finally:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from decimal import Decimal
 
 from chatmemory import (
@@ -150,6 +151,7 @@ class LastTwo(ChatMemory):
 def conversation() -> list[ChatMessage]:
     contents: list[Content] = [
         TextContent("What do you see and hear?"),
+        ImageContent("https://example.org/a.png"),
         ImageContent(Image("https://example.org/a.png"), DetailLevel.HIGH),
         AudioContent(Audio(base64_data="AAAA", mime_type="audio/wav")),
         VideoContent(Video("https://example.org/a.mp4")),
@@ -211,7 +213,12 @@ def policies() -> list[Policy]:
 
 def refused() -> str:
     keeping = MessageWindow(20, low_water=Decimal("0.5"), oversized=Oversized.KEEP)
+    assert keeping == MessageWindow(20, low_water=0.5, oversized="keep", estimator="gpt-4o")
     assert keeping == policy_from_text("message_window:20,low_water=0.5,oversized=keep")
+    written = TokenWindow(20, low_water="0.5", oversized="keep", snap_to_user=True)
+    share: Decimal = written.low_water
+    assert (share, written.oversized) == (keeping.low_water, keeping.oversized)
+    assert replace(written, snap_to_user=False).low_water == share
     memory = TokenWindowChatMemory("a", 50, low_water=0.6, oversized="reject")
     try:
         memory.add(UserMessage("a long question " * 20))

@@ -17,8 +17,9 @@ from rest_framework.test import APIClient
 
 from chatmemory.access.throttling import rates
 from chatmemory.access.tokens import create_token
-from chatmemory.core.policies import MessageWindow
-from chatmemory.services import create
+from chatmemory.core.messages import SystemMessage, UserMessage
+from chatmemory.core.policies import MessageWindow, TokenWindow
+from chatmemory.services import add, create
 
 from . import processes
 from .connecting import connected
@@ -168,6 +169,14 @@ def memory_id(db) -> str:
     """An empty conversation under a window of three messages."""
     create("order-7741", MessageWindow(3))
     return "order-7741"
+
+
+@pytest.fixture
+def conversation(db) -> str:
+    """A conversation of thirty steps under a token window, which most of its messages have left."""
+    create("m", TokenWindow(100))
+    add("m", [SystemMessage("Be brief."), *(UserMessage(f"message {n}") for n in range(29))])
+    return "m"
 
 
 @pytest.fixture

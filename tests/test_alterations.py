@@ -25,7 +25,7 @@ from chatmemory.ledger.reading import LedgerRows
 from chatmemory.ledger.verification import verify
 from chatmemory.models import AuditEntry, Memory, Message, Stay, Step
 from tests.test_anchoring import make_older
-from tests.test_verification import cut_off, heads, rewrite
+from tests.test_verification import add_copy, cut_off, heads, rewrite
 
 SECURITY = Path(__file__).parents[1] / "SECURITY.md"
 EARLIER = datetime(2020, 1, 1, tzinfo=UTC)
@@ -83,6 +83,16 @@ def hide_deletion() -> None:
     AuditEntry.objects.all().delete()
 
 
+def alter_deletion(**values):
+    """Return an alteration that deletes, and sets columns of the audit entry of that."""
+
+    def alter() -> None:
+        services.delete("m", actor="ada")
+        assert AuditEntry.objects.filter(action="delete").update(**values) == 1
+
+    return alter
+
+
 def compute_chain_anew() -> None:
     """Alter words, and compute all digests as somebody can who has the code and the database."""
     rewrite("m", 2, UserMessage("pay yes"))
@@ -135,6 +145,13 @@ def alter_before_anchoring() -> None:
     services.anchor("m")
 
 
+def alter_policy_before_the_first_step() -> None:
+    services.delete("m")
+    services.create("m", TokenWindow(500))
+    Memory.objects.update(policy_limit=501)
+    services.add("m", [UserMessage("hello")])
+
+
 ALTERATIONS = {
     "words, at an equal number of tokens": (VERIFY, say(2, UserMessage("pay yes"))),
     "words put into a redacted message": (VERIFY, say(5, UserMessage("my card"))),
@@ -166,10 +183,22 @@ ALTERATIONS = {
         VERIFY,
         sql("UPDATE chatmemory_stay SET pinned = 2 WHERE n = 2"),
     ),
+    "times in another form (SQLite)": (
+        VERIFY,
+        sql("UPDATE chatmemory_memory SET updated_at = 'now'"),
+    ),
+    "a label that is written twice (SQLite)": (
+        VERIFY,
+        sql("""UPDATE chatmemory_memory SET labels = '{"team": "red", "team": "blue"}'"""),
+    ),
     "a conversation that is hidden as if its deletion had begun": (VERIFY, hide),
     "a message, a stay or a step that is gone": (
         VERIFY,
         lambda: Stay.objects.filter(n=6).delete(),
+    ),
+    "an added message, stay or step": (
+        VERIFY,
+        lambda: add_copy(Message, "seq", 2, -3),
     ),
     "the audit entry of a redaction that is gone": (
         VERIFY,
@@ -177,9 +206,18 @@ ALTERATIONS = {
     ),
     "an added audit entry of a redaction": (VERIFY, enter("redact", seq=2, step=2)),
     "messages that the search index has lost": (VERIFY, sql("DELETE FROM chatmemory_searchable")),
+    "an id and labels that the search index has lost": (
+        VERIFY,
+        sql("DELETE FROM chatmemory_searchable WHERE seq = 0"),
+    ),
     "the newest step, cut off with its counters": (HEADS, lambda: cut_off("m")),
     "a conversation that is gone": (HEADS, lambda: Memory.objects.all().delete()),
     "a deletion whose audit entry is gone": (HEADS, hide_deletion),
+    "the action of a deletion's audit entry": (HEADS, alter_deletion(action="redact")),
+    "the detail of a deletion's audit entry": (
+        HEADS,
+        alter_deletion(detail={"steps": 9, "head": "00"}),
+    ),
     "a conversation that is gone, with an audit entry of another head": (
         HEADS,
         lose_with_an_entry(head="00"),
@@ -210,7 +248,12 @@ ALTERATIONS = {
         OUT_OF_REACH,
         update(Memory, branched_from="other"),
     ),
+    "the policy of a conversation without steps": (
+        OUT_OF_REACH,
+        alter_policy_before_the_first_step,
+    ),
     "the time of the last activity": (OUT_OF_REACH, update(Memory, updated_at=EARLIER)),
+    "the actor of a deletion's audit entry": (OUT_OF_REACH, alter_deletion(actor="mallory")),
     "the time of an audit entry": (OUT_OF_REACH, update(AuditEntry, at=EARLIER)),
 }
 

@@ -5,20 +5,12 @@ from __future__ import annotations
 import pytest
 from django.core.management import CommandError, call_command
 
-from chatmemory import SystemMessage, UserMessage, services
+from chatmemory import UserMessage, services
 from chatmemory.core.policies import MessageWindow, TokenWindow
 from chatmemory.ledger.heads import verify_head
 from chatmemory.ledger.verification import verify
 from chatmemory.models import AuditEntry, Memory, Message
 from tests.test_verification import EARLIER, heads
-
-
-@pytest.fixture
-def conversation(db) -> str:
-    services.create("m", TokenWindow(100))
-    services.add("m", [SystemMessage("Be brief.")])
-    services.add("m", [UserMessage(f"message {n}") for n in range(29)])
-    return "m"
 
 
 def test_heads_of_a_deleted_conversation_do_not_contradict_the_next_one_with_its_id(

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
 import sqlite3
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
@@ -15,6 +19,7 @@ from chatmemory import UserMessage, queries, services
 from chatmemory.core.policies import MessageWindow
 
 from .connecting import connected
+from .serving import MANAGE
 
 
 @pytest.fixture
@@ -48,6 +53,39 @@ def test_a_copy_takes_the_place_of_the_database(file, tmp_path, capsys):
     call_command("verify_memories")
     assert "1 conversation verified" in capsys.readouterr().out
     assert sorted(each.name for each in tmp_path.glob("copy*")) == ["copy"]
+
+
+def test_a_copy_that_is_terminated_leaves_nothing(file, tmp_path):
+    with connection.cursor() as cursor:
+        cursor.execute("CREATE TABLE large AS SELECT zeroblob(100000000)")
+    partial, environment = tmp_path / "copy.partial", {"DATABASE_URL": f"sqlite:///{file}"}
+    command = [*MANAGE, "backup", str(tmp_path / "copy")]
+    with subprocess.Popen(command, env=os.environ | environment) as copying:
+        while not partial.exists() or not partial.stat().st_size:
+            assert copying.poll() is None
+        copying.terminate()
+    assert copying.returncode == 128 + signal.SIGTERM
+    assert not list(tmp_path.glob("copy*"))
+
+
+def test_a_copy_removes_what_a_killed_one_has_left(file, tmp_path):
+    for ending in ("partial", "partial-journal"):
+        (tmp_path / f"copy.{ending}").write_text("garbage" * 1_000)
+    copy = backup(tmp_path / "copy")
+    assert sorted(each.name for each in tmp_path.glob("copy*")) == ["copy"]
+    connection.close()
+    call_command("restore", str(copy), "--yes")
+    call_command("verify_memories")
+
+
+def test_a_copy_is_made_in_any_thread(file, tmp_path):
+    def copy() -> None:
+        with connected(str(file)):
+            backup(tmp_path / "copy")
+
+    with ThreadPoolExecutor() as threads:
+        threads.submit(copy).result()
+    assert (tmp_path / "copy").exists()
 
 
 def test_a_log_that_a_crash_left_does_not_reach_what_is_restored(file, tmp_path):

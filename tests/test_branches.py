@@ -43,6 +43,14 @@ def test_a_limit_that_is_raised_later_brings_it_back(lowered):
     assert texts("other") == ["a", "b", "c"]
 
 
+def test_its_label_has_room_for_the_longest_id(db):
+    longest = "x" * 255
+    services.create(longest, MessageWindow(3))
+    services.add(longest, [UserMessage("a")])
+    services.branch(longest, "branch", [])
+    assert queries.memory("branch").labels == {"from": longest}
+
+
 def test_it_has_a_system_message_that_was_said_again(db):
     services.create("source", MessageWindow(5))
     services.add("source", [KIND, UserMessage("one")])

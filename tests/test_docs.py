@@ -6,6 +6,7 @@ Those of docs/mounting.md make the project of tests/browser/test_mounted.py.
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -33,6 +34,39 @@ def test_python_snippets_run(name, db, tmp_path):
         assert store.get_messages("a") == [message]
         store.delete_messages("a")
         assert store.get_messages("a") == []
+
+
+KEEPS = """
+from pathlib import Path
+import sys
+from chatmemory import UserMessage
+
+store = FileStore(Path(sys.argv[1]) / "memories")
+store.folder.mkdir()
+said = {id: [UserMessage(f"\\u0142 {id}")] for id in ("a", "acme/7", "../evil", "..", "\\u0142")}
+for id, messages in said.items():
+    store.update_messages(id, [])
+    store.update_messages(id, messages)
+assert {id: store.get_messages(id) for id in said} == said
+try:
+    store.update_messages("a", [UserMessage("half of a face: \\ud83d")])
+except UnicodeEncodeError:
+    assert store.get_messages("a") == said["a"]
+assert sorted(path.name for path in Path(sys.argv[1]).iterdir()) == ["memories"]
+"""
+
+
+def test_the_store_of_the_docs_keeps_any_text_under_any_id(tmp_path):
+    """Also where files are not UTF-8 by default, and if a text cannot be written."""
+    snippets = SNIPPET.findall((ROOT / "docs/library.md").read_text("utf-8"))
+    store = next(snippet for snippet in snippets if "class FileStore" in snippet)
+    ran = subprocess.run(
+        [sys.executable, "-X", "utf8=0", "-c", store + KEEPS, tmp_path],
+        env={**os.environ, "LC_ALL": "C", "PYTHONCOERCECLOCALE": "0"},
+        capture_output=True,
+        text=True,
+    )
+    assert ran.returncode == 0, ran.stderr
 
 
 def test_the_api_page_has_the_java_store():

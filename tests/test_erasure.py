@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import sqlite3
 import subprocess
+import threading
 from datetime import timedelta
 from io import StringIO
 from pathlib import Path
@@ -213,7 +214,7 @@ def test_redaction_over_the_api(api, secrets):
     assert answer.status_code == 200
     assert answer.data["text"] == "[redacted #2]"
     assert answer.data["redacted"]["actor"] == "token:tests"
-    assert api.get(url).data == answer.data
+    assert {**api.get(url).data, "copies": []} == answer.data
     assert api.post(f"{url}redact/", headers={"If-Match": '"6"'}).status_code == 412
 
 
@@ -405,6 +406,31 @@ def test_a_message_is_redacted_without_its_estimator(secrets):
     assert "QUOKKA" not in queries.message("m", 2).text
 
 
+@pytest.mark.parametrize(
+    ("name", "actor"),
+    [("ada", "ada"), (None, "uid 123456789"), ("\udce4", "\\udce4"), ("n" * 300, "n" * 246)],
+)
+def test_a_purge_tells_who_asked_for_it(old, monkeypatch, name, actor):
+    for variable in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+        monkeypatch.delenv(variable, raising=False)
+    if name:
+        monkeypatch.setenv("LOGNAME", name)
+    monkeypatch.setattr("os.getuid", lambda: 123456789)  # which has no name
+    call_command("purge_memories", "--label", "env:test", "--yes")
+    assert {entry.actor for entry in AuditEntry.objects.all()} == {f"purge by {actor}"}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [["--older-than", "1d"], ["--label", "env:test"], ["--with-branches"], ["--dry-run"]],
+)
+def test_finishing_deletions_takes_no_choice_of_others(old, options):
+    with pytest.raises(CommandError, match=f"use --begun without {options[0]}"):
+        call_command("purge_memories", "--begun", "--yes", *options)
+    assert len(left()) == 4
+    call_command("purge_memories", "--begun", "--yes")
+
+
 def test_purging_skips_conversations_that_change_meanwhile(old, monkeypatch):
     def answer(_: str) -> str:
         services.add("old", [UserMessage("I am back")])
@@ -444,6 +470,29 @@ def test_an_erasure_does_not_wait_for_a_reader(committing, monkeypatch):
     assert write_ahead_log.retry.thread_of(file) is None
     assert not Path(f"{file}-wal").read_bytes()
     assert b"QUOKKA" not in Path(file).read_bytes()
+
+
+def test_a_log_whose_file_cannot_be_opened_is_tried_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(write_ahead_log, "RETRY_SECONDS", 0.01)
+    tries = threading.Semaphore(0)
+    file = tmp_path / "file"
+    file.mkdir()  # which SQLite cannot open
+    monkeypatch.setattr(sqlite3, "connect", counted(sqlite3.connect, tries))
+    write_ahead_log.retry.start(str(file))
+    retrying = write_ahead_log.retry.thread_of(str(file))
+    assert tries.acquire(timeout=20), "a first try"
+    assert tries.acquire(timeout=20), "and another one"
+    file.rmdir()
+    retrying.join(20)
+    assert write_ahead_log.retry.thread_of(str(file)) is None
+
+
+def counted(call, calls: threading.Semaphore):
+    def called(*args, **options):
+        calls.release()
+        return call(*args, **options)
+
+    return called
 
 
 @pytest.mark.parametrize("how", ["at once", "in slices", "interrupted"])
@@ -535,7 +584,7 @@ def test_a_conversation_that_somebody_deletes_meanwhile_is_left_out(db, monkeypa
     monkeypatch.setattr(erasure, "sizes_of", meanwhile)
     for memory_id in "abc":
         services.create(memory_id, MessageWindow(2))
-    services.delete_all("abc")
+    services.delete_all(["a", "b", "c"])
     assert queries.count() == 0
 
 

@@ -45,6 +45,11 @@ def test_a_call_dangles_no_more_when_what_parted_it_from_its_result_is_replaced(
     assert not queries.memory(conversation).is_dangling
 
 
+def test_a_result_without_a_call_is_not_counted(conversation):
+    services.add(conversation, [result("0")])
+    assert Memory.objects.get(pk=conversation).missing_results == 0
+
+
 @pytest.mark.parametrize(
     ("messages", "is_dangling"),
     [

@@ -5,7 +5,7 @@ import json
 import pytest
 from django.core.management import CommandError, call_command
 
-from chatmemory import UserMessage, queries
+from chatmemory import UserMessage, queries, services
 from chatmemory.ledger.verification import verify
 from chatmemory.models import Memory
 from chatmemory.services import protocol
@@ -33,6 +33,23 @@ def test_running_it_again_changes_nothing(chats, capsys):
     call_command("import_transcripts", chats)
     assert "0 conversations with 0 messages imported, 2 already imported" in capsys.readouterr().out
     assert queries.memory("chats-one").last_step == 2
+
+
+def test_it_is_known_again_after_its_labels_were_changed(chats, capsys, api):
+    call_command("import_transcripts", chats)
+    url = "/api/v1/memories/chats-one/"
+    assert api.get(url).data["labels"] == {}
+    assert api.patch(url, {"labels": {"team": "red"}}).data["labels"] == {"team": "red"}
+    services.change("chats-two", labels={})
+    assert (queries.memory("chats-one").version, queries.memory("chats-two").version) == (3, 2)
+    conflict = api.patch(url, {"labels": {}}, headers={"If-Match": '"2"'})
+    assert conflict.data["current"]["labels"] == {"team": "red"}
+    capsys.readouterr()
+    call_command("import_transcripts", chats)
+    assert "0 conversations with 0 messages imported, 2 already imported" in capsys.readouterr().out
+    services.redact("chats-one", 1)
+    assert queries.memory("chats-one").labels == {"team": "red"}
+    assert verify("chats-one") is None
 
 
 def test_a_taken_id_is_refused_and_the_others_are_imported(chats, capsys):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from http.cookies import SimpleCookie
+from types import SimpleNamespace
+from uuid import UUID
 
 import pytest
 from django.contrib.auth import get_user_model
@@ -14,6 +16,7 @@ from django.urls import URLPattern, get_resolver, reverse
 from rest_framework.test import APIClient
 
 from chatmemory import UserMessage, services
+from chatmemory.access.actors import actor_of
 from chatmemory.access.roles import GROUPS, Role
 from chatmemory.access.tokens import create_token
 from chatmemory.core.policies import MessageWindow
@@ -328,3 +331,10 @@ def test_a_token_with_a_prefix_creates_only_such_ids(acme):
     policy = {"kind": "message_window", "max_messages": 3}
     assert acme.post("/api/v1/memories/", {"id": "mine", "policy": policy}).status_code == 403
     assert acme.post("/api/v1/memories/", {"id": "acme/9", "policy": policy}).status_code == 201
+
+
+@pytest.mark.parametrize("name", ["ada", 7, UUID(int=7)])
+def test_the_name_of_a_user_is_recorded_as_text(rf, name):
+    request = rf.get("/")
+    request.user = SimpleNamespace(get_username=lambda: name)
+    assert actor_of(request) == str(name)

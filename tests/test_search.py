@@ -6,6 +6,7 @@ import json
 import random
 import sqlite3
 import sys
+from contextlib import closing
 
 import pytest
 from django.db import connection
@@ -127,6 +128,42 @@ def test_a_rebuilt_index_finds_the_same(shop):
     assert found("parcel") == ["alpha"]
     services.delete("alpha")
     assert found("parcel") == []
+
+
+def rebuild_and(meanwhile) -> None:
+    """Rebuild the index, and call something when it is empty."""
+
+    def interrupt(run, sql, *args):
+        if sql.startswith("INSERT INTO chatmemory_search (rowid"):
+            meanwhile()
+        return run(sql, *args)
+
+    with connection.execute_wrapper(interrupt):
+        search.index_of(connection).rebuild()
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL has nothing to rebuild")
+def test_an_interrupted_rebuild_leaves_the_index_as_it_was(committing):
+    def stop() -> None:
+        raise KeyboardInterrupt
+
+    services.create("m", MessageWindow(2))
+    services.add("m", [UserMessage("a needle in the hay")])
+    with pytest.raises(KeyboardInterrupt):
+        rebuild_and(stop)
+    assert found("needle") == ["m"]
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL has nothing to rebuild")
+def test_nobody_adds_to_the_index_while_it_is_empty(committing):
+    def refuse_another() -> None:
+        with pytest.raises(sqlite3.OperationalError, match="locked"):
+            other.execute("BEGIN IMMEDIATE")
+
+    services.create("m", MessageWindow(2))
+    file = connection.settings_dict["NAME"]
+    with closing(sqlite3.connect(file, timeout=0, isolation_level=None)) as other:
+        rebuild_and(refuse_another)
 
 
 def test_the_index_can_be_removed_and_installed_again(transactional_db):

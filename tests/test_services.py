@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta, timezone
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -62,6 +64,42 @@ def test_evictions_and_clearing_keep_the_history(memory_id):
 def test_clearing_an_empty_window_is_not_a_step(memory_id):
     assert services.clear_messages(memory_id).ignored
     assert queries.memory(memory_id).last_step == 0
+
+
+NAIVE = datetime(2024, 1, 1)
+NO_TIME = "said_at must be a datetime with a time zone, not"
+
+
+@pytest.mark.parametrize(
+    ("new", "error"),
+    [
+        (NewMessage("x"), "a chat message such as .* is wanted, not 'x'"),
+        (NewMessage(None), "a chat message such as .* is wanted, not None"),
+        (NewMessage(UserMessage("x"), said_at=NAIVE), f"{NO_TIME} datetime.datetime"),
+        (NewMessage(UserMessage("x"), said_at=NAIVE.date()), f"{NO_TIME} datetime.date"),
+        (NewMessage(UserMessage("x"), said_at="2024-01-01"), f"{NO_TIME} '2024-01-01'"),
+        (NewMessage(UserMessage("x"), client_id=5), "a client id must be a string"),
+    ],
+)
+@pytest.mark.parametrize("count", [1, 501])
+def test_a_new_message_is_checked_before_it_is_stored(memory_id, new, error, count):
+    policy, several = MessageWindow(3), [UserMessage("y")] * (count - 1)
+    for call in (
+        lambda: services.add(memory_id, [*several, new]),
+        lambda: services.change_and_add(memory_id, [*several, new], policy=policy),
+        lambda: services.branch(memory_id, "branch", [*several, new]),
+        lambda: services.import_conversation("import", [*several, new], policy),
+    ):
+        with pytest.raises(InvalidValue, match=error):
+            call()
+    assert queries.memory(memory_id).last_step == 0
+    assert list(Memory.objects.values_list("pk", flat=True)) == [memory_id]
+
+
+def test_a_message_keeps_the_time_at_which_it_was_said(memory_id):
+    when = datetime(2024, 1, 1, 12, tzinfo=timezone(timedelta(hours=2)))
+    services.add(memory_id, [NewMessage(UserMessage("x"), said_at=when)])
+    assert Message.objects.get().said_at == when
 
 
 def test_every_past_window_can_be_read(memory_id):

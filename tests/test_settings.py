@@ -33,6 +33,7 @@ def start(settings, given) -> None:
         ({"IDEMPOTENCY_HOURS": "24"}, r'"IDEMPOTENCY_HOURS"\] must be a whole number'),
         ({"IDEMPOTENCY_HOURS": 10**9}, r'"IDEMPOTENCY_HOURS"\] must be a whole number'),
         ({"REDIS_URL": "nonsense"}, r'"REDIS_URL"\] must be empty, or a URL such as "redis://'),
+        ({"REDIS_URL": "redis://h:abc/0"}, r'"REDIS_URL"\] must be empty, or a URL'),
         ({"REDIS_URL": None}, r'"REDIS_URL"\] must be empty, or a URL'),
         ({"FACT_TERMS": "x"}, r'"FACT_TERMS"\] must be a list of texts'),
         ({"FACT_TERMS": [""]}, "a word that is a fact must be a text"),

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import zlib
 
 import pytest
+from asgiref.sync import async_to_sync
 from django.db import connection
-from django.test import AsyncRequestFactory, RequestFactory
+from django.middleware.gzip import GZipMiddleware
+from django.test import AsyncClient, AsyncRequestFactory, RequestFactory
 from django.test.utils import CaptureQueriesContext
 
 from chatmemory import (
@@ -160,6 +163,77 @@ def test_an_answer_is_made_while_it_is_sent(db, monkeypatch, factory):
         content += b"".join(parts)
     assert reached < 30
     assert json.loads(content) == list(range(1_000))
+
+
+def unpacked(content: bytes) -> bytes:
+    """What clients read of a gzip stream: they stop at its end."""
+    reader = zlib.decompressobj(31)
+    read = reader.decompress(content)
+    assert (reader.eof, reader.unused_data) == (True, b"")
+    return read
+
+
+async def all_of(answer) -> bytes:
+    return b"".join([part async for part in answer])
+
+
+@pytest.mark.parametrize("factory", [RequestFactory, AsyncRequestFactory])
+def test_a_long_answer_is_compressed_as_one_stream(db, monkeypatch, factory):
+    monkeypatch.setattr("chatmemory.streaming.CHUNK", 10)
+    values = [f"ä{n}" for n in range(1_000)]
+
+    def sent(request):
+        return streamed(request, json_list(values), "application/json")
+
+    answer = GZipMiddleware(sent)(factory().get("/", headers={"Accept-Encoding": "gzip, br"}))
+    is_async = factory is AsyncRequestFactory
+    content = asyncio.run(all_of(answer)) if is_async else b"".join(answer)
+    assert (answer["Content-Encoding"], answer["Vary"]) == ("gzip", "Accept-Encoding")
+    assert json.loads(unpacked(content)) == values
+    assert len(content) < 5_000
+
+
+@pytest.mark.parametrize("factory", [RequestFactory, AsyncRequestFactory])
+def test_an_answer_is_compressed_for_who_asks(monkeypatch, factory):
+    monkeypatch.setattr("chatmemory.streaming.CHUNK", 1)
+    answer = streamed(factory().get("/"), "abc", "text/plain")
+    assert "Content-Encoding" not in answer
+    assert answer["Vary"] == "Accept-Encoding"
+
+
+def test_a_compressed_answer_that_breaks_off_has_no_end(monkeypatch):
+    monkeypatch.setattr("chatmemory.streaming.CHUNK", 1)
+
+    def failing():
+        yield from ("a", "b", "c")
+        raise MemoryNotFound("gone")
+
+    request = RequestFactory().get("/", headers={"Accept-Encoding": "gzip"})
+    parts = iter(streamed(request, failing(), "text/plain"))
+    reader = zlib.decompressobj(31)
+    reader.decompress(next(parts))
+    with pytest.raises(MemoryNotFound):
+        reader.decompress(b"".join(parts))
+    assert not reader.eof
+
+
+@pytest.mark.parametrize("url", [STORE, WINDOW, HISTORY, KEPT])
+def test_clients_read_all_of_a_long_compressed_answer(operator_client, long, url, monkeypatch):
+    monkeypatch.setattr("chatmemory.streaming.close_old_connections", lambda: None)  # the test's
+    client = AsyncClient()
+    client.cookies = operator_client.cookies
+    plain = text_of(operator_client.get(url))
+
+    @async_to_sync
+    async def packed() -> bytes:
+        return await all_of(await client.get(url, headers={"Accept-Encoding": "gzip"}))
+
+    assert unpacked(packed()) == plain
+
+
+def test_the_version_of_a_long_compressed_window_is_a_weak_tag(api, long):
+    assert api.get(WINDOW)["ETag"] == '"40"'
+    assert api.get(WINDOW, headers={"Accept-Encoding": "gzip"})["ETag"] == 'W/"40"'
 
 
 def test_no_part_of_an_answer_keeps_a_connection(monkeypatch):

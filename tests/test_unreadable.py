@@ -56,6 +56,8 @@ SQLITE = {
     "bytes in a name": (STEP, "policy_estimator = x'00ff'", "step 3"),
     "bytes in a time": (STEP, "at = x'00ff'", "step 3"),
     "text that is no time": (MEMORY, "anchored_at = 'garbage'", "the conversation"),
+    "a time that is always another": (MEMORY, "updated_at = 'now'", "the conversation"),
+    "the time of an anchor in no form": (MEMORY, "anchored_at = 'now'", "the conversation"),
     "text that is not UTF-8": (MESSAGE, "text = CAST(x'ff' AS TEXT)", "message 3"),
     "year 0": (STEP, "at = '0000-01-01 00:00:00'", "step 3"),
     "the beginning in year 0": (MEMORY, "created_at = '0000-01-01 00:00:00'", "the conversation"),
@@ -107,6 +109,13 @@ def test_the_rows_before_an_unreadable_one_come_first(conversations):
     assert verify("a").row == "step 2"
 
 
+def test_an_unreadable_row_that_was_added_before_the_first_is_named(conversations):
+    never = "0000-01-01 00:00:00" if connection.vendor == "sqlite" else "infinity"
+    execute("UPDATE chatmemory_step SET n = -3 WHERE memory_id = 'a' AND n = 3")
+    execute(f"UPDATE chatmemory_step SET at = '{never}' WHERE n = -3")
+    assert "cannot be read" in verify("a").what
+
+
 def test_an_outage_is_no_contradiction(conversations):
     def refuse(run, sql, *args):
         return run(sql.replace("chatmemory_stay", "chatmemory_nothing"), *args)
@@ -137,3 +146,30 @@ def test_heads_of_what_has_no_readable_time_are_printed(conversations, capsys):
     execute(MEMORY.format(f"updated_at = '{never}'"))
     call_command("verify_memories", "a", print_heads=True)
     assert capsys.readouterr().out.startswith("a\t6\t")
+
+
+@pytest.fixture(params=["CAST(x'ff' AS TEXT)", "x'6d'"])
+def with_an_unreadable_id(request, conversations) -> None:
+    if connection.vendor != "sqlite":
+        pytest.skip("PostgreSQL takes only text")
+    services.create("n", MessageWindow(3))
+    head = "(SELECT head FROM chatmemory_memory WHERE id = 'a')"
+    execute(f"UPDATE chatmemory_memory SET id = {request.param}, head = {head} WHERE id = 'n'")
+
+
+def test_an_id_that_cannot_be_read_hides_no_other_conversation(with_an_unreadable_id, capsys):
+    Stay.objects.filter(memory="c", n=3).update(tokens=1)
+    with pytest.raises(CommandError, match="2 of 4 conversations differ"):
+        call_command("verify_memories", repair_index=True)
+    told = capsys.readouterr().err.splitlines()
+    assert sum("the conversation: its id is no readable text" in line for line in told) == 1
+    assert sum(line.startswith("'c': stay 3 of message #3") for line in told) == 1
+
+
+def test_an_id_that_cannot_be_read_hides_no_other_head(with_an_unreadable_id, capsys):
+    execute("UPDATE chatmemory_memory SET last_step = 1 WHERE id NOT IN ('a', 'b', 'c')")
+    with pytest.raises(CommandError, match="1 head cannot be read"):
+        call_command("verify_memories", print_heads=True)
+    said = capsys.readouterr()
+    assert [line.split("\t")[0] for line in said.out.splitlines()] == ["a", "b", "c"]
+    assert said.err.endswith("its id is no readable text\n")

@@ -17,12 +17,14 @@ from chatmemory import SystemMessage, UserMessage, queries, services
 from chatmemory.core.codec import message_to_json
 from chatmemory.core.exceptions import CorruptRow
 from chatmemory.core.messages import text_of
-from chatmemory.core.policies import MessageWindow, TokenWindow, load_of
+from chatmemory.core.policies import MessageWindow, TokenWindow
+from chatmemory.core.stored_policies import load_of
 from chatmemory.core.window import Totals
 from chatmemory.ledger import reading, verification
 from chatmemory.ledger.verification import verify
 from chatmemory.models import AuditEntry, Memory, Message, Stay, Step
 
+ANOTHER = "has a value of another type or form than its column"
 EARLIER = datetime(2020, 1, 1, tzinfo=UTC)
 ALTERATIONS = {
     "a reason": (Stay, {"n": 3}, {"reason": "SET"}, "stay 3 of message #3"),
@@ -64,14 +66,6 @@ ALTERATIONS = {
 }
 
 
-@pytest.fixture
-def conversation(db) -> str:
-    services.create("m", TokenWindow(100))
-    services.add("m", [SystemMessage("Be brief.")])
-    services.add("m", [UserMessage(f"message {n}") for n in range(29)])
-    return "m"
-
-
 def test_an_unaltered_conversation_matches_its_replay(conversation):
     assert verify(conversation) is None
 
@@ -90,6 +84,44 @@ def test_an_altered_row_is_named(conversation, name):
 def test_a_missing_row_is_named(conversation, model, number):
     model.objects.filter(memory_id=conversation, **{number: 12}).delete()
     assert "12" in verify(conversation).row
+
+
+def add_copy(model, number: str, of: int, at: int, **others) -> None:
+    """Add a copy of a row of the only conversation under another number."""
+    row = model.objects.get(**{number: of})
+    columns = {field.attname: getattr(row, field.attname) for field in model._meta.concrete_fields}
+    model.objects.create(**{**columns, number: at, **others})
+
+
+@pytest.mark.parametrize("at", [-3, 0])
+@pytest.mark.parametrize(
+    ("model", "number", "others"),
+    [
+        (Message, "seq", {"origin": "SYNTHETIC"}),
+        (Stay, "n", {}),
+        (Stay, "n", {"entered_step": 0, "left_step": 0}),
+        (Step, "n", {}),
+    ],
+)
+def test_a_row_that_was_added_before_the_first_is_named(conversation, model, number, others, at):
+    add_copy(model, number, 12, at, **others)
+    found = verify(conversation)
+    name = {Message: f"message #{at}", Stay: f"stay {at} of message #12", Step: f"step {at}"}
+    assert (found.row, found.what) == (name[model], "is below the first, which has the number 1")
+
+
+@pytest.mark.parametrize(("model", "number"), [(Message, "seq"), (Stay, "n"), (Step, "n")])
+def test_a_row_that_was_added_to_an_empty_conversation_is_named(db, model, number):
+    services.create("m", MessageWindow(3))
+    services.create("other", MessageWindow(3))
+    services.add("other", [UserMessage("hello")])
+    add_copy(model, number, 1, -3, memory_id="m")
+    assert "below the first" in verify("m").what
+
+
+def test_an_end_before_the_first_step_is_named(conversation):
+    Stay.objects.filter(n=30).update(left_step=0, reason="CAPACITY")
+    assert verify(conversation).row == "stay 30 of message #30"
 
 
 def test_memory_does_not_grow_with_the_conversation(db, monkeypatch):
@@ -185,6 +217,57 @@ def test_rows_without_digests_are_older_than_the_chain(conversation):
     assert verify(conversation).row == "step 31"
 
 
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL stores no text here")
+@pytest.mark.parametrize(
+    "written", ["at || '+00:00'", "at || 'Z'", "at || '.5'", "substr(at, 1, 10)"]
+)
+def test_a_time_that_is_written_in_another_way_is_named(conversation, written):
+    """SQLite compares times as texts."""
+    Step.objects.filter(n=25).update(at=EARLIER)
+    assert "digest" in verify(conversation).what
+    execute(f"UPDATE chatmemory_step SET at = {written} WHERE n = 25")
+    assert str(verify(conversation)) == f"'m': step 25: at {ANOTHER}"
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL keeps one of each name")
+@pytest.mark.parametrize("table", ["memory", "step"])
+@pytest.mark.parametrize(
+    "options", ['{"low_water":0.9,"low_water":0.5}', '{"low_water":0.9,"low\\u005fwater":0.5}']
+)
+def test_an_option_that_is_written_twice_is_named(db, table, options):
+    """Python reads the last, SQLite the first."""
+    services.create("m", MessageWindow(30, low_water=0.5))
+    services.add("m", [UserMessage("hello")])
+    assert verify("m") is None
+    execute(f"UPDATE chatmemory_{table} SET policy_options = '{options}'")
+    assert verify("m").what == f"policy_options {ANOTHER}"
+
+
+def execute(statement: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(statement)
+
+
+@pytest.mark.parametrize("steps", ["none", "no message"])
+@pytest.mark.parametrize(
+    "change",
+    [{"oldest": 2}, {"ordered_from": 2}, {"last_seq": -1}, {"last_stay": -1}, {"last_step": -1}],
+)
+def test_a_counter_of_a_conversation_without_messages_is_named(db, steps, change):
+    services.create("m", TokenWindow(100), {"team": "red"})
+    if steps == "no message":
+        services.change("m", policy=TokenWindow(200))
+    assert verify("m") is None
+    Memory.objects.update(**change)
+    assert verify("m").row == "the conversation's counters"
+
+
+def test_a_head_without_the_digests_behind_it_is_named(db):
+    services.create("m", TokenWindow(100), {"team": "red"})
+    Memory.objects.update(first_labels=None, labels={"team": "blue"})
+    assert verify("m").what == "the head is not the digest of the newest step"
+
+
 EMPTIED = {
     "all texts": "INSERT INTO chatmemory_search (chatmemory_search) VALUES ('delete-all')",
     "all rows": "DELETE FROM chatmemory_searchable",
@@ -208,6 +291,30 @@ def test_a_message_that_is_missing_in_the_search_index_is_named_and_put_back(con
     assert verify(conversation) is None
     assert Memory.objects.containing("Be brief").exists()
     assert Memory.objects.containing("message 28").exists()
+
+
+@pytest.mark.skipif(
+    connection.vendor != "sqlite", reason="PostgreSQL searches the names themselves"
+)
+@pytest.mark.parametrize(
+    "lost",
+    [
+        "DELETE FROM chatmemory_searchable WHERE seq = 0",
+        """DELETE FROM chatmemory_search_docsize
+        WHERE id IN (SELECT id FROM chatmemory_searchable WHERE seq = 0)""",
+    ],
+)
+@pytest.mark.parametrize("said", [[], [UserMessage("hello")]])
+def test_names_that_are_missing_in_the_search_index_are_named_and_put_back(db, lost, said):
+    services.create("needle", MessageWindow(3))
+    services.add("needle", said)
+    execute(lost)
+    assert str(verify("needle")) == (
+        "'needle': the conversation: its id and labels are missing in the search index: "
+        "use --repair-index"
+    )
+    call_command("verify_memories", repair_index=True)
+    assert Memory.objects.containing("needle").exists()
 
 
 def test_an_unreadable_payload_is_named(conversation):
@@ -314,6 +421,21 @@ def test_a_file_that_cannot_be_read_is_named(db, tmp_path, content, why):
 def test_an_id_that_no_conversation_has_is_refused(conversation, memory_id, why, options):
     with pytest.raises(CommandError, match=why):
         call_command("verify_memories", conversation, memory_id, **options)
+
+
+@pytest.mark.parametrize("options", [{"heads": Path("heads")}, {"repair_index": True}])
+def test_heads_are_only_printed(conversation, capsys, options):
+    (given,) = options
+    option = f"--{given.replace('_', '-')}"
+    with pytest.raises(CommandError, match=f"use --print-heads without {option}"):
+        call_command("verify_memories", print_heads=True, **options)
+    assert capsys.readouterr().out == ""
+
+
+def test_a_conversation_that_is_named_twice_is_verified_once(conversation, capsys):
+    services.create("other", MessageWindow(3))
+    call_command("verify_memories", conversation, "other", conversation)
+    assert "2 conversations verified" in capsys.readouterr().out
 
 
 def test_heads_and_replays_are_counted_apart(conversation, tmp_path):

@@ -130,7 +130,7 @@ def _with_current(problem: Problem, error: core.VersionConflict) -> Problem:
     current = {
         "version": row.version,
         "policy": row.policy.to_dict() if row.policy else None,
-        "labels": row.labels,
+        "labels": row.given_labels,
         "said_count": row.said_count,
         "window": row.window._asdict(),
         "load": row.load,

@@ -4,7 +4,8 @@ Follows the IETF draft (draft-ietf-httpapi-idempotency-key-header): the same key
 request is refused (422), and so is a request while the first one is still in progress (409). The
 response is stored in the transaction of the change, so a crash keeps both or neither. A request
 that failed changed nothing: its key may be used again. A redaction or deletion of the conversation
-erases the response (see `services.erasure`); then a repeated request is answered with 410.
+erases the response and what the request is known by (see `services.erasure`); then any request to
+that conversation with the key is answered with 410.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ class KeyInUse(ChatMemoryError):
 
 
 class ResponseErased(ChatMemoryError):
-    """The request was carried out, and its response was erased with the conversation's words."""
+    """A request was carried out, and its response was erased with the conversation's words."""
 
 
 class KeyReused(ChatMemoryError):
@@ -67,7 +68,7 @@ def idempotent(handler: Handler) -> Handler:
         with _claimed(caller, key):
             kept = _kept(caller, key)
             if kept is not None:
-                return _again(kept, asked)
+                return _again(kept, asked, kwargs.get("memory_id", kept.memory_id))
             response = handler(view, request, *args, **kwargs)
             memory_id = kwargs.get("memory_id") or response.data["id"]
             _keep(caller, key, asked, response, memory_id)
@@ -141,14 +142,20 @@ def _earliest() -> datetime:
     return timezone.now() - timedelta(hours=configuration().IDEMPOTENCY_HOURS)
 
 
-def _again(kept: IdempotentAnswer, asked: bytes) -> Response:
-    if not kept.request:
-        raise ResponseErased(
-            f"the request with the key {kept.key!r} was carried out; its response was erased with "
-            "words of the conversation: read the conversation instead"
-        )
-    if not is_fingerprint(kept.request, "request", asked):
+def _again(kept: IdempotentAnswer, asked: bytes, memory_id: str) -> Response:
+    """The stored response. Raises KeyReused, and ResponseErased for any request of the conversation
+    whose response was erased: the fingerprint of the first one was, too.
+    """
+    is_erased = not kept.request
+    is_other = not is_erased and not is_fingerprint(kept.request, "request", asked)
+    if is_other or memory_id != kept.memory_id:
         raise KeyReused(f"the key {kept.key!r} was used with a different request")
+    if is_erased:
+        raise ResponseErased(
+            f"a request with the key {kept.key!r} was carried out; whether it was this one is no "
+            "longer known, as it was erased with words of the conversation: read the conversation "
+            "instead"
+        )
     headers = {**kept.headers, "Idempotency-Replayed": "true"}
     return Response(json.loads(kept.body), status=kept.status, headers=headers)
 

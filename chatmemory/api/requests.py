@@ -2,107 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC
 from typing import Any, TypedDict
 
 from rest_framework import serializers
 from rest_framework.request import Request
 
+from chatmemory.access.actors import actor_of
 from chatmemory.api import schemas  # noqa: F401  (registers how the fields are documented)
 from chatmemory.api.errors import InvalidField
-from chatmemory.api.sent_messages import DEFAULT_FORMAT, MESSAGES_MAX, read_messages
-from chatmemory.conf import PAGE_MAX, configuration
-from chatmemory.core.exceptions import InvalidValue
-from chatmemory.core.policies import Policy, policy_kinds
-from chatmemory.core.policy_texts import policies_from_text
-from chatmemory.core.written_policies import policy_from_dict
-from chatmemory.formats import FORMATS
+from chatmemory.api.fields import (
+    BranchesField,
+    FormatField,
+    LabelsField,
+    MessagesField,
+    NameField,
+    PageSizeField,
+    PoliciesField,
+    PolicyField,
+)
+from chatmemory.api.sent_messages import MESSAGES_MAX, read_messages
+from chatmemory.core.policies import policy_kinds
 from chatmemory.queries import CLIENT, ORDERINGS
-from chatmemory.services.validation import ADDED_MAX, ID_LENGTH, check_policy
+from chatmemory.services.validation import ADDED_MAX, ID_LENGTH
 
 NUMBER_MAX = 10**18 - 1
 VERSION_DIGITS = 18
-POLICIES_MAX = 10
 POLICIES_HELP = (
     "Such as `token_window:4000,message_window:20,everything`; an item with `=` is an option of "
     "the policy before it. At most 10."
 )
 
-# Fields
-
-
-class PolicyField(serializers.Field):  # type: ignore[type-arg]
-    """A policy of any installed kind."""
-
-    def to_internal_value(self, data: Any) -> Policy:
-        try:
-            policy = check_policy(policy_from_dict(data))
-        except InvalidValue as error:
-            raise InvalidField("policy", str(error)) from error
-        assert policy is not None
-        return policy
-
-
-class NameField(serializers.CharField):
-    """One of the names that `choices` gives at the time of the request: plug-ins add to them."""
-
-    default_error_messages = {"unknown": "must be one of {names}"}
-
-    def __init__(self, choices: Callable[[], list[str]], **kwargs: Any) -> None:
-        self.names = choices
-        super().__init__(**kwargs)
-
-    def to_internal_value(self, data: Any) -> str:
-        name = super().to_internal_value(data)
-        if name not in self.names():
-            self.fail("unknown", names=", ".join(self.names()))
-        return name
-
-
-class FormatField(NameField):
-    """The name of a message format."""
-
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(lambda: list(FORMATS), default=DEFAULT_FORMAT, **kwargs)
-
-
-class PageSizeField(serializers.IntegerField):
-    """How many rows make a page; a larger number than PAGE_MAX means PAGE_MAX."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            min_value=1,
-            default=lambda: configuration().PAGE_SIZE,
-            help_text=f"Rows per page, at most {PAGE_MAX}.",
-        )
-
-    def to_internal_value(self, data: Any) -> int:
-        return min(super().to_internal_value(data), PAGE_MAX)
-
-
-class PoliciesField(serializers.CharField):
-    """Policies in one line of text; reads as a list, with None for `everything`."""
-
-    def to_internal_value(self, data: Any) -> Any:
-        try:
-            found = [*map(check_policy, policies_from_text(super().to_internal_value(data)))]
-        except InvalidValue as error:
-            raise InvalidField("policies", str(error)) from error
-        if len(found) > POLICIES_MAX:
-            raise InvalidField("policies", f"at most {POLICIES_MAX} policies at a time")
-        return found
-
-
-class MessagesField(serializers.Field):  # type: ignore[type-arg]
-    """Decoded JSON, parsed by `MessagesRequest.validate` once the format is known."""
-
-    def to_internal_value(self, data: Any) -> Any:
-        return data
-
-
-class LabelsField(serializers.DictField):
-    """Names and strings; the service checks them."""
+# Fields with a text of help
 
 
 def _number(help_text: str) -> serializers.IntegerField:
@@ -160,26 +92,37 @@ class ChangeMemoryRequest(Body):
     labels = LabelsField(required=False)
 
 
+class RedactRequest(Body):
+    """What else is to be redacted."""
+
+    branches = BranchesField(
+        default=list,
+        help_text="The branches whose copies of the text are removed too: their ids, or true.",
+    )
+
+
 class MessagesRequest(Body):
     """Messages in one of the formats."""
 
-    most = MESSAGES_MAX
+    most, rule = MESSAGES_MAX, "at most {most:,} messages"
     messages = MessagesField()
     format = FormatField(help_text="The format of the messages.")
 
     def validate(self, attrs: Any) -> Any:
         """Adds `sent`, SentMessages. Raises InvalidField, naming the message at fault."""
-        attrs["sent"] = read_messages(attrs["messages"], attrs["format"], most=self.most)
+        rule = self.rule.format(most=self.most)
+        attrs["sent"] = read_messages(attrs["messages"], attrs["format"], most=self.most, rule=rule)
         return attrs
 
 
 class AddRequest(MessagesRequest):
     """Messages to add in their order, in one of the formats."""
 
-    most = ADDED_MAX
+    most, rule = ADDED_MAX, "at most {most:,} messages at a time: send several requests"
     client_ids = serializers.ListField(
         child=serializers.CharField(max_length=ID_LENGTH, allow_null=True, trim_whitespace=False),
         required=False,
+        error_messages={"not_a_list": "must be a list of strings and nulls"},
         help_text="Your own id of each message, or null: a message sent again is not added again.",
     )
 
@@ -206,7 +149,14 @@ class SimulationRequest(MessagesRequest):
 class RecallRequest(Body):
     """Conversations in one of the formats, and policies to compare."""
 
-    conversations = serializers.ListField(child=MessagesField(), help_text="Lists of messages.")
+    rule = f"at most {MESSAGES_MAX:,} messages in all"
+    conversations = serializers.ListField(
+        child=MessagesField(),
+        help_text=f"Lists of messages, {rule}.",
+        error_messages={
+            "not_a_list": "must be a list of conversations, each a list of messages",
+        },
+    )
     format = FormatField(help_text="The format of the messages.")
     policies = PoliciesField(help_text=POLICIES_HELP)
 
@@ -215,8 +165,9 @@ class RecallRequest(Body):
         attrs["said"], room = [], MESSAGES_MAX
         for number, values in enumerate(attrs["conversations"]):
             field = f"conversations[{number}]"
-            attrs["said"].append(read_messages(values, attrs["format"], field, room).messages)
-            room -= len(attrs["said"][-1])
+            sent = read_messages(values, attrs["format"], field, room, self.rule)
+            attrs["said"].append(sent.messages)
+            room -= len(sent.messages)
         return attrs
 
 
@@ -301,11 +252,7 @@ class ChangedBy(TypedDict):
 
 def changed_by(request: Request) -> ChangedBy:
     """Who asks, and the version they expect. Raises InvalidField."""
-    return {"actor": actor(request), "expected_version": _expected_version(request.headers)}
-
-
-def actor(request: Request) -> str:
-    return str(request.user.get_username())
+    return {"actor": actor_of(request), "expected_version": _expected_version(request.headers)}
 
 
 def _expected_version(headers: Mapping[str, str]) -> int | None:

@@ -8,7 +8,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 from rest_framework.response import Response
 
-from chatmemory.api.requests import LabelsField
+from chatmemory.api.fields import LabelsField
 from chatmemory.conf import PAGE_MAX
 from chatmemory.converters import address
 from chatmemory.core.codec import message_to_dict
@@ -33,9 +33,9 @@ def response(
     return answer
 
 
-def etag(version: int) -> str:
-    """A conversation's version as a header, which If-Match takes."""
-    return f'"{version}"'
+def etag(version: int, is_packed: bool = False) -> str:
+    """A conversation's version as a header, which If-Match takes; weak where it is compressed."""
+    return f'W/"{version}"' if is_packed else f'"{version}"'
 
 
 class StoredPolicyField(serializers.Field):  # type: ignore[type-arg]
@@ -66,7 +66,7 @@ class MemorySerializer(Json):
     id = serializers.CharField()
     address = serializers.SerializerMethodField(help_text="The id as a segment of a URL.")
     policy = StoredPolicyField(allow_null=True)
-    labels = LabelsField()
+    labels = LabelsField(source="given_labels")
     created_at = serializers.DateTimeField()
     updated_at = serializers.DateTimeField()
     version = serializers.IntegerField(help_text="What If-Match is compared with.")
@@ -299,6 +299,22 @@ class MessageDetailSerializer(HistoryMessageSerializer):
     in_memory = serializers.BooleanField()
     pinned = serializers.BooleanField(help_text="Whether it is in memory and does not leave.")
     why = WhySerializer(allow_null=True, help_text="Why it left; null while it is in memory.")
+
+
+class CopySerializer(Json):
+    """A copy of a message in a branch."""
+
+    id = serializers.CharField(help_text="The id of the branch.")
+    address = serializers.CharField(help_text="The id as a segment of a URL.")
+    seq = serializers.IntegerField()
+
+
+class RedactedMessageSerializer(MessageDetailSerializer):
+    copies = CopySerializer(
+        many=True,
+        allow_null=True,
+        help_text="Those in branches that still have the text; null if it was removed before.",
+    )
 
 
 class CurrentSerializer(Json):

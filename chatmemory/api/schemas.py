@@ -9,6 +9,7 @@ from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.plumbing import ComponentIdentity, ResolvedComponent
 
 from chatmemory.api.components import FORMATTED_MESSAGES, MESSAGE, Schema, all_components, ref
+from chatmemory.api.sent_messages import MESSAGES_MAX
 
 
 class OperationSchema(AutoSchema):
@@ -36,7 +37,7 @@ class _NamedSchema(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-
 
 
 class PolicyFieldSchema(_NamedSchema):  # type: ignore[no-untyped-call]
-    target_class = "chatmemory.api.requests.PolicyField"
+    target_class = "chatmemory.api.fields.PolicyField"
     schema = ref("Policy")
 
 
@@ -46,14 +47,22 @@ class StoredPolicyFieldSchema(_NamedSchema):  # type: ignore[no-untyped-call]
 
 
 class FormatFieldSchema(_NamedSchema):  # type: ignore[no-untyped-call]
-    target_class = "chatmemory.api.requests.FormatField"
+    target_class = "chatmemory.api.fields.FormatField"
     schema = ref("MessageFormat")
     priority = 1  # before the names of its base class
 
 
 class LabelsFieldSchema(_NamedSchema):  # type: ignore[no-untyped-call]
-    target_class = "chatmemory.api.requests.LabelsField"
+    target_class = "chatmemory.api.fields.LabelsField"
     schema = ref("Labels")
+
+
+class BranchesFieldSchema(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]
+    target_class = "chatmemory.api.fields.BranchesField"
+
+    def map_serializer_field(self, auto_schema: Any, direction: Any) -> Schema:
+        ids = {"type": "array", "items": {"type": "string"}}
+        return {"oneOf": [{"type": "boolean"}, ids]}
 
 
 class MessageFieldSchema(_NamedSchema):  # type: ignore[no-untyped-call]
@@ -62,8 +71,12 @@ class MessageFieldSchema(_NamedSchema):  # type: ignore[no-untyped-call]
 
 
 class MessagesFieldSchema(_NamedSchema):  # type: ignore[no-untyped-call]
-    target_class = "chatmemory.api.requests.MessagesField"
+    target_class = "chatmemory.api.fields.MessagesField"
     schema = FORMATTED_MESSAGES
+
+    def map_serializer_field(self, auto_schema: Any, direction: Any) -> Schema:
+        schema: Schema = super().map_serializer_field(auto_schema, direction)
+        return {**schema, "maxItems": getattr(self.target.parent, "most", MESSAGES_MAX)}
 
 
 class RenderedFieldSchema(_NamedSchema):  # type: ignore[no-untyped-call]
@@ -74,7 +87,7 @@ class RenderedFieldSchema(_NamedSchema):  # type: ignore[no-untyped-call]
 class NameFieldSchema(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]
     """The names known when the document is generated."""
 
-    target_class = "chatmemory.api.requests.NameField"
+    target_class = "chatmemory.api.fields.NameField"
     match_subclasses = True
 
     def map_serializer_field(self, auto_schema: Any, direction: Any) -> Schema:

@@ -69,10 +69,14 @@ def read_messages(
     format: str = DEFAULT_FORMAT,
     field: str = "messages",
     most: int = MESSAGES_MAX,
+    rule: str = f"at most {MESSAGES_MAX:,} messages",
 ) -> SentMessages:
-    """Return the messages of a decoded list. Raises InvalidField, such as for `messages[2]`."""
+    """Return the messages of a decoded list. Raises InvalidField, such as for `messages[2]`.
+
+    `rule` is what is told where there are more than `most`.
+    """
     if isinstance(values, list) and len(values) > most:
-        raise InvalidField(field, f"at most {most:,} messages at a time: send several requests")
+        raise InvalidField(field, rule)
     try:
         read = parse_messages(values, format)
     except UnreadableTranscript as error:

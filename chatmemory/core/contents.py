@@ -78,20 +78,23 @@ class PdfFile(Media):
             object.__setattr__(self, "mime_type", "application/pdf")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class ImageContent(Content):
+    """An image, which may be given by its URL alone."""
+
     type: ClassVar[str] = "IMAGE"
     image: Image
     detail_level: DetailLevel = DetailLevel.LOW
 
-    def __post_init__(self) -> None:
-        if isinstance(self.image, str):
-            object.__setattr__(self, "image", Image(url=self.image))
-        if self.image is None:
+    def __init__(self, image: Image | str, detail_level: DetailLevel = DetailLevel.LOW) -> None:
+        image = Image(url=image) if isinstance(image, str) else image
+        if image is None:
             raise InvalidMessage("image cannot be null")
-        if self.detail_level is None:
+        if detail_level is None:
             raise InvalidMessage("detailLevel cannot be null")
-        check_kind(image=(self.image, Image), detail_level=(self.detail_level, DetailLevel))
+        check_kind(image=(image, Image), detail_level=(detail_level, DetailLevel))
+        object.__setattr__(self, "image", image)
+        object.__setattr__(self, "detail_level", detail_level)
 
 
 @dataclass(frozen=True)

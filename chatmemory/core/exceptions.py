@@ -25,9 +25,23 @@ ChatMemoryError
 └── CorruptRow                              a stored row cannot be read
 """
 
+from __future__ import annotations
+
+from typing import Any
+
 
 class ChatMemoryError(Exception):
     """Base class of the exceptions of chatmemory."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return how pickles and copies are made: without `__init__`, which may take other values
+        than the text.
+        """
+        return _error, (type(self), *self.args), vars(self)
+
+
+def _error(kind: type[ChatMemoryError], *args: object) -> ChatMemoryError:
+    return kind.__new__(kind, *args)
 
 
 def _numbered(text: str, index: int | None) -> str:

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from math import isfinite
+from typing import Any
 
 from chatmemory.core.exceptions import InvalidMessage
 
+DEPTH_MAX = 200  # levels of objects and arrays
+DIGITS_MAX = 4_300  # of an integer: Python reads and writes no longer ones
+_TOO_LONG = 10**DIGITS_MAX
+
 _ITERABLE = (list, tuple, Iterable)  # to ask for an Iterable first takes four times as long
+_MAPPING = (dict, Mapping)
 
 
 def check_texts(**values: object) -> None:
@@ -30,18 +37,45 @@ def check_iterable(**values: object) -> None:
             raise InvalidMessage(f"{name} takes a list, not {value!r}")
 
 
-def check_json(value: object) -> None:
-    """Raise InvalidMessage for attributes or arguments that JSON cannot hold."""
+def check_mapping(**values: object) -> None:
+    """Raise InvalidMessage unless each value is a dictionary, anything like one, or None."""
+    for name, value in values.items():
+        if value is not None and not isinstance(value, _MAPPING):
+            raise InvalidMessage(f"{name} must be a dictionary, not {value!r}")
+
+
+def check_json(given: Mapping[str, Any]) -> None:
+    """Raise InvalidMessage for attributes or arguments that JSON cannot hold.
+
+    They may hold themselves, so this goes down to a fixed level, and does not recurse.
+    """
+    left: list[tuple[object, int]] = [(given, 1)]
+    while left:
+        value, level = left.pop()
+        inner = _inner(value)
+        if inner is not None and level > DEPTH_MAX:
+            raise InvalidMessage(f"the JSON is nested too deeply: at most {DEPTH_MAX} levels")
+        left += [(each, level + 1) for each in inner or ()]
+
+
+def _inner(value: object) -> Iterable[object] | None:
+    """Return what an object or an array holds, None for any other value of JSON."""
     match value:
+        case None | str():
+            return None
+        case int():
+            if abs(value) >= _TOO_LONG:
+                raise InvalidMessage("a number has too many digits")
+            return None
+        case float():
+            if not isfinite(value):
+                raise InvalidMessage(f"JSON has no NaN and no Infinity, but is given {value!r}")
+            return None
         case Mapping():
-            for name, each in value.items():
+            for name in value:
                 if not isinstance(name, str):
                     raise InvalidMessage(f"the name of a JSON property is a string, not {name!r}")
-                check_json(each)
+            return value.values()
         case list() | tuple():
-            for each in value:
-                check_json(each)
-        case None | str() | int() | float():
-            return
-        case _:
-            raise InvalidMessage(f"JSON cannot hold {value!r}")
+            return value
+    raise InvalidMessage(f"JSON cannot hold {value!r}")

@@ -14,7 +14,13 @@ from typing import Any, ClassVar
 
 from chatmemory.core.contents import Content, TextContent, content_text
 from chatmemory.core.exceptions import InvalidMessage
-from chatmemory.core.field_checks import check_iterable, check_json, check_kind, check_texts
+from chatmemory.core.field_checks import (
+    check_iterable,
+    check_json,
+    check_kind,
+    check_mapping,
+    check_texts,
+)
 
 
 class MessageType(StrEnum):
@@ -110,15 +116,8 @@ class ToolExecutionRequest:
                 "arguments must be a dictionary: ToolExecutionRequest(id, name, arguments) takes "
                 "JSON text"
             )
-        if arguments is not None and not isinstance(arguments, Mapping):
-            raise InvalidMessage(f"arguments must be a dictionary, not {arguments!r}")
-        try:
-            text = json.dumps(_attributes(arguments), ensure_ascii=False, allow_nan=False)
-        except ValueError as error:
-            raise InvalidMessage(
-                f"JSON has no NaN and no Infinity, but arguments are {arguments!r}"
-            ) from error
-        return cls(id, name, text)
+        check_mapping(arguments=arguments)
+        return cls(id, name, json.dumps(_attributes(arguments), ensure_ascii=False, default=dict))
 
 
 @dataclass(frozen=True, init=False)
@@ -209,7 +208,10 @@ def _contents(
 
 
 def _attributes(given: Mapping[str, Any] | None) -> dict[str, Any]:
-    attributes = dict(given or {})
+    if given is None:
+        return {}
+    check_mapping(attributes=given)
+    attributes = dict(given)
     if attributes:
         check_json(attributes)
     return attributes
@@ -238,5 +240,7 @@ def text_of(message: ChatMessage) -> str:
             ]
             return "\n".join([message.text or "", *calls] if message.text else calls)
         case CustomMessage():
-            return json.dumps(dict(message.attributes), ensure_ascii=False, separators=(",", ":"))
+            return json.dumps(
+                message.attributes, ensure_ascii=False, separators=(",", ":"), default=dict
+            )
     return ""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from enum import StrEnum
 
 from chatmemory.core.eviction import Reason
-from chatmemory.core.policies import Policy, can_decide
+from chatmemory.core.policies import Policy
+from chatmemory.core.stored_policies import can_decide
 from chatmemory.core.transitions import Change, Transition
 from chatmemory.core.window import Totals
 

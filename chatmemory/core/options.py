@@ -41,6 +41,19 @@ class WindowOptions(TypedDict, total=False):
     meters_only: bool
 
 
+class PolicyOptions(WindowOptions, total=False):
+    """The options that policies take as keyword arguments."""
+
+    estimator: str
+    always_keep_system_message_first: bool
+
+
+class TokenOptions(PolicyOptions, total=False):
+    """The same of a token window, and what is derived from its estimator."""
+
+    fixed_overhead: int
+
+
 def check_limit(java_name: str, limit: object) -> int:
     """Return the limit if it is a positive integer.
 

@@ -14,15 +14,17 @@ from dataclasses import KW_ONLY, Field, dataclass, field, fields, replace
 from decimal import Decimal
 from functools import cache
 from itertools import chain
-from typing import Any, ClassVar, NoReturn, Self, TypeGuard
+from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack
 
-from chatmemory.core.estimators import TokenCountEstimator, count_overhead, estimator_for
+from chatmemory.core.estimators import TokenCountEstimator, count_overhead
 from chatmemory.core.eviction import Eviction, Head, before_next_user, oldest_first
-from chatmemory.core.exceptions import InvalidValue, PolicyUnavailable
+from chatmemory.core.exceptions import InvalidValue
 from chatmemory.core.options import (
     SWITCHES,
     WHOLE,
     Oversized,
+    PolicyOptions,
+    TokenOptions,
     check_limit,
     exact_share,
     least_whole,
@@ -47,16 +49,14 @@ class Policy(ABC):
     - `oversized`: what happens to a message that the limit has no room for even alone.
     - `meters_only`: the limit is only measured. Nothing leaves or is refused, whatever else is set.
 
-    A kind with its own `evict` has no `low_water`, and cannot keep oversized messages.
+    A kind with its own `evict` has no `low_water`, and cannot keep oversized messages. Stored
+    options leave out default values: never change the default of an option.
 
     `estimator` names the token count estimator of the conversation (a model name, or a custom
     estimator's family). Every policy has one, because pages show tokens under a message window too.
-
     `label` is the kind's name on pages, `unit` the unit of the limit ("tokens") and `short_unit`
     its abbreviation. `java_name` is the limit's name in LangChain4j's errors. A field with
     `metadata={"derived": True}` is stored, but not accepted from callers.
-
-    Stored options leave out default values: never change the default of an option.
     """
 
     kind: ClassVar[str]
@@ -90,19 +90,18 @@ class Policy(ABC):
     def _check_combination(self) -> None:
         """Raise InvalidValue for options that do not make sense together."""
         if has_own_rule(type(self)):
-            for name, is_asked in (
-                ("low_water", self.low_water != WHOLE),
-                ("oversized=keep", self.oversized is Oversized.KEEP),
-            ):
-                if is_asked:
+            keeps = self.oversized is Oversized.KEEP
+            for name, asked in ("low_water", self.low_water != WHOLE), ("oversized=keep", keeps):
+                if asked:
                     raise InvalidValue(
                         f"{self.kind} and {name} do not go together: {self.kind} chooses what "
                         "leaves by a rule of its own"
                     )
         if self.low_water != WHOLE and self.low_mark <= self.overhead:
+            unit = self.unit.removesuffix("s") if self.low_mark == 1 else self.unit
             raise InvalidValue(
                 f"{self.limit_name} {self.limit} and low_water {written_share(self.low_water)} do "
-                f"not go together: the mark would be {self.low_mark} {self.unit}, and nothing but "
+                f"not go together: the mark would be {self.low_mark:,} {unit}, and nothing but "
                 "the newest message could stay"
             )
 
@@ -173,6 +172,10 @@ class Policy(ABC):
         """Return the policy that only measures the window by this limit."""
         return replace(self, meters_only=True)
 
+    def enforced(self) -> Self:
+        """Return the policy that does not only measure: a replay asks what its limit would hold."""
+        return replace(self, meters_only=False) if self.meters_only else self
+
     def measured_by(self, estimator: TokenCountEstimator) -> Self:
         """Return the policy with its derived fields taken from the estimator."""
         return self
@@ -219,6 +222,10 @@ class MessageWindow(Policy):
     limit_name: ClassVar[str] = "max_messages"
     java_name: ClassVar[str] = "maxMessages"
 
+    if TYPE_CHECKING:  # what `Policy.__post_init__` reads is wider than the types of the fields
+
+        def __init__(self, limit: int, **options: Unpack[PolicyOptions]) -> None: ...
+
     def load(self, count: int, tokens: int) -> int:
         return count
 
@@ -244,6 +251,10 @@ class TokenWindow(Policy):
     _: KW_ONLY
     fixed_overhead: int = field(default=3, metadata={"derived": True})
 
+    if TYPE_CHECKING:
+
+        def __init__(self, limit: int, **options: Unpack[TokenOptions]) -> None: ...
+
     @property
     def overhead(self) -> int:
         return self.fixed_overhead
@@ -258,14 +269,12 @@ class TokenWindow(Policy):
         return tokens
 
 
-def _is_kind(item: object) -> bool:
-    return isinstance(item, type) and issubclass(item, Policy) and hasattr(item, "kind")
-
-
 KINDS: Registry[type[Policy]] = Registry(
     "chatmemory.policies",
     {kind.kind: kind for kind in (MessageWindow, TokenWindow)},
-    accepts=_is_kind,
+    accepts=lambda item: (
+        isinstance(item, type) and issubclass(item, Policy) and hasattr(item, "kind")
+    ),
     named_by="kind",
 )
 
@@ -273,76 +282,3 @@ KINDS: Registry[type[Policy]] = Registry(
 def policy_kinds() -> dict[str, type[Policy]]:
     """Return all installed kinds by name."""
     return dict(KINDS)
-
-
-@dataclass(frozen=True)
-class UnavailablePolicy(Policy):
-    """A stored policy with a kind or an option that is not installed.
-
-    It can be shown and replaced. `load`, `cost` and `evict` raise PolicyUnavailable.
-    """
-
-    unit: ClassVar[str] = "tokens"
-    short_unit: ClassVar[str] = "tok"
-    limit_name: ClassVar[str] = "limit"
-
-    _: KW_ONLY
-    stored: Mapping[str, Any] = field(default_factory=dict, hash=False)
-
-    @property
-    def options(self) -> dict[str, Any]:
-        return dict(self.stored)
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"kind": self.kind, "limit": self.limit, "estimator": self.estimator, **self.stored}
-
-    def load(self, count: int, tokens: int) -> int:
-        self._refuse()
-
-    def cost(self, tokens: int) -> int:
-        self._refuse()
-
-    def evict(self, head: Head) -> Iterator[Eviction]:
-        self._refuse()
-
-    def _refuse(self) -> NoReturn:
-        raise PolicyUnavailable(
-            f"the policy kind {self.kind!r} with the options {dict(self.stored)} is not installed: "
-            "install the package that provides it, or set another policy"
-        )
-
-
-@cache
-def _unavailable(name: str) -> type[Policy]:
-    """Return a class for a kind that is not installed."""
-    return type("Unavailable", (UnavailablePolicy,), {"kind": name, "label": f"{name} (unknown)"})
-
-
-def can_decide(policy: Policy | None) -> TypeGuard[Policy]:
-    """Return whether there is a policy and its kind is installed."""
-    return policy is not None and not isinstance(policy, UnavailablePolicy)
-
-
-def load_of(policy: Policy | None, totals: Totals) -> int | None:
-    """Return the load of a window; None without a policy whose kind is installed."""
-    return policy.load(*totals) if can_decide(policy) else None
-
-
-def load_or_tokens(policy: Policy | None, totals: Totals) -> int:
-    """Return the load of a window, or its tokens where no policy can say."""
-    return policy.load(*totals) if can_decide(policy) else totals.tokens
-
-
-def stored_policy(kind: str, limit: int, estimator: str, options: Mapping[str, Any]) -> Policy:
-    """Return the policy of stored values, or an UnavailablePolicy if its kind is not installed."""
-    known = KINDS.get(kind)
-    if known is not None and option_fields(known).keys() >= options.keys():
-        # Earlier versions took any value of a switch, such as "no", for on or off
-        switches = {name: bool(options[name]) for name in SWITCHES if name in options}
-        return known(limit, estimator=estimator, **{**options, **switches})
-    return _unavailable(kind)(limit, estimator=estimator, stored=dict(options))  # type: ignore[call-arg]
-
-
-def measured(policy: Policy) -> Policy:
-    """Return the policy with its derived fields. Raises UnknownEstimator."""
-    return policy.measured_by(estimator_for(policy.estimator))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from threading import Lock
+from threading import RLock
 
+from chatmemory.core.exceptions import InvalidValue
 from chatmemory.core.ids import string_id
 from chatmemory.core.memory import ChatMemory
 
@@ -21,14 +22,27 @@ class ChatMemoryProvider:
     def __init__(self, create: Callable[[str], ChatMemory]) -> None:
         self._create = create
         self._memories: dict[str, ChatMemory] = {}
-        self._lock = Lock()
+        self._begun: set[str] = set()
+        self._lock = RLock()  # `create` may ask for other memories
 
     def get(self, memory_id: str) -> ChatMemory:
-        """Return the memory of a conversation, the same object until it is evicted."""
+        """Return the memory of a conversation, the same object until it is evicted.
+
+        Raises InvalidValue if `create` asks for the memory that it makes.
+        """
         with self._lock:
             if string_id(memory_id) not in self._memories:
-                self._memories[memory_id] = self._create(memory_id)
+                self._memories[memory_id] = self._made(memory_id)
             return self._memories[memory_id]
+
+    def _made(self, memory_id: str) -> ChatMemory:
+        if memory_id in self._begun:
+            raise InvalidValue(f"create asks for the memory {memory_id!r}, which it makes")
+        self._begun.add(memory_id)
+        try:
+            return self._create(memory_id)
+        finally:
+            self._begun.remove(memory_id)
 
     def evict(self, memory_id: str) -> bool:
         """Forget the object of a conversation, and return whether there was one.

@@ -6,9 +6,10 @@ message, and with what every request costs. Pinned messages do not count in that
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NoReturn
 
+from chatmemory.core.eviction import Eviction
 from chatmemory.core.exceptions import NoRoomBesidePins, OversizedMessage
 from chatmemory.core.messages import MessageType
 from chatmemory.core.policies import Policy
@@ -44,43 +45,42 @@ def check_list(policy: Policy, system: Entry | None, messages: Sequence[Entry]) 
 
 
 def refuse_beside_pins(
-    policy: Policy, pinned: Totals, unpinned: Iterable[Entry], arrival: Entry
+    policy: Policy, arrival: Entry, entries: Sequence[Entry], evictions: Sequence[Eviction]
 ) -> NoReturn:
     """Raise NoRoomBesidePins for a message that fits the limit only if nothing is pinned.
 
-    `unpinned` are the other messages in memory.
+    `entries` are those in memory with the arrival in its place, and `evictions` what would leave.
+    The sum has what would stay, the message, and what would leave with it.
     """
-    others = list(unpinned)
-    first = others[0] if others and arrival.type is not MessageType.SYSTEM else None
-    has_system = first is not None and first.type is MessageType.SYSTEM
-    sums = _sums(
-        policy,
-        {
-            "the message": total([arrival]),
-            "what it answers": total(_call_of(others, arrival)),
-            "the system message": total(others[:1] if has_system else []),
-            "what is pinned": pinned,
-        },
-    )
+    gone = {eviction.entry for eviction in evictions}
+    kept = [entry for entry in entries if entry not in gone]
+    free = [entry for entry in kept if not entry.pinned]
+    system = [entry for entry in free[:1] if entry.type is MessageType.SYSTEM and entry != arrival]
+    others = [entry for entry in free[len(system) :] if entry != arrival]
+    is_result = arrival.type is MessageType.TOOL_EXECUTION_RESULT
+    parts = {
+        "the message": [arrival],
+        "what it answers": [*_left_with(arrival, evictions), *(others if is_result else [])],
+        "the system message": system,
+        "the newest message": [] if is_result else others,
+        "what is pinned": [entry for entry in kept if entry.pinned],
+    }
+    sums = _sums(policy, {name: total(entries) for name, entries in parts.items()})
     raise NoRoomBesidePins(
         f"the message fits the limit, but not beside what is pinned: {sums}. Unpin a message, or "
         "raise the limit"
     )
 
 
+def _left_with(arrival: Entry, evictions: Sequence[Eviction]) -> list[Entry]:
+    """Return the tool call with which a result leaves, and its other results."""
+    call = next((each.because for each in evictions if each.entry == arrival), None)
+    left = [each.entry for each in evictions if call in (each.entry, each.because)]
+    return [entry for entry in left if entry != arrival] if call else []
+
+
 def _with(system: Entry | None, message: Entry) -> list[Entry]:
     return [message] if system is None or system == message else [system, message]
-
-
-def _call_of(entries: Sequence[Entry], arrival: Entry) -> list[Entry]:
-    """Return the tool call at the end of a window, and its results so far, if one arrives."""
-    group: list[Entry] = []
-    if arrival.type is MessageType.TOOL_EXECUTION_RESULT:
-        for entry in reversed(entries):
-            group.append(entry)
-            if entry.type is not MessageType.TOOL_EXECUTION_RESULT:
-                return group if entry.has_calls else []
-    return []
 
 
 def _sums(policy: Policy, parts: dict[str, Totals]) -> str:

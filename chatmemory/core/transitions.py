@@ -113,11 +113,12 @@ def admit(
     """
     transition = _added(window, arrival, policy, policy_again)
     if transition.pinned.count and not transition.has_room:
-        unpinned = Window(entry for entry in window if not entry.pinned)
-        alone = _added(unpinned, arrival, policy, policy_again)
-        if alone.has_room:
+        entries = list(window)
+        unpinned = Window(entry for entry in entries if not entry.pinned)
+        if _added(unpinned, arrival, policy, policy_again).has_room:
+            entries.insert(0 if transition.at_head else len(entries), arrival)
             refusals.refuse_beside_pins(
-                alone.policy or policy, transition.pinned, unpinned, arrival
+                transition.policy or policy, arrival, entries, transition.evictions
             )
     return transition
 

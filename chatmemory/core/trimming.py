@@ -15,7 +15,8 @@ from itertools import accumulate
 from chatmemory.core.eviction import Eviction, Reason
 from chatmemory.core.long_lists import HAS_CALLS, TOKENS, TYPE, Columns
 from chatmemory.core.messages import TYPES, MessageType
-from chatmemory.core.policies import Policy, can_decide, has_own_rule
+from chatmemory.core.policies import Policy, has_own_rule
+from chatmemory.core.stored_policies import can_decide
 from chatmemory.core.transitions import over_limit
 from chatmemory.core.window import Entry, Totals, Window
 
@@ -85,6 +86,7 @@ def leaving_ahead(
         left = departures(together, _plus(totals, arrival), replace(policy, snap_to_user=False))
     newest = _newest(together, range(len(together)))
     del left.positions[bisect_left(left.positions, newest) :]
+    left.calls = {result: call for result, call in left.calls.items() if result < newest}
     left.ahead = len(left.positions)
     return left
 

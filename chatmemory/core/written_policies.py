@@ -5,12 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, get_type_hints
 
+from chatmemory.core.estimators import estimator_for
 from chatmemory.core.exceptions import InvalidValue
 from chatmemory.core.given import brief
 from chatmemory.core.options import option_from_text, option_value
-from chatmemory.core.policies import KINDS, Policy, measured, option_fields
+from chatmemory.core.policies import KINDS, Policy, option_fields
 
 LIMIT_DIGITS = 18
+
+
+def measured(policy: Policy) -> Policy:
+    """Return the policy with its derived fields. Raises UnknownEstimator."""
+    return policy.measured_by(estimator_for(policy.estimator))
 
 
 def policy_from_dict(data: Mapping[str, Any]) -> Policy:
@@ -73,15 +79,23 @@ def _no_policy(given: object) -> InvalidValue:
 
 
 def given_policy(given: object) -> Policy | None:
-    """Return what is given if it is a policy or None. Raises InvalidValue."""
-    if given is None or isinstance(given, Policy):
-        return given
+    """Return what is given if it is a policy, measured by its estimator, or None.
+
+    Raises InvalidValue, UnknownEstimator.
+    """
+    if given is None:
+        return None
+    if isinstance(given, Policy):
+        return measured(given)
     hint = f": policy_from_text({given!r}) reads it" if isinstance(given, str) else ""
     raise InvalidValue(f"a policy such as MessageWindow(20) is wanted, not {brief(given)}{hint}")
 
 
 def given_policies(given: Iterable[Any]) -> list[Policy | None]:
-    """Return the policies of a list, in which None may be. Raises InvalidValue."""
+    """Return the policies of a list, measured, in which None may be.
+
+    Raises InvalidValue, UnknownEstimator.
+    """
     if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
         raise InvalidValue(f"a list of policies is wanted, not {brief(given)}")
     return [given_policy(each) for each in given]

@@ -1,12 +1,20 @@
 """Explanations of the ledger: captions, receipts and reasons, independent of their display."""
 
 from chatmemory.core.naming import named
+from chatmemory.core.phrases import place_of
 from chatmemory.explain.arithmetic import Receipt, ReceiptLine, receipt, shortened
 from chatmemory.explain.captions import Caption, caption
 from chatmemory.explain.causes import Cause, cause_of, reason_of, short_reason
 from chatmemory.explain.forecasts import change_of_policy, forecast
 from chatmemory.explain.keeping import what_would_keep
-from chatmemory.explain.limits import leaving, over_limit
+from chatmemory.explain.limits import (
+    BESIDE_PINS,
+    WOULD_BE_BESIDE_PINS,
+    beyond_limit,
+    leaving,
+    over_limit,
+    what_is_hidden,
+)
 from chatmemory.explain.pinning import pinning
 from chatmemory.explain.reasons import (
     Explanation,
@@ -30,6 +38,8 @@ from chatmemory.explain.wording import (
 )
 
 __all__ = [
+    "BESIDE_PINS",
+    "WOULD_BE_BESIDE_PINS",
     "Caption",
     "Cause",
     "Explanation",
@@ -39,6 +49,7 @@ __all__ = [
     "Remembrance",
     "Stretch",
     "amount",
+    "beyond_limit",
     "capitalized",
     "caption",
     "cause_of",
@@ -53,6 +64,7 @@ __all__ = [
     "option_words",
     "over_limit",
     "pinning",
+    "place_of",
     "policy_name",
     "policy_words",
     "reason_of",
@@ -63,6 +75,7 @@ __all__ = [
     "seqs",
     "short_reason",
     "shortened",
+    "what_is_hidden",
     "what_would_keep",
     "why_in",
     "why_left",

@@ -10,7 +10,8 @@ from typing import NamedTuple, overload
 from chatmemory.core.eviction import Reason
 from chatmemory.core.long_lists import SEQ, TOKENS, seqs_of, tokens_of
 from chatmemory.core.naming import named
-from chatmemory.core.policies import Policy, can_decide
+from chatmemory.core.policies import Policy
+from chatmemory.core.stored_policies import can_decide
 from chatmemory.core.trimming import costs, fewest_to_leave
 from chatmemory.core.window import NOTHING, Totals
 from chatmemory.explain.causes import reason_of

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from chatmemory.core.eviction import Reason
 from chatmemory.core.long_lists import SEQ
 from chatmemory.core.naming import named
-from chatmemory.core.policies import can_decide
+from chatmemory.core.stored_policies import can_decide
 from chatmemory.explain.causes import cause_of
 from chatmemory.explain.wording import (
     amount,
@@ -72,7 +72,7 @@ def _fit(change: ChangeResult) -> str:
 def _event(change: ChangeResult) -> str:
     match change.kind:
         case "policy":
-            return f"The policy became {policy_words(change.policy)}"
+            return f"The policy became {policy_words(change.policy, change.replaced)}"
         case "labels":
             return "The labels changed"
         case "clear":

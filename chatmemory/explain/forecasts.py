@@ -7,16 +7,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from chatmemory.core.policies import Policy
+from chatmemory.core.stored_policies import can_decide
 from chatmemory.explain.captions import Caption
 from chatmemory.explain.causes import cause_of
+from chatmemory.explain.limits import WOULD_BE_BESIDE_PINS
 from chatmemory.explain.misfits import why_no_fit
-from chatmemory.explain.wording import counted, seqs
+from chatmemory.explain.wording import capitalized, counted, decapitalized, in_unit, seqs
 from chatmemory.ledger.changes import ChangeResult, EvictedMessage
 from chatmemory.queries import Outlook
 
 
-def forecast(changes: Sequence[ChangeResult], outlook: Outlook) -> Caption:
+def forecast(changes: Sequence[ChangeResult], outlook: Outlook, policy: Policy | None) -> Caption:
     """Return what simulated changes would do, and the limit that is tried with them."""
+    if outlook.pins_fill and not changes:
+        return Caption("No room", detail=change_of_policy(outlook))
     misfits = [(change, change.misfit) for change in changes if change.misfit]
     too_big = {misfit.seq for _, misfit in misfits}
     leaving = tuple(seq for seq in outlook.leaving if seq not in too_big)
@@ -25,9 +30,22 @@ def forecast(changes: Sequence[ChangeResult], outlook: Outlook) -> Caption:
     if misfits:
         also = f" Would also evict {loss}: {_named(outlook)}." if leaving else ""
         return _no_fit(*misfits[-1], also)
+    over = _over(outlook, policy)
     if leaving:
-        return Caption("Would evict", loss=loss, detail=_named(outlook))
-    return Caption("Fits", detail=" ".join(_nothing_leaves(outlook, "would come")))
+        still = decapitalized(over).removesuffix(".")
+        detail = "; ".join(filter(None, [_named(outlook), still]))
+        return Caption("Would evict", loss=loss, detail=detail)
+    event = "Over the limit" if over else "Fits"
+    told = filter(None, [over, *_nothing_leaves(outlook, "would come")])
+    return Caption(event, detail=" ".join(told))
+
+
+def _over(outlook: Outlook, policy: Policy | None) -> str:
+    """Say how much memory would be over its limit; empty if it would not be."""
+    if not can_decide(policy) or not policy.is_exceeded_by(outlook.after):
+        return ""
+    over = policy.load(*outlook.after) - policy.limit
+    return f"Memory would be {in_unit(over, policy)} over the limit."
 
 
 def _no_fit(change: ChangeResult, message: EvictedMessage, also: str) -> Caption:
@@ -41,9 +59,15 @@ def _no_fit(change: ChangeResult, message: EvictedMessage, also: str) -> Caption
 
 def change_of_policy(outlook: Outlook) -> str:
     """Return what another policy alone would do, in sentences."""
+    no_add = f" {capitalized(WOULD_BE_BESIDE_PINS)}." if outlook.pins_fill else ""
+    return f"{_difference(outlook)}{no_add}"
+
+
+def _difference(outlook: Outlook) -> str:
     if outlook.leaving:
         many = counted(len(outlook.leaving), "message")
-        return f"{many} would leave at the next add: {_named(outlook)}."
+        leave = "be hidden" if outlook.pins_fill else "leave at the next add"
+        return f"{many} would {leave}: {_named(outlook)}."
     if outlook.returning:
         comes = "comes" if len(outlook.returning) == 1 else "come"
         many = counted(len(outlook.returning), "message")
@@ -77,4 +101,5 @@ def _named(outlook: Outlook) -> str:
 def _hidden(outlook: Outlook, when: str = "at the next add") -> str:
     is_one = len(outlook.hidden) == 1
     are, leave = ("is", "leaves") if is_one else ("are", "leave")
-    return f"{seqs(outlook.hidden)} {are} hidden already and {leave} {when}"
+    hidden = f"{seqs(outlook.hidden)} {are} hidden already"
+    return hidden if outlook.pins_fill else f"{hidden} and {leave} {when}"

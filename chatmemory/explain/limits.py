@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from chatmemory.core.policies import can_decide
-from chatmemory.explain.wording import counted
+from chatmemory.core.stored_policies import can_decide
+from chatmemory.explain.wording import capitalized, counted
 from chatmemory.queries import WindowPlace, WindowView
+
+BESIDE_PINS = "beside what is pinned no message can be added: unpin one, or raise the limit"
+WOULD_BE_BESIDE_PINS = (
+    "no message could be added beside what is pinned: unpin one, or choose a higher limit"
+)
 
 
 def over_limit(window: WindowView[WindowPlace]) -> str:
@@ -13,9 +18,9 @@ def over_limit(window: WindowView[WindowPlace]) -> str:
     if not can_decide(policy) or not policy.is_exceeded_by(window.stored):
         return ""
     if policy.meters_only:
-        return "only measured: nothing leaves"
-    parts = [leaving(len(window.over_limit))] if window.over_limit else []
-    if policy.is_exceeded_by(window.totals):
+        return "only measured: the client decides what leaves"
+    parts = [what_is_hidden(window)] if window.over_limit else []
+    if not (parts and window.pins_fill) and policy.is_exceeded_by(window.totals):
         parts.append(_what_exceeds(window))
     return "; ".join(parts)
 
@@ -33,6 +38,28 @@ def _what_exceeds(window: WindowView[WindowPlace]) -> str:
         return "the system message alone is larger than the limit: nothing else can stay"
     is_larger = "alone is larger" if len(found) == 1 else "together are larger"
     return f"{' and '.join(found)} {is_larger} than the limit"
+
+
+def what_is_hidden(window: WindowView[WindowPlace]) -> str:
+    """Say how many messages a lowered limit hides, and what becomes of them."""
+    count = len(window.over_limit)
+    return f"{hidden(count)}; {BESIDE_PINS}" if window.pins_fill else leaving(count)
+
+
+def beyond_limit(window: WindowView[WindowPlace]) -> str:
+    """Say the same in sentences, beside the messages that the model sees."""
+    is_one, count = len(window.over_limit) == 1, f"{len(window.over_limit):,}"
+    many = f"{count} more message is" if is_one else f"{count} more messages are"
+    seen = f"The model no longer sees {'it' if is_one else 'them'}."
+    if window.pins_fill:
+        return f"{many} over the limit. {seen} {capitalized(BESIDE_PINS)}."
+    return f"{many} over the limit and will leave at the next add. {seen}"
+
+
+def hidden(count: int) -> str:
+    """Say how many messages a lowered limit hides, which do not leave because nothing can come."""
+    are = "is" if count == 1 else "are"
+    return f"{counted(count, 'message')} over the limit {are} hidden"
 
 
 def leaving(count: int, is_least: bool = False) -> str:

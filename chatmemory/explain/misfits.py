@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from chatmemory.core.misfits import Misfit
 from chatmemory.core.naming import named
-from chatmemory.core.policies import Policy, can_decide
+from chatmemory.core.policies import Policy
+from chatmemory.core.stored_policies import can_decide
 from chatmemory.core.window import Totals
 from chatmemory.explain.wording import capitalized
 from chatmemory.ledger.changes import ChangeResult, EvictedMessage

@@ -8,7 +8,8 @@ from chatmemory.core.eviction import Reason, first_of_group
 from chatmemory.core.long_lists import TYPE
 from chatmemory.core.messages import MessageType
 from chatmemory.core.naming import named
-from chatmemory.core.policies import Policy, can_decide
+from chatmemory.core.policies import Policy
+from chatmemory.core.stored_policies import can_decide
 from chatmemory.core.trimming import costs
 from chatmemory.core.window import Totals
 from chatmemory.explain.arithmetic import Receipt, receipt

@@ -24,6 +24,12 @@ _WHOSE = {
     Speaker.SYSTEM: "the system message",
     Speaker.CLIENT: "what the client put into memory",
 }
+_WHO_HAVE = {
+    Speaker.OTHERS: "Users and tools have",
+    Speaker.ASSISTANT: "The assistant has",
+    Speaker.SYSTEM: "The system message has",
+    Speaker.CLIENT: "The client has",
+}
 
 
 @dataclass(frozen=True)
@@ -60,12 +66,16 @@ class Remembrance(Explanation):
 
 @dataclass(frozen=True)
 class Moment:
-    """The step of the question, the newest step and message, and what a limit hides."""
+    """The step of the question, the newest step and message, and what a limit hides.
+
+    What it hides leaves at the next add, unless `pins_fill` the limit.
+    """
 
     at: int
     last_step: int
     last_seq: int
     hidden: Collection[int] = ()
+    pins_fill: bool = False
 
 
 def remembers(phrase: str, mentions: Mentions, moment: Moment) -> Remembrance:
@@ -87,6 +97,9 @@ def _stored(question: str, mentions: Mentions, moment: Moment) -> Remembrance:
     stretches = stretches_of(mentions, moment.last_step)
     here = next((each for each in stretches if each.first <= moment.at <= each.last), None)
     cause, detail = _answer(mentions, moment, here)
+    if here and here.is_in and _are_hidden(mentions, moment):
+        why = f"{here.why}; over the limit at step {moment.at:,}"
+        stretches = tuple(replace(each, why=why) if each is here else each for each in stretches)
     is_past = moment.at < moment.last_step
     is_lost = mentions.lost is not None and here is not None and not here.is_in
     answer = Remembrance(
@@ -156,11 +169,10 @@ def without(left: Sequence[int], phrase: str) -> str:
 def _answer(mentions: Mentions, moment: Moment, here: Stretch | None) -> tuple[str, str]:
     if here and here.is_in:
         return _yes(mentions, moment, here)
-    state = _state(mentions, moment, here)
+    cause, sentence = _out_of_memory(mentions, moment, here)
     told = caption(mentions.lost).summary if mentions.lost else ""
-    if echo := _echo(mentions):
-        return echo, f"{capitalized(_whose(mentions))} is {state}. {told}".strip()
-    return ("Not said yet." if state == _NOT_YET else f"No, {state}."), told
+    echo = _echo(mentions, moment.hidden)
+    return (echo, f"{sentence} {told}".strip()) if echo else (cause, told)
 
 
 def _deciding(mentions: Mentions) -> tuple[int, ...]:
@@ -168,15 +180,35 @@ def _deciding(mentions: Mentions) -> tuple[int, ...]:
     return mentions.present.get(mentions.speaker, ()) if mentions.speaker is not None else ()
 
 
-def _echo(mentions: Mentions) -> str:
-    """Say in which messages in memory, that do not decide, the phrase is; empty if in none."""
-    echo = {who: found for who, found in mentions.present.items() if who is not mentions.speaker}
-    return _only_in(echo) if echo else ""
+def _are_hidden(mentions: Mentions, moment: Moment) -> bool:
+    """Return whether a limit hides all deciding messages."""
+    return all(seq in moment.hidden for seq in _deciding(mentions))
+
+
+def _echo(mentions: Mentions, hidden: Collection[int] = ()) -> str:
+    """Say in which messages that the model sees, and that do not decide, the phrase is; empty if in
+    none.
+    """
+    others = _seen_of_others(mentions, hidden)
+    return _only_in(others) if others else ""
+
+
+def _seen_of_others(mentions: Mentions, hidden: Collection[int]) -> dict[Speaker, tuple[int, ...]]:
+    """Return the messages in memory that contain the phrase, do not decide, and are not hidden."""
+    return {
+        who: seen
+        for who, found in mentions.present.items()
+        if who is not mentions.speaker
+        and (seen := tuple(seq for seq in found if seq not in hidden))
+    }
 
 
 def _only_in(found: Mapping[Speaker, Sequence[int]]) -> str:
-    where = " and ".join(f"{_WHOSE[who]} ({seqs(found[who])})" for who in sorted(found))
-    return f"Only in {where}."
+    return f"Only in {_places(found)}."
+
+
+def _places(found: Mapping[Speaker, Sequence[int]]) -> str:
+    return " and ".join(f"{_WHOSE[who]} ({seqs(found[who])})" for who in sorted(found))
 
 
 def _are_in(kept: Sequence[int]) -> str:
@@ -190,16 +222,16 @@ def _yes(mentions: Mentions, moment: Moment, here: Stretch) -> tuple[str, str]:
     """
     kept = _deciding(mentions)
     visible = [seq for seq in kept if seq not in moment.hidden]
+    others = _seen_of_others(mentions, moment.hidden)
     if not visible:
-        hidden = "The model no longer sees " + ("it" if len(kept) == 1 else "them")
-        return f"Only over the limit: {seqs(kept)}.", f"{hidden}; the next add evicts {seqs(kept)}."
+        return _over_limit(kept, others, moment.pins_fill)
     turn = mentions.turns.get(here.first)
     since = f"#{turn.seqs[0]}" if turn and len(turn.seqs) == 1 else f"step {here.first:,}"
     if turn is None:  # what was before is not looked at
         since = f"{since} or earlier"
     cause, said = f"Yes, since {since}.", _are_in(visible)
     if mentions.speaker is Speaker.ASSISTANT:
-        found = {**mentions.present, Speaker.ASSISTANT: visible}
+        found = {**others, Speaker.ASSISTANT: visible}
         cause, said = _only_in(found), f"In memory since {since}."
     lost = [last + 1 for _, last in mentions.spans if last < here.first]
     if lost:
@@ -208,14 +240,33 @@ def _yes(mentions: Mentions, moment: Moment, here: Stretch) -> tuple[str, str]:
     return cause, said
 
 
-def _state(mentions: Mentions, moment: Moment, here: Stretch | None) -> str:
-    """Say how the phrase came to be out of memory at a step."""
+def _over_limit(
+    kept: Sequence[int], others: Mapping[Speaker, Sequence[int]], pins_fill: bool
+) -> tuple[str, str]:
+    """Say that a limit hides the deciding mentions, and in which others the phrase is seen."""
+    sees = seqs(kept) if others else "it" if len(kept) == 1 else "them"
+    evicts = "" if pins_fill else f"; the next add evicts {seqs(kept)}"
+    detail = f"The model no longer sees {sees}{evicts}."
+    if others:
+        return f"Only over the limit ({seqs(kept)}) and in {_places(others)}.", detail
+    return f"Only over the limit: {seqs(kept)}.", detail
+
+
+def _out_of_memory(mentions: Mentions, moment: Moment, here: Stretch | None) -> tuple[str, str]:
+    """Say how the phrase came to be out of memory at a step: as an answer, and in a sentence that
+    names whose words decide.
+    """
     if here is None or moment.at < mentions.first_step:
-        return _NOT_YET
+        return f"{capitalized(_NOT_YET)}.", f"{_who_have(mentions)} not said it yet."
+    is_plural = mentions.speaker is Speaker.ASSISTANT
+    whose = capitalized(_whose(mentions))
     if here.first == mentions.first_step:
-        return _no_room(mentions)
+        they_were = "they were" if is_plural else "it was"
+        sentence = f"{whose} had no room when {they_were} said, at step {here.first:,}."
+        return f"No, {_no_room(mentions)}.", sentence
     since = "at this step" if here.first == moment.at else f"since step {here.first:,}"
-    return f"forgotten {since}, {_went(mentions, here.first)}"
+    state = f"forgotten {since}, {_went(mentions, here.first)}"
+    return f"No, {state}.", f"{whose} {'are' if is_plural else 'is'} {state}."
 
 
 def _later(mentions: Mentions, stretches: Sequence[Stretch], moment: Moment) -> str:
@@ -263,6 +314,10 @@ def _no_room(mentions: Mentions) -> str:
 
 def _whose(mentions: Mentions) -> str:
     return _WHOSE[mentions.speaker] if mentions.speaker is not None else ""
+
+
+def _who_have(mentions: Mentions) -> str:
+    return _WHO_HAVE[mentions.speaker] if mentions.speaker is not None else ""
 
 
 def _decided_by(mentions: Mentions) -> str:

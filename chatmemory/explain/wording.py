@@ -5,11 +5,13 @@ They follow the inspector's vocabulary: forgotten, left, in memory, said.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
 from chatmemory.core.messages import MessageType
 from chatmemory.core.naming import named
-from chatmemory.core.policies import Policy, can_decide
+from chatmemory.core.policies import Policy
+from chatmemory.core.stored_policies import can_decide
 from chatmemory.ledger.changes import ChangeResult
 
 MINUS = "−"
@@ -87,7 +89,7 @@ def seqs(numbers: Sequence[int]) -> str:
     if len(numbers) > LISTED_SEQS:
         if list(numbers) == list(range(numbers[0], numbers[-1] + 1)):
             return f"{names[0]} to {named(numbers[-1])}"
-        names = [*names[:3], f"{len(numbers) - 3} more"]
+        names = [*names[:3], f"{len(numbers) - 3:,} more"]
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
@@ -96,15 +98,35 @@ def policy_name(policy: Policy | None) -> str:
     return "Client decides" if policy is None else policy.label
 
 
-def policy_words(policy: Policy | None) -> str:
-    """Return a policy with its limit and options: `Token window 1,000, down to 60%`."""
+def policy_words(policy: Policy | None, before: Policy | None = None) -> str:
+    """Return a policy with its limit and options: `Token window 1,000, down to 60%`.
+
+    In the place of another policy, words for what differs from that one are among them.
+    """
     if policy is None:
         return "the client’s own"
-    return ", ".join([f"{policy.label} {policy.limit:,}", *option_words(policy)])
+    words = ", ".join([f"{policy.label} {policy.limit:,}", *option_words(policy)])
+    if before is None or before == policy:
+        return words
+    if policy.estimator != before.estimator:
+        return f"{words}, counted as {policy.estimator}"
+    return (
+        words if words != policy_words(before) else ", ".join([words, *_differing(policy, before)])
+    )
+
+
+def _differing(policy: Policy, before: Policy) -> list[str]:
+    """Return the options that differ from those of another policy, by name: `oversized evict`."""
+    options, others = policy.to_dict(), before.to_dict()
+    return [
+        f"{name.replace('_', ' ')} {value if isinstance(value, str) else json.dumps(value)}"
+        for name in {**others, **options}
+        if (value := options.get(name)) != others.get(name)
+    ]
 
 
 def option_words(policy: Policy | None) -> list[str]:
-    """Return the options that change what leaves, each in a few words."""
+    """Return the options that change what leaves and where it stands, each in a few words."""
     if not can_decide(policy):
         return []
     percent = (policy.low_water * 100).normalize()
@@ -114,5 +136,6 @@ def option_words(policy: Policy | None) -> list[str]:
         "rejects oversized messages": policy.rejects_oversized,
         "keeps oversized messages": policy.keeps_newest,
         "only measured": policy.meters_only,
+        "system message first": policy.always_keep_system_message_first,
     }
     return [each for each, is_chosen in words.items() if is_chosen]

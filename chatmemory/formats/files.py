@@ -30,12 +30,15 @@ class Reading:
     refused: tuple[Refused, ...]
 
 
-def read_transcripts(content: str | bytes, format: str = "auto") -> Reading:
+def read_transcripts(
+    content: str | bytes, format: str = "auto", *, called: str = "the file"
+) -> Reading:
     """Return every conversation of a JSON or JSON Lines file.
 
     `format` is a format's name, or "auto" to take the first that finds a conversation.
-    Conversations without a name are named by their position, from 1. Raises UnreadableTranscript
-    when the file is not JSON or holds no conversation in the format.
+    Conversations without a name are named by their position, from 1. Raises UnreadableTranscript,
+    which names the content as it is `called`, when it is not JSON or holds no conversation in the
+    format.
     """
     value = _decode(content)
     known = FORMATS if format == "auto" else {format: format_named(format)}
@@ -43,9 +46,9 @@ def read_transcripts(content: str | bytes, format: str = "auto") -> Reading:
         conversations = _conversations(value, each)
         if conversations:
             return _read(conversations, name, each)
-    raise UnreadableTranscript(
-        -1, f"no conversation in the format {' or '.join(known)} found: the file is {_shape(value)}"
-    )
+    formats = " or ".join(known)
+    why = f"no conversation in the format {formats} found: {called} is {_shape(value)}"
+    raise UnreadableTranscript(-1, why)
 
 
 def _decode(content: str | bytes) -> Any:
@@ -84,7 +87,9 @@ def _shape(value: Any) -> str:
 
 def _kind(value: Any) -> str:
     if isinstance(value, dict) and value:
-        return f"an object with {', '.join(repr(key[:20]) for key in list(value)[:5])}"
+        is_empty = any(value.get(name) == [] for name in ("messages", "conversations"))
+        names = ", ".join(repr(key[:20]) for key in list(value)[:5])
+        return f"an object with {names}{' and no messages in it' if is_empty else ''}"
     if isinstance(value, list):
         return "a list" if value else "an empty list"
     return next(words for kind, words in _KINDS if isinstance(value, kind))

@@ -26,6 +26,7 @@ from chatmemory.core.messages import (
 from chatmemory.core.printable import printable
 from chatmemory.formats.files import read_transcripts
 
+_LINE_BREAK = re.compile(r"\r?\n")
 _ROLE_LINE = re.compile(r"\s*(user|ai|system|call|result)\s*:\s?(.*)", re.IGNORECASE)
 _CALL = re.compile(r"\s*([\w.-]+)\s*\((.*)\)\s*", re.DOTALL)
 
@@ -70,7 +71,7 @@ def _spellings(message: ChatMessage) -> Iterator[tuple[str, str]]:
 
 
 def _messages_of_json(text: str) -> list[ChatMessage]:
-    reading = read_transcripts(text)
+    reading = read_transcripts(text, called="the text")
     for refused in reading.refused:
         raise InvalidValue(printable(f"{refused.where}: {refused.why}"))
     return [message for transcript in reading.transcripts for message in transcript.messages]
@@ -80,7 +81,7 @@ def _turns(text: str) -> Iterator[tuple[str, str]]:
     """Splits a script into (role, text) pairs."""
     role = ""
     lines: list[str] = []
-    for line in text.splitlines():
+    for line in _LINE_BREAK.split(text):
         found = _ROLE_LINE.fullmatch(line)
         if found:
             if role:

@@ -96,7 +96,8 @@ class ChangeResult:
     An add first trims under `policy_before`, as LangChain4j asks for the limit twice. Where a
     message left at once, `pinned` is the part of `after` that pinned messages hold. `passed_pins`
     tells that pinned ones are older than some that left for want of room. A change `by_client` is a
-    list of a client that decides its memory: no policy decided it, even if one is in force.
+    list of a client that decides its memory: no policy decided it, even if one is in force. A
+    stored change of the policy tells which one it `replaced`, if a step before it does.
     """
 
     kind: str
@@ -111,6 +112,7 @@ class ChangeResult:
     pinned: Totals = NOTHING
     passed_pins: bool = field(default=False, compare=False)
     by_client: bool = False
+    replaced: Policy | None = field(default=None, compare=False)
 
     @property
     def is_of_draft(self) -> bool:

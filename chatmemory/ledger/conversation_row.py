@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from chatmemory.core.policies import MessageWindow, TokenWindow, can_decide, load_of
+from chatmemory.core.policies import MessageWindow, TokenWindow
+from chatmemory.core.stored_policies import can_decide, load_of
 from chatmemory.core.window import Totals
 from chatmemory.ledger.contradictions import Contradicted, expect
 from chatmemory.models import Memory, Step

@@ -61,6 +61,8 @@ class Counters(NamedTuple):
         # add that evicts nothing.
         grows = transition.after.count > transition.before.count > 0
         if transition.change is Change.PIN:
+            # A system message behind what was unpinned no longer leads.
+            oldest = min([oldest, *(entry.n for entry in unprotected(window))])
             ordered_from = last_stay
         elif not grows and transition.change is not Change.KEEP:
             oldest = self._oldest_in(window, last_stay)

@@ -12,11 +12,13 @@ from django.db.models import Max
 
 from chatmemory import database
 from chatmemory.ledger import statements
+from chatmemory.ledger.contradictions import Contradicted
 from chatmemory.ledger.statements import Write
 from chatmemory.models import Message
 from chatmemory.search.sqlite_tables import names_of
 
 BATCH = 1_000
+_BEHIND_ALL = 2**63
 
 _PAUSE = Write("INSERT INTO chatmemory_index_pause DEFAULT VALUES", [()])
 _RESUME = Write("DELETE FROM chatmemory_index_pause", [()])
@@ -41,18 +43,33 @@ _ADD_NAMES = (
 
 
 class IndexedMessages:
-    """The messages of a conversation that can be found. Ask for them by rising seq."""
+    """The check that the index has the names and the messages of a conversation."""
 
     def __init__(self, memory_id: str) -> None:
         self._seqs = _indexed(memory_id) if database.connection().vendor == "sqlite" else None
-        self._next = 0
+        self._next = -1
+        self._has_names = self._has(0)
+        self._missing: Message | None = None
 
-    def has(self, seq: int) -> bool:
-        """Return whether the index has a message of the history."""
+    def look_for(self, message: Message) -> None:
+        """Look for the next message of the history."""
+        if self._missing is None and not self._has(message.seq):
+            self._missing = message
+
+    def check_end(self) -> None:
+        """Raise Contradicted for what is missing."""
+        missing = "missing in the search index: use --repair-index"
+        if self._missing:
+            raise Contradicted(self._missing, f"is {missing}")
+        if not self._has_names:
+            raise Contradicted("the conversation", f"its id and labels are {missing}")
+
+    def _has(self, seq: int) -> bool:
+        """Return whether the index has a seq, which is above those that were asked for before."""
         if self._seqs is None:
             return True
         while self._next < seq:
-            self._next = next(self._seqs, seq + 1)
+            self._next = next(self._seqs, _BEHIND_ALL)
         return self._next == seq
 
 

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from django.db.models import QuerySet
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
+from django.db.models import BinaryField, CharField, Func, QuerySet
+from django.db.models.functions import Cast
+
+from chatmemory import database
 from chatmemory.core.exceptions import MemoryNotFound, StepNotFound
 from chatmemory.core.storable import storable_id
 from chatmemory.ledger.statements import Compiled
 from chatmemory.ledger.stored_window import step_zero
+from chatmemory.managers import MemoryQuerySet
 from chatmemory.models import Memory, Step
 
 
@@ -19,6 +25,34 @@ def find_memory(memory_id: str) -> Memory:
     for row in _memories(storable_id(memory_id)):
         return row
     raise MemoryNotFound(f"no conversation has the id {memory_id!r}")
+
+
+class StoredId(NamedTuple):
+    """The id of a conversation; where it is no readable text, something like it."""
+
+    text: str
+    is_readable: bool = True
+
+
+def stored_ids(rows: MemoryQuerySet, *columns: str) -> Iterator[tuple[Any, ...]]:
+    """Yield the StoredId of each conversation, in the order of ids, with the values of columns.
+
+    SQLite stores any bytes, and its driver returns no id at all if one of them is not UTF-8.
+    """
+    if database.connection().vendor != "sqlite":
+        for memory_id, *values in rows.order_by("id").values_list("id", *columns):
+            yield StoredId(memory_id), *values
+        return
+    as_stored = Cast("id", BinaryField()), Func("id", function="typeof", output_field=CharField())
+    for content, type, *values in rows.order_by("id").values_list(*as_stored, *columns):
+        yield _stored_id(content, type), *values
+
+
+def _stored_id(content: bytes, type: str) -> StoredId:
+    try:
+        return StoredId(content.decode(), is_readable=type == "text")
+    except UnicodeDecodeError:
+        return StoredId(content.decode(errors="backslashreplace"), is_readable=False)
 
 
 def find_step(memory: Memory, n: int) -> Step:

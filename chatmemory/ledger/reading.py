@@ -61,11 +61,15 @@ class LedgerRows:
         last_step = after.n if after else 0
         self.last_seq = after.last_seq if after else 0
         self.last_stay = after.last_stay if after else 0
-        messages = Message.objects.filter(memory=memory, seq__gt=self.last_seq).order_by("seq")
-        stays = Stay.objects.filter(memory=memory)
-        begun = stays.filter(n__gt=self.last_stay).order_by("n")
-        ended = stays.filter(left_step__gt=last_step).order_by("left_step", "n")
-        steps = Step.objects.filter(memory=memory, n__gt=last_step).order_by("n")
+        messages = Message.objects.filter(memory=memory).order_by("seq")
+        begun = Stay.objects.filter(memory=memory).order_by("n")
+        ended = begun.filter(left_step__isnull=False).order_by("left_step", "n")
+        steps = Step.objects.filter(memory=memory).order_by("n")
+        if after:  # else none is left out: there may be one that was added below the first
+            messages = messages.filter(seq__gt=self.last_seq)
+            begun = begun.filter(n__gt=self.last_stay)
+            ended = ended.filter(left_step__gt=last_step)
+            steps = steps.filter(n__gt=last_step)
         self.steps = _without_gaps(steps, "step", last_step, memory.last_step)
         self._messages = _without_gaps(messages, "message", self.last_seq, memory.last_seq)
         new_stays = _without_gaps(begun, "stay", self.last_stay, memory.last_stay)
@@ -162,7 +166,9 @@ def _without_gaps(
             row = next(found, None)
         if row is None and expected > last:
             return
-        if row is None or expected != (row.seq if isinstance(row, Message) else row.n):
+        if row is not None and _number_of(row) <= before:
+            raise Contradicted(row, f"is below the first, which has the number {before + 1}")
+        if row is None or expected != _number_of(row):
             raise Contradicted(f"{name} {expected}", f"is missing; the counter is {last}")
         if expected > last:
             raise Contradicted(row, f"is above the counter, which is {last}")
@@ -171,7 +177,7 @@ def _without_gaps(
 
 
 def _all_readable(rows: QuerySet[Numbered], first: int) -> Iterator[Numbered]:
-    """Yield rows that are numbered from `first`, in batches, up to the first unreadable one.
+    """Yield rows that are to be numbered from `first`, in batches, up to the first unreadable one.
 
     Drivers refuse the whole batch of that one, so its rows are read one by one.
     """
@@ -183,6 +189,11 @@ def _all_readable(rows: QuerySet[Numbered], first: int) -> Iterator[Numbered]:
     except Exception as error:
         if is_outage(error):
             raise
+        yield from rows.filter(**{f"{number}__lt": first})
         for n in range(expected, expected + BATCH):
             yield from rows.filter(**{number: n})
         raise
+
+
+def _number_of(row: Message | Stay | Step) -> int:
+    return row.seq if isinstance(row, Message) else row.n

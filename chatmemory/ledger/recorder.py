@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
+from itertools import islice
 from typing import Any
 
 from django.utils import timezone
@@ -17,11 +18,12 @@ from chatmemory.core.codec import message_to_json
 from chatmemory.core.estimators import family_named
 from chatmemory.core.eviction import Eviction, Reason
 from chatmemory.core.long_lists import seqs_of
-from chatmemory.core.messages import text_of
+from chatmemory.core.messages import MessageType, text_of
 from chatmemory.core.misfits import misfit_in
-from chatmemory.core.policies import Policy, load_of
+from chatmemory.core.policies import Policy
+from chatmemory.core.stored_policies import load_of
 from chatmemory.core.transitions import Change, Transition, pin, unchanged
-from chatmemory.core.window import NOTHING, Entry, Totals, total
+from chatmemory.core.window import NOTHING, Entry, Totals, Window, total
 from chatmemory.ledger import chain, flags, statements
 from chatmemory.ledger.changes import ChangeResult, NewMessage, arrivals, evictions
 from chatmemory.ledger.counters import Counters
@@ -46,12 +48,15 @@ class Recorder:
     """A recorder of the changes of one conversation, one step per change.
 
     With `at`, the recorder starts from that past step; it is then for simulations, and nothing
-    of it can be written. `policy` is the one in force. `results` are the changes so far, without
-    those that changed nothing.
+    of it can be written. A conversation `is_new` in the transaction that inserts it. `policy` is
+    the one in force. `results` are the changes so far, without those that changed nothing.
     """
 
-    def __init__(self, memory: Memory, actor: str = "", at: Step | None = None) -> None:
+    def __init__(
+        self, memory: Memory, actor: str = "", at: Step | None = None, is_new: bool = False
+    ) -> None:
         self.memory = memory
+        self._is_new = is_new
         self._is_past = at is not None
         if at is not None:
             _go_back(memory, at)
@@ -109,15 +114,15 @@ class Recorder:
         """Put a policy in force, as a step; recount the window if the estimator family changes.
 
         Without a policy the client decides, and `estimator` counts. The window must already be
-        counted by the new family. The first policy of a conversation without steps is not a step,
-        but part of its creation.
+        counted by the new family. The first policy of a new conversation is not a step, but part of
+        its creation.
         """
         memory = self.memory
         estimator = policy.estimator if policy else estimator or memory.policy_estimator
         if policy == self.policy and estimator == memory.policy_estimator:
             return None
         is_recounted = family_named(estimator) != family_named(memory.policy_estimator)
-        is_first = self.policy is None and memory.last_step == 0
+        is_first = self._is_new and self.policy is None and memory.last_step == 0
         self.policy = memory.policy = policy
         memory.policy_estimator = estimator
         if is_first:
@@ -194,7 +199,7 @@ class Recorder:
         flags.added(self.memory, transition, self._counters.last_step)
         if arrival.seq not in evicted and not transition.at_head:
             flags.arrived(self.memory, arrival)
-        if was_dangling and _leaves_from_between(transition):
+        if _is_torn(transition, self.window, was_dangling):
             flags.replaced(self.memory, self.window.with_messages())
         return result
 
@@ -309,10 +314,18 @@ def _go_back(memory: Memory, step: Step) -> None:
     Counters.at(step, memory.ordered_from).put_into(memory)
 
 
-def _leaves_from_between(transition: Transition) -> bool:
-    """Return whether what left may have stood between a tool call that stays and its results.
+def _is_torn(transition: Transition, window: Window, was_dangling: bool) -> bool:
+    """Return whether a tool call that stays may have lost results, or what stood before them.
 
-    A replaced system message can, and what stood behind a pinned call.
+    What leaves is the oldest, except behind a pinned call, and where a system message is replaced.
+    Only results that leave can make a call dangle that did not.
     """
-    is_replacing = any(each.reason is Reason.REPLACED for each in transition.evictions)
-    return is_replacing or bool(transition.evictions and transition.pinned.count)
+    evictions = transition.evictions
+    if was_dangling and any(each.reason is Reason.REPLACED for each in evictions):
+        return True
+    passed = islice((each for each in window if each.pinned), transition.pinned.count)
+    if not evictions or not any(each.has_calls for each in passed):
+        return False
+    return was_dangling or any(
+        each.entry.type is MessageType.TOOL_EXECUTION_RESULT for each in evictions
+    )

@@ -1,7 +1,9 @@
 """The check of what SQLite stores in the columns of a conversation.
 
 A column of SQLite takes values of any type. Python and SQL then read them differently: 2 in a
-column of yes and no is yes in SQL, and no in Python. PostgreSQL takes none but the column's own.
+column of yes and no is yes in SQL, and no in Python. Of a name that JSON has twice, Python reads
+the last value and SQLite the first; 'now' is a time in SQL only, and times are compared as texts.
+PostgreSQL takes none but the column's own.
 """
 
 from __future__ import annotations
@@ -16,6 +18,11 @@ from chatmemory.models import Memory, Message, Stay, Step
 
 _TEXT = "typeof({0}) = 'text'"
 _NUMBER = "typeof({0}) = 'integer'"
+# As Django writes them: a name only once in each object, and a time in UTC without a zone
+_ONCE = """CASE WHEN json_valid({0}) THEN NOT EXISTS (
+    SELECT 1 FROM json_tree({0}) GROUP BY parent, key HAVING count(*) > 1) ELSE 0 END"""
+_OWN_FORM = """datetime(substr({0}, 1, 19)) IS substr({0}, 1, 19) AND (length({0}) = 19
+    OR substr({0}, 20) GLOB '.[0-9][0-9][0-9][0-9][0-9][0-9]')"""
 _RIGHT = {
     "BigIntegerField": _NUMBER,
     "IntegerField": _NUMBER,
@@ -23,8 +30,8 @@ _RIGHT = {
     "BinaryField": "typeof({0}) = 'blob'",
     "CharField": _TEXT,
     "TextField": _TEXT,
-    "JSONField": _TEXT,
-    "DateTimeField": _TEXT + " AND julianday({0}) IS NOT NULL",
+    "JSONField": f"{_TEXT} AND {_ONCE}",
+    "DateTimeField": f"{_TEXT} AND {_OWN_FORM}",
 }
 _TABLES = (
     (Memory, "id", "id"),
@@ -35,7 +42,7 @@ _TABLES = (
 
 
 def check_types(memory_id: str) -> None:
-    """Raise Contradicted for the first row with a value of another type than its column has."""
+    """Raise Contradicted for the first row with a value that is none of its column."""
     if database.connection().vendor != "sqlite":
         return
     for model, key, number in _TABLES:
@@ -43,7 +50,9 @@ def check_types(memory_id: str) -> None:
             cursor.execute(_first_wrong(model, key, number), [memory_id])
             for n, column in cursor.fetchall():
                 row = "the conversation" if model is Memory else f"{model._meta.model_name} {n}"
-                raise Contradicted(row, f"{column} has a value of another type than its column")
+                raise Contradicted(
+                    row, f"{column} has a value of another type or form than its column"
+                )
 
 
 @cache

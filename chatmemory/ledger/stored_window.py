@@ -42,10 +42,16 @@ def stays_at(step: Step) -> QuerySet[Stay]:
 
 
 def step_zero(memory: Memory) -> Step:
-    """Return the empty conversation as a step, with the policy of its creation."""
-    first = Step.objects.filter(memory=memory, n=1).first() or memory
+    """Return the empty conversation as a step, with the policy of its creation.
+
+    Where the first step changed the policy, the one before is not recorded: the step has none.
+    """
+    first = Step.objects.filter(memory=memory, n=1).first()
     step = Step(memory=memory, n=0, **dict.fromkeys((*_TOTALS, *_COUNTERS), 0))
-    step.policy, step.policy_estimator = first.policy, first.policy_estimator
+    is_known = first is None or first.kind != Step.Kind.POLICY
+    source = first or memory
+    step.policy = source.policy if is_known else None
+    step.policy_estimator = source.policy_estimator
     return step
 
 

@@ -16,7 +16,8 @@ from chatmemory.core.estimators import estimator_for, is_known
 from chatmemory.core.eviction import Reason
 from chatmemory.core.exceptions import NoRoomBesidePins, OversizedMessage
 from chatmemory.core.messages import ChatMessage, MessageType, text_of
-from chatmemory.core.policies import Policy, UnavailablePolicy
+from chatmemory.core.policies import Policy
+from chatmemory.core.stored_policies import UnavailablePolicy
 from chatmemory.core.transitions import Transition, admit, clear, refill
 from chatmemory.core.window import Entry, Totals, Window
 from chatmemory.ledger import chain, flags
@@ -29,7 +30,7 @@ from chatmemory.ledger.contradictions import (
     stay_name,
 )
 from chatmemory.ledger.conversation_row import check_anchor, check_imported, check_load
-from chatmemory.ledger.counters import unprotected
+from chatmemory.ledger.counters import Counters, unprotected
 from chatmemory.ledger.departing import departures, differences, remaining
 from chatmemory.ledger.entries import StayEntry, read_message, stay_entries, stay_entry
 from chatmemory.ledger.indexing import IndexedMessages
@@ -73,7 +74,6 @@ class _Replay:
         self.rows = LedgerRows(memory)
         self.vouching = Vouching(memory)
         self.indexed = IndexedMessages(memory.pk)
-        self.unindexed: Message | None = None
         self.window = Window()
         self.newest_rank: int | None = None
         self.said = Totals()
@@ -97,8 +97,7 @@ class _Replay:
         with naming(self.memory):
             self.check_memory()
         self.vouching.check_end()
-        if self.unindexed:  # last, because it hides no alteration
-            raise Contradicted(self.unindexed, "is missing in the search index: use --repair-index")
+        self.indexed.check_end()  # last, because what is missing there hides no alteration
 
     def check_step(self, step: Step) -> None:
         self.read(step)
@@ -146,8 +145,7 @@ class _Replay:
         expect(row, "text", row.text, text_of(message))
         self.vouching.check_message(row)
         if row.origin == Message.Origin.SAID:
-            if self.unindexed is None and not self.indexed.has(row.seq):
-                self.unindexed = row
+            self.indexed.look_for(row)
             self.said = Totals(self.said.count + 1, self.said.tokens + row.tokens)
 
     def check_stay(self, stay: Stay, row: Message, message: ChatMessage, step: Step) -> None:
@@ -278,8 +276,11 @@ class _Replay:
         expect(memory, "history_tokens", memory.history_tokens, self.said.tokens)
         if self.last:
             expect(memory, "policy", memory.policy, self.last.policy)
-            expect(memory, "oldest", memory.oldest, self.last.oldest)
-            expect(memory, "ordered_from", memory.ordered_from, self.ordered_from)
+        oldest = self.last.oldest if self.last else Counters().oldest
+        expect(memory, "oldest", memory.oldest, oldest)
+        expect(memory, "ordered_from", memory.ordered_from, self.ordered_from)
+        expect(memory, "last_seq", memory.last_seq, self.rows.last_seq)
+        expect(memory, "last_stay", memory.last_stay, self.rows.last_stay)
         check_load(memory, self.window.totals)
         check_imported(memory, self.said)
         self.check_flags()

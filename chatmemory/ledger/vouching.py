@@ -77,7 +77,7 @@ class Vouching:
             row = Message(seq=redacted.seq)
             raise Contradicted(row, f"redacted at step {n}, which is no redaction")
         memory = self._memory
-        if self._has_begun and bytes(memory.head or b"") != (self._previous or b""):
+        if bytes(memory.head or b"") != (self._previous or b""):
             raise Contradicted(memory, "the head is not the digest of the newest step")
         if self._labels is not None:
             found = chain.commitment_of_labels(memory.labels, memory.labels_salt)

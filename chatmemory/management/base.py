@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Any, Literal
 
 from django.core.checks import Tags
@@ -16,18 +21,53 @@ FORMAT_HELP = "the format of the files; default: auto, which finds it out for ea
 
 class DatabaseCommand(BaseCommand):
     """A command that checks the models before it begins, and tells in a sentence what is wrong with
-    the database.
+    the database or with its output. It ends without a word if nobody reads that any more.
     """
 
     requires_system_checks: tuple[str, ...] | Literal["__all__"] = (Tags.models,)
 
-    def execute(self, *args: Any, **options: Any) -> str | None:
+    def run_from_argv(self, argv: list[str]) -> None:
         try:
-            return super().execute(*args, **options)
+            super().run_from_argv(argv)
+        except BrokenPipeError:  # of a reader such as `head`
+            sys.exit(1)
+        finally:
+            _discard_unwritten()
+
+    def execute(self, *args: Any, **options: Any) -> str | None:
+        if sys.stdout is None and not options.get("stdout"):
+            raise CommandError("there is no output to print to")
+        try:
+            output = super().execute(*args, **options)
+            self.stdout.flush()
         except (DatabaseError, InterfaceError) as error:
             if told := in_words(error):
                 raise CommandError(told) from error
             raise
+        except OSError as error:
+            if error.errno == errno.ENOSPC:
+                raise CommandError(f"nothing more can be written: {error.strerror}") from error
+            raise
+        return output
+
+
+def _discard_unwritten() -> None:
+    """Discard what could not be printed, so that Python does not try it again when it ends."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            if stream is not None:
+                stream.flush()
+        except OSError:
+            with open(os.devnull, "w") as nowhere, suppress(OSError):
+                os.dup2(nowhere.fileno(), stream.fileno())
+
+
+def check_ignored(option: str, others: Iterable[str], options: Mapping[str, Any]) -> None:
+    """Raise CommandError if an option is given with others that it would ignore."""
+    for other in others:
+        if options[option] and options[other]:
+            names = (f"--{name.replace('_', '-')}" for name in (option, other))
+            raise CommandError("use {} without {}".format(*names))
 
 
 def confirmed(question: str) -> bool:

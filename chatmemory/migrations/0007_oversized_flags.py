@@ -4,7 +4,7 @@ from django.db import migrations
 from django.db.models import F
 
 from chatmemory.core.misfits import Misfit, misfit
-from chatmemory.core.policies import can_decide, stored_policy
+from chatmemory.core.stored_policies import can_decide, stored_policy
 from chatmemory.core.window import Totals
 
 CHUNK = 500

@@ -3,7 +3,7 @@ from itertools import groupby
 from django.db import migrations
 from django.db.models import F, Q
 
-from chatmemory.core.policies import can_decide, stored_policy
+from chatmemory.core.stored_policies import can_decide, stored_policy
 from chatmemory.core.window import Totals
 
 CHUNK = 500

@@ -81,9 +81,6 @@ from chatmemory.queries.rows import (
     StayRow,
     StepDetail,
     StepRow,
-    WindowPlace,
-    WindowRow,
-    WindowView,
     memory_row,
     step_row,
 )
@@ -100,7 +97,8 @@ from chatmemory.queries.step_samples import (
 from chatmemory.queries.steps import step, steps
 from chatmemory.queries.trials import Trial, simulate_trial, trial
 from chatmemory.queries.whole import WholeList, said, stored_messages, whole_history, whole_window
-from chatmemory.queries.windows import HIDDEN_MAX, hidden_now, outline, window
+from chatmemory.queries.window_rows import WindowPlace, WindowRow, WindowView
+from chatmemory.queries.windows import HIDDEN_MAX, outline, over_limits_now, window
 from chatmemory.search import searches_messages
 
 __all__ = [
@@ -175,7 +173,6 @@ __all__ = [
     "fleet",
     "fleet_lists",
     "free_disk_space",
-    "hidden_now",
     "history",
     "is_writable",
     "memories",
@@ -187,6 +184,7 @@ __all__ = [
     "newest_change",
     "newest_change_or_erasure",
     "outline",
+    "over_limits_now",
     "overview",
     "overview_rows",
     "overview_stats",

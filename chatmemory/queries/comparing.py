@@ -12,13 +12,16 @@ from chatmemory.conf import configuration, fact_words
 from chatmemory.core.estimators import estimator_for
 from chatmemory.core.exceptions import InvalidValue
 from chatmemory.core.messages import ChatMessage, text_of
-from chatmemory.core.policies import Policy, TokenWindow, can_decide, measured
+from chatmemory.core.phrases import has_phrase
+from chatmemory.core.policies import Policy, TokenWindow
 from chatmemory.core.readable import readable_text
 from chatmemory.core.recall.comparison import Compared, compare
 from chatmemory.core.recall.curves import curve_of
 from chatmemory.core.recall.histories import History, history_of
 from chatmemory.core.recall.phrases import Followed, follow
 from chatmemory.core.recall.refusals import Refusals
+from chatmemory.core.stored_policies import can_decide
+from chatmemory.core.written_policies import measured
 from chatmemory.ledger.lookup import find_memory
 from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.models import Step
@@ -91,8 +94,9 @@ def comparison(
 
     `at` is a number of messages, by default all; `phrase` is followed. The estimators of the
     policies are replaced by that of the first one, or else the conversation's, so that their
-    tokens compare. Of a long conversation the latest 10,000 messages are replayed. Raises
-    MemoryNotFound, UnknownEstimator, PolicyUnavailable.
+    tokens compare, and limits that are only measured by limits that are enforced. Of a long
+    conversation the latest 10,000 messages are replayed. Raises MemoryNotFound, UnknownEstimator,
+    PolicyUnavailable.
     """
     memory = find_memory(memory_id)
     name = _estimator(policies, estimator_of(memory))
@@ -124,14 +128,10 @@ def comparison_of(
     name = _estimator(policies, configuration().ESTIMATOR)
     history = history_of(messages, estimator_for(name), fact_words())
     texts = _Texts(
-        lambda words: {n for n, each in enumerate(messages, 1) if _has(each, words)},
+        lambda words: {n for n, m in enumerate(messages, 1) if has_phrase(text_of(m), words)},
         lambda numbers: {n: readable_text(messages[n - 1])[:TEXT_SIZE] for n in numbers},
     )
     return _followed(_replayed(history, None, policies, name), texts, at, phrase)
-
-
-def _has(message: ChatMessage, phrase: str) -> bool:
-    return phrase.lower() in text_of(message).lower()
 
 
 def _estimator(policies: Policies, usual: str) -> str:
@@ -168,19 +168,23 @@ def _followed(found: Comparison, texts: _Texts, at: int | None, phrase: str) -> 
 
 
 def _distinct(policies: Policies, estimator: str) -> list[Policy | None]:
-    """Return policies that can decide, counted alike, each once."""
+    """Return policies that can decide, enforced and counted alike, each once."""
     chosen: list[Policy | None] = []
     for policy in policies:
-        counted = measured(replace(policy, estimator=estimator)) if can_decide(policy) else policy
-        if (counted is None or can_decide(counted)) and counted not in chosen:
-            chosen.append(counted)
+        replayed = _counted(policy, estimator) if can_decide(policy) else policy
+        if (replayed is None or can_decide(replayed)) and replayed not in chosen:
+            chosen.append(replayed)
     return chosen[:POLICIES_MAX]
+
+
+def _counted(policy: Policy, estimator: str) -> Policy:
+    return measured(replace(policy.enforced(), estimator=estimator))
 
 
 def _offered(history: History, current: Policy | None, estimator: str) -> Policy | None:
     """Return the smallest limit that holds nearly all recalls, of the kind that is in force."""
     kind = current if can_decide(current) else TokenWindow(1)
-    policy = measured(replace(kind, estimator=estimator))
+    policy = _counted(kind, estimator)
     curve = curve_of(history, policy, most_adds=COMPARED_MAX)
     limit = curve.smallest_limit(OFFERED_SHARE) if curve.recalls else None
     return replace(policy, limit=limit) if limit else None

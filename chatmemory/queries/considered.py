@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from operator import attrgetter
-from typing import Any, NamedTuple
+from functools import cache, reduce
+from operator import or_
 
-from django.db.models import Count, F, Max, Min, Q, QuerySet
+from django.db.models import Count, F, Min, Q, QuerySet
 
 from chatmemory import search
 from chatmemory.core.messages import MessageType
@@ -25,6 +24,7 @@ from chatmemory.queries.windows import StoredState
 MENTIONS_MAX = 500
 
 _Columns = tuple[int, str, str]  # the seq, the type and the origin of a message
+_Older = tuple[Speaker, int, int]  # who said an older one, when it entered, and its seq
 
 
 @dataclass(frozen=True)
@@ -58,24 +58,14 @@ class Considered:
 
 @dataclass(frozen=True)
 class _All:
-    """What one query tells of all mentions; `ended` is when an older one last left before."""
+    """What one query tells of all mentions: who said one, how often, and when those who decide
+    said it first, as which types and origins of messages.
+    """
 
     said_by: frozenset[Speaker]
     count: int
     first_step: int
-    ended: int | None
-
-
-class _Older(NamedTuple):
-    """A stay of a mention that is older than those considered."""
-
-    seq: int
-    entered_step: int
-    left_step: int | None
-    speaker: Speaker
-
-
-_OLDEST = attrgetter("speaker", "entered_step")
+    decisive: Q
 
 
 def saying(memory_id: str, phrase: str) -> QuerySet[Message]:
@@ -109,7 +99,7 @@ def _every(stored: StoredState, columns: Sequence[_Columns]) -> Considered:
 
 def _first(stored: StoredState, phrase: str, columns: Sequence[_Columns]) -> Considered:
     """Consider the first mentions: those that follow arrive with the last of them, or later."""
-    every, at = _all(stored, phrase, 0), stored.step.n
+    every, at = _all(stored.memory.pk, phrase), stored.step.n
     speakers = _speakers(columns)
     stays = stays_of_messages(stored.memory.pk, speakers)
     last = max(speakers)
@@ -125,66 +115,64 @@ def _latest(stored: StoredState, phrase: str, columns: Sequence[_Columns]) -> Co
     No older one was in memory after the last of them had left.
     """
     at, oldest = stored.step.n, min(seq for seq, *_ in columns)
-    every = _all(stored, phrase, oldest)
-    older = sorted(_older(stored, phrase, oldest, every.ended), key=_OLDEST)
-    here = [each for each in older if each.left_step is None or each.left_step > at]
-    gone = [each for each in older if each.left_step == every.ended][:MENTIONS_MAX]
+    every = _all(stored.memory.pk, phrase)
+    ended = _last_end(stored, phrase, oldest, every.decisive)
+    here = _older(stored.stays, phrase, oldest)
+    gone = [] if ended is None else _older(_left_at(stored, ended), phrase, oldest)[:MENTIONS_MAX]
     speakers = _speakers(columns)
-    read = {*speakers, *(each.seq for each in (*gone, *here[:MENTIONS_MAX]))}
+    read = {*speakers, *(seq for _, _, seq in (*gone, *here[:MENTIONS_MAX]))}
     stays = stays_of_messages(stored.memory.pk, read)
-    entered = [each.entered_step for each in here if each.speaker is min(every.said_by)]
-    since = 1 if every.ended is None else min([every.ended - 1, *entered])
+    entered = [step for speaker, step, _ in here if speaker is min(every.said_by)]
+    since = 1 if ended is None else min([ended - 1, *entered])
     return Considered(
-        speakers={**speakers, **{each.seq: each.speaker for each in older}},
+        speakers={**speakers, **{seq: speaker for speaker, _, seq in (*gone, *here)}},
         stays=stays,
-        present=_present(stays, at).union(each.seq for each in here),
+        present=_present(stays, at).union(seq for _, _, seq in here),
         said_by=every.said_by,
         count=every.count,
         first_step=every.first_step,
         known=(since, max(at, every.first_step - 1)),
-        unread=frozenset(each.entered_step for each in here[MENTIONS_MAX:]),
+        unread=frozenset(step for _, step, _ in here[MENTIONS_MAX:]),
     )
 
 
-def _all(stored: StoredState, phrase: str, oldest: int) -> _All:
-    """Read who said a phrase, how often and when; messages below `oldest` are the older ones."""
-    ended = Q(seq__lt=oldest, left_step__lte=stored.step.n, left_step__gt=F("entered_step"))
-    stays = Stay.objects.filter(search.has(F("message__text"), phrase), memory_id=stored.memory.pk)
-    kinds = (
-        stays.order_by()
-        .values_list("type", "message__origin")
-        .annotate(
-            count=Count("seq", distinct=True),
-            first=Min("entered_step"),
-            ended=Max("left_step", filter=ended),
-        )
-    )
-    rows = [(_speaker(type, origin), *told) for type, origin, *told in kinds]
+def _all(memory_id: str, phrase: str) -> _All:
+    """Read who said a phrase, how often and when. The first mention entered before all others."""
+    kinds = saying(memory_id, phrase).order_by().values_list("type", "origin")
+    rows = [
+        (_speaker(type, origin), count, first, Q(type=type, message__origin=origin))
+        for type, origin, count, first in kinds.annotate(count=Count("seq"), first=Min("seq"))
+    ]
     deciding = min(speaker for speaker, *_ in rows)
     decisive = [row for row in rows if row[0] is deciding]
+    first = stays_of_messages(memory_id, [min(first for _, _, first, _ in decisive)])
     return _All(
         said_by=frozenset(speaker for speaker, *_ in rows),
         count=sum(count for _, count, *_ in rows),
-        first_step=min(first for _, _, first, _ in decisive),
-        ended=max((ended for *_, ended in decisive if ended is not None), default=None),
+        first_step=min(stay.entered_step for stay in first),
+        decisive=reduce(or_, (is_kind for *_, is_kind in decisive)),
     )
 
 
-def _older(stored: StoredState, phrase: str, oldest: int, ended: int | None) -> list[_Older]:
-    """Return the older mentions that are in memory at the step, or that left at step `ended`."""
+def _last_end(stored: StoredState, phrase: str, oldest: int, decisive: Q) -> int | None:
+    """Return when a deciding mention below `oldest` last left before the step; None if none did."""
+    ended = Q(seq__lt=oldest, left_step__lte=stored.step.n, left_step__gt=F("entered_step"))
+    stays = Stay.objects.filter(decisive, ended, memory_id=stored.memory.pk)
+    said = stays.filter(search.has(F("message__text"), phrase)).order_by("-left_step")
+    return said.values_list("left_step", flat=True).first()
 
-    def mentions(stays: QuerySet[Stay]) -> QuerySet[Stay, Any]:
-        older = stays.filter(search.has(F("message__text"), phrase), seq__lt=oldest)
-        columns = ("seq", "entered_step", "left_step", "type", "message__origin")
-        return older.order_by().values_list(*columns)
 
-    left = Stay.objects.filter(memory_id=stored.memory.pk, left_step=ended)
-    here = mentions(stored.stays)
-    rows = here if ended is None else here.union(mentions(left))
-    return [
-        _Older(seq, entered_step, left_step, _speaker(type, origin))
-        for seq, entered_step, left_step, type, origin in rows
-    ]
+def _left_at(stored: StoredState, step: int) -> QuerySet[Stay]:
+    return Stay.objects.filter(memory_id=stored.memory.pk, left_step=step)
+
+
+def _older(stays: QuerySet[Stay], phrase: str, oldest: int) -> list[_Older]:
+    """Return the mentions among some stays that are older than those considered: those who decide
+    first, then by step.
+    """
+    older = stays.filter(search.has(F("message__text"), phrase), seq__lt=oldest).order_by()
+    rows = older.values_list("type", "message__origin", "entered_step", "seq")
+    return sorted([(_speaker(type, origin), step, seq) for type, origin, step, seq in rows])
 
 
 def _present(stays: Iterable[Stay], at: int) -> set[int]:

@@ -19,23 +19,17 @@ from chatmemory.queries.history import Part, history_page, message_in
 from chatmemory.queries.keeping import WhatWouldKeep, what_would_keep
 from chatmemory.queries.leaving import is_full, next_to_leave
 from chatmemory.queries.remembering import Mentions, change_at, mentions_of
-from chatmemory.queries.rows import (
-    MemoryRow,
-    MessageRow,
-    Page,
-    StepDetail,
-    WindowPlace,
-    WindowView,
-    memory_row,
-)
+from chatmemory.queries.rows import MemoryRow, MessageRow, Page, StepDetail, memory_row
 from chatmemory.queries.simulation import NO_OUTLOOK, Outlook
 from chatmemory.queries.step_samples import StepSamples, step_samples
 from chatmemory.queries.steps import evictions_around, step_detail
 from chatmemory.queries.trials import Trial
+from chatmemory.queries.window_rows import WindowPlace, WindowView
 from chatmemory.queries.windows import (
     SeenWindow,
     StoredState,
     beginnings,
+    counted_otherwise_at,
     injected_at,
     number_of_calls,
     several_calls,
@@ -77,7 +71,8 @@ class ConversationState:
     the change by which the selected message left, or None while it is in memory. With a `trial`,
     `drafts`, `simulated` and `outlook` are set, `window` is the resulting window and
     `stored_window` the one before it (see `simulated_state`). `injected` are the messages of the
-    window that were never said: a client put them there. `remembered` are the ranges of steps,
+    window that were never said: a client put them there. `when_said` are the tokens when they were
+    said of messages that count otherwise in the window. `remembered` are the ranges of steps,
     first and last, at which a message that contains the phrase was in memory, as far as known.
     """
 
@@ -104,6 +99,7 @@ class ConversationState:
     trial: Trial | None = None
     remembered: tuple[tuple[int, int], ...] = ()
     injected: frozenset[int] = frozenset()
+    when_said: Mapping[int, int] = field(default_factory=dict)
 
     @property
     def is_live(self) -> bool:
@@ -204,6 +200,7 @@ def state_of(stored: StoredState, query: ConversationQuery) -> ConversationState
         compared=_compared(memory, query.other),
         remembered=mentions.spans,
         injected=injected_at(row),
+        when_said=counted_otherwise_at(row),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -41,12 +42,8 @@ def feed(size: int = 12) -> list[FeedItem]:
     steps = list(evicting.order_by("-at", "memory_id", "-n")[:size])
     if not steps:
         return []
-    ended = Q()
-    for row in steps:
-        ended |= Q(memory_id=row.memory_id, left_step=row.n)
     step_of = {(row.memory_id, row.n): row for row in steps}
-    stays = Stay.objects.filter(ended).exclude(reason=Reason.MOVED).select_related("message")
-    left = list(stays[: size * 20])
+    left = _ended_last(steps, size)
     misfits = misfits_of(left, steps)
     items = [
         FeedItem(
@@ -65,6 +62,25 @@ def feed(size: int = 12) -> list[FeedItem]:
         if stay.left_step is not None
     ]
     return sorted(items, key=lambda item: (item.at, item.step, item.seq), reverse=True)[:size]
+
+
+def _ended_last(steps: Iterable[Step], size: int) -> list[Stay]:
+    """Return the stays that the first of some adds ended, up to the one with which they are `size`.
+
+    Of an add that evicted very many, these are the latest messages.
+    """
+    ended, missing = Q(), size
+    for step in steps:
+        these = Q(memory_id=step.memory_id, left_step=step.n)
+        evicted = step.count_before + 1 - step.count_after
+        if evicted > missing:
+            last = Stay.objects.filter(these).order_by("-seq").values_list("n", flat=True)[:size]
+            these &= Q(n__in=list(last))
+        ended |= these
+        missing -= evicted
+        if missing <= 0:
+            break
+    return list(Stay.objects.filter(ended).exclude(reason=Reason.MOVED).select_related("message"))
 
 
 def newest_change() -> int:

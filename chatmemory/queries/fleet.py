@@ -13,6 +13,7 @@ from typing import NamedTuple
 from django.db.models import Q
 
 from chatmemory.conf import fact_words
+from chatmemory.core.estimators import family_named
 from chatmemory.core.messages import MessageType
 from chatmemory.core.policies import Policy
 from chatmemory.core.policy_texts import text_of_policy
@@ -21,6 +22,7 @@ from chatmemory.core.recall.histories import History
 from chatmemory.core.recall.replay import departures
 from chatmemory.core.recall.scores import uses
 from chatmemory.core.window import Totals
+from chatmemory.core.written_policies import measured
 from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.managers import MemoryQuerySet
 from chatmemory.models import RecallFigures, Stay
@@ -56,7 +58,7 @@ class FleetQuery:
         """What figures depend on beside the conversation: kind, options, estimator and words."""
         words = fact_words()
         text = f"{text_of_policy(self.kind)} {self.kind.estimator} {words.terms} {words.prefixes}"
-        return hashlib.sha256(f"1 {text}".encode()).hexdigest()[:32]
+        return hashlib.sha256(f"2 {text}".encode()).hexdigest()[:32]
 
 
 @dataclass(frozen=True)
@@ -87,7 +89,7 @@ class Fleet:
     """What is known of the chosen conversations so far.
 
     `matching` are those that the filter finds, `chosen` those of the sample, and `sums` of those
-    that are computed. `limits` counts the limits in force of the same kind.
+    that are computed. `limits` counts the limits in force of the same kind, if they are enforced.
     """
 
     matching: int
@@ -113,22 +115,29 @@ class FleetLists:
 class PolicyAdoption:
     """What a policy would change: of `matching` conversations those with another one.
 
-    `over` of them have more in memory than it allows, so that their next add evicts.
+    `over` of them have more in memory than it allows, so that their next add evicts. Of those that
+    are `recounted`, because another estimator counted them, that is not known before.
     """
 
     matching: int
     differing: int
     over: int
+    recounted: int
 
 
 def adopting(which: MemoryFilter, policy: Policy) -> PolicyAdoption:
-    """Return what a policy would change."""
-    differing = over = 0
-    rows = which.rows()
+    """Return what a policy would change. Raises UnknownEstimator."""
+    policy = measured(policy)
+    differing = over = recounted = 0
+    family = family_named(policy.estimator)
+    evicts_by_tokens = policy.unit == "tokens" and not policy.meters_only
     for row in having_another(which, policy).iterator(ROWS_AT_ONCE):
         differing += 1
-        over += policy.is_exceeded_by(Totals(row.window_count, row.window_tokens))
-    return PolicyAdoption(rows.count(), differing, over)
+        if evicts_by_tokens and family_named(row.policy_estimator) != family:
+            recounted += row.window_count > 0
+        elif not policy.meters_only:
+            over += policy.is_exceeded_by(Totals(row.window_count, row.window_tokens))
+    return PolicyAdoption(which.rows().count(), differing, over, recounted)
 
 
 def having_another(which: MemoryFilter, policy: Policy) -> MemoryQuerySet:
@@ -204,6 +213,7 @@ def _figures(query: FleetQuery, chosen: Sequence[Chosen]) -> Iterator[tuple[str,
 
 def _limits(query: FleetQuery) -> Counter[int]:
     rows = query.which.rows().filter(policy_kind=query.kind.kind)
+    rows = rows.exclude(policy_options__has_key="meters_only")
     return Counter(rows.values_list("policy_limit", flat=True))
 
 

@@ -12,7 +12,8 @@ from chatmemory.core.eviction import Reason
 from chatmemory.core.keeping import Keeping, evicts_oldest_first, smallest_limit
 from chatmemory.core.long_lists import SEQ, Columns, LongList
 from chatmemory.core.messages import TYPES, ChatMessage, MessageType
-from chatmemory.core.policies import Policy, can_decide
+from chatmemory.core.policies import Policy
+from chatmemory.core.stored_policies import can_decide
 from chatmemory.core.window import Entry
 from chatmemory.ledger.changes import ChangeResult
 from chatmemory.ledger.counting import counter
@@ -51,12 +52,14 @@ def what_would_keep(
 ) -> WhatWouldKeep | None:
     """Return what would have kept a message that left by a change for want of room.
 
-    None if it left for another reason, if nobody said it, or if no installed policy is in force at
-    the step. A long history is replayed only if `is_asked`.
+    None if it left for another reason, if a client left it out, if nobody said it, or if no
+    installed policy is in force at the step. A limit that is only measured there is replayed as if
+    it were enforced. A long history is replayed only if `is_asked`.
     """
-    policy = step.policy
-    if row is None or not can_decide(policy) or not _left_for_want_of_room(row, left_by):
+    in_force = step.policy
+    if row is None or not can_decide(in_force) or not _left_for_want_of_room(row, left_by):
         return None
+    policy = in_force.enforced()
     steps = Step.objects.filter(memory_id=step.memory_id, n__lte=step.n)
     changes = set(steps.values_list("kind", "policy_estimator").distinct())
     kinds = {kind for kind, _ in changes}
@@ -79,7 +82,7 @@ def what_would_keep(
 
 def _left_for_want_of_room(row: MessageRow, left_by: ChangeResult | None) -> bool:
     reasons = (Reason.CAPACITY, Reason.ORPHANED, Reason.TURN)
-    if left_by is None or row.origin != Message.Origin.SAID:
+    if left_by is None or left_by.by_client or row.origin != Message.Origin.SAID:
         return False
     eviction = left_by.eviction_of(row.seq)
     return eviction is not None and eviction.reason in reasons

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from chatmemory.core.long_lists import seqs_of
-from chatmemory.core.policies import can_decide, has_own_rule
+from chatmemory.core.policies import has_own_rule
+from chatmemory.core.stored_policies import can_decide
 from chatmemory.core.transitions import next_to_leave as next_evictions
 from chatmemory.core.trimming import next_departures
 from chatmemory.core.window import Entry, EntrySource, Totals, Window
-from chatmemory.queries.rows import WindowPlace, WindowView
+from chatmemory.queries.window_rows import WindowPlace, WindowView
 
 
 class _Places(EntrySource):

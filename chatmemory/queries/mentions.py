@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
 from django.db.models import F, Q
 from django.db.models.functions import Greatest, Substr
@@ -58,13 +59,20 @@ def told(
     """Return the telling mention of the words in each conversation that has one.
 
     `hidden` are the messages that a lowered limit hides, by conversation. The mention is chosen
-    among the latest 100: what a user or a tool said before what the assistant said and before a
-    system message, and of these the latest in memory, else the latest.
+    among the latest 100, and older ones that no limit evicts: what a user or a tool said before
+    what the assistant said and before a system message, and of these the latest in memory, else
+    the latest.
     """
     found = search.mentions(words, memory_ids, MENTIONS_COUNTED + 1)
-    latest = {memory_id: seqs[:MENTIONS_COUNTED] for memory_id, seqs in found.items()}
-    said = _said(latest, hidden)
-    chosen = {memory_id: min(each, key=lambda s: s.order) for memory_id, each in said.items()}
+    said = _said({memory_id: seqs[:MENTIONS_COUNTED] for memory_id, seqs in found.items()}, hidden)
+    beyond = [
+        memory_id
+        for memory_id, seqs in found.items()
+        if len(seqs) > MENTIONS_COUNTED and not _telling(said[memory_id]).is_in
+    ]
+    for memory_id, older in _said(_protected(words, beyond), hidden).items():
+        said[memory_id] += older
+    chosen = {memory_id: _telling(each) for memory_id, each in said.items()}
     texts = _excerpts(words, {memory_id: each.seq for memory_id, each in chosen.items()})
     return {
         memory_id: Mention(
@@ -80,6 +88,24 @@ def told(
         for memory_id, each in chosen.items()
         if memory_id in texts
     }
+
+
+def _telling(said: Iterable[_Said]) -> _Said:
+    return min(said, key=attrgetter("order"))
+
+
+def _protected(words: str, memory_ids: Sequence[str]) -> dict[str, list[int]]:
+    """Return the mentions in memory that are pinned or system messages.
+
+    Of all others, limits evict the oldest first.
+    """
+    found: dict[str, list[int]] = {}
+    protected = Q(type=MessageType.SYSTEM) | Q(pinned=True)
+    stays = Stay.objects.filter(protected, memory_id__in=memory_ids, left_step=None)
+    said = stays.filter(search.has(F("message__text"), words)).values_list("memory_id", "seq")
+    for memory_id, seq in said if memory_ids else ():
+        found.setdefault(memory_id, []).append(seq)
+    return found
 
 
 def _said(

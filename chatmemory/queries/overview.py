@@ -11,7 +11,7 @@ from django.db.models import F, Q
 from django.db.models.functions import Coalesce, Left
 
 from chatmemory.core.exceptions import InvalidValue
-from chatmemory.core.policies import load_or_tokens
+from chatmemory.core.stored_policies import load_or_tokens
 from chatmemory.core.window import Totals
 from chatmemory.models import Memory, Message, Step
 from chatmemory.queries.cursors import CursorPage, SortKey, page_by_cursor, whole
@@ -19,15 +19,16 @@ from chatmemory.queries.filters import EVERYTHING, MemoryFilter
 from chatmemory.queries.mentions import Mention, told
 from chatmemory.queries.rows import MemoryRow, memory_row
 from chatmemory.queries.searching import having
-from chatmemory.queries.windows import hidden_now, hidden_wholly, injected_now
+from chatmemory.queries.windows import OverLimit, hidden_wholly, over_limits_now
+
+WITHIN_LIMIT = OverLimit()
 
 
 @dataclass(frozen=True)
 class OverviewRow:
     """A conversation with its newest message and the load of its window in the last steps.
 
-    `hidden` are the messages that a lowered limit hides, up to 500. `injected` is the number of
-    messages in memory that were never said. `mention` is what was found in its messages, if
+    `over_limit` is what a lowered limit hides. `mention` is what was found in its messages, if
     they were searched.
     """
 
@@ -35,8 +36,7 @@ class OverviewRow:
     snippet: str
     loads: tuple[int, ...]
     mention: Mention | None = None
-    hidden: tuple[int, ...] = ()
-    injected: int = 0
+    over_limit: OverLimit = WITHIN_LIMIT
 
 
 SPARK_STEPS = 40
@@ -46,7 +46,7 @@ ORDERINGS: dict[str, SortKey] = {
     "id": SortKey(F("id"), str),
     "said": SortKey(F("said_count")),
     "tokens": SortKey(F("history_tokens")),
-    "forgotten": SortKey(F("said_count") - F("window_count")),
+    "forgotten": SortKey(F("last_seq") - F("window_count")),
     "fill": SortKey(Coalesce(F("window_load") * 1000 / F("policy_limit"), 0)),
 }
 
@@ -96,7 +96,8 @@ def overview_rows(memory_ids: Sequence[str], search: str = "") -> tuple[Overview
 def _page(which: MemoryFilter, ordering: str, cursor: str, size: int) -> CursorPage[Memory]:
     key = ORDERINGS.get(ordering.removeprefix("-"))
     if key is None:
-        raise InvalidValue(f"ordering must be one of {', '.join(ORDERINGS)}, or -{ordering}")
+        names = ", ".join(ORDERINGS)
+        raise InvalidValue(f"ordering must be one of {names}, each also with a minus before it")
     descending = ordering.startswith("-")
     return page_by_cursor(
         which.searched(),
@@ -122,7 +123,8 @@ def _overview_rows(rows: Sequence[Memory], search: str) -> tuple[OverviewRow, ..
         after = Totals(step.count_after, step.tokens_after)
         loads[step.memory_id].append(load_or_tokens(step.policy, after))
     memories = [memory_row(row) for row in rows]
-    hidden, injected = hidden_now(memories), injected_now(memories)
+    over = over_limits_now(memories)
+    hidden = {memory_id: each.hidden for memory_id, each in over.items()}
     ids = [row.pk for row in rows]
     found = told(search, ids, hidden_wholly(hidden, memories)) if search else {}
     return tuple(
@@ -131,8 +133,7 @@ def _overview_rows(rows: Sequence[Memory], search: str) -> tuple[OverviewRow, ..
             snippet=snippets.get(memory.id, ""),
             loads=tuple(loads[memory.id]),
             mention=found.get(memory.id),
-            hidden=hidden.get(memory.id, ()),
-            injected=injected.get(memory.id, 0),
+            over_limit=over.get(memory.id, WITHIN_LIMIT),
         )
         for memory in memories
     )

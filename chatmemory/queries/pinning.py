@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from chatmemory.core.eviction import group_of
-from chatmemory.core.long_lists import SEQ, TOKENS, LongList
+from chatmemory.core.long_lists import SEQ, LongList
 from chatmemory.core.messages import MessageType
-from chatmemory.core.policies import Policy, can_decide
+from chatmemory.core.policies import Policy
+from chatmemory.core.stored_policies import can_decide
 from chatmemory.core.trimming import PINNED
 from chatmemory.queries.leaving import next_to_leave
-from chatmemory.queries.rows import WindowPlace, WindowView
+from chatmemory.queries.window_rows import WindowPlace, WindowView
 from chatmemory.queries.windows import place
 
 
@@ -52,16 +53,14 @@ def pin_preview(
     if policy.meters_only and not is_pinned:
         return None
     then = _changed(window, {row.seq for row in group}, not is_pinned)
-    held = sum(policy.cost(each[TOKENS]) for each in then.rows.columns if each[PINNED])
-    system = then.first_system
-    others = policy.overhead + (policy.cost(system.tokens) if system else 0)
+    held = then.held_by_pins(policy)
     return PinPreview(
         policy=policy,
         seq=seq,
         seqs=tuple(row.seq for row in group),
         is_pinned=is_pinned,
         held=held,
-        room=policy.limit - held - others,
+        room=then.room_without_pins(policy) - held,
         leaving=next_to_leave(window),
         leaving_then=next_to_leave(then),
     )

@@ -16,10 +16,12 @@ from chatmemory.core.lint import Turn, Verdict, verdicts
 from chatmemory.core.long_lists import LongList
 from chatmemory.core.messages import AiMessage, ChatMessage, MessageType
 from chatmemory.core.misfits import misfit_in
+from chatmemory.core.phrases import has_phrase
 from chatmemory.core.policies import Policy
 from chatmemory.core.readable import readable_text
 from chatmemory.core.transitions import Transition, admit
 from chatmemory.core.window import Entry, Window
+from chatmemory.core.written_policies import measured
 from chatmemory.ledger.changes import (
     ArrivedMessage,
     ChangeResult,
@@ -27,7 +29,7 @@ from chatmemory.ledger.changes import (
     arrivals,
     evictions,
 )
-from chatmemory.queries.rows import WindowPlace, WindowView
+from chatmemory.queries.window_rows import WindowPlace, WindowView
 from chatmemory.queries.windows import place, view_of
 
 
@@ -75,10 +77,8 @@ class Scene:
 
     def remembers(self, phrase: str) -> bool:
         """Return whether a message that the model sees has a phrase, whoever said it."""
-        wanted = phrase.casefold()
-        return any(
-            wanted in line.readable.casefold() for line in self.said if line.seq in self.seen
-        )
+        seen = (line for line in self.said if line.seq in self.seen)
+        return any(has_phrase(line.readable, phrase) for line in seen)
 
     def verdicts(self) -> tuple[Verdict, ...]:
         """Return what each provider says to this memory."""
@@ -99,7 +99,7 @@ class _Stage:
     """The window of a rehearsal, which changes from event to event."""
 
     def __init__(self, policy: Policy) -> None:
-        self._policy = policy
+        self._policy = measured(policy)
         self._estimator = estimator_for(policy.estimator)
         self._window = Window()
         self._said: list[Line] = []
@@ -121,7 +121,7 @@ class _Stage:
 
     def _set(self, policy: Policy) -> ChangeResult:
         totals = self._window.totals
-        self._policy = policy
+        self._policy = policy = measured(policy)
         self._step += 1
         return ChangeResult("policy", self._step, policy, totals, totals)
 

@@ -14,6 +14,7 @@ from itertools import chain
 
 from chatmemory.core.long_lists import seqs_of
 from chatmemory.core.messages import MessageType
+from chatmemory.core.phrases import has_phrase
 from chatmemory.core.spans import Span, clipped, merged
 from chatmemory.core.speakers import Speaker, speaker_of
 from chatmemory.ledger.changes import ChangeResult
@@ -131,7 +132,7 @@ def simulated_mentions(
     changes: Sequence[ChangeResult],
 ) -> Mentions:
     """Return the mentions of a simulated state, whose window has the messages `kept`."""
-    drafted = [row for row in drafts if phrase and phrase.lower() in row.text.lower()]
+    drafted = [row for row in drafts if phrase and has_phrase(row.text, phrase)]
     speakers = {**mentions.speakers, **{row.seq: speaker_of(row.type) for row in drafted}}
     said_by = mentions.said_by.union(speakers[row.seq] for row in drafted)
     speaker = min(said_by, default=None)

@@ -5,15 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
-from typing import Generic, NamedTuple, TypeVar
 
 from chatmemory.core.eviction import Reason
 from chatmemory.core.exceptions import CorruptRow
-from chatmemory.core.long_lists import SEQ, TYPE, LongList, seqs_of, tokens_of
 from chatmemory.core.messages import ChatMessage, MessageType
 from chatmemory.core.misfits import Misfit
-from chatmemory.core.policies import Policy, can_decide, load_of
+from chatmemory.core.policies import Policy
 from chatmemory.core.readable import readable_text
+from chatmemory.core.stored_policies import can_decide, load_of
 from chatmemory.core.window import Totals
 from chatmemory.ledger.changes import ChangeResult
 from chatmemory.ledger.entries import read_message
@@ -56,6 +55,11 @@ class MemoryRow:
     @property
     def is_over_limit(self) -> bool:
         return can_decide(self.policy) and self.policy.is_exceeded_by(self.window)
+
+    @property
+    def left_count(self) -> int:
+        """The number of messages that left memory, also of those that nobody said."""
+        return self.last_seq - self.window.count
 
     @property
     def version(self) -> int:
@@ -153,6 +157,11 @@ class MessageRow:
         ended = [s for s in self.stays if s.left_step is not None and s.left_step <= step]
         return ended[-1] if ended else None
 
+    def tokens_at(self, step: int) -> int:
+        """Return the tokens that count at `step`, or that did when the message left."""
+        counted = [stay.tokens for stay in self.stays if stay.entered_step <= step]
+        return counted[-1] if counted else self.tokens
+
     @cached_property
     def visits(self) -> tuple[tuple[int, int | None, Reason | None], ...]:
         """The (entered, left, reason) of each time in the window; MOVED stays are joined."""
@@ -164,95 +173,6 @@ class MessageRow:
                 visits.append((entered, stay.left_step, stay.reason))
                 entered = None
         return tuple(visits)
-
-
-class WindowPlace(NamedTuple):
-    """A message's place in the window, with the tokens that counted then.
-
-    `entered_step` is 0 if the message is only simulated.
-    """
-
-    seq: int
-    type: MessageType
-    has_calls: bool
-    tokens: int
-    entered_step: int = 0
-    pinned: bool = False
-
-
-class WindowRow(NamedTuple):
-    """A place in the window with its message."""
-
-    seq: int
-    type: MessageType
-    has_calls: bool
-    tokens: int
-    entered_step: int
-    pinned: bool
-    text: str
-    payload: str
-    message: ChatMessage
-
-
-Place = TypeVar("Place", WindowPlace, WindowRow)
-
-
-@dataclass(frozen=True)
-class WindowView(Generic[Place]):
-    """The window at a step as the model sees it.
-
-    `over_limit` are messages that are still stored in the window, but hidden by a lowered limit;
-    the next add evicts them. `stored` are the totals with them, as the ledger has them.
-    """
-
-    memory_id: str
-    step: int
-    policy: Policy | None
-    rows: LongList[Place]
-    over_limit: LongList[Place]
-
-    @cached_property
-    def seqs(self) -> list[int]:
-        return seqs_of(self.rows)
-
-    @cached_property
-    def totals(self) -> Totals:
-        return Totals(len(self.rows), sum(tokens_of(self.rows)))
-
-    @cached_property
-    def stored(self) -> Totals:
-        hidden = sum(tokens_of(self.over_limit))
-        return Totals(self.totals.count + len(self.over_limit), self.totals.tokens + hidden)
-
-    @property
-    def load(self) -> int | None:
-        return load_of(self.policy, self.totals)
-
-    @property
-    def system_at_head(self) -> Place | None:
-        """The system message that is the first of all messages, or None."""
-        first = self.rows[0] if self.rows else None
-        return first if first and first.type is MessageType.SYSTEM else None
-
-    @cached_property
-    def first_system(self) -> Place | None:
-        """The system message that does not leave for want of room, or None.
-
-        It may stand anywhere: it is skipped at the head, which it reaches when others have left.
-        """
-        types = [columns[TYPE] for columns in self.rows.columns]
-        system = MessageType.SYSTEM.value
-        return self.rows[types.index(system)] if system in types else None
-
-    @cached_property
-    def horizon(self) -> int | None:
-        """The number of the oldest message, except system messages and drafts."""
-        system, columns = MessageType.SYSTEM.value, self.rows.columns
-        return min([c[SEQ] for c in columns if c[SEQ] > 0 and c[TYPE] != system], default=None)
-
-    @property
-    def messages(self: WindowView[WindowRow]) -> list[ChatMessage]:
-        return [row.message for row in self.rows]
 
 
 @dataclass(frozen=True)

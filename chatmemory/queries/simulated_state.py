@@ -11,7 +11,7 @@ from django.utils import timezone
 from chatmemory.core.codec import message_to_json
 from chatmemory.core.exceptions import MessageNotFound
 from chatmemory.core.messages import ChatMessage, text_of
-from chatmemory.core.policies import can_decide
+from chatmemory.core.stored_policies import can_decide
 from chatmemory.ledger.changes import ChangeResult, EvictedMessage
 from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.queries.conversation_state import (
@@ -24,8 +24,9 @@ from chatmemory.queries.conversation_state import (
     with_calls,
 )
 from chatmemory.queries.remembering import simulated_mentions
-from chatmemory.queries.rows import MessageRow, WindowPlace
+from chatmemory.queries.rows import MessageRow
 from chatmemory.queries.trials import Trial, tried
+from chatmemory.queries.window_rows import WindowPlace
 from chatmemory.queries.windows import StoredState, beginnings
 
 

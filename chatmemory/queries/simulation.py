@@ -11,12 +11,18 @@ from django.db.models import Q
 
 from chatmemory.core.estimators import family_named
 from chatmemory.core.eviction import Reason
-from chatmemory.core.exceptions import LongRecount, NoRoomBesidePins, OversizedMessage
+from chatmemory.core.exceptions import (
+    LongRecount,
+    NoRoomBesidePins,
+    OversizedMessage,
+    PolicyRequired,
+)
 from chatmemory.core.long_lists import SEQ, TOKENS, Columns, LongList, seqs_of
 from chatmemory.core.messages import ChatMessage, MessageType
 from chatmemory.core.policies import Policy
 from chatmemory.core.trimming import PINNED, Departures, leaving_ahead
 from chatmemory.core.window import NOTHING, Entry, Totals, Window
+from chatmemory.core.written_policies import given_policy
 from chatmemory.ledger.adding import add_all, required_policy
 from chatmemory.ledger.changes import REASON, ChangeResult, NewMessage, evictions
 from chatmemory.ledger.counting import change_policy, counted_entries
@@ -25,7 +31,7 @@ from chatmemory.ledger.recorder import Recorder
 from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.ledger.stored_window import stored_window
 from chatmemory.models import Memory
-from chatmemory.queries.rows import WindowPlace, WindowView
+from chatmemory.queries.window_rows import WindowPlace, WindowView
 from chatmemory.queries.windows import StoredState, place, visible
 
 RECOUNTED_AT_ONCE = 5_000  # messages, which take a second to count
@@ -36,7 +42,8 @@ class Outlook:
     """What the model sees before simulated changes and would see after them, in totals.
 
     It would no longer see `leaving`, which are messages that it sees or that arrive, and would see
-    `returning` again. `hidden` are those that a lowered limit hides already, and that leave too.
+    `returning` again. `hidden` are those that a lowered limit hides already, and that leave too,
+    unless `pins_fill` the limit: then no message can be added, and nothing leaves.
     """
 
     before: Totals = NOTHING
@@ -44,6 +51,7 @@ class Outlook:
     leaving: tuple[int, ...] = ()
     hidden: tuple[int, ...] = ()
     returning: tuple[int, ...] = ()
+    pins_fill: bool = False
 
 
 NO_OUTLOOK = Outlook()
@@ -81,6 +89,7 @@ class Simulation:
             leaving=_in_order(known - kept, [*before.seqs, *arrived]),
             hidden=_in_order(set(over_limit) - known - kept - gone, over_limit),
             returning=_in_order(kept - known, self.window.seqs),
+            pins_fill=self.window.pins_fill,
         )
 
     def _after(self, changes: Sequence[ChangeResult]) -> LongList[WindowPlace]:
@@ -127,7 +136,7 @@ def simulate(
     5,000 only with `recount`. Raises MemoryNotFound, StepNotFound, PolicyRequired (neither the step
     nor the call has a policy), PolicyUnavailable, LongRecount.
     """
-    return simulated(StoredState.of(memory_id, at), messages, policy, recount)
+    return simulated(StoredState.of(memory_id, at), messages, given_policy(policy), recount)
 
 
 def simulated(
@@ -144,14 +153,23 @@ def simulated(
         if not recount:
             _check_recount(memory, policy)
         change_policy(recorder, policy)
-    advice = "set a policy before simulating, or give one to try"
-    in_force = required_policy(memory.pk, memory.policy, advice)
+    in_force = _in_force(memory, stored)
     added = [NewMessage(message) for message in messages]
     if recorder.window.counted_by == counted_by:
         changes = _add_all(recorder, added, stored)
         return Simulation(tuple(changes), in_force, stored.places, stored.window)
     rows = _recounted(recorder)
     return Simulation(tuple(add_all(recorder, added)), in_force, rows, stored.window)
+
+
+def _in_force(memory: Memory, stored: StoredState) -> Policy:
+    """Return the policy of a simulation. Raises PolicyRequired."""
+    if memory.policy is None and stored.at == 0 and stored.memory.policy is not None:
+        raise PolicyRequired(
+            f"which policy {memory.pk!r} had at step 0 is not recorded: give one to try"
+        )
+    advice = "set a policy before simulating, or give one to try"
+    return required_policy(memory.pk, memory.policy, advice)
 
 
 def _check_recount(memory: Memory, policy: Policy) -> None:

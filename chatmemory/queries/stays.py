@@ -12,7 +12,7 @@ from chatmemory import database
 from chatmemory.core.eviction import Reason
 from chatmemory.core.messages import MessageType
 from chatmemory.core.misfits import Misfit, misfit
-from chatmemory.core.policies import can_decide
+from chatmemory.core.stored_policies import can_decide
 from chatmemory.core.window import NOTHING, Totals
 from chatmemory.ledger.statements import Compiled
 from chatmemory.models import Message, Stay, Step

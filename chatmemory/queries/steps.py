@@ -65,6 +65,7 @@ def step_detail(row: Step) -> StepDetail:
             pinned=pinned_at(row) if any(misfits) else NOTHING,
             passed_pins=any(each[_PASSED_PINS] for each in left[-1:]),
             by_client=row.by_client,
+            replaced=previous.policy if previous and row.kind == Step.Kind.POLICY else None,
         ),
     )
 

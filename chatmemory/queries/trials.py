@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 from chatmemory.core.codec import messages_from_json
 from chatmemory.core.long_lists import SEQ, Columns
 from chatmemory.core.messages import ChatMessage
-from chatmemory.core.policies import Policy, can_decide
+from chatmemory.core.policies import Policy
 from chatmemory.core.storable import storable_id
+from chatmemory.core.stored_policies import can_decide
 from chatmemory.ledger.changes import BECAUSE, ChangeResult, arrivals, evictions
 from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.models import Trial as TrialRow

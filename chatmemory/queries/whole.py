@@ -18,7 +18,7 @@ from chatmemory.ledger.lookup import find_memory, find_step
 from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.ledger.stored_window import open_stays
 from chatmemory.models import Memory, Message
-from chatmemory.queries.rows import WindowPlace, WindowView
+from chatmemory.queries.window_rows import WindowPlace, WindowView
 from chatmemory.queries.windows import outline
 
 SLICE = 500  # messages

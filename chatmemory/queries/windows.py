@@ -10,24 +10,35 @@ from itertools import islice
 from operator import or_
 from typing import Any
 
-from django.db.models import Case, Count, ExpressionWrapper, F, Field, Q, QuerySet, When
+from django.db.models import Case, ExpressionWrapper, F, Field, Q, QuerySet, When
 from django.db.models import Window as Partition
 from django.db.models.functions import Left, RowNumber
 
 from chatmemory.core.codec import message_from_json
 from chatmemory.core.exceptions import InvalidMessage
-from chatmemory.core.long_lists import HAS_CALLS, SEQ, Columns, LongList, seqs_of, tokens_of
+from chatmemory.core.long_lists import (
+    HAS_CALLS,
+    SEQ,
+    TOKENS,
+    TYPE,
+    Columns,
+    LongList,
+    seqs_of,
+    tokens_of,
+)
 from chatmemory.core.messages import TYPES, ChatMessage, MessageType
-from chatmemory.core.policies import Policy, can_decide
+from chatmemory.core.policies import Policy
 from chatmemory.core.readable import readable_text
-from chatmemory.core.trimming import departures
+from chatmemory.core.stored_policies import can_decide
+from chatmemory.core.trimming import costs, departures
 from chatmemory.core.window import Totals
 from chatmemory.ledger.entries import read_message
 from chatmemory.ledger.lookup import find_memory, find_step
 from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.ledger.stored_window import open_stays, stays_at
 from chatmemory.models import Memory, Message, Stay, Step
-from chatmemory.queries.rows import MemoryRow, Place, WindowPlace, WindowRow, WindowView
+from chatmemory.queries.rows import MemoryRow
+from chatmemory.queries.window_rows import Place, WindowPlace, WindowRow, WindowView
 
 HIDDEN_MAX = 500
 PAYLOADS_AT_ONCE = 2_000
@@ -187,37 +198,57 @@ def injected_at(step: Step) -> frozenset[int]:
     return frozenset(stays.values_list("seq", flat=True))
 
 
-def injected_now(rows: Iterable[MemoryRow]) -> dict[str, int]:
-    """Return how many messages in memory were never said, by conversation that has some."""
-    ids = [row.id for row in rows if row.last_seq != row.said_count]
-    stays = Stay.objects.filter(memory_id__in=ids, left_step=None)
-    stays = stays.filter(message__origin=Message.Origin.SYNTHETIC)
-    counts = stays.values_list("memory_id").annotate(Count("n")).order_by()
-    return dict(counts) if ids else {}
+def counted_otherwise_at(step: Step) -> dict[int, int]:
+    """Return the tokens, as they were counted when they were said, of the messages in the window
+    after a step that count otherwise there, by seq.
+
+    Only a message with a second stay can: the estimator was another when it was said.
+    """
+    if step.last_stay == step.last_seq:
+        return {}
+    stays = stays_at(step).exclude(tokens=F("message__tokens"))
+    return dict(stays.values_list("seq", "message__tokens"))
 
 
-def hidden_now(rows: Iterable[MemoryRow]) -> dict[str, tuple[int, ...]]:
-    """Return the messages that a lowered limit hides, by conversation that is over its limit.
+@dataclass(frozen=True)
+class OverLimit:
+    """What a lowered limit hides of a window, up to 500 messages, and whether its pins leave no
+    room for a message (`WindowView.pins_fill`), which is not known of longer windows.
+    """
 
-    They are the first 500 in the window: a page of conversations reads no more of each.
+    hidden: tuple[int, ...] = ()
+    pins_fill: bool = False
+
+
+def over_limits_now(rows: Iterable[MemoryRow]) -> dict[str, OverLimit]:
+    """Return what a lowered limit hides, by conversation that is over its limit.
+
+    It is the first 500 in the window: a page of conversations reads no more of each.
     """
     over = {row.id: row for row in rows if row.is_over_limit}
     heads: dict[str, list[Columns]] = {memory_id: [] for memory_id in over}
     for memory_id, *columns in _heads(list(over)) if over else ():
         heads[memory_id].append(tuple(columns))
-    return {
-        memory_id: tuple(
-            heads[memory_id][position][SEQ]
-            for position in sorted(departures(heads[memory_id], row.window, row.policy).positions)
-        )[:HIDDEN_MAX]
-        for memory_id, row in over.items()
-    }
+    return {memory_id: _over_limit(row, heads[memory_id]) for memory_id, row in over.items()}
+
+
+def _over_limit(row: MemoryRow, head: Sequence[Columns]) -> OverLimit:
+    positions = sorted(departures(head, row.window, row.policy).positions)
+    hidden = tuple([head[position][SEQ] for position in positions])[:HIDDEN_MAX]
+    if len(head) > HIDDEN_MAX or not can_decide(row.policy):
+        return OverLimit(hidden)
+    pinned = row.window.without(Totals(len(head), sum([columns[TOKENS] for columns in head])))
+    kept = [head[position] for position in set(range(len(head))).difference(positions)]
+    system = [columns[TOKENS] for columns in kept if columns[TYPE] == MessageType.SYSTEM.value][:1]
+    room = row.policy.limit - row.policy.overhead - costs(row.policy, system)
+    held = row.policy.load(*pinned) - row.policy.overhead
+    return OverLimit(hidden, pins_fill=room - held < 1 <= room)
 
 
 def hidden_wholly(
     hidden: Mapping[str, Collection[int]], rows: Iterable[MemoryRow]
 ) -> dict[str, Collection[int]]:
-    """Return what `hidden_now` returns without its bound: it reads the windows that may reach it.
+    """Return what is `hidden` without its bound: it reads the windows that may reach it.
 
     With options, what leaves can depend on messages behind the first ones.
     """

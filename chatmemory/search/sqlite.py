@@ -18,6 +18,8 @@ from django.db.models.expressions import Combinable, RawSQL
 from django.db.models.functions import Replace
 from django.db.models.lookups import GreaterThan, IContains
 
+from chatmemory import database
+from chatmemory.core.phrases import folded
 from chatmemory.search.reading import TRIGRAM, TextIndex, rows_of
 from chatmemory.search.sqlite_tables import (
     EMPTY,
@@ -96,11 +98,11 @@ class SqliteIndex(TextIndex):
         return IContains(text, words)
 
     def place(self, text: Combinable, words: str) -> Combinable:
-        return super().place(text, words) if words.isascii() else _Place(text, Value(_fold(words)))
+        return super().place(text, words) if words.isascii() else _Place(text, Value(folded(words)))
 
     def _found(self, words: str, memory_ids: Sequence[str] = ()) -> tuple[str, list[str]]:
         """Return the statement that finds the places of words, and its parameters."""
-        sought, compared = _fold(words), _PLACE
+        sought, compared = folded(words), _PLACE
         if words.isascii():
             sought, compared = f"%{self.connection.ops.prep_for_like_query(words)}%", _LIKE
         named, said = (compared.format(text=text) for text in (names_of("m"), "m.text"))
@@ -127,7 +129,8 @@ class SqliteIndex(TextIndex):
             self.run(f"CREATE TRIGGER chatmemory_search_{name} {does}")
 
     def rebuild(self) -> None:
-        self.run(*EMPTY, *FILL, *FILL_NAMES)
+        with database.atomic(self.connection.alias):
+            self.run(*EMPTY, *FILL, *FILL_NAMES)
 
     def remove(self) -> None:
         self.drop_triggers()
@@ -148,14 +151,9 @@ class _Place(Func):
     output_field = IntegerField()
 
 
-def _place(text: str | None, folded: str) -> int:
+def _place(text: str | None, words: str) -> int:
     """Return where folded words are in a text, from 1; 0 if they are not."""
-    return 0 if text is None else _fold(text).find(folded) + 1
-
-
-def _fold(text: str) -> str:
-    """Return a text without the difference of cases, nearly as the index has it."""
-    return text.lower().replace("ς", "σ")
+    return 0 if text is None else folded(text).find(words) + 1
 
 
 def _is_indexed_alike(character: str) -> bool:

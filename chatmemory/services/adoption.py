@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 
-from chatmemory.core.exceptions import DeletionUnfinished, ImportUnfinished, MemoryNotFound
+from chatmemory.core.exceptions import (
+    CorruptRow,
+    DeletionUnfinished,
+    ImportUnfinished,
+    MemoryNotFound,
+)
 from chatmemory.core.policies import Policy
 from chatmemory.queries.filters import MemoryFilter
 from chatmemory.queries.fleet import having_another
 from chatmemory.services.memories import change
+from chatmemory.services.validation import check_policy
 
 SECONDS = 2.0
 
@@ -18,17 +25,16 @@ def adopt_policy(
 ) -> int:
     """Put a policy in force where another one is, for about so long; return how many were changed.
 
-    Those that cannot be changed now, such as one whose import goes on, are left out. Call it again
-    for the rest. Raises InvalidValue, UnknownEstimator.
+    Those that cannot be changed, such as one whose import goes on or one that cannot be read, are
+    left out. Call it again for the rest. Raises InvalidValue, UnknownEstimator.
     """
+    policy = check_policy(policy)
     changed = 0
     end = time.monotonic() + seconds
     for memory_id in list(having_another(which, policy).values_list("id", flat=True)):
-        try:
+        with suppress(CorruptRow, DeletionUnfinished, ImportUnfinished, MemoryNotFound):
             change(memory_id, policy=policy, actor=actor)
             changed += 1
-        except (ImportUnfinished, DeletionUnfinished, MemoryNotFound):
-            continue
         if time.monotonic() >= end:
             break
     return changed

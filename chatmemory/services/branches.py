@@ -9,7 +9,8 @@ from chatmemory import database
 from chatmemory.core.exceptions import ChatMemoryError, ImportUnfinished, MemoryExists
 from chatmemory.core.messages import ChatMessage
 from chatmemory.core.options import Oversized
-from chatmemory.core.policies import Policy, can_decide
+from chatmemory.core.policies import Policy
+from chatmemory.core.stored_policies import can_decide
 from chatmemory.core.transitions import refill
 from chatmemory.core.window import Totals
 from chatmemory.ledger.adding import add_all, required_policy
@@ -47,13 +48,15 @@ def branch(
     source = find_memory(memory_id)
     step = find_step(source, source.last_step if at is None else at)
     advice = "give the new conversation a policy"
-    in_force = policy or step.policy or required_policy(source.pk, source.policy, advice)
-    check_policy(in_force)
+    in_force = check_policy(
+        policy or step.policy or required_policy(source.pk, source.policy, advice)
+    )
+    first = _admitting(check_policy(step.policy or in_force))
     history = _said(step)
     window = list(stays_at(step).select_related("message"))
     label = {"from": f"{memory_id} step {step.n}"[:ID_LENGTH]}
     with database.atomic():
-        stored = _begin(source.pk, new_id, _admitting(step.policy or in_force), label, actor)
+        stored = _begin(source.pk, new_id, first, label, actor)
         if not is_long(history) and not is_long(window):
             add_slices(new_id, history, actor=actor, copied=True)
             return _end_branch(new_id, len(history), window, messages, in_force, actor)

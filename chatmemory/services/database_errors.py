@@ -32,6 +32,7 @@ _SQLITE = {
     "SQLITE_READONLY": _READ_ONLY,
     "SQLITE_INTERRUPT": _SLOW,
     "SQLITE_CANTOPEN": _CLOSED,
+    "SQLITE_IOERR_SHMSIZE": _FULL,  # of the file that connections share
     "SQLITE_IOERR": _DOWN,
     "SQLITE_PROTOCOL": _DOWN,
 }

@@ -16,12 +16,13 @@ from django.utils import timezone
 from chatmemory import database
 from chatmemory.conf import configured_policies
 from chatmemory.core.exceptions import InvalidValue
-from chatmemory.core.policies import Policy, can_decide
+from chatmemory.core.policies import Policy
 from chatmemory.core.storable import storable_id
+from chatmemory.core.stored_policies import can_decide
 from chatmemory.core.window import Totals
 from chatmemory.models import DefaultPolicy
 from chatmemory.services import audit
-from chatmemory.services.validation import ID_LENGTH, check_policy, check_text
+from chatmemory.services.validation import ID_LENGTH, check_actor, check_policy, check_text
 
 Default = Literal["default"]
 
@@ -99,8 +100,10 @@ def set_default_policy(prefix: str, policy: Policy, actor: str = "") -> None:
     if len(prefix) > ID_LENGTH:
         raise InvalidValue(f"a prefix must be a string of up to {ID_LENGTH} characters")
     check_text(prefix, "a prefix")
+    policy = check_policy(policy)
+    check_actor(actor)
     row = DefaultPolicy(prefix=prefix, set_by=actor, set_at=timezone.now())
-    row.policy = check_policy(policy)
+    row.policy = policy
     with database.atomic():
         row.save()
         audit.log(
@@ -114,9 +117,10 @@ def set_default_policy(prefix: str, policy: Policy, actor: str = "") -> None:
 def remove_default_policy(prefix: str, actor: str = "") -> None:
     """Remove a default policy; conversations keep theirs. A second time changes nothing.
 
-    Raises UnstorableText.
+    Raises InvalidValue, UnstorableText.
     """
     check_text(prefix, "a prefix")
+    check_actor(actor)
     with database.atomic():
         if DefaultPolicy.objects.filter(prefix=prefix).delete()[0]:
             audit.log(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
 
@@ -30,7 +30,7 @@ from chatmemory.search import DIGEST_LABEL
 from chatmemory.services import audit
 from chatmemory.services.locking import lock_memory, locked, notify_followers
 from chatmemory.services.slices import parts_of, sizes_of
-from chatmemory.services.validation import check_id
+from chatmemory.services.validation import check_change, check_ids, check_number
 from chatmemory.services.write_ahead_log import truncate_log_soon
 
 # Rows. A transaction that removes so many takes less than a second.
@@ -42,9 +42,9 @@ def delete(memory_id: str, *, actor: str = "", expected_version: int | None = No
     """Delete a conversation with its whole history. This cannot be undone.
 
     Nobody can read a long one any more as soon as its deletion has begun; its rows are then purged
-    in short transactions. Raises MemoryNotFound, VersionConflict.
+    in short transactions. Raises InvalidValue, MemoryNotFound, VersionConflict.
     """
-    check_id(memory_id)
+    check_change(memory_id, actor, expected_version)
     with database.atomic():
         memory = lock_memory(memory_id, expected_version)
         detail: dict[str, int | str] = {"steps": memory.last_step, "messages": memory.last_seq}
@@ -71,7 +71,7 @@ def delete(memory_id: str, *, actor: str = "", expected_version: int | None = No
 def delete_all(memory_ids: Iterable[str], actor: str = "") -> None:
     """Delete some conversations, in short transactions; those deleted meanwhile are left out.
 
-    Raises MemoryNotFound, before any is deleted, if one does not exist.
+    Raises InvalidValue, and MemoryNotFound if one does not exist, before any is deleted.
     """
     for part in parts_of(sizes_of(memory_ids), AT_ONCE):
         with database.atomic():
@@ -149,27 +149,29 @@ def redact(
     *,
     actor: str = "",
     expected_version: int | None = None,
-    branches: Collection[str] = (),
+    branches: Iterable[str] = (),
 ) -> ChangeResult | None:
     """Remove a message's text from history, window and search, as a step. This cannot be undone.
 
     The type and the token count stay. What else may contain the words or lets them be guessed goes
     as well: the conversation's trials, stored responses, and the fingerprint of its import; with
     `branches`, also the copies of the message in these branches. Return None if the message was
-    already redacted. Raises MemoryNotFound, MessageNotFound, VersionConflict.
+    already redacted. Raises InvalidValue, MemoryNotFound, MessageNotFound, VersionConflict.
     """
+    check_number(seq, "seq")
+    chosen = check_ids(branches)
     with locked(memory_id, actor=actor, expected_version=expected_version) as recorder:
         row = Message.objects.filter(memory=recorder.memory, seq=seq).first()
         if row is None:
             raise MessageNotFound(f"{memory_id!r} has no message #{seq}")
         if row.redacted_step is None:
-            for copy in copies_of(row) if branches else ():
-                if copy.memory_id in branches:
+            for copy in copies_of(row) if chosen else ():
+                if copy.memory_id in chosen:
                     redact(copy.memory_id, copy.seq, actor=actor)
             _erase_copies(recorder)
         result = recorder.redact(row)
         if result is not None:
-            detail: dict[str, int | str] = {"seq": seq, "step": result.step or 0}
+            detail: dict[str, int | str] = {"seq": row.seq, "step": result.step or 0}
             _record_erasure(AuditEntry.Action.REDACT, memory_id, actor, detail)
             database.on_commit(truncate_log_soon)
         return result

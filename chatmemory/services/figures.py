@@ -15,8 +15,9 @@ from django.utils import timezone
 
 from chatmemory import database
 from chatmemory.core.exceptions import ChatMemoryError, MemoryNotFound
-from chatmemory.core.policies import Policy, can_decide
+from chatmemory.core.policies import Policy
 from chatmemory.core.recall.figures import Figures, distance, figures_of
+from chatmemory.core.stored_policies import can_decide
 from chatmemory.models import Memory, RecallFigures
 from chatmemory.queries.comparing import COMPARED_MAX
 from chatmemory.queries.fleet import Chosen, FleetQuery, chosen_of, missing, said_again, state_of

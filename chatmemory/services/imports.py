@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from chatmemory import database
 from chatmemory.core.codec import messages_to_json
 from chatmemory.core.exceptions import ChatMemoryError, MemoryExists
+from chatmemory.core.given import several
 from chatmemory.core.messages import ChatMessage
 from chatmemory.core.policies import MessageWindow, Policy
 from chatmemory.core.printable import printable
@@ -26,7 +27,7 @@ from chatmemory.services.fingerprints import fingerprint, is_fingerprint
 from chatmemory.services.memories import create
 from chatmemory.services.messages import add
 from chatmemory.services.slices import add_slices, check_all, count_all, is_long, set_stored
-from chatmemory.services.validation import check_id
+from chatmemory.services.validation import check_actor, check_id, check_policy, new_message
 
 OTHER_POLICY = "its import under another policy is unfinished: import it again under that policy"
 
@@ -87,7 +88,8 @@ def import_conversation(
     A long one is stored in several transactions. Until the last, other changes raise
     ImportUnfinished. Raises the exceptions of `create` and `add`; then nothing is stored.
     """
-    new = [each if isinstance(each, NewMessage) else NewMessage(each) for each in messages]
+    policy = check_policy(policy)
+    new = [new_message(each) for each in several(messages)]
     if not is_long(new):
         count_all(new, policy)
         with database.atomic():
@@ -118,8 +120,10 @@ def import_all(
 
     A conversation that was already imported is skipped. One that exists with other content is
     refused, and the import continues with the next. A redaction erases the fingerprint by which
-    the content is known, so the same file is then refused.
+    the content is known, so the same file is then refused. Raises InvalidValue for an invalid
+    actor.
     """
+    check_actor(actor)
     for name, transcript in zip(_names(reading.transcripts), reading.transcripts, strict=True):
         yield _import(f"{prefix}{name}", transcript, policy, actor)
 
@@ -142,7 +146,7 @@ def _import(memory_id: str, transcript: Transcript, policy: Policy | None, actor
     labels = {DIGEST_LABEL: fingerprint("import", content)}
     try:
         check_id(memory_id)
-        own = policy or default_policy(memory_id) or MessageWindow(20)
+        own = check_policy(policy or default_policy(memory_id) or MessageWindow(20))
         results = import_conversation(
             memory_id, transcript.messages, own, labels=labels, actor=actor
         )

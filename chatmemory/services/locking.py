@@ -26,7 +26,8 @@ from chatmemory.core.exceptions import (
     MemoryNotFound,
     VersionConflict,
 )
-from chatmemory.core.policies import Policy, can_decide, load_of
+from chatmemory.core.policies import Policy
+from chatmemory.core.stored_policies import can_decide, load_of
 from chatmemory.core.window import Totals
 from chatmemory.ledger import chain, statements
 from chatmemory.ledger.lookup import find_memory
@@ -35,7 +36,7 @@ from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.ledger.statements import Compiled, Write
 from chatmemory.models import AuditEntry, Memory
 from chatmemory.services import audit
-from chatmemory.services.validation import check_id
+from chatmemory.services.validation import check_change
 from chatmemory.signals import memory_changed
 
 CHANNEL = "chatmemory"
@@ -56,6 +57,10 @@ class Creation:
     def row(self) -> Memory:
         """The row of the new conversation, not yet saved."""
         return unsaved_memory(self.memory_id, policy=self.policy)
+
+    def has_made(self, memory: Memory) -> bool:
+        """Return whether a row is the new one, and not one that was stored before."""
+        return "row" in vars(self) and memory.created_at == self.row.created_at
 
 
 @Compiled
@@ -89,11 +94,13 @@ def locked(
 
     With `create`, an unknown id is created, under its policy. `imported` is how much of an import
     is stored: while one is unfinished, only its own next slice can be written. Raises InvalidValue
-    for an invalid id, MemoryNotFound, VersionConflict, ImportUnfinished, DeletionUnfinished.
+    for an invalid id, actor or version, MemoryNotFound, VersionConflict, ImportUnfinished,
+    DeletionUnfinished.
     """
-    check_id(memory_id)
+    check_change(memory_id, actor, expected_version)
     with database.atomic():
-        recorder = Recorder(_locked(memory_id, create, expected_version, imported), actor)
+        memory = _locked(memory_id, create, expected_version, imported)
+        recorder = _recorder(memory, create, actor)
         yield recorder
         _write(recorder, recorder.writes(), actor)
 
@@ -131,18 +138,23 @@ def prepared(
     It is called before the conversation is locked, and again under the lock if the conversation was
     changed meanwhile, so it must do nothing but read and record. Raises the exceptions of `locked`.
     """
-    check_id(memory_id)
+    check_change(memory_id, actor, expected_version)
     with one_snapshot():
         seen = _found(memory_id, create, expected_version, imported)
-        recorder = Recorder(copy(seen), actor)
+        recorder = _recorder(copy(seen), create, actor)
         result, writes = record(recorder), recorder.writes()
     with database.atomic():
         memory = _locked(memory_id, create, expected_version, imported)
         if _columns_of(memory) != _columns_of(seen):
-            recorder = Recorder(memory, actor)
+            recorder = _recorder(memory, create, actor)
             result, writes = record(recorder), recorder.writes()
         _write(recorder, writes, actor)
     return result
+
+
+def _recorder(memory: Memory, create: Creation | None, actor: str) -> Recorder:
+    is_new = create is not None and create.has_made(memory)
+    return Recorder(memory, actor, is_new=is_new)
 
 
 def _found(

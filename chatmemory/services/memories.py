@@ -11,6 +11,7 @@ from chatmemory.core.policies import Policy
 from chatmemory.ledger.counting import change_policy
 from chatmemory.ledger.recorder import Recorder
 from chatmemory.models import Memory
+from chatmemory.search import DIGEST_LABEL
 from chatmemory.services import audit
 from chatmemory.services.defaults import Default, chosen_policy
 from chatmemory.services.locking import (
@@ -21,7 +22,7 @@ from chatmemory.services.locking import (
     unsaved_memory,
 )
 from chatmemory.services.slices import parts_of, sizes_of
-from chatmemory.services.validation import check_id, check_labels, check_policy
+from chatmemory.services.validation import check_actor, check_id, check_labels, check_policy
 
 LABELLED_AT_ONCE = 200  # conversations, in about a third of a second
 
@@ -38,6 +39,7 @@ def create(
     Raises MemoryExists, DeletionUnfinished, InvalidValue, PolicyUnavailable.
     """
     check_id(memory_id)
+    check_actor(actor)
     policy = check_policy(chosen_policy(memory_id, policy))
     given = check_labels(labels or {})
     with database.atomic():
@@ -61,16 +63,18 @@ def change(
 
     A lower limit evicts nothing by itself: the messages over it are hidden until the next add
     evicts them, and a higher limit before that shows them again (LangChain4j trims on reading).
+    The label by which an import is known again stays.
     Raises MemoryNotFound, InvalidValue, UnknownEstimator, VersionConflict.
     """
-    check_policy(policy)
+    policy = check_policy(policy)
     new_labels = None if labels is None else check_labels(labels)
 
     def record(recorder: Recorder) -> Memory:
         if policy is not None:
             change_policy(recorder, policy)
         if new_labels is not None:
-            recorder.set_labels(new_labels)
+            own = recorder.memory.labels.get(DIGEST_LABEL)
+            recorder.set_labels(new_labels if own is None else {**new_labels, DIGEST_LABEL: own})
         return recorder.memory
 
     return recorded(memory_id, record, actor=actor, expected_version=expected_version)

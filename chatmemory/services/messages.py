@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import partial
 
-from chatmemory.core.given import chat_message, chat_messages, several
+from chatmemory.core.given import chat_messages, several
 from chatmemory.core.messages import ChatMessage
 from chatmemory.core.policies import Policy
 from chatmemory.core.transitions import clear, refill
@@ -19,7 +19,7 @@ from chatmemory.ledger.counting import (
 )
 from chatmemory.ledger.recorder import Recorder
 from chatmemory.services.locking import prepared, recorded
-from chatmemory.services.validation import check_client_id, check_id, check_policy
+from chatmemory.services.validation import check_id, check_policy, new_message
 
 
 def add(
@@ -33,7 +33,7 @@ def add(
 
     A message with a known client id and the same content is not added again; its result has its seq
     and no step. Raises MemoryNotFound, PolicyRequired (the client decides this window),
-    PolicyUnavailable, EstimatorUnavailable, VersionConflict, DuplicateClientId, InvalidMessage,
+    PolicyUnavailable, EstimatorUnavailable, VersionConflict, DuplicateClientId, InvalidValue,
     UnstorableText.
     """
     new = new_messages(memory_id, messages)
@@ -43,13 +43,7 @@ def add(
 
 def new_messages(memory_id: str, messages: Iterable[ChatMessage | NewMessage]) -> list[NewMessage]:
     """Return messages that are to be added, checked and counted. Raises the exceptions of `add`."""
-    new = [
-        item if isinstance(item, NewMessage) else NewMessage(chat_message(item))
-        for item in several(messages)
-    ]
-    for item in new:
-        if item.client_id is not None:
-            check_client_id(item.client_id)
+    new = [new_message(item) for item in several(messages)]
     said = [item.message for item in new]
     check_id(memory_id)
     if not is_counted_quickly(said):
@@ -68,7 +62,7 @@ def change_and_add(
 
     Raises the exceptions of `add`.
     """
-    check_policy(policy)
+    policy = check_policy(policy)
     new = new_messages(memory_id, messages)
 
     def record(recorder: Recorder) -> list[ChangeResult]:

@@ -14,6 +14,7 @@ from chatmemory.ledger.entries import StayEntry, stay_entries
 from chatmemory.ledger.recorder import Recorder
 from chatmemory.models import Memory, Message
 from chatmemory.services.locking import recorded
+from chatmemory.services.validation import check_number
 
 
 def pin(
@@ -22,9 +23,10 @@ def pin(
     """Pin a message that is in memory, with what belongs to it: a tool call and its results.
 
     It then leaves only if memory is cleared, or set to a list without it. Return None if it is
-    pinned already. Raises MemoryNotFound, MessageNotFound, NotPinnable, PolicyRequired (the client
-    decides this window), VersionConflict.
+    pinned already. Raises InvalidValue, MemoryNotFound, MessageNotFound, NotPinnable,
+    PolicyRequired (the client decides this window), VersionConflict.
     """
+    check_number(seq, "seq")
     record = partial(_change, seq=seq, pinned=True)
     return recorded(memory_id, record, actor=actor, expected_version=expected_version)
 
@@ -34,8 +36,10 @@ def unpin(
 ) -> ChangeResult | None:
     """Let a pinned message leave again when there is no room. Return None if it is not pinned.
 
-    Raises MemoryNotFound, MessageNotFound, NotPinnable (it is not in memory), VersionConflict.
+    Raises InvalidValue, MemoryNotFound, MessageNotFound, NotPinnable (it is not in memory),
+    VersionConflict.
     """
+    check_number(seq, "seq")
     record = partial(_change, seq=seq, pinned=False)
     return recorded(memory_id, record, actor=actor, expected_version=expected_version)
 

@@ -21,7 +21,7 @@ from chatmemory.ledger.counting import counter
 from chatmemory.ledger.rows import check_storable
 from chatmemory.models import Memory
 from chatmemory.services.locking import locked
-from chatmemory.services.validation import check_client_id
+from chatmemory.services.validation import check_ids
 
 SLICE = 500  # messages; so many are stored in about half a second
 
@@ -33,9 +33,9 @@ def is_long(new: Sequence[object]) -> bool:
 
 def sizes_of(memory_ids: Iterable[str]) -> dict[str, int]:
     """Return how many rows each conversation has, in the order of their ids: two writers that lock
-    several in this order cannot wait for each other. Raises MemoryNotFound.
+    several in this order cannot wait for each other. Raises InvalidValue, MemoryNotFound.
     """
-    ids = sorted(set(memory_ids))
+    ids = sorted(check_ids(memory_ids))
     numbers = Memory.objects.filter(id__in=ids).values_list(
         "id", "last_seq", "last_stay", "last_step"
     )
@@ -74,8 +74,6 @@ def check_all(new: Iterable[NewMessage], policy: Policy) -> None:
     count = counter(policy.estimator)
     window = Window()
     for index, each in enumerate(new):
-        if each.client_id is not None:
-            check_client_id(each.client_id)
         check_storable(text_of(each.message), message_to_json(each.message))
         tokens = count(each.message)
         if policy.rejects_oversized:

@@ -18,7 +18,7 @@ from chatmemory.core.codec import messages_to_json
 from chatmemory.core.messages import ChatMessage
 from chatmemory.ledger.lookup import find_memory
 from chatmemory.models import Trial
-from chatmemory.services.validation import check_text
+from chatmemory.services.validation import check_actor, check_text
 
 KEY_BYTES = 12
 KEPT_FOR = timedelta(days=30)
@@ -30,8 +30,9 @@ def keep_trial(
 ) -> str:
     """Keep drafts and a limit, and return the key of the trial; equal ones have the same key.
 
-    Raises MemoryNotFound, UnstorableText.
+    Raises InvalidValue, MemoryNotFound, UnstorableText.
     """
+    check_actor(actor)
     memory, text, now = find_memory(memory_id), messages_to_json(drafts), timezone.now()
     check_text(text, "a draft")
     row = Trial(

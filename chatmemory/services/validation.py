@@ -1,17 +1,23 @@
-"""Checks of ids, labels, policies and client ids before they are stored."""
+"""Checks of what callers give, before anything is stored."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import overload
 
-from chatmemory.core.estimators import estimator_for
 from chatmemory.core.exceptions import ChatMemoryError, InvalidValue
+from chatmemory.core.given import brief, chat_message
 from chatmemory.core.ids import string_id
+from chatmemory.core.messages import ChatMessage
 from chatmemory.core.policies import Policy
 from chatmemory.core.storable import check_text as check_text
 from chatmemory.core.storable import storable_id
+from chatmemory.core.written_policies import measured
+from chatmemory.ledger.changes import NewMessage
 
 ID_LENGTH = 255
+ACTOR_LENGTH = 255
 LIMIT_MAX = 2**63 - 1
 LABELS_MAX = 64
 ADDED_MAX = 1_000  # messages at a time: each is a step, and others wait until all are stored
@@ -31,6 +37,41 @@ def _shown(given: str) -> str:
     return f"{given[:20]!r}… ({len(given):,} characters)" if given else "''"
 
 
+def check_ids(memory_ids: object) -> set[str]:
+    """Return the ids of a list or another collection that conversations can be asked for by.
+
+    Raises InvalidValue, also for one string, whose letters would be taken for ids; UnstorableText.
+    """
+    if isinstance(memory_ids, str | bytes | Mapping) or not isinstance(memory_ids, Iterable):
+        raise InvalidValue(f"a list of ids is wanted, not {brief(memory_ids)}")
+    return {storable_id(memory_id) for memory_id in memory_ids}
+
+
+def check_actor(actor: object) -> None:
+    """Raise InvalidValue unless an actor is a storable string of up to 255 characters.
+
+    Digests are made of what is given: of another type, it would not be what the row then holds.
+    """
+    if not isinstance(actor, str) or len(actor) > ACTOR_LENGTH:
+        wanted = f"a string of up to {ACTOR_LENGTH} characters"
+        raise InvalidValue(f"an actor must be {wanted}, not {brief(actor)}")
+    check_text(actor, "an actor")
+
+
+def check_number(number: object, name: str) -> None:
+    """Raise InvalidValue unless an argument is a whole number; a database takes "1" for one."""
+    if not isinstance(number, int) or isinstance(number, bool):
+        raise InvalidValue(f"{name} must be a whole number, not {brief(number)}")
+
+
+def check_change(memory_id: object, actor: object, expected_version: object) -> None:
+    """Raise InvalidValue or UnstorableText unless a change can be asked for with these."""
+    check_id(memory_id)
+    check_actor(actor)
+    if expected_version is not None:
+        check_number(expected_version, "expected_version")
+
+
 def is_id(memory_id: object) -> bool:
     """Return whether a conversation can have this id."""
     try:
@@ -40,17 +81,21 @@ def is_id(memory_id: object) -> bool:
     return True
 
 
+@overload
+def check_policy(policy: Policy) -> Policy: ...
+@overload
+def check_policy(policy: None) -> None: ...
 def check_policy(policy: Policy | None) -> Policy | None:
-    """Return a policy if its limit can be stored and its estimator is installed.
+    """Return a policy, measured by its estimator, if its limit can be stored.
 
     Raises InvalidValue, UnknownEstimator.
     """
-    if policy is not None:
-        if not isinstance(policy, Policy):
-            raise InvalidValue(f"policy must be one such as MessageWindow(20), not {policy!r}")
-        check_limit(policy)
-        estimator_for(policy.estimator)
-    return policy
+    if policy is None:
+        return None
+    if not isinstance(policy, Policy):
+        raise InvalidValue(f"policy must be one such as MessageWindow(20), not {policy!r}")
+    check_limit(policy)
+    return measured(policy)
 
 
 def check_limit(policy: Policy | None) -> None:
@@ -72,6 +117,22 @@ def check_labels(labels: Mapping[str, str]) -> dict[str, str]:
             raise InvalidValue(f"label {name!r} is empty or longer than {ID_LENGTH} characters")
         check_text(name + value, "a label")
     return dict(labels)
+
+
+def new_message(given: ChatMessage | NewMessage) -> NewMessage:
+    """Return a message that is to be added, checked. Raises InvalidMessage, InvalidValue."""
+    new = given if isinstance(given, NewMessage) else NewMessage(chat_message(given))
+    chat_message(new.message)
+    if new.client_id is not None:
+        check_client_id(new.client_id)
+    if new.said_at is not None:
+        _check_time(new.said_at)
+    return new
+
+
+def _check_time(said_at: object) -> None:
+    if not isinstance(said_at, datetime) or said_at.utcoffset() is None:
+        raise InvalidValue(f"said_at must be a datetime with a time zone, not {brief(said_at)}")
 
 
 def check_client_id(client_id: object) -> None:

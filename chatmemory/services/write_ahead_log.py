@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
+from contextlib import closing
 from pathlib import Path
 
 from chatmemory import database
@@ -40,27 +41,27 @@ class Retry:
         self._wanted: set[str] = set()
         self._threads: dict[str, threading.Thread] = {}
 
-    def thread_of(self, database: str) -> threading.Thread | None:
+    def thread_of(self, file: str) -> threading.Thread | None:
         """Return the thread that tries again to empty the log of a file, if there is one."""
-        return self._threads.get(database)
+        return self._threads.get(file)
 
-    def start(self, database: str) -> None:
+    def start(self, file: str) -> None:
         with self._lock:
-            self._wanted.add(database)
-            if database not in self._threads:
-                thread = threading.Thread(target=self._run, args=[database], daemon=True)
-                self._threads[database] = thread
+            self._wanted.add(file)
+            if file not in self._threads:
+                thread = threading.Thread(target=self._run, args=[file], daemon=True)
+                self._threads[file] = thread
                 thread.start()
 
-    def _run(self, database: str) -> None:
+    def _run(self, file: str) -> None:
         pause = threading.Event()
         while True:
             pause.wait(RETRY_SECONDS)
-            self._wanted.discard(database)
-            is_empty = _truncated(database)
+            self._wanted.discard(file)
+            is_empty = _truncated(file)
             with self._lock:
-                if is_empty and database not in self._wanted:
-                    del self._threads[database]
+                if is_empty and file not in self._wanted:
+                    del self._threads[file]
                     return
 
 
@@ -82,16 +83,14 @@ def _file() -> str:
     return str(database.connection().settings_dict["NAME"])
 
 
-def _truncated(database: str, wait: float = 0) -> bool:
+def _truncated(file: str, wait: float = 0) -> bool:
     """Return whether the log is empty now; also true where there is no database any more."""
-    file = Path(database).absolute()
-    if not file.exists():
+    path = Path(file).absolute()
+    if not path.exists():
         return True
-    opened = sqlite3.connect(f"{file.as_uri()}?mode=rw", timeout=wait, uri=True)
     try:
-        (is_busy, *_) = opened.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-    except sqlite3.OperationalError:
+        with closing(sqlite3.connect(f"{path.as_uri()}?mode=rw", timeout=wait, uri=True)) as opened:
+            (is_busy, *_) = opened.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    except sqlite3.Error:
         return False
-    finally:
-        opened.close()
     return not is_busy

@@ -26,6 +26,7 @@ try:
     from chatmemory.conf import configuration
     from chatmemory.services import protocol
     from chatmemory.services.database_errors import explained
+    from chatmemory.services.validation import check_actor
 except ModuleNotFoundError as error:
     if (error.name or "").partition(".")[0] not in ("asgiref", "django"):
         raise
@@ -38,9 +39,13 @@ T = TypeVar("T")
 
 
 class DjangoChatMemoryStore(ChatMemoryStore):
-    """A store in the project's database; `actor` is recorded with every step."""
+    """A store in the project's database; `actor` is recorded with every step.
+
+    Raises InvalidValue for an actor that is no storable string of up to 255 characters.
+    """
 
     def __init__(self, actor: str = "") -> None:
+        check_actor(actor)
         self._actor = actor
 
     @property

@@ -11,12 +11,14 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, Self
 from uuid import uuid4
 
 from chatmemory.core.addresses import address
 from chatmemory.core.codec import messages_from_json, messages_to_json
 from chatmemory.core.exceptions import ChatMemoryError, InvalidValue
+from chatmemory.core.given import brief
 from chatmemory.core.messages import ChatMessage
 from chatmemory.core.storable import check_text, storable_id
 from chatmemory.core.store import ChatMemoryStore
@@ -29,7 +31,8 @@ except ModuleNotFoundError as error:
     ) from error
 
 RETRIED = (429, 503)
-_BASE_URL = re.compile(r"https?://[^/]", re.IGNORECASE)
+PORT_MAX = 65_535
+_TOKEN = re.compile(r"[!-~]+")
 KEY_IN_USE = "urn:chatmemory:idempotency-key-in-use"
 
 
@@ -51,7 +54,7 @@ class HttpChatMemoryStore(ChatMemoryStore):
     A request without a response, or refused for now (429, 503), is sent again with the same
     Idempotency-Key, so that nothing is stored twice: up to `attempts` times, after the seconds of
     Retry-After, or else of `pause`, doubled each time. Raises HttpStoreError, InvalidValue for a
-    base URL that is none, and UnstorableText for a lone surrogate.
+    base URL that is none and a token that cannot be sent, and UnstorableText for a lone surrogate.
     """
 
     def __init__(
@@ -63,12 +66,10 @@ class HttpChatMemoryStore(ChatMemoryStore):
         pause: float = 0.5,
         timeout: float = 30.0,
     ) -> None:
-        if not _BASE_URL.match(base_url):
-            raise InvalidValue(f"{base_url!r} is no base URL: write one such as https://host")
         self._attempts, self._pause = attempts, pause
         self._client = httpx.Client(
-            base_url=f"{base_url.rstrip('/')}/api/v1/store/",
-            headers={"Authorization": f"Bearer {token}"},
+            base_url=_url_of_store(base_url),
+            headers={"Authorization": f"Bearer {_checked_token(token)}"},
             timeout=timeout,
         )
 
@@ -129,6 +130,30 @@ class HttpChatMemoryStore(ChatMemoryStore):
             may_pass=status in RETRIED or problem.get("type") == KEY_IN_USE,
             retry_after=float(retry_after) if retry_after.isdecimal() else 0,
         )
+
+
+def _url_of_store(base_url: object) -> httpx.URL:
+    """Return the URL of the store of a server. Raises InvalidValue."""
+    if isinstance(base_url, str):
+        with suppress(httpx.InvalidURL, UnicodeError):
+            url = httpx.URL(f"{base_url.rstrip('/')}/api/v1/store/")
+            url.raw_host.decode().encode("idna")  # as it will be looked up
+            if url.scheme in ("http", "https") and url.host and _is_plain(url):
+                return url
+    raise InvalidValue(f"{brief(base_url)} is no base URL: write one such as https://host")
+
+
+def _is_plain(url: httpx.URL) -> bool:
+    """Return whether a path can be written behind a URL, and its port is one."""
+    is_port = url.port is None or 0 < url.port <= PORT_MAX
+    return is_port and not url.query and not url.fragment
+
+
+def _checked_token(token: object) -> str:
+    """Return a token that a header can hold. Raises InvalidValue, which does not show it."""
+    if isinstance(token, str) and _TOKEN.fullmatch(token):
+        return token
+    raise InvalidValue("the token must be visible ASCII characters, without blanks and line breaks")
 
 
 def _problem(response: httpx.Response) -> dict[str, Any]:

@@ -55,6 +55,7 @@ class Found:
             last_step=state.memory.last_step,
             last_seq=state.memory.last_seq,
             hidden={row.seq for row in state.window.over_limit},
+            pins_fill=state.window.pins_fill,
         )
         return explain.remembers(state.query.find, self._mentions, moment)
 

@@ -75,7 +75,7 @@ class HistoryPane:
         )
         frame = HistoryFrame(
             seq=row.seq,
-            tokens=row.tokens,
+            tokens=row.tokens_at(state.at),
             glyph=glyph(row.type, row.has_calls),
             role=role(row.type, row.has_calls),
             css=classes,

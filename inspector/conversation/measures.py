@@ -1,4 +1,4 @@
-"""Loads, limits and units. Without a policy they are in tokens."""
+"""Loads, limits and units. Without a policy whose kind is installed, they are in tokens."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ class Gauge:
 def gauge(policy: Policy | None, totals: Totals) -> Gauge:
     """Return the gauge of a window with these totals."""
     used = amount_of(policy, load_or_tokens(policy, totals), totals.tokens)
-    if policy is None:
+    if not can_decide(policy):
         return Gauge(used.load, used.unit, used.tokens, None)
-    is_over = can_decide(policy) and policy.is_exceeded_by(totals)
+    is_over = policy.is_exceeded_by(totals)
     fill = FULL * min(used.load, policy.limit) / max(policy.limit, used.load if is_over else 0)
     fill = round(fill, 1)
     over = round(FULL - fill, 1) if is_over else 0
@@ -62,7 +62,9 @@ def amount_of(policy: Policy | None, load: int, tokens: int) -> Amount:
 
 
 def limit_of(state: ConversationState) -> int | None:
-    return state.window.policy.limit if state.window.policy else None
+    """Return the limit, of which one knows what it counts; else None."""
+    policy = state.window.policy
+    return policy.limit if can_decide(policy) else None
 
 
 def load_in(window: WindowView[WindowPlace]) -> int:
@@ -71,7 +73,7 @@ def load_in(window: WindowView[WindowPlace]) -> int:
 
 
 def short_unit(policy: Policy | None) -> str:
-    return policy.short_unit if policy else "tok"
+    return policy.short_unit if can_decide(policy) else "tok"
 
 
 def cost(policy: Policy | None, tokens: int) -> int:
@@ -98,7 +100,10 @@ def overhead(policy: Policy | None) -> int:
 
 
 def said_totals(state: ConversationState) -> Totals:
-    """Return the totals of all that was said up to the step, with the drafts."""
+    """Return the totals of all that was said up to the step, with the drafts.
+
+    Each message has the tokens that were counted when it was said.
+    """
     row = state.detail.row if state.detail else None
     said = Totals(row.said_count, row.history_tokens) if row else Totals()
     drafts = sum(draft.tokens for draft in state.drafts)
@@ -106,11 +111,18 @@ def said_totals(state: ConversationState) -> Totals:
 
 
 def kept_totals(state: ConversationState) -> Totals:
-    """Return the totals of what was said and is stored in memory, hidden by its limit or not."""
-    window, injected = state.window, state.injected
-    if not injected:
+    """Return the totals of what was said and is stored in memory, hidden by its limit or not.
+
+    The tokens are those that were counted when it was said, as in `said_totals`.
+    """
+    window, injected, when_said = state.window, state.injected, state.when_said
+    if not injected and not when_said:
         return window.stored
     seqs = (*window.seqs, *seqs_of(window.over_limit))
     tokens = (*tokens_of(window.rows), *tokens_of(window.over_limit))
-    kept = [each for seq, each in zip(seqs, tokens, strict=True) if seq not in injected]
+    kept = [
+        when_said.get(seq, each)
+        for seq, each in zip(seqs, tokens, strict=True)
+        if seq not in injected
+    ]
     return Totals(len(kept), sum(kept))

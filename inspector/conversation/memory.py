@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 
-from chatmemory import Reason, can_decide
+from chatmemory import Reason, can_decide, explain
 from chatmemory.explain import oldest, reason_of
 from chatmemory.queries import ConversationState, WindowPlace, tokens_of
 from chatmemory.services import ChangeResult, EvictedMessage
@@ -74,6 +74,16 @@ class MemoryPane:
     def next_words(self) -> str:
         """What marks the messages that leave first: at the next add if memory is full."""
         return "leaves next" if self.is_full else "first to leave"
+
+    @property
+    def hidden_words(self) -> str:
+        """How many messages a lowered limit hides, and what becomes of them."""
+        return explain.what_is_hidden(self._state.window)
+
+    @property
+    def beyond(self) -> str:
+        """The same in sentences, behind the messages that the model sees."""
+        return explain.beyond_limit(self._state.window)
 
     @property
     def room(self) -> int | None:

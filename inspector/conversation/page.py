@@ -127,7 +127,7 @@ class ConversationPage:
 
     @cached_property
     def said(self) -> Amount:
-        """All that was said up to this step, with the drafts."""
+        """All that was said up to this step as it was counted then, with the drafts."""
         return self._amount(said_totals(self.state))
 
     @property
@@ -151,10 +151,10 @@ class ConversationPage:
 
     @property
     def forgotten(self) -> Amount:
-        """What was said and is not in memory, not even hidden."""
+        """What was said and is not in memory, not even hidden, as it was counted then."""
         said, kept = self.said, self._amount(kept_totals(self.state))
-        tokens = None if said.tokens is None else max(0, said.tokens - (kept.tokens or 0))
-        return Amount(max(0, said.load - kept.load), said.unit, tokens)
+        tokens = None if said.tokens is None else said.tokens - (kept.tokens or 0)
+        return Amount(said.load - kept.load, said.unit, tokens)
 
     def _amount(self, totals: Totals) -> Amount:
         return amount_of(self.window.policy, said_load(self.window.policy, totals), totals.tokens)

@@ -84,9 +84,10 @@ class Changes:
 
 @dataclass(frozen=True)
 class Why:
-    """The explanation of one message."""
+    """The explanation of one message. `tokens` count at the step, or did when it left."""
 
     row: MessageRow
+    tokens: int
     glyph: str
     role: str
     is_in: bool
@@ -182,6 +183,7 @@ class Panel:
         rendered = render_messages([row.message], "openai_chat")
         return Why(
             row=row,
+            tokens=row.tokens_at(self._state.at),
             glyph=glyph(row.type, row.has_calls),
             role=role(row.type, row.has_calls),
             is_in=row.seq in self._state.in_window,
@@ -281,14 +283,10 @@ class Panel:
             return Explanation(
                 f"Would #{row.seq} still count?",
                 "It would be over the limit.",
-                "The model would no longer see it, and it would leave at the next add.",
+                _would_go(state.window.pins_fill),
             )
-        return Explanation(
-            f"Does #{row.seq} still count?",
-            "It is over the limit.",
-            "The model no longer sees it, and it leaves at the next add. A higher limit before "
-            "that brings it back.",
-        )
+        detail = _goes(state.window.pins_fill)
+        return Explanation(f"Does #{row.seq} still count?", "It is over the limit.", detail)
 
     def _life(self, row: MessageRow) -> Life:
         """Return the times in memory up to the step; of a message not said yet, its beginning."""
@@ -309,3 +307,22 @@ def _indented(text: str) -> str:
         return json.dumps(load_json(text), ensure_ascii=False, indent=2)
     except InvalidMessage:
         return ""
+
+
+def _goes(pins_fill: bool) -> str:
+    """Say what becomes of a message that a limit hides."""
+    if pins_fill:
+        no_add = explain.capitalized(explain.BESIDE_PINS)
+        return f"The model no longer sees it. {no_add}. A higher limit brings it back."
+    return (
+        "The model no longer sees it, and it leaves at the next add. A higher limit before that "
+        "brings it back."
+    )
+
+
+def _would_go(pins_fill: bool) -> str:
+    """Say what would become of a message that a limit would hide."""
+    if pins_fill:
+        no_add = explain.capitalized(explain.WOULD_BE_BESIDE_PINS)
+        return f"The model would no longer see it. {no_add}."
+    return "The model would no longer see it, and it would leave at the next add."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from chatmemory import Policy, explain, load_or_tokens, queries
+from chatmemory import Policy, can_decide, explain, queries
 from chatmemory.queries import Simulation
 
 
@@ -24,7 +24,7 @@ class PolicyChange:
 
     @property
     def name(self) -> str:
-        return explain.policy_words(self.policy)
+        return explain.policy_words(self.policy, self.simulation.seen.policy)
 
     @property
     def summary(self) -> str:
@@ -32,16 +32,17 @@ class PolicyChange:
         return explain.change_of_policy(self.simulation.outlook())
 
     @property
-    def load(self) -> int:
-        """What the model would see after the change."""
-        return self.policy.load(*self.simulation.totals)
+    def after(self) -> str:
+        """What the model would see after the change, with its unit."""
+        return explain.in_unit(self.policy.load(*self.simulation.totals), self.policy)
 
     @property
     def before(self) -> str:
         """What the model sees now, with its unit."""
         seen = self.simulation.seen
-        unit = seen.policy.unit if seen.policy else "tokens"
-        return f"{load_or_tokens(seen.policy, seen.totals):,} {unit}"
+        if can_decide(seen.policy):
+            return explain.in_unit(seen.policy.load(*seen.totals), seen.policy)
+        return explain.counted(seen.totals.tokens, "token")
 
 
 def policy_change(memory_id: str, policy: Policy, recount: bool) -> PolicyChange:

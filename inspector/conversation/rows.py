@@ -118,6 +118,13 @@ def is_code(type: MessageType, has_calls: bool) -> bool:
     return has_calls or type in (MessageType.TOOL_EXECUTION_RESULT, MessageType.CUSTOM)
 
 
+def _over_limit(state: ConversationState) -> str:
+    """Return what becomes of a message that a limit hides."""
+    if state.window.pins_fill:
+        return "would be over the limit" if state.is_simulated else "over the limit"
+    return "would leave" if state.is_simulated else "leaves at the next add"
+
+
 def tag(state: ConversationState, row: MessageRow) -> str:
     """Return the reason for which a message is not in memory; empty if it is."""
     if row.seq in state.in_window:
@@ -126,6 +133,6 @@ def tag(state: ConversationState, row: MessageRow) -> str:
         return f"would leave · {reason_of(state.change.evicted[state.evicted[row.seq]])}"
     departure = row.departure(state.at)
     if departure is None or departure.reason is None:
-        return "would leave" if state.is_simulated else "leaves at the next add"
+        return _over_limit(state)
     cause = short_reason(departure.reason, departure.misfit, departure.is_left_out)
     return f"forgotten at step {departure.left_step:,} · {cause}"

@@ -48,4 +48,4 @@ class SimulationView:
     @property
     def verdict(self) -> Caption:
         """The composer's verdict on all drafts, or on the limit."""
-        return explain.forecast(self._changes, self._state.outlook)
+        return explain.forecast(self._changes, self._state.outlook, self._state.window.policy)

@@ -24,15 +24,18 @@ class Writing:
     unit: str
 
 
-def writing(simulation: Simulation, first: int) -> Writing | None:
-    """Return what the simulated messages from the position `first` on would do; None if none."""
-    changes, policy = simulation.changes[first:], simulation.policy
-    if not changes:
+def writing(simulation: Simulation, first: int, since: int | None = None) -> Writing | None:
+    """Return the tokens of the simulated messages from the position `first` on, and what they would
+    do; None if none. With an earlier position `since`, it is told of those before them, too.
+    """
+    written, policy = simulation.changes[first:], simulation.policy
+    if not written:
         return None
-    outlook = simulation.outlook(first)
+    since = first if since is None else since
+    outlook = simulation.outlook(since)
     return Writing(
-        tokens=sum(change.gained for change in changes),
-        verdict=explain.forecast(changes, outlook),
+        tokens=sum(change.gained for change in written),
+        verdict=explain.forecast(simulation.changes[since:], outlook, policy),
         before=load_or_tokens(policy, outlook.before),
         after=load_or_tokens(policy, outlook.after),
         limit=policy.limit,

@@ -5,7 +5,7 @@ from inspector.forms.composer import BranchForm, DraftForm
 from inspector.forms.fields import first_problem
 from inspector.forms.policies import DefaultPolicyForm
 from inspector.forms.search import searchable
-from inspector.forms.settings import SettingsForm
+from inspector.forms.settings import SettingsForm, settings_digest
 from inspector.forms.tokens import TokenForm
 from inspector.forms.transfer import ExportForm, ImportForm
 
@@ -21,4 +21,5 @@ __all__ = [
     "check_number",
     "first_problem",
     "searchable",
+    "settings_digest",
 ]

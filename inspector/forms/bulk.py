@@ -9,6 +9,7 @@ from django import forms
 from chatmemory.services.validation import ID_LENGTH, is_id
 
 MAX_CONVERSATIONS = 5_000
+QUERY_LENGTH = 12_000  # several fields of 200 characters, each in up to 12 of a URL
 
 
 class BulkForm(forms.Form):
@@ -25,7 +26,7 @@ class BulkForm(forms.Form):
     every = forms.BooleanField(required=False)
     label_as_text = forms.CharField(required=False, max_length=ID_LENGTH)
     confirmed = forms.BooleanField(required=False)
-    next = forms.CharField(required=False, max_length=2_000)
+    next = forms.CharField(required=False, max_length=QUERY_LENGTH)
 
     @property
     def ids(self) -> list[str]:

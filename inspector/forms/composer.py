@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django import forms
+from django.core.exceptions import NON_FIELD_ERRORS
 
 from chatmemory import ChatMessage, InvalidValue, Policy
 from chatmemory.formats.script import read_draft, write_draft
@@ -20,6 +21,7 @@ ROLES = [
 ]
 DRAFT_LENGTH = 1_000_000
 KEY_LENGTH = 16
+ASKS_NOTHING = "asks_nothing"
 
 
 class DraftForm(forms.Form):
@@ -52,12 +54,20 @@ class DraftForm(forms.Form):
         role, text = write_draft(drafts[draft - 1])
         return cls(initial={"role": role, "text": text, "draft": draft})
 
+    def clean_text(self) -> str:
+        """Return the text with line breaks of one character; browsers send two."""
+        text: str = self.cleaned_data["text"]
+        return text.replace("\r\n", "\n")
+
     def clean(self) -> dict[str, object]:
         data = super().clean() or {}
         text = data.get("text") or ""
-        asks = any(data.get(name) for name in ("limit", "trial", "removed"))
+        limit = data.get("limit") if self.changes_limit else None
+        asks = limit or data.get("trial") or data.get("removed")
         if not text.strip() and not asks:
-            raise forms.ValidationError("Write a message or choose another limit to simulate.")
+            raise forms.ValidationError(
+                "Write a message or choose another limit to simulate.", code=ASKS_NOTHING
+            )
         if not text.strip() and data.get("draft") and not data.get("removed"):
             raise forms.ValidationError("Write the text of the draft, or remove the draft.")
         try:
@@ -70,6 +80,23 @@ class DraftForm(forms.Form):
     def step(self) -> int | None:
         at: int | None = self.cleaned_data.get("at")
         return at
+
+    @property
+    def page_step(self) -> int | None:
+        """The step of the page to return to; None for the live page."""
+        return self.step
+
+    @property
+    def asks_nothing(self) -> bool:
+        """Whether there is neither a text nor anything else to simulate."""
+        is_only = list(self.errors) == [NON_FIELD_ERRORS]
+        return is_only and self.has_error(NON_FIELD_ERRORS, ASKS_NOTHING)
+
+    @property
+    def changes_limit(self) -> bool:
+        """Whether somebody has changed the limit that was shown."""
+        limit = self.cleaned_data.get("limit")
+        return "limit" in self.data and (not limit or limit != self.cleaned_data.get("shown"))
 
     def first_written(self, revised: Trial) -> int:
         """Return the position of the first message that was written among those of a revision."""
@@ -99,14 +126,21 @@ class DraftForm(forms.Form):
 
     def _limit(self, trial: Trial, current: Policy | None) -> int | None:
         """Return the limit to try; the trial's if nobody has changed the one that was shown."""
-        limit: int | None = self.cleaned_data["limit"]
-        if "limit" not in self.data or (limit and limit == self.cleaned_data["shown"]):
-            limit = trial.limit
+        limit: int | None = self.cleaned_data["limit"] if self.changes_limit else trial.limit
         return None if current and limit == current.limit else limit
 
 
 class BranchForm(DraftForm):
-    """The same, to be saved as a new conversation."""
+    """The same, to be saved as a new conversation.
+
+    `at` is the step that is shown also by a page that is `live`: later ones are not saved with it.
+    """
+
+    live = forms.BooleanField(required=False)
+
+    @property
+    def page_step(self) -> int | None:
+        return None if self.cleaned_data.get("live") else self.step
 
     def clean_new_id(self) -> str:
         try:

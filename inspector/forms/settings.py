@@ -24,8 +24,10 @@ def _kinds() -> list[tuple[str, str]]:
     return [(name, kind.label) for name, kind in policy_kinds().items()]
 
 
-def _digest(policy: Mapping[str, Any], labels: Mapping[str, str]) -> str:
-    settings = json.dumps([policy, labels], sort_keys=True, default=str)
+def settings_digest(policy: Policy | None, labels: Mapping[str, str] | None = None) -> str:
+    """Return what tells that a page was made from this policy, and from these labels."""
+    stored = policy.to_dict() if policy else {}
+    settings = json.dumps([stored, labels], sort_keys=True, default=str)
     return sha256(settings.encode()).hexdigest()
 
 
@@ -49,7 +51,7 @@ class SettingsForm(forms.Form):
         stored = policy.to_dict() if policy else {}
         shown = {"estimator": memory.estimator, "limit": policy.limit if policy else None}
         super().__init__(data, initial=stored | shown)
-        self.digest = _digest(stored, memory.labels)
+        self.digest = settings_digest(policy, memory.labels)
         self._stored_labels = memory.labels
         self._keep_as_it_is(policy)
         kind = policy_kinds().get(str(self["kind"].value()))
@@ -70,6 +72,10 @@ class SettingsForm(forms.Form):
         data = super().clean() or {}
         if data.get("kind") and data.get("limit") is None and "limit" not in self.errors:
             self.add_error("limit", "Give the policy a limit.")
+        names = [name for name, _ in self._typed_labels()]
+        for name in names:
+            if names.count(name) > 1:
+                raise forms.ValidationError(f"The label “{name}” is there twice.")
         return data
 
     def _add_options(self, kind: type[Policy], stored: Mapping[str, Any]) -> list[str]:
@@ -125,14 +131,15 @@ class SettingsForm(forms.Form):
 
     @property
     def labels(self) -> dict[str, str]:
-        return {name: value for name, value in self._typed_labels() if name}
+        return dict(self._typed_labels())
 
     @property
     def label_rows(self) -> list[tuple[str, str]]:
         """The labels as rows of the form, and some blank ones."""
-        rows = list((self.labels if self.is_bound else self._stored_labels).items())
+        rows = self._typed_labels() if self.is_bound else list(self._stored_labels.items())
         return rows + [("", "")] * BLANK_LABELS
 
     def _typed_labels(self) -> list[tuple[str, str]]:
         names, values = (self.data.getlist(name) for name in ("name", "value"))  # type: ignore[attr-defined]
-        return [(name.strip(), value.strip()) for name, value in zip(names, values, strict=False)]
+        pairs = zip(names, values, strict=False)
+        return [(name.strip(), value.strip()) for name, value in pairs if name.strip()]

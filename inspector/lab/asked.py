@@ -24,6 +24,7 @@ class Asked:
     Without a `memory_id` it is of a file. Its links are then only the parameters of an address,
     which the form of the page sends together with the messages of the file. `problem` says what was
     wrong with the address; the rest of it is used. `form` is csv or json for the numbers alone.
+    `kind`, `limit` and `options` are those of a policy that the form could not add.
     """
 
     memory_id: str
@@ -33,16 +34,18 @@ class Asked:
     prices: Prices = field(default_factory=Prices)
     form: str = ""
     problem: str = ""
+    kind: str = ""
+    limit: str = ""
+    options: str = ""
 
     @classmethod
     def read(cls, memory_id: str, given: QueryDict) -> Asked:
         """Read the parameters of an address, and add the policy of the form."""
         texts = [text for text in given.getlist("policy") if text.strip()]
-        if given.get("limit"):
-            added = f"{given.get('kind')}:{given.get('limit')}".replace(" ", "")
-            options = str(given.get("options", "")).strip()
-            texts.append(f"{added},{options}" if options else added)
-        policies, problem = _policies(texts)
+        typed = {name: str(given.get(name, "")).strip() for name in ("kind", "limit", "options")}
+        added = [_written(**typed)] if typed["limit"] else []
+        policies, problem = _policies([*texts, *added])
+        is_refused = added and problem and policies == _policies(texts)[0]
         at = str(given.get("at", ""))
         is_number = at.isascii() and at.isdigit() and len(at) <= NUMBER_DIGITS
         return cls(
@@ -53,6 +56,7 @@ class Asked:
             Prices.read(given.dict()),  # type: ignore[arg-type]
             form if (form := str(given.get("as", ""))) in FORMS else "",
             problem,
+            **(typed if is_refused else {}),
         )
 
     def chosen(self) -> list[Policy | None]:
@@ -75,6 +79,11 @@ class Asked:
         more = {"as": form} if form else {}
         return self._address(self.policies, place, words, more)
 
+    @property
+    def query(self) -> str:
+        """The parameters of the address."""
+        return self.link().partition("?")[2] if self.memory_id else self.link()
+
     def without(self, text: str) -> str:
         """Return the address without a policy."""
         return self._address(
@@ -95,6 +104,11 @@ class Asked:
         pairs += [*self.prices.given.items(), *more.items()]
         query = urlencode(pairs)
         return f"{self.action}?{query}" if self.memory_id else query
+
+
+def _written(kind: str, limit: str, options: str) -> str:
+    """Return the policy of the form as text."""
+    return ",".join(filter(None, [f"{kind}:{limit}".replace(" ", ""), options]))
 
 
 def _policies(texts: list[str]) -> tuple[list[Policy | None], str]:

@@ -12,6 +12,7 @@ from inspector.conversation.glyphs import glyph
 from inspector.conversation.links import conversation_url
 from inspector.lab import drawing
 from inspector.lab.asked import Asked
+from inspector.lab.shares import percent
 
 LISTED = 12
 STYLES = ("p-a", "p-b", "p-c", "p-d")
@@ -122,7 +123,7 @@ class ComparePage:
 
     @cached_property
     def _tokens(self) -> list[list[int]]:
-        return [each.tokens() for each in self.found.policies]
+        return [each.prompt_tokens() for each in self.found.policies]
 
     def _fact(self, use: Use) -> Fact:
         numbers = self.found.history.numbers
@@ -188,11 +189,11 @@ class ComparePage:
         return Row("Cost of 1,000 such conversations", prices.said, tuple(cells))
 
     def _reusable(self) -> Row:
-        shares = [each.prompts.reusable_share for each in self.found.policies]
+        prompts = [each.prompts for each in self.found.policies]
         return Row(
             "Reusable tokens",
             "of prompts that begin alike; minimums of providers are ignored",
-            tuple(Value(f"{share:.0%}".replace("%", " %")) for share in shares),
+            tuple(Value(percent(each.reusable, each.tokens)) for each in prompts),
         )
 
     def _providers(self, calls: int) -> Iterator[Row]:
@@ -284,14 +285,13 @@ class ComparePage:
             pairs = zip(self.found.policies, self.found.followed, strict=True)
             kept = [words for each, followed in pairs if (words := _keeps(each, followed))]
             if kept:
-                return " or ".join(
-                    dict.fromkeys(kept)
-                ), f"still hold “{self.phrase}” at {self.place}."
+                limits = " or ".join(dict.fromkeys(kept))
+                return limits, f"still {_hold(limits)} “{self.phrase}” at {self.place}."
         offered = self.found.offered
         if offered is None:
             return "No limit", "loses a fact here: the assistant used none of them again."
         limit = explain.in_unit(offered.limit, offered)
-        return limit, "hold 95 % of what the assistant needed here."
+        return limit, f"{_hold(limit)} 95 % of what the assistant needed here."
 
     @property
     def offer(self) -> str:
@@ -300,6 +300,11 @@ class ComparePage:
             return next((each.try_it for each in self.policies if each.try_it), "")
         text = text_of_policy(self.found.offered) if self.found.offered else ""
         return self.asked.plus(text) if text and text not in self.asked.policies else ""
+
+
+def _hold(limits: str) -> str:
+    """Return the verb for limits in words: 1 message holds, 3 messages hold."""
+    return "hold" if limits.endswith("s") else "holds"
 
 
 def _keeps(each: Compared, followed: Followed) -> str:

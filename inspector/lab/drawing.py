@@ -20,7 +20,7 @@ def columns(size: int) -> list[range]:
 
 def top_of(found: Comparison) -> int:
     """Return the tokens at the upper end of the chart."""
-    return max(1, sum(found.history.tokens))
+    return max(1, sum(found.history.tokens) + found.history.overhead)
 
 
 def stepped(values: Sequence[int], top: int) -> str:
@@ -32,7 +32,10 @@ def stepped(values: Sequence[int], top: int) -> str:
 
 def said(found: Comparison) -> str:
     """Return the area of everything that was said."""
-    path = stepped(list(accumulate(found.history.tokens)), top_of(found))
+    overhead = found.history.overhead
+    path = stepped(
+        [tokens + overhead for tokens in accumulate(found.history.tokens)], top_of(found)
+    )
     return f"{path}V{HEIGHT}Z" if path else ""
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from django.core.files.uploadedfile import UploadedFile
 
-from chatmemory import ChatMessage, InvalidValue, messages_from_json, messages_to_json
+from chatmemory import ChatMessage, InvalidValue, messages_to_json
 from chatmemory.formats import Reading, Transcript, read_transcripts
 from inspector.conf import configuration
 from inspector.forms import searchable
@@ -38,13 +38,23 @@ def read_file(files: Files) -> tuple[str, Reading]:
     return file.name or "a file", read_transcripts(file.read())
 
 
+def conversations_of(files: Files) -> tuple[str, Reading]:
+    """Return the same. Raises InvalidValue if no conversation can be read."""
+    name, reading = read_file(files)
+    if not reading.transcripts:
+        raise _unreadable(reading)
+    return name, reading
+
+
 def conversation_of(given: Mapping[str, str], files: Files) -> CarriedConversation:
     """Return the conversation that a form carries, or else the one that it chooses of a file.
 
     Raises InvalidValue.
     """
     if "file" not in files and (text := given.get("messages")):
-        return _carried(searchable(given.get("title", "")), messages_from_json(text, nulls=False))
+        _check_size(text)
+        messages = _chosen(read_transcripts(text, "langchain4j"), "").messages
+        return _carried(searchable(given.get("title", "")), list(messages))
     name, reading = read_file(files)
     found = _chosen(reading, searchable(given.get("conversation", "")))
     title = name
@@ -56,6 +66,11 @@ def conversation_of(given: Mapping[str, str], files: Files) -> CarriedConversati
 
 def _carried(title: str, messages: list[ChatMessage]) -> CarriedConversation:
     text = messages_to_json(messages)
+    _check_size(text)
+    return CarriedConversation(title, messages, text)
+
+
+def _check_size(text: str) -> None:
     try:
         size = len(text.encode())
     except UnicodeEncodeError as error:
@@ -65,7 +80,6 @@ def _carried(title: str, messages: list[ChatMessage]) -> CarriedConversation:
             f"the conversation is larger than {CARRIED_BYTES // 2**20} MB: import it, or use "
             f"{configuration().MANAGE} recall"
         )
-    return CarriedConversation(title, messages, text)
 
 
 def _chosen(reading: Reading, wanted: str) -> Transcript:
@@ -78,9 +92,14 @@ def _chosen(reading: Reading, wanted: str) -> Transcript:
     if named or numbered:
         return (named or numbered)[0]
     if reading.refused and not known:
-        first = reading.refused[0]
-        raise InvalidValue(f"{first.where}: {first.why}")
+        raise _unreadable(reading)
     names = ", ".join(f"“{each.name}”" for each in known[:NAMED])
     raise InvalidValue(
         f"the file has no readable conversation “{wanted}”. It has {len(known):,}, such as {names}"
     )
+
+
+def _unreadable(reading: Reading) -> InvalidValue:
+    """Return why the first conversation of a file without a readable one was refused."""
+    first = reading.refused[0]
+    return InvalidValue(f"{first.where}: {first.why}")

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from chatmemory import explain, policy_kinds, text_of_policy
+from chatmemory.formats import Refused
 from chatmemory.queries import Fleet, FleetLists, Point, smallest_limit
 from inspector.conversation.links import conversation_url
-from inspector.conversation.timeline import Label
 from inspector.lab.asked import Asked
+from inspector.lab.curve import Curve
 from inspector.lab.fleet_asked import FleetAsked
-from inspector.lab.today import NARROW, WIDE, Limit, labels_in
+from inspector.lab.shares import percent
 
 SHARES = (0.9, 0.95, 0.99, 1.0)
 ANSWER = 0.95
-DRAWN = 240
-MARKED_LIMITS = 3
-TICKS = 8
 
 
 @dataclass(frozen=True)
@@ -37,18 +35,6 @@ class LimitRow:
 
 
 @dataclass(frozen=True)
-class Mark:
-    """A line at a limit, at x of 1,000, with its words at a percentage of the width."""
-
-    x: float
-    words: str
-
-    @property
-    def percent(self) -> str:
-        return f"{self.x / 10:.2f}%"
-
-
-@dataclass(frozen=True)
 class Listed:
     """A conversation of a list: a fact of it, its numbers and the links to where they are seen."""
 
@@ -61,12 +47,18 @@ class Listed:
 
 
 class FleetPage:
-    """The page of a fleet. With a file's name, the fleet is in that file, and has no addresses."""
+    """The page of a fleet. With a file's name, the fleet is in that file, and has no addresses.
 
-    def __init__(self, found: Fleet, asked: FleetAsked, file: str = "") -> None:
+    `refused` are the conversations of the file that could not be read.
+    """
+
+    def __init__(
+        self, found: Fleet, asked: FleetAsked, file: str = "", refused: Sequence[Refused] = ()
+    ) -> None:
         self.found = found
         self.asked = asked
         self.file = file
+        self.refused = refused
         self.lists = FleetLists()
         self.sums = found.sums
         kind = asked.query.kind
@@ -87,22 +79,36 @@ class FleetPage:
     def pick(self) -> Point | None:
         """What the chosen limit gives: that of the address, or else of the answer.
 
-        It is on the grid, and goes together with the options. None only without any figures.
+        It is on the grid, or above its end, from where on nothing changes, and goes together with
+        the options. None without any recall: then no limit is better than another.
         """
         points = self.found.points
-        if not points:
+        if not points or not self.sums.recalls:
             return None
         if self.asked.limit is None:
             return self.best or points[-1]
+        limit = max(self.asked.limit, self.least_limit)
+        if limit > points[-1].limit:
+            return replace(points[-1], limit=limit)
         every = self.sums.every
-        least = -(-self.least_limit // every)
-        return points[min(max(self.asked.limit // every, least), len(points)) - 1]
+        return points[max(limit // every, -(-self.least_limit // every)) - 1]
+
+    @property
+    def curve(self) -> Curve:
+        return Curve(self.found, self.pick)
 
     # The answer
 
     @property
     def limit_words(self) -> str:
         return explain.counted(self.pick.limit, self.grid_noun) if self.pick else ""
+
+    @property
+    def rounded(self) -> str:
+        """The limit of the address, if the figures are those of another one."""
+        asked = self.asked.limit
+        is_shown = asked is None or self.pick is None or asked == self.pick.limit
+        return "" if is_shown else f"{asked:,}"
 
     @property
     def held_share(self) -> str:
@@ -122,7 +128,7 @@ class FleetPage:
     def rows(self) -> Iterator[LimitRow]:
         if self.sums.today_count:
             yield self._today()
-        for share in SHARES:
+        for share in SHARES if self.sums.recalls else ():
             point = smallest_limit(self.found.points, self.sums.recalls, share)
             if point is None:
                 yield LimitRow(f"{share:.0%}".replace("%", " %"), "no limit", *[""] * 5)
@@ -181,75 +187,6 @@ class FleetPage:
         cost = self.asked.prices.cost(tokens, 0, 0)
         return self.asked.prices.words(cost, 1_000 / calls) if calls else ""
 
-    # The chart
-
-    @cached_property
-    def _drawn(self) -> list[Point]:
-        points = self.found.points
-        apart = max(1, -(-len(points) // DRAWN))
-        return [*points[apart - 1 :: apart], *points[-1:]] if points else []
-
-    @property
-    def _last(self) -> int:
-        return self.found.points[-1].limit if self.found.points else 1
-
-    def _x(self, limit: int) -> float:
-        return min(1000.0, limit * 1000 / self._last)
-
-    def _path(self, values: list[int], whole: int) -> str:
-        pairs = (
-            f"{self._x(point.limit):.1f} {100 - 100 * value / max(1, whole):.2f}"
-            for point, value in zip(self._drawn, values, strict=True)
-        )
-        return f"M{'L'.join(pairs)}" if values else ""
-
-    @property
-    def held_path(self) -> str:
-        return self._path([point.held for point in self._drawn], self.sums.recalls)
-
-    @property
-    def held_area(self) -> str:
-        first = self._x(self._drawn[0].limit) if self._drawn else 0
-        return f"{self.held_path}L1000 100L{first:.1f} 100Z" if self._drawn else ""
-
-    @property
-    def lossless_path(self) -> str:
-        return self._path([point.lossless for point in self._drawn], self.sums.count)
-
-    @property
-    def cost_path(self) -> str:
-        return self._path([point.prompts for point in self._drawn], self.sums.everything)
-
-    @cached_property
-    def today(self) -> list[Limit]:
-        """The limits in force that most conversations have."""
-        common = self.found.limits.most_common(MARKED_LIMITS)
-        return [Limit(limit, self._x(limit)) for limit, _ in sorted(common)]
-
-    @property
-    def today_on_phones(self) -> list[Label]:
-        return labels_in(self.today, NARROW)
-
-    @property
-    def today_on_desks(self) -> list[Label]:
-        return labels_in(self.today, WIDE)
-
-    @property
-    def picked(self) -> Mark | None:
-        return Mark(self._x(self.pick.limit), f"{self.pick.limit:,}") if self.pick else None
-
-    @property
-    def ticks(self) -> list[Mark]:
-        """Round limits along the axis."""
-        rough = self._last / TICKS
-        apart = next(
-            step * 10**power
-            for power in range(12)
-            for step in (1, 2, 5)
-            if step * 10**power >= max(rough, 1)
-        )
-        return [Mark(self._x(n), f"{n:,}") for n in range(apart, self._last + 1, apart)]
-
     # The lists
 
     @property
@@ -294,12 +231,7 @@ class FleetPage:
 
     @property
     def policy_text(self) -> str:
-        """The policy of the chosen limit, which can be put in force."""
+        """The policy of the chosen limit, which can be put in force; empty if none is chosen."""
         if self.pick is None or self.pick.limit < self.least_limit:
             return ""
         return text_of_policy(self.asked.policy(self.pick.limit))
-
-
-def percent(part: int, whole: int) -> str:
-    """Return a share, rounded to a whole percent."""
-    return f"{round(100 * part / whole)} %" if whole else "0 %"

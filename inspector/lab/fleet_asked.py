@@ -17,6 +17,7 @@ from inspector.lab.prices import Prices
 SAMPLE = 1_000
 NUMBER_DIGITS = 9
 ANY_LIMIT = 10**9  # goes together with all options
+NUMBERS = ("limit", "sample", "seed")
 TEXTS = ("q", "label", "prefix", "since", "options", "estimator")
 
 
@@ -49,6 +50,7 @@ class FleetAsked:
             sample=_number(given.get("sample", ""), SAMPLE),
             seed=_number(given.get("seed", ""), 1),
             prices=Prices.read(given),
+            problem=_problem(given),
         )
         try:
             asked.policy(ANY_LIMIT)
@@ -65,6 +67,8 @@ class FleetAsked:
         policy = policies_from_text(",".join([f"{self.kind}:{limit}", *options]))[0]
         if policy is None:
             raise InvalidValue("choose a policy with a limit")
+        if policy.meters_only:
+            raise InvalidValue("with meters_only nothing is lost at any limit: leave it out here")
         return policy
 
     @property
@@ -114,6 +118,17 @@ class FleetAsked:
         return ", ".join(filter(None, parts)) or "of this site"
 
 
+def _problem(given: Mapping[str, str]) -> str:
+    """Return what is wrong with the kind and the numbers of an address."""
+    if given.get("kind") and given["kind"] not in policy_kinds():
+        return f"the kind of a policy is {' or '.join(policy_kinds())}"
+    wrong = [name for name in NUMBERS if given.get(name) and not _is_number(given[name])]
+    return f"{wrong[0]} must be a whole number of up to {NUMBER_DIGITS} digits" if wrong else ""
+
+
 def _number(text: str, usual: int = 0) -> int:
-    is_number = text.isascii() and text.isdigit() and len(text) <= NUMBER_DIGITS
-    return int(text) if is_number else usual
+    return int(text) if _is_number(text) else usual
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= NUMBER_DIGITS

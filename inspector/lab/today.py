@@ -1,9 +1,9 @@
-"""The limits in force on the lab's chart: their labels, of which no two touch."""
+"""Labels on the lab's chart: of its axis, and of the limits in force, of which no two touch."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from inspector.conversation.timeline import Label
 from inspector.conversation.timeline.labels import GAP
@@ -37,6 +37,14 @@ def labels_in(limits: Sequence[Limit], width: float) -> list[Label]:
             groups[-1] += last
     labels = [_label(group, width) for group in groups]
     return [label for label in labels if _is_inside(label, width)]
+
+
+def number_at(text: str, x: float) -> Label:
+    """Return the label of a line at x of 1,000: on its middle, or as far right as there is room."""
+    label = Label(text, round(x / 10, 2))
+    _, end = label.span(NARROW)
+    is_cut = end > NARROW + MARGIN
+    return replace(label, anchor="end", dx=MARGIN) if is_cut else label
 
 
 def _label(group: Sequence[Limit], width: float) -> Label:

@@ -77,7 +77,7 @@ class Play:
             raise InvalidValue("Write a chat: a line such as “user: Hello” for each message.")
         if len(messages) > MESSAGES_MAX:
             raise InvalidValue(
-                f"{len(messages)} messages are more than {MESSAGES_MAX}: leave some out."
+                f"{len(messages):,} messages are more than {MESSAGES_MAX}: leave some out."
             )
         return messages
 

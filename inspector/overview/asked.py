@@ -14,10 +14,11 @@ from chatmemory import policy_kinds, queries
 from chatmemory.queries import CLIENT, Flag, MemoryFilter
 from inspector.forms import searchable
 
+SHORTEST = 3
 PARAMETERS = ("q", "policy", "label", "active", "flagged", "sort")
 ORDERINGS = {
     "activity": "Last activity",
-    "forgotten": "Most forgotten",
+    "forgotten": "Most that left",
     "fill": "Window fill",
     "said": "Most said",
 }
@@ -85,6 +86,11 @@ class Asked:
     def searches_ids_only(self) -> bool:
         """Whether the search is too short to be a search of messages."""
         return bool(self.q) and not queries.searches_messages(self.q)
+
+    @property
+    def is_short(self) -> bool:
+        """Whether the search has fewer letters than an index may have words of."""
+        return len(self.q) < SHORTEST
 
     @property
     def given(self) -> dict[str, str]:
@@ -158,4 +164,4 @@ def policy_choices() -> list[tuple[str, str]]:
 
 
 def midnight() -> datetime:
-    return timezone.now().replace(hour=0, minute=0, second=0, microsecond=0)
+    return timezone.localtime().replace(hour=0, minute=0, second=0, microsecond=0)

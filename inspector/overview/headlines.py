@@ -12,6 +12,7 @@ from django.utils import timezone
 from chatmemory import queries
 from inspector.overview.asked import midnight
 
+CACHED_AS = "inspector.overview.headlines"
 LEAST_SECONDS, MOST_SECONDS = 1, 30
 SHARE = 20
 
@@ -39,14 +40,14 @@ def current_headlines(moment: int) -> Headlines:
     They read all steps of today, so they are kept for 20 times as long as the counting took, from
     1 to 30 seconds, whoever asks.
     """
-    kept: Headlines | None = cache.get("headlines")
+    kept: Headlines | None = cache.get(CACHED_AS)
     if kept is not None:
         return kept
     at, started = timezone.now(), perf_counter()
     stats = queries.overview_stats(midnight())
     seconds = kept_seconds(perf_counter() - started)
     counted = Headlines(at, timezone.now() + timedelta(seconds=seconds), moment, stats)
-    cache.set("headlines", counted, seconds)
+    cache.set(CACHED_AS, counted, seconds)
     return counted
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from django.utils import timezone
 from django.utils.http import urlencode
 
-from chatmemory import explain, queries
+from chatmemory import can_decide, explain, queries
 from chatmemory.queries import FeedItem, OverviewRow
 from inspector.conversation.glyphs import glyph
 from inspector.conversation.measures import Gauge, gauge
@@ -31,12 +30,16 @@ class Label:
 
 @dataclass(frozen=True)
 class Hit:
-    """What the search found in a conversation: one line, cut around the words."""
+    """What the search found in a conversation: one line, cut around the words.
+
+    What a lowered limit hides does not leave where `pins_fill` the limit.
+    """
 
     mention: queries.Mention
     before: str
     words: str
     after: str
+    pins_fill: bool = False
 
     @property
     def glyph(self) -> str:
@@ -51,7 +54,9 @@ class Hit:
         if self.is_in:
             return "in memory"
         left = self.mention.left_step
-        return f"forgotten at step {left:,}" if left else "leaves at the next add"
+        if left:
+            return f"forgotten at step {left:,}"
+        return "over the limit" if self.pins_fill else "leaves at the next add"
 
     @property
     def times(self) -> str:
@@ -75,7 +80,9 @@ class Row:
 
     @property
     def limit(self) -> int | None:
-        return self.memory.policy.limit if self.memory.policy else None
+        """The limit, if it is known what it counts."""
+        policy = self.memory.policy
+        return policy.limit if can_decide(policy) else None
 
     @cached_property
     def gauge(self) -> Gauge:
@@ -86,7 +93,10 @@ class Row:
         """Why the window is over its limit, in words; empty if it is not."""
         if not self.memory.is_over_limit:
             return ""
-        count = len(self.row.hidden)
+        over = self.row.over_limit
+        count = len(over.hidden)
+        if over.pins_fill and count:
+            return f"{explain.counted(count, 'message')} over the limit; no room beside pins"
         return explain.leaving(count, count == queries.HIDDEN_MAX) if count else "over the limit"
 
     @property
@@ -94,8 +104,15 @@ class Row:
         return explain.policy_name(self.memory.policy).removesuffix(" window")
 
     @property
-    def forgotten(self) -> int:
-        return self.memory.said_count - (self.memory.window.count - self.row.injected)
+    def in_memory(self) -> str:
+        """How many messages the model sees, and of how many if a lowered limit hides some."""
+        stored, hidden = self.memory.window.count, len(self.row.over_limit.hidden)
+        most = "≤" if hidden == queries.HIDDEN_MAX else ""
+        return f"{most}{stored - hidden:,} of {stored:,}" if hidden else f"{stored:,}"
+
+    @property
+    def left(self) -> int:
+        return self.memory.left_count
 
     @property
     def is_busy(self) -> bool:
@@ -120,7 +137,8 @@ class Row:
     @cached_property
     def hit(self) -> Hit | None:
         mention = self.row.mention
-        return cut_around(self.asked.q, mention) if mention else None
+        pins_fill = self.row.over_limit.pins_fill
+        return replace(cut_around(self.asked.q, mention), pins_fill=pins_fill) if mention else None
 
     @property
     def find(self) -> str:
@@ -147,9 +165,8 @@ class Leaving:
 def cut_around(words: str, mention: queries.Mention) -> Hit:
     """Return a mention cut to one line that begins shortly before the words."""
     text = mention.text
-    found = re.search(re.escape(words), text, re.IGNORECASE)
-    start, end = found.span() if found else (0, 0)
-    begin = max(0, start - BEFORE_HIT)
-    before = ("…" if begin else "") + text[begin:start]
-    after = text[end : end + AFTER_HIT] + ("…" if len(text) > end + AFTER_HIT else "")
-    return Hit(mention, before, text[start:end], after)
+    place = explain.place_of(text, words) or slice(0, 0)
+    begin, end = max(0, place.start - BEFORE_HIT), place.stop + AFTER_HIT
+    before = ("…" if begin else "") + text[begin : place.start]
+    after = text[place.stop : end] + ("…" if len(text) > end else "")
+    return Hit(mention, before, text[place], after)

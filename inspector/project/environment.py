@@ -7,9 +7,11 @@ where it cannot be used, it is refused.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from environs import Env, ValidationError, validate
 
@@ -25,6 +27,13 @@ _DATABASE_URL = validate.Regexp(
 _REDIS_URL = validate.Regexp(
     r"(rediss?|unix)://.|\Z", error="must begin with redis://, rediss:// or unix://"
 )
+_HOST = validate.Regexp(
+    r"(\[[0-9a-fA-F:.]+\]|[^\s/:\[\]]+)\Z",
+    error="must be names without https:// and without a port",
+)
+_ORIGIN = validate.Regexp(
+    r"https?://[^\s/]+\Z", error="must be origins such as https://memory.example.org"
+)
 
 
 def flag(name: str) -> bool:
@@ -37,9 +46,9 @@ def choice(name: str, *values: str) -> str:
     return env.str(name, values[0], validate=validate.OneOf(values))
 
 
-def whole_number(name: str, default: int, minimum: int = 0) -> int:
+def whole_number(name: str, default: int, minimum: int = 0, maximum: int = 10**9) -> int:
     """Reads a whole number."""
-    return env.int(name, default, validate=validate.Range(minimum, 10**9))
+    return env.int(name, default, validate=validate.Range(minimum, maximum))
 
 
 def rate(name: str, default: str) -> str:
@@ -49,7 +58,14 @@ def rate(name: str, default: str) -> str:
 
 def redis(name: str) -> str:
     """Reads the URL of a Redis, by default none."""
-    return env.str(name, "", validate=_REDIS_URL)
+    return env.str(name, "", validate=[_REDIS_URL, _has_a_port])
+
+
+def _has_a_port(url: str) -> None:
+    try:
+        urlsplit(url).port  # noqa: B018
+    except ValueError as error:
+        raise ValidationError("has a port that is no number") from error
 
 
 def folder(name: str, default: Path) -> Path:
@@ -61,7 +77,20 @@ def folder(name: str, default: Path) -> Path:
 def hosts(name: str, *default: str) -> list[str]:
     """Reads host names, separated by commas."""
     some = validate.Length(min=1, error="must name at least one host")
-    return list(env.list(name, default, validate=some))
+    return list(env.list(name, default, subcast=str.strip, validate=[some, _each(_HOST)]))
+
+
+def origins(name: str) -> list[str]:
+    """Reads origins, separated by commas, by default none."""
+    return list(env.list(name, [], subcast=str.strip, validate=_each(_ORIGIN)))
+
+
+def _each(check: Callable[[str], object]) -> Callable[[list[str]], None]:
+    def check_each(values: list[str]) -> None:
+        for value in values:
+            check(value)
+
+    return check_each
 
 
 def networks(name: str, *default: str) -> list[str]:

@@ -26,6 +26,7 @@ from inspector.project.environment import (
     flag,
     folder,
     hosts,
+    origins,
     rate,
     redis,
     whole_number,
@@ -44,7 +45,7 @@ INSTALLED_APPS = [
     "chatmemory",
     "inspector",
     "inspector.project",
-    "django.contrib.admin",
+    "inspector.project.admin_app.Admin",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
@@ -84,7 +85,7 @@ PRAGMAS = (
     "PRAGMA synchronous = FULL",  # a commit survives a power failure
     "PRAGMA secure_delete = ON",  # erased bytes are overwritten
 )
-LOCK_SECONDS = whole_number("CHATMEMORY_LOCK_SECONDS", 20)
+LOCK_SECONDS = whole_number("CHATMEMORY_LOCK_SECONDS", 20, minimum=1, maximum=10**6)
 CONNECTIONS = whole_number("CHATMEMORY_CONNECTIONS", 4, minimum=2)
 CONNECT_SECONDS = 2
 
@@ -130,7 +131,7 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 # Hosts, secret key and browser security
 
 ALLOWED_HOSTS = hosts("CHATMEMORY_HOSTS", "localhost", "127.0.0.1", "[::1]")
-CSRF_TRUSTED_ORIGINS: list[str] = env.list("CHATMEMORY_ORIGINS", [])
+CSRF_TRUSTED_ORIGINS = origins("CHATMEMORY_ORIGINS")
 if PRODUCTION:
     production.check(DEBUG, ALLOWED_HOSTS)
 

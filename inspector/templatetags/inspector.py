@@ -17,7 +17,7 @@ from django.utils.html import conditional_escape, escape, format_html, format_ht
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.text import Truncator
 
-from chatmemory.explain import capitalized, policy_words, shortened
+from chatmemory.explain import capitalized, place_of, policy_words, shortened
 from chatmemory.explain import counted as counted_noun
 from chatmemory.explain import named as name_of
 from chatmemory.queries import moment as moment_of
@@ -232,7 +232,8 @@ def named(seq: int) -> str:
 def sentence(problem: object) -> str:
     """What is wrong, as pages say it: “'m' has no step 9” becomes ““m” has no step 9.”"""
     words = _QUOTED.sub("“\\1”", str(problem).strip())
-    is_name = "_" in words.partition(" ")[0]  # such as max_messages, which stays as it is written
+    # Names such as max_messages and messages[0] stay as they are written
+    is_name = not {"_", "["}.isdisjoint(words.partition(" ")[0])
     words = words if is_name else capitalized(words)
     return words if words.endswith((".", "!", "?")) else f"{words}."
 
@@ -246,14 +247,12 @@ def signed(number: int) -> str:
 @register.filter
 def shown(text: str, page: Any) -> str:
     """A text cut to what a row shows, with the searched phrase marked; a hit is never cut off."""
-    phrase = page.find
-    start = text.lower().find(phrase.lower()) if phrase else -1
-    if start < 0:
+    place = place_of(text, page.find) if page.find else None
+    if place is None:
         return _cut(text)
-    begin = max(0, start - SHOWN // 2)
-    end = start + len(phrase)
-    before = ("…" if begin else "") + text[begin:start]
-    return _drawn("_hit.html", before=before, hit=text[start:end], after=_cut(text[end:]))
+    begin = max(0, place.start - SHOWN // 2)
+    before = ("…" if begin else "") + text[begin : place.start]
+    return _drawn("_hit.html", before=before, hit=text[place], after=_cut(text[place.stop :]))
 
 
 def _cut(text: str) -> str:
@@ -280,4 +279,4 @@ def ago(moment: datetime) -> str:
     for limit, unit, words in ((5, 1, "now"), (60, 1, "s"), (3600, 60, "min"), (86400, 3600, "h")):
         if seconds < limit:
             return words if words == "now" else f"{seconds // unit} {words} ago"
-    return f"{moment:%-d %b %Y}"
+    return format_date(timezone.localtime(moment), "j M Y")

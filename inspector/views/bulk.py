@@ -17,6 +17,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST
 
 from chatmemory import InvalidValue, MemoryNotFound, queries, services
+from chatmemory.access.actors import actor_of
 from chatmemory.access.roles import ERASE, READ, WRITE
 from chatmemory.formats import render_each
 from chatmemory.streaming import json_list, streamed
@@ -38,7 +39,7 @@ def bulk(request: HttpRequest) -> HttpResponseBase:
         chosen = _chosen(form)
     except ValidationError as error:
         return _refused(request, str(error.message))
-    actor = request.user.get_username()
+    actor = actor_of(request)
     match form.cleaned_data["action"]:
         case "export":
             return _export(request, [row.id for row in chosen])

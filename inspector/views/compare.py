@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,17 +13,21 @@ from chatmemory import (
     InvalidValue,
     LongRecount,
     Policy,
+    VersionConflict,
     policies_from_text,
     queries,
     services,
     text_of_policy,
 )
+from chatmemory.access.actors import actor_of
 from inspector.conversation.policy_change import policy_change
+from inspector.forms import settings_digest
 from inspector.lab.asked import Asked
 from inspector.lab.compared import ComparePage
+from inspector.lab.downloads import csv_file, json_file, no_numbers
 from inspector.lab.files import conversation_of
 
-_FORMULAS = ("=", "+", "-", "@", "\t", "\r")
+OUTDATED = "Someone set another policy meanwhile. Look at the preview, then use it."
 
 
 @require_safe
@@ -36,6 +37,8 @@ def compare(request: HttpRequest, memory_id: str) -> HttpResponse:
     `?phrase=` follows a phrase, and `?as=csv` or `?as=json` are the numbers alone.
     """
     asked = Asked.read(memory_id, request.GET)
+    if asked.form and asked.problem:
+        return no_numbers(asked.problem)
     try:
         found = queries.comparison(memory_id, asked.chosen(), asked.at, asked.phrase)
     except InvalidValue as error:
@@ -56,6 +59,8 @@ def compare_file(request: HttpRequest) -> HttpResponse:
     go = request.POST.get("go")
     asked = Asked.read("", QueryDict(go) if go else request.POST or request.GET)
     shown: dict[str, Any] = {"page": None, "asked": asked, "problem": asked.problem}
+    if asked.form and asked.problem:
+        return no_numbers(asked.problem)
     if request.method == "POST":
         try:
             shown["file"] = file = conversation_of(request.POST, request.FILES)
@@ -72,24 +77,43 @@ def compare_file(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def adopt(request: HttpRequest, memory_id: str) -> HttpResponse:
-    """Asks whether the policy of the form shall be in force, then makes it so, as one step."""
+    """Asks whether the policy of the form shall be in force, then makes it so, as one step.
+
+    It asks again if the policy in force is no longer that of the digest `seen`.
+    """
     try:
         policy = _policy(request.POST.get("policy", ""))
     except InvalidValue as error:
         return _refused(request, memory_id, str(error))
-    if "confirmed" in request.POST:
-        services.change(memory_id, policy=policy, actor=request.user.get_username())
-        return redirect("inspector:conversation", memory_id)
+    if "confirmed" not in request.POST:
+        return _asked(request, memory_id, policy)
+    memory, actor = queries.memory(memory_id), actor_of(request)
+    if request.POST.get("seen", "") not in ("", settings_digest(memory.policy)):
+        return _asked(request, memory_id, policy, OUTDATED, status=412)
+    try:
+        services.change(memory_id, policy=policy, actor=actor, expected_version=memory.version)
+    except VersionConflict:
+        return _asked(request, memory_id, policy, OUTDATED, status=412)
+    return redirect("inspector:conversation", memory_id)
+
+
+def _asked(
+    request: HttpRequest, memory_id: str, policy: Policy, problem: str = "", status: int = 200
+) -> HttpResponse:
+    """Show what a policy would change, and ask whether it shall be in force."""
     context: dict[str, Any] = {
         "memory_id": memory_id,
         "policy": policy,
         "text": text_of_policy(policy),
+        "back": Asked.read(memory_id, QueryDict(request.POST.get("back", ""))).query,
+        "seen": settings_digest(queries.policy(memory_id)),
+        "problem": problem,
     }
     try:
         context["change"] = policy_change(memory_id, policy, "recount" in request.POST)
     except LongRecount as error:
         context["recounted"] = error.messages
-    return render(request, "inspector/adopt.html", context)
+    return render(request, "inspector/adopt.html", context, status=status)
 
 
 def _policy(text: str) -> Policy:
@@ -138,25 +162,5 @@ def _download(page: ComparePage, name: str) -> HttpResponse:
     """Answer the numbers in the form that was asked for."""
     rows = list(numbers(page))
     if page.asked.form == "json":
-        return HttpResponse(json.dumps(rows, indent=2), "application/json")
-    return _csv(rows, f"{name}-policies.csv")
-
-
-def _csv(rows: list[dict[str, Any]], name: str) -> HttpResponse:
-    text = io.StringIO()
-    writer = csv.DictWriter(text, list(rows[0]) if rows else [])
-    writer.writeheader()
-    writer.writerows({name: _cell(value) for name, value in row.items()} for row in rows)
-    headers = {"Content-Disposition": f'attachment; filename="{_plain(name)}"'}
-    return HttpResponse(text.getvalue(), "text/csv; charset=utf-8", headers=headers)
-
-
-def _cell(value: Any) -> Any:
-    """A value for a spreadsheet: an apostrophe keeps text from being taken for a formula."""
-    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULAS) else value
-
-
-def _plain(name: str) -> str:
-    return "".join(
-        char if char.isascii() and (char.isalnum() or char in "-._") else "_" for char in name
-    )
+        return json_file(rows, f"{name}-policies")
+    return csv_file(list(rows[0]) if rows else [], rows, f"{name}-policies")

@@ -18,6 +18,7 @@ from chatmemory import (
     queries,
     services,
 )
+from chatmemory.access.actors import actor_of
 from inspector.conversation import ConversationPage, conversation_url
 from inspector.forms import DraftForm, searchable
 from inspector.htmx import render_page_or_fragment
@@ -72,7 +73,7 @@ def conversation(request: HttpRequest, memory_id: str) -> HttpResponse:
 def pin(request: HttpRequest, memory_id: str, seq: int) -> HttpResponse:
     """Pins or unpins a message, then shows it."""
     change = services.unpin if request.POST.get("pinned") == "no" else services.pin
-    change(memory_id, seq, actor=request.user.get_username())
+    change(memory_id, seq, actor=actor_of(request))
     return redirect(conversation_url(memory_id, msg=seq))
 
 
@@ -84,7 +85,7 @@ def redact(request: HttpRequest, memory_id: str, seq: int) -> HttpResponse:
         context = {"memory_id": memory_id, "seq": seq, "copies": copies}
         return render(request, "inspector/redact.html", context)
     branches = request.POST.getlist("branch")
-    services.redact(memory_id, seq, actor=request.user.get_username(), branches=branches)
+    services.redact(memory_id, seq, actor=actor_of(request), branches=branches)
     return redirect(f"{reverse('inspector:conversation', args=[memory_id])}?msg={seq}")
 
 

@@ -7,6 +7,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_http_methods
 
 from chatmemory import InvalidValue
+from chatmemory.access.actors import actor_of
 from chatmemory.formats import read_transcripts
 from chatmemory.services.imports import Report, import_all
 from inspector.forms import ImportForm, first_problem
@@ -23,7 +24,7 @@ def import_file(request: HttpRequest) -> HttpResponse:
     if not form.is_valid():
         return _form(request, form, first_problem(form))
     try:
-        report = _import(form, request.user.get_username())
+        report = _import(form, actor_of(request))
     except InvalidValue as error:
         return _form(request, form, str(error))
     context = {"report": report, "name": form.cleaned_data["file"].name, "shown": MAX_LISTED}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from dataclasses import replace
 
 from django.http import HttpRequest, HttpResponse
@@ -11,10 +9,14 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
 from chatmemory import InvalidValue, queries, services
+from chatmemory.access.actors import actor_of
 from inspector.lab.adopting import Adopting
-from inspector.lab.files import read_file
+from inspector.lab.downloads import csv_file, no_numbers
+from inspector.lab.files import conversations_of
 from inspector.lab.fleet import FleetPage
-from inspector.lab.fleet_asked import FleetAsked
+from inspector.lab.fleet_asked import ANY_LIMIT, FleetAsked
+
+COLUMNS = ("limit", "held", "recalls", "nothing_lost", "conversations", "prompt_tokens")
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -28,31 +30,27 @@ def lab(request: HttpRequest) -> HttpResponse:
         return _page(request, asked)
     asked = FleetAsked.read(request.GET.dict())
     if request.GET.get("as") == "csv":
-        return _csv(queries.fleet(asked.query))
+        return no_numbers(asked.problem) if asked.problem else _csv(queries.fleet(asked.query))
     return _page(request, asked, is_stopped="stop" in request.GET)
 
 
 def _page(request: HttpRequest, asked: FleetAsked, is_stopped: bool = False) -> HttpResponse:
     found = queries.fleet(asked.query)
     page = FleetPage(found, asked)
-    if found.is_done and page.pick and page.policy_text:
-        page.lists = queries.fleet_lists(asked.query, page.pick.limit)
+    if found.is_done and found.points:
+        page.lists = queries.fleet_lists(asked.query, page.pick.limit if page.pick else ANY_LIMIT)
     context = {"page": page, "asked": asked, "is_stopped": is_stopped}
     status = 422 if asked.problem else 200
     return render(request, "inspector/lab.html", context, status=status)
 
 
 def _csv(found: queries.Fleet) -> HttpResponse:
-    text = io.StringIO()
-    writer = csv.writer(text)
-    writer.writerow(["limit", "held", "recalls", "nothing_lost", "conversations", "prompt_tokens"])
     sums = found.sums
-    for point in found.points:
-        writer.writerow(
-            [point.limit, point.held, sums.recalls, point.lossless, sums.count, point.prompts]
-        )
-    headers = {"Content-Disposition": 'attachment; filename="recall.csv"'}
-    return HttpResponse(text.getvalue(), "text/csv; charset=utf-8", headers=headers)
+    rows = (
+        (point.limit, point.held, sums.recalls, point.lossless, sums.count, point.prompts)
+        for point in found.points
+    )
+    return csv_file(COLUMNS, (dict(zip(COLUMNS, row, strict=True)) for row in rows), "recall")
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -62,11 +60,11 @@ def lab_of_file(request: HttpRequest) -> HttpResponse:
     if request.method != "POST":
         return _page(request, asked)
     try:
-        name, reading = read_file(request.FILES)
+        name, reading = conversations_of(request.FILES)
         found = queries.FileFleet(reading.transcripts, asked.query.kind)
     except InvalidValue as error:
         return _page(request, replace(asked, problem=str(error)))
-    page = FleetPage(found.fleet(), asked, file=name)
+    page = FleetPage(found.fleet(), asked, name, reading.refused)
     if page.pick and page.policy_text:
         page.lists = found.lists(page.pick.limit)
     return render(request, "inspector/lab.html", {"page": page, "asked": asked})
@@ -87,10 +85,11 @@ def adopt_for_many(request: HttpRequest) -> HttpResponse:
     is_confirmed = "confirmed" in request.POST
     changed = 0
     if is_confirmed:
-        actor = request.user.get_username()
+        actor = actor_of(request)
         changed = services.adopt_policy(asked.which, policy, actor=actor)
     preview = queries.adopting(asked.which, policy)
     if is_confirmed and not preview.differing:
         return redirect(asked.link())
-    context = {"page": Adopting(preview, asked, policy), "changed": changed}
+    page = Adopting(preview, asked, policy)
+    context = {"page": page, "changed": changed, "confirmed": is_confirmed}
     return render(request, "inspector/lab_adopt.html", context)

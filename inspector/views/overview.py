@@ -57,6 +57,7 @@ def _page(asked: Asked, held: Sequence[str] = ()) -> dict[str, Any]:
     return {
         "moment": moment,
         "asked": asked,
+        "total": asked.total if held else _total(asked, found),
         "rows": [Row(row, asked) for row in found.rows],
         "is_held": bool(held),
         "newer": asked.page(newer=found.previous),
@@ -64,6 +65,12 @@ def _page(asked: Asked, held: Sequence[str] = ()) -> dict[str, Any]:
         "orderings": ORDERINGS,
         "headlines": current_headlines(moment),
     }
+
+
+def _total(asked: Asked, found: CursorPage[queries.OverviewRow]) -> int | None:
+    """Return how many conversations match: counted, or all of them are on this page."""
+    is_all = found.previous is None and found.next is None
+    return len(found.rows) if is_all and asked.total is None else asked.total
 
 
 def _these(memory_ids: Sequence[str], asked: Asked) -> CursorPage[queries.OverviewRow]:

@@ -8,6 +8,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
 from chatmemory import ChatMemoryError, services
+from chatmemory.access.actors import actor_of
 from chatmemory.access.roles import WRITE
 from inspector.forms import DefaultPolicyForm, first_problem
 
@@ -26,7 +27,7 @@ def policies(request: HttpRequest) -> HttpResponse:
         services.set_default_policy(
             form.cleaned_data["beginning"],
             form.cleaned_data["policy"],
-            actor=request.user.get_username(),
+            actor=actor_of(request),
         )
     except ChatMemoryError as error:
         return _page(request, form, str(error))
@@ -35,9 +36,7 @@ def policies(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def remove(request: HttpRequest) -> HttpResponse:
-    services.remove_default_policy(
-        request.POST.get("prefix", ""), actor=request.user.get_username()
-    )
+    services.remove_default_policy(request.POST.get("prefix", ""), actor=actor_of(request))
     return redirect("inspector:policies")
 
 

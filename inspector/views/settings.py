@@ -7,6 +7,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
 from chatmemory import ChatMemoryError, LongRecount, VersionConflict, queries, services
+from chatmemory.access.actors import actor_of
 from inspector.conversation.policy_change import policy_change
 from inspector.forms import SettingsForm, first_problem
 
@@ -35,7 +36,7 @@ def change(request: HttpRequest, memory_id: str) -> HttpResponse:
             memory_id,
             policy=form.policy,
             labels=form.labels,
-            actor=request.user.get_username(),
+            actor=actor_of(request),
             expected_version=memory.version,
         )
     except VersionConflict:

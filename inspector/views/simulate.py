@@ -15,6 +15,7 @@ from chatmemory import (
     queries,
     services,
 )
+from chatmemory.access.actors import actor_of
 from chatmemory.queries import Trial
 from inspector.conversation import ConversationPage, conversation_url
 from inspector.conversation.writing import trying, writing
@@ -35,9 +36,7 @@ def simulate(request: HttpRequest, memory_id: str) -> HttpResponse:
         trial = _trial(form, memory_id)
         if trial.drafts or trial.limit:
             queries.simulate_trial(memory_id, trial, form.step)
-            key = services.keep_trial(
-                memory_id, trial.drafts, trial.limit, actor=request.user.get_username()
-            )
+            key = services.keep_trial(memory_id, trial.drafts, trial.limit, actor=actor_of(request))
     except ChatMemoryError as error:
         return _refused(request, memory_id, form, str(error))
     return redirect(_page_url(memory_id, form, at=form.step, trial=key))
@@ -54,12 +53,13 @@ def verdict(request: HttpRequest, memory_id: str) -> HttpResponse:
         trial = _trial(form, memory_id)
         if form.cleaned_data["written"]:
             simulation = queries.simulate_trial(memory_id, trial, form.step)
-            context["writing"] = writing(simulation, form.first_written(trial))
+            first = form.first_written(trial)
+            context["writing"] = writing(simulation, first, 0 if form.changes_limit else first)
         else:
             query = queries.ConversationQuery(at=form.step)
             context["writing"] = trying(queries.simulated_state(memory_id, query, trial))
     except ChatMemoryError as error:
-        context["problem"] = str(error)
+        context["problem"] = "" if form.asks_nothing else str(error)
     return render(request, "inspector/_writing.html", context)
 
 
@@ -73,7 +73,7 @@ def add(request: HttpRequest, memory_id: str) -> HttpResponse:
             memory_id,
             trial.drafts,
             policy=trial.policy(queries.policy(memory_id)),
-            actor=request.user.get_username(),
+            actor=actor_of(request),
         )
     except ChatMemoryError as error:
         return _refused(request, memory_id, form, str(error))
@@ -96,7 +96,7 @@ def branch(request: HttpRequest, memory_id: str) -> HttpResponse:
             trial.drafts,
             at=form.step,
             policy=trial.policy(queries.policy(memory_id, form.step)),
-            actor=request.user.get_username(),
+            actor=actor_of(request),
         )
     except (MemoryExists, DeletionUnfinished) as error:
         form.add_error("new_id", str(error))
@@ -139,7 +139,7 @@ def _refused(request: HttpRequest, memory_id: str, form: DraftForm, problem: str
 def _page(memory_id: str, form: DraftForm) -> ConversationPage:
     data = form.cleaned_data
     query = queries.ConversationQuery(
-        at=data.get("at"), msg=data.get("msg"), find=data.get("find", "")
+        at=form.page_step, msg=data.get("msg"), find=data.get("find", "")
     )
     key = data.get("trial")
     trial = queries.trial(memory_id, key) if key else None

@@ -9,6 +9,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
 from chatmemory.access import tokens as api_tokens
+from chatmemory.access.actors import actor_of
 from inspector.forms import TokenForm, first_problem
 
 
@@ -22,7 +23,7 @@ def tokens(request: HttpRequest) -> HttpResponse:
     if not form.is_valid():
         return _page(request, form, problem=first_problem(form))
     try:
-        secret = api_tokens.create_token(**form.options, created_by=request.user.get_username())
+        secret = api_tokens.create_token(**form.options, created_by=actor_of(request))
     except IntegrityError:
         name = form.cleaned_data["name"]
         return _page(request, form, problem=f"A token named “{name}” already exists.")
@@ -31,7 +32,7 @@ def tokens(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def revoke(request: HttpRequest, key: int) -> HttpResponse:
-    api_tokens.revoke_token(key, actor=request.user.get_username())
+    api_tokens.revoke_token(key, actor=actor_of(request))
     return redirect("inspector:tokens")
 
 

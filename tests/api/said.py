@@ -9,5 +9,13 @@ def user(text: str) -> dict:
     return {"type": "USER", "contents": [{"type": "TEXT", "text": text}]}
 
 
+def call(id: str) -> dict:
+    return {"type": "AI", "toolExecutionRequests": [{"id": id, "name": "f", "arguments": "{}"}]}
+
+
+def result(id: str, text: str) -> dict:
+    return {"type": "TOOL_EXECUTION_RESULT", "id": id, "toolName": "f", "text": text}
+
+
 def add(api, *words: str, **more):
     return api.post(f"{URL}messages/", {"messages": [user(word) for word in words], **more})

@@ -99,7 +99,7 @@ STORY = [
         {"messages": [{"type": "SYSTEM", "text": "Be brief."}]},
     ),
     Call("clear_window", "delete", f"{ONE}messages/"),
-    Call("redact_message", "post", f"{ONE}messages/2/redact/"),
+    Call("redact_message", "post", f"{ONE}messages/2/redact/", {"branches": True}),
     Call(
         "update_messages",
         "put",

@@ -18,8 +18,25 @@ def test_the_history_pages_both_ways(api, memory_id):
     assert [row["seq"] for row in api.get(middle["later"]).data["messages"]] == [5, 6, 7]
     then = api.get(f"{URL}history/?at=2").data
     assert [row["seq"] for row in then["messages"]] == [1, 2]
-    around = api.get(f"{URL}history/?around=4&size=3").data
-    assert 4 in [row["seq"] for row in around["messages"]]
+
+
+@pytest.mark.parametrize(
+    ("around", "size", "seqs"),
+    [
+        (4, 1, [4]),
+        (4, 2, [4, 5]),
+        (4, 3, [3, 4, 5]),
+        (4, 4, [3, 4, 5, 6]),
+        (4, 5, [2, 3, 4, 5, 6]),
+        (1, 3, [1, 2]),
+        (7, 3, [5, 6, 7]),
+        (9, 3, [5, 6, 7]),
+    ],
+)
+def test_a_page_around_a_message_has_as_much_on_both_sides(api, memory_id, around, size, seqs):
+    add(api, *"abcdefg")
+    page = api.get(f"{URL}history/?around={around}&size={size}").data
+    assert [row["seq"] for row in page["messages"]] == seqs
 
 
 @pytest.mark.parametrize(

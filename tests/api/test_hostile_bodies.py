@@ -61,7 +61,7 @@ PLACES = [
 ]
 # What is refused while it is read, as reading all of it would take long.
 UNREAD = {
-    "a million digits": "Exceeds the limit (4300 digits)",
+    "a million digits": "a number has more than 4,300 digits",
     "a million digits and a half": "is too large",
     "a vast exponent": "is too large",
 }

@@ -13,9 +13,10 @@ from django.urls import get_resolver
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from chatmemory import queries
+from chatmemory import queries, services
 from chatmemory.access.tokens import create_token
 from chatmemory.api.idempotency import _claimed, forget_expired, read_key
+from chatmemory.core.policies import MessageWindow
 from chatmemory.models import ApiToken, IdempotentAnswer, Memory
 
 URL = "/api/v1/memories/order-7741/messages/"
@@ -92,6 +93,17 @@ def test_an_erasure_erases_responses_and_nothing_is_done_twice(api, memory_id, e
     answer = send(api, said("my card is QUOKKA"))
     assert (answer.status_code, answer.data["title"]) == (410, "Idempotent response erased")
     assert not Memory.objects.filter(last_seq__gt=1).exists()
+
+
+def test_of_an_erased_request_only_its_conversation_is_known(api, memory_id):
+    services.create("other", MessageWindow(3))
+    send(api, said("my card is QUOKKA"))
+    api.post("/api/v1/memories/order-7741/messages/1/redact/")
+    answer = send(api, said("something else"))
+    assert (answer.status_code, answer.data["title"]) == (410, "Idempotent response erased")
+    assert "was carried out; whether it was this one is no longer known" in answer.data["detail"]
+    answer = send(api, said("something else"), url="/api/v1/memories/other/messages/")
+    assert (answer.status_code, answer.data["title"]) == (422, "Idempotency key reused")
 
 
 def test_a_deletion_erases_the_response_of_the_creation(api, db):

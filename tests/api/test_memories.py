@@ -109,6 +109,27 @@ def test_it_changes_policy_and_labels_as_steps(api, memory_id):
     assert response.data["version"] == 3
 
 
+@pytest.mark.parametrize(
+    ("labels", "words"),
+    [
+        ([], "labels must be an object with string values"),
+        (None, "This field may not be null."),
+        ({"a": None}, 'label "a" must be a string, but is: null'),
+        ({"ä": [True, "ö"]}, 'label "ä" must be a string, but is: [true,"ö"]'),
+        ({"a": ["b" * 99]}, f'label "a" must be a string, but is: ["{"b" * 38}…'),
+        ({"": "b"}, "label '' is empty or longer than 255 characters"),
+        ({str(n): "" for n in range(65)}, "a conversation can have up to 64 labels, not 65"),
+    ],
+)
+def test_invalid_labels_are_named(api, memory_id, labels, words):
+    for response in (
+        api.patch(f"{URL}{memory_id}/", {"labels": labels}),
+        api.post(URL, {"id": "new", "policy": WINDOW, "labels": labels}),
+    ):
+        assert (response.status_code, response.data["field"]) == (422, "labels")
+        assert response.data["detail"] == words
+
+
 def test_it_changes_nothing_for_a_stale_version(api, memory_id):
     response = api.patch(f"{URL}{memory_id}/", {"policy": WINDOW}, headers={"If-Match": '"7"'})
     assert response.status_code == 412

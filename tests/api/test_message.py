@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
+import pytest
+from rest_framework.test import APIClient
+
+from chatmemory import queries, services
+from chatmemory.access.tokens import create_token
+
 from .said import URL, add
+
+REDACT = f"{URL}messages/1/redact/"
+BRANCHES = ("order-branch", "private")
 
 
 def test_a_message_has_its_stays_and_the_reason_it_left(api, memory_id):
@@ -17,3 +26,52 @@ def test_a_message_has_its_stays_and_the_reason_it_left(api, memory_id):
     assert [line["amount"] for line in gone["why"]["receipt"]] == [3, 1, 4, -1, 3]
     assert api.get(f"{URL}messages/4/").data["why"] is None
     assert api.get(f"{URL}messages/9/").status_code == 404
+
+
+@pytest.fixture
+def branched(api, memory_id) -> str:
+    """A conversation whose message has a copy in a branch, and in one with another beginning."""
+    add(api, "my number is A-1182")
+    for branch in BRANCHES:
+        services.branch(memory_id, branch, [])
+    return memory_id
+
+
+def test_a_redaction_tells_which_branches_keep_the_text(api, branched):
+    copies = api.post(REDACT).data["copies"]
+    assert [(each["id"], each["seq"]) for each in copies] == [("order-branch", 1), ("private", 1)]
+    assert texts(branched, *BRANCHES) == ["[redacted #1]", *["my number is A-1182"] * 2]
+    assert api.post(REDACT, {"branches": True}).data["copies"] is None
+
+
+@pytest.mark.parametrize("chosen", [["order-branch"], ["order-branch", "unknown", "order-7741"]])
+def test_a_redaction_reaches_the_branches_that_it_names(api, branched, chosen):
+    copies = api.post(REDACT, {"branches": chosen}).data["copies"]
+    assert copies == [{"id": "private", "address": "private", "seq": 1}]
+    assert texts(*BRANCHES) == ["[redacted #1]", "my number is A-1182"]
+
+
+def test_a_redaction_reaches_all_branches_if_that_is_asked_for(api, branched):
+    assert api.post(REDACT, {"branches": True}).data["copies"] == []
+    assert texts(*BRANCHES) == ["[redacted #1]"] * 2
+
+
+@pytest.mark.parametrize("chosen", [True, ["private", "order-branch"]])
+def test_a_token_with_a_prefix_redacts_no_other_branches(branched, chosen):
+    client = APIClient()
+    token = create_token("orders", role="admin", prefix="order-")
+    client.credentials(HTTP_AUTHORIZATION=f"Bearer {token}")
+    assert client.post(REDACT, {"branches": chosen}).data["copies"] == []
+    assert texts(*BRANCHES) == ["[redacted #1]", "my number is A-1182"]
+
+
+@pytest.mark.parametrize("branches", [False, "order-branch", [1], {}, 1])
+def test_branches_are_true_or_a_list_of_ids(api, branched, branches):
+    answer = api.post(REDACT, {"branches": branches})
+    assert (answer.status_code, answer.data["field"]) == (422, "branches")
+    assert answer.data["detail"] == "must be true, for all branches, or a list of ids"
+    assert texts(branched) == ["my number is A-1182"]
+
+
+def texts(*memory_ids: str) -> list[str]:
+    return [queries.message(memory_id, 1).text for memory_id in memory_ids]

@@ -133,3 +133,17 @@ def test_too_many_messages_at_a_time_are_refused(api, memory_id, monkeypatch):
     assert (
         api.put(f"{URL}messages/", {"messages": [user(word) for word in "abc"]}).status_code == 200
     )
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("put", f"{URL}messages/"),
+        ("post", f"{URL}simulate/"),
+        ("put", "/api/v1/store/order-7741/"),
+    ],
+)
+def test_what_cannot_be_sent_in_parts_is_not_told_to_be(api, memory_id, method, path):
+    many = [user("a")] * 10_001
+    answer = getattr(api, method)(path, many if "store" in path else {"messages": many})
+    assert (answer.status_code, answer.data["detail"]) == (422, "at most 10,000 messages")

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import pytest
 
-from chatmemory import UserMessage, services
+from chatmemory import UserMessage, queries, services
 from chatmemory.core.policies import KINDS, MessageWindow, Policy
 
 URL = "/api/v1/memories/"
@@ -172,3 +172,19 @@ def test_the_overview_lists_an_unavailable_policy(operator_client, gone):
 @pytest.mark.parametrize("query", ["", "?at=2", "?at=3&msg=1", "?msg=3"])
 def test_a_conversation_page_shows_an_unavailable_policy(operator_client, gone, query):
     assert operator_client.get(f"/c/gone/{query}").status_code == 200
+
+
+def test_a_policy_whose_measure_is_not_known_has_no_meter_and_no_limit(operator_client, gone):
+    """What its limit counts is not known: tokens are shown, as where the client decides."""
+    overview, page = operator_client.get("/"), operator_client.get("/c/gone/")
+    gauges = [overview.context["rows"][0].gauge, page.context["page"].gauge]
+    tokens = queries.outline("gone").totals.tokens
+    for shown in gauges:
+        assert (shown.load, shown.unit, shown.limit, shown.fill) == (tokens, "tok", None, 0)
+    for html in (overview.content.decode(), page.content.decode()):
+        assert 'role="meter"' not in html
+    html = page.content.decode()
+    assert "c-limit" not in html
+    assert "Free:" not in html
+    assert "limit 15" not in html
+    assert overview.context["rows"][0].spark[2] is None

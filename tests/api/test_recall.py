@@ -11,6 +11,8 @@ from chatmemory.queries import recalling
 
 SAID = [UserMessage("Order A-1182."), AiMessage("Yes?"), UserMessage("Hm"), AiMessage("A-1182")]
 
+USER = {"type": "USER", "contents": [{"type": "TEXT", "text": "a"}]}
+
 
 @pytest.fixture
 def stored(db):
@@ -67,6 +69,22 @@ def test_policies_that_do_not_exist_are_refused(api, policies, words):
     assert response.status_code == 422
     assert response.data["field"] == "policies"
     assert words in response.data["detail"]
+
+
+@pytest.mark.parametrize(
+    ("conversations", "field", "words"),
+    [
+        ([[USER] * 10_001], "conversations[0]", "at most 10,000 messages in all"),
+        ([[USER] * 6_000] * 2, "conversations[1]", "at most 10,000 messages in all"),
+        ({}, "conversations", "must be a list of conversations, each a list of messages"),
+        ("", "conversations", "must be a list of conversations, each a list of messages"),
+    ],
+)
+def test_conversations_are_lists_of_10000_messages_in_all(api, conversations, field, words):
+    body = {"conversations": conversations, "policies": "everything"}
+    response = api.post("/api/v1/recall/", body)
+    assert (response.status_code, response.data["field"]) == (422, field)
+    assert response.data["detail"] == words
 
 
 def test_a_message_that_cannot_be_read_is_named(api):

@@ -132,6 +132,22 @@ def test_every_operation_documents_its_problems(document):
             assert response["description"], (name, status)
 
 
+def test_bodies_document_how_many_messages_they_may_hold(document):
+    def messages(name: str) -> dict:
+        (content,) = operations(document)[name]["requestBody"]["content"].values()
+        schema = content["schema"]
+        if "$ref" not in schema:
+            return schema
+        found = document["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
+        return found["properties"]["messages"]
+
+    assert messages("add_messages")["maxItems"] == 1_000
+    for name in ("set_window", "simulate", "update_messages"):
+        assert messages(name)["maxItems"] == 10_000, name
+    (window,) = operations(document)["get_messages"]["responses"]["200"]["content"].values()
+    assert "maxItems" not in window["schema"]
+
+
 def test_a_simulation_documents_that_it_needs_a_policy(document):
     refused = operations(document)["simulate"]["responses"]["409"]
     assert "Policy required" in refused["description"]

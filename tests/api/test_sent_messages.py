@@ -68,6 +68,12 @@ def test_a_message_that_is_too_large_is_named_as_it_was_sent(api, db, method, pa
     assert answer.data["detail"].startswith("message 2: ")
 
 
+def test_client_ids_are_a_list(api, memory_id):
+    answer = api.post(f"{URL}messages/", openai(said("a"), client_ids={}))
+    assert (answer.status_code, answer.data["field"]) == (422, "client_ids")
+    assert answer.data["detail"] == "must be a list of strings and nulls"
+
+
 @pytest.mark.parametrize(("method", "path"), [("put", "messages"), ("post", "simulate")])
 def test_client_ids_are_refused_where_none_are_stored(api, memory_id, method, path):
     answer = getattr(api, method)(f"{URL}{path}/", openai(said("a"), client_ids=["1"]))

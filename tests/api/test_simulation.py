@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from chatmemory import queries
-from chatmemory.core.policies import MessageWindow
+from chatmemory import queries, services
+from chatmemory.core.policies import MessageWindow, TokenWindow
 
-from .said import URL, add, user
+from .said import URL, add, call, result, user
 
 
 def test_a_simulation_changes_nothing(api, memory_id):
@@ -24,6 +24,32 @@ def test_a_simulation_can_start_at_any_step(api, memory_id):
     assert api.post(f"{URL}simulate/", body).data["window"]["count"] == 2
     assert api.post(f"{URL}simulate/", body | {"at": 0}).data["window"]["count"] == 1
     assert api.post(f"{URL}simulate/", body | {"at": 3}).status_code == 404
+
+
+def test_a_result_that_has_no_room_leaves_with_its_call(api, db):
+    services.create("order-7741", TokenWindow(40))
+    add(api, "a")
+    body = {"messages": [call("1"), result("1", "y " * 80)]}
+    simulated = api.post(f"{URL}simulate/", body).data["changes"]
+    assert simulated == api.post(f"{URL}messages/", body).data["changes"]
+    left = [(each["seq"], each["reason"], each["because_seq"]) for each in simulated[1]["evicted"]]
+    assert left == [(1, "CAPACITY", None), (2, "CAPACITY", None), (3, "ORPHANED", 2)]
+
+
+def test_no_policy_is_named_before_a_first_step_that_changed_it(api, memory_id):
+    api.patch(URL, {"policy": {"kind": "token_window", "max_tokens": 9}})
+    before, after = (api.get(f"{URL}messages/?at={step}").json() for step in (0, 1))
+    assert (before["policy"], before["limit"], before["load"]) == (None, None, None)
+    assert after["policy"]["max_tokens"] == 9
+    body = {"messages": [user("a")], "at": 0}
+    answer = api.post(f"{URL}simulate/", body)
+    assert (answer.status_code, answer.data["title"]) == (409, "Policy required")
+    assert answer.data["detail"] == (
+        "which policy 'order-7741' had at step 0 is not recorded: give one to try"
+    )
+    policy = {"kind": "message_window", "max_messages": 3}
+    answer = api.post(f"{URL}simulate/", body | {"policy": policy})
+    assert answer.data["window"]["count"] == 1
 
 
 def test_very_many_messages_are_counted_anew_only_if_asked(api, memory_id, monkeypatch):

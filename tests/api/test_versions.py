@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from chatmemory import queries
+from chatmemory.ledger.verification import verify
 
 from .said import URL, add, user
 
@@ -22,6 +23,27 @@ def test_it_checks_the_version(api, memory_id):
     assert api.post(f"{URL}messages/", body, headers=headers).status_code == 201
     headers = {"If-Match": "three"}
     assert api.post(f"{URL}messages/", body, headers=headers).status_code == 422
+
+
+def test_a_weak_version_is_checked_too(api, memory_id):
+    add(api, "a", "b", "c")
+    body = {"labels": {"a": "b"}}
+    assert api.patch(URL, body, headers={"If-Match": 'W/"2"'}).status_code == 412
+    assert api.patch(URL, body, headers={"If-Match": 'W/"3"'}).status_code == 200
+    assert queries.memory(memory_id).labels == {"a": "b"}
+
+
+def test_the_first_policy_of_a_conversation_is_a_version(api):
+    api.post("/api/v1/memories/", {"id": "order-7741", "policy": None})
+    headers = {"If-Match": '"0"'}
+    first = {"policy": {"kind": "message_window", "max_messages": 3}}
+    second = {"policy": {"kind": "token_window", "max_tokens": 9}}
+    answer = api.patch(URL, first, headers=headers)
+    assert (answer.status_code, answer["ETag"]) == (200, '"1"')
+    assert api.patch(URL, second, headers=headers).status_code == 412
+    (step,) = api.get(f"{URL}steps/").data["steps"]
+    assert (step["kind"], step["policy"]["max_messages"]) == ("policy", 3)
+    assert verify("order-7741") is None
 
 
 CHANGES = [

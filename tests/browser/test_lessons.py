@@ -120,6 +120,15 @@ def test_the_playground_without_javascript(open_page):
     expect(page.locator(".answer__headline")).to_have_text("Right. #2 leaves.")
 
 
+def test_the_playground_keeps_the_line_breaks_before_a_chat(open_page):
+    page = open_page("/learn/playground/", **STRANGER)
+    chat = page.get_by_role("textbox", name="Chat")
+    chat.fill("\n\nuser: one")
+    page.get_by_role("button", name="Play it").click()
+    expect(page.locator(".board__caption")).to_contain_text("User message #1 arrived.")
+    expect(chat).to_have_value("\n\nuser: one")
+
+
 def test_the_playground_follows_the_slider_and_its_link_holds_all_of_it(open_page):
     page = open_page("/learn/playground/?sample=tool-calls", **STRANGER)
     slider = page.get_by_role("slider")

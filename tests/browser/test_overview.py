@@ -167,6 +167,31 @@ def test_the_feed_shows_what_leaves_anywhere(reader, served):
     expect(page.get_by_role("status").filter(has_text="1 message left memory")).to_have_count(1)
 
 
+def test_the_feed_quotes_nothing_that_was_redacted(reader, served):
+    served.create("hushed")
+    served.say("hushed", "my card number", "two", "three")
+    page = reader("/")
+    feed = page.locator("[data-feed]")
+    served.say("hushed", "four")
+    expect(feed.locator(".is-new")).to_contain_text("“my card number”")
+    redaction = f"{served.url}/api/v1/memories/hushed/messages/1/redact/"
+    served.api.post(redaction).raise_for_status()
+    expect(feed).not_to_contain_text("my card number")
+    expect(feed.locator(".is-new")).to_contain_text("#1")  # it is marked until another one leaves
+
+
+def test_the_feed_quotes_nothing_of_a_deleted_conversation(reader, served):
+    """Also where it was the only one that matched, and the table goes."""
+    served.create("gone-y", limit=1)
+    served.say("gone-y", "soon gone", "two")
+    page = reader("/?q=gone-y")
+    feed = page.locator("[data-feed]")
+    expect(feed).to_contain_text("“soon gone”")
+    served.api.delete(f"{served.url}/api/v1/memories/gone-y/").raise_for_status()
+    expect(page.get_by_text("No conversation matches.")).to_be_visible()
+    expect(feed).not_to_contain_text("soon gone")
+
+
 def test_a_paused_feed_waits(reader, served):
     served.create("paused")
     served.say("paused", "one", "waiting", "three", "four")

@@ -7,10 +7,18 @@ import re
 import pytest
 from playwright.sync_api import expect
 
+from chatmemory import queries
+
 pytestmark = pytest.mark.usefixtures("demo_conversations")
 PHONE = {"viewport": {"width": 390, "height": 844}}
 TEXT = "Where is my parcel?"
 NEUTRAL = "Preview shows what would leave, before anything is saved."
+
+
+COUNT_RECOUNTS = """() => {
+  window.recounts = 0;
+  addEventListener("recount", () => window.recounts++);
+}"""
 
 
 def message(page):
@@ -168,6 +176,59 @@ def test_drafts_are_explained_edited_and_removed(open_page, violations):
     expect(message(page)).to_have_value("a third, unfinished")
 
 
+@pytest.mark.parametrize("javascript", [True, False])
+def test_an_edited_draft_keeps_its_first_line_break(open_page, javascript):
+    page = open_page("/c/order-7741/?at=42", javascript=javascript)
+    preview(page, "\n\nBelow two empty lines")
+    page.get_by_role("link", name="Edit draft 1").click()
+    expect(message(page)).to_have_value("\n\nBelow two empty lines")
+    page.get_by_role("button", name="Change draft 1").click()
+    expect(message(page)).to_have_value("")
+    page.get_by_role("link", name="Edit draft 1").click()
+    expect(message(page)).to_have_value("\n\nBelow two empty lines")
+
+
+def test_a_line_break_is_stored_as_one_character_without_javascript(open_page, between_requests):
+    page = open_page("/c/order-7741/", javascript=False)
+    message(page).fill("one\ntwo")
+    page.get_by_role("button", name="Add", exact=True).click()
+    at_step(page, "59 of 59")
+    with between_requests:
+        assert queries.window("order-7741").rows[-1].text == "one\ntwo"
+
+
+def test_the_reason_for_a_refusal_stays_until_something_is_typed(reader, served):
+    """Also of a text that is too long to be counted while it is written."""
+    served.create("oversized")
+    page = reader("/c/oversized/")
+    verdict = page.locator("#verdict")
+    page.locator("label", has_text="Script").click()
+    message(page).fill("user: " + "word " * 12_000 + "\nuser: x" * 1_001)
+    expect(verdict).to_contain_text("Preview counts a text of this length.")
+    page.evaluate(COUNT_RECOUNTS)
+    for button in ("Preview", "Add"):
+        page.get_by_role("button", name=button, exact=True).click()
+        expect(verdict).to_contain_text("1,002 messages are more than 1,000 at a time")
+    assert page.evaluate("recounts") == 0
+    message(page).press("End")
+    message(page).press_sequentially("!")
+    expect(verdict).to_contain_text("Preview counts a text of this length.")
+
+
+def test_a_text_is_told_about_also_where_an_id_was_refused(reader, served):
+    served.create("taken")
+    page = reader("/c/taken/")
+    preview(page, TEXT)
+    message(page).fill("one more")
+    expect(page.locator("#verdict")).to_contain_text("Fits")
+    page.get_by_label("Id of the new conversation").fill("taken")
+    page.get_by_role("button", name="Save as a new conversation").click()
+    expect(page.get_by_role("alert").filter(has_text="already exists")).to_be_visible()
+    expect(message(page)).to_have_value("one more")
+    expect(page.locator("#written")).to_have_text("6 tok")
+    expect(page.get_by_role("button", name="Add", exact=True)).to_be_visible()
+
+
 def test_a_message_that_a_draft_would_push_out_is_explained(open_page):
     page = open_page("/c/order-7741/?at=42&msg=25")
     preview(page, TEXT)
@@ -213,6 +274,17 @@ def test_escape_closes_what_is_on_top(open_page):
     expect(page.get_by_text("Simulation from step 43.")).to_be_hidden()
     page.go_back()
     expect(page.get_by_text("Simulation from step 43.")).to_be_visible()
+
+
+def test_escape_leaves_the_search_of_the_top_bar(open_page):
+    page = open_page("/c/order-7741/?at=43&msg=25")
+    page.keyboard.press("/")
+    expect(page.get_by_role("searchbox", name="Find a conversation")).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(page.locator("#main")).to_be_focused()
+    expect(page).to_have_url(re.compile("msg=25"))
+    page.keyboard.press("ArrowLeft")
+    at_step(page, 42)
 
 
 def test_arrows_in_radios_choose_and_do_not_step(open_page):

@@ -8,7 +8,15 @@ from urllib.parse import urljoin
 import pytest
 from playwright.sync_api import expect
 
-from chatmemory import SystemMessage, TokenWindow, UserMessage, services
+from chatmemory import (
+    AiMessage,
+    MessageWindow,
+    SystemMessage,
+    TokenWindow,
+    ToolExecutionRequest,
+    UserMessage,
+    services,
+)
 from chatmemory.access.tokens import create_token
 
 WIDTHS = (375, 760, 800, 1024, 1199, 1200, 1440)
@@ -86,6 +94,34 @@ def test_the_downloads_of_a_comparison_have_words(open_page, width):
     for words in ("CSV", "JSON"):
         box = page.get_by_role("link", name=words).get_by_text(words).bounding_box()
         assert box["width"] > 20
+
+
+OUT_OF_ITS_TILE = """
+() => [...document.querySelectorAll(".stat")].flatMap((tile) => {
+  const edge = tile.getBoundingClientRect().right;
+  const range = document.createRange();
+  return [...tile.querySelectorAll("dt, dd, b, .flag")].filter((each) => {
+    range.selectNodeContents(each);
+    return range.getBoundingClientRect().right > edge;
+  }).map((each) => each.textContent.trim());
+})
+"""
+
+
+def test_the_numbers_of_the_overview_are_not_cut(open_page):
+    """Each kind of attention has a flag in the last of four tiles beside the feed."""
+    hold_a_conversation("oversized")
+    services.create("over", MessageWindow(9))
+    services.add("over", [UserMessage("one"), UserMessage("two"), UserMessage("three")])
+    services.change("over", policy=MessageWindow(1))
+    services.create("dangling", MessageWindow(9))
+    call = AiMessage(None, (ToolExecutionRequest("1", "find", "{}"),))
+    services.add("dangling", [UserMessage("hi"), call, UserMessage("well?")])
+    page = open_page("/")
+    assert page.locator(".stat .flag").count() >= 2
+    for width in (390, 800, 1024, 1200, 1280, 1440, 1920):
+        page.set_viewport_size({"width": width, "height": 900})
+        assert page.evaluate(OUT_OF_ITS_TILE) == [], width
 
 
 def test_a_label_behind_a_flag_is_not_cut_in_a_word(open_page):

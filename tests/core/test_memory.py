@@ -46,3 +46,28 @@ def test_a_provider_has_one_memory_for_each_id():
     assert not memories.evict("a")
     assert memories.get("a") is not first
     assert memories.get("a").messages() == [UserMessage("hello")]
+
+
+def test_a_memory_can_be_made_from_another_one():
+    def create(name: str) -> MessageWindowChatMemory:
+        memory = MessageWindowChatMemory(name)
+        if name != "rules":
+            memory.set(memories.get("rules").messages())
+        return memory
+
+    memories = ChatMemoryProvider(create)
+    memories.get("rules").add(UserMessage("Be brief."))
+    assert memories.get("a").messages() == [UserMessage("Be brief.")]
+
+
+@pytest.mark.parametrize("needed", [{"a": "a"}, {"a": "b", "b": "a"}])
+def test_a_memory_cannot_be_made_from_itself(needed):
+    def create(name: str) -> MessageWindowChatMemory:
+        return memories.get(needed[name]) if name in needed else MessageWindowChatMemory(name)
+
+    memories = ChatMemoryProvider(create)
+    for _ in range(2):
+        with pytest.raises(InvalidValue, match="create asks for the memory 'a', which it makes"):
+            memories.get("a")
+    needed.clear()
+    assert memories.get("a").id == "a"

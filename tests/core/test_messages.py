@@ -1,7 +1,10 @@
 from __future__ import annotations
 
 import copy
+import math
 import pickle
+from dataclasses import replace
+from types import MappingProxyType
 
 import pytest
 
@@ -16,8 +19,11 @@ from chatmemory import (
     ToolExecutionRequest,
     ToolExecutionResultMessage,
     UserMessage,
+    message_from_json,
+    message_to_json,
 )
-from chatmemory.core.contents import Image
+from chatmemory.core.codec import DEPTH_MAX
+from chatmemory.core.contents import DetailLevel, Image
 from chatmemory.core.estimators import remember_tokens
 from chatmemory.core.messages import text_of
 
@@ -98,10 +104,76 @@ def test_what_could_not_be_read_back_is_refused(make, error):
         make()
 
 
+NO_OBJECT = "attributes must be a dictionary, not "
+NO_NUMBER = "JSON has no NaN and no Infinity"
+WITH_ATTRIBUTES = [
+    lambda attributes: UserMessage("hello", attributes=attributes),
+    lambda attributes: AiMessage("hello", attributes=attributes),
+    lambda attributes: ToolExecutionResultMessage("1", "find", "x", attributes=attributes),
+    CustomMessage,
+]
+
+
+def nested(levels: int) -> dict:
+    found: dict = {}
+    for _ in range(levels - 1):
+        found = {"a": found}
+    return found
+
+
+def itself() -> dict:
+    found: dict = {}
+    found["a"], found["b"] = found, [found]
+    return found
+
+
+@pytest.mark.parametrize("make", WITH_ATTRIBUTES)
+@pytest.mark.parametrize(
+    ("attributes", "error"),
+    [
+        *((wrong, NO_OBJECT) for wrong in (5, 0, False, "", "a", [], [("a", 1)], {1})),
+        *(({"a": [number]}, NO_NUMBER) for number in (math.nan, math.inf, -math.inf)),
+        (nested(DEPTH_MAX + 1), f"nested too deeply: at most {DEPTH_MAX} levels"),
+        (nested(3_000), "nested too deeply"),
+        (itself(), "nested too deeply"),
+        ({"a": -(10**4_300)}, "a number has too many digits"),
+    ],
+)
+def test_attributes_are_what_json_can_hold(make, attributes, error):
+    with pytest.raises(InvalidMessage, match=error):
+        make(attributes)
+
+
+@pytest.mark.parametrize("make", WITH_ATTRIBUTES)
+def test_attributes_are_any_mapping_or_none(make):
+    assert make(None) == make({}) == make(MappingProxyType({}))
+    attributes = {"a": [1, 2.5, None, True, ("x",)], "b": MappingProxyType({"c": {}})}
+    assert make(MappingProxyType(attributes)).attributes == attributes
+    for most in (make(nested(DEPTH_MAX)), make({"a": 1 - 10**4_300})):
+        assert message_from_json(message_to_json(most)) == most
+    assert text_of(CustomMessage(attributes)).endswith('"b":{"c":{}}}')
+
+
 def test_a_call_is_made_of_its_arguments():
     call = ToolExecutionRequest.of("find", {"name": "Zoë", "at": [1]}, id="1")
     assert call == ToolExecutionRequest("1", "find", '{"name": "Zoë", "at": [1]}')
     assert AiMessage(None, [call]) == AiMessage(None, (call,))
+    proxy = MappingProxyType({"k": MappingProxyType({})})
+    assert ToolExecutionRequest.of("find", proxy).arguments == '{"k": {}}'
+    assert ToolExecutionRequest.of("find", None).arguments == "{}"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        (nested(3_000), "nested too deeply"),
+        (itself(), "nested too deeply"),
+        ({"a": 10**4_300}, "a number has too many digits"),
+    ],
+)
+def test_arguments_that_cannot_be_written_are_refused(arguments, error):
+    with pytest.raises(InvalidMessage, match=error):
+        ToolExecutionRequest.of("find", arguments)
 
 
 def test_the_single_text_of_a_user_message():
@@ -114,3 +186,10 @@ def test_the_single_text_of_a_user_message():
 def test_a_blank_system_message_is_refused():
     with pytest.raises(ValueError, match="text cannot be null or blank"):
         SystemMessage("  \n")
+
+
+def test_a_picture_is_an_image_or_its_url():
+    by_url = ImageContent("https://a/b.png", DetailLevel.HIGH)
+    assert by_url == ImageContent(detail_level=DetailLevel.HIGH, image=Image("https://a/b.png"))
+    assert replace(by_url, image="https://a/c.png").image.url == "https://a/c.png"
+    assert copy.deepcopy(by_url) == pickle.loads(pickle.dumps(by_url)) == by_url

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from decimal import Decimal
+from typing import get_type_hints
 
 import pytest
 from hypothesis import given
@@ -27,7 +29,9 @@ from chatmemory import (
 )
 from chatmemory.core.eviction import Reason
 from chatmemory.core.messages import MessageType
-from chatmemory.core.policies import Policy, stored_policy
+from chatmemory.core.options import PolicyOptions, TokenOptions
+from chatmemory.core.policies import Policy, option_fields
+from chatmemory.core.stored_policies import stored_policy
 from chatmemory.core.transitions import admit, next_to_leave, pin, refill, visible
 from chatmemory.core.window import Entry, Window, total
 
@@ -235,6 +239,33 @@ def test_a_message_that_fits_only_without_the_pins_is_refused():
     assert window.totals == (2, 50)
 
 
+def test_the_sum_of_a_refusal_has_a_system_message_behind_others():
+    answer, brief, question = reply(), system(), user()
+    window = Window([answer, brief, question])
+    pin(window, question, None).apply_to(window)
+    assert refusal(window, user(), MessageWindow(2)) == (
+        "1 for the message + 1 for the system message + 1 for what is pinned = 3 of 2 messages"
+    )
+
+
+def test_the_sum_of_a_refusal_has_the_newest_message_that_is_kept():
+    answer, question = reply(), user()
+    window = Window([answer, question])
+    pin(window, answer, None).apply_to(window)
+    policy = MessageWindow(2, always_keep_system_message_first=True, oversized="keep")
+    assert refusal(window, system(), policy) == (
+        "1 for the message + 1 for the newest message + 1 for what is pinned = 3 of 2 messages"
+    )
+
+
+def test_the_sum_of_a_refused_result_has_its_call_and_its_siblings():
+    window = pinned(user(40), call(), result())
+    assert refusal(window, Entry.of(RESULT, 30), TokenWindow(80)) == (
+        "30 for the message + 20 for what it answers + 40 for what is pinned + 3 for every request"
+        " = 93 of 80 tokens"
+    )
+
+
 def test_a_message_that_fits_nowhere_leaves_as_ever():
     window, huge = pinned(user(40), user(10)), user(90)
     assert added(window, huge, TokenWindow(60))[-1] == huge
@@ -260,8 +291,9 @@ def test_the_bound_holds_or_only_what_cannot_leave_remains(sequence, policy, pin
         held = [entry for entry in before if entry.pinned]
         try:
             transition = admit(window, arrival, policy)
-        except (OversizedMessage, NoRoomBesidePins):
+        except (OversizedMessage, NoRoomBesidePins) as error:
             assert list(window) == before
+            check_sum(str(error))
             continue
         transition.apply_to(window)
         after = list(window)
@@ -274,6 +306,37 @@ def test_the_bound_holds_or_only_what_cannot_leave_remains(sequence, policy, pin
         assert visible(window, policy) == after
         if n in pins and after and after[n % len(after)].type is not MessageType.SYSTEM:
             pin(window, after[n % len(after)], policy).apply_to(window)
+
+
+@given(sequences, policies, pins, entries)
+@examples(300)
+def test_the_sum_of_a_refusal_is_above_the_limit(sequence, policy, pins, arrival):
+    window = Window()
+    for entry in sequence:
+        admit(window, entry, MessageWindow(99)).apply_to(window)
+    for n in pins:
+        chosen = list(window)[n % len(list(window))]
+        if chosen.type is not MessageType.SYSTEM:
+            pin(window, chosen, None).apply_to(window)
+    try:
+        admit(window, arrival, policy)
+    except (NoRoomBesidePins, OversizedMessage) as error:
+        check_sum(str(error))
+
+
+def check_sum(words: str) -> None:
+    """The parts of a refusal add up to more than the limit."""
+    parts, needed, limit = re.search(r": (.+) = ([\d,]+) of ([\d,]+)", words).groups()
+    numbers = [int(part.split()[0].replace(",", "")) for part in parts.split(" + ")]
+    assert sum(numbers) == int(needed.replace(",", "")) > int(limit.replace(",", ""))
+
+
+def refusal(window: Window, arrival: Entry, policy: Policy) -> str:
+    """Return the sum with which a message is refused."""
+    with pytest.raises(NoRoomBesidePins) as error:
+        admit(window, arrival, policy)
+    check_sum(str(error.value))
+    return str(error.value).partition(": ")[2].partition(". ")[0]
 
 
 def stuck(window: list[Entry], policy: Policy) -> bool:
@@ -342,6 +405,7 @@ def test_options_are_written_in_json_and_on_a_command_line():
         ("message_window:20,colour=red", "message_window has no option 'colour'"),
         ("message_window:3,low_water=0.2", "max_messages 3 and low_water 0.2 do not go together"),
         ("token_window:10,low_water=0.3", "the mark would be 3 tokens"),
+        ("token_window:10,low_water=0.1", "the mark would be 1 token,"),
         ("message_window:" + 20 * "9", "the limit of message_window is too large: at most 18"),
     ],
 )
@@ -373,3 +437,10 @@ def test_memories_take_options():
     assert memory.messages() == [UserMessage("3"), UserMessage("4")]
     with pytest.raises(TypeError, match="colour"):
         MessageWindowChatMemory("a", 4, colour="red")
+
+
+@pytest.mark.parametrize(
+    ("kind", "types"), [(MessageWindow, PolicyOptions), (TokenWindow, TokenOptions)]
+)
+def test_every_option_of_a_policy_has_a_type_for_callers(kind, types):
+    assert get_type_hints(types).keys() == {*option_fields(kind), "estimator"}

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from chatmemory.core.eviction import Reason
@@ -90,6 +90,7 @@ def test_what_leaves_next_is_the_same_by_columns(turns, policy, options):
 
 
 @settings(max_examples=500)
+@example([("U", 1, 0), ("C", 1, 0)], [("R", 9, 0)], TokenWindow(8), {}, False, False)
 @given(turns, turns.filter(bool), policies, options, st.booleans(), st.booleans())
 def test_what_leaves_ahead_is_what_an_add_evicts_first(
     turns, last, policy, options, at_head, is_same
@@ -106,6 +107,7 @@ def test_what_leaves_ahead_is_what_an_add_evicts_first(
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("chatmemory.core.trimming.FEW", 0)
         left = leaving_ahead(rows_of(turns), total(entries), row, policy, same)
+    assert set(left.calls) <= set(left.positions)
     behind = [entry for entry in entries if entry.key not in left.positions]
     window = window_of(behind, is_trimmed=bool(left.positions) and not left.is_all)
     assert outcome(window, arrival, policy, left) == outcome(window_of(entries), arrival, policy)

@@ -20,7 +20,7 @@ from chatmemory import (
     services,
 )
 from chatmemory.core.estimators import estimator_for
-from chatmemory.core.policies import can_decide
+from chatmemory.core.stored_policies import can_decide
 from chatmemory.queries import WindowPlace, WindowView
 
 from ..properties import examples

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -346,13 +347,31 @@ def test_a_step_whose_message_nobody_saw_takes_no_arrival_from_the_step_before()
 @examples(60)
 def test_what_is_simulated_under_another_policy_happens(db, policy, sequence, drafts, other):
     with conversation(policy, sequence):
-        try:
-            simulation = queries.simulate("m", drafts, other)
-        except (OversizedMessage, NoRoomBesidePins) as error:
-            with pytest.raises(type(error), match="message"):
-                services.change_and_add("m", drafts, policy=other)
-            return
-        made = services.change_and_add("m", drafts, policy=other)
-        assert simulation.changes == tuple(made)
-        rows = queries.outline("m").rows
-        assert [each.seq for each in simulation.remaining] == [each.seq for each in rows]
+        check_simulated("m", drafts, other)
+
+
+@given(
+    policy=st.builds(TokenWindow, st.integers(1, 80), **options),
+    said=st.lists(messages, min_size=1, max_size=3),
+    size=st.integers(1, 120),
+    behind=st.lists(messages, max_size=1),
+)
+@examples(60)
+def test_a_simulated_result_of_any_size_happens(db, policy, said, size, behind):
+    result = ToolExecutionResultMessage("1", "find", "word " * size)
+    with conversation(policy.metering(), [("add", said)]):
+        check_simulated("m", [CALL, result, *behind], policy)
+
+
+def check_simulated(memory_id, drafts, other) -> None:
+    """What is simulated under another policy happens, or is refused for the same reason."""
+    try:
+        simulation = queries.simulate(memory_id, drafts, other)
+    except (OversizedMessage, NoRoomBesidePins) as error:
+        with pytest.raises(type(error), match=re.escape(str(error))):
+            services.change_and_add(memory_id, drafts, policy=other)
+        return
+    made = services.change_and_add(memory_id, drafts, policy=other)
+    assert simulation.changes == tuple(made)
+    rows = queries.outline(memory_id).rows
+    assert [each.seq for each in simulation.remaining] == [each.seq for each in rows]

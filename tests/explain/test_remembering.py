@@ -93,6 +93,39 @@ def check_answer(answer: explain.Remembrance, at: int, held: list[bool], decidin
     cause = answer.cause.removeprefix(f"At step {at}: ").lower()
     yes = "only in the assistant" if deciding is Speaker.ASSISTANT else "yes"
     assert cause.startswith((yes, "only over the limit")) == held[at]
+    check_seen(cause, at)
+    check_sentences(cause, answer.detail)
+
+
+def check_seen(cause: str, at: int) -> None:
+    """It names what the model sees, and says no only if the model sees nothing."""
+    window = queries.window("m", at)
+    seen = {row.seq for row in window.rows if "key" in row.text}
+    is_no = cause.startswith(("no,", "not said yet", "only over the limit: "))
+    assert is_no == (not seen)
+    if where := re.search(r"only .*", cause.replace("only over the limit", "")) or re.search(
+        r" and in .*", cause
+    ):
+        named = {int(seq) for seq in re.findall(r"#(\d+)", where[0])}
+        assert named <= seen
+
+
+WHOSE = "What users and tools said is|The assistant’s own words are|The system message is"
+HAVE = "Users and tools have|The assistant has|The system message has"
+NO_ROOM = (
+    "(What users and tools said|The system message) had no room when it was said|"
+    "The assistant’s own words had no room when they were said"
+)
+SENTENCE = re.compile(
+    rf"({WHOSE}) forgotten (at this step|since step \d+), when [^.]+\.|"
+    rf"({NO_ROOM}), at step \d+\.|({HAVE}) not said it yet\."
+)
+
+
+def check_sentences(cause: str, detail: str) -> None:
+    """Where the phrase is found in other messages alone, a sentence says where it was."""
+    if cause.startswith("only in") and not detail.startswith(("In memory", "Forgotten from")):
+        assert SENTENCE.match(detail)
 
 
 pins = st.tuples(st.sampled_from(["pin", "unpin"]), st.integers(1, 9))
@@ -150,7 +183,9 @@ def check_partial_answer(
     cause = answer.cause.removeprefix(f"At step {at}: ").lower()
     yes = "only in the assistant" if deciding is Speaker.ASSISTANT else "yes"
     assert cause.startswith((yes, "only over the limit")) == held[at]
-    assert ("not said yet" in f"{cause} {answer.detail}") == (at < first)
+    assert bool(re.search("not said (it )?yet", f"{cause} {answer.detail}")) == (at < first)
+    check_seen(cause, at)
+    check_sentences(cause, answer.detail)
     check_since(cause, at, held)
     check_later(answer.detail, at, held, first)
 
@@ -174,6 +209,37 @@ def check_later(detail: str, at: int, held: list[bool], first: int) -> None:
             "it had no room when it was said",
             first,
         )
+
+
+NEVER_FITTED = [SystemMessage("the key"), AiMessage("hm"), UserMessage("the key is 17 " * 20)]
+
+
+def test_what_had_no_room_and_what_was_not_said_yet_are_sentences(db):
+    with conversation(TokenWindow(40), [("add", NEVER_FITTED)]):
+        then, now = found_at(2).answer, found_at(3).answer
+        assert then.cause == "At step 2: only in the system message (#1)."
+        assert then.detail.startswith("Users and tools have not said it yet.")
+        assert now.cause == "Only in the system message (#1)."
+        assert now.detail.startswith(
+            "What users and tools said had no room when it was said, at step 3."
+        )
+
+
+SAID = [AiMessage("Which key?"), UserMessage("the key is 17"), *[AiMessage("hm")] * 2]
+
+
+def test_a_phrase_over_the_limit_that_others_said_as_well_is_still_seen(db):
+    sequence = [
+        ("add", [SystemMessage("Ask for the key."), *SAID]),
+        ("policy", MessageWindow(3)),
+    ]
+    with conversation(MessageWindow(9), sequence):
+        assert found_at(6).answer.summary.startswith(
+            "Only over the limit (#3) and in the system message (#1). "
+            "The model no longer sees #3; the next add evicts #3."
+        )
+        assert found_at(6).answer.stretches[-1].why == "User #3 said it; over the limit at step 6"
+        assert found_at(5).answer.stretches[-1].why == "User #3 said it"
 
 
 def test_spans_that_touch_are_one():

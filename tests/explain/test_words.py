@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,8 +15,9 @@ from chatmemory.services import protocol
 from inspector.conversation import ConversationPage
 
 from ..properties import examples
-from .test_receipts import changes, conversation, policies
+from .test_receipts import changes, conversation, policies, stored_changes
 
+counted_by = st.sampled_from(["gpt-4o", "gpt-4o", "gpt-4"])
 STEP = re.compile(r"(?:forgotten at|left at|since) step ([\d,]+)")
 
 
@@ -79,6 +82,45 @@ def check_reasons(page: ConversationPage) -> None:
         assert said.frame.tag == f"forgotten at step {departure.left_step:,} · {cause.short}"
         assert selected.panel.why.explanation.cause == cause.sentence
         assert life.left == departure.left_step
+
+
+@given(before=policies, policy=policies, estimators=st.tuples(counted_by, counted_by))
+@examples(200)
+def test_another_policy_is_told_in_other_words(before, policy, estimators):
+    before, policy = (
+        replace(each, estimator=estimator)
+        for each, estimator in zip((before, policy), estimators, strict=True)
+    )
+    same = explain.policy_words(before)
+    assert (explain.policy_words(policy, before) == same) == (policy == before)
+
+
+def test_a_step_that_changes_only_an_option_or_the_estimator_names_it(db):
+    services.create("m", TokenWindow(400))
+    services.add("m", [UserMessage("hello")])
+    for policy in (
+        TokenWindow(400, estimator="gpt-4"),
+        TokenWindow(400, estimator="gpt-4", always_keep_system_message_first=True),
+        TokenWindow(400, estimator="gpt-4"),
+        TokenWindow(400, estimator="gpt-4", meters_only=True, oversized="keep"),
+        TokenWindow(400, estimator="gpt-4", meters_only=True),
+    ):
+        services.change("m", policy=policy)
+    assert [explain.caption(change).event for change in stored_changes("m")[1:]] == [
+        "The policy became Token window 400, counted as gpt-4",
+        "The policy became Token window 400, system message first",
+        "The policy became Token window 400",
+        "The policy became Token window 400, only measured",
+        "The policy became Token window 400, only measured, oversized evict",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("numbers", "words"),
+    [(range(1, 2001), "#1 to #2000"), (range(1, 4001, 2), "#1, #3, #5 and 1,997 more")],
+)
+def test_very_many_messages_are_a_number_with_a_comma(numbers, words):
+    assert explain.seqs(numbers) == words
 
 
 def test_a_system_message_over_the_limit_does_not_fit(db):

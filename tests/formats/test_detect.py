@@ -29,6 +29,15 @@ def test_a_broken_json_line_is_named_by_its_number_in_the_file():
         ([None], "a list that begins with null"),
         ([[]], "a list that begins with an empty list"),
         ({"turns": []}, "an object with 'turns'"),
+        ({"messages": []}, "an object with 'messages' and no messages in it"),
+        (
+            {"id": "a", "conversations": []},
+            "an object with 'id', 'conversations' and no messages in it",
+        ),
+        (
+            [{"messages": []}],
+            "a list that begins with an object with 'messages' and no messages in it",
+        ),
         (5, "a number"),
         (True, "true or false"),
     ],

@@ -10,6 +10,7 @@ from chatmemory import (
     AiMessage,
     CustomMessage,
     ImageContent,
+    InvalidMessage,
     SystemMessage,
     TextContent,
     ToolExecutionRequest,
@@ -18,7 +19,13 @@ from chatmemory import (
 )
 from chatmemory.core.contents import DetailLevel, Image
 from chatmemory.core.exceptions import InvalidValue, UnreadableTranscript
-from chatmemory.formats import parse_messages, read_transcripts, render_messages
+from chatmemory.formats import (
+    FORMATS,
+    parse_messages,
+    read_transcripts,
+    render_each,
+    render_messages,
+)
 
 words = st.text(max_size=20)
 calls = st.builds(ToolExecutionRequest, words.filter(bool), words, words)
@@ -97,6 +104,32 @@ def test_losses_are_listed():
     assert [loss.what for loss in parsed.losses] == ["a blank system message"]
     rendered = render_messages([AiMessage("x", thinking="y"), CustomMessage({})], "openai_chat")
     assert [loss.where for loss in rendered.losses] == ["message 1", "message 2"]
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ([UserMessage("a"), {"role": "user", "content": "and this"}], "'openai_chat') of"),
+        ([UserMessage("a"), None], "is wanted, not None"),
+        (["hello"], "is wanted, not 'hello'"),
+        (UserMessage("x"), "a list of chat messages is wanted, not UserMessage("),
+        ("hello", "a list of chat messages is wanted, not 'hello'"),
+    ],
+)
+def test_what_is_no_message_is_not_left_out(format, given, words):
+    for write in (render_messages, lambda *what: list(render_each(*what).values)):
+        with pytest.raises(InvalidMessage) as refused:
+            write(given, format)
+        assert words in str(refused.value)
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_messages_are_written_from_an_iterator(format):
+    said = [UserMessage("a"), AiMessage(None, [ToolExecutionRequest.of("find", {}, id="1")])]
+    whole = render_messages(said, format)
+    assert render_messages(iter(said), format) == whole
+    assert render_each(iter(said), format).whole() == whole
 
 
 def test_sharegpt_calls_pair_with_observations():

@@ -65,12 +65,26 @@ def test_blank_lines_before_the_first_role_and_after_the_last_message_are_left_o
     assert read_script("\n \nuser: hi\n\n") == [UserMessage("hi")]
 
 
+@pytest.mark.parametrize("mark", ["\u2028", "\u2029", "\x85", "\x0b", "\x0c", "\x1c", "\r"])
+def test_only_a_line_break_ends_a_line(mark):
+    assert read_script(f"user: one{mark}ai: two\r\nai: three") == [
+        UserMessage(f"one{mark}ai: two"),
+        AiMessage("three"),
+    ]
+
+
 def test_a_line_can_contain_a_colon():
     assert read_script("user: note: buy milk") == [UserMessage("note: buy milk")]
 
 
 def test_a_script_may_be_a_transcript():
     assert read_script('[{"role":"user","content":"hi"}]') == [UserMessage("hi")]
+
+
+@pytest.mark.parametrize("text", ["[]", "{}"])
+def test_text_that_is_typed_is_no_file(text):
+    with pytest.raises(InvalidValue, match="found: the text is an empty"):
+        read_script(text)
 
 
 @pytest.mark.parametrize("bad", ["hello", "{", "[]", '[{"role":"user","content":1}]'])

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from urllib.parse import urlencode
 
 import pytest
 from django.test import Client
@@ -118,6 +119,12 @@ def test_what_was_chosen_on_other_pages_is_chosen_too(operator_client, three):
         "blue",
         None,
     ]
+
+
+def test_the_longest_search_can_be_returned_to(operator_client, three):
+    filters = urlencode({"q": "订" * 200, "label": "订" * 60})
+    form = {"action": "label", "id": "one", "label_as_text": "a:b", "next": f"?{filters}"}
+    assert operator_client.post(URL, form)["Location"].endswith(filters)
 
 
 def test_everything_that_matches_the_filter_is_chosen_at_once(operator_client, three):

@@ -5,12 +5,16 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
+from html import escape, unescape
 from urllib.parse import quote
 
 import pytest
 
 from chatmemory import AiMessage, MessageWindow, TokenWindow, UserMessage, queries, recall, services
 from inspector import demo
+
+from .markup import tree
 
 PAGE = "/c/order-7741/compare/"
 POLICIES = "?policy=message_window:3&policy=token_window:1000&policy=everything"
@@ -26,6 +30,13 @@ def page(operator_client, db):
         return response.content.decode()
 
     return get
+
+
+def sent(response) -> dict[str, str]:
+    """What the hidden fields of a page's sheet send."""
+    (sheet,) = tree(response.content.decode()).iterfind(".//main")
+    hidden = sheet.iterfind(".//input[@type='hidden']")
+    return {field.get("name"): field.get("value") for field in hidden}
 
 
 def told(page, query: str = POLICIES) -> list[dict]:
@@ -116,6 +127,60 @@ def test_what_is_wrong_with_an_address_is_said(page, query, words):
     assert words in page(query)
 
 
+@pytest.mark.parametrize("form", ["csv", "json"])
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("?policy=token_window:30OO", "is not a policy"),
+        ("?policy=everything&limit=5&kind=token_window&options=colour=red", "no option"),
+        ("?" + "&".join(f"policy=message_window:{n}" for n in range(1, 7)), "At most 4"),
+    ],
+)
+def test_no_numbers_are_sent_of_other_policies_than_were_asked_for(page, query, words, form):
+    answer = page(f"{query}&as={form}", status=422)
+    assert words in answer
+    assert "<" not in answer
+
+
+@pytest.mark.parametrize("form", ["csv", "json"])
+def test_numbers_are_sent_as_a_file(page, operator_client, form):
+    answer = operator_client.get(f"{PAGE}{POLICIES}&as={form}")
+    name = f'attachment; filename="order-7741-policies.{form}"'
+    assert answer["Content-Disposition"] == name
+
+
+FULL = "&".join(f"policy=message_window:{n}" for n in range(1, 5))
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "?policy=everything&kind=token_window&limit=3&options=low_water=abc",
+        f"?{FULL}&kind=token_window&limit=3&options=low_water=abc",
+        f"?{FULL}&kind=token_window&limit=3&options=low_water=abc".replace("abc", "0.5"),
+    ],
+)
+def test_a_policy_that_is_refused_stays_in_the_form(page, query):
+    html = page(query)
+    form = html.partition("<fieldset")[2].partition("</fieldset>")[0]
+    assert re.search(r'value="token_window"\s+selected', form)
+    assert re.search(r'name="limit"\s+min="1"\s+value="3"', form)
+    assert f'value="{query.partition("options=")[2]}"' in form
+    assert 'value="3"' not in page("?policy=nonsense&kind=message_window&limit=3")
+
+
+def test_the_tokens_in_memory_are_those_that_the_conversation_shows(page, operator_client):
+    load = queries.window("order-7741").load
+    shown = re.findall(r'<span class="n">([0-9,]+) tok</span>', page("?policy=token_window:800"))
+    assert shown == [f"{load:,}"]
+    assert f"{load:,}" in operator_client.get("/c/order-7741/").content.decode()
+    everything = queries.memory("order-7741").history_tokens + 3
+    shown = re.findall(r'<span class="n">([0-9,]+) tok</span>', page("?policy=everything"))
+    assert shown == [f"{everything:,}"]
+    nothing = page("?policy=token_window:1&policy=everything&at=0")
+    assert nothing.count('<span class="n">0 tok</span>') == 2
+
+
 def test_the_form_adds_a_policy(page):
     rows = told(page, "?policy=message_window:3&kind=token_window&limit=500&options=")
     assert [row["policy"] for row in rows] == ["message_window:3", "token_window:500"]
@@ -141,6 +206,15 @@ def test_a_phrase_of_another_alphabet_is_followed_in_both_cases(page, operator_c
 @pytest.mark.parametrize("query", ["?at=0", "?at=999999", "?at=x", "?at=1&phrase=%00"])
 def test_every_place_can_be_shown(page, query):
     assert "Who is in memory after" in page(query)
+
+
+def test_one_message_holds(operator_client, db):
+    services.create("m", MessageWindow(9))
+    services.add("m", [UserMessage("Order A-1182."), AiMessage("A-1182")])
+    html = operator_client.get("/c/m/compare/").content.decode()
+    assert "<b>1 message</b> holds 95 %" in html
+    html = operator_client.get("/c/m/compare/?policy=message_window:9&phrase=order&at=1")
+    assert "<b>1 message</b> still holds “order” at #1" in html.content.decode()
 
 
 def test_an_empty_conversation_is_compared(operator_client, db):
@@ -175,6 +249,49 @@ def test_a_policy_is_adopted_after_a_confirmation(page, operator_client):
     assert queries.policy("order-7741") == TokenWindow(4_000)
 
 
+def test_the_way_back_from_adopting_leads_to_the_same_comparison(page, operator_client):
+    asked = "policy=message_window%3A3&policy=everything&at=20&phrase=A-1182&input=2.5"
+    html = page(f"?{asked}")
+    form = dict(re.findall(r'type="hidden" name="(policy|back)" value="([^"]*)"', html))
+    assert unescape(form["back"]) == asked
+    form = {"policy": "message_window:3", "back": asked, "recount": "1"}
+    sheet = operator_client.post("/c/order-7741/adopt/", form).content.decode()
+    assert f'href="{PAGE}?{escape(asked)}"' in sheet
+    assert f'name="back" value="{escape(asked)}"' in sheet
+    del form["back"]
+    assert f'href="{PAGE}"' in operator_client.post("/c/order-7741/adopt/", form).content.decode()
+
+
+def test_what_others_set_meanwhile_is_not_replaced_before_it_is_seen(page, operator_client):
+    url, form = "/c/order-7741/adopt/", {"policy": "token_window:4000"}
+    seen = sent(operator_client.post(url, form))
+    services.change("order-7741", policy=TokenWindow(600))
+    refused = operator_client.post(url, seen | {"confirmed": "1"})
+    assert refused.status_code == 412
+    assert "Someone set another policy meanwhile." in refused.content.decode()
+    assert "come back" in refused.content.decode()
+    assert queries.policy("order-7741") == TokenWindow(600)
+    operator_client.post(url, sent(refused) | {"confirmed": "1"})
+    assert queries.policy("order-7741") == TokenWindow(4_000)
+
+
+def test_messages_and_labels_of_others_keep_no_policy_from_being_adopted(page, operator_client):
+    url, form = "/c/order-7741/adopt/", {"policy": "token_window:4000"}
+    seen = sent(operator_client.post(url, form))
+    services.add("order-7741", [UserMessage("one more")])
+    services.change("order-7741", labels={"team": "sales"})
+    assert operator_client.post(url, seen | {"confirmed": "1"}).status_code == 302
+    assert queries.policy("order-7741") == TokenWindow(4_000)
+
+
+def test_a_policy_is_adopted_where_the_client_decided(operator_client, db):
+    services.create("theirs", None)
+    form = {"policy": "token_window:4000"}
+    seen = sent(operator_client.post("/c/theirs/adopt/", form))
+    operator_client.post("/c/theirs/adopt/", seen | {"confirmed": "1"})
+    assert queries.policy("theirs") == TokenWindow(4_000)
+
+
 def test_very_many_messages_are_counted_anew_only_if_asked(page, operator_client, monkeypatch):
     monkeypatch.setattr("chatmemory.queries.simulation.RECOUNTED_AT_ONCE", 5)
     form = {"policy": "message_window:2,estimator=gpt-4"}
@@ -198,6 +315,25 @@ def test_what_is_no_limit_is_not_adopted(page, operator_client, text):
 def test_why_leads_to_the_comparison_with_the_limit_that_would_have_kept_it(page, operator_client):
     html = operator_client.get("/c/order-7741/?at=43&msg=25").content.decode()
     assert f"{PAGE}?policy=token_window%3A800&amp;policy=token_window%3A855" in html
+
+
+def test_a_limit_that_is_only_measured_is_replayed_as_if_it_held(operator_client, db):
+    demo.load()
+    said = queries.said("order-7741")
+    for name, policy in (("held", TokenWindow(100)), ("measured", TokenWindow(100).metering())):
+        services.create(name, policy)
+        services.add(name, said)
+    held, measured = (
+        operator_client.get(f"/c/{name}/compare/?as=json").json() for name in ("held", "measured")
+    )
+    assert measured == held
+    assert measured[0]["lost"] > 0
+    html = operator_client.get("/c/measured/compare/").content.decode()
+    assert "in force" not in html
+    asked = "/c/measured/compare/?policy=token_window:100,meters_only=true&phrase=A-1182"
+    html = operator_client.get(asked).content.decode()
+    assert "only measured" not in html
+    assert "still hold “A-1182”" in html
 
 
 def test_words_of_a_project_are_followed(operator_client, db, settings):

@@ -163,14 +163,15 @@ def test_a_conversation_without_a_name_is_known_by_its_number(post):
     [
         ({}, "Choose a file of at most 16 MB."),
         ({"file": SimpleUploadedFile("x", b"nonsense")}, "line 1"),
-        ({"file": SimpleUploadedFile("x", b"[]")}, "no conversation"),
-        ({"file": file_of([{"id": "a", "messages": [{"type": "ROBOT"}]}])}, "conversation 1 (a): "),
+        ({"file": SimpleUploadedFile("x", b"[]")}, "No conversation"),
+        ({"file": file_of([{"id": "a", "messages": [{"type": "ROBOT"}]}])}, "Conversation 1 (a): "),
         (
             {"file": file_of(langchain4j(SAID)), "conversation": "<7>"},
             "no readable conversation “<7>”. It has 1, such as “1”",
         ),
-        ({"messages": "[null]"}, "messages[0] is null"),
-        ({"messages": '{"a":1}'}, "expected a JSON array"),
+        ({"messages": "[null]"}, "No conversation"),
+        ({"messages": '{"a":1}'}, "No conversation"),
+        ({"messages": "[" + "{}," * 9_000 + "{}]"}, "send less at a time"),
         ({"messages": '[{"type":"AI","text":"\\ud800"}]'}, "surrogate"),
         ({"messages": "[" * 9_000}, "Choose"),
     ],
@@ -186,7 +187,7 @@ def test_what_is_wrong_is_said_beside_the_form(post, fields, said):
     ("where", "name", "most", "said"),
     [
         ("chatmemory.queries.comparing", "COMPARED_MAX", 3, "has 4 messages, and up to 3 are"),
-        (files.__name__, "CARRIED_BYTES", 99, "the conversation is larger than"),
+        (files.__name__, "CARRIED_BYTES", 99, "The conversation is larger than"),
         (files.__name__, "FILE_BYTES", 99, "Choose a file"),
     ],
 )
@@ -219,6 +220,14 @@ def test_a_policy_that_is_none_is_told_beside_the_others(post):
     page = post(file=file_of(langchain4j(SAID)), policy=["nonsense", "everything"])
     assert "is not a policy" in words(page)
     assert "under 1 policy" in words(page)
+
+
+@pytest.mark.parametrize("form", ["csv", "json"])
+def test_no_numbers_are_sent_of_other_policies_than_were_asked_for(post, form):
+    file = file_of(langchain4j(SAID))
+    answer = post(422, file=file, policy=["nonsense", "everything"], **{"as": form})
+    assert "is not a policy" in answer
+    assert "<" not in answer
 
 
 def test_the_form_keeps_policies_and_prices_of_the_address(operator_client, db):

@@ -15,6 +15,8 @@ def test_the_demo_is_loaded_once(capsys):
     assert "order-7741" in capsys.readouterr().out
     steps = queries.memory("order-7741").last_step
     call_command("load_demo")
+    told = capsys.readouterr().out
+    assert told == "Stored nothing: there are conversations; use --force to add the examples\n"
     assert queries.memory("order-7741").last_step == steps
 
 

@@ -258,7 +258,7 @@ def test_what_is_said_for_the_first_time_after_very_many_mentions(operator_clien
     say([AiMessage("Anna?")] * 40 + [UserMessage("Anna")], 5)
     assert told(operator_client, "at=3").startswith(
         "At step 3: only in the assistant’s own words (#1, #2 and #3). "
-        "What users and tools said is not said yet."
+        "Users and tools have not said it yet."
     )
 
 

@@ -52,7 +52,7 @@ def test_the_prefix_can_be_chosen(operator_client):
 
 @pytest.mark.parametrize(
     ("content", "words"),
-    [(b"\xff", "UTF-8"), (b"{", "JSON"), (b"[" * 50_000, "JSON"), (b"{}", "no conversation")],
+    [(b"\xff", "UTF-8"), (b"{", "JSON"), (b"[" * 50_000, "JSON"), (b"{}", "No conversation")],
 )
 def test_an_unreadable_file_says_why(operator_client, content, words):
     response = post(operator_client, content)

@@ -141,6 +141,23 @@ class TestNoAnswer:
         protocol.update_messages("c", words(3)[1:])
         assert asked("c", None, 1) is None
 
+    @pytest.mark.parametrize("policy", [MessageWindow(3).metering(), MessageWindow(3)])
+    def test_of_a_message_that_a_client_left_out_beside_a_policy(self, policy):
+        services.create("c", policy)
+        for first in range(3):
+            protocol.update_messages("c", words(5)[first : first + 3])
+        assert queries.window("c").seqs == [3, 4, 5]
+        assert asked("c", None, 1) is None
+
+
+@pytest.mark.django_db
+def test_a_limit_that_was_enforced_is_replayed_where_it_is_only_measured_since(operator_client):
+    c = conversation(MessageWindow(2), *words(5))
+    services.change(c, policy=MessageWindow(2).metering())
+    assert limit(c, None, 2) == 4
+    html = operator_client.get("/c/c/?msg=2").content.decode()
+    assert "?policy=message_window%3A2&amp;policy=message_window%3A4" in html
+
 
 def test_a_clear_in_between_is_left_out_and_said(operator_client, db):
     c = conversation(MessageWindow(2), *words(4))

@@ -22,9 +22,10 @@ from chatmemory import (
     services,
     text_of,
 )
-from chatmemory.models import Message, RecallFigures, Step
+from chatmemory.models import Memory, Message, RecallFigures, Step
 from chatmemory.services import figures
 from inspector.lab.fleet_asked import FleetAsked
+from inspector.lab.shares import percent
 
 from .markup import tree
 
@@ -76,6 +77,23 @@ def test_the_table_compares_with_today_and_with_everything(operator_client, lab)
     assert everything[-1] == f"€{per_call * 1_000 * 2.5 / 1e6:,.2f}"
 
 
+@pytest.mark.parametrize(
+    ("part", "whole", "words"),
+    [
+        (0, 1_588, "0 %"),
+        (1, 1_588, "1 %"),
+        (8, 1_588, "1 %"),
+        (1_500, 1_588, "94 %"),
+        (1_582, 1_588, "99 %"),
+        (1_587, 1_588, "99 %"),
+        (1_588, 1_588, "100 %"),
+        (0, 0, "0 %"),
+    ],
+)
+def test_all_and_nothing_are_said_of_no_other_share(part, whole, words):
+    assert percent(part, whole) == words
+
+
 def table(client, query: str) -> dict[str, tuple[str, str, str, str]]:
     """Of each row, by its label: its class, the limit, how many recalls are lost, and the price."""
     page = tree(client.get(f"/lab/?{query}").content.decode())
@@ -102,6 +120,29 @@ def test_each_share_has_its_smallest_limit_and_rows_of_the_chosen_one_are_marked
     assert rows["90 %"][:3] == ("", "5 msg", "1")
     assert rows["95 %"] == rows["100 %"] == ("", "no limit", "", "")
     assert rows["chosen"][:3] == ("is-pick", "3 msg", "7")
+
+
+def test_conversations_whose_limit_is_only_measured_are_not_those_of_today(operator_client, db):
+    for name, policy in (("measured", MessageWindow(2).metering()), ("held", MessageWindow(1))):
+        services.create(name, policy)
+        services.add(name, SAID)
+    services.compute_figures(asked().query, 60)
+    rows = table(operator_client, MESSAGES)
+    assert rows["today"][:3] == ("is-today", "1 msg", "1")
+    services.delete("held")
+    page = operator_client.get(f"/lab/?{MESSAGES}").content.decode()
+    assert "3 messages</b> hold" in page
+    assert "today" not in page
+
+
+def test_it_does_not_hold_100_percent_while_a_fact_is_lost(lab):
+    services.create("many", MessageWindow(2))
+    services.add("many", [SAID[0]] + [AiMessage("A-1182")] * 300)
+    text = lab(f"{MESSAGES}&limit=1")
+    assert "1 message holds 98 % of what the assistant" in text
+    services.add("many", [AiMessage("A-1182")] * 900)
+    assert "99 % of what the assistant" in lab(f"{MESSAGES}&limit=1")
+    assert "At this limit 6 of them had already left." in lab(f"{MESSAGES}&limit=1")
 
 
 def test_it_is_computed_slice_by_slice(operator_client, conversations):
@@ -162,7 +203,10 @@ def test_a_conversation_that_changes_while_it_is_computed_is_left_out(conversati
 
 def test_a_conversation_that_cannot_be_read_is_told(lab):
     Message.objects.filter(memory_id="shop/1", seq=1).update(payload="{")
-    assert "1 conversation could not be read" in lab()
+    assert "1 conversation could not be read and is left out." in lab()
+    Message.objects.filter(memory_id="shop/2", seq=1).update(payload="{")
+    RecallFigures.objects.all().delete()
+    assert "2 conversations could not be read and are left out." in lab()
 
 
 @pytest.mark.parametrize(
@@ -176,6 +220,7 @@ def test_a_conversation_that_cannot_be_read_is_told(lab):
         ("since=soon", "A date is written as"),
         ("options=colour=red", "no option"),
         ("estimator=nobody", "nobody"),
+        ("options=meters_only=true", "With meters_only nothing is lost at any limit"),
         ("kind=nothing&limit=x&sample=-1", "6 conversations of this site"),
     ],
 )
@@ -225,10 +270,34 @@ def test_csv_has_the_curve(operator_client, lab):
     ]
 
 
-def test_nothing_used_again_is_said(operator_client, db):
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("options=bogus=1", "No option"),
+        ("since=31.01.2026", "A date is written as 2026-01-31."),
+        ("kind=nothing", "The kind of a policy is message_window or token_window"),
+        ("sample=ten", "Sample must be a whole number"),
+    ],
+)
+def test_no_numbers_are_sent_that_were_not_asked_for(operator_client, lab, query, words):
+    answer = operator_client.get(f"/lab/?{query}&as=csv")
+    assert (answer.status_code, answer["Content-Type"]) == (422, "text/plain; charset=utf-8")
+    assert words.lower() in answer.content.decode().lower()
+
+
+@pytest.mark.parametrize("limit", ["", "&limit=4000"])
+def test_nothing_used_again_is_said_and_no_limit_is_offered(operator_client, db, limit):
     services.create("m", MessageWindow(2))
+    services.add("m", [*SAID[:3], AiMessage("Well"), UserMessage("It was A-1182")])
     operator_client.post("/lab/", {})
-    assert "used no fact" in operator_client.get("/lab/").content.decode()
+    html = operator_client.get(f"/lab/?{limit}").content.decode()
+    assert "The assistant used no fact of earlier messages again." in html
+    assert "said in <" not in html
+    assert "Facts still held" not in html
+    assert "Preview the change" not in html
+    assert "Lost most" not in html
+    assert "said in #1, forgotten, said again in #5" in html
+    assert list(table(operator_client, limit)) == ["today", "everything"]
 
 
 def test_a_limit_is_adopted_for_a_label_after_a_preview(operator_client, conversations):
@@ -250,6 +319,44 @@ def test_many_conversations_change_in_slices(conversations):
     assert queries.adopting(which, TokenWindow(99)).differing == COUNT - 1
     assert services.adopt_policy(which, TokenWindow(99)) == COUNT - 1
     assert queries.adopting(which, TokenWindow(1)).over == COUNT
+
+
+def test_one_that_cannot_be_read_stops_no_other(operator_client, conversations):
+    Message.objects.filter(memory="shop/0", seq=4).update(payload="{")
+    form = {"kind": "token_window", "limit": "99", "estimator": "gpt-4", "confirmed": "1"}
+    page = operator_client.post("/lab/adopt/", form).content.decode()
+    assert f"{COUNT - 1} changed, 1 to go" in page
+    page = operator_client.post("/lab/adopt/", form).content.decode()
+    assert "1 conversation cannot be changed now" in page
+    assert queries.policy("shop/1") == TokenWindow(99, estimator="gpt-4")
+
+
+def test_one_that_is_being_imported_stops_no_other(conversations):
+    Memory.objects.filter(pk="shop/0").update(imported=1)
+    assert services.adopt_policy(queries.MemoryFilter(), TokenWindow(99)) == COUNT - 1
+
+
+@pytest.mark.parametrize(
+    "other", [MessageWindow(2, low_water=0.5), MessageWindow(2, estimator="gpt-4")]
+)
+def test_another_option_or_estimator_makes_another_policy(conversations, other):
+    assert queries.adopting(queries.MemoryFilter(), MessageWindow(2)).differing == 0
+    assert queries.adopting(queries.MemoryFilter(), other).differing == COUNT
+
+
+def test_what_another_estimator_counts_is_not_foretold(operator_client, db):
+    services.create("m", TokenWindow(245))
+    services.add("m", [UserMessage("订单" * 20)] * 4)
+    form = {"kind": "token_window", "limit": "245", "estimator": "gpt-4"}
+    page = operator_client.post("/lab/adopt/", form).content.decode()
+    assert "1 conversation will be counted by another estimator" in page
+    assert "Nothing that is in memory now would leave" not in page
+
+
+def test_a_policy_that_only_measures_pushes_nothing_out(conversations):
+    which, limit = queries.MemoryFilter(), MessageWindow(1)
+    assert queries.adopting(which, limit).over == COUNT
+    assert queries.adopting(which, limit.metering()).over == 0
 
 
 @pytest.mark.parametrize(
@@ -311,8 +418,49 @@ def test_a_file_is_read_and_not_stored(operator_client, db):
     assert not RecallFigures.objects.exists()
 
 
+def test_the_page_of_a_file_asks_for_the_file_and_not_for_conversations_of_the_site(
+    operator_client, db
+):
+    roles = ("user", "assistant")
+    said = [{"role": roles[n % 2], "content": text_of(each)} for n, each in enumerate(SAID)]
+    asked = {"kind": "message_window", "limit": "2", "options": "low_water=1", "input": "2.5"}
+    file = SimpleUploadedFile("chat.json", json.dumps(said).encode())
+    html = operator_client.post("/lab/file/", {"file": file, "q": "shop", **asked}).content.decode()
+    main = tree(html).find(".//main")
+    assert [form.get("action") for form in main.iter("form")] == ["/lab/file/"]
+    assert {link.get("href") for link in main.iter("a")} == {"/lab/", "#lost", "/lab/compare/"}
+    fields = {each.get("name"): each.get("value") for each in main.iter("input")}
+    (kind,) = main.findall(".//option[@selected]")
+    asked_again = {name: fields.get(name) for name in asked} | {"kind": kind.get("value")}
+    assert asked_again == asked
+    assert "q" not in fields
+
+
+@pytest.mark.parametrize("refused", [1, 2, 9])
+def test_conversations_of_a_file_that_are_refused_are_told(operator_client, db, refused):
+    said = [{"type": "USER", "contents": [{"type": "TEXT", "text": "Order A-1182"}]}]
+    robots = [{"id": f"r{n}", "messages": [{"type": "ROBOT"}]} for n in range(refused)]
+    content = json.dumps([*robots, {"id": "good", "messages": said}]).encode()
+    status, text = uploaded(operator_client, content)
+    assert status == 200
+    assert "1 conversation in chat.json" in text
+    number = "1 conversation could not be read and is left out."
+    numbers = f"{refused} conversations could not be read and are left out."
+    assert (number if refused == 1 else numbers) in text
+    assert "conversation 1 (r0): " in text
+    assert ("conversation 2 (r1): " in text) is (refused > 1)
+    assert ("and 4 more" in text) is (refused == 9)
+
+
+def test_a_file_whose_conversations_are_all_refused_says_why(operator_client, db):
+    robots = [{"id": f"r{n}", "messages": [{"type": "ROBOT"}]} for n in range(2)]
+    status, text = uploaded(operator_client, json.dumps(robots).encode())
+    assert status == 422
+    assert "Conversation 1 (r0): " in text
+
+
 @pytest.mark.parametrize(
-    ("content", "words"), [(b"nonsense", "line 1"), (b"[]", "no conversation"), (b"", "Choose")]
+    ("content", "words"), [(b"nonsense", "line 1"), (b"[]", "No conversation"), (b"", "Choose")]
 )
 def test_what_is_wrong_with_a_file_is_said(operator_client, db, content, words):
     status, text = uploaded(operator_client, content)
@@ -323,15 +471,34 @@ def test_what_is_wrong_with_a_file_is_said(operator_client, db, content, words):
 def test_a_file_with_too_much_is_refused(operator_client, db, monkeypatch):
     monkeypatch.setattr("chatmemory.queries.file_fleet.READ_AT_ONCE", 1)
     content = json.dumps([{"role": "user", "content": "a"}] * 2).encode()
-    assert "the file has 2 messages" in uploaded(operator_client, content)[1]
+    assert "The file has 2 messages" in uploaded(operator_client, content)[1]
 
 
-@pytest.mark.parametrize("limit", ["1", "249", "999999999"])
-def test_a_limit_beyond_the_grid_is_its_end(operator_client, lab, limit):
-    lab("kind=token_window")
-    html = operator_client.get(f"/lab/?limit={limit}").content.decode()
-    assert "<b>250 tokens</b> hold" in html
+@pytest.mark.parametrize(
+    ("limit", "used"),
+    [("1", "250"), ("249", "250"), ("250", "250"), ("251", "251"), ("999999999", "999,999,999")],
+)
+def test_a_limit_above_the_curve_is_taken_as_it_is(operator_client, lab, limit, used):
+    """The curve ends at 250 tokens, from which on nothing changes."""
+    text = lab(f"kind=token_window&limit={limit}")
+    assert f"{used} tokens hold 100 % of what" in text
+    assert f"chosen {used} tok 0 6" in text
+    assert f"Use {used} tokens for these 6 conversations?" in text
+    is_said = "The figures are those of 250 tokens" in text
+    assert is_said is (int(limit) < 250)
     assert operator_client.get(f"/lab/?kind=message_window&limit={limit}").status_code == 200
+
+
+def test_a_limit_between_two_of_the_grid_says_whose_figures_are_shown(operator_client, lab):
+    services.add("shop/1", [AiMessage("word " * 600), AiMessage("A-1182")])
+    text = lab("kind=token_window&limit=387")
+    assert "250 tokens hold" in text
+    assert (
+        "The figures are those of 250 tokens, not of 387: limits are computed on a grid of 250 "
+        "tokens." in text
+    )
+    assert "Use 250 tokens for" in text
+    assert "The figures are those" not in lab("kind=token_window&limit=500")
 
 
 def test_a_limit_that_does_not_go_with_the_options_is_not_adopted(operator_client, lab):

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from chatmemory.core.recall.figures import Sums
 from chatmemory.queries import Fleet, Point
-from inspector.lab.fleet import TICKS, FleetPage
-from inspector.lab.fleet_asked import FleetAsked
+from inspector.lab.curve import TICKS, Curve
 from inspector.lab.today import MARGIN, NARROW, WIDE, Limit, labels_in
 
 LAST = 3_000
@@ -20,12 +19,22 @@ LIMITS = st.lists(st.integers(1, 4_000), min_size=1, max_size=3, unique=True).ma
 @given(st.integers(1, 2_000_000))
 def test_ticks_are_round_and_neither_few_nor_many(last):
     found = Fleet(1, 1, Sums(1), [Point(last, 0, 0, 0)])
-    ticks = FleetPage(found, FleetAsked.read({})).ticks
+    ticks = Curve(found, None).ticks
     limits = [int(tick.words.replace(",", "")) for tick in ticks]
     apart = limits[0]
     assert str(apart).rstrip("0") in ("1", "2", "5")
     assert limits == list(range(apart, last + 1, apart))
     assert min(last, 3) <= len(limits) <= TICKS
+
+
+@given(st.integers(1, 2_000_000), st.integers(0, 10**9), st.sampled_from([NARROW, WIDE]))
+def test_no_number_of_the_axis_is_cut_at_the_right(last, picked, width):
+    curve = Curve(Fleet(1, 1, Sums(1), [Point(last, 0, 0, 0)]), Point(picked, 0, 0, 0))
+    for mark in (*curve.ticks, curve.picked):
+        start, end = mark.label.span(width)
+        assert end <= width + MARGIN
+        assert mark.label.text == mark.words
+        assert start <= mark.x * width / 1_000 <= end
 
 
 def drawn(limits: list[int]) -> list[Limit]:

@@ -64,7 +64,8 @@ def test_before_the_limit_was_lowered_nothing_is_over_it(operator_client, lowere
 def test_the_number_of_a_page_of_conversations_is_that_of_the_window(lowered, crowded):
     services.create("within", MessageWindow(3))
     rows = queries.memories(["within", lowered, crowded])
-    assert queries.hidden_now(rows) == {lowered: tuple(range(1, 8)), crowded: ()}
+    hidden = {memory_id: over.hidden for memory_id, over in queries.over_limits_now(rows).items()}
+    assert hidden == {lowered: tuple(range(1, 8)), crowded: ()}
 
 
 def test_a_long_window_is_counted_from_its_head(operator_client, lowered, monkeypatch):
@@ -223,6 +224,56 @@ def test_no_bar_is_wider_than_its_column(operator_client, crowded):
     assert all(row.past + row.this <= pane.bar_width for row in pane.system)
 
 
+@pytest.fixture
+def refusing(db) -> str:
+    """Two pinned messages, under a limit that became as many."""
+    services.create("refusing", MessageWindow(20))
+    services.add("refusing", users(6))
+    for seq in (2, 3):
+        services.pin("refusing", seq)
+    services.change("refusing", policy=MessageWindow(2))
+    return "refusing"
+
+
+NO_ADD = "eside what is pinned no message can be added: unpin one, or raise the limit"
+
+
+def test_where_pins_leave_no_room_nothing_is_said_to_leave(operator_client, refusing):
+    html = operator_client.get("/c/refusing/?find=message+0")
+    assert conversation(operator_client, refusing).over_limit == (
+        f"4 messages over the limit are hidden; b{NO_ADD}"
+    )
+    assert said(html, "over-limit") == (
+        f"4 more messages are over the limit. The model no longer sees them. B{NO_ADD}."
+    )
+    why = said(operator_client.get("/c/refusing/"), "why")
+    assert f"Free: 0 msg. 4 messages over the limit are hidden; b{NO_ADD}." in why
+    why = said(operator_client.get("/c/refusing/?msg=1"), "why")
+    assert f"The model no longer sees it. B{NO_ADD}. A higher limit brings it back." in why
+    assert "Only over the limit: #1. The model no longer sees it." in said(html, "why")
+    assert "over the limit" in said(html, "said-1")
+    (row,) = operator_client.get("/?q=message+0").context["rows"]
+    assert row.over_limit == "4 messages over the limit; no room beside pins"
+    assert row.hit.state == "over the limit"
+    for page in (html.content.decode(), why, said(html, "why")):
+        assert "next add" not in page
+
+
+def test_a_system_message_beside_pins_that_fill_the_limit(operator_client, db):
+    services.create("c", MessageWindow(9))
+    services.add("c", [SystemMessage("Be brief."), *users(5)])
+    for seq in (2, 3):
+        services.pin("c", seq)
+    told = []
+    for limit in (4, 3):
+        services.change("c", policy=MessageWindow(limit))
+        told.append(operator_client.get("/").context["rows"][0].over_limit)
+    assert told == [
+        "2 messages over the limit will leave at the next add",
+        "3 messages over the limit; no room beside pins",
+    ]
+
+
 def test_the_overview_flags_windows_over_the_limit(operator_client, lowered, crowded):
     services.create("within", MessageWindow(3))
     context = operator_client.get("/?flagged=over_limit").context
@@ -232,6 +283,19 @@ def test_the_overview_flags_windows_over_the_limit(operator_client, lowered, cro
         crowded: ("over the limit", True),
     }
     assert context["headlines"].stats.over_limit == 2
+
+
+def test_the_overview_counts_in_memory_what_the_model_sees(operator_client, lowered, monkeypatch):
+    (row,) = operator_client.get("/").context["rows"]
+    assert (row.in_memory, row.left) == ("6 of 13", 0)
+    assert '<td class="num c-num mem">6 of 13</td>' in operator_client.get("/").text
+    for module in (windows, queries):
+        monkeypatch.setattr(module, "HIDDEN_MAX", 3)
+    (row,) = operator_client.get("/").context["rows"]
+    assert row.in_memory == "≤10 of 13"
+    services.add(lowered, users(1))
+    (row,) = operator_client.get("/").context["rows"]
+    assert (row.in_memory, row.left) == ("6", 8)
 
 
 def test_the_feed_names_the_cause_that_history_names(operator_client, crowded):
@@ -246,12 +310,14 @@ def test_messages_that_were_never_said_are_not_subtracted_from_what_was_said(ope
     protocol.update_messages("client", words)
     protocol.update_messages("client", [words[0], UserMessage("a summary"), *words[1:]])
     (row,) = operator_client.get("/").context["rows"]
-    assert (row.memory.said_count, row.memory.window.count, row.forgotten) == (3, 4, 0)
+    assert (row.memory.said_count, row.memory.window.count, row.left) == (3, 4, 0)
     page = conversation(operator_client, "client")
     assert (page.said.load, page.forgotten.load, page.injected_count) == (21, 0, 1)
     protocol.update_messages("client", [UserMessage("a summary"), words[2]])
     page = conversation(operator_client, "client")
     assert (page.said.load, page.forgotten.load, page.injected_count) == (21, 14, 1)
+    (row,) = operator_client.get("/").context["rows"]
+    assert (row.memory.said_count, row.memory.window.count, row.left) == (3, 2, 2)
 
 
 def test_conversations_over_the_limit_take_no_more_queries(operator_client, db):

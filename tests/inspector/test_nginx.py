@@ -29,7 +29,6 @@ error_log stderr;
 {user}
 events {{ worker_connections 256; }}
 http {{
-    access_log off;
     client_body_temp_path {folder}/body;
     proxy_temp_path {folder}/proxy;
     fastcgi_temp_path {folder}/fastcgi;
@@ -96,6 +95,7 @@ def site_for(proxy: Proxy, folder: Path) -> str:
         "listen 80;": f"listen 127.0.0.1:{proxy.plain_port};",
         "listen 443 ": f"listen 127.0.0.1:{proxy.port} ",
         "memory.example.org;": "127.0.0.1;",
+        "/var/log/nginx/chatmemory.log": str(folder / "access.log"),
         "/etc/ssl/certs/memory.example.org.pem": str(proxy.certificate),
         "/etc/ssl/private/memory.example.org.key": str(folder / "key.pem"),
         "client_header_timeout 10s": "client_header_timeout 1s",
@@ -119,6 +119,16 @@ def wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
         with suppress(ConnectionError):
             return socket.create_connection(("127.0.0.1", port)).close()
     raise AssertionError("nginx did not start")
+
+
+def test_the_log_has_no_words_of_users(proxy):
+    session = proxy.session()
+    session.headers["Referer"] = f"{proxy.url}/?q=QUOKKA"
+    for _ in range(2):  # the line of the first is written before the second
+        session.get(f"{proxy.url}/api/v1/memories/?search=QUOKKA")
+    lines = (proxy.certificate.parent / "access.log").read_text()
+    assert "GET /api/v1/memories/ 200" in lines
+    assert "QUOKKA" not in lines
 
 
 def test_requests_reach_the_server(proxy):

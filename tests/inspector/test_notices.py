@@ -8,6 +8,7 @@ import pytest
 from django.template.loader import render_to_string
 
 from chatmemory import MessageWindow, services
+from inspector.templatetags.inspector import sentence
 
 from .markup import said
 
@@ -40,6 +41,18 @@ def test_an_unknown_url_reveals_nothing_about_the_server(client):
     html = client.get("/nothing/").content.decode()
     assert "There is no page at this address." in html
     assert "URLPattern" not in html
+
+
+@pytest.mark.parametrize(
+    ("problem", "words"),
+    [
+        ("max_messages must be a number", "max_messages must be a number."),
+        ("messages[0] is null", "messages[0] is null."),
+        ("the limit is 'small'!", "The limit is “small”!"),
+    ],
+)
+def test_a_problem_is_a_sentence_that_leaves_names_as_they_are_written(problem, words):
+    assert sentence(problem) == words
 
 
 @pytest.mark.django_db

@@ -1,21 +1,28 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime, timedelta
 
 import pytest
+from django.core.cache import cache
+from django.utils import timezone
 
 from chatmemory import (
     AiMessage,
     SystemMessage,
     ToolExecutionRequest,
     UserMessage,
+    queries,
     search,
     services,
 )
 from chatmemory.core.policies import MessageWindow, TokenWindow
+from chatmemory.queries.mentions import MENTIONS_COUNTED
 from chatmemory.search import DIGEST_LABEL
 from chatmemory.services import protocol
-from inspector.overview import headlines
+from inspector.overview import asked, headlines
+from inspector.templatetags.inspector import ago
+from inspector.views import overview
 
 from . import markup
 
@@ -95,6 +102,21 @@ def test_an_empty_result_links_to_all_conversations(operator_client, memory_id):
     page = operator_client.get("/?q=zzz").content.decode()
     assert "No conversation matches" in page
     assert "Clear filters" in page
+
+
+def test_most_that_left_goes_by_the_number_that_is_shown(operator_client, db):
+    """Also where clients put messages into memory that nobody said, which leave as others do."""
+    for number in range(1, 5):
+        services.create(f"m{number}", MessageWindow(2))
+        say(f"m{number}", *"abcd"[:number])
+        client, words = f"client{number}", [UserMessage(f"said {n}") for n in range(number)]
+        protocol.update_messages(client, words)
+        facts = [UserMessage(f"fact {n}") for n in range(number * 3 % 5)]
+        protocol.update_messages(client, [*words[:1], *facts, *words[1:]])
+        protocol.update_messages(client, [*words[:1], *facts[: number % 2]])
+    shown = [row.left for row in operator_client.get("/?sort=forgotten").context["rows"]]
+    assert shown == sorted(shown, reverse=True)
+    assert len(set(shown)) > 3
 
 
 @pytest.mark.parametrize("sort", ["activity", "said", "forgotten"])
@@ -226,6 +248,17 @@ def test_a_search_shows_the_line_and_whether_it_is_remembered(operator_client, m
     assert "forgotten at step 8" in row
 
 
+def test_a_pinned_mention_is_in_memory_however_often_the_words_were_said_since(
+    operator_client, memory_id
+):
+    say(memory_id, "my number is A-1182")
+    services.pin(memory_id, 1)
+    say(memory_id, *("not A-1182" for _ in range(MENTIONS_COUNTED + 1)), "b", "c", "d")
+    row = row_of(operator_client.get("/?q=a-1182"), memory_id)
+    assert "#1 “my number is <mark>A-1182</mark>”" in row
+    assert "forgotten" not in row
+
+
 def test_what_a_user_said_goes_before_who_repeats_it(operator_client, memory_id):
     said = [SystemMessage("Ask for A-1182."), UserMessage("A-1182"), AiMessage("A-1182, fine")]
     services.add(memory_id, said)
@@ -287,12 +320,46 @@ def test_a_search_takes_a_bounded_number_of_queries(
 
 def test_a_search_that_finds_too_much_to_count_says_so(operator_client, memory_id, monkeypatch):
     monkeypatch.setattr(search, "FEW", 2)
+    monkeypatch.setattr(overview, "PAGE_SIZE", 1)
+    services.create("other", MessageWindow(20))
+    say("other", "needle")
     say(memory_id, *["needle"] * 3)
     page = operator_client.get("/?q=needle")
     assert "said 3 times" in row_of(page, memory_id)
-    assert "1 of many conversations" in page.content.decode()
+    assert found_words(page) == (
+        "1 of many conversations · too many messages contain this to count them all"
+    )
     assert {chip.count for chip in page.context["asked"].chips} == {None}
     assert 'data-total=""' in page.content.decode()
+
+
+def test_a_search_whose_page_is_all_it_finds_has_its_number(
+    operator_client, memory_id, monkeypatch
+):
+    monkeypatch.setattr(search, "FEW", 2)
+    say(memory_id, *["needle"] * 3)
+    page = operator_client.get("/?q=needle")
+    assert found_words(page) == "1 of 1 conversation"
+    assert 'data-total="1"' in page.content.decode()
+
+
+@pytest.mark.parametrize("words", ["订单", "é", "ü"])
+def test_short_words_in_other_letters_are_counted_as_far_as_they_are_shown(
+    operator_client, memory_id, monkeypatch, words
+):
+    monkeypatch.setattr(overview, "PAGE_SIZE", 1)
+    found = [found_words(operator_client.get("/", {"q": words}))]
+    services.create("other", MessageWindow(20))
+    for other in (memory_id, "other"):
+        say(other, f"hier {words} da")
+        found.append(found_words(operator_client.get("/", {"q": words})))
+    assert found[:2] == ["0 of 0 conversations", "1 of 1 conversation"]
+    assert found[2] == "1 of many conversations · messages with so short a word are not counted"
+
+
+def found_words(page) -> str:
+    (status,) = re.findall(r"<p[^>]*data-found>(.*?)</p>", page.content.decode(), re.DOTALL)
+    return " ".join(status.split())
 
 
 def shown(page) -> list[str]:
@@ -340,3 +407,55 @@ def test_the_bar_marks_the_page_that_is_open(operator_client, memory_id, path, m
     nav = nav.partition("</nav>")[0]
     found = re.findall(r'aria-current="page"[^>]*>(\w+)', nav)
     assert found == ([marked] if marked else [])
+
+
+def test_the_feed_has_the_latest_of_very_many_that_left_at_once(db):
+    for memory_id, messages in (("first", 300), ("second", 3)):
+        services.create(memory_id, MessageWindow(messages))
+        say(memory_id, *("a" for _ in range(messages)))
+    services.change("first", policy=MessageWindow(10))
+    say("first", "b")
+    say("second", "b")
+    items = [(item.memory_id, item.seq) for item in queries.feed(4)]
+    assert items == [("second", 1), ("first", 291), ("first", 290), ("first", 289)]
+
+
+def test_the_reach_is_the_median_of_what_is_in_memory(db):
+    for messages in (1, 2, 9):
+        services.create(f"m{messages}", MessageWindow(9))
+        say(f"m{messages}", *("a" for _ in range(messages)))
+    assert queries.overview_stats(asked.midnight()).reach == 2
+
+
+def test_the_label_that_is_filtered_by_comes_first(operator_client, db):
+    services.create("m", MessageWindow(3), dict.fromkeys("abcdef", "x"))
+    (row,) = operator_client.get("/?label=f:x").context["rows"]
+    assert row.labels[0].text == "f:x"
+
+
+def test_today_begins_at_midnight_of_the_site(settings):
+    settings.TIME_ZONE = "Asia/Tokyo"
+    midnight = asked.midnight()
+    assert (midnight.hour, str(midnight.tzinfo)) == (0, "Asia/Tokyo")
+    assert timezone.now() - timedelta(days=1) < midnight <= timezone.now()
+
+
+@pytest.mark.parametrize(("zone", "day"), [("UTC", "1 Jan 2026"), ("Asia/Tokyo", "2 Jan 2026")])
+def test_old_dates_are_those_of_the_site(settings, zone, day):
+    settings.TIME_ZONE = zone
+    assert ago(datetime(2026, 1, 1, 20, tzinfo=UTC)) == day
+
+
+def test_a_mention_is_marked_where_it_is_written(operator_client, memory_id):
+    say(memory_id, "İİİİ wo ist das Paket?")
+    found = operator_client.get(f"/c/{memory_id}/?find=paket").content.decode()
+    assert "<mark>Paket</mark>" in found
+    assert "<mark>Paket</mark>" in row_of(operator_client.get("/?q=paket"), memory_id)
+
+
+def test_what_a_project_keeps_under_the_same_name_in_its_cache_is_no_headline(
+    operator_client, memory_id
+):
+    say(memory_id, "a")
+    cache.set("headlines", ["Elections"])
+    assert operator_client.get("/").context["headlines"].stats.conversations == 1

@@ -55,6 +55,12 @@ def verdict(client, text: str = "", **values) -> str:
     return re.sub(r" (?=[.:])", "", words)
 
 
+def preview(client, text: str, **values):
+    """The page that simulates what was written."""
+    typed = {"role": "user", "text": text, **values}
+    return client.post("/c/c/simulate/", typed, follow=True).context["page"]
+
+
 @pytest.mark.parametrize(
     ("limit", "words"),
     [
@@ -120,11 +126,23 @@ def test_the_composer_counts_from_what_is_seen(operator_client, lowered, text, l
 
 
 def test_a_message_that_follows_a_preview_counts_from_it(operator_client, lowered):
-    typed = {"role": "user", "text": "one"}
-    page = operator_client.post("/c/c/simulate/", typed, follow=True).context["page"]
+    page = preview(operator_client, "one")
     assert (page.tried.before, page.tried.after) == (5, 5)
     words = "Would evict 1 message: #5. 5 → 5 / 5 msg"
     assert words in verdict(operator_client, "two", trial=page.trial)
+
+
+def test_a_new_limit_is_told_with_the_drafts_before_the_text(operator_client, lowered):
+    """As Preview tells it. The tokens beside the text are its own."""
+    page = preview(operator_client, "one")
+    typed = {"limit": 3, "shown": 5, "trial": page.trial}
+    told = verdict(operator_client, "two", **typed)
+    assert "Would evict 4 messages: #4, #5, #6 and #7; #1, #2 and #3 are hidden" in told
+    assert "5 → 3 / 3 msg" in told
+    assert "5 tok" in told
+    previewed = preview(operator_client, "two", **typed).tried
+    assert previewed.verdict.detail in told
+    assert (previewed.before, previewed.after) == (5, 3)
 
 
 @given(

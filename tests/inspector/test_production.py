@@ -93,17 +93,24 @@ def test_the_hosts_of_a_site_that_others_reach_are_named(tmp_path):
         ("CHATMEMORY_DEBUG", "yes", "must be 0 or 1"),
         ("CHATMEMORY_PROXY", "on", "must be 0 or 1"),
         ("CHATMEMORY_HSTS_SECONDS", "a year", "Not a valid integer"),
-        ("CHATMEMORY_LOCK_SECONDS", "-1", "Must be greater than or equal to 0"),
+        ("CHATMEMORY_LOCK_SECONDS", "0", "Must be greater than or equal to 1"),
+        ("CHATMEMORY_LOCK_SECONDS", "3000000", "less than or equal to 1000000"),
         ("CHATMEMORY_CONNECTIONS", "1", "Must be greater than or equal to 2"),
         ("CHATMEMORY_LOG", "xml", "Must be one of: text, json"),
         ("CHATMEMORY_API_RATE", "many", "must be a rate such as 100/second"),
         ("CHATMEMORY_API_RATE", "0/second", "must be a rate"),
         ("REDIS_URL", "memcached://x", "must begin with redis://"),
+        ("REDIS_URL", "redis://h:abc/0", "has a port that is no number"),
         ("DATABASE_URL", "mysql://x/y", "must begin with sqlite"),
         ("DATABASE_URL", "var/db.sqlite3", "must begin with sqlite"),
         ("DATABASE_URL", "", "must begin with sqlite"),
         ("CHATMEMORY_VAR", "", "must name a folder"),
         ("CHATMEMORY_HOSTS", "", "must name at least one host"),
+        ("CHATMEMORY_HOSTS", ",", "must be names"),
+        ("CHATMEMORY_HOSTS", "https://a.example", "must be names without https://"),
+        ("CHATMEMORY_HOSTS", "a.example:8000", "without a port"),
+        ("CHATMEMORY_ORIGINS", "foo", "must be origins such as"),
+        ("CHATMEMORY_ORIGINS", "https://a.example/", "must be origins such as"),
     ],
 )
 def test_an_invalid_setting_is_named(tmp_path, variable, value, why):
@@ -111,6 +118,18 @@ def test_an_invalid_setting_is_named(tmp_path, variable, value, why):
     assert found.returncode != 0
     assert f'"{variable}" invalid' in found.stderr
     assert why in found.stderr
+
+
+def test_blanks_around_hosts_and_origins_are_no_part_of_them(tmp_path):
+    given = {
+        "CHATMEMORY_HOSTS": "a.example, [::1]",
+        "CHATMEMORY_ORIGINS": "https://a.example, https://*.b.example",
+    }
+    shown = "from django.conf import settings as s; print(s.ALLOWED_HOSTS, s.CSRF_TRUSTED_ORIGINS)"
+    found = manage("shell", "-v0", "-c", shown, **(SAFE | given), CHATMEMORY_VAR=str(tmp_path))
+    assert found.stdout.split("\n")[0] == (
+        "['a.example', '[::1]'] ['https://a.example', 'https://*.b.example']"
+    )
 
 
 @pytest.mark.parametrize("url", ["mysql://ada:QUOKKA@x/y", "postgresql://ada:QUOKKA/7@x/y"])
@@ -173,6 +192,13 @@ def test_a_failed_sign_in_leaves_no_parameters_and_is_forgotten(account):
     assert not AccessAttempt.objects.exists()
 
 
+def test_the_admin_has_the_texts_of_its_scripts(django_user_model):
+    client = Client()
+    assert client.get("/admin/jsi18n/").status_code == 302
+    client.force_login(django_user_model.objects.create_superuser("chief"))
+    assert b"django.gettext" in client.get("/admin/jsi18n/").content
+
+
 def test_staff_cannot_make_themselves_superuser(django_user_model):
     """Admins may manage accounts, but neither their own permissions nor other staff."""
     users = django_user_model.objects
@@ -188,9 +214,11 @@ def test_staff_cannot_make_themselves_superuser(django_user_model):
         account.refresh_from_db()
         assert not account.is_superuser
     assert not plain.is_staff
-    for path in ("change", "password", "delete"):
-        page = f"/admin/auth/user/{chief.pk}/{path}/"
-        assert client.post(page, form).status_code == 403, path
+    other = users.create_user("joe", is_staff=True)
+    for account in (chief, other):
+        for path in ("change", "password", "delete"):
+            page = f"/admin/auth/user/{account.pk}/{path}/"
+            assert client.post(page, form).status_code == 403, path
     for account in (staff, chief):
         client.force_login(account)
         assert client.get("/admin/chatmemory/auditentry/").status_code == 200

@@ -82,6 +82,15 @@ class TestThePreview:
         assert "It sees 9 messages now." in html
         assert queries.memory("c").policy == MessageWindow(9)
 
+    def test_tells_one_message_and_one_token(self, operator_client):
+        assert "the model would see 1 message." in page(operator_client, limit="1")
+        services.change("c", policy=MessageWindow(1))
+        assert "It sees 1 message now." in page(operator_client, limit="2")
+
+    def test_names_an_estimator_that_counts_instead(self, operator_client):
+        html = page(operator_client, estimator="gpt-4")
+        assert "Message window 9, counted as gpt-4: the model would see" in html
+
     def test_says_what_comes_back(self, operator_client):
         services.change("c", policy=MessageWindow(7))
         assert "2 messages come back: #1 and #2." in page(operator_client, limit="9")
@@ -161,6 +170,19 @@ class TestSaving:
         response = operator_client.post(SAVE, form() | labels)
         assert response.status_code == 422
         assert "up to 64 labels" in response.content.decode()
+
+    @pytest.mark.parametrize("address", [URL, SAVE])
+    def test_refuses_two_labels_of_one_name_and_keeps_both_to_be_changed(
+        self, operator_client, address
+    ):
+        labels = {"name": ["team", "team ", "", ""], "value": ["support", "sales", "", ""]}
+        response = operator_client.post(address, form(limit="4") | labels)
+        assert response.status_code == 422
+        assert "The label “team” is there twice." in response.content.decode()
+        typed = response.context["form"].label_rows
+        assert typed[:2] == [("team", "support"), ("team", "sales")]
+        assert queries.memory("c").labels == {"team": "support"}
+        assert queries.policy("c") == MessageWindow(9)
 
     def test_needs_post(self, operator_client):
         assert operator_client.get(SAVE).status_code == 405

@@ -40,6 +40,12 @@ def preview(client, **values):
     return client.post(URL, {"role": "user", "text": "d", **values}, follow=True)
 
 
+def sent_by(response, form: str) -> dict[str, str]:
+    """What the fields that belong to a form by its id, but stand elsewhere, send with it."""
+    fields = tree(response.content.decode()).iterfind(f".//input[@form='{form}']")
+    return {field.get("name"): field.get("value") for field in fields}
+
+
 def key_of(response) -> str:
     return response.context["page"].trial
 
@@ -121,6 +127,7 @@ def test_an_equal_limit_is_not_a_change(operator_client, full):
     ("values", "words"),
     [
         ({"text": " "}, "Write a message"),
+        ({"text": " ", "limit": "3", "shown": "3"}, "Write a message or choose another limit"),
         ({"role": "script", "text": "hello"}, "A script begins with"),
         ({"role": "script", "text": "[1]"}, "No conversation"),
         ({"limit": "0"}, "greater than or equal to 1"),
@@ -133,6 +140,14 @@ def test_a_refused_draft_keeps_its_text_and_says_why(operator_client, full, valu
     assert response.status_code == 422
     assert words in response.content.decode()
     assert queries.memory(full).last_step == 3
+
+
+def test_a_line_break_is_one_character_however_a_browser_sends_it(operator_client, full):
+    services.add(full, [SystemMessage("Be brief.\nBe kind.")])
+    draft(operator_client, ADD, role="system", text="Be brief.\r\nBe kind.")
+    assert queries.memory(full).last_step == 4
+    draft(operator_client, ADD, text="one\r\ntwo")
+    assert queries.window(full).rows[-1].text == "one\ntwo"
 
 
 def test_text_that_cannot_be_stored_is_refused(operator_client, full):
@@ -306,6 +321,7 @@ def test_the_verdict_of_a_text_is_told_before_it_is_previewed(operator_client, f
     ("values", "words"),
     [
         ({"text": "", "limit": "3"}, "Preview shows what would leave"),
+        ({"text": "", "limit": "3", "shown": "3"}, "Preview shows what would leave"),
         ({"text": "", "limit": "1"}, "2 messages"),
         ({"role": "script", "text": "hello"}, "A script begins with"),
         ({"text": "word " * 20_000}, "Preview counts a text of this length"),
@@ -316,6 +332,17 @@ def test_the_verdict_answers_every_text(operator_client, full, values, words):
     response = draft(operator_client, VERDICT, **values)
     assert response.status_code == 200
     assert words in response.content.decode()
+
+
+def test_the_verdict_of_a_result_that_is_too_big(operator_client, db):
+    services.create("order-7741", TokenWindow(40))
+    services.add("order-7741", [UserMessage("a")])
+    script = "call: f({})\nresult: " + "y " * 80
+    response = draft(operator_client, VERDICT, role="script", text=script)
+    assert (
+        response.context["writing"].verdict.summary
+        == "Would evict. 3 messages: #1, draft 1 and draft 2"
+    )
 
 
 def test_the_verdict_of_a_message_that_is_too_big(operator_client, db):
@@ -398,6 +425,24 @@ def test_the_simulation_is_saved_as_it_is_shown(operator_client, full):
     operator_client.post(BRANCH, {"trial": key, "new_id": "two"})
     assert queries.memory("two").policy == MessageWindow(2)
     assert [row.text for row in queries.window("two").rows] == ["c", "d"]
+
+
+@pytest.mark.parametrize("at", [{}, {"at": "2"}])
+def test_the_step_that_is_shown_is_saved_not_one_that_came_later(operator_client, full, at):
+    response = preview(operator_client, **at)
+    shown = response.context["page"].at
+    services.add(full, [UserMessage("later")])
+    saved = operator_client.post(BRANCH, sent_by(response, "branch") | {"new_id": "saved"})
+    assert saved["Location"] == "/c/saved/"
+    assert "later" not in [row.text for row in queries.history("saved").rows]
+    assert queries.memory("saved").labels == {"from": f"order-7741 step {shown}"}
+
+
+def test_a_refused_id_leaves_the_page_live(operator_client, full):
+    sent = sent_by(preview(operator_client), "branch")
+    refused = operator_client.post(BRANCH, sent | {"new_id": full})
+    assert refused.status_code == 422
+    assert refused.context["page"].is_live
 
 
 def test_a_limit_that_nobody_touched_is_not_put_back(operator_client, full):

@@ -98,6 +98,12 @@ def test_a_bomb_is_not_unpacked():
     assert most < 500_000
 
 
+def test_nothing_may_follow_a_packed_chat():
+    content = zlib.compress(b"user: hi") + b"more"
+    with pytest.raises(InvalidValue, match="damaged"):
+        unpack(urlsafe_b64encode(content).decode().rstrip("="))
+
+
 def test_a_chat_that_cannot_be_packed_is_refused():
     noise = "".join(chr(random.Random(0).randrange(33, 0x2FFF)) for _ in range(CHARACTERS_MAX))
     noise = "".join(random.Random(1).sample(noise + "".join(map(chr, range(33, 9000))), 7_000))

@@ -61,7 +61,15 @@ def test_a_reader_who_reconnects_is_sent_only_newer_steps(served):
         assert next(steps) == 3
 
 
-@pytest.mark.parametrize("asked", [{"Last-Event-ID": "9"}, {"path": "/c/fewer/live/?after=9"}])
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"Last-Event-ID": "9"},
+        {"Last-Event-ID": "9" * 5_000},  # which Python refuses to read as a number
+        {"path": "/c/fewer/live/?after=9"},
+    ],
+    ids=["header", "long header", "address"],
+)
 def test_a_reader_who_has_more_than_there_is_is_sent_the_newest_step(served, asked):
     """As of a conversation that was deleted and made anew."""
     served.api.delete(f"{served.url}/api/v1/memories/fewer/")

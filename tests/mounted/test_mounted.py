@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import re
+import zlib
 
 import pytest
+from asgiref.sync import async_to_sync
 from django.conf import global_settings
 from django.conf import settings as site
 from django.contrib.auth.models import Group, Permission
 from django.core.management import call_command
 from django.db import connection, transaction
-from django.test import Client
+from django.test import AsyncClient, Client
 
 import inspector
-from chatmemory import SystemMessage, TokenWindow, UserMessage, services
+from chatmemory import MessageWindow, SystemMessage, TokenWindow, UserMessage, services
 from chatmemory.access.roles import GROUPS, Role
 from inspector.checks import check_project
 from inspector.live.routes import is_stream, requested_memory
@@ -143,6 +146,25 @@ def test_the_api_is_the_same_under_a_prefix(api):
     tags = {tag for each in operations for tag in each["tags"]}
     assert {"memories", "store"} <= tags
     assert "v1" not in tags
+
+
+def test_a_long_answer_is_whole_where_the_project_compresses(project, operator_client, monkeypatch):
+    monkeypatch.setattr("chatmemory.streaming.close_old_connections", lambda: None)  # the test's
+    project.MIDDLEWARE = ["django.middleware.gzip.GZipMiddleware", *project.MIDDLEWARE]
+    services.create("long", MessageWindow(4))
+    services.add("long", [UserMessage("x" * 50_000)] * 4)
+    client = AsyncClient()
+    client.cookies = operator_client.cookies
+
+    @async_to_sync
+    async def packed() -> bytes:
+        path, asked = f"{CHAT}api/v1/store/long/", {"Accept-Encoding": "gzip"}
+        answer = await client.get(path, headers=asked)
+        return b"".join([part async for part in answer])
+
+    reader = zlib.decompressobj(31)
+    assert len(json.loads(reader.decompress(packed()))) == 4
+    assert (reader.eof, reader.unused_data) == (True, b"")
 
 
 def test_metrics_and_health_need_no_account():

@@ -12,6 +12,7 @@ from chatmemory import (
     UserMessage,
     queries,
 )
+from chatmemory.ledger.verification import verify
 from chatmemory.stores.database import DjangoChatMemoryStore
 
 
@@ -26,6 +27,16 @@ def test_the_history_has_what_the_memory_forgot(db):
     assert DjangoChatMemoryStore().get_history("a") == said
     with pytest.raises(MemoryNotFound):
         DjangoChatMemoryStore().get_history("b")
+
+
+def test_its_first_policy_is_a_step_unless_it_makes_the_conversation(db):
+    memory().add(UserMessage("one"))
+    assert [step.kind for step in queries.steps("a")] == ["add"]
+    store = DjangoChatMemoryStore()
+    store.update_messages("b", [])
+    MessageWindowChatMemory("b", 2, store).add(UserMessage("one"))
+    assert [step.kind for step in queries.steps("b")] == ["policy", "add"]
+    assert verify("a") is verify("b") is None
 
 
 def test_a_memory_under_asyncio_uses_the_connection_of_its_task(db):

@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 import socket
 import threading
+import zlib
 from contextlib import ExitStack, contextmanager
 from uuid import uuid4
 
 import pytest
 
 from chatmemory import InvalidValue, MessageWindowChatMemory, UnstorableText, UserMessage
+from chatmemory.core.codec import messages_from_json
 from chatmemory.stores.http import HttpChatMemoryStore, HttpStoreError
 
 
@@ -64,6 +66,18 @@ def store(store_at, served) -> HttpChatMemoryStore:
     return store_at(served.url, served.token)
 
 
+def test_a_long_window_is_read_whole(store, served, memory_id):
+    said = [UserMessage(f"{n} " + "x" * 50_000) for n in range(4)]
+    store.update_messages(memory_id, said)
+    assert store.get_messages(memory_id) == said
+    url = f"{served.url}/api/v1/store/{memory_id}/"
+    with served.api.get(url, headers={"Accept-Encoding": "gzip"}, stream=True) as answer:
+        assert answer.headers["Content-Encoding"] == "gzip"
+        packed, reader = answer.raw.read(decode_content=False), zlib.decompressobj(31)
+    assert messages_from_json(reader.decompress(packed).decode()) == said
+    assert (reader.eof, reader.unused_data) == (True, b"")
+
+
 def test_text_that_cannot_be_sent_is_refused(store, memory_id):
     with pytest.raises(UnstorableText, match="a message cannot contain NUL or lone surrogates"):
         store.update_messages(memory_id, [UserMessage("half of a face: \ud83d")])
@@ -100,10 +114,37 @@ def test_what_the_server_says_is_in_the_error(store, store_at, served, memory_id
         store.get_messages("")
 
 
-@pytest.mark.parametrize("url", ["127.0.0.1:8101", "", "ftp://host", "https://", "//host"])
-def test_a_base_url_without_http_is_refused_at_once(store_at, url):
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("127.0.0.1:8101", "", "ftp://host", "https://", "//host", "https://:80"),
+        *("http://host:x", "http://host:99999", "http://host\n", "http://[::1", "https://host?a=b"),
+        *("https://host#a", "http://a..b", "http://xn--a", "http://\ud800"),
+        *(None, 5, b"https://host"),
+    ],
+)
+def test_what_is_no_base_url_is_refused_at_once(store_at, url):
     with pytest.raises(InvalidValue, match="is no base URL: write one such as https://host"):
         store_at(url, "token")
+
+
+@pytest.mark.parametrize("token", ["secret\n", "sec ret", "secrét", "", "\x7f", None, b"secret"])
+def test_a_token_that_cannot_be_sent_is_refused_without_showing_it(store_at, token):
+    with pytest.raises(InvalidValue, match="the token must be visible ASCII") as refused:
+        store_at("https://host", token)
+    assert "sec" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "url", ["http://[::1]:80", "HTTPS://host/behind/a/path", "https://münchen.example:443"]
+)
+def test_any_base_url_of_a_server_is_taken(store_at, url):
+    store_at(url, "token")
+
+
+@pytest.mark.parametrize("end", ["", "/", "//"])
+def test_a_base_url_may_end_with_slashes(store_at, served, memory_id, end):
+    assert store_at(f"{served.url}{end}", served.token).get_messages(memory_id) == []
 
 
 def test_the_server_infers_why_a_message_left(store, served, memory_id):

@@ -6,6 +6,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from chatmemory import queries, services
+from chatmemory.access.actors import actor_of
 from chatmemory.access.roles import ERASE
 from chatmemory.api import requests
 from chatmemory.api.errors import InvalidField
@@ -59,7 +60,7 @@ class Memories(Resource):
         memory_id, labels = body["id"], body.get("labels")
         check_prefix(request, memory_id)
         policy = body["policy"] if "policy" in body else _default_policy(memory_id)
-        row = services.create(memory_id, policy, labels, actor=requests.actor(request))
+        row = services.create(memory_id, policy, labels, actor=actor_of(request))
         answer = response(
             MemorySerializer, queries.memory_row(row), status=201, version=row.version
         )

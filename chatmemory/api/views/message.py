@@ -11,8 +11,10 @@ from chatmemory import explain, queries, services
 from chatmemory.access.roles import ERASE
 from chatmemory.api import requests
 from chatmemory.api.operations import MEMORY_ID, SEQ, addressed_by, changes, reads
-from chatmemory.api.responses import MessageDetailSerializer, response
+from chatmemory.api.permissions import prefix_of
+from chatmemory.api.responses import MessageDetailSerializer, RedactedMessageSerializer, response
 from chatmemory.api.views.base import Resource
+from chatmemory.converters import address
 from chatmemory.ledger.lookup import find_memory
 from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.queries.history import message_in
@@ -47,17 +49,40 @@ class Pin(Resource):
 class Redaction(Resource):
     needs = {"POST": ERASE}
 
-    @changes(MessageDetailSerializer, name="redact_message")
+    @changes(RedactedMessageSerializer, body=requests.RedactRequest, name="redact_message")
     def post(self, request: Request, memory_id: str, seq: int) -> Response:
-        """Remove a message's text everywhere, for good; a tombstone stays. A second time changes
-        nothing.
+        """Remove a message's text from this conversation, for good; a tombstone stays. A second
+        time changes nothing.
+
+        Branches keep their copies unless they are named, and so does the conversation that this one
+        is a branch of. The response lists the copies that still have the text: redact them where
+        they are.
         """
-        services.redact(memory_id, seq, **requests.changed_by(request))
-        return _message(memory_id, seq)
+        chosen = requests.read(requests.RedactRequest, request.data)["branches"]
+        with services.atomic():
+            find_memory(memory_id)
+            copies = _copies(request, memory_id, seq)
+            ids = {copy["id"] for copy in copies}
+            reached = ids if chosen is True else ids.intersection(chosen)
+            made = services.redact(memory_id, seq, branches=reached, **requests.changed_by(request))
+        left = [copy for copy in copies if copy["id"] not in reached]
+        return _message(memory_id, seq, copies=None if made is None else left)
+
+
+def _copies(request: Request, memory_id: str, seq: int) -> list[dict[str, Any]]:
+    """The copies of a message in branches that the caller may see."""
+    prefix = prefix_of(request)
+    return [
+        {"id": branch, "address": address(branch), "seq": number}
+        for branch, number in queries.copies(memory_id, seq)
+        if branch.startswith(prefix)
+    ]
 
 
 @one_snapshot()
-def _message(memory_id: str, seq: int) -> Response:
+def _message(memory_id: str, seq: int, **more: Any) -> Response:
+    """The answer of a message; `more` are members of what it answers after a redaction."""
+    shape = RedactedMessageSerializer if more else MessageDetailSerializer
     memory = find_memory(memory_id)
     row = message_in(memory, seq)
     left = row.stays[-1].left_step if row.stays else None
@@ -67,8 +92,9 @@ def _message(memory_id: str, seq: int) -> Response:
         "in_memory": bool(row.stays) and left is None,
         "pinned": bool(row.stays) and left is None and row.stays[-1].pinned,
         "why": _why(memory_id, seq, left) if left is not None else None,
+        **more,
     }
-    return response(MessageDetailSerializer, answer, version=memory.version)
+    return response(shape, answer, version=memory.version)
 
 
 def _why(memory_id: str, seq: int, left: int) -> dict[str, Any]:

@@ -42,7 +42,8 @@ class MemoryMessages(Resource):
         window, messages = queries.whole_window(memory_id, asked.get("at"))
         answer = streamed_json(request, _window(window, render_each(messages, asked["as"])))
         if "at" not in asked:
-            answer["ETag"] = etag(window.step)  # the newest step is the version
+            # the newest step is the version
+            answer["ETag"] = etag(window.step, "Content-Encoding" in answer)
         return answer
 
     @changes(MessageChangesSerializer, status=201, body=requests.AddRequest, name="add_messages")
@@ -55,7 +56,7 @@ class MemoryMessages(Resource):
 
     @changes(MessageChangesSerializer, body=requests.MessagesRequest, name="set_window")
     def put(self, request: Request, memory_id: str) -> Response:
-        """Replace the window; the policy evicts what exceeds it."""
+        """Replace the window by up to 10,000 messages; the policy evicts what exceeds it."""
         body = requests.read(requests.MessagesRequest, request.data)
         sent = body["sent"]
         with sent.named_in_errors():

@@ -39,7 +39,9 @@ class RecallOf(Resource):
 
     @reads(RecallSerializer, body=requests.RecallRequest, name="recall")
     def post(self, request: Request) -> Response:
-        """Show what policies would have held of the conversations sent; nothing is stored."""
+        """Show what policies would have held of the conversations sent, up to 10,000 messages in
+        all; nothing is stored.
+        """
         body = requests.read(requests.RecallRequest, request.data)
         policies = body["policies"]
         histories = (histories_for(said, policies, fact_words()) for said in body["said"])

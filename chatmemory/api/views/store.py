@@ -12,7 +12,7 @@ from chatmemory import queries
 from chatmemory.api import requests
 from chatmemory.api.components import MESSAGES
 from chatmemory.api.operations import MEMORY_ID, addressed_by, changes, reads
-from chatmemory.api.sent_messages import read_messages
+from chatmemory.api.sent_messages import MESSAGES_MAX, read_messages
 from chatmemory.api.views.base import Resource, streamed_json
 from chatmemory.core.codec import message_to_dict
 from chatmemory.core.exceptions import MemoryNotFound
@@ -20,6 +20,8 @@ from chatmemory.core.messages import ChatMessage
 from chatmemory.services import protocol
 from chatmemory.services.validation import check_id
 from chatmemory.streaming import json_list
+
+_LIST = {**MESSAGES, "maxItems": MESSAGES_MAX}
 
 
 @addressed_by(MEMORY_ID)
@@ -35,9 +37,11 @@ class Store(Resource):
             messages = ()
         return streamed_json(request, json_list(map(message_to_dict, messages)))
 
-    @changes(None, status=204, body={"application/json": MESSAGES}, name="update_messages")
+    @changes(None, status=204, body={"application/json": _LIST}, name="update_messages")
     def put(self, request: Request, memory_id: str) -> Response:
-        """updateMessages: replaces the whole list; an unknown id is created."""
+        """updateMessages: replaces the whole list, by up to 10,000 messages; an unknown id is
+        created.
+        """
         messages = read_messages(request.data, field="").messages
         protocol.update_messages(memory_id, messages, **requests.changed_by(request))
         return Response(status=204)

@@ -9,8 +9,8 @@ from decimal import Decimal
 from typing import Any
 
 from chatmemory.core.exceptions import InvalidMessage
+from chatmemory.core.field_checks import DEPTH_MAX, DIGITS_MAX
 
-DEPTH_MAX = 200
 ELEMENTS_FREE, ELEMENTS_MAX = 1_000, 500_000
 SIZE_PER_ELEMENT = 8  # the shortest messages of OpenAI and LangChain4j have 9 to 10 characters
 
@@ -166,6 +166,12 @@ def _refuse_constant(name: str) -> Any:
     raise ValueError(f"{name} is not valid JSON")
 
 
+def _integer(digits: str) -> int:
+    if len(digits.removeprefix("-")) > DIGITS_MAX:
+        raise ValueError(f"a number has more than {DIGITS_MAX:,} digits")
+    return int(digits)
+
+
 def _finite(digits: str) -> float:
     number = float(digits)
     if number in (float("inf"), float("-inf")):
@@ -174,5 +180,8 @@ def _finite(digits: str) -> float:
 
 
 _DECODER = json.JSONDecoder(
-    object_pairs_hook=_object, parse_constant=_refuse_constant, parse_float=_finite
+    object_pairs_hook=_object,
+    parse_constant=_refuse_constant,
+    parse_float=_finite,
+    parse_int=_integer,
 )

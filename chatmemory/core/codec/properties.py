@@ -68,7 +68,7 @@ class Properties:
         value = self.take("attributes")
         if value is not None and not isinstance(value, dict):
             raise InvalidMessage("attributes must be a JSON object")
-        return dict(value or {})
+        return value or {}
 
     def items(self, name: str, read: Callable[[Any], T]) -> list[T | None] | None:
         """Return the items of an array, each read; a null item stays None."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from chatmemory.core.messages import MessageType
 from chatmemory.core.policies import Policy
@@ -43,19 +44,20 @@ class Compared:
         """Return whether the message at a position is in the window after `at` messages."""
         return position < at <= self.left[position]
 
-    def tokens(self) -> list[int]:
-        """Return the tokens of the window after each message, without overhead."""
-        changes = [0] * (len(self.history) + 1)
-        for position, (tokens, until) in enumerate(
-            zip(self.history.tokens, self.left, strict=True)
-        ):
-            changes[position] += tokens
-            changes[until] -= tokens
-        now, found = 0, []
-        for change in changes[:-1]:
-            now += change
-            found.append(now)
-        return found
+    def prompt_tokens(self) -> list[int]:
+        """Return the tokens that the window after each message would be sent with.
+
+        The fixed overhead of a request is among them; an empty window has none.
+        """
+        history = self.history
+        tokens, counts = [0] * (len(history) + 1), [0] * (len(history) + 1)
+        for position, (size, until) in enumerate(zip(history.tokens, self.left, strict=True)):
+            tokens[position] += size
+            tokens[until] -= size
+            counts[position] += 1
+            counts[until] -= 1
+        sums = zip(accumulate(tokens[:-1]), accumulate(counts[:-1]), strict=True)
+        return [now + history.overhead if count else 0 for now, count in sums]
 
 
 def compare(history: History, policy: Policy | None, refusals: Refusals | None = None) -> Compared:

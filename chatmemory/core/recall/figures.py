@@ -31,10 +31,10 @@ class Figures:
 
     `everything` are the prompt tokens without a limit. `held`, `lossless` and `prompts` are changes
     by index: of the recalls held, of whether none is lost, and of the prompt tokens. `today_held`
-    and `today_prompts` are those of the policy in force, and None without one. `repeats` are pairs
-    of numbers: a user's message that said again what had been forgotten, and the message that had
-    said it. `is_coarse` tells that prompts were computed at some limits of the grid only,
-    `is_unreadable` that a row of the history is corrupt.
+    and `today_prompts` are those of the policy in force, and None where a client decides: without
+    one, and if it only measures. `repeats` are pairs of numbers: a user's message that said again
+    what had been forgotten, and the message that had said it. `is_coarse` tells that prompts were
+    computed at some limits of the grid only, `is_unreadable` that a row of the history is corrupt.
     """
 
     every: int
@@ -112,7 +112,7 @@ def figures_of(
         repeats=tuple(repeats),
         is_coarse=len(indices) <= top - least,
     )
-    return _with_today(figures, history, today) if today else figures
+    return figures if today is None or today.meters_only else _with_today(figures, history, today)
 
 
 def _with_today(figures: Figures, history: History, policy: Policy) -> Figures:

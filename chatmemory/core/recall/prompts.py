@@ -37,10 +37,6 @@ class Prompts:
     def per_call(self) -> float:
         return self.tokens / self.calls if self.calls else 0.0
 
-    @property
-    def reusable_share(self) -> float:
-        return self.reusable / self.tokens if self.tokens else 0.0
-
 
 def prompt_tokens(history: History, left: Sequence[int]) -> int:
     """Return the tokens of all prompts of a replay."""

@@ -1,7 +1,12 @@
 from __future__ import annotations
 
 import os
+import signal
 import sqlite3
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +14,23 @@ from django.core.management.base import CommandError, CommandParser
 
 from chatmemory import database
 from chatmemory.management.base import DatabaseCommand
+
+
+@contextmanager
+def terminated_by_exit() -> Iterator[None]:
+    """Let SIGTERM end the block as an exit does, when the call of the moment returns.
+
+    Only the main thread is told of signals; a program that has its own answer to this one keeps it.
+    """
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 class Command(DatabaseCommand):
@@ -36,13 +58,19 @@ class Command(DatabaseCommand):
             raise CommandError(f"{name} has no tables of chatmemory: is it the right database?")
         partial = target.with_name(f"{target.name}.partial")
         try:
-            self.copy(partial)
-            partial.replace(target)
+            with terminated_by_exit():
+                self.copy_by_way_of(partial, target)
         except (OSError, sqlite3.Error) as error:
             raise CommandError(f"{target} cannot be written: {error}") from error
+        self.stdout.write(f"{target}: {target.stat().st_size:,} bytes")
+
+    def copy_by_way_of(self, partial: Path, target: Path) -> None:
+        """Copy the database to another file, which is then renamed to `target`, or removed."""
+        try:
+            self.copy(partial)
+            partial.replace(target)
         finally:
             partial.unlink(missing_ok=True)
-        self.stdout.write(f"{target}: {target.stat().st_size:,} bytes")
 
     def copy(self, target: Path) -> None:
         """Copy the database to a file that only its owner can read, and flush it to the disk.

@@ -6,6 +6,7 @@ from django.core.exceptions import ValidationError
 from django.core.management.base import CommandError, CommandParser
 from django.db import IntegrityError
 
+from chatmemory import database
 from chatmemory.access.roles import Role
 from chatmemory.access.tokens import create_token
 from chatmemory.management.base import DatabaseCommand
@@ -22,16 +23,21 @@ class Command(DatabaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            secret = create_token(
-                options["name"],
-                role=options["role"],
-                prefix=options["prefix"],
-                days=options["days"],
-                created_by="create_token",
-            )
+            with database.atomic():  # a token is kept only if its secret was printed
+                secret = create_token(
+                    options["name"],
+                    role=options["role"],
+                    prefix=options["prefix"],
+                    days=options["days"],
+                    created_by="create_token",
+                )
+                self.stdout.write(secret)
+                self.stdout.flush()
         except ValidationError as error:
             fields = [f"{name}: {' '.join(texts)}" for name, texts in error.message_dict.items()]
             raise CommandError("; ".join(fields)) from error
         except IntegrityError as error:
             raise CommandError(f"a token named {options['name']!r} already exists") from error
-        self.stdout.write(secret)
+        except OSError as error:
+            why = f"its secret cannot be printed: {error.strerror}"
+            raise CommandError(f"no token was made, because {why}") from error

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import getpass
+import os
 import re
 from datetime import timedelta
 from typing import Any
@@ -10,10 +11,12 @@ from django.utils import timezone
 
 from chatmemory import queries, services
 from chatmemory.core.exceptions import MemoryNotFound, VersionConflict
+from chatmemory.core.printable import printable
 from chatmemory.explain import counted
-from chatmemory.management.base import DatabaseCommand, confirmed
+from chatmemory.management.base import DatabaseCommand, check_ignored, confirmed
 from chatmemory.managers import MemoryQuerySet
 from chatmemory.models import Memory
+from chatmemory.services.validation import ACTOR_LENGTH
 
 SHOWN = 20
 AGE = re.compile(r"(\d{1,5})d")
@@ -40,6 +43,7 @@ class Command(DatabaseCommand):
         parser.add_argument("--yes", action="store_true", help="do not ask for confirmation")
 
     def handle(self, *args: Any, **options: Any) -> None:
+        check_ignored("begun", ("older_than", "label", "with_branches", "dry_run"), options)
         if options["begun"]:
             self.finish()
             return
@@ -87,12 +91,20 @@ class Command(DatabaseCommand):
         memory = found.filter(pk=memory_id).first()
         if memory is None:
             return False
-        actor = f"purge by {getpass.getuser()}"
         try:
-            services.delete(memory_id, actor=actor, expected_version=memory.version)
+            services.delete(memory_id, actor=_actor(), expected_version=memory.version)
         except (MemoryNotFound, VersionConflict):
             return False
         return True
+
+
+def _actor() -> str:
+    """Return who purges; an account may have no name, as in a container."""
+    try:
+        name = printable(getpass.getuser())
+    except (KeyError, OSError):  # OSError from Python 3.13 on
+        name = f"uid {os.getuid()}"
+    return f"purge by {name}"[:ACTOR_LENGTH]
 
 
 def _shown(ids: list[str]) -> str:

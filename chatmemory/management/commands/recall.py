@@ -57,6 +57,8 @@ class Command(DatabaseCommand):
                     raise CommandError("name files, or stored conversations by --label or --prefix")
                 histories = self.of_files(options["files"], options["format"], policies)
                 found = queries.recall_sums(histories, policies)
+            elif options["format"] != "auto":
+                raise CommandError("--format is that of files: name some, or leave it out")
             else:
                 which = queries.MemoryFilter(label=options["label"], id_prefix=options["prefix"])
                 found = queries.recall_of_stored(which, policies)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +15,16 @@ from chatmemory.ledger.chain import stored
 from chatmemory.ledger.contradictions import Contradiction
 from chatmemory.ledger.heads import verify_head
 from chatmemory.ledger.indexing import repair
+from chatmemory.ledger.lookup import StoredId, stored_ids
 from chatmemory.ledger.verification import verify
-from chatmemory.management.base import DatabaseCommand
+from chatmemory.management.base import DatabaseCommand, check_ignored
+from chatmemory.managers import MemoryQuerySet
 from chatmemory.models import Memory
 from chatmemory.services.damage import damage
 from chatmemory.services.validation import check_id
 
 SHOWN = 20
+NO_ID = "its id is no readable text"
 
 
 def since(memory: Memory) -> str:
@@ -45,8 +49,22 @@ def read(text: str) -> str:
         return text
 
 
+def named_or_all(ids: list[str], rows: MemoryQuerySet) -> Iterable[StoredId]:
+    """Return the ids that were named, or those of all rows."""
+    return map(StoredId, ids) if ids else (memory_id for (memory_id,) in stored_ids(rows))
+
+
+def verified_as_stored(memory_id: StoredId) -> Contradiction | None:
+    """Return what contradicts a conversation, also one whose id cannot be asked for."""
+    if memory_id.is_readable:
+        return verify(memory_id.text)
+    return Contradiction(memory_id.text, "the conversation", NO_ID)
+
+
 def known(ids: list[str]) -> list[str]:
-    """Return ids that conversations have, also hidden ones. Raises CommandError for another one."""
+    """Return ids that conversations have, also hidden ones, each once. Raises CommandError for
+    another one.
+    """
     for memory_id in ids:
         try:
             check_id(memory_id)
@@ -54,7 +72,7 @@ def known(ids: list[str]) -> list[str]:
             raise CommandError(str(error)) from error
         if not Memory.with_deleted.filter(pk=memory_id).exists():
             raise CommandError(f"no conversation has the id {memory_id!r}")
-    return ids
+    return list(dict.fromkeys(ids))
 
 
 class Command(DatabaseCommand):
@@ -81,13 +99,14 @@ class Command(DatabaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
+        check_ignored("print_heads", ("heads", "repair_index"), options)
         ids = known(options["ids"])
         if options["print_heads"]:
             return self.print_heads(ids)
         if not ids and (found := damage()):
             raise CommandError(f"the database is damaged: {found}: restore a backup")
         if options["repair_index"]:
-            self.repair_index(ids or list(Memory.objects.values_list("pk", flat=True)))
+            self.repair_index(ids)
         of_heads = self.of_heads(options["heads"]) if options["heads"] else []
         verified, of_replays = self.of_replays(ids)
         for contradiction in of_heads + of_replays:
@@ -106,9 +125,9 @@ class Command(DatabaseCommand):
     def of_replays(self, ids: list[str]) -> tuple[int, list[Contradiction]]:
         """Return how many conversations were verified, and what contradicts their replays."""
         verified, found = 0, []
-        for memory_id in ids or Memory.with_deleted.order_by("id").values_list("pk", flat=True):
+        for memory_id in named_or_all(ids, Memory.with_deleted.all()):
             try:
-                contradiction = verify(memory_id)
+                contradiction = verified_as_stored(memory_id)
             except MemoryNotFound as error:
                 if ids:
                     raise CommandError(str(error)) from error
@@ -148,19 +167,24 @@ class Command(DatabaseCommand):
             )
 
     def repair_index(self, ids: list[str]) -> None:
-        repaired = sum(map(repair, ids))
+        found = named_or_all(ids, Memory.objects.all())
+        repaired = sum(repair(memory_id.text) for memory_id in found if memory_id.is_readable)
         self.stdout.write(f"{repaired} messages were missing in the search index and are in it now")
 
     def print_heads(self, ids: list[str]) -> None:
-        rows = Memory.objects.filter(head__isnull=False, last_step__gt=0).order_by("id")
-        columns = (rows.filter(id__in=ids) if ids else rows).values_list("pk", "last_step", "head")
+        rows = Memory.objects.filter(head__isnull=False, last_step__gt=0)
+        chosen = rows.filter(id__in=ids) if ids else rows
         unreadable = 0
-        for memory_id, step, head in columns:
+        for memory_id, step, head in stored_ids(chosen, "last_step", "head"):
             try:
-                self.stdout.write(f"{written(memory_id)}\t{step}\t{stored(head).hex()}")
-            except (AttributeError, TypeError) as error:
-                self.stderr.write(f"{memory_id!r}: its head cannot be read: {error}")
+                if not memory_id.is_readable:
+                    raise TypeError(NO_ID)
+                digest = stored(head).hex()
+            except TypeError as error:
+                self.stderr.write(f"{memory_id.text!r}: its head cannot be read: {error}")
                 unreadable += 1
+            else:
+                self.stdout.write(f"{written(memory_id.text)}\t{step}\t{digest}")
         if unreadable:
             raise CommandError(f"{counted(unreadable, 'head')} cannot be read")
 

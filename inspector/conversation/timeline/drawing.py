@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
-from chatmemory import Policy, load_or_tokens
+from chatmemory import Policy, can_decide, load_or_tokens
 from chatmemory.queries import ConversationState, Mentions, StepPoint, StepPoints
 from inspector.conversation.measures import cost, limit_of, said_load, short_unit
 from inspector.conversation.timeline.cells import Cell, cells
@@ -135,7 +135,7 @@ def _point(point: StepPoint, policy: Policy | None) -> Point:
         step=point.step,
         said=said_load(policy, point.said),
         memory=load_or_tokens(policy, point.after),
-        limit=point.policy.limit if point.policy and is_measured else None,
+        limit=point.policy.limit if can_decide(point.policy) and is_measured else None,
         forgotten=point.forgotten,
     )
 

@@ -6,6 +6,7 @@ const differs = (field) => field.value !== field.defaultValue;
 const isOfComposer = ({ elt, verb }) => verb === "post" && (elt.form ?? elt) === form();
 
 const recount = () => htmx.trigger("#verdict", "recount");
+const tellsProblem = () => Boolean(document.querySelector("#verdict .out"));
 
 function keep() {
   const { elements } = form();
@@ -15,7 +16,8 @@ function keep() {
   sessionStorage.setItem(key(elements), JSON.stringify(kept));
 }
 
-function restore() {
+// Why the server refused what was written is told until something else is typed.
+function restore(isRefused = false) {
   if (!form()) return;
   const { elements } = form();
   const kept = JSON.parse(sessionStorage.getItem(key(elements)));
@@ -24,6 +26,7 @@ function restore() {
     elements.role.value = kept.role;
     if (kept.limit !== null) elements.limit.value = kept.limit;
   }
+  if (isRefused && tellsProblem()) return;
   if (elements.text.value.trim() || differs(elements.limit)) recount();
 }
 
@@ -53,15 +56,15 @@ export function bindComposer() {
     if (form() && isOfComposer(requestConfig) && xhr.status < 300) clear();
     place = caret();
   });
-  document.body.addEventListener("htmx:afterSettle", ({ detail: { target } }) => {
+  document.body.addEventListener("htmx:afterSettle", ({ detail: { target, xhr } }) => {
     if (target?.id === "verdict") return;
-    restore();
+    restore(xhr?.status === 422);
     const text = form()?.elements.text;
     if (!place || !text || document.activeElement === text) return;
     text.focus({ preventScroll: true });
     text.setSelectionRange(...place);
   });
-  document.body.addEventListener("htmx:historyRestore", restore);
+  document.body.addEventListener("htmx:historyRestore", () => restore());
   restore();
-  document.addEventListener("DOMContentLoaded", restore); // htmx listens by then
+  document.addEventListener("DOMContentLoaded", () => restore()); // htmx listens by then
 }

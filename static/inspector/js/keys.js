@@ -1,5 +1,5 @@
 import { pause, play } from "./play.js";
-import { currentChoice, move as step, whenShown } from "./steps.js";
+import { currentChoice, goTo, move as step, whenShown } from "./steps.js";
 
 // The keyboard map; off while someone types.
 const typing = "input:not([type=radio]), textarea, select, [contenteditable]";
@@ -9,9 +9,13 @@ function press(key) {
   document.querySelector(`[data-key="${key}"]`)?.click();
 }
 
-// To the nearest step at which messages left.
-function leap(way) {
-  if (document.querySelector("[data-place]")) whenShown(() => document.querySelector(`#go-${way}`)?.click());
+// To the nearest step at which messages left. A held key is one movement.
+function leap(way, { repeat }) {
+  const go = () => {
+    const to = document.querySelector(`#go-${way}`)?.dataset.stepTo;
+    if (to) goTo(Number(to), repeat);
+  };
+  if (document.querySelector("[data-place]")) whenShown(go, repeat);
 }
 
 // On the overview the focus goes from conversation to conversation.
@@ -52,7 +56,7 @@ function simulate() {
 // draft that is edited, the selection, the search, the simulation. Back brings each of them again.
 function close(event) {
   const isTyping = event.target.matches(typing);
-  if (document.querySelector(":popover-open") || (isTyping && !event.target.closest("#main"))) return;
+  if (document.querySelector(":popover-open")) return;
   event.preventDefault();
   pause();
   if (isTyping) document.querySelector("#main").focus({ preventScroll: true });
@@ -67,8 +71,8 @@ const actions = {
   k: () => move(-1),
   ArrowLeft: (event) => go(-1, event),
   ArrowRight: (event) => go(1, event),
-  "[": () => leap("left-before"),
-  "]": () => leap("left-after"),
+  "[": (event) => leap("left-before", event),
+  "]": (event) => leap("left-after", event),
   " ": () => document.querySelector("[data-place]") && play(),
   p: () => press("pin"),
   s: () => simulate(),

@@ -90,6 +90,7 @@ async function load(url) {
 }
 
 function put(fresh, held) {
+  putFeed(fresh);
   const freshRows = fresh.querySelector("[data-rows]");
   if (Boolean(rows()) !== freshRows.children.length > 0) return whole();
   for (const part of ["[data-stats]", "[data-chips]", "[data-found]", "[data-pager]"]) {
@@ -99,16 +100,20 @@ function put(fresh, held) {
   if (rows()) morphList(rows(), freshRows, !held && isHeld());
   table().dataset.newest = fresh.dataset.newest;
   showChosen();
-  putFeed(fresh);
 }
 
+// A redaction or a deletion changes the feed, too. What left last is marked until something else leaves.
 function putFeed(fresh) {
-  if (fresh.dataset.left === feed().dataset.newest) return;
-  feed().dataset.newest = fresh.dataset.left;
   const list = feed().querySelector("[data-leaving]");
+  const freshList = fresh.querySelector("[data-leaving]");
+  const isMoved = fresh.dataset.left !== feed().dataset.newest;
+  feed().dataset.newest = fresh.dataset.left;
+  const marked = isMoved ? [] : [...list.querySelectorAll(".is-new")].map((item) => item.dataset.id);
+  for (const item of freshList.children) if (marked.includes(item.dataset.id)) item.classList.add("is-new");
   const hadFocus = list.contains(document.activeElement);
-  morphList(list, fresh.querySelector("[data-leaving]"));
+  morphList(list, freshList);
   if (hadFocus && document.activeElement === document.body) list.focus();
+  if (!isMoved) return;
   const count = list.querySelectorAll(".is-new").length;
   if (count) announce(`${count} message${count === 1 ? "" : "s"} left memory`);
 }

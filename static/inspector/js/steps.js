@@ -34,7 +34,9 @@ function ask() {
 }
 
 // What only the page that is on its way can tell, such as where messages left before it, waits for it.
-export function whenShown(action) {
+// A key that is held asks for one at a time: nothing goes on long after it is released.
+export function whenShown(action, isRepeat = false) {
+  if (isRepeat && waiting.length) return;
   waiting.push(action);
   goOn();
 }

@@ -1,0 +1,49 @@
+"""Numbers without a page, as files, or what was wrong with the question."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from django.http import HttpResponse
+
+from inspector.templatetags.inspector import sentence
+
+_FORMULAS = ("=", "+", "-", "@", "\t", "\r")
+Rows = Iterable[Mapping[str, Any]]
+
+
+def csv_file(columns: Sequence[str], rows: Rows, name: str) -> HttpResponse:
+    text = io.StringIO()
+    writer = csv.DictWriter(text, columns)
+    writer.writeheader()
+    writer.writerows({name: _cell(value) for name, value in row.items()} for row in rows)
+    return _file(text.getvalue(), "text/csv; charset=utf-8", f"{name}.csv")
+
+
+def json_file(rows: Rows, name: str) -> HttpResponse:
+    return _file(json.dumps(list(rows), indent=2), "application/json", f"{name}.json")
+
+
+def no_numbers(problem: str) -> HttpResponse:
+    """Answer what was wrong, because the numbers would not be those that were asked for."""
+    return HttpResponse(f"{sentence(problem)}\n", "text/plain; charset=utf-8", status=422)
+
+
+def _file(content: str, type: str, name: str) -> HttpResponse:
+    headers = {"Content-Disposition": f'attachment; filename="{_plain(name)}"'}
+    return HttpResponse(content, type, headers=headers)
+
+
+def _cell(value: Any) -> Any:
+    """A value for a spreadsheet: an apostrophe keeps text from being taken for a formula."""
+    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULAS) else value
+
+
+def _plain(name: str) -> str:
+    return "".join(
+        char if char.isascii() and (char.isalnum() or char in "-._") else "_" for char in name
+    )

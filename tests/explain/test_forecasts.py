@@ -1,0 +1,181 @@
+"""What is said of the next add and of a draft is what then happens, pins or not."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import event, given
+from hypothesis import strategies as st
+
+from chatmemory import (
+    ChatMemoryError,
+    MessageWindow,
+    NoRoomBesidePins,
+    OversizedMessage,
+    TokenWindow,
+    UserMessage,
+    explain,
+    queries,
+    services,
+)
+from chatmemory.core.policies import Policy
+from chatmemory.queries import Outlook, Simulation
+
+from ..properties import examples
+from .test_receipts import changes, conversation, make, messages, policies
+
+OVER = re.compile(r"[Mm]emory would be ([\d,]+) (?:messages?|tokens?) over the limit")
+REFUSED = "no message can be added"
+WOULD_REFUSE = "No message could be added"
+
+
+@pytest.fixture
+def pinned(db) -> str:
+    """Two pinned messages among six, under a limit that became as many."""
+    services.create("m", MessageWindow(9))
+    services.add("m", [UserMessage(f"message {n}") for n in range(6)])
+    for seq in (2, 3):
+        services.pin("m", seq)
+    services.change("m", policy=MessageWindow(2))
+    return "m"
+
+
+def test_nothing_leaves_at_an_add_for_which_pins_leave_no_room(pinned):
+    assert explain.over_limit(queries.outline(pinned)) == (
+        "4 messages over the limit are hidden; beside what is pinned no message can be added: "
+        "unpin one, or raise the limit"
+    )
+    outlook = queries.simulate(pinned, [], MessageWindow(1)).outlook()
+    assert explain.change_of_policy(outlook) == (
+        "Nothing more would leave. #1, #4, #5 and #6 are hidden already. "
+        "No message could be added beside what is pinned: unpin one, or choose a higher limit."
+    )
+    assert explain.change_of_policy(queries.simulate(pinned, [], MessageWindow(3)).outlook()) == (
+        "1 message comes back: #6. #1, #4 and #5 are hidden already and leave at the next add."
+    )
+
+
+def test_pins_that_another_limit_leaves_no_room_for_hide_the_others(pinned):
+    services.change(pinned, policy=MessageWindow(9))
+    simulation = queries.simulate(pinned, [], MessageWindow(2))
+    assert explain.change_of_policy(simulation.outlook()) == (
+        "4 messages would be hidden: #1, #4, #5 and #6. "
+        "No message could be added beside what is pinned: unpin one, or choose a higher limit."
+    )
+    assert forecast(simulation).summary.startswith("No room. 4 messages would be hidden")
+
+
+def test_a_draft_that_is_kept_over_the_limit_does_not_fit(db):
+    services.create("m", TokenWindow(40, oversized="keep"))
+    services.add("m", [UserMessage("word " * 100)])
+    services.change("m", policy=TokenWindow(40, meters_only=True))
+    simulation = queries.simulate("m", [UserMessage("hello")])
+    over = simulation.policy.load(*simulation.totals) - 40
+    assert forecast(simulation).summary == (
+        f"Over the limit. Memory would be {over} tokens over the limit. Nothing would leave."
+    )
+    assert explain.over_limit(queries.outline("m")) == (
+        "only measured: the client decides what leaves"
+    )
+
+
+def forecast(simulation: Simulation) -> explain.Caption:
+    return explain.forecast(simulation.changes, simulation.outlook(), simulation.policy)
+
+
+pins = st.lists(st.tuples(st.just("pin"), st.integers(1, 6)), min_size=1, max_size=4)
+beside_pins = st.builds(
+    lambda said, pinned, policy: [("add", said), *pinned, ("policy", policy)],
+    st.lists(messages, min_size=3, max_size=6),
+    pins,
+    policies,
+)
+wide = st.one_of(st.just(MessageWindow(9)), st.just(TokenWindow(400)))
+
+
+@given(policy=wide, sequence=beside_pins, other=policies)
+@examples(40)
+def test_what_is_said_of_the_next_add_beside_pins_happens(db, policy, sequence, other):
+    with conversation(policy, sequence):
+        check_next_add()
+        simulation = queries.simulate("m", [], other)
+        before = {row.seq for row in queries.outline("m").rows}
+        make("m", "policy", other)
+        check_change(simulation.outlook(), before)
+
+
+@given(
+    policy=policies,
+    sequence=st.lists(changes, min_size=2, max_size=8),
+    drafts=st.lists(messages, max_size=2),
+    other=policies,
+)
+@examples(80)
+def test_what_is_forecast_happens(db, policy, sequence, drafts, other):
+    with conversation(policy, sequence):
+        check_next_add()
+        check_draft(drafts, None)
+        check_draft(drafts, other)
+        simulation = queries.simulate("m", [], other)
+        before = {row.seq for row in queries.outline("m").rows}
+        make("m", "policy", other)
+        check_change(simulation.outlook(), before)
+
+
+def added(policy: Policy) -> tuple[frozenset[int], type[ChatMemoryError] | None, bool]:
+    """Return what leaves with the smallest message, why it is refused, and if it is oversized."""
+    try:
+        (change,) = queries.simulate("m", [UserMessage("a")]).changes
+    except (NoRoomBesidePins, OversizedMessage) as error:
+        return frozenset(), type(error), isinstance(error, OversizedMessage)
+    return frozenset(each.seq for each in change.evicted), None, bool(change.misfit)
+
+
+def check_next_add() -> None:
+    window = queries.outline("m")
+    words = explain.over_limit(window)
+    if not words:
+        return
+    left, refused, is_oversized = added(window.policy)
+    if window.policy.meters_only:
+        assert not left
+    elif REFUSED in words:
+        event("refused")
+        assert refused is NoRoomBesidePins or is_oversized
+    elif "will leave at the next add" in words:
+        event("leaves")
+        assert left.issuperset(row.seq for row in window.over_limit) or is_tight(refused)
+
+
+def is_tight(refused: type[ChatMemoryError] | None) -> bool:
+    """Whether a message was refused though the pins leave room for a smaller one, in tokens."""
+    window = queries.outline("m")
+    return refused is not None and window.policy.unit == "tokens"
+
+
+def check_draft(drafts: list, other: Policy | None) -> None:
+    try:
+        simulation = queries.simulate("m", drafts, other)
+    except (NoRoomBesidePins, OversizedMessage):
+        return
+    policy, told = simulation.policy, forecast(simulation)
+    over = policy.load(*simulation.totals) - policy.limit
+    event(told.event)
+    assert (told.event == "Over the limit") <= (over > 0)
+    assert (told.event == "Fits") <= (over <= 0)
+    if said := OVER.search(told.summary):
+        assert int(said[1].replace(",", "")) == over
+    assert bool(said) == (over > 0 and told.event in ("Over the limit", "Would evict"))
+
+
+def check_change(outlook: Outlook, before: set[int]) -> None:
+    words, window = explain.change_of_policy(outlook), queries.outline("m")
+    now = {row.seq for row in window.rows}
+    assert (set(outlook.leaving), set(outlook.returning)) == (before - now, now - before)
+    left, refused, is_oversized = added(window.policy)
+    if WOULD_REFUSE in words:
+        event("would refuse")
+        assert refused is NoRoomBesidePins or is_oversized
+    elif "at the next add" in words:
+        assert left.issuperset(row.seq for row in window.over_limit) or is_tight(refused)
