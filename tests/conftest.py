@@ -19,7 +19,8 @@ from chatmemory.access.throttling import rates
 from chatmemory.access.tokens import create_token
 from chatmemory.core.messages import SystemMessage, UserMessage
 from chatmemory.core.policies import MessageWindow, TokenWindow
-from chatmemory.services import add, create
+from chatmemory.formats import Reading, Transcript
+from chatmemory.services import add, create, import_all
 
 from . import processes
 from .connecting import connected
@@ -246,3 +247,10 @@ def pytest_terminal_summary(terminalreporter) -> None:
                 counts[name] += value
     for name, value in sorted(counts.items()):
         terminalreporter.write_line(f"{name}: {value:,}")
+
+
+@pytest.fixture
+def imported(db) -> str:
+    """The id of a conversation from a file, which is known again by a label of its own."""
+    (result,) = import_all(Reading("json", (Transcript("imported", (UserMessage("hi"),)),), ()))
+    return result.memory_id

@@ -4,6 +4,8 @@ package is gone, the conversation can still be read.
 
 from __future__ import annotations
 
+import copy
+import pickle
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar
@@ -93,6 +95,20 @@ def test_it_is_written_like_built_in_kinds(installed):
     assert policy_from_text("frugal_window:60") == FrugalWindow(60)
     assert policy_from_dict(POLICY.to_dict()) == POLICY
     assert POLICY.options == {"surcharge": 7}
+
+
+def test_one_that_is_gone_is_pickled_and_copied(gone):
+    policy = queries.policy(gone)
+    for same in (pickle.loads(pickle.dumps(policy)), copy.copy(policy), copy.deepcopy(policy)):
+        assert same == policy
+        assert same.to_dict() == policy.to_dict()
+
+
+def test_one_that_is_gone_does_not_make_the_client_decide(gone):
+    window = queries.window(gone)
+    explanation = explain.why_in(window, window.seqs[-1])
+    assert explanation.cause == "Nothing has pushed it out."
+    assert "frugal_window is not installed" in explanation.detail
 
 
 def test_it_decides_and_is_verified(conversation):

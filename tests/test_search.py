@@ -209,11 +209,17 @@ def test_names_are_found_as_they_are_now(shop):
     services.change("alpha", labels={"team": "red"})
     assert found("lane:fast") == found("ärzte") == []
     assert found("team:red") == found("alph") == ["alpha"]
-    services.change("alpha", labels={"note": 'a "b\\c', "import_digest": "facade"})
+    services.change("alpha", labels={"note": 'a "b\\c'})
     assert found('note:a "b\\c') == found("NOTE:A") == ["alpha"]
-    assert found("facade") == []
     services.delete("alpha")
     assert found("note:a") == found("alph") == []
+
+
+def test_the_label_of_an_import_is_not_found(imported):
+    services.change(imported, labels={"lane": "fast"})
+    labels = queries.memory(imported).labels
+    assert found(search.DIGEST_LABEL) == found(labels[search.DIGEST_LABEL]) == []
+    assert found("lane:fast") == [imported]
 
 
 def test_letters_that_a_reader_takes_for_the_same_are_the_same_in_the_index():

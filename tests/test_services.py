@@ -31,6 +31,7 @@ from chatmemory import (
 from chatmemory.core.policies import MessageWindow, TokenWindow
 from chatmemory.ledger.verification import verify
 from chatmemory.models import Memory, Message, Step
+from chatmemory.search import DIGEST_LABEL
 from chatmemory.services import NewMessage, protocol
 from chatmemory.stores.database import DjangoChatMemoryStore
 
@@ -376,6 +377,30 @@ def test_what_is_no_list_of_messages_is_refused(memory_id, service, wrong):
     with pytest.raises(InvalidMessage, match="is wanted, not"):
         service(memory_id, wrong)
     assert queries.memory(memory_id).last_step == 0
+
+
+def test_the_label_of_an_import_counts_for_nobody_and_stays(imported):
+    digest = queries.memory(imported).labels
+    given = {str(n): "" for n in range(64)}
+    services.change(imported, labels=given)
+    services.label([imported], "63", "new")
+    assert queries.memory(imported).labels == digest | given | {"63": "new"}
+    with pytest.raises(InvalidValue, match="up to 64 labels, not 65"):
+        services.label([imported], "64", "")
+
+
+def test_the_name_of_the_label_of_an_import_is_kept(memory_id):
+    named = {DIGEST_LABEL: "mine"}
+    for attempt in (
+        lambda: services.create("new", MessageWindow(3), named),
+        lambda: services.import_conversation("new", [], MessageWindow(3), labels=named),
+        lambda: services.change(memory_id, labels=named),
+        lambda: services.label([memory_id], DIGEST_LABEL, "mine"),
+    ):
+        with pytest.raises(InvalidValue, match="'import_digest' is kept for imports"):
+            attempt()
+    assert queries.memory(memory_id).labels == {}
+    assert not Memory.objects.filter(pk="new").exists()
 
 
 @pytest.mark.parametrize("labels", [{1: "a"}, {"a": 1}, ["a"]])

@@ -17,7 +17,7 @@ from chatmemory.core.policy_texts import policies_from_text
 from chatmemory.core.printable import printable
 from chatmemory.core.written_policies import policy_from_dict
 from chatmemory.formats import FORMATS
-from chatmemory.services.validation import check_labels, check_policy
+from chatmemory.services.validation import check_ids, check_labels, check_policy
 
 POLICIES_MAX = 10
 SHOWN_MAX = 40  # characters of a value in an error
@@ -100,8 +100,7 @@ class BranchesField(serializers.Field):  # type: ignore[type-arg]
         is_list = isinstance(data, list) and all(isinstance(each, str) for each in data)
         if data is not True and not is_list:
             raise InvalidField("branches", "must be true, for all branches, or a list of ids")
-        found: bool | list[str] = data
-        return found
+        return True if data is True else sorted(check_ids(data))
 
 
 class LabelsField(serializers.DictField):

@@ -62,7 +62,7 @@ class BranchesFieldSchema(OpenApiSerializerFieldExtension):  # type: ignore[no-u
 
     def map_serializer_field(self, auto_schema: Any, direction: Any) -> Schema:
         ids = {"type": "array", "items": {"type": "string"}}
-        return {"oneOf": [{"type": "boolean"}, ids]}
+        return {"oneOf": [{"type": "boolean", "enum": [True]}, ids]}
 
 
 class MessageFieldSchema(_NamedSchema):  # type: ignore[no-untyped-call]

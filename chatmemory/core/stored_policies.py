@@ -44,6 +44,10 @@ class UnavailablePolicy(Policy):
     def evict(self, head: Head) -> Iterator[Eviction]:
         self._refuse()
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return how pickles are made: the class of each kind is made while a program runs."""
+        return stored_policy, (self.kind, self.limit, self.estimator, dict(self.stored))
+
     def _refuse(self) -> NoReturn:
         raise PolicyUnavailable(
             f"the policy kind {self.kind!r} with the options {dict(self.stored)} is not installed: "

@@ -109,10 +109,13 @@ def why_in(window: WindowView[WindowPlace], seq: int) -> Explanation:
         raise LookupError(f"#{seq} is not in memory at step {window.step}")
     row, policy = window.rows[position], window.policy
     question = f"Why is {named(seq)} {'still ' if seq > 0 else ''}in memory?"
-    if not can_decide(policy):
+    if policy is None:
         return Explanation(
             question, "The client keeps it.", "The client decides what memory holds."
         )
+    if not can_decide(policy):
+        detail = f"The policy kind {policy.kind} is not installed: what leaves next is unknown."
+        return Explanation(question, "Nothing has pushed it out.", detail)
     if policy.meters_only:
         detail = "The policy only measures memory; the client decides what it holds."
         return Explanation(question, "The client keeps it.", detail)

@@ -18,7 +18,7 @@ from chatmemory.ledger.changes import ChangeResult
 from chatmemory.ledger.entries import read_message
 from chatmemory.managers import LATELY_STEPS
 from chatmemory.models import Memory, Step
-from chatmemory.search import DIGEST_LABEL
+from chatmemory.search import given_labels
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class MemoryRow:
     @property
     def given_labels(self) -> dict[str, str]:
         """The labels without the one that an import sets for itself."""
-        return {name: value for name, value in self.labels.items() if name != DIGEST_LABEL}
+        return given_labels(self.labels)
 
 
 @dataclass(frozen=True)

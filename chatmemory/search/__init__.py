@@ -16,7 +16,7 @@ from django.db.models.expressions import Combinable
 
 from chatmemory import database
 from chatmemory.search.postgresql import PostgresqlIndex
-from chatmemory.search.reading import DIGEST_LABEL, TextIndex, searches_messages
+from chatmemory.search.reading import DIGEST_LABEL, TextIndex, given_labels, searches_messages
 from chatmemory.search.sqlite import SqliteIndex
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "FEW",
     "condition",
     "few",
+    "given_labels",
     "has",
     "index_of",
     "mentions",

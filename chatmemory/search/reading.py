@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.apps import apps
@@ -14,6 +14,11 @@ from django.db.models.lookups import IContains, IsNull
 
 TRIGRAM = 3
 DIGEST_LABEL = "import_digest"  # set by imports for themselves: not shown, not searched
+
+
+def given_labels(labels: Mapping[str, str]) -> dict[str, str]:
+    """Return the labels without the one that an import sets for itself."""
+    return {name: value for name, value in labels.items() if name != DIGEST_LABEL}
 
 
 def searches_messages(words: str) -> bool:

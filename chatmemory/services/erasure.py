@@ -26,7 +26,7 @@ from chatmemory.models import (
     Step,
     Trial,
 )
-from chatmemory.search import DIGEST_LABEL
+from chatmemory.search import given_labels
 from chatmemory.services import audit
 from chatmemory.services.locking import lock_memory, locked, notify_followers
 from chatmemory.services.slices import parts_of, sizes_of
@@ -182,8 +182,7 @@ def _erase_copies(recorder: Recorder) -> None:
     _erase_responses(memory.pk)
     Trial.objects.filter(memory=memory).delete()
     RecallFigures.objects.filter(memory=memory).delete()
-    labels = {name: value for name, value in memory.labels.items() if name != DIGEST_LABEL}
-    recorder.set_labels(labels)
+    recorder.set_labels(given_labels(memory.labels))
 
 
 def _erase_responses(memory_id: str) -> None:

@@ -24,10 +24,16 @@ from chatmemory.models import Memory
 from chatmemory.search import DIGEST_LABEL
 from chatmemory.services.defaults import default_policy
 from chatmemory.services.fingerprints import fingerprint, is_fingerprint
-from chatmemory.services.memories import create
+from chatmemory.services.memories import create_labelled
 from chatmemory.services.messages import add
 from chatmemory.services.slices import add_slices, check_all, count_all, is_long, set_stored
-from chatmemory.services.validation import check_actor, check_id, check_policy, new_message
+from chatmemory.services.validation import (
+    check_actor,
+    check_id,
+    check_labels,
+    check_policy,
+    new_message,
+)
 
 OTHER_POLICY = "its import under another policy is unfinished: import it again under that policy"
 
@@ -88,16 +94,26 @@ def import_conversation(
     A long one is stored in several transactions. Until the last, other changes raise
     ImportUnfinished. Raises the exceptions of `create` and `add`; then nothing is stored.
     """
+    return _import_labelled(memory_id, messages, policy, check_labels(labels or {}), actor)
+
+
+def _import_labelled(
+    memory_id: str,
+    messages: Sequence[ChatMessage | NewMessage],
+    policy: Policy,
+    labels: dict[str, str],
+    actor: str,
+) -> list[ChangeResult]:
     policy = check_policy(policy)
     new = [new_message(each) for each in several(messages)]
     if not is_long(new):
         count_all(new, policy)
         with database.atomic():
-            create(memory_id, policy, labels, actor)
+            create_labelled(memory_id, policy, labels, actor)
             return add(memory_id, new, actor=actor)
     check_all(new, policy)
     with database.atomic():
-        create(memory_id, policy, labels, actor)
+        create_labelled(memory_id, policy, labels, actor)
         set_stored(memory_id, 0)
     return _add_rest(memory_id, new, 0, actor)
 
@@ -147,9 +163,7 @@ def _import(memory_id: str, transcript: Transcript, policy: Policy | None, actor
     try:
         check_id(memory_id)
         own = check_policy(policy or default_policy(memory_id) or MessageWindow(20))
-        results = import_conversation(
-            memory_id, transcript.messages, own, labels=labels, actor=actor
-        )
+        results = _import_labelled(memory_id, transcript.messages, own, labels, actor)
     except MemoryExists as error:
         return _import_again(memory_id, transcript, own, actor, str(error))
     except ChatMemoryError as error:

@@ -11,7 +11,7 @@ from chatmemory.core.policies import Policy
 from chatmemory.ledger.counting import change_policy
 from chatmemory.ledger.recorder import Recorder
 from chatmemory.models import Memory
-from chatmemory.search import DIGEST_LABEL
+from chatmemory.search import DIGEST_LABEL, given_labels
 from chatmemory.services import audit
 from chatmemory.services.defaults import Default, chosen_policy
 from chatmemory.services.locking import (
@@ -38,12 +38,18 @@ def create(
     Without a policy it gets the default policy of its id; with None the client decides the window.
     Raises MemoryExists, DeletionUnfinished, InvalidValue, PolicyUnavailable.
     """
+    return create_labelled(memory_id, policy, check_labels(labels or {}), actor)
+
+
+def create_labelled(
+    memory_id: str, policy: Policy | Default | None, labels: dict[str, str], actor: str
+) -> Memory:
+    """Do as `create`, with labels that are checked or an import's own."""
     check_id(memory_id)
     check_actor(actor)
     policy = check_policy(chosen_policy(memory_id, policy))
-    given = check_labels(labels or {})
     with database.atomic():
-        memory = unsaved_memory(memory_id, given, policy)
+        memory = unsaved_memory(memory_id, labels, policy)
         stored = lock_or_insert(memory)
         if stored.created_at != memory.created_at or stored.last_step:
             raise MemoryExists(f"a conversation with the id {memory_id!r} already exists")
@@ -73,8 +79,7 @@ def change(
         if policy is not None:
             change_policy(recorder, policy)
         if new_labels is not None:
-            own = recorder.memory.labels.get(DIGEST_LABEL)
-            recorder.set_labels(new_labels if own is None else {**new_labels, DIGEST_LABEL: own})
+            _set_labels(recorder, new_labels)
         return recorder.memory
 
     return recorded(memory_id, record, actor=actor, expected_version=expected_version)
@@ -88,10 +93,17 @@ def label(memory_ids: Iterable[str], name: str, value: str, actor: str = "") -> 
     """
     sizes = sizes_of(memory_ids)
     for row in Memory.objects.filter(id__in=list(sizes)):
-        check_labels({**row.labels, name: value})
+        check_labels({**given_labels(row.labels), name: value})
         check_imported(row)
     for part in parts_of(dict.fromkeys(sizes, 1), LABELLED_AT_ONCE):
         with database.atomic():
             for memory_id in part:
                 with suppress(MemoryNotFound), locked(memory_id, actor=actor) as recorder:
-                    recorder.set_labels(check_labels({**recorder.memory.labels, name: value}))
+                    given = given_labels(recorder.memory.labels)
+                    _set_labels(recorder, check_labels({**given, name: value}))
+
+
+def _set_labels(recorder: Recorder, given: dict[str, str]) -> None:
+    """Set the labels that people gave; the one of an import stays."""
+    own = recorder.memory.labels.keys() & {DIGEST_LABEL}
+    recorder.set_labels(given | {name: recorder.memory.labels[name] for name in own})

@@ -15,6 +15,7 @@ from chatmemory.core.storable import check_text as check_text
 from chatmemory.core.storable import storable_id
 from chatmemory.core.written_policies import measured
 from chatmemory.ledger.changes import NewMessage
+from chatmemory.search import DIGEST_LABEL
 
 ID_LENGTH = 255
 ACTOR_LENGTH = 255
@@ -105,7 +106,10 @@ def check_limit(policy: Policy | None) -> None:
 
 
 def check_labels(labels: Mapping[str, str]) -> dict[str, str]:
-    """Return labels if they are up to 64 storable strings by name. Raises InvalidValue."""
+    """Return labels if they are up to 64 storable strings by name. Raises InvalidValue.
+
+    The name of the label by which an import is known again is not for callers.
+    """
     if not isinstance(labels, Mapping):
         raise InvalidValue("labels must be an object with string values")
     if len(labels) > LABELS_MAX:
@@ -113,6 +117,8 @@ def check_labels(labels: Mapping[str, str]) -> dict[str, str]:
     for name, value in labels.items():
         if not isinstance(name, str) or not isinstance(value, str):
             raise InvalidValue(f"label {name!r} must be a string, but is: {value!r}")
+        if name == DIGEST_LABEL:
+            raise InvalidValue(f"label {name!r} is kept for imports: choose another name")
         if not 0 < len(name) <= ID_LENGTH or len(value) > ID_LENGTH:
             raise InvalidValue(f"label {name!r} is empty or longer than {ID_LENGTH} characters")
         check_text(name + value, "a label")

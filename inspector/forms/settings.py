@@ -51,8 +51,8 @@ class SettingsForm(forms.Form):
         stored = policy.to_dict() if policy else {}
         shown = {"estimator": memory.estimator, "limit": policy.limit if policy else None}
         super().__init__(data, initial=stored | shown)
-        self.digest = settings_digest(policy, memory.labels)
-        self._stored_labels = memory.labels
+        self.digest = settings_digest(policy, memory.given_labels)
+        self._stored_labels = memory.given_labels
         self._keep_as_it_is(policy)
         kind = policy_kinds().get(str(self["kind"].value()))
         self.unit, self.options_of = (kind.unit, kind.kind) if kind else ("", "")

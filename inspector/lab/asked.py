@@ -11,9 +11,9 @@ from django.utils.http import urlencode
 from chatmemory import InvalidValue, Policy, policies_from_text, text_of_policy
 from chatmemory.queries import POLICIES_MAX
 from inspector.forms import searchable
-from inspector.lab.prices import Prices
+from inspector.lab.numbers import whole_number, wrong_number
+from inspector.lab.prices import Prices, wrong_price
 
-NUMBER_DIGITS = 9
 FORMS = ("csv", "json")
 
 
@@ -41,21 +41,20 @@ class Asked:
     @classmethod
     def read(cls, memory_id: str, given: QueryDict) -> Asked:
         """Read the parameters of an address, and add the policy of the form."""
+        values: dict[str, str] = given.dict()  # type: ignore[assignment]
         texts = [text for text in given.getlist("policy") if text.strip()]
-        typed = {name: str(given.get(name, "")).strip() for name in ("kind", "limit", "options")}
+        typed = {name: values.get(name, "").strip() for name in ("kind", "limit", "options")}
         added = [_written(**typed)] if typed["limit"] else []
         policies, problem = _policies([*texts, *added])
         is_refused = added and problem and policies == _policies(texts)[0]
-        at = str(given.get("at", ""))
-        is_number = at.isascii() and at.isdigit() and len(at) <= NUMBER_DIGITS
         return cls(
             memory_id,
             tuple(map(text_of_policy, policies)),
-            int(at) if is_number else None,
-            searchable(str(given.get("phrase", ""))),
-            Prices.read(given.dict()),  # type: ignore[arg-type]
-            form if (form := str(given.get("as", ""))) in FORMS else "",
-            problem,
+            whole_number(values.get("at", "")),
+            searchable(values.get("phrase", "")),
+            Prices.read(values),
+            form if (form := values.get("as", "")) in FORMS else "",
+            problem or wrong_number(values, ["at"]) or wrong_price(values),
             **(typed if is_refused else {}),
         )
 

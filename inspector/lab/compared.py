@@ -193,7 +193,7 @@ class ComparePage:
         return Row(
             "Reusable tokens",
             "of prompts that begin alike; minimums of providers are ignored",
-            tuple(Value(percent(each.reusable, each.tokens)) for each in prompts),
+            tuple(Value(percent(each.reusable, each.tokens) or "no prompts") for each in prompts),
         )
 
     def _providers(self, calls: int) -> Iterator[Row]:

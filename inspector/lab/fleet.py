@@ -145,7 +145,7 @@ class FleetPage:
             "0",
             f"{sums.count:,}",
             self._per_call(sums.everything),
-            "100 %",
+            percent(sums.everything, sums.everything),
             self._cost(sums.everything),
         )
 

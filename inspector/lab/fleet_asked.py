@@ -12,10 +12,10 @@ from django.utils.http import urlencode
 from chatmemory import InvalidValue, Policy, policies_from_text, policy_kinds
 from chatmemory.queries import FleetQuery, MemoryFilter
 from inspector.forms import searchable
-from inspector.lab.prices import Prices
+from inspector.lab.numbers import whole_number, wrong_number
+from inspector.lab.prices import Prices, wrong_price
 
 SAMPLE = 1_000
-NUMBER_DIGITS = 9
 ANY_LIMIT = 10**9  # goes together with all options
 NUMBERS = ("limit", "sample", "seed")
 TEXTS = ("q", "label", "prefix", "since", "options", "estimator")
@@ -119,16 +119,14 @@ class FleetAsked:
 
 
 def _problem(given: Mapping[str, str]) -> str:
-    """Return what is wrong with the kind and the numbers of an address."""
+    """Return what is wrong with the kind, the numbers and the prices of an address."""
     if given.get("kind") and given["kind"] not in policy_kinds():
         return f"the kind of a policy is {' or '.join(policy_kinds())}"
-    wrong = [name for name in NUMBERS if given.get(name) and not _is_number(given[name])]
-    return f"{wrong[0]} must be a whole number of up to {NUMBER_DIGITS} digits" if wrong else ""
+    if given.get("limit") and whole_number(given["limit"]) == 0:
+        return "limit must be greater than zero"
+    return wrong_number(given, NUMBERS) or wrong_price(given)
 
 
 def _number(text: str, usual: int = 0) -> int:
-    return int(text) if _is_number(text) else usual
-
-
-def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) <= NUMBER_DIGITS
+    number = whole_number(text)
+    return usual if number is None else number

@@ -60,7 +60,14 @@ class Prices:
         return ", ".join(filter(None, parts)) or "source and date not given"
 
 
+PRICES = ("input", "cached", "output")
 WORDS = ("currency", "source", "as_of")
+
+
+def wrong_price(given: Mapping[str, str]) -> str:
+    """Return which price of an address is there and is none."""
+    wrong = [name for name in PRICES if given.get(name) and _number(given[name]) is None]
+    return f"the {wrong[0]} price must be a number below {LARGEST:,}, such as 2.50" if wrong else ""
 
 
 def _number(text: str) -> Decimal | None:

@@ -47,7 +47,8 @@ def compare(request: HttpRequest, memory_id: str) -> HttpResponse:
     if asked.form:
         return _download(page, memory_id)
     shown: dict[str, Any] = {"page": page, "memory_id": memory_id, "problem": asked.problem}
-    return render(request, "inspector/compare.html", shown)
+    status = 422 if asked.problem else 200
+    return render(request, "inspector/compare.html", shown, status=status)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -72,7 +73,8 @@ def compare_file(request: HttpRequest) -> HttpResponse:
         shown["asked"] = page.asked
         if asked.form:
             return _download(page, file.title)
-    return render(request, "inspector/compare_file.html", shown)
+    status = 422 if asked.problem else 200
+    return render(request, "inspector/compare_file.html", shown, status=status)
 
 
 @require_POST

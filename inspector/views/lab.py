@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -39,8 +40,11 @@ def _page(request: HttpRequest, asked: FleetAsked, is_stopped: bool = False) -> 
     page = FleetPage(found, asked)
     if found.is_done and found.points:
         page.lists = queries.fleet_lists(asked.query, page.pick.limit if page.pick else ANY_LIMIT)
-    context = {"page": page, "asked": asked, "is_stopped": is_stopped}
-    status = 422 if asked.problem else 200
+    return _shown(request, {"page": page, "asked": asked, "is_stopped": is_stopped})
+
+
+def _shown(request: HttpRequest, context: dict[str, Any]) -> HttpResponse:
+    status = 422 if context["asked"].problem else 200
     return render(request, "inspector/lab.html", context, status=status)
 
 
@@ -67,7 +71,7 @@ def lab_of_file(request: HttpRequest) -> HttpResponse:
     page = FleetPage(found.fleet(), asked, name, reading.refused)
     if page.pick and page.policy_text:
         page.lists = found.lists(page.pick.limit)
-    return render(request, "inspector/lab.html", {"page": page, "asked": asked})
+    return _shown(request, {"page": page, "asked": asked})
 
 
 @require_POST

@@ -118,6 +118,7 @@ def test_it_changes_policy_and_labels_as_steps(api, memory_id):
         ({"ä": [True, "ö"]}, 'label "ä" must be a string, but is: [true,"ö"]'),
         ({"a": ["b" * 99]}, f'label "a" must be a string, but is: ["{"b" * 38}…'),
         ({"": "b"}, "label '' is empty or longer than 255 characters"),
+        ({"import_digest": ""}, "label 'import_digest' is kept for imports: choose another name"),
         ({str(n): "" for n in range(65)}, "a conversation can have up to 64 labels, not 65"),
     ],
 )

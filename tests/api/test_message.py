@@ -73,5 +73,11 @@ def test_branches_are_true_or_a_list_of_ids(api, branched, branches):
     assert texts(branched) == ["my number is A-1182"]
 
 
+def test_branches_are_ids_that_can_be_stored(api, branched):
+    answer = api.post(REDACT, {"branches": ["twig\0"]})
+    assert (answer.status_code, answer.data["title"]) == (422, "Unstorable text")
+    assert texts(branched) == ["my number is A-1182"]
+
+
 def texts(*memory_ids: str) -> list[str]:
     return [queries.message(memory_id, 1).text for memory_id in memory_ids]

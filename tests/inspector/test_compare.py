@@ -108,7 +108,7 @@ def test_prices_are_those_of_the_user(page):
     assert float(row["cost"]) == pytest.approx(cost)
     assert f"€{cost * 1_000:,.2f}" in html
     assert "the bill, as of May" in html
-    assert "no price given" in page(f"{POLICIES}&input=-1&output=nan")
+    assert "no price given" in page(f"{POLICIES}&input=-1&output=nan", 422)
 
 
 @pytest.mark.parametrize(
@@ -121,10 +121,12 @@ def test_prices_are_those_of_the_user(page):
             "?policy=message_window:1,message_window:2,message_window:3,everything,message_window:5",
             "At most 4",
         ),
+        (f"{POLICIES}&at=last", "At must be a whole number"),
+        (f"{POLICIES}&input=cheap", "The input price must be a number"),
     ],
 )
 def test_what_is_wrong_with_an_address_is_said(page, query, words):
-    assert words in page(query)
+    assert words in page(query, status=422)
 
 
 @pytest.mark.parametrize("form", ["csv", "json"])
@@ -134,6 +136,8 @@ def test_what_is_wrong_with_an_address_is_said(page, query, words):
         ("?policy=token_window:30OO", "is not a policy"),
         ("?policy=everything&limit=5&kind=token_window&options=colour=red", "no option"),
         ("?" + "&".join(f"policy=message_window:{n}" for n in range(1, 7)), "At most 4"),
+        (f"{POLICIES}&at=1e3", "At must be a whole number of up to 9 digits"),
+        (f"{POLICIES}&output=-1", "The output price must be a number below 1,000,000"),
     ],
 )
 def test_no_numbers_are_sent_of_other_policies_than_were_asked_for(page, query, words, form):
@@ -161,12 +165,12 @@ FULL = "&".join(f"policy=message_window:{n}" for n in range(1, 5))
     ],
 )
 def test_a_policy_that_is_refused_stays_in_the_form(page, query):
-    html = page(query)
+    html = page(query, 422)
     form = html.partition("<fieldset")[2].partition("</fieldset>")[0]
     assert re.search(r'value="token_window"\s+selected', form)
     assert re.search(r'name="limit"\s+min="1"\s+value="3"', form)
     assert f'value="{query.partition("options=")[2]}"' in form
-    assert 'value="3"' not in page("?policy=nonsense&kind=message_window&limit=3")
+    assert 'value="3"' not in page("?policy=nonsense&kind=message_window&limit=3", 422)
 
 
 def test_the_tokens_in_memory_are_those_that_the_conversation_shows(page, operator_client):
@@ -203,9 +207,12 @@ def test_a_phrase_of_another_alphabet_is_followed_in_both_cases(page, operator_c
     assert "said in #1" in html
 
 
-@pytest.mark.parametrize("query", ["?at=0", "?at=999999", "?at=x", "?at=1&phrase=%00"])
-def test_every_place_can_be_shown(page, query):
-    assert "Who is in memory after" in page(query)
+@pytest.mark.parametrize(
+    ("query", "status"),
+    [("?at=0", 200), ("?at=999999", 200), ("?at=1&phrase=%00", 200), ("?at=x", 422)],
+)
+def test_every_place_can_be_shown(page, query, status):
+    assert "Who is in memory after" in page(query, status)
 
 
 def test_one_message_holds(operator_client, db):

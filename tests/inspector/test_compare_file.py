@@ -217,7 +217,7 @@ def test_what_a_form_carries_is_shown_as_text(post):
 
 
 def test_a_policy_that_is_none_is_told_beside_the_others(post):
-    page = post(file=file_of(langchain4j(SAID)), policy=["nonsense", "everything"])
+    page = post(422, file=file_of(langchain4j(SAID)), policy=["nonsense", "everything"])
     assert "is not a policy" in words(page)
     assert "under 1 policy" in words(page)
 

@@ -87,7 +87,7 @@ def test_the_table_compares_with_today_and_with_everything(operator_client, lab)
         (1_582, 1_588, "99 %"),
         (1_587, 1_588, "99 %"),
         (1_588, 1_588, "100 %"),
-        (0, 0, "0 %"),
+        (0, 0, ""),
     ],
 )
 def test_all_and_nothing_are_said_of_no_other_share(part, whole, words):
@@ -277,6 +277,8 @@ def test_csv_has_the_curve(operator_client, lab):
         ("since=31.01.2026", "A date is written as 2026-01-31."),
         ("kind=nothing", "The kind of a policy is message_window or token_window"),
         ("sample=ten", "Sample must be a whole number"),
+        ("limit=0", "Limit must be greater than zero"),
+        ("cached=1000000", "The cached price must be a number below 1,000,000, such as 2.50"),
     ],
 )
 def test_no_numbers_are_sent_that_were_not_asked_for(operator_client, lab, query, words):
@@ -298,6 +300,16 @@ def test_nothing_used_again_is_said_and_no_limit_is_offered(operator_client, db,
     assert "Lost most" not in html
     assert "said in #1, forgotten, said again in #5" in html
     assert list(table(operator_client, limit)) == ["today", "everything"]
+
+
+def test_nothing_has_no_shares(operator_client, db):
+    services.create("m", MessageWindow(2))
+    services.add("m", [UserMessage("hi")])
+    operator_client.post("/lab/", {})
+    (body,) = tree(operator_client.get("/lab/").content.decode()).iterfind(".//tbody")
+    assert "everything" in " ".join(body.itertext())
+    assert "%" not in " ".join(body.itertext())
+    assert "no prompts" in operator_client.get("/c/m/compare/?policy=everything").content.decode()
 
 
 def test_a_limit_is_adopted_for_a_label_after_a_preview(operator_client, conversations):

@@ -18,7 +18,6 @@ from chatmemory import (
 )
 from chatmemory.core.policies import MessageWindow, TokenWindow
 from chatmemory.queries.mentions import MENTIONS_COUNTED
-from chatmemory.search import DIGEST_LABEL
 from chatmemory.services import protocol
 from inspector.overview import asked, headlines
 from inspector.templatetags.inspector import ago
@@ -230,10 +229,10 @@ def test_labels_are_shown_and_found(operator_client, fleet):
     assert chips(page)["team:green"] == (1, True)
 
 
-def test_the_label_of_an_import_is_neither_shown_nor_found(operator_client, db):
-    services.create("imported", MessageWindow(3), {DIGEST_LABEL: "facade", "team": "red"})
-    assert "facade" not in operator_client.get("/").content.decode()
-    assert "imported" not in operator_client.get("/?q=facade").content.decode()
+def test_the_label_of_an_import_is_neither_shown_nor_found(operator_client, imported):
+    assert imported in operator_client.get("/").content.decode()
+    assert "import_digest" not in operator_client.get("/").content.decode()
+    assert operator_client.get("/?q=import_digest").context["rows"] == []
 
 
 def test_a_search_shows_the_line_and_whether_it_is_remembered(operator_client, memory_id):

@@ -12,6 +12,8 @@ from chatmemory.services import protocol
 from tests.test_anchoring import make_older
 from tests.test_policy_kinds import FrugalWindow
 
+from .markup import tree
+
 URL, SAVE = "/c/c/settings/", "/c/c/change/"
 MESSAGES = {"kind": "message_window", "limit": "9", "estimator": "gpt-4o"}
 
@@ -265,6 +267,20 @@ class TestWhatTheFormCannotShow:
         assert operator_client.post(SAVE, typed).status_code == 302
         row = queries.memory("c")
         assert (row.policy, row.labels) == (before, {"team": "b"})
+
+    def test_a_policy_that_is_not_installed_has_no_limit_to_try(self, operator_client):
+        KINDS.register(FrugalWindow.kind, FrugalWindow)
+        services.change("c", policy=FrugalWindow(900, surcharge=7))
+        KINDS.unregister(FrugalWindow.kind)
+        html = operator_client.get("/c/c/").content.decode()
+        (limit,) = tree(html).iterfind(".//input[@name='limit']")
+        assert limit.get("value") == ""
+        verdict = operator_client.post("/c/c/verdict/", {"text": "hello", "limit": ""})
+        assert "is not installed" in verdict.content.decode()
+
+    def test_the_label_of_an_import_is_not_in_the_form(self, operator_client, imported):
+        html = operator_client.get(f"/c/{imported}/settings/").content.decode()
+        assert "import_digest" not in html
 
     def test_another_policy_can_be_chosen_and_needs_a_limit(self, operator_client):
         services.create("free", None)

@@ -1,0 +1,19 @@
+"""Whole numbers in an address."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+DIGITS = 9
+
+
+def whole_number(text: str) -> int | None:
+    """Return the number that a text is, if it has up to 9 digits and nothing else."""
+    is_number = text.isascii() and text.isdigit() and len(text) <= DIGITS
+    return int(text) if is_number else None
+
+
+def wrong_number(given: Mapping[str, str], names: Iterable[str]) -> str:
+    """Return which of these parameters is there and no whole number."""
+    wrong = [name for name in names if given.get(name) and whole_number(given[name]) is None]
+    return f"{wrong[0]} must be a whole number of up to {DIGITS} digits" if wrong else ""
