@@ -15,9 +15,7 @@ from chatmemory.api.permissions import prefix_of
 from chatmemory.api.responses import MessageDetailSerializer, RedactedMessageSerializer, response
 from chatmemory.api.views.base import Resource
 from chatmemory.converters import address
-from chatmemory.ledger.lookup import find_memory
 from chatmemory.ledger.snapshots import one_snapshot
-from chatmemory.queries.history import message_in
 
 
 @addressed_by(MEMORY_ID, SEQ)
@@ -60,7 +58,7 @@ class Redaction(Resource):
         """
         chosen = requests.read(requests.RedactRequest, request.data)["branches"]
         with services.atomic():
-            find_memory(memory_id)
+            queries.memory(memory_id)
             copies = _copies(request, memory_id, seq)
             ids = {copy["id"] for copy in copies}
             reached = ids if chosen is True else ids.intersection(chosen)
@@ -83,8 +81,7 @@ def _copies(request: Request, memory_id: str, seq: int) -> list[dict[str, Any]]:
 def _message(memory_id: str, seq: int, **more: Any) -> Response:
     """The answer of a message; `more` are members of what it answers after a redaction."""
     shape = RedactedMessageSerializer if more else MessageDetailSerializer
-    memory = find_memory(memory_id)
-    row = message_in(memory, seq)
+    memory, row = queries.memory(memory_id), queries.message(memory_id, seq)
     left = row.stays[-1].left_step if row.stays else None
     answer = {
         **vars(row),
