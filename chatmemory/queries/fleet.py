@@ -58,7 +58,7 @@ class FleetQuery:
         """What figures depend on beside the conversation: kind, options, estimator and words."""
         words = fact_words()
         text = f"{text_of_policy(self.kind)} {self.kind.estimator} {words.terms} {words.prefixes}"
-        return hashlib.sha256(f"2 {text}".encode()).hexdigest()[:32]
+        return hashlib.sha256(f"3 {text}".encode()).hexdigest()[:32]
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chatmemory import AiMessage, MessageType, MessageWindow, TokenWindow
+from chatmemory import AiMessage, MessageType, MessageWindow, TokenWindow, UserMessage
 from chatmemory.core.recall import figures, recall_of
 from chatmemory.core.recall.figures import Figures, Point, Sums, figures_of, smallest
 from chatmemory.core.recall.histories import history_from
@@ -17,6 +18,7 @@ from ..properties import examples
 from .test_keeping import Halving
 from .test_recall import histories, many_systems, none, one_system
 
+SHORT = history_from([UserMessage("ab1"), AiMessage("ab1")], [9, 9], 3, [1, 2])
 kinds = st.sampled_from(
     [
         MessageWindow(1),
@@ -59,7 +61,7 @@ def test_the_policy_in_force_is_told_beside_them():
 
 
 def test_a_very_long_history_is_replayed_at_some_limits_only(monkeypatch):
-    monkeypatch.setattr(figures, "MOST_REPLAYED", 100)
+    monkeypatch.setattr(figures, "MOST_SUMMED", 100)
     history = history_from([AiMessage("ab12")] * 20, [250] * 20, 3, range(1, 21))
     found = figures_of(history, TokenWindow(1))
     sums = Sums(250)
@@ -67,8 +69,32 @@ def test_a_very_long_history_is_replayed_at_some_limits_only(monkeypatch):
     assert found.is_coarse
     assert sums.is_coarse
     assert sums.points()[-1].prompts == found.everything
-    assert len(found.prompts) <= 5
+    assert len(found.prompts) == 6
     assert found.recalls == sum(found.held.values()) == 19
+
+
+@pytest.mark.parametrize("kind", [MessageWindow(1), TokenWindow(1)])
+def test_between_the_limits_that_were_replayed_tokens_are_estimated(monkeypatch, kind):
+    said = [(UserMessage, AiMessage)[n % 2](f"ab{n}") for n in range(400)]
+    history = history_from(said, [250] * 400, 3, range(1, 401))
+    monkeypatch.setattr(figures, "MOST_SUMMED", 400 * 12)
+    coarse, short = figures_of(history, kind), figures_of(SHORT, kind)
+    sums = Sums(coarse.every)
+    for each in (short, coarse, short):
+        sums.add(each)
+    points = [point for point in sums.points() if point.limit >= kind.least_limit]
+    for point in points:
+        exact = prompts_at(history, kind, point.limit)
+        others = 2 * prompts_at(SHORT, kind, point.limit)
+        assert abs(point.prompts - others - exact) <= 0.05 * exact + 1
+        if point.limit // coarse.every in coarse.prompts:
+            assert point.prompts == exact + others
+    assert coarse.is_coarse > short.is_coarse
+    assert points[-1].prompts == sums.everything
+
+
+def prompts_at(history, kind, limit: int) -> int:
+    return recall_of(history, replace(kind, limit=limit)).prompt_tokens
 
 
 def test_the_smallest_limit_is_the_one_from_which_every_larger_one_holds():

@@ -6,9 +6,10 @@ kept as changes by index, so that the figures of many histories are added by add
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 from chatmemory.core.messages import MessageType
@@ -22,6 +23,7 @@ from chatmemory.core.window import total
 
 TOKENS_APART = 250
 MOST_REPLAYED = 60_000  # messages in all, for one history
+MOST_SUMMED = 240_000  # the same where loads tell what leaves, which is faster
 Changes = dict[int, int]
 
 
@@ -33,8 +35,10 @@ class Figures:
     by index: of the recalls held, of whether none is lost, and of the prompt tokens. `today_held`
     and `today_prompts` are those of the policy in force, and None where a client decides: without
     one, and if it only measures. `repeats` are pairs of numbers: a user's message that said again
-    what had been forgotten, and the message that had said it. `is_coarse` tells that prompts were
-    computed at some limits of the grid only, `is_unreadable` that a row of the history is corrupt.
+    what had been forgotten, and the message that had said it. `is_unreadable` tells that a row of
+    the history is corrupt. `is_coarse` tells that the history was replayed at some limits of the
+    grid only: between two of them prompts rise evenly, and recalls that only a replay can tell are
+    those of the smaller one.
     """
 
     every: int
@@ -81,11 +85,9 @@ def figures_of(
 ) -> Figures:
     """Return the figures of a history. The limit of `kind` is ignored."""
     every = distance(kind)
-    top = -(-max(1, kind.load(*total(history.entries))) // every)
     is_exact = has_bounds(history, kind)
-    least = -(-kind.least_limit // every)
-    most = max(1, MOST_REPLAYED // max(1, len(history)))
-    indices = [index for index in _indices(max(top, least), most) if index >= least]
+    indices = _replayed(history, kind, MOST_SUMMED if is_exact else MOST_REPLAYED)
+    is_coarse = len(indices) <= indices[-1] - indices[0]
     tokens: list[int] = []
     held: list[int] = []
     recalls = 0
@@ -108,9 +110,9 @@ def figures_of(
         everything=prompt_tokens(history, departures(history, None)),
         held=held_changes,
         lossless=_lossless(held_changes, recalls),
-        prompts=_changes(indices, tokens),
+        prompts=_changes(indices, tokens, keeps_all=is_coarse),
         repeats=tuple(repeats),
-        is_coarse=len(indices) <= top - least,
+        is_coarse=is_coarse,
     )
     return figures if today is None or today.meters_only else _with_today(figures, history, today)
 
@@ -121,23 +123,36 @@ def _with_today(figures: Figures, history: History, policy: Policy) -> Figures:
     return replace(figures, today_held=held, today_prompts=prompt_tokens(history, left))
 
 
-def _indices(top: int, most: int) -> Iterator[int]:
-    """Yield all indices up to `top`, or so many of them at growing distances, the last included."""
-    if top <= most:
-        yield from range(1, top + 1)
+def _replayed(history: History, kind: Policy, messages: int) -> list[int]:
+    """Return the indices of the limits to replay a history at, which is so many messages in all."""
+    every = distance(kind)
+    top = -(-max(1, kind.load(*total(history.entries))) // every)
+    least = -(-kind.least_limit // every)
+    most = max(1, messages // max(1, len(history)))
+    return list(_indices(least, max(top, least), most))
+
+
+def _indices(least: int, top: int, most: int) -> Iterator[int]:
+    """Yield the indices from `least` to `top`; or of more than `most` behind the first some, at
+    growing distances, up to the last.
+    """
+    if top - least <= most:
+        yield from range(least, top + 1)
         return
-    last = 0
+    last = least
+    yield least
     for place in range(1, most + 1):
-        index = round(top ** (place / most))
+        index = round(least * (top / least) ** (place / most))
         if index > last:
             yield index
             last = index
 
 
-def _changes(indices: Sequence[int], values: Sequence[int]) -> Changes:
+def _changes(indices: Sequence[int], values: Sequence[int], keeps_all: bool = False) -> Changes:
+    """Return where values change, or with `keeps_all` also where one is as the last."""
     found, last = {}, 0
     for index, value in zip(indices, values, strict=False):
-        if value != last:
+        if value != last or keeps_all:
             found[index] = value - last
             last = value
     return found
@@ -186,6 +201,7 @@ class Sums:
         self._held: Counter[int] = Counter()
         self._lossless: Counter[int] = Counter()
         self._prompts: Counter[int] = Counter()
+        self._rises = _Rises()
 
     def add(self, figures: Figures) -> None:
         self.count += 1
@@ -202,6 +218,8 @@ class Sums:
         ):
             for index, change in changes.items():
                 mine[index] += change
+        if figures.is_coarse:
+            self._rises.add(figures.prompts)
         if figures.today_held is not None and figures.today_prompts is not None:
             self.today_count += 1
             self.today_held += figures.today_held
@@ -217,12 +235,38 @@ class Sums:
         top = max([*self._held, *self._lossless, *self._prompts, 1])
         held = lossless = prompts = 0
         found = []
-        for index in range(1, top + 1):
+        for index, risen in enumerate(self._rises.up_to(top), 1):
             held += self._held[index]
             lossless += self._lossless[index]
             prompts += self._prompts[index]
-            found.append(Point(index * self.every, held, lossless, prompts))
+            found.append(Point(index * self.every, held, lossless, prompts + risen))
         return found
+
+
+class _Rises:
+    """How far sums have risen from one change to the next, at which they are what the change says.
+
+    A rise is a line: its slope times the index, less its slope times the index where it begins.
+    """
+
+    def __init__(self) -> None:
+        self._slopes: defaultdict[int, float] = defaultdict(float)
+        self._bases: defaultdict[int, float] = defaultdict(float)
+
+    def add(self, changes: Changes) -> None:
+        for (first, _), (last, change) in pairwise(sorted(changes.items())):
+            slope = change / (last - first)
+            for index, sign in ((first, 1), (last, -1)):
+                self._slopes[index] += sign * slope
+                self._bases[index] += sign * slope * first
+
+    def up_to(self, top: int) -> Iterator[int]:
+        """Yield how far they have risen at each index from 1."""
+        slope = base = 0.0
+        for index in range(1, top + 1):
+            slope += self._slopes.get(index, 0)
+            base += self._bases.get(index, 0)
+            yield round(slope * index - base)
 
 
 def smallest(points: Sequence[Point], recalls: int, share: float) -> Point | None:
