@@ -296,7 +296,10 @@ class MessageDetailSerializer(HistoryMessageSerializer):
 
     redacted = RedactionSerializer(allow_null=True)
     origin = serializers.CharField()
-    in_memory = serializers.BooleanField()
+    in_memory = serializers.BooleanField(
+        help_text="Stored in the window. `over_limit` of the window has those that the model does "
+        "not see, because the limit was lowered."
+    )
     pinned = serializers.BooleanField(help_text="Whether it is in memory and does not leave.")
     why = WhySerializer(allow_null=True, help_text="Why it left; null while it is in memory.")
 

@@ -6,9 +6,9 @@ from chatmemory.core.stored_policies import can_decide
 from chatmemory.explain.wording import capitalized, counted
 from chatmemory.queries import WindowPlace, WindowView
 
-BESIDE_PINS = "beside what is pinned no message can be added: unpin one, or raise the limit"
+BESIDE_PINS = "beside what is pinned no message fits: unpin one, or raise the limit"
 WOULD_BE_BESIDE_PINS = (
-    "no message could be added beside what is pinned: unpin one, or choose a higher limit"
+    "no message would fit beside what is pinned: unpin one, or choose a higher limit"
 )
 
 

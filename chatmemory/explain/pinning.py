@@ -32,7 +32,7 @@ def _sentences(preview: PinPreview) -> Iterator[str]:
 
 def _room(preview: PinPreview) -> str:
     if preview.room < 1:
-        return "no message could be added beside them"
+        return "no message would fit beside them"
     if preview.policy.unit == "messages":
         return f"there is room for {counted(preview.room, 'other message')} beside them"
     room = in_unit(preview.room, preview.policy)

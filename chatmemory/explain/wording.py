@@ -12,6 +12,7 @@ from chatmemory.core.messages import MessageType
 from chatmemory.core.naming import named
 from chatmemory.core.policies import Policy
 from chatmemory.core.stored_policies import can_decide
+from chatmemory.core.window import Totals
 from chatmemory.ledger.changes import ChangeResult
 
 MINUS = "−"
@@ -61,6 +62,13 @@ def counted(number: int, noun: str) -> str:
 def in_unit(number: int, policy: Policy) -> str:
     """Format a number in the unit of a policy: 1 message, 1,043 tokens."""
     return counted(number, policy.unit.removesuffix("s"))
+
+
+def load_words(policy: Policy | None, totals: Totals) -> str:
+    """Return the load of a window in words: in tokens where no policy can say."""
+    if can_decide(policy):
+        return in_unit(policy.load(*totals), policy)
+    return counted(totals.tokens, "token")
 
 
 def moment(change: ChangeResult) -> str:

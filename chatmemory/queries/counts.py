@@ -7,10 +7,22 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeVar
 
-from django.db.models import Count, F, Q, QuerySet, Sum
+from django.db.models import (
+    Case,
+    Count,
+    F,
+    IntegerField,
+    OuterRef,
+    Q,
+    QuerySet,
+    Subquery,
+    Sum,
+    When,
+)
+from django.db.models.functions import Coalesce
 
 from chatmemory.managers import Flag, having
-from chatmemory.models import Memory
+from chatmemory.models import Memory, Step
 from chatmemory.queries.feed import evicting_adds
 from chatmemory.queries.filters import EVERYTHING, MemoryFilter
 from chatmemory.queries.searching import countable
@@ -50,7 +62,7 @@ def overview_stats(since: datetime) -> OverviewStats:
         over_limit=Count("pk", filter=having(Flag.OVER_LIMIT)),
     )
     adds = evicting_adds().filter(at__gte=since)
-    adds = adds.annotate(left=F("count_before") + 1 - F("count_after"))
+    adds = adds.annotate(left=F("count_before") + _arrived() - F("count_after"))
     left = adds.aggregate(sum=Sum("left"), memories=Count("memory_id", distinct=True))
     return OverviewStats(
         **counts,
@@ -58,6 +70,13 @@ def overview_stats(since: datetime) -> OverviewStats:
         forgotten_in=left["memories"],
         reach=_median(Memory.objects.filter(active, window_count__gt=0), "window_count"),
     )
+
+
+def _arrived() -> Case:
+    """How many messages an add let in: one, or none where nobody saw what a client added."""
+    before = Step.objects.filter(memory=OuterRef("memory"), n=OuterRef("n") - 1)
+    stays = F("last_stay") - Coalesce(Subquery(before.values("last_stay")), 0)
+    return Case(When(by_client=True, then=stays), default=1, output_field=IntegerField())
 
 
 def _median(rows: QuerySet[Memory], column: str) -> int:

@@ -43,7 +43,7 @@ class Outlook:
 
     It would no longer see `leaving`, which are messages that it sees or that arrive, and would see
     `returning` again. `hidden` are those that a lowered limit hides already, and that leave too,
-    unless `pins_fill` the limit: then no message can be added, and nothing leaves.
+    unless `pins_fill` the limit: then no message fits, and nothing leaves for one.
     """
 
     before: Totals = NOTHING

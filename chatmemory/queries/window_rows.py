@@ -96,7 +96,8 @@ class WindowView(Generic[Place]):
     def pins_fill(self) -> bool:
         """Whether what is pinned leaves no room for any message, and something would fit without.
 
-        Then no message can be added, and what a lowered limit hides does not leave.
+        Then what a lowered limit hides does not leave for a message that would fit without pins: it
+        is refused.
         """
         if not can_decide(self.policy) or self.policy.meters_only:
             return False

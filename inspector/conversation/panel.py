@@ -18,7 +18,6 @@ from chatmemory import (
     ToolExecutionResultMessage,
     explain,
     load_json,
-    load_or_tokens,
     message_to_dict,
 )
 from chatmemory.explain import Explanation, Receipt, role
@@ -73,13 +72,14 @@ class Moved:
 
 @dataclass(frozen=True)
 class Changes:
-    """The difference between the window at this step and the one at `step`, which had `load`."""
+    """The difference between the window at this step and the one at `step`; both loads in words."""
 
     step: int
     arrived: Moved
     left: Moved
     stayed: int
-    load: int
+    held: str
+    holds: str
 
 
 @dataclass(frozen=True)
@@ -231,7 +231,8 @@ class Panel:
             arrived=Moved.after(past, now - before),
             left=Moved.after(past, before - now),
             stayed=len(now & before),
-            load=load_or_tokens(other.policy, other.totals),
+            held=explain.load_words(other.policy, other.totals),
+            holds=explain.load_words(self._state.window.policy, self._state.window.totals),
         )
 
     @cached_property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from chatmemory import Policy, can_decide, explain, queries
+from chatmemory import Policy, explain, queries
 from chatmemory.queries import Simulation
 
 
@@ -34,15 +34,13 @@ class PolicyChange:
     @property
     def after(self) -> str:
         """What the model would see after the change, with its unit."""
-        return explain.in_unit(self.policy.load(*self.simulation.totals), self.policy)
+        return explain.load_words(self.policy, self.simulation.totals)
 
     @property
     def before(self) -> str:
         """What the model sees now, with its unit."""
         seen = self.simulation.seen
-        if can_decide(seen.policy):
-            return explain.in_unit(seen.policy.load(*seen.totals), seen.policy)
-        return explain.counted(seen.totals.tokens, "token")
+        return explain.load_words(seen.policy, seen.totals)
 
 
 def policy_change(memory_id: str, policy: Policy, recount: bool) -> PolicyChange:

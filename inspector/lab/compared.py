@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
+from chatmemory import Policy as LimitedPolicy
 from chatmemory import explain, policy_kinds, text_of_policy
 from chatmemory.queries import Compared, ComparedRow, Comparison, Followed, Use
 from inspector.conversation.glyphs import glyph
@@ -100,7 +101,7 @@ class ComparePage:
         tokens = self._tokens[place]
         policy, text = each.policy, text_of_policy(each.policy)
         keeping = followed.keeping
-        least = f"{policy.kind}:{keeping.limit}" if policy and keeping and keeping.limit else ""
+        least = _text_with(policy, keeping.limit) if keeping else ""
         facts = tuple(map(self._fact, each.lost[:LISTED]))
         return Policy(
             name="Everything" if policy is None else policy.label,
@@ -248,9 +249,13 @@ class ComparePage:
             )
 
     def _where(self, each: Compared, position: int) -> str:
-        """Return an empty text for a message in the window, else when it left."""
+        """Return an empty text for a message in the window, else when it left, or that it never
+        came in.
+        """
         if each.has(position, self.at):
             return ""
+        if each.ignores(position):
+            return "ignored"
         return f"left at #{self.found.history.numbers[each.left[position]]:,}"
 
     # Links
@@ -300,6 +305,11 @@ class ComparePage:
             return next((each.try_it for each in self.policies if each.try_it), "")
         text = text_of_policy(self.found.offered) if self.found.offered else ""
         return self.asked.plus(text) if text and text not in self.asked.policies else ""
+
+
+def _text_with(policy: LimitedPolicy | None, limit: int | None) -> str:
+    """Return a policy as text with another limit; empty without one of both."""
+    return text_of_policy(replace(policy, limit=limit)) if policy and limit else ""
 
 
 def _hold(limits: str) -> str:

@@ -26,8 +26,8 @@ from ..properties import examples
 from .test_receipts import changes, conversation, make, messages, policies
 
 OVER = re.compile(r"[Mm]emory would be ([\d,]+) (?:messages?|tokens?) over the limit")
-REFUSED = "no message can be added"
-WOULD_REFUSE = "No message could be added"
+REFUSED = "no message fits"
+WOULD_REFUSE = "No message would fit"
 
 
 @pytest.fixture
@@ -43,13 +43,13 @@ def pinned(db) -> str:
 
 def test_nothing_leaves_at_an_add_for_which_pins_leave_no_room(pinned):
     assert explain.over_limit(queries.outline(pinned)) == (
-        "4 messages over the limit are hidden; beside what is pinned no message can be added: "
+        "4 messages over the limit are hidden; beside what is pinned no message fits: "
         "unpin one, or raise the limit"
     )
     outlook = queries.simulate(pinned, [], MessageWindow(1)).outlook()
     assert explain.change_of_policy(outlook) == (
         "Nothing more would leave. #1, #4, #5 and #6 are hidden already. "
-        "No message could be added beside what is pinned: unpin one, or choose a higher limit."
+        "No message would fit beside what is pinned: unpin one, or choose a higher limit."
     )
     assert explain.change_of_policy(queries.simulate(pinned, [], MessageWindow(3)).outlook()) == (
         "1 message comes back: #6. #1, #4 and #5 are hidden already and leave at the next add."
@@ -61,7 +61,7 @@ def test_pins_that_another_limit_leaves_no_room_for_hide_the_others(pinned):
     simulation = queries.simulate(pinned, [], MessageWindow(2))
     assert explain.change_of_policy(simulation.outlook()) == (
         "4 messages would be hidden: #1, #4, #5 and #6. "
-        "No message could be added beside what is pinned: unpin one, or choose a higher limit."
+        "No message would fit beside what is pinned: unpin one, or choose a higher limit."
     )
     assert forecast(simulation).summary.startswith("No room. 4 messages would be hidden")
 

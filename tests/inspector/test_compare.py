@@ -7,11 +7,20 @@ import io
 import json
 import re
 from html import escape, unescape
-from urllib.parse import quote
+from urllib.parse import parse_qs, quote
 
 import pytest
 
-from chatmemory import AiMessage, MessageWindow, TokenWindow, UserMessage, queries, recall, services
+from chatmemory import (
+    AiMessage,
+    MessageWindow,
+    SystemMessage,
+    TokenWindow,
+    UserMessage,
+    queries,
+    recall,
+    services,
+)
 from inspector import demo
 
 from .markup import tree
@@ -90,6 +99,37 @@ def test_a_phrase_is_followed_to_its_first_loss(page):
     assert everything["phrase_forgotten_at"] is None
     assert "nobody said it" in page(f"{POLICIES}&phrase=nothing+like+it")
     assert second["phrase_kept_by"] > 0
+
+
+def test_a_system_message_holds_a_phrase_while_others_leave(operator_client, db):
+    services.create("m", MessageWindow(3))
+    others = [UserMessage(f"message {n}") for n in range(5)]
+    services.add("m", [SystemMessage("Order A-1182"), UserMessage("A-1182 please"), *others])
+    html = operator_client.get("/c/m/compare/?policy=message_window:3&phrase=A-1182").content
+    assert "<b>1 message</b> still holds “A-1182” at #7." in html.decode()
+
+
+def test_a_limit_to_try_has_the_options_of_its_policy(operator_client, db):
+    services.create("m", TokenWindow(20, oversized="keep"))
+    services.add("m", [UserMessage("x"), UserMessage("A-1182 " + "word " * 60)])
+    url = "/c/m/compare/?policy=token_window:20,oversized%3Dkeep&phrase=A-1182"
+    html = operator_client.get(url).content.decode()
+    (offer,) = re.findall(r'href="([^"]*)"[^>]*>\s*<span>Compare with this limit', html)
+    asked = parse_qs(unescape(offer).partition("?")[2])
+    assert asked["policy"] == ["token_window:20,oversized=keep", "token_window:1,oversized=keep"]
+
+
+def test_an_equal_system_message_is_ignored_and_not_forgotten(operator_client, db):
+    services.create("m", MessageWindow(100))
+    services.add("m", [SystemMessage("Be brief."), UserMessage("a")])
+    services.clear_messages("m")
+    services.add("m", [SystemMessage("Be brief."), UserMessage("b")])
+    url = "/c/m/compare/?policy=message_window:100&policy=message_window:2"
+    html = operator_client.get(url).content.decode()
+    assert "ignored" in html
+    assert "left at #3" not in html
+    rows = json.loads(operator_client.get(f"{url}&as=json").content)
+    assert [row["forgotten"] for row in rows] == [0, 1]
 
 
 def test_without_policies_those_worth_a_look_are_compared(page):

@@ -167,7 +167,18 @@ def test_the_room_is_that_beside_what_the_model_sees(operator_client, db):
 def test_a_comparison_of_steps_counts_what_the_model_saw(operator_client, lowered):
     services.add(lowered, users(1))
     why = said(operator_client.get("/c/lowered/?with=14"), "why")
-    assert "Memory held 6 msg then and holds 6 at step 15; 5 messages stayed." in why
+    assert "Memory held 6 messages then and holds 6 messages at step 15; 5 messages stayed." in why
+
+
+def test_a_comparison_of_steps_has_the_unit_of_each(operator_client, db):
+    services.create("two", MessageWindow(10))
+    services.add("two", users(3))
+    services.change("two", policy=TokenWindow(1000))
+    load = queries.window("two").load
+    why = said(operator_client.get("/c/two/?with=3"), "why")
+    assert f"Memory held 3 messages then and holds {load} tokens at step 4; 3 mess" in why
+    why = said(operator_client.get("/c/two/?at=2&with=4"), "why")
+    assert f"Memory held {load} tokens then and holds 2 messages at step 2; 2 mess" in why
 
 
 def test_the_red_end_of_the_meter_is_what_is_over(operator_client, crowded):
@@ -235,7 +246,7 @@ def refusing(db) -> str:
     return "refusing"
 
 
-NO_ADD = "eside what is pinned no message can be added: unpin one, or raise the limit"
+NO_ADD = "eside what is pinned no message fits: unpin one, or raise the limit"
 
 
 def test_where_pins_leave_no_room_nothing_is_said_to_leave(operator_client, refusing):

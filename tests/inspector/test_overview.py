@@ -229,6 +229,16 @@ def test_labels_are_shown_and_found(operator_client, fleet):
     assert chips(page)["team:green"] == (1, True)
 
 
+def test_what_left_at_once_and_was_not_seen_is_not_counted(db):
+    protocol.update_messages("theirs", [UserMessage("a"), UserMessage("b")])
+    protocol.update_messages("theirs", [])
+    protocol.update_messages("theirs", [UserMessage("c")])
+    services.create("ours", MessageWindow(1))
+    services.add("ours", [UserMessage("a"), UserMessage("b")])
+    left = sum(queries.memory(each).left_count for each in ("theirs", "ours"))
+    assert queries.overview_stats(asked.midnight()).forgotten == left == 3
+
+
 def test_the_label_of_an_import_is_neither_shown_nor_found(operator_client, imported):
     assert imported in operator_client.get("/").content.decode()
     assert "import_digest" not in operator_client.get("/").content.decode()

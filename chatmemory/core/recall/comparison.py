@@ -37,8 +37,19 @@ class Compared:
 
     @property
     def forgotten(self) -> int:
-        """How many messages are not in the window at the end."""
-        return sum(until < len(self.history) for until in self.left)
+        """How many messages are not in the window at the end, without those that were ignored."""
+        return sum(
+            until < len(self.history) and not self.ignores(position)
+            for position, until in enumerate(self.left)
+        )
+
+    def ignores(self, position: int) -> bool:
+        """Return whether a message never came in: a system message that equals the one in force.
+
+        Another one stays at least while the next messages arrive.
+        """
+        is_system = self.history.entries[position].type is MessageType.SYSTEM
+        return is_system and self.left[position] == position
 
     def has(self, position: int, at: int) -> bool:
         """Return whether the message at a position is in the window after `at` messages."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from chatmemory.core.keeping import Keeping, smallest_limit
+from chatmemory.core.messages import MessageType
 from chatmemory.core.policies import Policy
 from chatmemory.core.recall.histories import History
+from chatmemory.core.window import Entry
 
 MOST_ADDS = 5_000
 
@@ -37,10 +40,19 @@ def follow(
     `at` is the number of messages after which the limit shall hold it.
     """
     said = [position for position in mentions if position < at]
-    keeping = None
-    if policy is not None and said:
-        keeping = smallest_limit(history.entries[:at], said[-1], policy, MOST_ADDS)
+    keeping = _keeping(history.entries[:at], said, policy) if policy is not None else None
     return Followed(_forgotten(left, mentions), keeping)
+
+
+def _keeping(said: Sequence[Entry], mentions: Sequence[int], policy: Policy) -> Keeping | None:
+    """Return the smallest limit that holds one of the mentions: the latest, or the latest system
+    message, which stays while others leave.
+    """
+    systems = [position for position in mentions if said[position].type is MessageType.SYSTEM]
+    latest = dict.fromkeys([*mentions[-1:], *systems[-1:]])
+    found = [smallest_limit(said, position, policy, MOST_ADDS) for position in latest]
+    known = [each for each in found if each is not None]
+    return min(known, key=lambda each: each.limit or math.inf, default=None)
 
 
 def _forgotten(left: Sequence[int], mentions: Sequence[int]) -> int | None:
