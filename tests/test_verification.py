@@ -305,7 +305,7 @@ def test_a_message_that_is_missing_in_the_search_index_is_named_and_put_back(con
     ],
 )
 @pytest.mark.parametrize("said", [[], [UserMessage("hello")]])
-def test_names_that_are_missing_in_the_search_index_are_named_and_put_back(db, lost, said):
+def test_names_that_are_missing_in_the_search_index_are_named_and_put_back(db, capsys, lost, said):
     services.create("needle", MessageWindow(3))
     services.add("needle", said)
     execute(lost)
@@ -313,7 +313,9 @@ def test_names_that_are_missing_in_the_search_index_are_named_and_put_back(db, l
         "'needle': the conversation: its id and labels are missing in the search index: "
         "use --repair-index"
     )
+    capsys.readouterr()
     call_command("verify_memories", repair_index=True)
+    assert "put into the search index: 1\n" in capsys.readouterr().out
     assert Memory.objects.containing("needle").exists()
 
 

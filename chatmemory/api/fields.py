@@ -28,11 +28,9 @@ class PolicyField(serializers.Field):  # type: ignore[type-arg]
 
     def to_internal_value(self, data: Any) -> Policy:
         try:
-            policy = check_policy(policy_from_dict(data))
+            return check_policy(policy_from_dict(data))
         except InvalidValue as error:
             raise InvalidField("policy", str(error)) from error
-        assert policy is not None
-        return policy
 
 
 class NameField(serializers.CharField):

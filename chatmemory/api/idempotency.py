@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from functools import wraps
@@ -68,7 +68,7 @@ def idempotent(handler: Handler) -> Handler:
         with _claimed(caller, key):
             kept = _kept(caller, key)
             if kept is not None:
-                return _again(kept, asked, kwargs.get("memory_id", kept.memory_id))
+                return _again(kept, asked, kwargs.get("memory_id") or _created(request))
             response = handler(view, request, *args, **kwargs)
             memory_id = kwargs.get("memory_id") or response.data["id"]
             _keep(caller, key, asked, response, memory_id)
@@ -76,6 +76,11 @@ def idempotent(handler: Handler) -> Handler:
 
     once.is_idempotent = True  # type: ignore[attr-defined]
     return once
+
+
+def _created(request: Request) -> str | None:
+    """The id that a request gives to a new conversation."""
+    return request.data.get("id") if isinstance(request.data, Mapping) else None
 
 
 def read_key(header: str) -> str:
@@ -142,7 +147,7 @@ def _earliest() -> datetime:
     return timezone.now() - timedelta(hours=configuration().IDEMPOTENCY_HOURS)
 
 
-def _again(kept: IdempotentAnswer, asked: bytes, memory_id: str) -> Response:
+def _again(kept: IdempotentAnswer, asked: bytes, memory_id: str | None) -> Response:
     """The stored response. Raises KeyReused, and ResponseErased for any request of the conversation
     whose response was erased: the fingerprint of the first one was, too.
     """

@@ -109,13 +109,17 @@ def policy_name(policy: Policy | None) -> str:
 def policy_words(policy: Policy | None, before: Policy | None = None) -> str:
     """Return a policy with its limit and options: `Token window 1,000, down to 60%`.
 
-    In the place of another policy, words for what differs from that one are among them.
+    With the policy `before` it, what differs is named: an option that ended, and what the words do
+    not tell otherwise.
     """
     if policy is None:
         return "the client’s own"
     words = ", ".join([f"{policy.label} {policy.limit:,}", *option_words(policy)])
     if before is None or before == policy:
         return words
+    kept = option_words(policy)
+    ended = [f"no longer {each}" for each in option_words(before) if each not in kept]
+    words = ", ".join([words, *ended])
     if policy.estimator != before.estimator:
         return f"{words}, counted as {policy.estimator}"
     return (
@@ -126,11 +130,15 @@ def policy_words(policy: Policy | None, before: Policy | None = None) -> str:
 def _differing(policy: Policy, before: Policy) -> list[str]:
     """Return the options that differ from those of another policy, by name: `oversized evict`."""
     options, others = policy.to_dict(), before.to_dict()
-    return [
-        f"{name.replace('_', ' ')} {value if isinstance(value, str) else json.dumps(value)}"
-        for name in {**others, **options}
-        if (value := options.get(name)) != others.get(name)
-    ]
+    names = [name for name in {**others, **options} if options.get(name) != others.get(name)]
+    return [_option(name, options.get(name)) for name in names]
+
+
+def _option(name: str, value: object) -> str:
+    words = name.replace("_", " ")
+    if value is None:
+        return f"without {words}"
+    return f"{words} {value if isinstance(value, str) else json.dumps(value)}"
 
 
 def option_words(policy: Policy | None) -> list[str]:

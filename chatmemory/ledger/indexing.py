@@ -24,14 +24,16 @@ _PAUSE = Write("INSERT INTO chatmemory_index_pause DEFAULT VALUES", [()])
 _RESUME = Write("DELETE FROM chatmemory_index_pause", [()])
 _INDEXED = """SELECT s.seq FROM chatmemory_searchable s
     JOIN chatmemory_search_docsize d ON d.id = s.id WHERE s.memory_id = %s ORDER BY s.seq"""
-_ADD_ROWS = """INSERT OR IGNORE INTO chatmemory_searchable (memory_id, seq)
+_ADD_MESSAGES = (
+    """INSERT OR IGNORE INTO chatmemory_searchable (memory_id, seq)
     SELECT memory_id, seq FROM chatmemory_message
-    WHERE memory_id = %s AND seq BETWEEN %s AND %s AND origin = 'SAID'"""
-_ADD_TEXTS = """INSERT INTO chatmemory_search (rowid, text) SELECT s.id, m.text
+    WHERE memory_id = %s AND seq BETWEEN %s AND %s AND origin = 'SAID'""",
+    """INSERT INTO chatmemory_search (rowid, text) SELECT s.id, m.text
     FROM chatmemory_searchable s
     JOIN chatmemory_message m ON m.memory_id = s.memory_id AND m.seq = s.seq
     WHERE s.memory_id = %s AND s.seq BETWEEN %s AND %s
-    AND NOT EXISTS (SELECT 1 FROM chatmemory_search_docsize d WHERE d.id = s.id)"""
+    AND NOT EXISTS (SELECT 1 FROM chatmemory_search_docsize d WHERE d.id = s.id)""",
+)
 
 _ADD_NAMES = (
     "INSERT OR IGNORE INTO chatmemory_searchable (memory_id, seq) VALUES (%s, 0)",
@@ -83,28 +85,32 @@ def insertion(memory_id: str, messages: Sequence[Message]) -> list[Write]:
         return [rows]
     seqs = [message.seq for message in messages]
     part = (memory_id, min(seqs), max(seqs))
-    return [_PAUSE, rows, Write(_ADD_ROWS, [part]), Write(_ADD_TEXTS, [part]), _RESUME]
+    add = [Write(statement, [part]) for statement in _ADD_MESSAGES]
+    return [_PAUSE, rows, *add, _RESUME]
 
 
 def repair(memory_id: str) -> int:
-    """Put a conversation's names and missing messages into the index; return how many were missing.
+    """Put a conversation's names and messages into the index; return how many were missing there.
 
     Each batch is a transaction, so that writers do not wait long.
     """
     if database.connection().vendor != "sqlite":
         return 0
-    with database.atomic(), database.connection().cursor() as cursor:
-        for statement in _ADD_NAMES:
-            cursor.execute(statement, [memory_id])
+    repaired = _added(_ADD_NAMES, [memory_id])
     last = Message.objects.filter(memory=memory_id).aggregate(last=Max("seq"))["last"] or 0
-    repaired = 0
     for start in range(1, last + 1, BATCH):
-        with database.atomic(), database.connection().cursor() as cursor:
-            part = (memory_id, start, start + BATCH - 1)
-            cursor.execute(_ADD_ROWS, part)
-            cursor.execute(_ADD_TEXTS, part)
-            repaired += cursor.rowcount
+        repaired += _added(_ADD_MESSAGES, [memory_id, start, start + BATCH - 1])
     return repaired
+
+
+def _added(statements: Sequence[str], values: Sequence[str | int]) -> int:
+    """Return how many the index had no row of, or no text."""
+    with database.atomic(), database.connection().cursor() as cursor:
+        counts: list[int] = []
+        for statement in statements:
+            cursor.execute(statement, values)
+            counts.append(cursor.rowcount)
+    return max(counts)
 
 
 def _indexed(memory_id: str) -> Iterator[int]:

@@ -98,7 +98,7 @@ from chatmemory.queries.steps import step, steps
 from chatmemory.queries.trials import Trial, simulate_trial, trial
 from chatmemory.queries.whole import WholeList, said, stored_messages, whole_history, whole_window
 from chatmemory.queries.window_rows import WindowPlace, WindowRow, WindowView
-from chatmemory.queries.windows import HIDDEN_MAX, outline, over_limits_now, window
+from chatmemory.queries.windows import HIDDEN_MAX, outline, window
 from chatmemory.search import searches_messages
 
 __all__ = [
@@ -184,7 +184,6 @@ __all__ = [
     "newest_change",
     "newest_change_or_erasure",
     "outline",
-    "over_limits_now",
     "overview",
     "overview_rows",
     "overview_stats",

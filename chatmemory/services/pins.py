@@ -63,12 +63,12 @@ def _change(recorder: Recorder, seq: int, pinned: bool) -> ChangeResult | None:
 
 
 def _check_limited(memory: Memory) -> None:
-    """Raise PolicyRequired for a window from which nothing leaves for want of room."""
+    """Raise PolicyRequired for a window from which no policy evicts for want of room."""
     policy = required_policy(memory.pk, memory.policy, "set a policy before pinning")
     if policy.meters_only:
         raise PolicyRequired(
-            f"the policy of {memory.pk!r} only measures its window, from which nothing leaves: set "
-            "one that trims it before pinning"
+            f"the policy of {memory.pk!r} only measures its window and evicts nothing: set one "
+            "that trims it before pinning"
         )
 
 

@@ -16,7 +16,7 @@ LABELS = {
     "low_water": "When full, trim down to this share of the limit",
     "snap_to_user": "After a trim, begin with a user message",
     "oversized": "A message that is too big for the limit",
-    "meters_only": "Only measure: nothing leaves or is refused",
+    "meters_only": "Only measure: evict and refuse nothing",
 }
 _OVERSIZED = {
     Oversized.EVICT: "leaves at once, after all others",

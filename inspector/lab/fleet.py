@@ -111,6 +111,11 @@ class FleetPage:
         return "" if is_shown else f"{asked:,}"
 
     @property
+    def is_below_least(self) -> bool:
+        """Whether the limit of the address is too small for the options."""
+        return self.asked.limit is not None and self.asked.limit < self.least_limit
+
+    @property
     def held_share(self) -> str:
         return percent(self.pick.held, self.sums.recalls) if self.pick else ""
 

@@ -18,7 +18,7 @@ SHORTEST = 3
 PARAMETERS = ("q", "policy", "label", "active", "flagged", "sort")
 ORDERINGS = {
     "activity": "Last activity",
-    "forgotten": "Most that left",
+    "forgotten": "Most evicted",
     "fill": "Window fill",
     "said": "Most said",
 }
@@ -89,7 +89,7 @@ class Asked:
 
     @property
     def is_short(self) -> bool:
-        """Whether the search has fewer letters than an index may have words of."""
+        """Whether the search is shorter than the words that an index may have."""
         return len(self.q) < SHORTEST
 
     @property

@@ -106,6 +106,18 @@ def test_of_an_erased_request_only_its_conversation_is_known(api, memory_id):
     assert (answer.status_code, answer.data["title"]) == (422, "Idempotency key reused")
 
 
+def test_of_an_erased_creation_the_key_is_for_no_other_conversation(api, db):
+    policy = {"kind": "message_window", "max_messages": 3}
+    send(api, {"id": "new", "policy": policy}, url="/api/v1/memories/")
+    api.delete("/api/v1/memories/new/")
+    answer = send(api, {"id": "other", "policy": policy}, url="/api/v1/memories/")
+    assert (answer.status_code, answer.data["title"]) == (422, "Idempotency key reused")
+    answer = send(api, {"id": "new", "policy": policy}, url="/api/v1/memories/")
+    assert (answer.status_code, answer.data["title"]) == (410, "Idempotent response erased")
+    assert send(api, ["new"], url="/api/v1/memories/").status_code == 422
+    assert not Memory.objects.exists()
+
+
 def test_a_deletion_erases_the_response_of_the_creation(api, db):
     policy = {"kind": "message_window", "max_messages": 3}
     body = {"id": "new", "policy": policy, "labels": {"name": "QUOKKA"}}

@@ -109,7 +109,7 @@ def test_a_step_that_changes_only_an_option_or_the_estimator_names_it(db):
     assert [explain.caption(change).event for change in stored_changes("m")[1:]] == [
         "The policy became Token window 400, counted as gpt-4",
         "The policy became Token window 400, system message first",
-        "The policy became Token window 400",
+        "The policy became Token window 400, no longer system message first",
         "The policy became Token window 400, only measured",
         "The policy became Token window 400, only measured, oversized evict",
     ]

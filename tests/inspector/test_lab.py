@@ -513,6 +513,12 @@ def test_a_limit_between_two_of_the_grid_says_whose_figures_are_shown(operator_c
     assert "The figures are those" not in lab("kind=token_window&limit=500")
 
 
+def test_a_limit_that_the_options_do_not_allow_is_told(operator_client, lab):
+    text = lab("kind=message_window&options=low_water=0.1&limit=5")
+    words = "The figures are those of 10 messages, not of 5: these options need a larger limit."
+    assert words in text
+
+
 def test_a_limit_that_does_not_go_with_the_options_is_not_adopted(operator_client, lab):
     form = {"kind": "token_window", "options": "low_water=0.5", "limit": "5", "confirmed": "1"}
     assert operator_client.post("/lab/adopt/", form).status_code == 422

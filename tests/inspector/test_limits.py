@@ -9,6 +9,7 @@ from django.test.utils import CaptureQueriesContext
 
 from chatmemory import MessageWindow, SystemMessage, TokenWindow, UserMessage, queries, services
 from chatmemory.queries import windows
+from chatmemory.queries.windows import over_limits_now
 from chatmemory.services import protocol
 
 from .markup import said
@@ -64,7 +65,7 @@ def test_before_the_limit_was_lowered_nothing_is_over_it(operator_client, lowere
 def test_the_number_of_a_page_of_conversations_is_that_of_the_window(lowered, crowded):
     services.create("within", MessageWindow(3))
     rows = queries.memories(["within", lowered, crowded])
-    hidden = {memory_id: over.hidden for memory_id, over in queries.over_limits_now(rows).items()}
+    hidden = {memory_id: over.hidden for memory_id, over in over_limits_now(rows).items()}
     assert hidden == {lowered: tuple(range(1, 8)), crowded: ()}
 
 

@@ -95,7 +95,7 @@ class Command(DatabaseCommand):
         parser.add_argument(
             "--repair-index",
             action="store_true",
-            help="first put messages into the search index that are missing there",
+            help="first put names and messages into the search index that are missing there",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -169,7 +169,7 @@ class Command(DatabaseCommand):
     def repair_index(self, ids: list[str]) -> None:
         found = named_or_all(ids, Memory.objects.all())
         repaired = sum(repair(memory_id.text) for memory_id in found if memory_id.is_readable)
-        self.stdout.write(f"{repaired} messages were missing in the search index and are in it now")
+        self.stdout.write(f"Names and messages put into the search index: {repaired}")
 
     def print_heads(self, ids: list[str]) -> None:
         rows = Memory.objects.filter(head__isnull=False, last_step__gt=0)
