@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chatmemory import MessageWindow, SystemMessage, TokenWindow, UserMessage, queries, services
+from chatmemory import (
+    MessageNotFound,
+    MessageWindow,
+    SystemMessage,
+    TokenWindow,
+    UserMessage,
+    queries,
+    services,
+)
 from chatmemory.ledger.verification import verify
 from chatmemory.models import Memory
 
@@ -69,6 +79,7 @@ changes = st.one_of(
     st.tuples(st.just("add"), st.sampled_from([KIND, BRIEF, UserMessage("hello there")])),
     st.tuples(st.just("change"), policies),
     st.tuples(st.just("clear"), st.none()),
+    st.tuples(st.just("redact"), st.integers(1, 8)),
 )
 
 
@@ -82,13 +93,31 @@ def test_a_draft_does_in_it_what_is_simulated(db, policy, sequence, other):
             services.add("source", [what])
         elif kind == "change":
             services.change("source", policy=what)
+        elif kind == "redact":
+            with suppress(MessageNotFound):
+                services.redact("source", what)
         else:
             services.clear_messages("source")
     simulation = queries.simulate("source", [DRAFT], other)
     services.branch("source", "other", [DRAFT], policy=other)
     assert queries.said("other") == [*queries.said("source"), DRAFT]
     services.change_and_add("source", [DRAFT], policy=other)
-    window = queries.window("source").messages
-    assert queries.window("other").messages == window
-    assert len(simulation.remaining) == len(window)
+    window, branched = queries.window("source"), queries.window("other")
+    assert branched.messages == window.messages
+    assert branched.totals == window.totals == simulation.totals
+    assert len(simulation.remaining) == len(window.messages)
+    assert queries.memory("other").history_tokens == queries.memory("source").history_tokens
     assert verify("other") is None
+
+
+@pytest.mark.parametrize("words", ["hi", "word " * 20])
+def test_it_counts_a_redacted_message_by_the_words_that_it_had(db, words):
+    services.create("source", TokenWindow(100))
+    services.add("source", [UserMessage(words), UserMessage("yo")])
+    load = queries.window("source").load
+    services.redact("source", 1)
+    services.branch("source", "other", [], policy=TokenWindow(load))
+    services.branch("other", "twig", [])
+    for branch in ("other", "twig"):
+        assert (texts(branch), queries.window(branch).load) == (["[redacted #1]", "yo"], load)
+        assert verify(branch) is None

@@ -8,6 +8,8 @@ the ledger is valid: see `Replacement.as_it_was`.
 
 from __future__ import annotations
 
+import re
+
 from chatmemory.core.exceptions import CorruptRow
 from chatmemory.core.messages import (
     AiMessage,
@@ -17,9 +19,12 @@ from chatmemory.core.messages import (
     ToolExecutionRequest,
     ToolExecutionResultMessage,
     UserMessage,
+    text_of,
 )
 from chatmemory.ledger import chain
 from chatmemory.models import Message
+
+_MARK = re.compile(r"\[redacted #(\d{1,19})\]")
 
 
 def redacted(message: ChatMessage, seq: int) -> ChatMessage:
@@ -48,6 +53,12 @@ def check_commitment(row: Message) -> None:
 def mark_of(seq: int) -> str:
     """Return the text of a redacted message."""
     return f"[redacted #{seq}]"
+
+
+def is_redacted(message: ChatMessage) -> bool:
+    """Return whether a message is what a redaction leaves, which may be a copy in a branch."""
+    mark = _MARK.search(text_of(message))
+    return mark is not None and redacted(message, int(mark[1])) == message
 
 
 def _without_arguments(request: ToolExecutionRequest | None) -> ToolExecutionRequest | None:

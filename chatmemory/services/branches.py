@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from chatmemory import database
+from chatmemory.core.estimators import family_named, remember_tokens
 from chatmemory.core.exceptions import ChatMemoryError, ImportUnfinished, MemoryExists
 from chatmemory.core.messages import ChatMessage
 from chatmemory.core.options import Oversized
@@ -19,6 +20,7 @@ from chatmemory.ledger.counting import change_policy, counted_entries
 from chatmemory.ledger.entries import read_message, stay_entries
 from chatmemory.ledger.lookup import find_memory, find_step
 from chatmemory.ledger.recorder import Recorder
+from chatmemory.ledger.redaction import is_redacted
 from chatmemory.ledger.stored_window import stays_at
 from chatmemory.models import Memory, Message, Stay, Step
 from chatmemory.services.erasure import delete
@@ -52,8 +54,8 @@ def branch(
         policy or step.policy or required_policy(source.pk, source.policy, advice)
     )
     first = _admitting(check_policy(step.policy or in_force))
-    history = _said(step)
     window = list(stays_at(step).select_related("message"))
+    history = _said(step, window, first)
     label = {"from": f"{memory_id} step {step.n}"[:ID_LENGTH]}
     with database.atomic():
         stored = _begin(source.pk, new_id, first, label, actor)
@@ -70,11 +72,23 @@ def branch(
         raise
 
 
-def _said(step: Step) -> list[NewMessage]:
-    """Return the history at a step."""
+def _said(step: Step, window: Iterable[Stay], policy: Policy) -> list[NewMessage]:
+    """Return the history at a step, as it is to be counted under a policy."""
     said = Message.objects.filter(memory=step.memory_id, origin=Message.Origin.SAID)
     rows = said.filter(seq__lte=step.last_seq).order_by("seq")
-    return [NewMessage(read_message(row), said_at=row.said_at) for row in rows]
+    tokens = {stay.seq: stay.tokens for stay in window}
+    return [
+        NewMessage(_copy(row, tokens.get(row.seq, row.tokens), policy), said_at=row.said_at)
+        for row in rows
+    ]
+
+
+def _copy(row: Message, tokens: int, policy: Policy) -> ChatMessage:
+    """Return a message; a redacted one with the tokens of the words that it had."""
+    message = read_message(row)
+    if is_redacted(message):
+        remember_tokens(message, family_named(policy.estimator), tokens)
+    return message
 
 
 def _begin(source_id: str, new_id: str, policy: Policy, labels: dict[str, str], actor: str) -> int:
@@ -113,10 +127,10 @@ def _end_branch(
     Then other changes are allowed. Raises ImportUnfinished if another process did it meanwhile.
     """
     new = new_messages(new_id, messages)
-    said = [read_message(stay.message) for stay in window]
 
     def record(recorder: Recorder) -> list[ChangeResult]:
-        own = recorder.window
+        own, first = recorder.window, required_policy(new_id, recorder.policy)
+        said = [_copy(stay.message, stay.tokens, first) for stay in window]
         own.refill(own.with_messages())  # what is not written yet could not be read later
         _make_room(recorder, window)
         arrivals = counted_entries(recorder.memory, said)
