@@ -106,6 +106,12 @@ class ConversationState:
         return self.query.at is None
 
     @property
+    def is_policy_unknown(self) -> bool:
+        """Whether no row tells which policy was in force: before step 1, which changed it."""
+        first = self.samples.part[:1]
+        return self.at == 0 and any(each.kind == Step.Kind.POLICY for each in first)
+
+    @property
     def is_simulated(self) -> bool:
         return self.simulated is not None
 

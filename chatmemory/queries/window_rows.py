@@ -99,10 +99,10 @@ class WindowView(Generic[Place]):
         Then what a lowered limit hides does not leave for a message that would fit without pins: it
         is refused.
         """
-        if not can_decide(self.policy) or self.policy.meters_only:
+        if not can_decide(self.policy):
             return False
         room = self.room_without_pins(self.policy)
-        return room - self.held_by_pins(self.policy) < 1 <= room
+        return leaves_no_room(self.policy, self.held_by_pins(self.policy), room)
 
     def held_by_pins(self, policy: Policy) -> int:
         """Return what pinned messages hold of a limit."""
@@ -122,3 +122,8 @@ class WindowView(Generic[Place]):
     @property
     def messages(self: WindowView[WindowRow]) -> list[ChatMessage]:
         return [row.message for row in self.rows]
+
+
+def leaves_no_room(policy: Policy, held: int, room: int) -> bool:
+    """Return whether pins hold all room for messages, of which there would be some without them."""
+    return not policy.meters_only and room - held < 1 <= room

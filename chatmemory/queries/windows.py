@@ -38,7 +38,13 @@ from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.ledger.stored_window import open_stays, stays_at
 from chatmemory.models import Memory, Message, Stay, Step
 from chatmemory.queries.rows import MemoryRow
-from chatmemory.queries.window_rows import Place, WindowPlace, WindowRow, WindowView
+from chatmemory.queries.window_rows import (
+    Place,
+    WindowPlace,
+    WindowRow,
+    WindowView,
+    leaves_no_room,
+)
 
 HIDDEN_MAX = 500
 PAYLOADS_AT_ONCE = 2_000
@@ -242,7 +248,7 @@ def _over_limit(row: MemoryRow, head: Sequence[Columns]) -> OverLimit:
     system = [columns[TOKENS] for columns in kept if columns[TYPE] == MessageType.SYSTEM.value][:1]
     room = row.policy.limit - row.policy.overhead - costs(row.policy, system)
     held = row.policy.load(*pinned) - row.policy.overhead
-    return OverLimit(hidden, pins_fill=room - held < 1 <= room)
+    return OverLimit(hidden, pins_fill=leaves_no_room(row.policy, held, room))
 
 
 def hidden_wholly(

@@ -92,6 +92,8 @@ class ConversationPage:
 
     @property
     def policy_name(self) -> str:
+        if self.window.policy is None and self.state.is_policy_unknown:
+            return "Policy not recorded"
         return explain.policy_name(self.window.policy)
 
     @property

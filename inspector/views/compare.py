@@ -28,6 +28,7 @@ from inspector.lab.downloads import csv_file, json_file, no_numbers
 from inspector.lab.files import conversation_of
 
 OUTDATED = "Someone set another policy meanwhile. Look at the preview, then use it."
+CHANGED = "The conversation has changed meanwhile. Look at the preview, then use it."
 
 
 @require_safe
@@ -95,7 +96,7 @@ def adopt(request: HttpRequest, memory_id: str) -> HttpResponse:
     try:
         services.change(memory_id, policy=policy, actor=actor, expected_version=memory.version)
     except VersionConflict:
-        return _asked(request, memory_id, policy, OUTDATED, status=412)
+        return _asked(request, memory_id, policy, CHANGED, status=412)
     return redirect("inspector:conversation", memory_id)
 
 

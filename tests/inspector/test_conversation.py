@@ -342,3 +342,22 @@ def test_the_time_of_a_step_names_its_zone(operator_client, support):
     at = queries.step("support", 1).row.at
     assert datetime.fromisoformat(time.get("datetime")) == at.replace(microsecond=0)
     assert time.findtext("text").endswith(f"{at:%H:%M:%S} UTC")
+
+
+@pytest.mark.parametrize(
+    ("first", "name"),
+    [
+        (MessageWindow(3), "Policy not recorded"),
+        (None, "Policy not recorded"),
+        ("later", "Client decides"),
+    ],
+)
+def test_the_page_of_step_0_names_no_policy_that_was_not_in_force(operator_client, db, first, name):
+    if first == "later":
+        protocol.update_messages("m", [UserMessage("a")])
+    else:
+        services.create("m", first)
+    services.change("m", policy=TokenWindow(99))
+    page = operator_client.get("/c/m/?at=0").context["page"]
+    assert page.policy_name == name
+    assert operator_client.get("/c/m/").context["page"].policy_name == "Token window"
