@@ -16,7 +16,7 @@ from django.core.servers import basehttp
 from django.core.signals import request_finished, request_started
 from django.test import Client
 from django.test.utils import override_settings
-from playwright.sync_api import BrowserContext, Page, sync_playwright
+from playwright.sync_api import BrowserContext, Page, expect, sync_playwright
 
 from inspector import demo
 from inspector.access.sign_in_links import get_account
@@ -24,6 +24,9 @@ from inspector.access.sign_in_links import get_account
 from .chromium import chromium, launch
 
 COOKIE = settings.SESSION_COOKIE_NAME
+
+# How long a page may take is no claim of these tests: a slow machine is waited for.
+expect.set_options(timeout=15_000)
 
 # Pages of one site share a process of the browser while one of them is open, and with it what is
 # compiled and cached: one that is empty stays open in each window, for each host of test servers.

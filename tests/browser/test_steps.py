@@ -141,17 +141,14 @@ def test_no_press_of_a_key_is_lost_however_quick(open_page, demo_conversations, 
     expect(page.locator("[data-step] b")).to_have_text(str(before[-3]))
 
 
-def test_a_held_leap_ends_when_its_key_is_released(open_page, demo_conversations):
+def test_a_held_leap_ends_when_its_key_is_released(open_page, demo_conversations, between_requests):
     """It is one movement, to where it began Back leads."""
     before = evictions_of("order-7741")
     page = open_page("/c/order-7741/")
-    held = []
-    page.route("**/?at=*", lambda route: held.append(route), times=1)
-    with page.expect_request(f"**/?at={before[-1]}"):
+    with between_requests, page.expect_request(f"**/?at={before[-1]}"):
         for _ in range(PRESSES):
             page.keyboard.down("[")
-    page.keyboard.up("[")
-    held[0].continue_()
+        page.keyboard.up("[")
     expect(page).to_have_url(re.compile(rf"at={before[-2]}$"))
     page.go_back()
     expect(page.locator("[data-step]")).to_contain_text("Step 58 of 58")
