@@ -8,10 +8,10 @@ from chatmemory.explain.causes import Cause, cause_of, reason_of, short_reason
 from chatmemory.explain.forecasts import change_of_policy, forecast
 from chatmemory.explain.keeping import what_would_keep
 from chatmemory.explain.limits import (
-    BESIDE_PINS,
-    WOULD_BE_BESIDE_PINS,
     beyond_limit,
+    beyond_tried_limit,
     leaving,
+    one_beyond_limit,
     over_limit,
     what_is_hidden,
 )
@@ -39,8 +39,6 @@ from chatmemory.explain.wording import (
 )
 
 __all__ = [
-    "BESIDE_PINS",
-    "WOULD_BE_BESIDE_PINS",
     "Caption",
     "Cause",
     "Explanation",
@@ -51,6 +49,7 @@ __all__ = [
     "Stretch",
     "amount",
     "beyond_limit",
+    "beyond_tried_limit",
     "capitalized",
     "caption",
     "cause_of",
@@ -63,6 +62,7 @@ __all__ = [
     "load_words",
     "named",
     "oldest",
+    "one_beyond_limit",
     "option_words",
     "over_limit",
     "pinning",

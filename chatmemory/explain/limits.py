@@ -56,6 +56,24 @@ def beyond_limit(window: WindowView[WindowPlace]) -> str:
     return f"{many} over the limit and will leave at the next add. {seen}"
 
 
+def one_beyond_limit(pins_fill: bool) -> str:
+    """Say what becomes of a message that a limit hides."""
+    if pins_fill:
+        no_add = capitalized(BESIDE_PINS)
+        return f"The model no longer sees it. {no_add}. A higher limit brings it back."
+    return (
+        "The model no longer sees it, and it leaves at the next add. A higher limit before that "
+        "brings it back."
+    )
+
+
+def beyond_tried_limit(pins_fill: bool) -> str:
+    """Say what would become of a message that a limit which is tried would hide."""
+    if pins_fill:
+        return f"The model would no longer see it. {capitalized(WOULD_BE_BESIDE_PINS)}."
+    return "The model would no longer see it, and it would leave at the next add."
+
+
 def hidden(count: int) -> str:
     """Say how many messages a lowered limit hides, which do not leave because nothing can come."""
     are = "is" if count == 1 else "are"

@@ -114,17 +114,18 @@ def policy_words(policy: Policy | None, before: Policy | None = None) -> str:
     """
     if policy is None:
         return "the client’s own"
-    words = ", ".join([f"{policy.label} {policy.limit:,}", *option_words(policy)])
-    if before is None or before == policy:
-        return words
-    kept = option_words(policy)
-    ended = [f"no longer {each}" for each in option_words(before) if each not in kept]
-    words = ", ".join([words, *ended])
-    if policy.estimator != before.estimator:
-        return f"{words}, counted as {policy.estimator}"
-    return (
-        words if words != policy_words(before) else ", ".join([words, *_differing(policy, before)])
-    )
+    parts = _parts(policy)
+    if before is not None and before != policy:
+        parts += [f"no longer {each}" for each in option_words(before) if each not in parts]
+        if policy.estimator != before.estimator:
+            parts.append(f"counted as {policy.estimator}")
+        elif parts == _parts(before):
+            parts += _differing(policy, before)
+    return ", ".join(parts)
+
+
+def _parts(policy: Policy) -> list[str]:
+    return [f"{policy.label} {policy.limit:,}", *option_words(policy)]
 
 
 def _differing(policy: Policy, before: Policy) -> list[str]:

@@ -7,22 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeVar
 
-from django.db.models import (
-    Case,
-    Count,
-    F,
-    IntegerField,
-    OuterRef,
-    Q,
-    QuerySet,
-    Subquery,
-    Sum,
-    When,
-)
-from django.db.models.functions import Coalesce
+from django.db.models import Count, Q, QuerySet, Sum
 
 from chatmemory.managers import Flag, having
-from chatmemory.models import Memory, Step
+from chatmemory.models import Memory
 from chatmemory.queries.feed import evicting_adds
 from chatmemory.queries.filters import EVERYTHING, MemoryFilter
 from chatmemory.queries.searching import countable
@@ -62,21 +50,13 @@ def overview_stats(since: datetime) -> OverviewStats:
         over_limit=Count("pk", filter=having(Flag.OVER_LIMIT)),
     )
     adds = evicting_adds().filter(at__gte=since)
-    adds = adds.annotate(left=F("count_before") + _arrived() - F("count_after"))
-    left = adds.aggregate(sum=Sum("left"), memories=Count("memory_id", distinct=True))
+    left = adds.aggregate(sum=Sum("evicted"), memories=Count("memory_id", distinct=True))
     return OverviewStats(
         **counts,
         forgotten=left["sum"] or 0,
         forgotten_in=left["memories"],
         reach=_median(Memory.objects.filter(active, window_count__gt=0), "window_count"),
     )
-
-
-def _arrived() -> Case:
-    """How many messages an add let in: one, or none where nobody saw what a client added."""
-    before = Step.objects.filter(memory=OuterRef("memory"), n=OuterRef("n") - 1)
-    stays = F("last_stay") - Coalesce(Subquery(before.values("last_stay")), 0)
-    return Case(When(by_client=True, then=stays), default=1, output_field=IntegerField())
 
 
 def _median(rows: QuerySet[Memory], column: str) -> int:

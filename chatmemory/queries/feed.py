@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
-from django.db.models import F, Q, QuerySet
+from django.db.models import Case, F, IntegerField, OuterRef, Q, QuerySet, Subquery, When
+from django.db.models.functions import Coalesce
 
 from chatmemory.core.eviction import Reason
 from chatmemory.core.messages import MessageType
@@ -64,20 +66,20 @@ def feed(size: int = 12) -> list[FeedItem]:
     return sorted(items, key=lambda item: (item.at, item.step, item.seq), reverse=True)[:size]
 
 
-def _ended_last(steps: Iterable[Step], size: int) -> list[Stay]:
-    """Return the stays that the first of some adds ended, up to the one with which they are `size`.
+def _ended_last(steps: Iterable[Any], size: int) -> list[Stay]:
+    """Return the stays that the first of some `evicting_adds` ended, up to the one with which they
+    are `size`.
 
     Of an add that evicted very many, these are the latest messages.
     """
     ended, missing = Q(), size
     for step in steps:
         these = Q(memory_id=step.memory_id, left_step=step.n)
-        evicted = step.count_before + 1 - step.count_after
-        if evicted > missing:
+        if step.evicted > missing:
             last = Stay.objects.filter(these).order_by("-seq").values_list("n", flat=True)[:size]
             these &= Q(n__in=list(last))
         ended |= these
-        missing -= evicted
+        missing -= step.evicted
         if missing <= 0:
             break
     return list(Stay.objects.filter(ended).exclude(reason=Reason.MOVED).select_related("message"))
@@ -101,5 +103,16 @@ def moment(at: datetime) -> int:
 
 
 def evicting_adds() -> QuerySet[Step]:
-    """Return the adds that evicted a message. The condition is that of the index step_evicting."""
-    return Step.objects.filter(kind=Step.Kind.ADD, count_after__lte=F("count_before"))
+    """Return the adds that evicted a message, with the number that each has `evicted`.
+
+    The condition is that of the index step_evicting.
+    """
+    adds = Step.objects.filter(kind=Step.Kind.ADD, count_after__lte=F("count_before"))
+    return adds.annotate(evicted=F("count_before") + _arrived() - F("count_after"))
+
+
+def _arrived() -> Case:
+    """How many messages an add let in: one, or none where nobody saw what a client added."""
+    before = Step.objects.filter(memory=OuterRef("memory"), n=OuterRef("n") - 1)
+    stays = F("last_stay") - Coalesce(Subquery(before.values("last_stay")), 0)
+    return Case(When(by_client=True, then=stays), default=1, output_field=IntegerField())

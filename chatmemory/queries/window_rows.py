@@ -50,7 +50,8 @@ class WindowView(Generic[Place]):
     """The window at a step as the model sees it.
 
     `over_limit` are messages that are still stored in the window, but hidden by a lowered limit;
-    the next add evicts them. `stored` are the totals with them, as the ledger has them.
+    the next add evicts them, unless `pins_fill` the limit. `stored` are the totals with them, as
+    the ledger has them.
     """
 
     memory_id: str

@@ -284,9 +284,9 @@ class Panel:
             return Explanation(
                 f"Would #{row.seq} still count?",
                 "It would be over the limit.",
-                _would_go(state.window.pins_fill),
+                explain.beyond_tried_limit(state.window.pins_fill),
             )
-        detail = _goes(state.window.pins_fill)
+        detail = explain.one_beyond_limit(state.window.pins_fill)
         return Explanation(f"Does #{row.seq} still count?", "It is over the limit.", detail)
 
     def _life(self, row: MessageRow) -> Life:
@@ -308,22 +308,3 @@ def _indented(text: str) -> str:
         return json.dumps(load_json(text), ensure_ascii=False, indent=2)
     except InvalidMessage:
         return ""
-
-
-def _goes(pins_fill: bool) -> str:
-    """Say what becomes of a message that a limit hides."""
-    if pins_fill:
-        no_add = explain.capitalized(explain.BESIDE_PINS)
-        return f"The model no longer sees it. {no_add}. A higher limit brings it back."
-    return (
-        "The model no longer sees it, and it leaves at the next add. A higher limit before that "
-        "brings it back."
-    )
-
-
-def _would_go(pins_fill: bool) -> str:
-    """Say what would become of a message that a limit would hide."""
-    if pins_fill:
-        no_add = explain.capitalized(explain.WOULD_BE_BESIDE_PINS)
-        return f"The model would no longer see it. {no_add}."
-    return "The model would no longer see it, and it would leave at the next add."

@@ -124,7 +124,7 @@ class ComparePage:
 
     @cached_property
     def _tokens(self) -> list[list[int]]:
-        return [each.prompt_tokens() for each in self.found.policies]
+        return [each.prompt_sizes() for each in self.found.policies]
 
     def _fact(self, use: Use) -> Fact:
         numbers = self.found.history.numbers

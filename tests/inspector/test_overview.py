@@ -239,6 +239,15 @@ def test_what_left_at_once_and_was_not_seen_is_not_counted(db):
     assert queries.overview_stats(asked.midnight()).forgotten == left == 3
 
 
+def test_what_left_at_once_and_was_not_seen_leaves_room_in_the_feed(db):
+    services.create("ours", MessageWindow(1))
+    services.add("ours", [UserMessage("a"), UserMessage("b")])
+    protocol.update_messages("theirs", [UserMessage("a"), UserMessage("b")])
+    protocol.update_messages("theirs", [])
+    found = [(item.memory_id, item.seq) for item in queries.feed(3)]
+    assert found == [("theirs", 2), ("theirs", 1), ("ours", 1)]
+
+
 def test_the_label_of_an_import_is_neither_shown_nor_found(operator_client, imported):
     assert imported in operator_client.get("/").content.decode()
     assert "import_digest" not in operator_client.get("/").content.decode()

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 
 from chatmemory.core.messages import MessageType
 from chatmemory.core.policies import Policy
 from chatmemory.core.recall.histories import History
-from chatmemory.core.recall.prompts import Prompts, prompts_of
+from chatmemory.core.recall.prompts import Prompts, prompt_sizes, prompts_of
 from chatmemory.core.recall.refusals import Refusals
 from chatmemory.core.recall.replay import departures
 from chatmemory.core.recall.scores import Use, uses
@@ -55,20 +54,9 @@ class Compared:
         """Return whether the message at a position is in the window after `at` messages."""
         return position < at <= self.left[position]
 
-    def prompt_tokens(self) -> list[int]:
-        """Return the tokens that the window after each message would be sent with.
-
-        The fixed overhead of a request is among them; an empty window has none.
-        """
-        history = self.history
-        tokens, counts = [0] * (len(history) + 1), [0] * (len(history) + 1)
-        for position, (size, until) in enumerate(zip(history.tokens, self.left, strict=True)):
-            tokens[position] += size
-            tokens[until] -= size
-            counts[position] += 1
-            counts[until] -= 1
-        sums = zip(accumulate(tokens[:-1]), accumulate(counts[:-1]), strict=True)
-        return [now + history.overhead if count else 0 for now, count in sums]
+    def prompt_sizes(self) -> list[int]:
+        """Return the tokens that the window after each message would be sent with."""
+        return prompt_sizes(self.history, self.left)
 
 
 def compare(history: History, policy: Policy | None, refusals: Refusals | None = None) -> Compared:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import takewhile
+from itertools import accumulate, compress, takewhile
 
 from chatmemory.core.messages import MessageType
 from chatmemory.core.recall.histories import History
@@ -38,23 +38,26 @@ class Prompts:
         return self.tokens / self.calls if self.calls else 0.0
 
 
-def prompt_tokens(history: History, left: Sequence[int]) -> int:
-    """Return the tokens of all prompts of a replay."""
-    size = len(history)
-    tokens, counts = [0] * (size + 1), [0] * (size + 1)
-    for position, entry in enumerate(history.entries):
-        until = left[position]
-        tokens[position] += entry.tokens
-        tokens[until] -= entry.tokens
+def prompt_sizes(history: History, left: Sequence[int]) -> list[int]:
+    """Return the tokens that the window after each message of a replay would be sent with.
+
+    The fixed overhead of a request is among them; an empty window has none.
+    """
+    tokens, counts = [0] * (len(history) + 1), [0] * (len(history) + 1)
+    for position, (size, until) in enumerate(zip(history.tokens, left, strict=True)):
+        tokens[position] += size
+        tokens[until] -= size
         counts[position] += 1
         counts[until] -= 1
-    total = now = count = 0
-    for position, entry in enumerate(history.entries):
-        if entry.type is MessageType.AI:
-            total += now + history.overhead if count else 0
-        now += tokens[position]
-        count += counts[position]
-    return total
+    sums = zip(accumulate(tokens[:-1]), accumulate(counts[:-1]), strict=True)
+    return [now + history.overhead if count else 0 for now, count in sums]
+
+
+def prompt_tokens(history: History, left: Sequence[int]) -> int:
+    """Return the tokens of all prompts of a replay."""
+    before = [0, *prompt_sizes(history, left)]
+    calls = (entry.type is MessageType.AI for entry in history.entries)
+    return sum(compress(before, calls))
 
 
 def prompts_of(
