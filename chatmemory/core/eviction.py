@@ -21,7 +21,7 @@ from itertools import islice, takewhile
 from typing import NamedTuple, Protocol, TypeVar
 
 from chatmemory.core.messages import MessageType
-from chatmemory.core.window import NOTHING, Entry, Totals, Window
+from chatmemory.core.window import NOTHING, Entry, Totals
 
 
 class Reason(StrEnum):
@@ -60,21 +60,21 @@ class Eviction(NamedTuple):
 
 
 class Head:
-    """A view of a window from which entries are taken; the window itself does not change.
+    """A view of a window's entries from which some are taken; the window itself does not change.
 
     Pinned entries count in `totals`, which are those of the remaining entries, but cannot be taken:
     positions pass over them. `pinned` are the totals of those that were passed so far.
     """
 
-    def __init__(self, window: Window) -> None:
-        self.totals: Totals = window.totals
+    def __init__(self, entries: Iterable[Entry], totals: Totals) -> None:
+        self.totals = totals
         self.pinned = NOTHING
         self._passed: list[Entry] = []  # the pinned entries since the last one that was not
         self._behind_pinned_user: set[Entry] = set()
-        self._ahead = iter(window)
+        self._ahead = iter(entries)
         self._front: deque[Entry] = deque()
         self._appended: deque[Entry] = deque()
-        self._removed: set[object] = set()  # by key
+        self._removed: set[object] = set()  # keys of what could be met or asked for again
 
     def peek(self, position: int = 0) -> Entry | None:
         """Return the remaining entry at a position, or None behind the last one."""
@@ -90,14 +90,17 @@ class Head:
         entry = self.peek(position)
         if entry is not None:
             del self._front[position]
-            self._take(entry)
+            self.totals = self.totals.minus(entry)
+            if entry.type is MessageType.SYSTEM:
+                self._removed.add(entry.key)
         return entry
 
     def remove(self, entry: Entry) -> None:
         """Remove an entry from any position."""
         if entry in self._front:
             self._front.remove(entry)
-        self._take(entry)
+        self.totals = self.totals.minus(entry)
+        self._removed.add(entry.key)
 
     def place(self, entry: Entry, at_head: bool) -> None:
         """Add an entry at the head or at the end."""
@@ -107,9 +110,9 @@ class Head:
             self._appended.append(entry)
         self.totals = self.totals.plus(entry)
 
-    def first_of(self, entries: Iterable[Entry]) -> Entry | None:
-        """Return the first of `entries` that has not been removed, or None."""
-        return next((entry for entry in entries if entry.key not in self._removed), None)
+    def first_of(self, systems: Iterable[Entry]) -> Entry | None:
+        """Return the first of these system messages that has not been removed, or None."""
+        return next((entry for entry in systems if entry.key not in self._removed), None)
 
     @property
     def leading_system(self) -> Entry | None:
@@ -161,10 +164,6 @@ class Head:
                 self._behind_pinned_user.add(entry)
             self._passed.clear()
         return entry
-
-    def _take(self, entry: Entry) -> None:
-        self._removed.add(entry.key)
-        self.totals = self.totals.minus(entry)
 
 
 def oldest_first(

@@ -17,11 +17,11 @@ takes the rest of a turn that lost its beginning. An add can be refused, and the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from itertools import islice, takewhile
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from chatmemory.core import refusals
 from chatmemory.core.eviction import Eviction, Head, Reason, group_of, oldest_first
@@ -29,7 +29,19 @@ from chatmemory.core.exceptions import OversizedMessage
 from chatmemory.core.messages import MessageType
 from chatmemory.core.options import WHOLE
 from chatmemory.core.policies import Policy
-from chatmemory.core.window import NOTHING, Entry, Totals, Window
+from chatmemory.core.window import NOTHING, Entry, Totals, Window, total
+
+
+class Evictions(Protocol):
+    """Where a decision puts what leaves, in order: a list, or what looks at it and lets it go.
+
+    Its length is the number that was put there; it iterates over those that it keeps.
+    """
+
+    def append(self, eviction: Eviction, /) -> None: ...
+    def extend(self, evictions: Iterable[Eviction], /) -> None: ...
+    def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[Eviction]: ...
 
 
 class Change(StrEnum):
@@ -60,7 +72,7 @@ class Transition(NamedTuple):
     after: Totals
     policy: Policy | None
     policy_before: Policy | None
-    arrivals: tuple[Entry, ...] = ()
+    arrivals: Sequence[Entry] = ()
     evictions: tuple[Eviction, ...] = ()
     at_head: bool = False
     pinned: Totals = NOTHING
@@ -105,17 +117,20 @@ def admit(
     arrival: Entry,
     policy: Policy,
     policy_again: Callable[[], Policy] | None = None,
+    evictions: Evictions | None = None,
 ) -> Transition:
     """Return the transition that adds `arrival`.
 
     `policy_again` is called after the append, because LangChain4j calls its limit provider twice.
-    Raises OversizedMessage and NoRoomBesidePins.
+    What leaves is put into `evictions`, if given, and the transition has what that keeps. Raises
+    OversizedMessage and NoRoomBesidePins.
     """
-    transition = _added(window, arrival, policy, policy_again)
+    leaving = [] if evictions is None else evictions
+    transition = _added(window, arrival, policy, policy_again, leaving)
     if transition.pinned.count and not transition.has_room:
         entries = list(window)
         unpinned = Window(entry for entry in entries if not entry.pinned)
-        if _added(unpinned, arrival, policy, policy_again).has_room:
+        if _added(unpinned, arrival, policy, policy_again, []).has_room:
             entries.insert(0 if transition.at_head else len(entries), arrival)
             refusals.refuse_beside_pins(
                 transition.policy or policy, arrival, entries, transition.evictions
@@ -128,9 +143,10 @@ def _added(
     arrival: Entry,
     policy: Policy,
     policy_again: Callable[[], Policy] | None,
+    evictions: Evictions,
 ) -> Transition:
-    head = Head(window)
-    evictions = list(policy.trim(head))
+    head = Head(window, window.totals)
+    evictions.extend(policy.trim(head))
     is_trimmed = window.is_trimmed or bool(evictions)
     if arrival.type is MessageType.SYSTEM:
         in_force = head.first_of(window.systems())
@@ -142,9 +158,10 @@ def _added(
     at_head = arrival.type is MessageType.SYSTEM and policy.always_keep_system_message_first
     head.place(arrival, at_head)
     policy_after = policy_again() if policy_again else policy
-    trims = list(policy_after.trim(head))
-    if trims or is_trimmed:
-        trims += policy_after.snap(head)
+    ahead = len(evictions)
+    evictions.extend(policy_after.trim(head))
+    if is_trimmed or len(evictions) > ahead:
+        evictions.extend(policy_after.snap(head))
     transition = Transition(
         Change.ADD,
         before=window.totals,
@@ -152,27 +169,37 @@ def _added(
         policy=policy_after,
         policy_before=policy,
         arrivals=(arrival,),
-        evictions=(*evictions, *trims),
+        evictions=tuple(evictions),
         at_head=at_head,
         pinned=head.pinned,
     )
     if transition.has_room:
         return transition
-    system = head.leading_system
-    if policy_after.rejects_oversized:
-        refusals.check_oversized(policy_after, system, arrival)
-    is_oversized = refusals.is_oversized(policy_after, system, arrival)
+    is_oversized = _is_oversized(policy_after, head.leading_system, arrival)
     return transition._replace(is_oversized=is_oversized)
 
 
-def refill(window: Window, arrivals: Iterable[Entry], policy: Policy | None) -> Transition:
+def _is_oversized(policy: Policy, system: Entry | None, arrival: Entry) -> bool:
+    """Raises OversizedMessage if the policy rejects such a message."""
+    if policy.rejects_oversized:
+        refusals.check_oversized(policy, system, arrival)
+    return refusals.is_oversized(policy, system, arrival)
+
+
+def refill(
+    window: Window,
+    arrivals: Sequence[Entry],
+    policy: Policy | None,
+    evictions: Evictions | None = None,
+) -> Transition:
     """Return the transition that replaces the whole list, and trims it by the policy.
 
-    Without a policy, nothing is trimmed. Raises OversizedMessage.
+    Without a policy, nothing is trimmed. `evictions` are as in `admit`. Raises OversizedMessage.
     """
-    arrivals = tuple(arrivals)
-    head = Head(Window(arrivals))
-    evictions = tuple(_trimmed(head, policy)) if policy else ()
+    evictions = [] if evictions is None else evictions
+    head = Head(arrivals, total(arrivals))
+    if policy:
+        _trim(head, policy, evictions)
     if policy and policy.rejects_oversized:
         refusals.check_list(policy, head.leading_system, arrivals)
     return Transition(
@@ -182,20 +209,23 @@ def refill(window: Window, arrivals: Iterable[Entry], policy: Policy | None) -> 
         policy=policy,
         policy_before=policy,
         arrivals=arrivals,
-        evictions=evictions,
+        evictions=tuple(evictions),
     )
 
 
-def _trimmed(head: Head, policy: Policy) -> list[Eviction]:
+def _trim(head: Head, policy: Policy, evictions: Evictions) -> None:
     """Trim once, and take the rest of a turn that lost its beginning by it."""
-    trims = list(policy.trim(head))
-    return [*trims, *policy.snap(head)] if trims else []
+    evictions.extend(policy.trim(head))
+    if len(evictions):
+        evictions.extend(policy.snap(head))
 
 
-def clear(window: Window, policy: Policy | None) -> Transition:
-    """Return the transition by which all messages leave."""
-    evictions = tuple(Eviction(entry, Reason.CLEARED) for entry in window)
-    return Transition(Change.CLEAR, window.totals, Totals(), policy, policy, evictions=evictions)
+def clear(window: Window, policy: Policy | None, evictions: Evictions | None = None) -> Transition:
+    """Return the transition by which all messages leave. `evictions` are as in `admit`."""
+    evictions = [] if evictions is None else evictions
+    evictions.extend(Eviction(entry, Reason.CLEARED) for entry in window)
+    left = tuple(evictions)
+    return Transition(Change.CLEAR, window.totals, Totals(), policy, policy, evictions=left)
 
 
 def pin(window: Window, entry: Entry, policy: Policy | None, pinned: bool = True) -> Transition:
@@ -225,7 +255,10 @@ def unchanged(window: Window, policy: Policy | None) -> Transition:
 
 def over_limit(window: Window, policy: Policy | None) -> list[Eviction]:
     """Return the evictions that a read under `policy` hides and the next add makes."""
-    return _trimmed(Head(window), policy) if policy else []
+    evictions: list[Eviction] = []
+    if policy:
+        _trim(Head(window, window.totals), policy, evictions)
+    return evictions
 
 
 def next_to_leave(window: Window, policy: Policy) -> list[Eviction]:
@@ -237,7 +270,7 @@ def next_to_leave(window: Window, policy: Policy) -> list[Eviction]:
     if policy.meters_only:
         return []
     arrival = Entry(MessageType.AI, has_calls=False, tokens=2)
-    head = Head(window)
+    head = Head(window, window.totals)
     head.place(arrival, at_head=False)
     limit = max(1, policy.load(*head.totals) - 1)
     evictions = replace(policy, limit=limit, low_water=WHOLE).evict(head)

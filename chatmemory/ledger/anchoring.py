@@ -82,12 +82,12 @@ def missing_digests(memory: Memory, after: int) -> Digests:
     digests: Digests = []
     rows = LedgerRows(memory, before)
     for step in islice(rows.steps, min(BATCH, (memory.older_steps or 0) - first + 1)):
-        begun, said = chain.EncodedList(), chain.EncodedList()
+        begun, said = chain.FiledList(), chain.FiledList()
         for stay, row, is_new in rows.begun(step.n):
             begun.add(chain.encoded_stay(stay))
             if is_new:
                 said.add(row.commitment)
-        ended = ((stay.n, str(stay.reason)) for stay in rows.ended(step.n))
+        ended = chain.FiledList((stay.n, str(stay.reason)) for stay in rows.ended(step.n))
         previous = chain.digest_of(previous, step, said, begun, ended)
         digests.append((step.n, previous))
     return digests

@@ -15,10 +15,14 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from itertools import chain as chain_of
 from operator import attrgetter, itemgetter
-from typing import Any
+from tempfile import TemporaryFile
+from typing import IO, Any
+from weakref import finalize
 
 from chatmemory.models import Memory, Message, Stay, Step
 
@@ -26,7 +30,7 @@ Bytes = bytes | memoryview  # what databases return
 
 VERSION = 1
 SALT_BYTES = 16
-TOGETHER = 2**20  # bytes
+TOGETHER = 2**18  # bytes; longer ones are not put together, which takes their memory twice
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
@@ -42,33 +46,29 @@ def new_salt() -> bytes:
 
 def commitment_of(message: Message) -> bytes:
     """Return the digest of a message's columns and its salt, which a redacted one has not."""
-    return _digest("message", _MESSAGE.encoded(message))
+    return _digest("message", [_MESSAGE.encoded(message)])
 
 
 def commitment_of_labels(labels: Mapping[str, str], salt: Bytes | None) -> bytes:
-    return _digest("labels", _encoded({"salt": salt, "labels": dict(labels)}))
+    return _digest("labels", [_encoded({"salt": salt, "labels": dict(labels)})])
 
 
 def first_digest(memory: Memory) -> bytes:
     """Return the digest before step 1. It continues the chain of a deleted one with the same id."""
-    return _digest(
-        "conversation",
-        _encoded(
-            {
-                "id": memory.pk,
-                "created_at": memory.created_at,
-                "labels": memory.first_labels,
-                "previous": memory.previous_head,
-            }
-        ),
-    )
+    content = {
+        "id": memory.pk,
+        "created_at": memory.created_at,
+        "labels": memory.first_labels,
+        "previous": memory.previous_head,
+    }
+    return _digest("conversation", [_encoded(content)])
 
 
 def anchor_of(memory: Memory, older: Bytes, newest: Bytes) -> bytes:
     """Return the head of an anchored conversation, given the digest of the last step that is older
     than the chain, and the digest of the newest step when it was anchored.
     """
-    return _digest("anchor", _ANCHOR.encoded(memory, older, newest))
+    return _digest("anchor", [_ANCHOR.encoded(memory, older, newest)])
 
 
 def begin(memory: Memory, previous_head: bytes | None) -> None:
@@ -84,15 +84,57 @@ class Encoded(bytes):
 
 
 class EncodedList:
-    """A list of which only the encoding is kept: a step can begin very many stays."""
+    """A list of which only the encoding is kept."""
 
     def __init__(self, values: Iterable[Any] = ()) -> None:
-        self.content = bytearray()
+        self._content = bytearray()
         for value in values:
             self.add(value)
 
     def add(self, value: Any) -> None:
-        self.content += _encoded(value)
+        self._content += _encoded(value)
+
+    def __len__(self) -> int:
+        """The number of bytes."""
+        return len(self._content)
+
+    def parts(self) -> Iterator[bytes | bytearray]:
+        """Yield the encoding of the list."""
+        yield b"l%d:" % len(self)
+        yield self._content
+
+
+class FiledList(EncodedList):
+    """A list of which a long part is in a temporary file, as a step can begin very many stays. Where
+    there is no place for such a file, it is kept in memory.
+    """
+
+    _file: IO[bytes] | None = None
+    _in_file = 0
+
+    def add(self, value: Any) -> None:
+        super().add(value)
+        if len(self._content) > TOGETHER:
+            with suppress(FileNotFoundError):
+                self._put_aside()
+
+    def __len__(self) -> int:
+        return self._in_file + len(self._content)
+
+    def parts(self) -> Iterator[bytes | bytearray]:
+        yield b"l%d:" % len(self)
+        if self._file:
+            self._file.seek(0)
+            while part := self._file.read(TOGETHER):
+                yield part
+        yield self._content
+
+    def _put_aside(self) -> None:
+        if self._file is None:
+            self._file = TemporaryFile()  # noqa: SIM115  # closed with the list
+            finalize(self, self._file.close)
+        self._in_file += self._file.write(self._content)
+        self._content = bytearray()
 
 
 def digest_of(
@@ -100,7 +142,7 @@ def digest_of(
     step: Step,
     commitments: EncodedList | Iterable[Bytes | None],
     begun: EncodedList | Iterable[Encoded],
-    ended: Iterable[tuple[int, str]],
+    ended: EncodedList | Iterable[tuple[int, str]],
 ) -> bytes:
     """Return the digest of a step.
 
@@ -108,15 +150,14 @@ def digest_of(
     `encoded_stay`), `ended` the number and the reason of those that it ended. Stays are in the
     order of their numbers.
     """
-    lists = (
+    lists = [
         each if isinstance(each, EncodedList) else EncodedList(each)
         for each in (commitments, begun, ended)
-    )
-    pairs = _STEP.pairs(step, previous, *lists)
-    length = sum(map(len, pairs))
-    # Long ones are not put together, which would take their memory twice
-    content = pairs if length > TOGETHER else [b"".join(pairs)]
-    return _digest("step", b"m%d:" % length, *content)
+    ]
+    if sum(map(len, lists)) <= TOGETHER:
+        return _digest("step", [_STEP.encoded(step, previous, *lists)])
+    length = sum(map(len, _STEP.parts(step, previous, *lists)))
+    return _digest("step", chain_of([b"m%d:" % length], _STEP.parts(step, previous, *lists)))
 
 
 def encoded_stay(stay: Stay) -> Encoded:
@@ -124,7 +165,7 @@ def encoded_stay(stay: Stay) -> Encoded:
     return Encoded(_STAY.encoded(stay))
 
 
-def _digest(kind: str, *encoded: bytes) -> bytes:
+def _digest(kind: str, encoded: Iterable[bytes | bytearray]) -> bytes:
     digest = hashlib.sha256(f"chatmemory {VERSION} {kind} ".encode())
     for part in encoded:
         digest.update(part)
@@ -159,11 +200,8 @@ def _mapping_of(pairs: Iterable[bytes]) -> bytes:
 
 
 def _encoded_list(value: Iterable[Any]) -> bytes:
-    return _list_of(b"".join(map(_encoded, value)))
-
-
-def _list_of(content: bytes | bytearray) -> bytes:
-    return b"".join((b"l%d:" % len(content), content))
+    content = b"".join(map(_encoded, value))
+    return b"l%d:%b" % (len(content), content)
 
 
 def _encoded_json(value: Any) -> bytes:
@@ -188,7 +226,7 @@ _ENCODERS = _Encoders(
         int: lambda value: b"i%d;" % value,
         str: _encoded_text,
         Encoded: bytes,
-        EncodedList: lambda value: _list_of(value.content),
+        EncodedList: lambda value: b"".join(value.parts()),
         bytes: _encoded_bytes,
         bytearray: _encoded_bytes,
         memoryview: _encoded_bytes,
@@ -213,17 +251,26 @@ class _Columns:
 
     def encoded(self, row: Memory | Message | Stay | Step, *others: Any) -> bytes:
         """Return the mapping of the names to the values of a row, and to the others."""
-        return _mapping_of(self.pairs(row, *others))
+        pairs = zip(self._names, self._values(row, *others), strict=True)
+        return _mapping_of(
+            [
+                # Most columns are numbers
+                name + (b"i%d;" % value if type(value) is int else _ENCODERS[type(value)](value))
+                for name, value in pairs
+            ]
+        )
 
-    def pairs(self, row: Memory | Message | Stay | Step, *others: Any) -> list[bytes]:
-        """Return what the mapping consists of."""
-        values = self._in_order((*self._columns_of(row), *others))
-        pairs = zip(self._names, values, strict=True)
-        return [
-            # Most columns are numbers
-            name + (b"i%d;" % value if type(value) is int else _ENCODERS[type(value)](value))
-            for name, value in pairs
-        ]
+    def parts(
+        self, row: Memory | Message | Stay | Step, *others: Any
+    ) -> Iterator[bytes | bytearray]:
+        """Yield what the mapping consists of; of long lists, each part alone."""
+        for name, value in zip(self._names, self._values(row, *others), strict=True):
+            yield name
+            yield from value.parts() if isinstance(value, EncodedList) else [_encoded(value)]
+
+    def _values(self, row: Memory | Message | Stay | Step, *others: Any) -> tuple[Any, ...]:
+        values: tuple[Any, ...] = self._in_order((*self._columns_of(row), *others))
+        return values
 
 
 _MESSAGE = _Columns(

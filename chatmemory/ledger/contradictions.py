@@ -57,8 +57,11 @@ def naming(row: object) -> Iterator[None]:
 
 
 def is_outage(error: Exception) -> bool:
-    """Return whether the database cannot answer, whichever row it is asked for."""
-    is_unasked = isinstance(error, (OperationalError, InterfaceError, ProgrammingError))
+    """Return whether the database cannot answer, whichever row it is asked for, or the machine has
+    no room for what is read.
+    """
+    unasked = (OperationalError, InterfaceError, ProgrammingError, OSError)
+    is_unasked = isinstance(error, unasked)
     # SQLite's driver has no error of its own for text that is not UTF-8
     return is_unasked and "Could not decode" not in str(error)
 

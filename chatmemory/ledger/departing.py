@@ -1,48 +1,75 @@
-"""Which stays are left of a window, and which of them ended otherwise than a replay decided."""
+"""Which stays are left of a window, and which of them ended otherwise than a replay decides."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from operator import attrgetter, itemgetter
+from collections.abc import Collection, Iterable, Iterator
 
-from chatmemory.core.transitions import Transition
+from chatmemory.core.eviction import Eviction
 from chatmemory.core.window import Entry
+from chatmemory.ledger.contradictions import Contradicted, stay_name
 from chatmemory.ledger.entries import StayEntry, stay_entries
-from chatmemory.ledger.reading import EndedStay
+from chatmemory.ledger.reading import EndedStays
+from chatmemory.models import Step
 
 
-def remaining(entries: Iterable[Entry], removed: set[int]) -> list[StayEntry]:
-    """Return entries by rank, without those of the removed numbers, which are taken from the set.
-
-    Entries that are removed are not held, so that a list may replace a long one.
+def remaining(
+    entries: Iterable[Entry], left: EndedStays, spared: Collection[str] = ()
+) -> Iterator[StayEntry]:
+    """Yield entries without those whose stays ended; these ends are taken. What ended for one of
+    the `spared` reasons remains.
     """
-    left = []
     for entry in stay_entries(entries):
-        if entry.n in removed:
-            removed.discard(entry.n)
+        reason = left.reason_of(entry.n)
+        if reason is None or reason in spared:
+            yield entry
         else:
-            left.append(entry)
-    return sorted(left, key=attrgetter("rank"))
+            left.take(entry.n)
 
 
-def departures(transition: Transition) -> Iterator[tuple[StayEntry, str | None]]:
-    """Yield the entries that leave, with their reasons."""
-    entries = stay_entries(eviction.entry for eviction in transition.evictions)
-    return zip(entries, (eviction.reason for eviction in transition.evictions), strict=True)
+class Departures:
+    """What a replay decides to leave at a step, compared at once with the stays that ended.
 
-
-def differences(
-    decided: dict[int, str | None], stored: Iterable[EndedStay], transition: Transition
-) -> list[tuple[int, int, str | None, str | None]]:
-    """Return the stays that did not end as decided: number, seq, expected and stored reason. What
-    ended as decided is taken from `decided`.
+    It looks like a list of evictions. Only those of stays from number `kept_from` on are kept: one
+    step can evict hundreds of thousands.
     """
-    different = [
-        (stay.n, stay.seq, expected, stay.reason)
-        for stay in stored
-        if (expected := decided.pop(stay.n, None)) != stay.reason
-    ]
-    for entry, reason in departures(transition) if decided else ():
-        if entry.n in decided:
-            different.append((entry.n, entry.seq, reason, None))
-    return sorted(different, key=itemgetter(0))
+
+    def __init__(self, step: Step, left: EndedStays, kept_from: int = 0) -> None:
+        self._step, self._left, self._kept_from = step, left, kept_from
+        self._count = 0
+        self._kept: list[Eviction] = []
+        self._different: tuple[int, int, str | None, str | None] | None = None
+
+    def append(self, eviction: Eviction) -> None:
+        self._count += 1
+        (entry,) = stay_entries([eviction.entry])
+        if entry.n >= self._kept_from:
+            self._kept.append(eviction)
+        found = self._left.take(entry.n)
+        if found != eviction.reason:
+            self._differs(entry.n, entry.seq, eviction.reason, found)
+
+    def extend(self, evictions: Iterable[Eviction]) -> None:
+        for eviction in evictions:
+            self.append(eviction)
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[Eviction]:
+        return iter(self._kept)
+
+    def check(self) -> None:
+        """Raise Contradicted for the first stay that did not end as decided."""
+        for stay in self._left.not_taken():
+            self._differs(stay.n, stay.seq, None, stay.reason)
+        if self._different:
+            n, seq, expected, found = self._different
+            raise Contradicted(
+                stay_name(n, seq),
+                f"at step {self._step.n} the replay has {expected or 'no departure'}, "
+                f"stored is {found or 'no departure'}",
+            )
+
+    def _differs(self, n: int, seq: int, expected: str | None, found: str | None) -> None:
+        if self._different is None or n < self._different[0]:
+            self._different = n, seq, expected, found

@@ -2,46 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 
-from chatmemory.core.eviction import Reason
-from chatmemory.core.transitions import Transition, pin
-from chatmemory.core.window import Entry, Window
+from chatmemory.core.eviction import Eviction, Reason, group_of
+from chatmemory.core.messages import MessageType
+from chatmemory.core.window import Window
 from chatmemory.ledger.contradictions import Contradicted, expect, stay_name
 from chatmemory.ledger.entries import StayEntry, stay_entries
-from chatmemory.ledger.reading import EndedStay
+from chatmemory.ledger.reading import EndedStays
 from chatmemory.models import Step
 
 PINNING = (Step.Kind.PIN, Step.Kind.UNPIN)
 
 
-def pinned_again(step: Step, window: Window, begun: Sequence[StayEntry]) -> Transition:
-    """Return the transition of a step that pins or unpins, with the stays that it began.
+def moved_by_pin(step: Step, window: Window, begun: Sequence[StayEntry]) -> Iterator[Eviction]:
+    """Yield what a step that pins or unpins puts into its place anew.
 
-    They must be of the same messages, at the same ranks. Raises Contradicted.
+    The stays that it began must be of the same messages, at the same ranks. Raises Contradicted.
     """
-    entry = next((each for each in stay_entries(window) if each.seq == step.seq), None)
-    if entry is None:
+    near = _near(window, step.seq)
+    seqs = [entry.seq for entry in near]
+    if step.seq not in seqs:
         raise Contradicted(step, f"pins #{step.seq}, which was not in the window")
-    transition = pin(window, entry, step.policy, step.kind == Step.Kind.PIN)
-    before = list(stay_entries(eviction.entry for eviction in transition.evictions))
-    expected = [(each.seq, each.rank, step.kind == Step.Kind.PIN) for each in before]
+    chosen = group_of(near, seqs.index(step.seq))
+    expected = [(each.seq, each.rank, step.kind == Step.Kind.PIN) for each in chosen]
     found = [(each.seq, each.rank, each.pinned) for each in begun]
     expect(step, "what it pins or unpins", found, expected)
-    numbers = {each.seq: each for each in begun}
-    numbered: dict[Entry, Entry] = {
-        each: numbers[each.seq] for each in stay_entries(transition.arrivals) if each.seq in numbers
-    }
-    return transition.with_entries(numbered)
+    return (Eviction(each, Reason.MOVED) for each in chosen)
 
 
-def check_pins(window: Window, begun: Sequence[StayEntry], ended: Iterable[EndedStay]) -> None:
+def _near(window: Window, seq: int | None) -> list[StayEntry]:
+    """Return a message with the tool results around it, and what these are behind."""
+    near: list[StayEntry] = []
+    for entry in stay_entries(window):
+        if entry.type is not MessageType.TOOL_EXECUTION_RESULT:
+            if any(each.seq == seq for each in near):
+                break
+            near.clear()
+        near.append(entry)
+    return near
+
+
+def check_pins(window: Window, begun: Sequence[StayEntry], ended: EndedStays) -> None:
     """Check that a step of another kind pins and unpins nothing. Raises Contradicted."""
-    if not begun:
-        return
-    moved = {stay.n for stay in ended if stay.reason == Reason.MOVED}
-    before = stay_entries(window) if moved else iter(())
-    pinned = {entry.seq for entry in before if entry.n in moved and entry.pinned}
+    is_moving = any(stay.reason == Reason.MOVED for stay in ended) if begun else False
+    before = (entry for entry in stay_entries(window) if entry.pinned) if is_moving else ()
+    pinned = {entry.seq for entry in before if ended.reason_of(entry.n) == Reason.MOVED}
     for entry in begun:
         name = stay_name(entry.n, entry.seq)
         expect(name, "pinned", entry.pinned, entry.seq in pinned)

@@ -8,9 +8,10 @@ memory holds a part of the window, without its messages.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Collection, Generator, Sequence
 from contextlib import closing
 from itertools import chain as chain_of
+from operator import attrgetter
 
 from chatmemory.core.estimators import estimator_for, is_known
 from chatmemory.core.eviction import Reason
@@ -19,7 +20,7 @@ from chatmemory.core.messages import ChatMessage, MessageType, text_of
 from chatmemory.core.policies import Policy
 from chatmemory.core.stored_policies import UnavailablePolicy
 from chatmemory.core.transitions import Transition, admit, clear, refill
-from chatmemory.core.window import Entry, Totals, Window
+from chatmemory.core.window import Totals, Window
 from chatmemory.ledger import chain, flags
 from chatmemory.ledger.audited import check_hidden
 from chatmemory.ledger.contradictions import (
@@ -30,21 +31,29 @@ from chatmemory.ledger.contradictions import (
     stay_name,
 )
 from chatmemory.ledger.conversation_row import check_anchor, check_imported, check_load
-from chatmemory.ledger.counters import Counters, unprotected
-from chatmemory.ledger.departing import departures, differences, remaining
+from chatmemory.ledger.counters import Counters
+from chatmemory.ledger.departing import Departures, remaining
 from chatmemory.ledger.entries import StayEntry, read_message, stay_entries, stay_entry
 from chatmemory.ledger.indexing import IndexedMessages
 from chatmemory.ledger.lookup import find_memory
-from chatmemory.ledger.pinning import PINNING, check_pins, pinned_again
+from chatmemory.ledger.pinning import PINNING, check_pins, moved_by_pin
 from chatmemory.ledger.reading import BATCH, EndedStays, LedgerRows
 from chatmemory.ledger.redaction import is_redacted
+from chatmemory.ledger.replayed_windows import (
+    check_bound,
+    check_oldest,
+    passed_window,
+    window_of,
+)
 from chatmemory.ledger.snapshots import one_snapshot
+from chatmemory.ledger.stay_list import StayList
 from chatmemory.ledger.stored_types import check_types
-from chatmemory.ledger.stored_window import StoredStays, open_stays, stays_at
+from chatmemory.ledger.stored_window import open_stays, stays_at
 from chatmemory.ledger.vouching import Vouching
 from chatmemory.models import Memory, Message, Stay, Step
 
 KEPT_IN_MEMORY = 20_000
+RANK = attrgetter("rank")
 
 
 def verify(memory_id: str) -> Contradiction | None:
@@ -83,10 +92,11 @@ class _Replay:
         self.ordered_from = 0
         self.in_memory = 0
         self.last: Step | None = None
-        self.arrived: list[StayEntry] = []
+        self.is_long = False
+        self.arrived = StayList()
         self.left = EndedStays()
-        self.commitments = chain.EncodedList()
-        self.begun = chain.EncodedList()
+        self.commitments = chain.FiledList()
+        self.begun = chain.FiledList()
 
     def run(self) -> None:
         with closing(self.rows):
@@ -106,23 +116,22 @@ class _Replay:
             self.replay(step, self.last.policy if self.last else step.policy)
         except (OversizedMessage, NoRoomBesidePins) as error:
             raise Contradicted(step, f"the policy refuses what it adds: {error}") from error
-        self.release(step)
-        ended = ((stay.n, str(stay.reason)) for stay in self.left)
+        ended = chain.FiledList((stay.n, str(stay.reason)) for stay in self.left)
         self.vouching.check_step(step, self.commitments, self.begun, ended)
 
     def release(self, step: Step) -> None:
-        """After many arrivals, read the window from its stays again, which are as replayed."""
+        """After many changes, read the window from its stays again, which are as replayed."""
         self.in_memory += len(self.arrived)
-        if self.in_memory > KEPT_IN_MEMORY:
-            self.window = Window(_StaysOf(stays_at(step)), self.window.totals)
-            self.arrived, self.in_memory = [], 0
+        if self.is_long or self.in_memory > KEPT_IN_MEMORY:
+            self.window = window_of(stays_at(step), self.window.totals)
+            self.arrived, self.in_memory = StayList(), 0
 
     # Rows
 
     def read(self, step: Step) -> None:
         """Read and check the rows of a step."""
-        self.arrived = []
-        self.begun, self.commitments = chain.EncodedList(), chain.EncodedList()
+        self.arrived = StayList()
+        self.begun, self.commitments = chain.FiledList(), chain.FiledList()
         for stay, row, is_new in self.rows.begun(step.n):
             with naming(row):
                 self.read_stay(stay, row, is_new, step)
@@ -133,7 +142,7 @@ class _Replay:
         message = read_message(row)
         if is_new:
             self.check_message(row, message)
-        self.check_stay(stay, row, message, step)
+        _check_stay(stay, row, message, step)
         if is_new:
             expect(row, "tokens", row.tokens, stay.tokens)
             self.commitments.add(row.commitment)
@@ -149,19 +158,6 @@ class _Replay:
             self.indexed.look_for(row)
             self.said = Totals(self.said.count + 1, self.said.tokens + row.tokens)
 
-    def check_stay(self, stay: Stay, row: Message, message: ChatMessage, step: Step) -> None:
-        if not stay.entered_step == step.n <= (stay.left_step or step.n):
-            raise Contradicted(stay, f"lasts from step {stay.entered_step} to {stay.left_step}")
-        if (stay.left_step is None) != (stay.reason is None):
-            raise Contradicted(stay, f"left at {stay.left_step} for the reason {stay.reason}")
-        expect(stay, "type", stay.type, row.type)
-        expect(stay, "has_calls", stay.has_calls, message.has_tool_execution_requests)
-        name = step.policy_estimator
-        if is_known(name) and row.redacted_step is None and not is_redacted(message):
-            # Not by `count_tokens`, which refuses counts that earlier versions took
-            counted = estimator_for(name).estimate_token_count_in_message(message)
-            expect(stay, "tokens", stay.tokens, counted)
-
     def expect_rows(self, step: Step) -> None:
         """Compare the counters of the step."""
         expect(step, "last_seq", step.last_seq, self.rows.last_seq)
@@ -172,49 +168,47 @@ class _Replay:
     # Steps
 
     def replay(self, step: Step, policy_before: Policy | None) -> None:
+        self.is_long = self.looked_at(step) > KEPT_IN_MEMORY
+        if self.is_long and self.last:
+            self.window = passed_window(stays_at(self.last), self.window.totals)
         if step.kind not in PINNING:
             check_pins(self.window, self.arrived, self.left)
         expect(step, "count before", step.count_before, self.window.totals.count)
         expect(step, "tokens before", step.tokens_before, self.window.totals.tokens)
-        if self.is_followed(step, policy_before):
+        if _is_followed(step, policy_before):
             self.follow(step)
         elif step.kind == Step.Kind.ADD:
             self.decide_add(step, policy_before)
         elif step.kind == Step.Kind.SET:
             self.decide_set(step)
         elif step.kind in PINNING:
-            self.compare(step, pinned_again(step, self.window, self.arrived))
+            self.decide_pins(step)
         else:
-            self.compare(step, clear(self.window, step.policy))
+            left = self.departures(step)
+            self.apply(clear(self.window, step.policy, left), left)
         expect(step, "count after", step.count_after, self.window.totals.count)
         expect(step, "tokens after", step.tokens_after, self.window.totals.tokens)
-        if step.oldest > step.last_stay + 1:
-            raise Contradicted(step, f"oldest {step.oldest} is above all stays")
-        if self.left or step.kind == Step.Kind.SET:
-            _check_oldest(step, self.window)
+        self.release(step)
+        check_bound(step)
+        if self.is_long:
+            check_oldest(step, passed_window(stays_at(step, oldest=1), self.window.totals))
+        elif self.left or step.kind == Step.Kind.SET:
+            check_oldest(step, self.window)
         if step.kind in (Step.Kind.SET, *PINNING):
             self.ordered_from = step.last_stay
         self.is_undecided |= isinstance(step.policy, UnavailablePolicy)
-
-    def is_followed(self, step: Step, policy_before: Policy | None) -> bool:
-        """Return whether a step cannot be replayed: a client or an unknown policy decided it."""
-        kinds = (Step.Kind.ADD, Step.Kind.SET, Step.Kind.CLEAR, *PINNING)
-        if step.by_client or step.kind not in kinds:
-            return True
-        decides = step.kind in (Step.Kind.ADD, Step.Kind.SET)
-        policies = (policy_before, step.policy) if decides else ()
-        return any(isinstance(policy, UnavailablePolicy) for policy in policies)
 
     def decide_add(self, step: Step, policy_before: Policy | None) -> None:
         arrived, policy = self.arrived, step.policy
         if len(arrived) != 1 or policy is None or policy_before is None:
             raise Contradicted(step, f"adds {len(arrived)} messages under {policy}")
         (arrival,) = arrived
-        transition = admit(self.window, arrival, policy_before, lambda: policy)
+        left = self.departures(step)
+        transition = admit(self.window, arrival, policy_before, lambda: policy, left)
         if transition.ignored:
             raise Contradicted(step, f"adds #{arrival.seq}, which the policy ignores")
         self.check_rank(arrival, transition)
-        self.compare(step, transition)
+        self.apply(transition, left)
         flags.added(self.flags, transition, step.n)
 
     def check_rank(self, arrival: StayEntry, transition: Transition) -> None:
@@ -230,42 +224,60 @@ class _Replay:
     def decide_set(self, step: Step) -> None:
         """Rebuild the list before the policy trimmed it, and trim it again."""
         trimmed = (Reason.CAPACITY, Reason.ORPHANED, Reason.TURN)
-        removed = {stay.n: stay.reason for stay in self.left if stay.reason not in trimmed}
         for stay in self.left:
             if stay.reason not in (*trimmed, Reason.SET, Reason.MOVED):
                 name = stay_name(stay.n, stay.seq)
                 raise Contradicted(name, f"left a set list for the reason {stay.reason}")
-        entries = remaining(chain_of(self.window.taken(), self.arrived), set(removed))
-        transition = refill(self.window, entries, step.policy)
-        self.compare(step, transition, removed)
-        self.newest_rank = max((entry.rank for entry in entries), default=self.newest_rank)
+        entries = self.remaining(spared=trimmed)
+        left = self.departures(step)
+        self.apply(refill(self.window, entries, step.policy, left), left)
+        self.newest_rank = entries[-1].rank if entries else self.newest_rank
+
+    def decide_pins(self, step: Step) -> None:
+        left = self.departures(step)
+        left.extend(moved_by_pin(step, self.window, self.arrived))
+        self.apply(refill(self.window, self.remaining(), None), left)
 
     def follow(self, step: Step) -> None:
         """Apply the stored changes, and check that they are possible."""
         if not self.left and not self.arrived:
             return
-        left = {stay.n for stay in self.left}
-        entries = remaining(chain_of(self.window.taken(), self.arrived), left)
-        for stay in self.left:
-            if stay.n in left:
-                name = stay_name(stay.n, stay.seq)
-                raise Contradicted(name, f"left at step {step.n}, when it was not in the window")
-        self.window = Window(entries)
-        self.newest_rank = max((entry.rank for entry in entries), default=self.newest_rank)
+        entries = self.remaining()
+        for stay in self.left.not_taken():
+            name = stay_name(stay.n, stay.seq)
+            raise Contradicted(name, f"left at step {step.n}, when it was not in the window")
+        self.apply(refill(self.window, entries, None), self.departures(step))
+        self.newest_rank = entries[-1].rank if entries else self.newest_rank
 
-    def compare(
-        self, step: Step, transition: Transition, others: Mapping[int, str | None] | None = None
-    ) -> None:
-        """Compare the decided departures with the stored ones, then apply the transition."""
-        decided = {entry.n: reason for entry, reason in departures(transition)}
-        decided |= others or {}
-        for n, seq, expected, found in differences(decided, self.left, transition):
-            raise Contradicted(
-                stay_name(n, seq),
-                f"at step {step.n} the replay has {expected or 'no departure'}, "
-                f"stored is {found or 'no departure'}",
-            )
-        transition.apply_to(self.window)
+    def remaining(self, spared: Collection[str] = ()) -> Sequence[StayEntry]:
+        """Return what remains of the window and the arrivals by rank, beside what left for reasons
+        that are not spared.
+        """
+        window = remaining(self.window.taken(), self.left, spared)
+        if not self.is_long:
+            arrived = remaining(self.arrived, self.left, spared)
+            return sorted(chain_of(window, arrived), key=RANK)
+        entries = self.arrived.keep(lambda entry: any(remaining([entry], self.left, spared)))
+        entries.extend(window)
+        return entries.by_rank()
+
+    def departures(self, step: Step) -> Departures:
+        """Return what compares the departures that are decided with the stored ones."""
+        return Departures(step, self.left, kept_from=step.last_stay if self.is_long else 0)
+
+    def apply(self, transition: Transition, left: Departures) -> None:
+        """Apply a transition if all left as stored. A long window is read from its stays later."""
+        left.check()
+        if self.is_long:
+            self.window.totals = transition.after
+        else:
+            transition.apply_to(self.window)
+
+    def looked_at(self, step: Step) -> int:
+        """Return of how many entries the replay of a step takes notice."""
+        changed = len(self.arrived) + len(self.left)
+        is_by_head = step.kind == Step.Kind.ADD and not step.by_client
+        return changed + self.window.totals.count if changed and not is_by_head else changed
 
     # The conversation
 
@@ -308,18 +320,25 @@ class _Replay:
         expect(self.memory, "the sum of the open stays", standing, self.window.totals)
 
 
-def _check_oldest(step: Step, window: Window) -> None:
-    for entry in unprotected(window):
-        if entry.n < step.oldest:
-            raise Contradicted(step, f"oldest is {step.oldest}, but stay {entry.n} is open")
-        if step.kind == Step.Kind.ADD:
-            return
+def _check_stay(stay: Stay, row: Message, message: ChatMessage, step: Step) -> None:
+    if not stay.entered_step == step.n <= (stay.left_step or step.n):
+        raise Contradicted(stay, f"lasts from step {stay.entered_step} to {stay.left_step}")
+    if (stay.left_step is None) != (stay.reason is None):
+        raise Contradicted(stay, f"left at {stay.left_step} for the reason {stay.reason}")
+    expect(stay, "type", stay.type, row.type)
+    expect(stay, "has_calls", stay.has_calls, message.has_tool_execution_requests)
+    name = step.policy_estimator
+    if is_known(name) and row.redacted_step is None and not is_redacted(message):
+        # Not by `count_tokens`, which refuses counts that earlier versions took
+        counted = estimator_for(name).estimate_token_count_in_message(message)
+        expect(stay, "tokens", stay.tokens, counted)
 
 
-class _StaysOf(StoredStays):
-    """Stays whose entries have their message where the window needs it: system messages."""
-
-    def entries(self) -> Iterator[Entry]:
-        systems = {entry: entry for entry in self.systems()}
-        for entry in super().entries():
-            yield systems.get(entry, entry)
+def _is_followed(step: Step, policy_before: Policy | None) -> bool:
+    """Return whether a step cannot be replayed: a client or an unknown policy decided it."""
+    kinds = (Step.Kind.ADD, Step.Kind.SET, Step.Kind.CLEAR, *PINNING)
+    if step.by_client or step.kind not in kinds:
+        return True
+    decides = step.kind in (Step.Kind.ADD, Step.Kind.SET)
+    policies = (policy_before, step.policy) if decides else ()
+    return any(isinstance(policy, UnavailablePolicy) for policy in policies)

@@ -6,7 +6,6 @@ nothing is said of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import NamedTuple
 
 from chatmemory.ledger import audited, chain
@@ -54,7 +53,7 @@ class Vouching:
         step: Step,
         said: chain.EncodedList,
         begun: chain.EncodedList,
-        ended: Iterable[tuple[int, str]],
+        ended: chain.EncodedList,
     ) -> None:
         """Check a step with the commitments of its messages and the stays that it began and ended.
 

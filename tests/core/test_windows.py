@@ -22,7 +22,7 @@ from chatmemory.core.transitions import (
     unchanged,
     visible,
 )
-from chatmemory.core.window import Entry, Totals, Window
+from chatmemory.core.window import Entry, Totals, Window, total
 
 
 def user(tokens: int = 10) -> Entry:
@@ -216,9 +216,9 @@ def test_keeping_leaves_the_window_alone():
 def test_a_set_replaces_the_list_and_names_what_its_policy_trims():
     old, arrivals = user(), [user(), user(), user()]
     window, policy = Window([old]), MessageWindow(2)
-    transition = refill(window, iter(arrivals), policy)
+    transition = refill(window, arrivals, policy)
     transition.apply_to(window)
-    assert transition.arrivals == tuple(arrivals)
+    assert transition.arrivals == arrivals
     assert (transition.before, transition.after) == (Totals(1, 10), Totals(2, 20))
     assert transition.policy == transition.policy_before == policy
     assert (list(window), window.totals) == (arrivals[1:], Totals(2, 20))
@@ -278,7 +278,7 @@ def test_folding_moves_the_window_along():
 def test_taking_from_the_head_changes_what_remains_and_not_the_window():
     entries = [user(1), user(2), user(3)]
     window = Window(entries)
-    head = Head(window)
+    head = Head(window, window.totals)
     assert (head.peek(), head.peek(2), head.peek(3)) == (entries[0], entries[2], None)
     assert (head.pop(1), head.pop(7), head.peek(1)) == (entries[1], None, entries[2])
     head.remove(entries[2])
@@ -288,7 +288,7 @@ def test_taking_from_the_head_changes_what_remains_and_not_the_window():
 
 def test_what_is_placed_at_the_head_or_behind_everything_is_met_there():
     inside, first, last, very_last = user(1), user(2), user(4), user(8)
-    head = Head(Window([inside]))
+    head = Head([inside], total([inside]))
     head.peek()
     head.place(last, at_head=False)
     head.place(very_last, at_head=False)
@@ -299,12 +299,12 @@ def test_what_is_placed_at_the_head_or_behind_everything_is_met_there():
 
 
 def test_eviction_ends_with_the_window_whatever_the_limit_says():
-    assert not list(oldest_first(Head(Window()), lambda totals: True))
+    assert not list(oldest_first(Head([], Totals()), lambda totals: True))
 
 
 def test_an_entry_removed_before_it_was_met_is_not_met():
-    entries = [user(), user(), user()]
-    head = Head(Window(entries))
+    entries = [system("A"), system("B"), system("C")]
+    head = Head(entries, total(entries))
     head.remove(entries[1])
     assert [head.pop(), head.pop(), head.pop()] == [entries[0], entries[2], None]
     assert head.first_of(entries) is None

@@ -10,7 +10,7 @@ from django.db import connection
 
 from chatmemory import MessageWindow, UserMessage, queries, services
 from chatmemory.ledger import returning
-from chatmemory.ledger.verification import verify
+from tests.verifying import verify
 
 pytestmark = pytest.mark.database
 
