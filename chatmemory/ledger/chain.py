@@ -105,8 +105,9 @@ class EncodedList:
 
 
 class FiledList(EncodedList):
-    """A list of which a long part is in a temporary file, as a step can begin very many stays. Where
-    there is no place for such a file, it is kept in memory.
+    """A list of which a long part is in a temporary file, as a step can begin very many stays.
+
+    Where there is no place for such a file, it is kept in memory.
     """
 
     _file: IO[bytes] | None = None
