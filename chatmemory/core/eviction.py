@@ -71,26 +71,30 @@ class Head:
         self.pinned = NOTHING
         self._passed: list[Entry] = []  # the pinned entries since the last one that was not
         self._behind_pinned_user: set[Entry] = set()
-        self._ahead = iter(entries)
+        self._ahead = self._unpinned(entries)
         self._front: deque[Entry] = deque()
         self._appended: deque[Entry] = deque()
         self._removed: set[object] = set()  # keys of what could be met or asked for again
 
     def peek(self, position: int = 0) -> Entry | None:
         """Return the remaining entry at a position, or None behind the last one."""
-        while len(self._front) <= position:
-            entry = self._next()
+        front = self._front
+        while len(front) <= position:
+            entry = next(self._ahead, None)
             if entry is None:
-                return None
-            self._front.append(entry)
-        return self._front[position]
+                if not self._appended:
+                    return None
+                entry = self._read(self._appended.popleft())
+            front.append(entry)
+        return front[position]
 
     def pop(self, position: int = 0) -> Entry | None:
         """Remove and return the remaining entry at a position; None behind the last one."""
         entry = self.peek(position)
         if entry is not None:
             del self._front[position]
-            self.totals = self.totals.minus(entry)
+            count, tokens = self.totals
+            self.totals = Totals(count - 1, tokens - entry.tokens)  # a call of its own takes longer
             if entry.type is MessageType.SYSTEM:
                 self._removed.add(entry.key)
         return entry
@@ -117,7 +121,7 @@ class Head:
     @property
     def leading_system(self) -> Entry | None:
         """The system message at the head, before which only pinned messages may stand."""
-        first = self.peek()
+        first = self._front[0] if self._front else self.peek()
         return first if first is not None and first.type is MessageType.SYSTEM else None
 
     @property
@@ -149,14 +153,14 @@ class Head:
             position += 1
         return position if entry or (position > start and _has_user(self._passed)) else None
 
-    def _next(self) -> Entry | None:
-        for entry in self._ahead:
+    def _unpinned(self, entries: Iterable[Entry]) -> Iterator[Entry]:
+        removed, passed = self._removed, self._passed
+        for entry in entries:
             if entry.pinned:
-                self._passed.append(entry)
+                passed.append(entry)
                 self.pinned = self.pinned.plus(entry)
-            elif entry.key not in self._removed:
-                return self._read(entry)
-        return self._read(self._appended.popleft()) if self._appended else None
+            elif entry.key not in removed:
+                yield self._read(entry) if passed else entry
 
     def _read(self, entry: Entry) -> Entry:
         if self._passed:

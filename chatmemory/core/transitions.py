@@ -199,7 +199,7 @@ def refill(
     evictions = [] if evictions is None else evictions
     head = Head(arrivals, total(arrivals))
     if policy:
-        _trim(head, policy, evictions)
+        trim(head, policy, evictions)
     if policy and policy.rejects_oversized:
         refusals.check_list(policy, head.leading_system, arrivals)
     return Transition(
@@ -211,13 +211,6 @@ def refill(
         arrivals=arrivals,
         evictions=tuple(evictions),
     )
-
-
-def _trim(head: Head, policy: Policy, evictions: Evictions) -> None:
-    """Trim once, and take the rest of a turn that lost its beginning by it."""
-    evictions.extend(policy.trim(head))
-    if len(evictions):
-        evictions.extend(policy.snap(head))
 
 
 def clear(window: Window, policy: Policy | None, evictions: Evictions | None = None) -> Transition:
@@ -253,11 +246,18 @@ def unchanged(window: Window, policy: Policy | None) -> Transition:
     return Transition(Change.KEEP, window.totals, window.totals, policy, policy)
 
 
+def trim(head: Head, policy: Policy, evictions: Evictions) -> None:
+    """Trim once, and take the rest of a turn that lost its beginning by it."""
+    evictions.extend(policy.trim(head))
+    if len(evictions):
+        evictions.extend(policy.snap(head))
+
+
 def over_limit(window: Window, policy: Policy | None) -> list[Eviction]:
     """Return the evictions that a read under `policy` hides and the next add makes."""
     evictions: list[Eviction] = []
     if policy:
-        _trim(Head(window, window.totals), policy, evictions)
+        trim(Head(window, window.totals), policy, evictions)
     return evictions
 
 

@@ -8,17 +8,18 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
+from typing import cast
 
-from chatmemory.core.eviction import Eviction, Reason
+from chatmemory.core.eviction import Eviction, Head, Reason
 from chatmemory.core.long_lists import HAS_CALLS, TOKENS, TYPE, Columns
 from chatmemory.core.messages import TYPES, MessageType
 from chatmemory.core.policies import Policy, has_own_rule
 from chatmemory.core.stored_policies import can_decide
-from chatmemory.core.transitions import over_limit
-from chatmemory.core.window import Entry, Totals, Window
+from chatmemory.core.transitions import trim
+from chatmemory.core.window import Entry, Totals
 
 FEW = 1_000  # rows from which an add takes some as quickly as columns are read
 PINNED = 5  # the column of places behind `entered_step`
@@ -284,8 +285,15 @@ def _rest_of_turn(rows: Sequence[Columns], remaining: Sequence[int]) -> Sequence
     return ahead[: bisect_left(ahead, users[start])] if start < len(users) else ()
 
 
-def _by_own_rule(rows: Sequence[Columns], totals: Totals, policy: Policy) -> Departures:
-    return _departures(_evictions(rows, totals, policy))
+def _by_own_rule(rows: Sequence[Columns], totals: Totals, policy: Policy) -> _OwnDepartures:
+    """Return what a rule of its own evicts; the keys of the entries are positions of rows."""
+    entries = (
+        Entry(TYPES[row[TYPE]], bool(row[HAS_CALLS]), row[TOKENS], None, i, bool(row[PINNED]))
+        for i, row in enumerate(rows)
+    )
+    left = _OwnDepartures()
+    trim(Head(entries, totals), policy, left)
+    return left
 
 
 def _ahead_by_own_rule(rows: Sequence[Columns], totals: Totals, policy: Policy) -> Departures:
@@ -299,39 +307,43 @@ def _ahead_by_own_rule(rows: Sequence[Columns], totals: Totals, policy: Policy) 
     if is_pinned or not policy.is_exceeded_by(totals.without(_totals(first))):
         return Departures()
     policy = replace(policy, snap_to_user=False)
-    evictions = _evictions(rows, totals, policy)
-    usual = all(
-        each.reason is (Reason.ORPHANED if each.because else Reason.CAPACITY) for each in evictions
-    )
-    left = _departures(evictions)
+    left = _by_own_rule(rows, totals, policy)
     gone = set(left.positions)
     remaining = [row for i, row in enumerate(rows) if i not in gone]
-    is_settled = not _evictions(remaining, _totals(remaining), policy)
-    if not usual or not is_settled or left.positions != sorted(left.positions):
+    is_settled = not _by_own_rule(remaining, _totals(remaining), policy).positions
+    if not left.is_usual or not is_settled or left.positions != sorted(left.positions):
         return Departures()
     left.ahead = len(left.positions)
     return left
 
 
-def _evictions(rows: Sequence[Columns], totals: Totals, policy: Policy) -> list[Eviction]:
-    """Return what a rule of its own evicts; the keys of the entries are positions of rows."""
-    entries = (
-        Entry(TYPES[row[TYPE]], bool(row[HAS_CALLS]), row[TOKENS], key=i, pinned=bool(row[PINNED]))
-        for i, row in enumerate(rows)
-    )
-    return over_limit(Window(entries, totals), policy)
+@dataclass
+class _OwnDepartures(Departures):
+    """What a rule of its own evicts, of which no eviction is kept. `is_usual` if it gives the
+    reasons of the rule that all kinds share.
+    """
+
+    is_usual: bool = True
+
+    def append(self, eviction: Eviction) -> None:
+        self.extend([eviction])
+
+    def extend(self, evictions: Iterable[Eviction]) -> None:
+        positions, calls = self.positions, self.calls
+        for entry, reason, because in evictions:
+            position = cast("int", entry.key)
+            positions.append(position)
+            if because is not None:
+                calls[position] = cast("int", because.key)
+            if reason is not (Reason.CAPACITY if because is None else Reason.ORPHANED):
+                self.is_usual = False
+
+    def __len__(self) -> int:
+        return len(self.positions)
+
+    def __iter__(self) -> Iterator[Eviction]:
+        return iter(())
 
 
 def _totals(rows: Sequence[Columns]) -> Totals:
     return Totals(len(rows), sum([row[TOKENS] for row in rows]))
-
-
-def _departures(evictions: Iterable[Eviction]) -> Departures:
-    left = Departures()
-    for eviction in evictions:
-        position, call = eviction.entry.key, eviction.because.key if eviction.because else None
-        assert isinstance(position, int)
-        left.positions.append(position)
-        if isinstance(call, int):
-            left.calls[position] = call
-    return left
