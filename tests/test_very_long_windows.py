@@ -96,6 +96,23 @@ def test_a_simulated_lower_limit_does_nothing_for_each_message(operator_client, 
         assert growth(url, operator_client) < CALLS_PER_MESSAGE, draft
 
 
+@pytest.mark.parametrize("cleared", [False, True], ids=["set", "cleared"])
+def test_the_page_of_a_step_that_changed_all_does_nothing_for_each_message(
+    db, operator_client, cleared
+):
+    for messages in (FEW, MANY):
+        name = f"set-{messages}"
+        services.create(name, MessageWindow(messages))
+        services.set_messages(name, [UserMessage(f"m{n}") for n in range(messages)])
+        if cleared:
+            services.clear_messages(name)
+
+    def url(messages: int) -> str:
+        return f"/c/set-{messages}/"
+
+    assert growth(url, operator_client) < CALLS_PER_MESSAGE
+
+
 OPTIONS = [{"snap_to_user": True}, {"low_water": 0.5}, {"oversized": "keep"}, {"pinned": True}]
 
 

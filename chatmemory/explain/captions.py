@@ -20,7 +20,7 @@ from chatmemory.explain.wording import (
     role,
     seqs,
 )
-from chatmemory.ledger.changes import BECAUSE, MISFIT, REASON, ChangeResult
+from chatmemory.ledger.changes import BECAUSE, MISFIT, REASON, ChangeResult, injected_among
 
 _WHOLE = {Reason.SET: "not in the new list", Reason.CLEARED: "cleared"}  # reasons of whole lists
 
@@ -92,7 +92,7 @@ def _event(change: ChangeResult) -> str:
     if change.kind == "add" and not change.arrived:
         return "A message came that left at once"
     if change.kind == "set":
-        injected = sum(message.is_injected for message in change.arrived)
+        injected = injected_among(change.arrived)
         some = f", {injected:,} of them never said" if injected else ""
         never_said = ", never said" if injected == len(change.arrived) > 0 else some
         return f"Memory was set; {len(change.arrived):,} messages came{never_said}"

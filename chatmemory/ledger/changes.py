@@ -15,8 +15,10 @@ from chatmemory.core.misfits import Misfit
 from chatmemory.core.policies import Policy
 from chatmemory.core.window import NOTHING, Totals
 
-# The columns of an eviction behind those of every message.
+# The columns behind those of every message: of an eviction, and of an arrival.
 REASON, BECAUSE, MISFIT = range(4, 7)
+ORIGIN = 4
+_INJECTED = "SYNTHETIC"
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,7 @@ class ArrivedMessage(NamedTuple):
     @property
     def is_injected(self) -> bool:
         """Whether a client put the message into the window, and it was never said."""
-        return self.origin == "SYNTHETIC"
+        return self.origin == _INJECTED
 
 
 class EvictedMessage(NamedTuple):
@@ -68,6 +70,11 @@ class EvictedMessage(NamedTuple):
 def arrivals(columns: Iterable[Columns]) -> LongList[ArrivedMessage]:
     """Return arrivals from their columns."""
     return LongList(list(columns), _arrived)
+
+
+def injected_among(arrived: LongList[ArrivedMessage]) -> int:
+    """Return how many arrivals a client put into the window."""
+    return sum([columns[ORIGIN] == _INJECTED for columns in arrived.columns])
 
 
 def evictions(columns: Iterable[Columns]) -> LongList[EvictedMessage]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from django.db.models import Exists, ExpressionWrapper, Field, Q, QuerySet
 
 from chatmemory.core.eviction import Reason
-from chatmemory.core.long_lists import HAS_CALLS, SEQ, TOKENS, Columns
+from chatmemory.core.long_lists import HAS_CALLS, SEQ, TOKENS, TYPE, Columns, LongList
 from chatmemory.core.messages import MessageType
 from chatmemory.core.misfits import Misfit
 from chatmemory.core.policies import Policy
@@ -26,6 +26,7 @@ _ENTERED = PLACE_COLUMNS[:4]
 _LEFT = (*PLACE_COLUMNS[:5], "reason", "passed_pins")
 _ENTERED_STEP, _REASON, _PASSED_PINS = 4, 5, 6
 _CAPACITY, _ORPHANED = Reason.CAPACITY.value, Reason.ORPHANED.value
+_SYSTEM = MessageType.SYSTEM.value
 _REPLACED, _MOVED = Reason.REPLACED.value, Reason.MOVED.value
 
 
@@ -142,26 +143,28 @@ def _synthetic(row: Step, seqs: Collection[int]) -> set[int]:
     return set(found.values_list("seq", flat=True))
 
 
-def _arrived(row: Step, entered: Sequence[Columns], last_seq: int) -> Iterator[Columns]:
-    """Yield the columns of the arrivals of a step from those of its stays."""
+def _arrived(row: Step, entered: Sequence[Columns], last_seq: int) -> list[Columns]:
+    """Return the columns of the arrivals of a step from those of its stays."""
     synthetic = _synthetic(row, [seq for seq, *_ in entered])
-    for seq, type, has_calls, tokens in entered:
-        origin = Message.Origin.SYNTHETIC if seq in synthetic else Message.Origin.SAID
-        yield seq, type, has_calls, tokens, origin.value, seq > last_seq
+    said, injected = Message.Origin.SAID.value, Message.Origin.SYNTHETIC.value
+    return [
+        (seq, type, calls, tokens, injected if seq in synthetic else said, seq > last_seq)
+        for seq, type, calls, tokens in entered
+    ]
 
 
 def _evicted(
-    row: Step, left: Sequence[Columns], arrived: Sequence[ArrivedMessage]
+    row: Step, left: Sequence[Columns], arrived: LongList[ArrivedMessage]
 ) -> list[Columns]:
     """Return the columns of a step's evictions from those of its stays, in the order of eviction.
 
     The cause of a departure is not stored. A result left with the last call before it, and a
     replaced system message was replaced by the one that arrived.
     """
-    system = next((new.seq for new in arrived if new.type is MessageType.SYSTEM), None)
+    systems = [columns[SEQ] for columns in arrived.columns if columns[TYPE] == _SYSTEM]
     causes = _calls_of_results(left)
     for i in [i for i, each in enumerate(left) if each[_REASON] == _REPLACED]:
-        causes[i] = (system, None)
+        causes[i] = (systems[0] if systems else None, None)
     for i in [i for i, each in enumerate(left) if each[_ENTERED_STEP] == row.n]:
         if left[i][_REASON] == _CAPACITY:
             causes[i] = (None, misfit_at(row, left[i][TOKENS]))
