@@ -54,7 +54,7 @@ class Asked:
             searchable(values.get("phrase", "")),
             Prices.read(values),
             form if (form := values.get("as", "")) in FORMS else "",
-            problem or wrong_number(values, ["at"]) or wrong_price(values),
+            problem or wrong_number(values, {"at": "after"}) or wrong_price(values),
             **(typed if is_refused else {}),
         )
 

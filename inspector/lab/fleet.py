@@ -180,7 +180,7 @@ class FleetPage:
             self._per_call(sums.today_prompts, sums.today_calls),
             percent(sums.today_prompts, sums.everything),
             self._cost(sums.today_prompts, sums.today_calls),
-            "is-today",
+            "is-today loses" if lost else "is-today",
         )
 
     def _per_call(self, tokens: int, calls: int | None = None) -> str:

@@ -124,7 +124,7 @@ def _problem(given: Mapping[str, str]) -> str:
         return f"the kind of a policy is {' or '.join(policy_kinds())}"
     if given.get("limit") and whole_number(given["limit"]) == 0:
         return "limit must be greater than zero"
-    return wrong_number(given, NUMBERS) or wrong_price(given)
+    return wrong_number(given, {name: name for name in NUMBERS}) or wrong_price(given)
 
 
 def _number(text: str, usual: int = 0) -> int:

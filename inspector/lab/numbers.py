@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 DIGITS = 9
 
@@ -13,7 +13,9 @@ def whole_number(text: str) -> int | None:
     return int(text) if is_number else None
 
 
-def wrong_number(given: Mapping[str, str], names: Iterable[str]) -> str:
-    """Return which of these parameters is there and no whole number."""
-    wrong = [name for name in names if given.get(name) and whole_number(given[name]) is None]
+def wrong_number(given: Mapping[str, str], names: Mapping[str, str]) -> str:
+    """Return which of these parameters is there and no whole number, by its name on the page."""
+    wrong = [
+        name for each, name in names.items() if given.get(each) and whole_number(given[each]) is None
+    ]
     return f"{wrong[0]} must be a whole number of up to {DIGITS} digits" if wrong else ""

@@ -161,7 +161,7 @@ def test_prices_are_those_of_the_user(page):
             "?policy=message_window:1,message_window:2,message_window:3,everything,message_window:5",
             "At most 4",
         ),
-        (f"{POLICIES}&at=last", "At must be a whole number"),
+        (f"{POLICIES}&at=last", "After must be a whole number"),
         (f"{POLICIES}&input=cheap", "The input price must be a number"),
     ],
 )
@@ -176,7 +176,7 @@ def test_what_is_wrong_with_an_address_is_said(page, query, words):
         ("?policy=token_window:30OO", "is not a policy"),
         ("?policy=everything&limit=5&kind=token_window&options=colour=red", "no option"),
         ("?" + "&".join(f"policy=message_window:{n}" for n in range(1, 7)), "At most 4"),
-        (f"{POLICIES}&at=1e3", "At must be a whole number of up to 9 digits"),
+        (f"{POLICIES}&at=1e3", "After must be a whole number of up to 9 digits"),
         (f"{POLICIES}&output=-1", "The output price must be a number below 1,000,000"),
     ],
 )

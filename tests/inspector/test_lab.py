@@ -128,7 +128,11 @@ def test_conversations_whose_limit_is_only_measured_are_not_those_of_today(opera
         services.add(name, SAID)
     services.compute_figures(asked().query, 60)
     rows = table(operator_client, MESSAGES)
-    assert rows["today"][:3] == ("is-today", "1 msg", "1")
+    assert rows["today"][:3] == ("is-today loses", "1 msg", "1")
+    services.change("held", policy=MessageWindow(9))
+    services.compute_figures(asked().query, 60)
+    rows = table(operator_client, MESSAGES)
+    assert rows["today"][:3] == ("is-today", "9 msg", "0")
     services.delete("held")
     page = operator_client.get(f"/lab/?{MESSAGES}").content.decode()
     assert "3 messages</b> hold" in page
