@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
@@ -23,7 +24,7 @@ from chatmemory.core.window import Totals
 from chatmemory.ledger import reading, verification
 from chatmemory.models import AuditEntry, Memory, Message, Stay, Step
 from chatmemory.services import protocol
-from tests.verifying import verify
+from tests.verifying import all_steps_are_long, verify
 
 ANOTHER = "has a value of another type or form than its column"
 EARLIER = datetime(2020, 1, 1, tzinfo=UTC)
@@ -547,3 +548,26 @@ def test_a_step_of_very_many_messages_takes_little_memory_for_each(db, monkeypat
         LONG_STEPS[name](memory_id, count)
         peaks.append(peak_of(memory_id))
     assert (peaks[2] - peaks[1]) / 1_200 < 160  # bytes for each message
+
+
+def no_file(error: OSError):
+    def refuse():
+        raise error
+
+    return refuse
+
+
+def test_a_long_step_is_verified_where_there_is_no_place_for_files(conversation, monkeypatch):
+    monkeypatch.setattr(
+        "chatmemory.ledger.chain.TemporaryFile", no_file(FileNotFoundError(2, "no"))
+    )
+    services.set_messages(conversation, many(20))
+    assert verify(conversation) is None
+
+
+def test_a_full_disk_is_no_contradiction(conversation, monkeypatch, capsys):
+    full = OSError(errno.ENOSPC, "No space left on device")
+    monkeypatch.setattr("chatmemory.ledger.chain.TemporaryFile", no_file(full))
+    with all_steps_are_long(), pytest.raises(CommandError, match="nothing more can be written"):
+        call_command("verify_memories")
+    assert capsys.readouterr().err == ""
