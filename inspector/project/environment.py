@@ -63,9 +63,11 @@ def redis(name: str) -> str:
 
 def _has_a_port(url: str) -> None:
     try:
-        urlsplit(url).port  # noqa: B018
+        port = urlsplit(url).port
     except ValueError as error:
         raise ValidationError("has a port that is no number") from error
+    if port == 0:
+        raise ValidationError("has the port 0, which none can have")
 
 
 def folder(name: str, default: Path) -> Path:

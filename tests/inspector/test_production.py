@@ -101,6 +101,7 @@ def test_the_hosts_of_a_site_that_others_reach_are_named(tmp_path):
         ("CHATMEMORY_API_RATE", "0/second", "must be a rate"),
         ("REDIS_URL", "memcached://x", "must begin with redis://"),
         ("REDIS_URL", "redis://h:abc/0", "has a port that is no number"),
+        ("REDIS_URL", "redis://h:0/0", "has the port 0"),
         ("DATABASE_URL", "mysql://x/y", "must begin with sqlite"),
         ("DATABASE_URL", "var/db.sqlite3", "must begin with sqlite"),
         ("DATABASE_URL", "", "must begin with sqlite"),
