@@ -95,6 +95,23 @@ def test_a_result_is_pinned_with_its_call(db):
     assert verify("m") is None
 
 
+def test_a_result_behind_a_pin_does_not_leave_with_a_call_before_it(db):
+    another = ToolExecutionResultMessage("1", "find", "found again")
+    services.create("m", MessageWindow(5))
+    services.add("m", [CALL, RESULT, *users("a"), CALL, RESULT])
+    services.pin("m", 4)
+    services.set_messages("m", [CALL, RESULT, CALL, another])
+    services.add("m", users("b", "c"))
+    assert [(row.text, row.pinned) for row in queries.window("m").rows][1:] == [
+        ("found again", False),
+        ("b", False),
+        ("c", False),
+    ]
+    assert pinned() == [4]
+    assert not queries.memory("m").is_dangling
+    assert verify("m") is None
+
+
 def test_what_cannot_be_pinned_is_named(order):
     services.add(order, users("four"))
     services.create("asked", MessageWindow(9))

@@ -70,7 +70,7 @@ class Head:
         self.totals = totals
         self.pinned = NOTHING
         self._passed: list[Entry] = []  # the pinned entries since the last one that was not
-        self._behind_pinned_user: set[Entry] = set()
+        self._behind_pins: dict[object, bool] = {}  # by key: whether one of the pins is a user's
         self._ahead = self._unpinned(entries)
         self._front: deque[Entry] = deque()
         self._appended: deque[Entry] = deque()
@@ -137,9 +137,16 @@ class Head:
         entry = self.peek(position)
         behind = position + 1
         if entry is not None and entry.has_calls:
-            while (result := self.peek(behind)) and _is_result(result):
+            while self.has_result(behind):
                 behind += 1
         return entry is not None and self.peek(behind) is None and not self._passed
+
+    def has_result(self, position: int) -> bool:
+        """Return whether a tool result is at a position, directly behind the entry before it: one
+        behind a pinned message answers no call before that.
+        """
+        entry = self.peek(position)
+        return entry is not None and _is_result(entry) and entry.key not in self._behind_pins
 
     def next_user(self, start: int) -> int | None:
         """Return the position of the first user message from `start` on, or None.
@@ -148,7 +155,7 @@ class Head:
         """
         position = start
         while (entry := self.peek(position)) and entry.type is not MessageType.USER:
-            if position > start and entry in self._behind_pinned_user:
+            if position > start and self._behind_pins.get(entry.key):
                 return position
             position += 1
         return position if entry or (position > start and _has_user(self._passed)) else None
@@ -164,8 +171,7 @@ class Head:
 
     def _read(self, entry: Entry) -> Entry:
         if self._passed:
-            if _has_user(self._passed):
-                self._behind_pinned_user.add(entry)
+            self._behind_pins[entry.key] = _has_user(self._passed)
             self._passed.clear()
         return entry
 
@@ -192,8 +198,7 @@ def oldest_first(
 
 def results_behind(head: Head, position: int, call: Entry) -> Iterator[Eviction]:
     """Evict the tool results directly behind a call that has just left."""
-    while (result := head.peek(position)) and _is_result(result):
-        head.pop(position)
+    while head.has_result(position) and (result := head.pop(position)):
         yield Eviction(result, Reason.ORPHANED, because=call)
 
 
