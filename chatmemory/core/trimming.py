@@ -8,39 +8,21 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 from itertools import accumulate
-from typing import cast
 
-from chatmemory.core.eviction import Eviction, Head, Reason
+from chatmemory.core.departures import PINNED, Departures, by_own_rule
 from chatmemory.core.long_lists import HAS_CALLS, TOKENS, TYPE, Columns
-from chatmemory.core.messages import TYPES, MessageType
+from chatmemory.core.messages import MessageType
 from chatmemory.core.policies import Policy, has_own_rule
 from chatmemory.core.stored_policies import can_decide
-from chatmemory.core.transitions import trim
-from chatmemory.core.window import Entry, Totals
+from chatmemory.core.window import Totals
 
 FEW = 1_000  # rows from which an add takes some as quickly as columns are read
-PINNED = 5  # the column of places behind `entered_step`
 # The columns have plain strings, which are compared with others of their type several times faster.
 _SYSTEM, _USER = MessageType.SYSTEM.value, MessageType.USER.value
 _RESULT = MessageType.TOOL_EXECUTION_RESULT.value
-
-
-@dataclass
-class Departures:
-    """The positions of rows that leave, in order; of some, the tool call with which they do.
-
-    When a message arrives, the first `ahead` leave before it does. The last `rest` are the rest of
-    a turn that lost its beginning. `is_all` if no others leave.
-    """
-
-    positions: list[int] = field(default_factory=list)
-    calls: dict[int, int] = field(default_factory=dict)
-    ahead: int = 0
-    rest: int = 0
-    is_all: bool = False
 
 
 def departures(rows: Sequence[Columns], totals: Totals, policy: Policy | None) -> Departures:
@@ -50,7 +32,7 @@ def departures(rows: Sequence[Columns], totals: Totals, policy: Policy | None) -
     """
     if not can_decide(policy) or not policy.is_exceeded_by(totals) or policy.meters_only:
         return Departures()
-    decide = _by_own_rule if has_own_rule(type(policy)) else _oldest_first
+    decide = by_own_rule if has_own_rule(type(policy)) else _oldest_first
     return decide(rows, totals, policy)
 
 
@@ -290,17 +272,6 @@ def _rest_of_turn(rows: Sequence[Columns], remaining: Sequence[int]) -> Sequence
     return ahead[: bisect_left(ahead, users[start])] if start < len(users) else ()
 
 
-def _by_own_rule(rows: Sequence[Columns], totals: Totals, policy: Policy) -> _OwnDepartures:
-    """Return what a rule of its own evicts; the keys of the entries are positions of rows."""
-    entries = (
-        Entry(TYPES[row[TYPE]], bool(row[HAS_CALLS]), row[TOKENS], None, i, bool(row[PINNED]))
-        for i, row in enumerate(rows)
-    )
-    left = _OwnDepartures()
-    trim(Head(entries, totals), policy, left)
-    return left
-
-
 def _ahead_by_own_rule(rows: Sequence[Columns], totals: Totals, policy: Policy) -> Departures:
     """Return what leaves before a message arrives, in order, as by the rule that all kinds share.
 
@@ -312,42 +283,14 @@ def _ahead_by_own_rule(rows: Sequence[Columns], totals: Totals, policy: Policy) 
     if is_pinned or not policy.is_exceeded_by(totals.without(_totals(first))):
         return Departures()
     policy = replace(policy, snap_to_user=False)
-    left = _by_own_rule(rows, totals, policy)
+    left = by_own_rule(rows, totals, policy)
     gone = set(left.positions)
     remaining = [row for i, row in enumerate(rows) if i not in gone]
-    is_settled = not _by_own_rule(remaining, _totals(remaining), policy).positions
+    is_settled = not by_own_rule(remaining, _totals(remaining), policy).positions
     if not left.is_usual or not is_settled or left.positions != sorted(left.positions):
         return Departures()
     left.ahead = len(left.positions)
     return left
-
-
-@dataclass
-class _OwnDepartures(Departures):
-    """What a rule of its own evicts, of which no eviction is kept. `is_usual` if it gives the
-    reasons of the rule that all kinds share.
-    """
-
-    is_usual: bool = True
-
-    def append(self, eviction: Eviction) -> None:
-        self.extend([eviction])
-
-    def extend(self, evictions: Iterable[Eviction]) -> None:
-        positions, calls = self.positions, self.calls
-        for entry, reason, because in evictions:
-            position = cast("int", entry.key)
-            positions.append(position)
-            if because is not None:
-                calls[position] = cast("int", because.key)
-            if reason is not (Reason.CAPACITY if because is None else Reason.ORPHANED):
-                self.is_usual = False
-
-    def __len__(self) -> int:
-        return len(self.positions)
-
-    def __iter__(self) -> Iterator[Eviction]:
-        return iter(())
 
 
 def _totals(rows: Sequence[Columns]) -> Totals:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from chatmemory.core.departures import PINNED
 from chatmemory.core.eviction import group_of
 from chatmemory.core.long_lists import SEQ, LongList
 from chatmemory.core.messages import MessageType
 from chatmemory.core.policies import Policy
 from chatmemory.core.stored_policies import can_decide
-from chatmemory.core.trimming import PINNED
 from chatmemory.queries.leaving import next_to_leave
 from chatmemory.queries.window_rows import WindowPlace, WindowView
 from chatmemory.queries.windows import place

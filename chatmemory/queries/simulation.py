@@ -9,6 +9,7 @@ from functools import cached_property
 
 from django.db.models import Q
 
+from chatmemory.core.departures import PINNED, Departures
 from chatmemory.core.estimators import family_named
 from chatmemory.core.eviction import Reason
 from chatmemory.core.exceptions import (
@@ -20,7 +21,7 @@ from chatmemory.core.exceptions import (
 from chatmemory.core.long_lists import SEQ, TOKENS, Columns, LongList, seqs_of
 from chatmemory.core.messages import ChatMessage, MessageType
 from chatmemory.core.policies import Policy
-from chatmemory.core.trimming import PINNED, Departures, leaving_ahead
+from chatmemory.core.trimming import leaving_ahead
 from chatmemory.core.window import NOTHING, Entry, Totals, Window
 from chatmemory.core.written_policies import given_policy
 from chatmemory.ledger.adding import add_all, required_policy

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Generic, NamedTuple, TypeVar
 
+from chatmemory.core.departures import PINNED
 from chatmemory.core.long_lists import SEQ, TOKENS, TYPE, LongList, seqs_of, tokens_of
 from chatmemory.core.messages import ChatMessage, MessageType
 from chatmemory.core.policies import Policy
 from chatmemory.core.stored_policies import can_decide, load_of
-from chatmemory.core.trimming import PINNED, costs
+from chatmemory.core.trimming import costs
 from chatmemory.core.window import Totals
 
 

@@ -74,11 +74,12 @@ def forget_old_figures() -> None:
 
 
 def _keep(key: str, found: Mapping[Chosen, Figures]) -> None:
-    """Store figures of conversations that are still as they were read."""
+    """Store figures of conversations that are still as they were read, and not being changed."""
     if found and not RecallFigures.objects.filter(key=key).exists():
         forget_old_figures()
     with database.atomic():
-        rows = Memory.objects.select_for_update().filter(id__in=[each.id for each in found])
+        locked = Memory.objects.select_for_update(skip_locked=True)
+        rows = locked.filter(id__in=[each.id for each in found])
         states = {row.pk: state_of(row.head, row.last_step) for row in rows.order_by("id")}
         kept = [
             RecallFigures(memory_id=each.id, key=key, state=each.state, figures=figures.to_dict())

@@ -23,6 +23,7 @@ from chatmemory.conf import configuration
 from chatmemory.core.exceptions import (
     DeletionUnfinished,
     ImportUnfinished,
+    MemoryExists,
     MemoryNotFound,
     VersionConflict,
 )
@@ -220,6 +221,21 @@ def _lock_or_create(create: Creation, expected_version: int | None) -> Memory:
         return lock_memory(create.memory_id, expected_version)
     except MemoryNotFound:
         return lock_or_insert(create.row, expected_version)
+
+
+def insert(row: Memory) -> Memory:
+    """Insert the row of a new conversation, which is then locked. Raises MemoryExists.
+
+    A transaction that holds an existing row is not waited for.
+    """
+    while True:
+        statements.execute([statements.insertion_if_new(row)])
+        check_deleted(row.pk)
+        stored: Memory | None = Memory.objects.filter(pk=row.pk).first()
+        if stored is not None:
+            if stored.created_at != row.created_at or stored.last_step:
+                raise MemoryExists(f"a conversation with the id {row.pk!r} already exists")
+            return stored
 
 
 def lock_or_insert(row: Memory, expected_version: int | None = None) -> Memory:

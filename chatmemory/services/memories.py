@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 
 from chatmemory import database
-from chatmemory.core.exceptions import MemoryExists, MemoryNotFound
+from chatmemory.core.exceptions import MemoryNotFound
 from chatmemory.core.policies import Policy
 from chatmemory.ledger.counting import change_policy
 from chatmemory.ledger.recorder import Recorder
@@ -16,7 +16,7 @@ from chatmemory.services import audit
 from chatmemory.services.defaults import Default, chosen_policy
 from chatmemory.services.locking import (
     check_imported,
-    lock_or_insert,
+    insert,
     locked,
     recorded,
     unsaved_memory,
@@ -49,10 +49,7 @@ def create_labelled(
     check_actor(actor)
     policy = check_policy(chosen_policy(memory_id, policy))
     with database.atomic():
-        memory = unsaved_memory(memory_id, labels, policy)
-        stored = lock_or_insert(memory)
-        if stored.created_at != memory.created_at or stored.last_step:
-            raise MemoryExists(f"a conversation with the id {memory_id!r} already exists")
+        stored = insert(unsaved_memory(memory_id, labels, policy))
         audit.log(f"create {memory_id!r}", action="create", actor=actor, memory_id=memory_id)
     return stored
 

@@ -16,6 +16,8 @@ def whole_number(text: str) -> int | None:
 def wrong_number(given: Mapping[str, str], names: Mapping[str, str]) -> str:
     """Return which of these parameters is there and no whole number, by its name on the page."""
     wrong = [
-        name for each, name in names.items() if given.get(each) and whole_number(given[each]) is None
+        name
+        for each, name in names.items()
+        if given.get(each) and whole_number(given[each]) is None
     ]
     return f"{wrong[0]} must be a whole number of up to {DIGITS} digits" if wrong else ""

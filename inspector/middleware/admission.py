@@ -23,7 +23,12 @@ from inspector.observability.requests import log_request
 
 _READING = ("GET", "HEAD", "OPTIONS")
 _WRITTEN = re.compile(r"/(?:c|api/v1/memories|api/v1/store)/([^/]+)/")
-_SIMULATED = re.compile(r"/(?:c|api/v1/memories)/[^/]+/(?:simulate|verdict)/")
+# A simulation of a page is kept, to be found at its URL.
+_SIMULATED = re.compile(r"/(?:c/[^/]+/verdict|api/v1/memories/[^/]+/simulate)/")
+_LONG_WORK = {
+    "changes of several conversations": re.compile(r"/(?:bulk|lab/adopt)/"),
+    "measurements": re.compile(r"/(?:lab|lab/file|lab/compare|api/v1/recall)/"),
+}
 _ALWAYS = frozenset({"/healthz"})  # asks no database, and tells that the process lives
 
 
@@ -99,10 +104,12 @@ def errand_of(scope: Scope) -> Errand:
     if scope["method"] in _READING or _SIMULATED.fullmatch(path):
         return Errand()
     written = _WRITTEN.match(path)
+    works = (name for name, paths in _LONG_WORK.items() if paths.fullmatch(path))
     try:
-        return Errand(is_write=True, memory_id=memory_id_at(written[1]) if written else None)
+        memory_id = memory_id_at(written[1]) if written else None
     except ValueError:  # Django answers 404
-        return Errand(is_write=True)
+        memory_id = None
+    return Errand(is_write=True, memory_id=memory_id, long_work=next(works, ""))
 
 
 def _has_length(message: Message) -> bool:

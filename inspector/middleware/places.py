@@ -20,16 +20,23 @@ class Crowded(Exception):
 @dataclass(frozen=True)
 class Errand:
     """What a request wants: to read, or to write. `memory_id` is the one conversation that it
-    writes, None if it writes none, several, or a new one.
+    writes, None if it writes none, several, or a new one. `long_work` names what takes long or may
+    wait for any conversation.
     """
 
     is_write: bool = False
     memory_id: str | None = None
+    long_work: str = ""
+
+    @property
+    def takes_turns(self) -> bool:
+        """Whether one request with this errand is worked on at a time."""
+        return self.memory_id is not None or bool(self.long_work)
 
 
 class Places:
-    """`most` places. One is kept for reads, and writers of the same conversation take turns: they
-    would wait for one another in the database, and nobody else would get a place.
+    """`most` places. One is kept for reads. Writers of the same conversation take turns: they would
+    wait for one another in the database, and nobody else would get a place. So does long work.
     """
 
     def __init__(self, most: int, seconds: float) -> None:
@@ -70,16 +77,17 @@ class Places:
         if not errand.is_write:
             return len(self._working) < self._most
         writes = [other for other in self._working if other.is_write]
-        is_being_written = errand.memory_id is not None and errand in writes
+        is_anothers_turn = errand.takes_turns and errand in writes
         return (
             len(self._working) < self._most
             and len(writes) < self._most - 1
-            and not is_being_written
+            and not is_anothers_turn
         )
 
     def _check_queue(self, errand: Errand) -> None:
         waiting = list(self._queue.values())
-        if errand.memory_id is not None and waiting.count(errand) >= WAITING_FOR_ONE:
-            raise Crowded(f"{WAITING_FOR_ONE} other changes of this conversation are waiting")
+        if errand.takes_turns and waiting.count(errand) >= WAITING_FOR_ONE:
+            others = errand.long_work or "changes of this conversation"
+            raise Crowded(f"{WAITING_FOR_ONE} other {others} are waiting")
         if sum(other.is_write == errand.is_write for other in waiting) >= WAITING_FOR_ANY:
             raise Crowded(f"{WAITING_FOR_ANY} other requests are waiting")

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from chatmemory.core.departures import Departures
 from chatmemory.core.eviction import Reason
 from chatmemory.core.exceptions import InvalidValue, NoRoomBesidePins, OversizedMessage
 from chatmemory.core.long_lists import Columns
@@ -17,7 +18,7 @@ from chatmemory.core.messages import MessageType, UserMessage
 from chatmemory.core.options import Oversized
 from chatmemory.core.policies import MessageWindow, Policy, TokenWindow
 from chatmemory.core.transitions import admit, next_to_leave, over_limit
-from chatmemory.core.trimming import Departures, departures, leaving_ahead, next_departures
+from chatmemory.core.trimming import departures, leaving_ahead, next_departures
 from chatmemory.core.window import Entry, Totals, Window, total
 
 turns = st.lists(

@@ -11,6 +11,8 @@ from inspector.middleware.places import WAITING_FOR_ANY, WAITING_FOR_ONE, Crowde
 
 READ, HOT, OTHER = Errand(), Errand(True, "hot"), Errand(True, "other")
 NEW = Errand(is_write=True)
+SEVERAL = Errand(is_write=True, long_work="changes of several conversations")
+MEASURING = Errand(is_write=True, long_work="measurements")
 SECONDS = 10
 
 
@@ -61,7 +63,9 @@ def test_one_place_is_kept_for_reads():
 
 
 @pytest.mark.parametrize(
-    ("errand", "most"), [(HOT, WAITING_FOR_ONE), (READ, WAITING_FOR_ANY)], ids=["one", "any"]
+    ("errand", "most"),
+    [(HOT, WAITING_FOR_ONE), (READ, WAITING_FOR_ANY)],
+    ids=["one", "any"],
 )
 def test_a_long_queue_refuses_at_once(errand, most):
     async def ask():
@@ -101,6 +105,22 @@ def test_who_writes_no_conversation_that_is_there_waits_for_no_other():
     asyncio.run(ask())
 
 
+def test_long_work_takes_one_place():
+    async def ask():
+        places = Places(4, SECONDS)
+        await places.take(SEVERAL)
+        await places.take(HOT)
+        waiting = await tasks(places, SEVERAL, WAITING_FOR_ONE)
+        with pytest.raises(Crowded, match="16 other changes of several conversations"):
+            await places.take(SEVERAL)
+        await places.take(OTHER)
+        places.leave(SEVERAL)
+        await waiting[0]
+        await end(waiting[1:])
+
+    asyncio.run(ask())
+
+
 def test_who_waits_too_long_is_refused():
     async def ask():
         places = Places(2, 0)
@@ -135,7 +155,13 @@ def test_a_turn_that_comes_as_its_request_gives_up_goes_to_the_next():
         ("POST", "/api/v1/memories/a/simulate/", Errand()),
         ("POST", "/api/v1/memories/", Errand(True)),
         ("POST", "/api/v1/memories/~zz/messages/", Errand(True)),
-        ("POST", "/bulk/", Errand(True)),
+        ("POST", "/c/a/simulate/", Errand(True, "a")),
+        ("POST", "/c/a/verdict/", Errand()),
+        ("POST", "/import/", Errand(True)),
+        ("POST", "/bulk/", SEVERAL),
+        ("POST", "/lab/adopt/", SEVERAL),
+        ("POST", "/lab/", MEASURING),
+        ("POST", "/api/v1/recall/", MEASURING),
     ],
 )
 def test_the_errand_of_a_request(method, path, errand):
