@@ -19,7 +19,7 @@ worker_class = "inspector.project.worker.Worker"
 workers = whole_number("WEB_CONCURRENCY", 2, minimum=1)
 bind = env.str("CHATMEMORY_BIND", "127.0.0.1:8000", validate=address)
 proxies = networks("CHATMEMORY_PROXIES", "127.0.0.1")
-forwarded_allow_ips = "*" if bind.startswith("unix:") else ",".join(proxies)
+forwarded_allow_ips = ",".join(proxies)
 timeout = 60
 graceful_timeout = 30
 keepalive = 75

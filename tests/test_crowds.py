@@ -54,6 +54,37 @@ def test_a_conversation_that_many_write_stops_no_other(served):
     assert len(served.history("hot")) == WAITING_FOR_ONE + 1
 
 
+@pytest.mark.own_server(CHATMEMORY_LOCK_SECONDS=str(SECONDS))
+def test_whatever_waits_for_a_conversation_leaves_places_to_others(served):
+    for memory_id in ("hot", "other"):
+        served.create(memory_id)
+    pages = served.session()
+    pages.get(f"{served.url}/")
+    form = {"csrfmiddlewaretoken": pages.cookies["csrftoken"], "id": "hot"}
+    asked = {
+        "/c/hot/simulate/": {"text": "What if?"},
+        "/bulk/": {"action": "label", "label_as_text": "team:a"},
+        "/lab/?kind=message_window": {},
+    }
+    with ThreadPoolExecutor(3 * len(asked)) as threads:
+        with row_locked(served.environment["DATABASE_URL"], "hot"):
+            waiting = [
+                threads.submit(pages.post, f"{served.url}{path}", form | fields)
+                for path, fields in asked.items()
+                for _ in range(3)
+            ]
+            for _ in range(5):
+                read = served.api.get(f"{served.url}/api/v1/memories/other/", timeout=SECONDS / 2)
+                assert read.status_code == 200
+            if connection.vendor == "postgresql":
+                served.say("other", "one")
+                taken = {"id": "hot", "policy": None}
+                made = served.api.post(f"{served.url}/api/v1/memories/", json=taken, timeout=5)
+                assert made.status_code == 409
+        answers = [each.result() for each in waiting]
+    assert {each.status_code for each in answers} == {200}
+
+
 def test_a_crowd_shares_a_few_connections(served):
     if connection.vendor != "postgresql":
         pytest.skip("a connection to SQLite is an open file")

@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 from django.core.management import call_command
+from django.db import connection
 from django.utils import timezone
 
 from chatmemory import MemoryNotFound, MessageWindow, UnstorableText, UserMessage, queries, services
@@ -96,3 +97,17 @@ def test_a_limit_of_a_trial_is_no_change_where_it_is_in_force():
     assert queries.Trial(limit=2).policy(MessageWindow(3)) == MessageWindow(2)
     assert queries.Trial().policy(MessageWindow(3)) is None
     assert queries.Trial(limit=2).policy(None) is None
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_conversation_that_is_deleted_meanwhile_keeps_none():
+    services.create("brief", MessageWindow(3))
+    to_be_deleted = ["brief"]
+
+    def delete_before(run, sql, *args):
+        if to_be_deleted and "chatmemory_trial" in sql:
+            services.delete(to_be_deleted.pop())
+        return run(sql, *args)
+
+    with connection.execute_wrapper(delete_before), pytest.raises(MemoryNotFound, match="brief"):
+        services.keep_trial("brief", DRAFTS)

@@ -71,15 +71,15 @@ def growth(
 
 def test_pages_do_nothing_for_each_message(operator_client, kind):
     pages = {
-        "wide": ("?msg=100", "?at={half}&with={all}"),
-        "low": ("?msg=100",),
+        "wide": ("?msg=100", "?msg={newest}", "?at={half}&with={all}"),
+        "low": ("?msg=100", "?msg={newest}"),
         "gone": ("?with={all}", "?msg=100"),
     }
     for name, asked in pages.items():
         for query in asked:
 
             def url(messages: int, name: str = name, query: str = query) -> str:
-                numbers = {"half": messages // 2, "all": messages}
+                numbers = {"half": messages // 2, "all": messages, "newest": messages - 9}
                 return f"/c/{name}-{messages}/{query.format(**numbers)}"
 
             assert growth(url, operator_client) < CALLS_PER_MESSAGE, (name, query)

@@ -46,3 +46,13 @@ class SharedThrottle(SimpleRateThrottle):
     def wait(self) -> float | None:
         """Return after how many seconds a refused request may be repeated."""
         return self._seconds
+
+
+class PerStranger(SharedThrottle):
+    """Counts requests that were refused for want of a valid token or session, per address."""
+
+    scope = "stranger"
+    default = "100/minute"
+
+    def get_cache_key(self, request: Any, view: Any) -> str:
+        return f"stranger-{request.META.get('REMOTE_ADDR', '')}"

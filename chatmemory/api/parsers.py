@@ -8,12 +8,13 @@ from rest_framework.exceptions import ParseError, UnsupportedMediaType
 from rest_framework.parsers import BaseParser
 
 from chatmemory.conf import body_max
-from chatmemory.core.codec import load_json
+from chatmemory.core.codec import check_names, load_json
 from chatmemory.core.exceptions import InvalidMessage
 
 
 class StrictJSONParser(BaseParser):
     """Parses JSON as the message codec does: no NaN, bounded numbers and depth, no `type` twice.
+    Outside messages no property is there twice.
 
     A body is not compressed, and has at most as many bytes as its view allows the method.
     """
@@ -30,7 +31,9 @@ class StrictJSONParser(BaseParser):
                 encoding, f"the body must not be encoded as {encoding!r}: send plain JSON"
             )
         try:
-            return load_json(_read(stream, meta, _limit(context)).decode())
+            value = load_json(_read(stream, meta, _limit(context)).decode())
+            check_names(value, besides=("messages", "conversations"))
+            return value
         except UnicodeDecodeError as error:
             raise ParseError(
                 f"the body is not UTF-8: {error.reason} at byte {error.start}"

@@ -19,13 +19,3 @@ class PerCaller(SharedThrottle):
         if request.auth:
             return f"token-{request.auth.pk}"
         return f"user-{request.user.pk}" if request.user.is_authenticated else None
-
-
-class PerStranger(SharedThrottle):
-    """Counts requests that were refused for want of a valid token or session, per address."""
-
-    scope = "stranger"
-    default = "100/minute"
-
-    def get_cache_key(self, request: Request, view: Any) -> str | None:
-        return f"stranger-{request.META.get('REMOTE_ADDR', '')}"

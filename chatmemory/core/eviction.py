@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
-from itertools import islice, takewhile
+from itertools import takewhile
 from typing import NamedTuple, Protocol, TypeVar
 
 from chatmemory.core.messages import MessageType
@@ -220,8 +220,8 @@ def group_of(entries: Sequence[G], position: int) -> Sequence[G]:
     first = first_of_group(entries, position)
     if not entries[first].has_calls:
         return entries[position : position + 1]
-    results = takewhile(_is_result, islice(entries, first + 1, None))
-    return [entries[first], *results]
+    behind = (entries[i] for i in range(first + 1, len(entries)))
+    return [entries[first], *takewhile(_is_result, behind)]
 
 
 def first_of_group(entries: Sequence[Groupable], position: int) -> int:

@@ -215,7 +215,9 @@ class _Head:
         stop = min(end, first + number + passes_system)
         for n in [n for n in range(first, stop) if rows[free[n]][HAS_CALLS]]:
             behind = n + 1
-            while behind < len(free) and _is_result(rows, free, behind):
+            while behind < len(free) and rows[free[behind]][TYPE] == _RESULT:
+                if free[behind] > free[behind - 1] + 1:
+                    break  # a pinned message is before it
                 self.left.calls[free[behind]] = free[n]
                 behind += 1
             stop = max(stop, behind)
@@ -247,17 +249,12 @@ def _unpinned(rows: Sequence[Columns]) -> tuple[Sequence[int], Sequence[Columns]
     return free, [rows[i] for i in free]
 
 
-def _is_result(rows: Sequence[Columns], free: Sequence[int], n: int) -> bool:
-    """Return whether a row is a tool result directly behind the one before it."""
-    return rows[free[n]][TYPE] == _RESULT and free[n] == free[n - 1] + 1
-
-
 def _newest(rows: Sequence[Columns], free: Sequence[int]) -> int:
     """Return the first of the rows that stay as the newest message; see `Head.ends_with`."""
     if not free or free[-1] != len(rows) - 1:
         return len(free)
     n = len(free) - 1
-    while n and _is_result(rows, free, n):
+    while n and rows[free[n]][TYPE] == _RESULT and free[n] == free[n - 1] + 1:
         n -= 1
     return n if rows[free[n]][HAS_CALLS] else len(free) - 1
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from chatmemory.core.departures import PINNED
 from chatmemory.core.eviction import Reason, first_of_group
-from chatmemory.core.long_lists import TYPE
+from chatmemory.core.long_lists import SEQ, TOKENS, TYPE
 from chatmemory.core.messages import MessageType
 from chatmemory.core.naming import named
 from chatmemory.core.policies import Policy
@@ -169,10 +170,9 @@ def room_before(window: WindowView[WindowPlace], position: int) -> int:
         return 1
     load = policy.load(*window.totals)
     first = _first_of_group(window, position)
-    system = window.first_system
-    older = costs(
-        policy, (row.tokens for row in window.rows[:first] if not row.pinned and row != system)
-    )
+    system = window.first_system.seq if window.first_system else None
+    columns = window.rows.columns[:first]
+    older = costs(policy, [c[TOKENS] for c in columns if not c[PINNED] and c[SEQ] != system])
     until_full = policy.limit - load + 1
     return max(until_full, policy.low_mark - load + older + 1)
 

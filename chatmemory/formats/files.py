@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
-from chatmemory.core.codec import load_json
+from chatmemory.core.codec import check_density, load_json
 from chatmemory.core.exceptions import InvalidMessage, UnreadableTranscript
 from chatmemory.core.printable import printable
 from chatmemory.formats.format import Format, Transcript
@@ -59,19 +61,32 @@ def _decode(content: str | bytes) -> Any:
             raise UnreadableTranscript(
                 -1, f"not UTF-8: {error.reason} at byte {error.start}"
             ) from error
+    content = content.removeprefix("\ufeff")
     try:
-        return load_json(content.removeprefix("\ufeff"))
+        return load_json(content)
     except InvalidMessage as error:
-        # Not splitlines: a JSON text may hold other line breaks (U+2028) as they are.
-        numbered = enumerate(content.removeprefix("\ufeff").split("\n"), 1)
-        lines = [(number, line) for number, line in numbered if line.strip()]
-        if len(lines) < 2 or not lines[0][1].rstrip().endswith(("}", "]")):
+        first, *others = list(islice(_lines(content), 2)) or [(0, "")]
+        if not others or not first[1].rstrip().endswith(("}", "]")):
             raise UnreadableTranscript(-1, str(error)) from error
-        return list(_decode_lines(lines))
+    return list(_decode_lines(content))
 
 
-def _decode_lines(lines: Sequence[tuple[int, str]]) -> Iterator[Any]:
-    for number, line in lines:
+def _lines(content: str) -> Iterator[tuple[int, str]]:
+    """Yield the lines with something on them, by number.
+
+    They do not end where `splitlines` ends them: a JSON text may hold other line breaks (U+2028).
+    """
+    numbered = enumerate(re.finditer(r"([^\n]*)(?:\n|\Z)", content), 1)
+    return ((number, line[1]) for number, line in numbered if line[1].strip())
+
+
+def _decode_lines(content: str) -> Iterator[Any]:
+    """Decode each line, if the file has no more values than one that is a single value may have."""
+    try:
+        check_density(content)
+    except InvalidMessage as error:
+        raise UnreadableTranscript(-1, str(error)) from error
+    for number, line in _lines(content):
         try:
             yield load_json(line)
         except InvalidMessage as error:

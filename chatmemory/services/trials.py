@@ -10,11 +10,13 @@ import base64
 from collections.abc import Sequence
 from datetime import timedelta
 
+from django.db import IntegrityError
 from django.utils import timezone
 from django.utils.crypto import salted_hmac
 
 from chatmemory import database
 from chatmemory.core.codec import messages_to_json
+from chatmemory.core.exceptions import MemoryNotFound
 from chatmemory.core.messages import ChatMessage
 from chatmemory.ledger.lookup import find_memory
 from chatmemory.models import Trial
@@ -43,11 +45,14 @@ def keep_trial(
         tried_by=actor,
         tried_at=now,
     )
-    with database.atomic():
-        if not Trial.objects.filter(memory=memory, key=row.key).update(tried_at=now):
-            Trial.objects.bulk_create([row], ignore_conflicts=True)
-        forget_old_trials()
-        _forget_surplus(actor)
+    try:
+        with database.atomic():
+            if not Trial.objects.filter(memory=memory, key=row.key).update(tried_at=now):
+                Trial.objects.bulk_create([row], ignore_conflicts=True)
+            forget_old_trials()
+            _forget_surplus(actor)
+    except IntegrityError:  # told at the commit: the conversation was deleted meanwhile
+        raise MemoryNotFound(f"no conversation has the id {memory_id!r}") from None
     return row.key
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
-from chatmemory.access.throttling import SharedThrottle
+from chatmemory.access.throttling import PerStranger, SharedThrottle
 
 View = Callable[..., HttpResponse]
 
@@ -28,19 +28,30 @@ class PerAddress(SharedThrottle):
         return f"{self.scope}-{request.META.get('REMOTE_ADDR', '')}"
 
 
+def one_stranger_too_many(request: HttpRequest) -> HttpResponse | None:
+    """Count a request that is refused for want of a valid session, as the API counts its own.
+    Return the answer if its address had too many.
+    """
+    return _too_many(request, PerStranger())
+
+
 def throttled(scope: str, default: str) -> Callable[[View], View]:
     """Decorate a view that answers 429 to an address with more requests than the scope's rate."""
 
     def decorated(view: View) -> View:
         @wraps(view)
         def limited(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-            throttle = PerAddress(scope, default)
-            if throttle.allow_request(request, view):
-                return view(request, *args, **kwargs)
-            response = render(request, "inspector/too_many_requests.html", status=429)
-            response["Retry-After"] = str(max(1, round(throttle.wait() or 1)))
-            return response
+            answer = _too_many(request, PerAddress(scope, default))
+            return answer or view(request, *args, **kwargs)
 
         return limited
 
     return decorated
+
+
+def _too_many(request: HttpRequest, throttle: SharedThrottle) -> HttpResponse | None:
+    if throttle.allow_request(request, None):
+        return None
+    response = render(request, "inspector/too_many_requests.html", status=429)
+    response["Retry-After"] = str(max(1, round(throttle.wait() or 1)))
+    return response

@@ -16,6 +16,7 @@ from django.http import HttpRequest, parse_cookie
 
 from chatmemory import MemoryNotFound, queries
 from chatmemory.access.roles import READ
+from chatmemory.access.throttling import PerStranger
 from chatmemory.access.tokens import TokenRefused, token_of
 from chatmemory.live import ALL_CONVERSATIONS
 
@@ -51,6 +52,21 @@ async def authorize(credentials: Credentials, memory_id: str) -> Admittance:
     """
     (answer,) = await sync_to_async(_authorize)([(credentials, memory_id)])
     return answer
+
+
+async def is_one_too_many(address: str) -> bool:
+    """Count a request without a valid session or token, as the API does. Return whether its address
+    had too many.
+    """
+    return not await sync_to_async(_is_counted)(address)
+
+
+def _is_counted(address: str) -> bool:
+    request = SimpleNamespace(META={"REMOTE_ADDR": address})
+    try:
+        return PerStranger().allow_request(request, None)
+    finally:
+        close_old_connections()
 
 
 async def still_admitted(asked: Collection[Asked]) -> set[Asked]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from chatmemory.live import Follower, Watcher
 from inspector.asgi import Receive, Scope, Send
 from inspector.live.audience import Audience, Reader
-from inspector.live.authorization import Credentials, authorize
+from inspector.live.authorization import Credentials, authorize, is_one_too_many
 from inspector.live.events import (
     send_deletion,
     send_end,
@@ -95,6 +95,9 @@ async def _judge(scope: Scope) -> _Request:
     credentials, memory_id = Credentials.of(dict(scope["headers"])), requested_memory(scope)
     status, caller = await authorize(credentials, memory_id)
     status = _audience.refusal(caller) or status
+    address, *_ = scope.get("client") or ("",)
+    if status == 401 and await is_one_too_many(address):
+        status = 429
     return _Request(
         status, headers, Reader(caller, credentials, memory_id) if status == 200 else None
     )

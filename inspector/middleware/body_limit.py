@@ -39,7 +39,7 @@ class BoundedBodies:
         if _declared(scope) > self._most:
             await send_problem(scope, send, _TOO_LARGE, unread=receive)
             return
-        body = _Body(receive, send, self._most)
+        body = _Body(scope, receive, send, self._most)
         await self._application(scope, body.receive, body.send)
         if body.refusal is not None and not body.is_answered:
             await send_problem(scope, send, body.refusal, unread=receive)
@@ -50,7 +50,8 @@ class _Body:
     disconnect, and what it answers to that is not sent.
     """
 
-    def __init__(self, receive: Receive, send: Send, most: int) -> None:
+    def __init__(self, scope: Scope, receive: Receive, send: Send, most: int) -> None:
+        self._scope = scope
         self._receive = receive
         self._send = send
         self._most = most
@@ -76,12 +77,23 @@ class _Body:
         if self._read > self._most:
             self.refusal = _TOO_LARGE
             return _DISCONNECT
+        if self._is_complete:
+            self._tell_length()
         return message
 
     async def send(self, message: Message) -> None:
         if self.refusal is None or self.is_answered:
             self.is_answered = True
             await self._send(message)
+
+    def _tell_length(self) -> None:
+        """Add the length of a chunked body, without which Django reads no form. It makes the
+        request after it has read the body.
+        """
+        names = {name for name, _ in self._scope["headers"]}
+        if b"transfer-encoding" in names and b"content-length" not in names:
+            length = (b"content-length", b"%d" % self._read)
+            self._scope["headers"] = [*self._scope["headers"], length]
 
     def _deadline(self) -> float:
         return self._began + BODY_SECONDS + self._read / BYTES_A_SECOND

@@ -12,6 +12,7 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django_htmx.http import HttpResponseClientRedirect
 
 from inspector.access.sign_in import sign_in_url
+from inspector.access.throttling import one_stranger_too_many
 
 _READING = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 
@@ -19,7 +20,7 @@ _READING = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 class LoginRequired(middleware.LoginRequiredMiddleware):
     """Like Django's, but an HTMX request makes the browser leave the page: the sign-in page would
     otherwise be swapped into a part of it. Who sent a form comes back to the page of the form:
-    its own address may be none that can be opened.
+    its own address may be none that can be opened. An address that does so very often gets 429.
     """
 
     def get_login_url(self, view_func: Any) -> str:
@@ -28,6 +29,8 @@ class LoginRequired(middleware.LoginRequiredMiddleware):
     def handle_no_permission(  # type: ignore[override]
         self, request: HttpRequest, view_func: Any
     ) -> HttpResponse:
+        if answer := one_stranger_too_many(request):
+            return answer
         htmx = request.htmx  # type: ignore[attr-defined]
         if htmx:
             back = htmx.current_url_abs_path or "/"

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from ipaddress import ip_address
+
 from axes.handlers.database import AxesDatabaseHandler
 from axes.models import AccessAttempt
 from django.conf import settings
@@ -14,8 +17,10 @@ ACCOUNTS_PER_ADDRESS = 10
 
 
 def address_of(request: HttpRequest) -> str | None:
-    """Return the client's address; None behind a unix socket whose proxy does not tell it."""
-    return request.META.get("REMOTE_ADDR") or None
+    """Return the client's address; None if a proxy does not tell it, or tells something else."""
+    with suppress(ValueError):
+        return str(ip_address(request.META.get("REMOTE_ADDR", "")))
+    return None
 
 
 def without_parameters(sender: object, instance: AccessAttempt, **_: object) -> None:

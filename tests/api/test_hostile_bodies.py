@@ -11,6 +11,7 @@ from django.test import Client
 from chatmemory import UserMessage, queries, services
 from chatmemory.core.codec import DEPTH_MAX
 from chatmemory.core.policies import MessageWindow
+from chatmemory.models import Memory
 
 ROUTES = [
     ("POST", "memories/"),
@@ -172,3 +173,27 @@ def test_bidirectional_text_is_kept(operator_client):
     services.create(backwards, MessageWindow(3))
     name = operator_client.get("/c/~E2~80~AEgnp.exe/export/?download=1")["Content-Disposition"]
     assert name == 'attachment; filename="~E2~80~AEgnp.exe-history.json"'
+
+
+@pytest.mark.parametrize(
+    ("body", "name"),
+    [
+        ('{"id":"a","id":"b","policy":null}', "id"),
+        ('{"id":"a","policy":{"kind":"message_window","max_messages":3,"max_messages":4}}', "max_"),
+        ('{"id":"a","policy":null,"labels":{"team":"x","team":"y"}}', "team"),
+    ],
+)
+def test_a_property_that_is_there_twice_is_refused(api, body, name):
+    answer = api.post("/api/v1/memories/", body, content_type="application/json")
+    assert answer.status_code == 400
+    assert f"the property '{name}" in answer.data["detail"]
+    assert not Memory.objects.exclude(pk="order-7741").exists()
+
+
+def test_within_messages_the_last_of_two_counts_as_for_langchain4j(api):
+    body = '{"messages":[{"type":"AI","text":"one","text":"two"}]}'
+    url = "/api/v1/memories/order-7741/messages/"
+    assert api.post(url, body, content_type="application/json").status_code == 201
+    assert queries.said("order-7741")[-1].text == "two"
+    twice = body.replace("{", '{"messages":[],', 1)
+    assert api.post(url, twice, content_type="application/json").status_code == 400

@@ -86,6 +86,42 @@ def test_chunked_bodies_are_read(served, method, path, body):
     assert '"sent"' in served.api.get(memories + (path or f"{memory_id}/")).text
 
 
+def prepared_import(served, name: str, content: bytes) -> requests.PreparedRequest:
+    """The request of the page that imports a file, by somebody who is signed in."""
+    pages = served.session()
+    pages.get(f"{served.url}/import/").raise_for_status()
+    form = {"format": "auto", "kind": "message_window", "limit": "9"}
+    form["csrfmiddlewaretoken"] = pages.cookies["csrftoken"]
+    asked = requests.Request(
+        "POST", f"{served.url}/import/", data=form, files={"file": (name, content)}
+    )
+    return pages.prepare_request(asked)
+
+
+def test_a_file_that_is_sent_in_chunks_is_imported(served):
+    said = b'[{"role": "user", "content": "hello"}]'
+    asked = prepared_import(served, "in-chunks.json", said)
+    whole = asked.body
+    asked.prepare_body(iter([whole[:50], whole[50:]]), None)
+    del asked.headers["Content-Length"]
+    assert asked.headers["Transfer-Encoding"] == "chunked"
+    with requests.Session() as session:
+        answer = session.send(asked)
+    assert "1 conversation imported" in " ".join(answer.text.split())
+    assert [text for _, text in served.history("in-chunks-1")] == ["hello"]
+
+
+@pytest.mark.own_server
+def test_a_file_of_very_many_lines_takes_bounded_memory(served):
+    lines = b"{}\n" * (4 * MEGABYTE // 3)
+    asked = prepared_import(served, "lines.jsonl", lines)
+    before = peak(served)
+    with requests.Session() as session:
+        answer = session.send(asked)
+    assert "lists, objects and commas" in answer.text
+    assert peak(served) - before < 12 * len(lines) + 20 * MEGABYTE
+
+
 def test_a_chunked_body_is_refused_where_it_cannot_be_read(operator_client):
     """Under WSGI, which is what Django's test client speaks."""
     headers = {"Transfer-Encoding": "chunked"}

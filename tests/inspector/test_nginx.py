@@ -157,6 +157,23 @@ def test_who_sends_slowly_is_cut_off(proxy, start):
     assert answer == b"" or answer.startswith(b"HTTP/1.1 408")
 
 
+@pytest.mark.long
+def test_a_body_that_drips_reaches_the_server_which_cuts_it_off(proxy):
+    """The server gives a body 20 seconds; nginx would wait as long as something arrives."""
+    with proxy.connection() as connection:
+        connection.sendall(
+            b"POST /import/ HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 999\r\n\r\n"
+        )
+        connection.settimeout(0.3)
+        answer = b""
+        for _ in range(200):
+            with suppress(TimeoutError):
+                answer += connection.recv(1000)
+                break
+            connection.sendall(b"x")
+    assert answer.startswith(b"HTTP/1.1 408")
+
+
 def test_streams_are_not_held_back_and_an_address_has_a_few(proxy):
     proxy.served.create("streamed")
     url = f"{proxy.url}/c/streamed/live/"

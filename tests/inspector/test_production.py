@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from axes.models import AccessAttempt
-from django.contrib.auth.models import Group
+from django.contrib.auth.models import Group, User
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
 from django.test import Client
@@ -252,6 +252,30 @@ def test_an_address_that_is_refused_too_often_is_told_to_wait(client, api, monke
     assert 0 < int(answer["Retry-After"]) <= 60
     assert client.get("/api/v1/memories/", REMOTE_ADDR="192.0.2.7").status_code == 401
     assert api.get("/api/v1/memories/").status_code == 200
+
+
+def test_pages_count_strangers_with_the_api(client, operator_client, monkeypatch):
+    monkeypatch.setitem(api_settings.DEFAULT_THROTTLE_RATES, "stranger", "3/minute")
+    made_up = {"cookie": "sessionid=guess"}
+    assert client.get("/api/v1/memories/").status_code == 401
+    assert [client.get("/", headers=made_up).status_code for _ in range(2)] == [302, 302]
+    answer = client.get("/bulk/", headers={"HX-Request": "true"})
+    assert answer.status_code == 429
+    assert 0 < int(answer["Retry-After"]) <= 60
+    assert client.get("/sign-in/").status_code == 200
+    assert client.get("/", REMOTE_ADDR="192.0.2.7").status_code == 302
+    assert operator_client.get("/").status_code == 200
+
+
+def test_an_address_that_is_none_locks_the_account_only(client, db):
+    User.objects.create_user("ada", password="right and long")
+    asked = {"username": "ada", "password": "wrong"}
+    for claimed in ("unknown", "x" * 200):
+        statuses = {
+            client.post("/sign-in/", asked, REMOTE_ADDR=claimed).status_code for _ in range(5)
+        }
+        assert statuses <= {200, 429}
+    assert client.post("/sign-in/", asked, REMOTE_ADDR="unknown").status_code == 429
 
 
 def test_a_client_over_its_rate_is_refused_and_others_are_not(api, operator_client, monkeypatch):

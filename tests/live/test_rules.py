@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from rest_framework.settings import api_settings
 
 from chatmemory.access.tokens import create_token
 from inspector.live import audience
@@ -21,7 +22,9 @@ def production(settings):
     settings.SECURE_HSTS_SECONDS = 3600
 
 
-def answer(path: str, host: str = HOST, scheme: str = "https", secret: str = ""):
+def answer(
+    path: str, host: str = HOST, scheme: str = "https", secret: str = "", address: str = "192.0.2.1"
+):
     """The status and the headers of a stream that is refused."""
     headers = [(b"host", host.encode()), (b"authorization", f"Bearer {secret}".encode())]
     scope = {
@@ -31,6 +34,7 @@ def answer(path: str, host: str = HOST, scheme: str = "https", secret: str = "")
         "path": path,
         "query_string": b"after=3",
         "headers": headers,
+        "client": (address, 0),
     }
     sent = []
 
@@ -69,3 +73,10 @@ def test_a_process_has_a_limited_number_of_streams(monkeypatch):
     monkeypatch.setattr(audience, "STREAMS", 0)
     status, headers = answer("/live/", secret=create_token("shop"))
     assert (status, headers["retry-after"]) == (503, "2")
+
+
+def test_strangers_are_counted_as_by_the_api(monkeypatch):
+    monkeypatch.setitem(api_settings.DEFAULT_THROTTLE_RATES, "stranger", "3/minute")
+    statuses = [answer("/live/", secret=f"guess {n}")[0] for n in range(4)]
+    assert statuses == [401, 401, 401, 429]
+    assert answer("/live/", address="192.0.2.2")[0] == 401

@@ -15,6 +15,7 @@ from rest_framework.reverse import reverse
 from rest_framework.utils.urls import remove_query_param, replace_query_param
 from rest_framework.views import APIView
 
+from chatmemory.access.throttling import PerStranger
 from chatmemory.api.authentication import BearerTokenAuthentication
 from chatmemory.api.bodies import read_chunked
 from chatmemory.api.errors import handle_exception
@@ -22,7 +23,7 @@ from chatmemory.api.parsers import StrictJSONParser
 from chatmemory.api.permissions import HasRole
 from chatmemory.api.problems import CONTENT_TYPE
 from chatmemory.api.schemas import OperationSchema
-from chatmemory.api.throttling import PerCaller, PerStranger
+from chatmemory.api.throttling import PerCaller
 from chatmemory.streaming import streamed
 
 BODY_MAX = 2 * 2**20

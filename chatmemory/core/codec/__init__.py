@@ -6,13 +6,21 @@ Writing differs in two things that cannot be reproduced. Jackson writes the attr
 message in hash order; here they keep their order. Floats have Java's notation but Python's digits.
 """
 
-from chatmemory.core.codec.json_text import decode_json, load_json, write_json
+from chatmemory.core.codec.json_text import (
+    check_density,
+    check_names,
+    decode_json,
+    load_json,
+    write_json,
+)
 from chatmemory.core.codec.reading import message_from_dict, message_from_json, messages_from_json
 from chatmemory.core.codec.writing import message_to_dict, message_to_json, messages_to_json
 from chatmemory.core.field_checks import DEPTH_MAX
 
 __all__ = [
     "DEPTH_MAX",
+    "check_density",
+    "check_names",
     "decode_json",
     "load_json",
     "message_from_dict",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
 from decimal import Decimal
 from typing import Any
 
@@ -106,7 +107,7 @@ def load_json(text: str) -> Any:
     can be written, shown and read again, however much of Python's stack is in use then.
     Text such as `{},{},{}`, whose objects would take many times its memory, is not decoded.
     """
-    _check_density(text)
+    check_density(text)
     try:
         value = _DECODER.decode(text)
     except RecursionError as error:
@@ -117,7 +118,7 @@ def load_json(text: str) -> Any:
     return value
 
 
-def _check_density(text: str) -> None:
+def check_density(text: str) -> None:
     """Raises InvalidMessage if there are more lists, objects and commas than messages need."""
     most = min(ELEMENTS_FREE + len(text) // SIZE_PER_ELEMENT, ELEMENTS_MAX)
     found = _elements(text)
@@ -150,16 +151,39 @@ def _check_depth(value: Any) -> None:
 
 
 class JsonObject(dict[str, Any]):
-    """A decoded JSON object that remembers whether it had two properties named `type`."""
+    """A decoded JSON object that remembers which properties it had `twice`."""
 
-    __slots__ = ("type_twice",)
-    type_twice: bool
+    __slots__ = ("twice",)
+    twice: tuple[str, ...]
+
+    @property
+    def type_twice(self) -> bool:
+        return "type" in self.twice
 
 
 def _object(pairs: list[tuple[str, Any]]) -> JsonObject:
     found = JsonObject(pairs)
-    found.type_twice = len(found) < len(pairs) and sum(name == "type" for name, _ in pairs) > 1
+    found.twice = () if len(found) == len(pairs) else _twice(name for name, _ in pairs)
     return found
+
+
+def _twice(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(name for name, count in Counter(names).items() if count > 1)
+
+
+def check_names(value: Any, besides: Collection[str]) -> None:
+    """Raise InvalidMessage if an object has a property twice. What is in a list of its own, or in
+    the properties `besides`, may.
+    """
+    waiting = [value] if isinstance(value, JsonObject) else []
+    while waiting:
+        given = waiting.pop()
+        if given.twice:
+            raise InvalidMessage(f"the JSON has the property {given.twice[0]!r} twice")
+        inner = [each for name, each in given.items() if name not in besides]
+        waiting += [each for each in inner if isinstance(each, JsonObject)]
+        lists = [each for each in inner if isinstance(each, list)]
+        waiting += [each for some in lists for each in some if isinstance(each, JsonObject)]
 
 
 def _refuse_constant(name: str) -> Any:
