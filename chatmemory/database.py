@@ -12,7 +12,8 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from functools import cache
-from typing import Any, Self
+from time import monotonic, sleep
+from typing import Any, Self, TypeVar
 
 from django.apps import apps
 from django.core.checks import Error
@@ -23,6 +24,9 @@ from django.db.backends.sqlite3.base import SQLiteCursorWrapper
 from django.db.models.expressions import RawSQL
 
 TABLE = "chatmemory_memory"  # of conversations
+AT_A_STRETCH, PAUSE = 1.0, 0.11  # seconds in which one writer of SQLite goes on, and lets others in
+
+Part = TypeVar("Part")
 
 
 def alias() -> str:
@@ -106,6 +110,23 @@ class _Transaction(transaction.Atomic):
 def atomic(using: str | None = None) -> transaction.Atomic:
     """Return a context manager that makes the changes of a block one transaction."""
     return _Transaction(using or alias(), savepoint=True, durable=False)
+
+
+def giving_way(parts: Iterable[Part]) -> Iterator[Part]:
+    """Yield the parts of long work, each for a transaction of its own, and let other writers of a
+    SQLite file in between.
+
+    SQLite has no queue: who waits for a file asks again every tenth of a second, and would never
+    find it free between two transactions that follow one another at once.
+    """
+    began = monotonic()
+    for part in parts:
+        ours = connection()
+        is_shared = ours.vendor == "sqlite" and not ours.in_atomic_block
+        if is_shared and monotonic() - began > AT_A_STRETCH:
+            sleep(PAUSE)
+            began = monotonic()
+        yield part
 
 
 @contextmanager

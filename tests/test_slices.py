@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
 from functools import partial
 from itertools import pairwise
+from threading import Event
 
 import pytest
 from django.core.management import call_command
+from django.db import connection
 
 from chatmemory import (
     ChatMemoryError,
@@ -17,6 +21,7 @@ from chatmemory import (
     SystemMessage,
     TokenWindow,
     UserMessage,
+    database,
     queries,
     services,
 )
@@ -345,3 +350,30 @@ def test_another_call_does_not_go_on_with_it(half_a_branch):
         with pytest.raises(MemoryExists):
             services.branch(source, "long", users(1), at=at)
     assert queries.memory("long").said_count == 4
+
+
+@pytest.mark.django_db(transaction=True)
+def test_other_writers_of_a_file_get_in_between_the_parts_of_long_work(tmp_path, monkeypatch):
+    if connection.vendor != "sqlite":
+        pytest.skip("only SQLite has one writer for a file")
+    monkeypatch.setattr(database, "AT_A_STRETCH", 0.2)
+    file, has_written = tmp_path / "shared.sqlite3", Event()
+
+    def write() -> None:
+        with closing(sqlite3.connect(file, 60, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            has_written.set()
+            other.execute("ROLLBACK")
+
+    with closing(sqlite3.connect(file, isolation_level=None)) as ours, ThreadPoolExecutor() as pool:
+        ours.execute("BEGIN IMMEDIATE")  # so that the other one waits
+        waiting = pool.submit(write)
+        for part in database.giving_way(range(100_000)):
+            if has_written.is_set():
+                break
+            if part:
+                ours.execute("BEGIN IMMEDIATE")
+            sum(range(300_000))  # some hundredths of a second
+            ours.execute("ROLLBACK")
+        waiting.result()
+    assert part < 500

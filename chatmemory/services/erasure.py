@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from django.db.models import QuerySet
@@ -73,7 +74,7 @@ def delete_all(memory_ids: Iterable[str], actor: str = "") -> None:
 
     Raises InvalidValue, and MemoryNotFound if one does not exist, before any is deleted.
     """
-    for part in parts_of(sizes_of(memory_ids), AT_ONCE):
+    for part in database.giving_way(parts_of(sizes_of(memory_ids), AT_ONCE)):
         with database.atomic():
             for memory_id in part:
                 with suppress(MemoryNotFound):
@@ -117,7 +118,8 @@ def _is_audited(memory_id: str) -> bool:
 def _purge(memory_id: str) -> None:
     """Remove the rows of a conversation whose deletion has begun, in short transactions."""
     for rows, number in ((Stay.objects, "n"), (Message.objects, "seq"), (Step.objects, "n")):
-        while _purge_slice(memory_id, rows.filter(memory_id=memory_id).order_by(number), number):
+        own = rows.filter(memory_id=memory_id).order_by(number)
+        for _ in database.giving_way(iter(partial(_purge_slice, memory_id, own, number), False)):
             pass
     with database.atomic():
         _being_deleted(memory_id).delete()

@@ -140,7 +140,8 @@ def import_all(
     actor.
     """
     check_actor(actor)
-    for name, transcript in zip(_names(reading.transcripts), reading.transcripts, strict=True):
+    named = zip(_names(reading.transcripts), reading.transcripts, strict=True)
+    for name, transcript in database.giving_way(named):
         yield _import(f"{prefix}{name}", transcript, policy, actor)
 
 

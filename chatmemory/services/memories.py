@@ -92,7 +92,7 @@ def label(memory_ids: Iterable[str], name: str, value: str, actor: str = "") -> 
     for row in Memory.objects.filter(id__in=list(sizes)):
         check_labels({**given_labels(row.labels), name: value})
         check_imported(row)
-    for part in parts_of(dict.fromkeys(sizes, 1), LABELLED_AT_ONCE):
+    for part in database.giving_way(parts_of(dict.fromkeys(sizes, 1), LABELLED_AT_ONCE)):
         with database.atomic():
             for memory_id in part:
                 with suppress(MemoryNotFound), locked(memory_id, actor=actor) as recorder:

@@ -104,7 +104,7 @@ def add_slices(
     another process goes on with the same messages.
     """
     results: list[ChangeResult] = []
-    for start in range(stored, len(new), SLICE):
+    for start in database.giving_way(range(stored, len(new), SLICE)):
         end = min(start + SLICE, len(new))
         with database.atomic():
             with locked(memory_id, actor=actor, imported=start) as recorder:
