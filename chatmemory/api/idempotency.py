@@ -56,8 +56,11 @@ class KeyReused(ChatMemoryError):
     """The key was used with a different request."""
 
 
-def idempotent(handler: Handler) -> Handler:
-    """Decorates a handler that changes something, to honour the header."""
+def idempotent(handler: Handler, ahead: Callable[[Request, str], None] | None = None) -> Handler:
+    """Decorates a handler that changes something, to honour the header.
+
+    What can be done `ahead` for a conversation that is there is done before anything is locked.
+    """
 
     @wraps(handler)
     def once(view: Any, request: Request, *args: Any, **kwargs: Any) -> Response:
@@ -65,6 +68,8 @@ def idempotent(handler: Handler) -> Handler:
         if header is None:
             return handler(view, request, *args, **kwargs)
         key, caller, asked = read_key(header), _caller(request), _asked(request)
+        if ahead and "memory_id" in kwargs:
+            ahead(request, kwargs["memory_id"])
         with _claimed(caller, key):
             kept = _kept(caller, key)
             if kept is not None:

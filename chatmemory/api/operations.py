@@ -6,6 +6,7 @@ Every operation documents its problems. A change accepts If-Match and Idempotenc
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 from django.http.response import HttpResponseBase
@@ -18,6 +19,7 @@ from chatmemory.api.errors import titles_of
 from chatmemory.api.examples import examples_of
 from chatmemory.api.idempotency import idempotent
 from chatmemory.api.problems import CONTENT_TYPE
+from chatmemory.api.requests import read_ahead
 from chatmemory.api.responses import ProblemSerializer
 from chatmemory.api.schemas import OperationSchema
 
@@ -118,7 +120,9 @@ def changes(
     )
 
     def decorate(handler: Handler) -> Handler:
-        described_handler: Handler = document(idempotent(handler))
+        described_handler: Handler = document(
+            idempotent(handler, ahead=body and partial(read_ahead, body))
+        )
         return described_handler
 
     return decorate

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC
 from typing import Any, TypedDict
 
 from rest_framework import serializers
+from rest_framework.exceptions import APIException
 from rest_framework.request import Request
 
+from chatmemory import services
 from chatmemory.access.actors import actor_of
 from chatmemory.api import schemas  # noqa: F401  (registers how the fields are documented)
 from chatmemory.api.errors import InvalidField
@@ -22,7 +25,8 @@ from chatmemory.api.fields import (
     PoliciesField,
     PolicyField,
 )
-from chatmemory.api.sent_messages import MESSAGES_MAX, read_messages
+from chatmemory.api.sent_messages import MESSAGES_MAX, SentMessages, read_messages
+from chatmemory.core.exceptions import ChatMemoryError
 from chatmemory.core.policies import policy_kinds
 from chatmemory.queries import CLIENT, ORDERINGS
 from chatmemory.services.validation import ADDED_MAX, ID_LENGTH
@@ -241,6 +245,36 @@ def read(shape: type[serializers.Serializer[Any]], values: Any) -> dict[str, Any
     serializer.is_valid(raise_exception=True)
     checked: dict[str, Any] = serializer.validated_data
     return checked
+
+
+def read_body(shape: type[serializers.Serializer[Any]], request: Request) -> dict[str, Any]:
+    """The checked values of a body, which is read once. Raises as `read` does."""
+    checked: dict[str, Any] | None = getattr(request, "checked_body", None)
+    if checked is None:
+        checked = read(shape, request.data)
+        request.checked_body = checked  # type: ignore[attr-defined]
+    return checked
+
+
+def read_list(request: Request) -> SentMessages:
+    """The messages of a body that is a bare array, which is read once. Raises InvalidField."""
+    sent: SentMessages | None = getattr(request, "sent_messages", None)
+    if sent is None:
+        sent = read_messages(request.data, field="")
+        request.sent_messages = sent  # type: ignore[attr-defined]
+    return sent
+
+
+def read_ahead(shape: Any, request: Request, memory_id: str) -> None:
+    """Read and count the messages of a body, if it has some, before anything is locked.
+
+    What is wrong with it is told when it is used.
+    """
+    with suppress(ChatMemoryError, APIException):
+        is_list = not isinstance(shape, type)
+        sent = read_list(request) if is_list else read_body(shape, request).get("sent")
+        if sent is not None:
+            services.count_ahead(memory_id, sent.messages)
 
 
 class ChangedBy(TypedDict):

@@ -6,6 +6,7 @@ The bare store protocol is in `services.protocol`.
 
 from chatmemory.database import atomic
 from chatmemory.ledger.changes import ArrivedMessage, ChangeResult, EvictedMessage, NewMessage
+from chatmemory.ledger.counting import count_ahead
 from chatmemory.services.adoption import adopt_policy
 from chatmemory.services.anchoring import anchor, not_anchored
 from chatmemory.services.branches import branch
@@ -52,6 +53,7 @@ __all__ = [
     "chosen_policy",
     "clear_messages",
     "compute_figures",
+    "count_ahead",
     "create",
     "default_policies",
     "default_policy",

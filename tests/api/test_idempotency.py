@@ -16,10 +16,16 @@ from rest_framework.test import APIClient
 from chatmemory import queries, services
 from chatmemory.access.tokens import create_token
 from chatmemory.api.idempotency import _claimed, forget_expired, read_key
+from chatmemory.core.estimators import ESTIMATORS
+from chatmemory.core.messages import ChatMessage
 from chatmemory.core.policies import MessageWindow
 from chatmemory.models import ApiToken, IdempotentAnswer, Memory
 
+from ..a_program import LettersEstimator
+
 URL = "/api/v1/memories/order-7741/messages/"
+STORE_URL = "/api/v1/store/order-7741/"
+A_MESSAGE = {"type": "AI", "text": "one"}
 KEY = '"8e03978e-40d5-43e8-bc93-6894a57f9324"'
 
 
@@ -279,3 +285,25 @@ def test_expired_responses_are_deleted(api, memory_id, forget):
     kept = set(IdempotentAnswer.objects.values_list("key", flat=True))
     assert kept == ({"newer"} if forget else {"newer", "other"})
     assert send(api, said("two"), key="newer")["Idempotency-Replayed"] == "true"
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(
+    ("method", "url", "body"),
+    [("post", URL, said("one")), ("put", URL, said("one")), ("put", STORE_URL, [A_MESSAGE])],
+)
+def test_messages_are_counted_before_anything_is_locked(api, memory_id, method, url, body):
+    locked = []
+
+    class Watched(LettersEstimator):
+        def estimate_token_count_in_message(self, message: ChatMessage) -> int:
+            locked.append(connection.in_atomic_block)
+            return super().estimate_token_count_in_message(message)
+
+    ESTIMATORS.register("watched", lambda name: Watched())
+    try:
+        services.change(memory_id, policy=MessageWindow(3, estimator="watched"))
+        assert send(api, body, url=url, method=method).status_code in (200, 201, 204)
+    finally:
+        ESTIMATORS.unregister("watched")
+    assert set(locked) == {False}

@@ -56,7 +56,7 @@ class Memories(Resource):
 
         Without a policy it gets the default policy of its id.
         """
-        body = requests.read(requests.CreateMemoryRequest, request.data)
+        body = requests.read_body(requests.CreateMemoryRequest, request)
         memory_id, labels = body["id"], body.get("labels")
         check_prefix(request, memory_id)
         policy = body["policy"] if "policy" in body else _default_policy(memory_id)
@@ -89,7 +89,7 @@ class MemoryDetail(Resource):
     @changes(MemorySerializer, body=requests.ChangeMemoryRequest, name="change_memory")
     def patch(self, request: Request, memory_id: str) -> Response:
         """Change the policy, the labels or both; each change is a step."""
-        body = requests.read(requests.ChangeMemoryRequest, request.data)
+        body = requests.read_body(requests.ChangeMemoryRequest, request)
         row = services.change(memory_id, **body, **requests.changed_by(request))
         return response(MemorySerializer, queries.memory_row(row), version=row.version)
 

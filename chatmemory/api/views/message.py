@@ -56,7 +56,7 @@ class Redaction(Resource):
         is a branch of. The response lists the copies that still have the text: redact them where
         they are.
         """
-        chosen = requests.read(requests.RedactRequest, request.data)["branches"]
+        chosen = requests.read_body(requests.RedactRequest, request)["branches"]
         with services.atomic():
             queries.memory(memory_id)
             copies = _copies(request, memory_id, seq)

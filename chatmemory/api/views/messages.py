@@ -49,7 +49,7 @@ class MemoryMessages(Resource):
     @changes(MessageChangesSerializer, status=201, body=requests.AddRequest, name="add_messages")
     def post(self, request: Request, memory_id: str) -> Response:
         """Add up to 1,000 messages, one step each; all of them are stored or none."""
-        body = requests.read(requests.AddRequest, request.data)
+        body = requests.read_body(requests.AddRequest, request)
         with body["sent"].named_in_errors():
             results = services.add(memory_id, body["new"], **requests.changed_by(request))
         return _changes(memory_id, results, body["sent"], status=201)
@@ -57,7 +57,7 @@ class MemoryMessages(Resource):
     @changes(MessageChangesSerializer, body=requests.MessagesRequest, name="set_window")
     def put(self, request: Request, memory_id: str) -> Response:
         """Replace the window by up to 10,000 messages; the policy evicts what exceeds it."""
-        body = requests.read(requests.MessagesRequest, request.data)
+        body = requests.read_body(requests.MessagesRequest, request)
         sent = body["sent"]
         with sent.named_in_errors():
             result = services.set_messages(memory_id, sent.messages, **requests.changed_by(request))

@@ -42,7 +42,7 @@ class RecallOf(Resource):
         """Show what policies would have held of the conversations sent, up to 10,000 messages in
         all; nothing is stored.
         """
-        body = requests.read(requests.RecallRequest, request.data)
+        body = requests.read_body(requests.RecallRequest, request)
         policies = body["policies"]
         histories = (histories_for(said, policies, fact_words()) for said in body["said"])
         return response(RecallSerializer, {"results": queries.recall_sums(histories, policies)})

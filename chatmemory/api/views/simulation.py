@@ -21,7 +21,7 @@ class Simulate(Resource):
     @reads(SimulationSerializer, body=requests.SimulationRequest, name="simulate", refusals=(409,))
     def post(self, request: Request, memory_id: str) -> Response:
         """Show what adding messages would do, under this policy or another; nothing is stored."""
-        body = requests.read(requests.SimulationRequest, request.data)
+        body = requests.read_body(requests.SimulationRequest, request)
         sent = body["sent"]
         with sent.named_in_errors():
             simulation = queries.simulate(

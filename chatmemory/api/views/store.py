@@ -12,7 +12,7 @@ from chatmemory import queries
 from chatmemory.api import requests
 from chatmemory.api.components import MESSAGES
 from chatmemory.api.operations import MEMORY_ID, addressed_by, changes, reads
-from chatmemory.api.sent_messages import MESSAGES_MAX, read_messages
+from chatmemory.api.sent_messages import MESSAGES_MAX
 from chatmemory.api.views.base import Resource, streamed_json
 from chatmemory.core.codec import message_to_dict
 from chatmemory.core.exceptions import MemoryNotFound
@@ -42,7 +42,7 @@ class Store(Resource):
         """updateMessages: replaces the whole list, by up to 10,000 messages; an unknown id is
         created.
         """
-        messages = read_messages(request.data, field="").messages
+        messages = requests.read_list(request).messages
         protocol.update_messages(memory_id, messages, **requests.changed_by(request))
         return Response(status=204)
 
