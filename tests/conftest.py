@@ -17,12 +17,14 @@ from rest_framework.test import APIClient
 
 from chatmemory.access.throttling import rates
 from chatmemory.access.tokens import create_token
-from chatmemory.core.messages import SystemMessage, UserMessage
+from chatmemory.core.estimators import ESTIMATORS
+from chatmemory.core.messages import ChatMessage, SystemMessage, UserMessage
 from chatmemory.core.policies import MessageWindow, TokenWindow
 from chatmemory.formats import Reading, Transcript
 from chatmemory.services import add, create, import_all
 
 from . import processes
+from .a_program import LettersEstimator
 from .connecting import connected
 from .images import Images
 from .properties import examples
@@ -254,3 +256,18 @@ def imported(db) -> str:
     """The id of a conversation from a file, which is known again by a label of its own."""
     (result,) = import_all(Reading("json", (Transcript("imported", (UserMessage("hi"),)),), ()))
     return result.memory_id
+
+
+@pytest.fixture
+def counted_in_transactions() -> Iterator[list[bool]]:
+    """Whether a transaction was open, each time the estimator "watched" has counted a message."""
+    open_ones: list[bool] = []
+
+    class Watched(LettersEstimator):
+        def estimate_token_count_in_message(self, message: ChatMessage) -> int:
+            open_ones.append(connection.in_atomic_block)
+            return super().estimate_token_count_in_message(message)
+
+    ESTIMATORS.register("watched", lambda name: Watched())
+    yield open_ones
+    ESTIMATORS.unregister("watched")

@@ -116,6 +116,17 @@ def test_no_function_is_called_for_each_message_under_the_lock(db, under_lock, c
     assert counts[2] - counts[1] < (MANY - FEW) / 10, counts
 
 
+@pytest.mark.django_db(transaction=True)
+def test_another_estimator_counts_before_the_conversation_is_locked(counted_in_transactions):
+    services.create("m", MessageWindow(9))
+    services.add("m", said(5))
+    services.change("m", policy=MessageWindow(9, estimator="watched"))
+    assert len(counted_in_transactions) == 5
+    # On PostgreSQL, what is read before the lock is a transaction, too
+    assert not any(counted_in_transactions) or connection.vendor == "postgresql"
+    assert verify("m") is None
+
+
 class Meanwhile:
     """Does something in another connection, when the stays are read for the first time."""
 

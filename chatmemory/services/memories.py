@@ -18,6 +18,7 @@ from chatmemory.services.locking import (
     check_imported,
     insert,
     locked,
+    prepared,
     recorded,
     unsaved_memory,
 )
@@ -79,7 +80,9 @@ def change(
             _set_labels(recorder, new_labels)
         return recorder.memory
 
-    return recorded(memory_id, record, actor=actor, expected_version=expected_version)
+    # A policy whose estimator counts differently has all messages in memory counted anew
+    write = recorded if policy is None else prepared
+    return write(memory_id, record, actor=actor, expected_version=expected_version)
 
 
 def label(memory_ids: Iterable[str], name: str, value: str, actor: str = "") -> None:

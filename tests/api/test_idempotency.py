@@ -16,12 +16,8 @@ from rest_framework.test import APIClient
 from chatmemory import queries, services
 from chatmemory.access.tokens import create_token
 from chatmemory.api.idempotency import _claimed, forget_expired, read_key
-from chatmemory.core.estimators import ESTIMATORS
-from chatmemory.core.messages import ChatMessage
 from chatmemory.core.policies import MessageWindow
 from chatmemory.models import ApiToken, IdempotentAnswer, Memory
-
-from ..a_program import LettersEstimator
 
 URL = "/api/v1/memories/order-7741/messages/"
 STORE_URL = "/api/v1/store/order-7741/"
@@ -292,18 +288,9 @@ def test_expired_responses_are_deleted(api, memory_id, forget):
     ("method", "url", "body"),
     [("post", URL, said("one")), ("put", URL, said("one")), ("put", STORE_URL, [A_MESSAGE])],
 )
-def test_messages_are_counted_before_anything_is_locked(api, memory_id, method, url, body):
-    locked = []
-
-    class Watched(LettersEstimator):
-        def estimate_token_count_in_message(self, message: ChatMessage) -> int:
-            locked.append(connection.in_atomic_block)
-            return super().estimate_token_count_in_message(message)
-
-    ESTIMATORS.register("watched", lambda name: Watched())
-    try:
-        services.change(memory_id, policy=MessageWindow(3, estimator="watched"))
-        assert send(api, body, url=url, method=method).status_code in (200, 201, 204)
-    finally:
-        ESTIMATORS.unregister("watched")
-    assert set(locked) == {False}
+def test_messages_are_counted_before_anything_is_locked(
+    api, memory_id, counted_in_transactions, method, url, body
+):
+    services.change(memory_id, policy=MessageWindow(3, estimator="watched"))
+    assert send(api, body, url=url, method=method).status_code in (200, 201, 204)
+    assert set(counted_in_transactions) == {False}
