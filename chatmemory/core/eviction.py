@@ -21,7 +21,7 @@ from itertools import takewhile
 from typing import NamedTuple, Protocol, TypeVar
 
 from chatmemory.core.messages import MessageType
-from chatmemory.core.window import NOTHING, Entry, Totals
+from chatmemory.core.window import NOTHING, Entry, Totals, total
 
 
 class Reason(StrEnum):
@@ -68,13 +68,18 @@ class Head:
 
     def __init__(self, entries: Iterable[Entry], totals: Totals) -> None:
         self.totals = totals
-        self.pinned = NOTHING
+        self._pins: list[Entry] = []
         self._passed: list[Entry] = []  # the pinned entries since the last one that was not
         self._behind_pins: dict[object, bool] = {}  # by key: whether one of the pins is a user's
-        self._ahead = self._unpinned(entries)
         self._front: deque[Entry] = deque()
         self._appended: deque[Entry] = deque()
         self._removed: set[object] = set()  # keys of what could be met or asked for again
+        # A generator of its own would keep the head in memory until Python looks for cycles
+        self._ahead = _unpinned(entries, self._removed, self._pins, self._passed)
+
+    @property
+    def pinned(self) -> Totals:
+        return total(self._pins) if self._pins else NOTHING
 
     def peek(self, position: int = 0) -> Entry | None:
         """Return the remaining entry at a position, or None behind the last one."""
@@ -84,7 +89,10 @@ class Head:
             if entry is None:
                 if not self._appended:
                     return None
-                entry = self._read(self._appended.popleft())
+                entry = self._appended.popleft()
+            if self._passed:
+                self._behind_pins[entry.key] = _has_user(self._passed)
+                self._passed.clear()
             front.append(entry)
         return front[position]
 
@@ -160,20 +168,17 @@ class Head:
             position += 1
         return position if entry or (position > start and _has_user(self._passed)) else None
 
-    def _unpinned(self, entries: Iterable[Entry]) -> Iterator[Entry]:
-        removed, passed = self._removed, self._passed
-        for entry in entries:
-            if entry.pinned:
-                passed.append(entry)
-                self.pinned = self.pinned.plus(entry)
-            elif entry.key not in removed:
-                yield self._read(entry) if passed else entry
 
-    def _read(self, entry: Entry) -> Entry:
-        if self._passed:
-            self._behind_pins[entry.key] = _has_user(self._passed)
-            self._passed.clear()
-        return entry
+def _unpinned(
+    entries: Iterable[Entry], removed: set[object], pins: list[Entry], passed: list[Entry]
+) -> Iterator[Entry]:
+    """Yield what is neither pinned nor removed, and note which pins are passed on the way."""
+    for entry in entries:
+        if entry.pinned:
+            pins.append(entry)
+            passed.append(entry)
+        elif entry.key not in removed:
+            yield entry
 
 
 def oldest_first(

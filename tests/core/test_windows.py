@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Iterator
+from dataclasses import dataclass
+from weakref import ref
+
 from chatmemory import (
     AiMessage,
     MessageWindowChatMemory,
@@ -317,3 +322,22 @@ def test_one_memory_reads_what_another_wrote_to_the_same_store():
     MessageWindowChatMemory("a", 5, store).add(UserMessage("one"))
     assert MessageWindowChatMemory("a", 5, store).messages() == [UserMessage("one")]
     assert MessageWindowChatMemory("b", 5, store).messages() == []
+
+
+def test_a_change_leaves_nothing_for_the_garbage_collector():
+    """What refers to itself stays until Python looks for it, with all that it refers to."""
+    heads = []
+
+    @dataclass(frozen=True)
+    class Watched(MessageWindow):
+        def evict(self, head: Head) -> Iterator[Eviction]:
+            heads.append(ref(head))
+            return super().evict(head)
+
+    gc.disable()
+    try:
+        window = Window([user(), user(), user()])
+        admit(window, user(), Watched(2)).apply_to(window)
+        assert [head() for head in heads] == [None, None]
+    finally:
+        gc.enable()
