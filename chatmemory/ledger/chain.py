@@ -87,9 +87,10 @@ class EncodedList:
     """A list of which only the encoding is kept."""
 
     def __init__(self, values: Iterable[Any] = ()) -> None:
-        self._content = bytearray()
-        for value in values:
-            self.add(value)
+        content = bytearray()
+        for each in values:
+            content += _ENCODERS[type(each)](each)
+        self._content = content
 
     def add(self, value: Any) -> None:
         self._content += _encoded(value)
@@ -97,6 +98,10 @@ class EncodedList:
     def __len__(self) -> int:
         """The number of bytes."""
         return len(self._content)
+
+    def whole(self) -> bytes:
+        """Return the encoding of a list that is not long."""
+        return b"".join((b"l%d:" % len(self._content), self._content))
 
     def parts(self) -> Iterator[bytes | bytearray]:
         """Yield the encoding of the list."""
@@ -112,6 +117,11 @@ class FiledList(EncodedList):
 
     _file: IO[bytes] | None = None
     _in_file = 0
+
+    def __init__(self, values: Iterable[Any] = ()) -> None:
+        super().__init__()
+        for value in values:
+            self.add(value)
 
     def add(self, value: Any) -> None:
         super().add(value)
@@ -227,7 +237,7 @@ _ENCODERS = _Encoders(
         int: lambda value: b"i%d;" % value,
         str: _encoded_text,
         Encoded: bytes,
-        EncodedList: lambda value: b"".join(value.parts()),
+        EncodedList: EncodedList.whole,
         bytes: _encoded_bytes,
         bytearray: _encoded_bytes,
         memoryview: _encoded_bytes,
@@ -252,7 +262,8 @@ class _Columns:
 
     def encoded(self, row: Memory | Message | Stay | Step, *others: Any) -> bytes:
         """Return the mapping of the names to the values of a row, and to the others."""
-        pairs = zip(self._names, self._values(row, *others), strict=True)
+        values = self._in_order((*self._columns_of(row), *others))
+        pairs = zip(self._names, values, strict=True)
         return _mapping_of(
             [
                 # Most columns are numbers
@@ -265,13 +276,10 @@ class _Columns:
         self, row: Memory | Message | Stay | Step, *others: Any
     ) -> Iterator[bytes | bytearray]:
         """Yield what the mapping consists of; of long lists, each part alone."""
-        for name, value in zip(self._names, self._values(row, *others), strict=True):
+        values = self._in_order((*self._columns_of(row), *others))
+        for name, value in zip(self._names, values, strict=True):
             yield name
             yield from value.parts() if isinstance(value, EncodedList) else [_encoded(value)]
-
-    def _values(self, row: Memory | Message | Stay | Step, *others: Any) -> tuple[Any, ...]:
-        values: tuple[Any, ...] = self._in_order((*self._columns_of(row), *others))
-        return values
 
 
 _MESSAGE = _Columns(

@@ -231,8 +231,8 @@ def insert(row: Memory) -> Memory:
     while True:
         statements.execute([statements.insertion_if_new(row)])
         check_deleted(row.pk)
-        stored: Memory | None = Memory.objects.filter(pk=row.pk).first()
-        if stored is not None:
+        with suppress(MemoryNotFound):  # deleted at once by another
+            stored = find_memory(row.pk)
             if stored.created_at != row.created_at or stored.last_step:
                 raise MemoryExists(f"a conversation with the id {row.pk!r} already exists")
             return stored
