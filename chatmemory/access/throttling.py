@@ -48,11 +48,15 @@ class SharedThrottle(SimpleRateThrottle):
         return self._seconds
 
 
-class PerStranger(SharedThrottle):
-    """Counts requests that were refused for want of a valid token or session, per address."""
+class PerAddress(SharedThrottle):
+    """Counts the requests of an address."""
+
+    def get_cache_key(self, request: Any, view: Any) -> str:
+        return f"{self.scope}-{request.META.get('REMOTE_ADDR', '')}"
+
+
+class PerStranger(PerAddress):
+    """Counts requests that were refused for want of a valid token or session."""
 
     scope = "stranger"
     default = "100/minute"
-
-    def get_cache_key(self, request: Any, view: Any) -> str:
-        return f"stranger-{request.META.get('REMOTE_ADDR', '')}"

@@ -87,10 +87,9 @@ class EncodedList:
     """A list of which only the encoding is kept."""
 
     def __init__(self, values: Iterable[Any] = ()) -> None:
-        content = bytearray()
-        for each in values:
-            content += _ENCODERS[type(each)](each)
-        self._content = content
+        self._content = bytearray()
+        for value in values:
+            self.add(value)
 
     def add(self, value: Any) -> None:
         self._content += _encoded(value)
@@ -98,10 +97,6 @@ class EncodedList:
     def __len__(self) -> int:
         """The number of bytes."""
         return len(self._content)
-
-    def whole(self) -> bytes:
-        """Return the encoding of a list that is not long."""
-        return b"".join((b"l%d:" % len(self._content), self._content))
 
     def parts(self) -> Iterator[bytes | bytearray]:
         """Yield the encoding of the list."""
@@ -117,11 +112,6 @@ class FiledList(EncodedList):
 
     _file: IO[bytes] | None = None
     _in_file = 0
-
-    def __init__(self, values: Iterable[Any] = ()) -> None:
-        super().__init__()
-        for value in values:
-            self.add(value)
 
     def add(self, value: Any) -> None:
         super().add(value)
@@ -237,7 +227,7 @@ _ENCODERS = _Encoders(
         int: lambda value: b"i%d;" % value,
         str: _encoded_text,
         Encoded: bytes,
-        EncodedList: EncodedList.whole,
+        EncodedList: lambda value: b"".join(value.parts()),
         bytes: _encoded_bytes,
         bytearray: _encoded_bytes,
         memoryview: _encoded_bytes,

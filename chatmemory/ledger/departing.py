@@ -5,28 +5,24 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 
 from chatmemory.core.eviction import Eviction
-from chatmemory.core.window import Entry
 from chatmemory.ledger.contradictions import Contradicted, stay_name
 from chatmemory.ledger.entries import StayEntry, stay_entries
 from chatmemory.ledger.reading import EndedStays
 from chatmemory.models import Step
 
 
-def remaining(
-    entries: Iterable[Entry], left: EndedStays, spared: Collection[str] = ()
-) -> Iterator[StayEntry]:
-    """Yield entries without those whose stays ended; these ends are taken. What ended for one of
-    the `spared` reasons remains.
+def remains(entry: StayEntry, left: EndedStays, spared: Collection[str] = ()) -> bool:
+    """Return whether the stay of an entry goes on, or ended for one of the `spared` reasons. Else
+    its end is taken.
     """
-    for entry in stay_entries(entries):
-        reason = left.reason_of(entry.n)
-        if reason is None or reason in spared:
-            yield entry
-        else:
-            left.take(entry.n)
+    reason = left.reason_of(entry.n)
+    if reason is None or reason in spared:
+        return True
+    left.take(entry.n)
+    return False
 
 
-class Departures:
+class ComparedDepartures:
     """What a replay decides to leave at a step, compared at once with the stays that ended.
 
     It looks like a list of evictions. Only those of stays from number `kept_from` on are kept: one

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Generator, Sequence
 from contextlib import closing
+from functools import partial
 from itertools import chain as chain_of
 from operator import attrgetter
 
@@ -32,7 +33,7 @@ from chatmemory.ledger.contradictions import (
 )
 from chatmemory.ledger.conversation_row import check_anchor, check_imported, check_load
 from chatmemory.ledger.counters import Counters
-from chatmemory.ledger.departing import Departures, remaining
+from chatmemory.ledger.departing import ComparedDepartures, remains
 from chatmemory.ledger.entries import StayEntry, read_message, stay_entries, stay_entry
 from chatmemory.ledger.indexing import IndexedMessages
 from chatmemory.ledger.lookup import find_memory
@@ -253,19 +254,19 @@ class _Replay:
         """Return what remains of the window and the arrivals by rank, beside what left for reasons
         that are not spared.
         """
-        window = remaining(self.window.taken(), self.left, spared)
+        stays = partial(remains, left=self.left, spared=spared)
+        window = filter(stays, stay_entries(self.window.taken()))
         if not self.is_long:
-            arrived = remaining(self.arrived, self.left, spared)
-            return sorted(chain_of(window, arrived), key=RANK)
-        entries = self.arrived.keep(lambda entry: any(remaining([entry], self.left, spared)))
+            return sorted(chain_of(window, filter(stays, self.arrived)), key=RANK)
+        entries = self.arrived.keep(stays)
         entries.extend(window)
         return entries.by_rank()
 
-    def departures(self, step: Step) -> Departures:
+    def departures(self, step: Step) -> ComparedDepartures:
         """Return what compares the departures that are decided with the stored ones."""
-        return Departures(step, self.left, kept_from=step.last_stay if self.is_long else 0)
+        return ComparedDepartures(step, self.left, kept_from=step.last_stay if self.is_long else 0)
 
-    def apply(self, transition: Transition, left: Departures) -> None:
+    def apply(self, transition: Transition, left: ComparedDepartures) -> None:
         """Apply a transition if all left as stored. A long window is read from its stays later."""
         left.check()
         if self.is_long:

@@ -22,7 +22,6 @@ from chatmemory.queries.stays import stays_of_messages
 from chatmemory.queries.windows import StoredState
 
 MENTIONS_MAX = 500
-ROWS_AT_ONCE = 5_000
 
 _Columns = tuple[int, str, str]  # the seq, the type and the origin of a message
 _Older = tuple[Speaker, int, int]  # who said an older one, when it entered, and its seq
@@ -172,11 +171,8 @@ def _older(stays: QuerySet[Stay], phrase: str, oldest: int) -> list[_Older]:
     first, then by step.
     """
     older = stays.filter(search.has(F("message__text"), phrase), seq__lt=oldest).order_by()
-    columns = older.values_list("type", "message__origin", "entered_step", "seq")
-    rows = list(columns.iterator(ROWS_AT_ONCE))
-    kinds = {(type, origin) for type, origin, *_ in rows}
-    speakers = {kind: _speaker(*kind) for kind in kinds}
-    return sorted([(speakers[type, origin], step, seq) for type, origin, step, seq in rows])
+    rows = older.values_list("type", "message__origin", "entered_step", "seq")
+    return sorted([(_speaker(type, origin), step, seq) for type, origin, step, seq in rows])
 
 
 def _present(stays: Iterable[Stay], at: int) -> set[int]:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from copy import copy
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, TypeVar
 
 from django.db.models import QuerySet
@@ -228,27 +228,30 @@ def insert(row: Memory) -> Memory:
 
     A transaction that holds an existing row is not waited for.
     """
-    while True:
-        statements.execute([statements.insertion_if_new(row)])
-        check_deleted(row.pk)
-        with suppress(MemoryNotFound):  # deleted at once by another
-            stored = find_memory(row.pk)
-            if stored.created_at != row.created_at or stored.last_step:
-                raise MemoryExists(f"a conversation with the id {row.pk!r} already exists")
-            return stored
+    stored = _inserted(row, partial(find_memory, row.pk))
+    if stored.created_at != row.created_at or stored.last_step:
+        raise MemoryExists(f"a conversation with the id {row.pk!r} already exists")
+    return stored
 
 
 def lock_or_insert(row: Memory, expected_version: int | None = None) -> Memory:
     """Lock the row of an id, which is inserted if there is none. Raises VersionConflict.
 
     Two requests may create the id at once: the second insert is ignored, and the lock puts the
-    requests in order. If the row is deleted before it is locked, it is inserted after all.
+    requests in order.
+    """
+    return _inserted(row, partial(lock_memory, row.pk, expected_version))
+
+
+def _inserted(row: Memory, read: Callable[[], Memory]) -> Memory:
+    """Insert a row if there is none, and return the one that is read then. If it is deleted before
+    it is read, it is inserted after all.
     """
     while True:
         statements.execute([statements.insertion_if_new(row)])
         check_deleted(row.pk)
         with suppress(MemoryNotFound):
-            return lock_memory(row.pk, expected_version)
+            return read()
 
 
 def _check_version(memory: Memory, expected: int | None) -> None:

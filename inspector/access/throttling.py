@@ -12,20 +12,15 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
-from chatmemory.access.throttling import PerStranger, SharedThrottle
+from chatmemory.access.throttling import PerAddress, PerStranger
 
 View = Callable[..., HttpResponse]
 
 
-class PerAddress(SharedThrottle):
-    """Counts the requests of an address."""
-
+class _Throttle(PerAddress):
     def __init__(self, scope: str, default: str) -> None:
         self.scope, self.default = scope, default
         super().__init__()
-
-    def get_cache_key(self, request: Any, view: Any) -> str:
-        return f"{self.scope}-{request.META.get('REMOTE_ADDR', '')}"
 
 
 def one_stranger_too_many(request: HttpRequest) -> HttpResponse | None:
@@ -41,7 +36,7 @@ def throttled(scope: str, default: str) -> Callable[[View], View]:
     def decorated(view: View) -> View:
         @wraps(view)
         def limited(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-            answer = _too_many(request, PerAddress(scope, default))
+            answer = _too_many(request, _Throttle(scope, default))
             return answer or view(request, *args, **kwargs)
 
         return limited
@@ -49,7 +44,7 @@ def throttled(scope: str, default: str) -> Callable[[View], View]:
     return decorated
 
 
-def _too_many(request: HttpRequest, throttle: SharedThrottle) -> HttpResponse | None:
+def _too_many(request: HttpRequest, throttle: PerAddress) -> HttpResponse | None:
     if throttle.allow_request(request, None):
         return None
     response = render(request, "inspector/too_many_requests.html", status=429)
