@@ -19,6 +19,7 @@ PARTS = (
     "library",
     "recall",
     "add",
+    "chain",
     "peers",
     "imports",
     "size",

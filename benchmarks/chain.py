@@ -1,45 +1,52 @@
-"""Measure what the chain of digests costs an add, as a ratio of adds with and without it.
+"""Measure adds with the chain of digests against adds without it.
 
     .venv/bin/python -m benchmarks.chain
 
-Adds of both kinds take turns in one process, and write to a SQLite database in a temporary folder.
-Without the chain, the same columns are written, with nothing in them.
+Without the chain, the same columns are written, with nothing in them. The adds are those of
+`benchmarks.add`.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from contextlib import ExitStack
-from statistics import median
 from unittest.mock import patch
 
+from benchmarks.add import FILL, WINDOW_TOKENS
 from benchmarks.database import migrated
+from benchmarks.measuring import Elsewhere, Figure, compared, in_turns, show
+from benchmarks.texts import texts
 
-ROUNDS = 600
-WINDOW = 20
+ROUNDS = 1_500  # many, as the difference is small
+LIMIT = 1.05
 COMPUTED = ("new_salt", "commitment_of", "encoded_stay", "digest_of")
 
 
-def measure() -> None:
-    from chatmemory import UserMessage, services
-    from chatmemory.core.policies import MessageWindow
+def figures(_: str) -> Iterator[Figure]:
+    from chatmemory import TokenWindow, UserMessage, services
     from chatmemory.ledger import chain
 
-    times: dict[bool, list[float]] = {True: [], False: []}
-    services.create("m", MessageWindow(WINDOW))
-    for n in range(ROUNDS):
-        with_chain = n % 2 == 0
+    said = texts()
+    services.create("m", TokenWindow(WINDOW_TOKENS))
+    services.add("m", [UserMessage(next(said)) for _ in range(FILL)])
+
+    def milliseconds(*, without: tuple[str, ...] = ()) -> float:
+        message = UserMessage(next(said))
         with ExitStack() as patches:
-            for name in () if with_chain else COMPUTED:
+            for name in without:
                 patches.enter_context(patch.object(chain, name, lambda *_: b""))
-            message = UserMessage(f"message number {n}, with some text to read")
-            start = time.process_time()
+            start = time.perf_counter()
             services.add("m", [message])
-            times[with_chain].append(time.process_time() - start)
-    cost = median(times[True]) / median(times[False]) - 1
-    print(f"an add with the chain of digests: {cost:+.1%} processor time")
+            return 1000 * (time.perf_counter() - start)
+
+    calls = {
+        "with them": Elsewhere(milliseconds),
+        "without them": Elsewhere(lambda: milliseconds(without=COMPUTED)),
+    }
+    yield compared("add with digests of all that it writes", LIMIT, in_turns(calls, ROUNDS))
 
 
 if __name__ == "__main__":
-    with migrated():
-        measure()
+    with migrated() as folder:
+        show(figures(folder))

@@ -538,13 +538,13 @@ def test_a_step_of_very_many_messages_takes_little_memory_for_each(db, monkeypat
     monkeypatch.setattr("chatmemory.ledger.chain.TOGETHER", 1_000)
     monkeypatch.setattr("chatmemory.ledger.stored_window.PAGE_MAX", 100)
     peaks = []
-    for count in (600, 1_200, 2_400):  # of fewer, the peak may be at another moment
+    for count in (2_400, 4_800):  # of fewer, batches and what Python keeps for reuse still grow
         memory_id = f"m{len(peaks)}"
         services.create(memory_id, MessageWindow(count + 1))
         services.set_messages(memory_id, many(count))
         LONG_STEPS[name](memory_id, count)
         peaks.append(peak_of(memory_id))
-    assert (peaks[2] - peaks[1]) / 1_200 < 160  # bytes for each message
+    assert (peaks[1] - peaks[0]) / 2_400 < 160  # bytes for each message
 
 
 def no_file(error: OSError):

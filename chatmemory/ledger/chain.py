@@ -21,7 +21,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import chain as chain_of
 from operator import attrgetter, itemgetter
 from tempfile import TemporaryFile
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 from weakref import finalize
 
 from chatmemory.models import Memory, Message, Stay, Step
@@ -30,6 +30,7 @@ Bytes = bytes | memoryview  # what databases return
 
 VERSION = 1
 SALT_BYTES = 16
+FEW = 100  # values whose encodings are short together
 TOGETHER = 2**18  # bytes; longer ones are not put together, which takes their memory twice
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -151,14 +152,17 @@ def digest_of(
     `encoded_stay`), `ended` the number and the reason of those that it ended. Stays are in the
     order of their numbers.
     """
-    lists = [
-        each if isinstance(each, EncodedList) else EncodedList(each)
-        for each in (commitments, begun, ended)
-    ]
+    lists = [_list_of(each) for each in (commitments, begun, ended)]
     if sum(map(len, lists)) <= TOGETHER:
         return _digest("step", [_STEP.encoded(step, previous, *lists)])
     length = sum(map(len, _STEP.parts(step, previous, *lists)))
     return _digest("step", chain_of([b"m%d:" % length], _STEP.parts(step, previous, *lists)))
+
+
+def _list_of(values: EncodedList | Iterable[Any]) -> EncodedList | Encoded:
+    if isinstance(values, list) and len(values) <= FEW:
+        return Encoded(_encoded_list(values))
+    return values if isinstance(values, EncodedList) else EncodedList(values)
 
 
 def encoded_stay(stay: Stay) -> Encoded:
@@ -167,7 +171,7 @@ def encoded_stay(stay: Stay) -> Encoded:
 
 
 def _digest(kind: str, encoded: Iterable[bytes | bytearray]) -> bytes:
-    digest = hashlib.sha256(f"chatmemory {VERSION} {kind} ".encode())
+    digest = hashlib.sha256(b"chatmemory %d %b " % (VERSION, kind.encode()))
     for part in encoded:
         digest.update(part)
     return digest.digest()
@@ -249,18 +253,16 @@ class _Columns:
         self._names = [_encoded_text(names[n]) for n in order]
         self._in_order = itemgetter(*order)
         self._columns_of = attrgetter(*columns)
+        self._forms: dict[tuple[type, ...], _Form] = {}
 
     def encoded(self, row: Memory | Message | Stay | Step, *others: Any) -> bytes:
         """Return the mapping of the names to the values of a row, and to the others."""
         values = self._in_order((*self._columns_of(row), *others))
-        pairs = zip(self._names, values, strict=True)
-        return _mapping_of(
-            [
-                # Most columns are numbers
-                name + (b"i%d;" % value if type(value) is int else _ENCODERS[type(value)](value))
-                for name, value in pairs
-            ]
-        )
+        types = tuple(map(type, values))
+        form = self._forms.get(types) or self._forms.setdefault(types, self._form_of(types))
+        filled = [encode(values[n]) if encode else values[n] for n, encode in form.blanks]
+        content = form.text % tuple(filled)
+        return b"m%d:%b" % (len(content), content)
 
     def parts(
         self, row: Memory | Message | Stay | Step, *others: Any
@@ -270,6 +272,26 @@ class _Columns:
         for name, value in zip(self._names, values, strict=True):
             yield name
             yield from value.parts() if isinstance(value, EncodedList) else [_encoded(value)]
+
+    def _form_of(self, types: Sequence[type]) -> _Form:
+        blanks = [_BLANKS.get(each, (b"%b", _ENCODERS[each])) for each in types]
+        text = b"".join(name + blank for name, (blank, _) in zip(self._names, blanks, strict=True))
+        places = [(n, encode) for n, (blank, encode) in enumerate(blanks) if b"%" in blank]
+        return _Form(text, places)
+
+
+class _Form(NamedTuple):
+    """The encoding of all rows whose columns have the same types, with a blank for each value."""
+
+    text: bytes
+    blanks: Sequence[tuple[int, Callable[[Any], bytes] | None]]
+
+
+_BLANKS: dict[type, tuple[bytes, None]] = {
+    type(None): (b"n", None),
+    bool: (b"b%d", None),
+    int: (b"i%d;", None),
+}
 
 
 _MESSAGE = _Columns(

@@ -63,8 +63,8 @@ def rows_for(change: NumberedTransition, before: Counters, after: Counters, stam
     rows.step.digest = chain.digest_of(
         stamp.memory.head,
         rows.step,
-        (row.commitment for row in sorted(rows.messages, key=attrgetter("seq"))),
-        map(chain.encoded_stay, sorted(rows.stays, key=attrgetter("n"))),
+        [row.commitment for row in sorted(rows.messages, key=attrgetter("seq"))],
+        [chain.encoded_stay(row) for row in sorted(rows.stays, key=attrgetter("n"))],
         sorted((n, str(reason)) for n, reason in rows.ended),
     )
     return rows
