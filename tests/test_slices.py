@@ -377,3 +377,29 @@ def test_other_writers_of_a_file_get_in_between_the_parts_of_long_work(tmp_path,
             ours.execute("ROLLBACK")
         waiting.result()
     assert part < 500
+
+
+@pytest.mark.django_db(transaction=True)
+def test_long_work_pauses_before_a_part_that_would_end_too_late(monkeypatch):
+    if connection.vendor != "sqlite":
+        pytest.skip("only SQLite has one writer for a file")
+    now, pauses = [0.0], []
+    monkeypatch.setattr(database, "monotonic", lambda: now[0])
+    monkeypatch.setattr(database, "sleep", lambda _: pauses.append(now[0]))
+    for _ in database.giving_way(range(7)):
+        now[0] += 0.4
+    assert pauses == pytest.approx([0.8, 1.6, 2.4])
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_deletion_gives_way_as_one_work_whatever_it_removes(monkeypatch):
+    works = []
+    giving_way = database.giving_way
+    monkeypatch.setattr(database, "giving_way", lambda parts: works.append(1) or giving_way(parts))
+    services.create("long", MessageWindow(3))
+    services.add("long", users(3))
+    works.clear()
+    monkeypatch.setattr("chatmemory.services.erasure.AT_ONCE", 1)
+    services.delete("long")
+    assert works == [1]
+    assert rows() == 0

@@ -1,12 +1,15 @@
-"""Which messages the search index has, how many are put into it, and its repair.
+"""Which messages the search index has, how they are put into it, and its repair.
 
 SQLite has an index of its own (see `search`). PostgreSQL searches the texts themselves, so there
 no message can be missing. The words of an index row cannot be compared: it does not keep them.
 """
 
+# ruff: noqa: S608 - the parts of the statements are constants of this file and of `sqlite_tables`
+
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
 
 from django.db.models import Max
 
@@ -15,7 +18,7 @@ from chatmemory.ledger import statements
 from chatmemory.ledger.contradictions import Contradicted
 from chatmemory.ledger.statements import Write
 from chatmemory.models import Message
-from chatmemory.search.sqlite_tables import names_of
+from chatmemory.search.sqlite_tables import LONG, names_of
 
 BATCH = 1_000
 _BEHIND_ALL = 2**63
@@ -23,7 +26,8 @@ _BEHIND_ALL = 2**63
 _PAUSE = Write("INSERT INTO chatmemory_index_pause DEFAULT VALUES", [()])
 _RESUME = Write("DELETE FROM chatmemory_index_pause", [()])
 _INDEXED = """SELECT s.seq FROM chatmemory_searchable s
-    JOIN chatmemory_search_docsize d ON d.id = s.id WHERE s.memory_id = %s ORDER BY s.seq"""
+    JOIN chatmemory_search_docsize d ON d.id = s.id WHERE s.memory_id = %s
+    UNION SELECT seq FROM chatmemory_unindexed WHERE memory_id = %s ORDER BY 1"""
 _ADD_MESSAGES = (
     """INSERT OR IGNORE INTO chatmemory_searchable (memory_id, seq)
     SELECT memory_id, seq FROM chatmemory_message
@@ -34,13 +38,28 @@ _ADD_MESSAGES = (
     WHERE s.memory_id = %s AND s.seq BETWEEN %s AND %s
     AND NOT EXISTS (SELECT 1 FROM chatmemory_search_docsize d WHERE d.id = s.id)""",
 )
+_PUT_ASIDE = """INSERT OR IGNORE INTO chatmemory_unindexed
+    SELECT memory_id, seq, coalesce(length(text), 0) FROM chatmemory_message m
+    WHERE memory_id = %s AND seq BETWEEN %s AND %s AND origin = 'SAID' AND NOT EXISTS (
+        SELECT 1 FROM chatmemory_searchable s JOIN chatmemory_search_docsize d ON d.id = s.id
+        WHERE s.memory_id = m.memory_id AND s.seq = m.seq)"""
+_ASIDE = f"""SELECT memory_id, seq, characters FROM chatmemory_unindexed
+    WHERE characters <= {LONG} ORDER BY memory_id, seq LIMIT {BATCH}"""
+_ADD_ASIDE = (
+    f"""INSERT OR IGNORE INTO chatmemory_searchable (memory_id, seq)
+    SELECT memory_id, seq FROM chatmemory_unindexed
+    WHERE memory_id = %s AND seq BETWEEN %s AND %s AND characters <= {LONG}""",
+    _ADD_MESSAGES[1],
+    f"""DELETE FROM chatmemory_unindexed
+    WHERE memory_id = %s AND seq BETWEEN %s AND %s AND characters <= {LONG}""",
+)
 
 _ADD_NAMES = (
     "INSERT OR IGNORE INTO chatmemory_searchable (memory_id, seq) VALUES (%s, 0)",
     f"""INSERT INTO chatmemory_search (rowid, text) SELECT s.id, {names_of("m")}
     FROM chatmemory_searchable s JOIN chatmemory_memory m ON m.id = s.memory_id
     WHERE s.memory_id = %s AND s.seq = 0
-    AND NOT EXISTS (SELECT 1 FROM chatmemory_search_docsize d WHERE d.id = s.id)""",  # noqa: S608
+    AND NOT EXISTS (SELECT 1 FROM chatmemory_search_docsize d WHERE d.id = s.id)""",
 )
 
 
@@ -78,15 +97,44 @@ class IndexedMessages:
 def insertion(memory_id: str, messages: Sequence[Message]) -> list[Write]:
     """Return the insertion of new messages, and of several also that into SQLite's index.
 
-    One statement takes a fifth of the time in which triggers put in each.
+    One statement takes a fifth of the time in which triggers put in each. Messages that are long
+    together are put aside, for `index_aside`.
     """
     rows = statements.insertion(messages)
     if len(messages) < 2 or database.connection().vendor != "sqlite":
         return [rows]
     seqs = [message.seq for message in messages]
     part = (memory_id, min(seqs), max(seqs))
-    add = [Write(statement, [part]) for statement in _ADD_MESSAGES]
+    is_long = sum(len(message.text or "") for message in messages) > LONG
+    add = [Write(sql, [part]) for sql in ((_PUT_ASIDE,) if is_long else _ADD_MESSAGES)]
     return [_PAUSE, rows, *add, _RESUME]
+
+
+def puts_aside(writes: Iterable[Write]) -> bool:
+    """Return whether messages are put aside, which `index_aside` puts into the index."""
+    return any(write.sql is _PUT_ASIDE for write in writes)
+
+
+def index_aside() -> None:
+    """Put the messages that were put aside into the index, in short transactions.
+
+    What an interrupted process has left is among them. Searches find them meanwhile.
+    """
+    for part in database.giving_way(iter(_part_aside, None)):
+        _change(_ADD_ASIDE, part)
+
+
+def _part_aside() -> tuple[str, int, int] | None:
+    """Return the conversation, the first and the last seq of what is indexed at once."""
+    with database.connection().cursor() as cursor:
+        cursor.execute(_ASIDE)
+        rows = cursor.fetchall()
+    if not rows:
+        return None
+    ((memory_id, first, _), *_) = rows
+    lengths = accumulate(characters for each, _, characters in rows if each == memory_id)
+    count = max(1, sum(length <= LONG for length in lengths))
+    return memory_id, first, rows[count - 1][1]
 
 
 def repair(memory_id: str) -> int:
@@ -96,15 +144,16 @@ def repair(memory_id: str) -> int:
     """
     if database.connection().vendor != "sqlite":
         return 0
-    repaired = _added(_ADD_NAMES, [memory_id])
+    repaired = _change(_ADD_NAMES, [memory_id])
     last = Message.objects.filter(memory=memory_id).aggregate(last=Max("seq"))["last"] or 0
     for start in range(1, last + 1, BATCH):
-        repaired += _added(_ADD_MESSAGES, [memory_id, start, start + BATCH - 1])
+        repaired += _change([_PUT_ASIDE], [memory_id, start, start + BATCH - 1])
+    index_aside()
     return repaired
 
 
-def _added(statements: Sequence[str], values: Sequence[str | int]) -> int:
-    """Return how many the index had no row of, or no text."""
+def _change(statements: Sequence[str], values: Sequence[str | int]) -> int:
+    """Execute statements as one transaction, and return the most rows that one of them changed."""
     with database.atomic(), database.connection().cursor() as cursor:
         counts: list[int] = []
         for statement in statements:
@@ -115,6 +164,6 @@ def _added(statements: Sequence[str], values: Sequence[str | int]) -> int:
 
 def _indexed(memory_id: str) -> Iterator[int]:
     with database.connection().cursor() as cursor:
-        cursor.execute(_INDEXED, [memory_id])
+        cursor.execute(_INDEXED, [memory_id, memory_id])
         for (seq,) in cursor:
             yield seq

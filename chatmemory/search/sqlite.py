@@ -28,6 +28,7 @@ from chatmemory.search.sqlite_tables import (
     PAUSE,
     TABLES,
     TRIGGERS,
+    UNINDEXED,
     names_of,
 )
 
@@ -44,6 +45,9 @@ _FOUND = """SELECT said.memory_id, said.seq FROM chatmemory_search
     WHEN 0 THEN (SELECT {named} FROM chatmemory_memory m WHERE m.id = said.memory_id)
     ELSE (SELECT {said} FROM chatmemory_message m
         WHERE m.memory_id = said.memory_id AND m.seq = said.seq) END"""
+_UNINDEXED = """SELECT said.memory_id, said.seq FROM chatmemory_unindexed said
+    CROSS JOIN chatmemory_message m ON m.memory_id = said.memory_id AND m.seq = said.seq
+    WHERE {where} {said}"""
 _OF_THESE = "said.seq > 0 AND said.memory_id IN (SELECT value FROM json_each(%s)) AND"
 
 
@@ -106,13 +110,16 @@ class SqliteIndex(TextIndex):
         if words.isascii():
             sought, compared = f"%{self.connection.ops.prep_for_like_query(words)}%", _LIKE
         named, said = (compared.format(text=text) for text in (names_of("m"), "m.text"))
-        sql = _FOUND.format(where=_OF_THESE if memory_ids else "", named=named, said=said)
+        where = _OF_THESE if memory_ids else ""
+        found = _FOUND.format(where=where, named=named, said=said)
+        unindexed = _UNINDEXED.format(where=where, said=said)
         these = [json.dumps(list(memory_ids))] if memory_ids else []
-        return sql, [_trigrams(words), *these, sought, sought]
+        parameters = [_trigrams(words), *these, sought, sought, *these, sought]
+        return f"{found} UNION ALL {unindexed}", parameters
 
     def install(self, detail: str = "none") -> None:
         """Create the index if it does not exist, and fill it. See `detail` in SQLite's FTS5."""
-        self.run(*(table.format(detail=detail) for table in TABLES))
+        self.run(*(table.format(detail=detail) for table in TABLES), UNINDEXED)
         self.rebuild()
         self.install_triggers()
 
@@ -124,7 +131,7 @@ class SqliteIndex(TextIndex):
         if "chatmemory_searchable" not in self.connection.introspection.table_names():
             return
         self.drop_triggers()
-        self.run(PAUSE)
+        self.run(PAUSE, UNINDEXED)
         for name, does in TRIGGERS.items():
             self.run(f"CREATE TRIGGER chatmemory_search_{name} {does}")
 
@@ -135,7 +142,8 @@ class SqliteIndex(TextIndex):
     def remove(self) -> None:
         self.drop_triggers()
         self.run("DROP TABLE chatmemory_search", "DROP TABLE chatmemory_searchable")
-        self.run("DROP TABLE IF EXISTS chatmemory_index_pause")
+        for table in ("chatmemory_index_pause", "chatmemory_unindexed"):
+            self.run(f"DROP TABLE IF EXISTS {table}")
 
     def add_functions(self) -> None:
         self.connection.connection.create_function(

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import suppress
 from functools import partial
-from typing import Any
+from itertools import chain
 
-from django.db.models import QuerySet
+from django.db.models import Model, QuerySet, Value
+from django.db.models.expressions import Combinable
+from django.db.models.functions import Coalesce, Length
 from django.utils import timezone
 
 from chatmemory import database
@@ -30,13 +32,13 @@ from chatmemory.models import (
 from chatmemory.search import given_labels
 from chatmemory.services import audit
 from chatmemory.services.locking import lock_memory, locked, notify_followers
-from chatmemory.services.slices import parts_of, sizes_of
+from chatmemory.services.slices import parts_of, size_of, sizes_of
 from chatmemory.services.validation import check_change, check_ids, check_number
 from chatmemory.services.write_ahead_log import truncate_log_soon
 
-# Rows. A transaction that removes so many takes less than a second.
+# Rows and characters of texts. A transaction that removes so many takes less than a second.
 AT_ONCE = 3_000
-SLICE = 1_000
+SLICE, CHARACTERS = 1_000, 500_000
 
 
 def delete(memory_id: str, *, actor: str = "", expected_version: int | None = None) -> None:
@@ -59,7 +61,7 @@ def delete(memory_id: str, *, actor: str = "", expected_version: int | None = No
         database.on_commit(lambda: notify_followers(memory_id))
         # Its branches are from then on branches of its own source.
         Memory.objects.filter(branched_from=memory_id).update(branched_from=memory.branched_from)
-        if memory.last_seq + memory.last_stay + memory.last_step <= AT_ONCE:
+        if size_of(memory) <= AT_ONCE:
             memory.delete()
         else:
             Trial.objects.filter(memory=memory).delete()
@@ -117,26 +119,31 @@ def _is_audited(memory_id: str) -> bool:
 
 def _purge(memory_id: str) -> None:
     """Remove the rows of a conversation whose deletion has begun, in short transactions."""
-    for rows, number in ((Stay.objects, "n"), (Message.objects, "seq"), (Step.objects, "n")):
-        own = rows.filter(memory_id=memory_id).order_by(number)
-        for _ in database.giving_way(iter(partial(_purge_slice, memory_id, own, number), False)):
-            pass
+    short, text = Value(0), Coalesce(Length("text"), 0)
+    slices = (
+        iter(partial(_purge_slice, memory_id, model, number, size), False)
+        for model, number, size in ((Stay, "n", short), (Message, "seq", text), (Step, "n", short))
+    )
+    for _ in database.giving_way(chain.from_iterable(slices)):
+        pass
     with database.atomic():
         _being_deleted(memory_id).delete()
 
 
-def _purge_slice(memory_id: str, rows: QuerySet[Any], number: str) -> bool:
-    """Remove the first rows; return False if there are none.
+def _purge_slice(memory_id: str, model: type[Model], number: str, size: Combinable) -> bool:
+    """Remove the first rows of a table, given its number and size; return False if there are none.
 
     Another process may have ended the deletion, and the id may be that of a new conversation.
     """
     with database.atomic():
         if not _being_deleted(memory_id).select_for_update().exists():
             return False
-        first = rows.values_list(number, flat=True).first()
-        if first is None:
+        rows = model._default_manager.filter(memory_id=memory_id)
+        sizes = dict(rows.order_by(number).values_list(number, size)[:SLICE])
+        if not sizes:
             return False
-        rows.order_by().filter(**{f"{number}__lt": first + SLICE}).delete()
+        (*_, last) = next(parts_of(sizes, CHARACTERS))
+        rows.filter(**{f"{number}__lte": last}).delete()
         return True
 
 

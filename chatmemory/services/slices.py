@@ -7,6 +7,7 @@ other changes of it raise ImportUnfinished.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TypeVar
 
 from chatmemory import database
 from chatmemory.core.codec import message_to_json
@@ -24,6 +25,9 @@ from chatmemory.services.locking import locked
 from chatmemory.services.validation import check_ids
 
 SLICE = 500  # messages; so many are stored in about half a second
+TOKENS_OF_A_ROW = 60
+
+Key = TypeVar("Key")
 
 
 def is_long(new: Sequence[object]) -> bool:
@@ -31,24 +35,30 @@ def is_long(new: Sequence[object]) -> bool:
     return len(new) > SLICE
 
 
+def size_of(memory: Memory) -> int:
+    """Return how many rows a conversation has, and more for long texts, which SQLite's index is as
+    slow to forget.
+    """
+    rows = memory.last_seq + memory.last_stay + memory.last_step
+    return rows + memory.history_tokens // TOKENS_OF_A_ROW
+
+
 def sizes_of(memory_ids: Iterable[str]) -> dict[str, int]:
-    """Return how many rows each conversation has, in the order of their ids: two writers that lock
+    """Return the size of each conversation, in the order of their ids: two writers that lock
     several in this order cannot wait for each other. Raises InvalidValue, MemoryNotFound.
     """
     ids = sorted(check_ids(memory_ids))
-    numbers = Memory.objects.filter(id__in=ids).values_list(
-        "id", "last_seq", "last_stay", "last_step"
-    )
-    sizes = {memory_id: 1 + sum(each) for memory_id, *each in numbers}
+    columns = ("last_seq", "last_stay", "last_step", "history_tokens")
+    found = {memory.pk: memory for memory in Memory.objects.filter(id__in=ids).only(*columns)}
     for memory_id in ids:
-        if memory_id not in sizes:
+        if memory_id not in found:
             raise MemoryNotFound(f"no conversation has the id {memory_id!r}")
-    return {memory_id: sizes[memory_id] for memory_id in ids}
+    return {memory_id: 1 + size_of(found[memory_id]) for memory_id in ids}
 
 
-def parts_of(sizes: Mapping[str, int], most: int) -> Iterator[list[str]]:
+def parts_of(sizes: Mapping[Key, int], most: int) -> Iterator[list[Key]]:
     """Yield the keys in parts whose sizes come to about `most`."""
-    part: list[str] = []
+    part: list[Key] = []
     together = 0
     for key, size in sizes.items():
         if part and together + size > most:
