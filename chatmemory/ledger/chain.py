@@ -18,12 +18,14 @@ import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from itertools import chain as chain_of
 from operator import attrgetter, itemgetter
 from tempfile import TemporaryFile
 from typing import IO, Any, NamedTuple
 from weakref import finalize
 
+from chatmemory.core.codec import LONG
 from chatmemory.models import Memory, Message, Stay, Step
 
 Bytes = bytes | memoryview  # what databases return
@@ -47,7 +49,9 @@ def new_salt() -> bytes:
 
 def commitment_of(message: Message) -> bytes:
     """Return the digest of a message's columns and its salt, which a redacted one has not."""
-    return _digest("message", [_MESSAGE.encoded(message)])
+    if len(message.text) + len(message.payload) <= LONG:
+        return _digest("message", [_MESSAGE.encoded(message)])
+    return _digest_of_parts("message", partial(_MESSAGE.parts, message))
 
 
 def commitment_of_labels(labels: Mapping[str, str], salt: Bytes | None) -> bytes:
@@ -155,8 +159,7 @@ def digest_of(
     lists = [_list_of(each) for each in (commitments, begun, ended)]
     if sum(map(len, lists)) <= TOGETHER:
         return _digest("step", [_STEP.encoded(step, previous, *lists)])
-    length = sum(map(len, _STEP.parts(step, previous, *lists)))
-    return _digest("step", chain_of([b"m%d:" % length], _STEP.parts(step, previous, *lists)))
+    return _digest_of_parts("step", partial(_STEP.parts, step, previous, *lists))
 
 
 def _list_of(values: EncodedList | Iterable[Any]) -> EncodedList | Encoded:
@@ -177,6 +180,11 @@ def _digest(kind: str, encoded: Iterable[bytes | bytearray]) -> bytes:
     return digest.digest()
 
 
+def _digest_of_parts(kind: str, parts: Callable[[], Iterator[bytes | bytearray]]) -> bytes:
+    """Return the digest of a mapping of which each part is in memory alone."""
+    return _digest(kind, chain_of([b"m%d:" % sum(map(len, parts()))], parts()))
+
+
 def _encoded(value: Any) -> bytes:
     """Return bytes that no other value has: a letter for the type, the length and the content."""
     return _ENCODERS[type(value)](value)
@@ -185,6 +193,13 @@ def _encoded(value: Any) -> bytes:
 def _encoded_text(value: str) -> bytes:
     content = value.encode()
     return b"s%d:%b" % (len(content), content)
+
+
+def _parts_of_text(text: str) -> Iterator[bytes]:
+    """Yield what `_encoded_text` returns."""
+    starts = range(0, len(text), LONG)
+    yield b"s%d:" % sum(len(text[at : at + LONG].encode()) for at in starts)
+    yield from (text[at : at + LONG].encode() for at in starts)
 
 
 def _encoded_bytes(value: Bytes | bytearray) -> bytes:
@@ -271,7 +286,12 @@ class _Columns:
         values = self._in_order((*self._columns_of(row), *others))
         for name, value in zip(self._names, values, strict=True):
             yield name
-            yield from value.parts() if isinstance(value, EncodedList) else [_encoded(value)]
+            if isinstance(value, EncodedList):
+                yield from value.parts()
+            elif isinstance(value, str) and len(value) > LONG:
+                yield from _parts_of_text(value)
+            else:
+                yield _encoded(value)
 
     def _form_of(self, types: Sequence[type]) -> _Form:
         blanks = [_BLANKS.get(each, (b"%b", _ENCODERS[each])) for each in types]

@@ -11,14 +11,15 @@ from chatmemory.core.codec.json_text import (
     check_names,
     decode_json,
     load_json,
-    write_json,
 )
 from chatmemory.core.codec.reading import message_from_dict, message_from_json, messages_from_json
+from chatmemory.core.codec.spelling import LONG, write_json
 from chatmemory.core.codec.writing import message_to_dict, message_to_json, messages_to_json
 from chatmemory.core.field_checks import DEPTH_MAX
 
 __all__ = [
     "DEPTH_MAX",
+    "LONG",
     "check_density",
     "check_names",
     "decode_json",

@@ -1,12 +1,11 @@
-"""JSON text in Jackson's spelling, and read with Jackson's rules."""
+"""JSON text, read with Jackson's rules."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
-from decimal import Decimal
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from chatmemory.core.exceptions import InvalidMessage
@@ -16,70 +15,6 @@ ELEMENTS_FREE, ELEMENTS_MAX = 1_000, 500_000
 SIZE_PER_ELEMENT = 8  # the shortest messages of OpenAI and LangChain4j have 9 to 10 characters
 
 _STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
-
-# An escaped backslash matches too, so that `\\u001f` within a text stays as it is.
-_LOWER_CASED = re.compile(r"\\u00[0-9a-f]{2}|\\\\")
-
-
-def write_json(value: Any) -> str:
-    """Return compact JSON in Jackson's spelling: `\\u001F` for controls, `1.0E20` for floats.
-
-    Raises InvalidMessage for a value that JSON cannot express.
-    """
-    try:
-        return _write(value)
-    except RecursionError as error:
-        raise InvalidMessage("the message is nested too deeply to be written") from error
-
-
-def _write(value: Any) -> str:
-    match value:
-        case str():
-            return _write_text(value)
-        case dict():
-            return _write_object(value)
-        case list() | tuple():
-            return "[" + ",".join([_write(each) for each in value]) + "]"
-        case None:
-            return "null"
-        case bool():
-            return "true" if value else "false"
-        case int():
-            return _write_int(value)
-        case float():
-            return _write_float(value)
-        case Mapping():
-            return _write_object(value)
-    raise InvalidMessage(f"a {type(value).__name__} cannot be written as JSON")
-
-
-def _write_object(value: Mapping[Any, Any]) -> str:
-    pairs = [f"{_write_text(str(key))}:{_write(each)}" for key, each in value.items()]
-    return "{" + ",".join(pairs) + "}"
-
-
-def _write_text(text: str) -> str:
-    quoted: str = json.encoder.encode_basestring(text)
-    if "\\u00" not in quoted:
-        return quoted
-    return _LOWER_CASED.sub(lambda found: found[0][:2] + found[0][2:].upper(), quoted)
-
-
-def _write_int(number: int) -> str:
-    try:
-        return str(number)
-    except ValueError as error:
-        raise InvalidMessage("a number has too many digits") from error
-
-
-def _write_float(number: float) -> str:
-    """Return a float as Java's Double.toString does: plain from 0.001 up to 10,000,000."""
-    if number != number or number in (float("inf"), float("-inf")):
-        raise InvalidMessage("NaN and Infinity cannot be written as JSON")
-    if number == 0 or 1e-3 <= abs(number) < 1e7:
-        return repr(number)
-    digits, exponent = f"{Decimal(repr(number)).normalize():E}".split("E")
-    return f"{digits if '.' in digits else digits + '.0'}E{int(exponent)}"
 
 
 def decode_json(text: str) -> Any:
@@ -125,7 +60,7 @@ def check_density(text: str) -> None:
     if found <= most:
         return
     # Strings may hold any number of them.
-    within = sum(_elements(string[0]) for string in _STRING.finditer(text))
+    within = sum(_elements(text, *string.span()) for string in _STRING.finditer(text))
     if found - within > most:
         raise InvalidMessage(
             f"the JSON has more than {most:,} lists, objects and commas in {len(text):,} "
@@ -133,8 +68,8 @@ def check_density(text: str) -> None:
         )
 
 
-def _elements(text: str) -> int:
-    return text.count("{") + text.count("[") + text.count(",")
+def _elements(text: str, start: int = 0, end: int | None = None) -> int:
+    return sum(text.count(sign, start, end) for sign in "{[,")
 
 
 def _check_depth(value: Any) -> None:

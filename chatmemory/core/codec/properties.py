@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Self, TypeVar
 
-from chatmemory.core.codec.json_text import write_json
+from chatmemory.core.codec.spelling import write_json
 from chatmemory.core.exceptions import InvalidMessage
 
 T = TypeVar("T")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from chatmemory.core.codec.json_text import write_json
+from chatmemory.core.codec.spelling import write_json
 from chatmemory.core.contents import (
     Audio,
     AudioContent,
@@ -32,43 +32,55 @@ from chatmemory.core.messages import (
 
 def message_to_json(message: ChatMessage | None) -> str:
     """Return one message as JSON text; None gives `null`."""
-    return write_json(message_to_dict(message))
+    return write_json(None if message is None else _values(message, map))
 
 
 def messages_to_json(messages: Iterable[ChatMessage | None]) -> str:
     """Return messages as the text of a JSON array."""
-    return write_json([message_to_dict(message) for message in several(messages)])
+    return write_json(
+        None if message is None else _values(message, map) for message in several(messages)
+    )
 
 
 def message_to_dict(message: ChatMessage | None) -> dict[str, Any] | None:
     """Return one message as JSON values, the properties in LangChain4j's order."""
-    if message is None:
-        return None
-    return {**_fields(message), "type": message.type.value}
+    return None if message is None else _values(message, _list)
 
 
-def _fields(message: ChatMessage) -> dict[str, Any]:
+# What applies a function to each item: at once, or while its results are written.
+_Each = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
+
+
+def _list(function: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
+    return [function(item) for item in items]
+
+
+def _values(message: ChatMessage, each: _Each) -> dict[str, Any]:
+    return {**_fields(message, each), "type": message.type.value}
+
+
+def _fields(message: ChatMessage, each: _Each) -> dict[str, Any]:
     match message:
         case SystemMessage():
             return {"text": message.text}
         case UserMessage():
             return _present(
                 name=message.name or None,
-                contents=_contents(message.contents),
+                contents=each(_content, message.contents),
                 attributes=dict(message.attributes) or None,
             )
         case AiMessage():
             return _present(
                 text=message.text,
                 thinking=message.thinking,
-                toolExecutionRequests=[*map(_request, message.tool_execution_requests)],
+                toolExecutionRequests=each(_request, message.tool_execution_requests),
                 attributes=dict(message.attributes),
             )
         case ToolExecutionResultMessage():
             return _present(
                 id=message.id,
                 toolName=message.tool_name,
-                contents=_contents(message.contents),
+                contents=each(_content, message.contents),
                 isError=message.is_error,
                 attributes=dict(message.attributes),
             )
@@ -87,11 +99,9 @@ def _request(request: ToolExecutionRequest | None) -> dict[str, Any] | None:
     return _present(id=request.id, name=request.name, arguments=request.arguments)
 
 
-def _contents(contents: Iterable[Content | None]) -> list[dict[str, Any] | None]:
-    return [None if content is None else _content(content) for content in contents]
-
-
-def _content(content: Content) -> dict[str, Any]:
+def _content(content: Content | None) -> dict[str, Any] | None:
+    if content is None:
+        return None
     values: dict[str, Any]
     match content:
         case TextContent():
