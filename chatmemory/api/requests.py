@@ -252,6 +252,7 @@ def read_body(shape: type[serializers.Serializer[Any]], request: Request) -> dic
     checked: dict[str, Any] | None = getattr(request, "checked_body", None)
     if checked is None:
         checked = read(shape, request.data)
+        _forget(checked.get("messages"), *checked.get("conversations", ()))
         request.checked_body = checked  # type: ignore[attr-defined]
     return checked
 
@@ -261,8 +262,16 @@ def read_list(request: Request) -> SentMessages:
     sent: SentMessages | None = getattr(request, "sent_messages", None)
     if sent is None:
         sent = read_messages(request.data, field="")
+        _forget(request.data)
         request.sent_messages = sent  # type: ignore[attr-defined]
     return sent
+
+
+def _forget(*lists: Any) -> None:
+    """Empty lists of messages that have been read: as decoded JSON they take more memory."""
+    for values in lists:
+        if isinstance(values, list):
+            values.clear()
 
 
 def read_ahead(shape: Any, request: Request, memory_id: str) -> None:

@@ -6,7 +6,6 @@ Every change takes the same way: the core decides a `Transition`, its entries ge
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from itertools import islice
@@ -100,11 +99,15 @@ class Recorder:
         # What is added is new, and counted as it was sent
         add = sent.as_add(self.window)
         if add is not None:
-            return self._add_by_client(add, old)
+            return self._add_by_client(add, sent)
         returning = returning_messages(self.memory, replacement)
         replacement = replacement.as_they_left(returning, self.window)
         transition = replacement.numbered(self._counters, returning)
-        result = self._step(transition, Step.Kind.SET, is_reordered=True, by_client=by_client)
+        written: dict[str, Any] = {
+            "by_client": by_client,
+            "payloads": replacement.payloads_of(transition),
+        }
+        result = self._step(transition, Step.Kind.SET, is_reordered=True, **written)
         flags.replaced(self.memory, self.window)
         return result
 
@@ -203,10 +206,12 @@ class Recorder:
             flags.replaced(self.memory, self.window.with_messages())
         return result
 
-    def _add_by_client(self, transition: Transition, old: Sequence[StayEntry]) -> ChangeResult:
-        """Record an add that was inferred from a client's list; `old` are the loaded entries."""
-        result = self._step(self._numbered(transition), Step.Kind.ADD, by_client=True)
-        loaded: dict[Entry, StayEntry] = {entry: entry for entry in old}
+    def _add_by_client(self, transition: Transition, sent: Replacement) -> ChangeResult:
+        """Record an add that was inferred from a client's list."""
+        transition = self._numbered(transition)
+        payloads = sent.payloads_of(transition)
+        result = self._step(transition, Step.Kind.ADD, by_client=True, payloads=payloads)
+        loaded: dict[Entry, StayEntry] = {entry: entry for entry in sent.old}
         flags.replaced(self.memory, (loaded.get(entry, entry) for entry in self.window))
         return result
 

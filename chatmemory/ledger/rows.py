@@ -6,8 +6,10 @@ rows of several changes, which are written together.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from operator import attrgetter
+from types import MappingProxyType
 from typing import NamedTuple
 
 from chatmemory.core.codec import message_to_json
@@ -18,7 +20,8 @@ from chatmemory.ledger import chain, indexing, statements
 from chatmemory.ledger.changes import NewMessage
 from chatmemory.ledger.counters import Counters
 from chatmemory.ledger.entries import NumberedTransition, StayEntry
-from chatmemory.ledger.statements import Write, new_row
+from chatmemory.ledger.new_rows import new_row
+from chatmemory.ledger.statements import Write
 from chatmemory.models import Memory, Message, Stay, Step
 
 
@@ -26,6 +29,7 @@ class Stamp(NamedTuple):
     """The data of a step other than its counters: the conversation, the kind, the actor, the time.
 
     `sent` is the message of an add as the client sent it, `seq` that of a redaction or a pin.
+    `payloads` are those of new messages by seq, where they are written already.
     """
 
     memory: Memory
@@ -37,6 +41,7 @@ class Stamp(NamedTuple):
     seq: int | None = None
     sent: NewMessage | None = None
     commitment: bytes | None = None
+    payloads: Mapping[int, str] = MappingProxyType({})
 
 
 class Rows(NamedTuple):
@@ -72,7 +77,8 @@ def rows_for(change: NumberedTransition, before: Counters, after: Counters, stam
 
 def _message(entry: StayEntry, stamp: Stamp) -> Message:
     assert entry.message is not None
-    text, payload = text_of(entry.message), message_to_json(entry.message)
+    text = text_of(entry.message)
+    payload = stamp.payloads.get(entry.seq) or message_to_json(entry.message)
     check_storable(text, payload)
     row = new_row(
         Message,
@@ -128,7 +134,7 @@ def _step(transition: Transition, counters: Counters, stamp: Stamp) -> Step:
         seq=stamp.seq,
         commitment=stamp.commitment,
     )
-    step.copy_policy(stamp.memory)
+    Step.copy_policy(step, stamp.memory)
     return step
 
 
@@ -153,13 +159,20 @@ class PendingRows:
                 self._ended[n] = rows.step.n, reason
 
     def writes(self, memory: Memory) -> list[Write]:
-        """Return what writes all rows, inside a transaction that has locked the conversation."""
-        return [
+        """Return what writes all rows, inside a transaction that has locked the conversation.
+
+        The rows are then no longer kept: what writes them has their values.
+        """
+        messages, stays, steps = self._messages, self._stays, self._steps
+        self._messages, self._stays, self._steps = [], {}, []
+        writes = [
             statements.endings(memory.pk, self._ended),
-            *indexing.insertion(memory.pk, self._messages),
-            statements.insertion(list(self._stays.values())),
-            statements.insertion(self._steps),
+            *indexing.insertion(memory.pk, messages),
         ]
+        messages.clear()
+        writes.append(statements.insertion(list(stays.values())))
+        stays.clear()
+        return [*writes, statements.insertion(steps)]
 
 
 def check_storable(text: str, payload: str) -> None:

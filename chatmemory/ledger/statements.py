@@ -36,6 +36,7 @@ from django.db.models.base import ModelState
 from django.db.models.query import ModelIterable, ValuesListIterable
 
 from chatmemory import database
+from chatmemory.ledger import long_texts
 from chatmemory.models import Stay
 
 P = ParamSpec("P")
@@ -241,24 +242,14 @@ _PREPARING: Mapping[type, Callable[[Any], Any]] = {
 }
 
 
-def new_row(model: type[M], **values: Any) -> M:
-    """Return a row that is not stored yet; a column without a value is null.
-
-    Django's constructor takes as long as the database needs to store the row.
-    """
-    row = model.__new__(model)
-    row.__dict__ |= {"_state": ModelState(), **_nulls(model), **values}
-    return row
-
-
-@cache
-def _nulls(model: type[Model]) -> Mapping[str, None]:
-    return dict.fromkeys(field.attname for field in model._meta.local_concrete_fields)
-
-
 def insertion(rows: Sequence[Model]) -> Write:
     """Return the insertion of rows of one model."""
-    return _written(_insertion(type(rows[0])), rows) if rows else _NOTHING
+    if not rows:
+        return _NOTHING
+    model = rows[0]._meta.model
+    write = _written(_insertion(model), rows)
+    is_encoded = long_texts.encode(model, write.values)
+    return Write(_insertion_of_encoded(model), write.values) if is_encoded else write
 
 
 def insertion_if_new(row: Model) -> Write:
@@ -308,6 +299,12 @@ def _insertion(model: type[Model]) -> _Statement:
     columns, marks = ", ".join(map(_quoted, fields)), ", ".join(["%s"] * len(fields))
     sql = f'INSERT INTO "{model._meta.db_table}" ({columns}) VALUES ({marks})'  # noqa: S608
     return _Statement(sql, fields)
+
+
+@cache
+def _insertion_of_encoded(model: type[Model]) -> str:
+    into = _insertion(model).sql.partition(" VALUES ")[0]
+    return f"{into} VALUES ({', '.join(long_texts.marks_of(model))})"
 
 
 @cache

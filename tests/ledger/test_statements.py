@@ -10,6 +10,7 @@ from django.db.models import QuerySet
 
 from chatmemory import MessageWindow, UserMessage, services
 from chatmemory.ledger import statements
+from chatmemory.ledger.new_rows import new_row
 from chatmemory.ledger.statements import Compiled
 from chatmemory.models import Memory, Message, Stay, Step
 
@@ -63,7 +64,7 @@ def test_a_row_is_inserted_only_if_its_key_is_new(conversation):
 
 def test_a_new_row_has_what_djangos_constructor_gives_it():
     values = {"memory_id": "m", "n": 1, "seq": 2, "has_calls": False, "pinned": True}
-    assert columns(statements.new_row(Stay, **values)) == columns(Stay(**values)) | {
+    assert columns(new_row(Stay, **values)) == columns(Stay(**values)) | {
         "rank": None,
         "tokens": None,
         "type": None,

@@ -1,0 +1,78 @@
+"""Bodies that are accepted take bounded memory, whatever their messages are made of."""
+
+from __future__ import annotations
+
+import pytest
+
+from ..peaks import MEGABYTE, most, peak
+
+JSON = {"Content-Type": "application/json"}
+EMOJI = "\N{SLOTH}".encode()
+MESSAGES = 10_000
+
+
+def text_of(size: int, words: bytes) -> bytes:
+    """Words and one emoji, for which Python keeps four bytes per character."""
+    return words * ((size - 100) // len(words)) + EMOJI
+
+
+def system(text: bytes) -> bytes:
+    return b'[{"type":"SYSTEM","text":"' + text + b'"}]'
+
+
+def user(part: bytes, count: int) -> bytes:
+    return b'{"type":"USER","contents":[' + b",".join([part] * count) + b"]}"
+
+
+def several(message: bytes, count: int) -> bytes:
+    return b"[" + b",".join([message] * count) + b"]"
+
+
+PART = b'{"text":"a","type":"TEXT"}'
+LISTS = {
+    "one emoji": system(text_of(5 * MEGABYTE, b"a b ")),
+    "one emoji at the end of a word": system(text_of(5 * MEGABYTE, b"a")),
+    "escaped controls and an emoji": system(text_of(4 * MEGABYTE, rb"\u001f")),
+    "backslashes and a control": system(text_of(4 * MEGABYTE, rb"\\") + rb"\u001f"),
+    "an emoji in each message": several(system(text_of(1_600, b"a b "))[1:-1], 5_000),
+    "very short messages": several(b'{"type":   "AI"}', MESSAGES),
+    "different messages": several(b'{"type":"AI","text":"%d"}', MESSAGES) % tuple(range(MESSAGES)),
+    "messages of one part": several(user(PART, 1), MESSAGES),
+    "messages of many parts": several(user(PART, 10), 7_500),
+    "one message of many parts": several(user(PART, 160_000), 1),
+}
+
+
+def grows(served, method: str, path: str, body: bytes) -> None:
+    """Send a body, and compare what it takes at most with the memory that it may take."""
+    before = peak(served)
+    answer = served.api.request(method, f"{served.url}/api/v1/{path}", data=body, headers=JSON)
+    answer.raise_for_status()
+    assert peak(served) - before <= most(body)
+
+
+@pytest.mark.own_server
+@pytest.mark.parametrize("shape", LISTS)
+def test_a_window_that_a_client_stores(served, shape):
+    served.api.get(f"{served.url}/api/v1/store/large/").raise_for_status()
+    grows(served, "PUT", "store/large/", LISTS[shape])
+
+
+@pytest.mark.own_server
+@pytest.mark.parametrize("shape", LISTS)
+def test_a_window_that_is_set(served, shape):
+    served.create("large", limit=MESSAGES)
+    grows(served, "PUT", "memories/large/messages/", b'{"messages":' + LISTS[shape] + b"}")
+
+
+ADDED = {
+    "one emoji": system(text_of(2 * MEGABYTE, b"a b ")),
+    "one message of many parts": several(user(PART, 77_000), 1),
+}
+
+
+@pytest.mark.own_server
+@pytest.mark.parametrize("shape", ADDED)
+def test_messages_that_are_added(served, shape):
+    served.create("large", limit=MESSAGES)
+    grows(served, "POST", "memories/large/messages/", b'{"messages":' + ADDED[shape] + b"}")
