@@ -24,6 +24,8 @@ class LongList(Sequence[Made], Generic[Made]):
     of frames grows at such a call, each one takes microseconds.
     """
 
+    __slots__ = ("_make", "columns")
+
     def __init__(self, columns: Sequence[Columns], make: Callable[[Columns], Made]) -> None:
         self.columns = columns
         self._make = make

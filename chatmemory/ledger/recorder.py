@@ -46,17 +46,21 @@ from chatmemory.models import Memory, Message, Step
 class Recorder:
     """A recorder of the changes of one conversation, one step per change.
 
-    With `at`, the recorder starts from that past step; it is then for simulations, and nothing
-    of it can be written. A conversation `is_new` in the transaction that inserts it. `policy` is
-    the one in force. `results` are the changes so far, without those that changed nothing.
+    Without an actor it is for simulations: no rows are kept, and nothing of it can be written. With
+    `at`, a simulation starts from that past step. A conversation `is_new` in the transaction that
+    inserts it. `policy` is the one in force. `results` are the changes so far, without those that
+    changed nothing.
     """
 
     def __init__(
-        self, memory: Memory, actor: str = "", at: Step | None = None, is_new: bool = False
+        self,
+        memory: Memory,
+        actor: str | None = None,
+        at: Step | None = None,
+        is_new: bool = False,
     ) -> None:
         self.memory = memory
         self._is_new = is_new
-        self._is_past = at is not None
         if at is not None:
             _go_back(memory, at)
         self.policy = memory.policy
@@ -182,7 +186,7 @@ class Recorder:
 
         It is to be executed inside a transaction that has locked the row.
         """
-        assert not self._is_past, "what was recorded after a past step cannot be written"
+        assert self._actor is not None, "what was simulated cannot be written"
         if not self._is_changed:
             return []
         self.memory.updated_at = self._now
@@ -262,9 +266,10 @@ class Recorder:
         self._counters.put_into(memory)
         memory.window_count, memory.window_tokens = transition.after
         memory.window_load = load_of(self.policy, transition.after)
-        stamp = Stamp(memory, kind, self._actor, self._now, **stamped)
+        stamp = Stamp(memory, kind, self._actor or "", self._now, **stamped)
         rows = rows_for(change, before, self._counters, stamp)
-        self._rows.add(rows)
+        if self._actor is not None:
+            self._rows.add(rows)
         memory.head = rows.step.digest
         self._is_changed = True
         result = result_of(change, rows.step, before.last_seq, self.policy)

@@ -137,7 +137,7 @@ def test_another_policy_is_simulated_and_put_in_force(api, gone):
     body = {"messages": [{"type": "AI", "text": "hello"}]}
     policy = {"kind": "message_window", "max_messages": 2}
     simulated = api.post(f"{gone}simulate/", body | {"policy": policy})
-    assert (simulated.status_code, simulated.data["load"]) == (200, 2)
+    assert (simulated.status_code, simulated.json()["load"]) == (200, 2)
     assert api.patch(gone, {"policy": policy}).data["policy"]["kind"] == MessageWindow.kind
     assert api.post(f"{gone}messages/", body).status_code == 201
 

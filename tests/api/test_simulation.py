@@ -11,7 +11,7 @@ from .said import URL, add, call, result, user
 def test_a_simulation_changes_nothing(api, memory_id):
     add(api, "a", "b", "c")
     body = {"messages": [user("d")], "policy": {"kind": "message_window", "max_messages": 2}}
-    answer = api.post(f"{URL}simulate/", body).data
+    answer = api.post(f"{URL}simulate/", body).json()
     assert [left["seq"] for left in answer["changes"][0]["evicted"]] == [1, 2]
     assert answer["window"] == {"count": 2, "tokens": 10}
     assert queries.memory(memory_id).last_step == 3
@@ -21,8 +21,8 @@ def test_a_simulation_changes_nothing(api, memory_id):
 def test_a_simulation_can_start_at_any_step(api, memory_id):
     api.post(f"{URL}messages/", {"messages": [user("a"), user("b")]})
     body = {"messages": [user("x")], "at": 1}
-    assert api.post(f"{URL}simulate/", body).data["window"]["count"] == 2
-    assert api.post(f"{URL}simulate/", body | {"at": 0}).data["window"]["count"] == 1
+    assert api.post(f"{URL}simulate/", body).json()["window"]["count"] == 2
+    assert api.post(f"{URL}simulate/", body | {"at": 0}).json()["window"]["count"] == 1
     assert api.post(f"{URL}simulate/", body | {"at": 3}).status_code == 404
 
 
@@ -30,7 +30,7 @@ def test_a_result_that_has_no_room_leaves_with_its_call(api, db):
     services.create("order-7741", TokenWindow(40))
     add(api, "a")
     body = {"messages": [call("1"), result("1", "y " * 80)]}
-    simulated = api.post(f"{URL}simulate/", body).data["changes"]
+    simulated = api.post(f"{URL}simulate/", body).json()["changes"]
     assert simulated == api.post(f"{URL}messages/", body).data["changes"]
     left = [(each["seq"], each["reason"], each["because_seq"]) for each in simulated[1]["evicted"]]
     assert left == [(1, "CAPACITY", None), (2, "CAPACITY", None), (3, "ORPHANED", 2)]
@@ -49,7 +49,7 @@ def test_no_policy_is_named_before_a_first_step_that_changed_it(api, memory_id):
     )
     policy = {"kind": "message_window", "max_messages": 3}
     answer = api.post(f"{URL}simulate/", body | {"policy": policy})
-    assert answer.data["window"]["count"] == 1
+    assert answer.json()["window"]["count"] == 1
 
 
 def test_very_many_messages_are_counted_anew_only_if_asked(api, memory_id, monkeypatch):
@@ -61,5 +61,5 @@ def test_very_many_messages_are_counted_anew_only_if_asked(api, memory_id, monke
     assert (answer.status_code, answer.data["title"]) == (422, "Long recount")
     assert answer.data["field"] == "recount"
     assert "all 3 messages in memory" in answer.data["detail"]
-    assert api.post(f"{URL}simulate/", body | {"recount": True}).data["changes"]
+    assert api.post(f"{URL}simulate/", body | {"recount": True}).json()["changes"]
     assert api.post(f"{URL}simulate/", body | {"at": 2}).status_code == 200

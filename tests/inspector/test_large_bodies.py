@@ -76,3 +76,13 @@ ADDED = {
 def test_messages_that_are_added(served, shape):
     served.create("large", limit=MESSAGES)
     grows(served, "POST", "memories/large/messages/", b'{"messages":' + ADDED[shape] + b"}")
+
+
+SIMULATED = ["very short messages", "different messages", "messages of one part"]
+
+
+@pytest.mark.own_server
+@pytest.mark.parametrize("shape", SIMULATED)
+def test_messages_that_are_simulated(served, shape):
+    served.create("large", limit=MESSAGES)
+    grows(served, "POST", "memories/large/simulate/", b'{"messages":' + LISTS[shape] + b"}")

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from django.http.response import HttpResponseBase
+from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
-from rest_framework.response import Response
 
 from chatmemory import queries
 from chatmemory.access.roles import READ
 from chatmemory.api import requests
 from chatmemory.api.operations import MEMORY_ID, addressed_by, reads
-from chatmemory.api.responses import SimulationSerializer, response
-from chatmemory.api.views.base import Resource
+from chatmemory.api.responses import ChangeSerializer, SimulationSerializer
+from chatmemory.api.views.base import Resource, streamed_json
 from chatmemory.conf import PAGE_MAX
+from chatmemory.services import ChangeResult
+from chatmemory.streaming import json_list
 
 
 @addressed_by(MEMORY_ID)
@@ -19,7 +25,7 @@ class Simulate(Resource):
     needs = {"POST": READ}
 
     @reads(SimulationSerializer, body=requests.SimulationRequest, name="simulate", refusals=(409,))
-    def post(self, request: Request, memory_id: str) -> Response:
+    def post(self, request: Request, memory_id: str) -> HttpResponseBase:
         """Show what adding messages would do, under this policy or another; nothing is stored."""
         body = requests.read_body(requests.SimulationRequest, request)
         sent = body["sent"]
@@ -29,8 +35,22 @@ class Simulate(Resource):
             )
         answer = {
             "policy": simulation.policy,
-            "changes": simulation.changes,
+            "changes": (),
             "totals": simulation.totals,
             "lost": sent.losses[:PAGE_MAX],
         }
-        return response(SimulationSerializer, answer)
+        told = SimulationSerializer(answer).data
+        return streamed_json(request, _with_changes(told, simulation.changes))
+
+
+def _with_changes(told: Mapping[str, Any], changes: Iterable[ChangeResult]) -> Iterator[str]:
+    """The JSON of a simulation. There may be very many changes, so each is made alone."""
+    before = "{"
+    for name, value in told.items():
+        yield f'{before}"{name}":'
+        if name == "changes":
+            yield from json_list(map(ChangeSerializer().to_representation, changes))
+        else:
+            yield JSONRenderer().render(value).decode()
+        before = ","
+    yield "}"
