@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from functools import wraps
@@ -35,6 +35,7 @@ FORGOTTEN_AT_ONCE = 100
 KEPT_HEADERS = ("Location", "ETag")
 
 Handler = Callable[..., Response]
+Asked = Sequence[bytes]  # what a request is known by, in parts
 
 _in_progress: set[tuple[str, str]] = set()
 _lock = threading.Lock()
@@ -152,7 +153,7 @@ def _earliest() -> datetime:
     return timezone.now() - timedelta(hours=configuration().IDEMPOTENCY_HOURS)
 
 
-def _again(kept: IdempotentAnswer, asked: bytes, memory_id: str | None) -> Response:
+def _again(kept: IdempotentAnswer, asked: Asked, memory_id: str | None) -> Response:
     """The stored response. Raises KeyReused, and ResponseErased for any request of the conversation
     whose response was erased: the fingerprint of the first one was, too.
     """
@@ -170,7 +171,7 @@ def _again(kept: IdempotentAnswer, asked: bytes, memory_id: str | None) -> Respo
     return Response(json.loads(kept.body), status=kept.status, headers=headers)
 
 
-def _keep(caller: str, key: str, asked: bytes, response: Response, memory_id: str) -> None:
+def _keep(caller: str, key: str, asked: Asked, response: Response, memory_id: str) -> None:
     IdempotentAnswer.objects.create(
         caller=caller,
         key=key,
@@ -187,6 +188,7 @@ def _caller(request: Request) -> str:
     return f"token {request.auth.pk}" if request.auth else f"user {request.user.pk}"
 
 
-def _asked(request: Request) -> bytes:
+def _asked(request: Request) -> Asked:
+    """A body is a part of its own: put together with the line, it would be in memory twice."""
     line = f"{request.method} {request.get_full_path()}\n"
-    return line.encode() + request._request.body
+    return [line.encode(), request._request.body]

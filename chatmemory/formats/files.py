@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
+from codecs import BOM_UTF8
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
-from chatmemory.core.codec import check_density, load_json
+from chatmemory.core.codec import LONG, check_density, load_json
 from chatmemory.core.exceptions import InvalidMessage, UnreadableTranscript
 from chatmemory.core.printable import printable
 from chatmemory.formats.format import Format, Transcript
@@ -54,38 +54,68 @@ def read_transcripts(
 
 
 def _decode(content: str | bytes) -> Any:
-    if isinstance(content, bytes):
-        try:
-            content = content.decode("utf-8-sig")
-        except UnicodeDecodeError as error:
-            raise UnreadableTranscript(
-                -1, f"not UTF-8: {error.reason} at byte {error.start}"
-            ) from error
-    content = content.removeprefix("\ufeff")
+    text = _text(content)
     try:
-        return load_json(content)
+        return load_json(text)
     except InvalidMessage as error:
-        first, *others = list(islice(_lines(content), 2)) or [(0, "")]
-        if not others or not first[1].rstrip().endswith(("}", "]")):
+        if not _is_lines(text):
             raise UnreadableTranscript(-1, str(error)) from error
-    return list(_decode_lines(content))
+    _check_density(text)
+    if isinstance(content, bytes):
+        del text  # one line at a time is decoded, as a text can take four times its bytes
+        return list(_decode_lines(content.removeprefix(BOM_UTF8).removeprefix(BOM_UTF8)))
+    return list(_decode_lines(text))
 
 
-def _lines(content: str) -> Iterator[tuple[int, str]]:
+def _text(content: str | bytes) -> str:
+    try:
+        text = content.decode("utf-8-sig") if isinstance(content, bytes) else content
+    except UnicodeDecodeError as error:
+        why = f"not UTF-8: {error.reason} at byte {error.start}"
+        raise UnreadableTranscript(-1, why) from error
+    return text.removeprefix("\ufeff")
+
+
+def _is_lines(text: str) -> bool:
+    """Return whether there are several lines, of which the first may be a whole value."""
+    lines = islice(_lines(text), 2)
+    _, first = next(lines, (0, ""))
+    return _ends_a_value(first) and next(lines, None) is not None
+
+
+def _ends_a_value(line: str) -> bool:
+    """Return whether the last sign of a line ends an object or a list. No long line is copied."""
+    for end in range(len(line), 0, -LONG):
+        if part := line[max(0, end - LONG) : end].rstrip():
+            return part.endswith(("}", "]"))
+    return False
+
+
+def _lines(content: str | bytes) -> Iterator[tuple[int, str]]:
     """Yield the lines with something on them, by number.
 
     They do not end where `splitlines` ends them: a JSON text may hold other line breaks (U+2028).
     """
-    numbered = enumerate(re.finditer(r"([^\n]*)(?:\n|\Z)", content), 1)
-    return ((number, line[1]) for number, line in numbered if line[1].strip())
+    start, number = 0, 0
+    while start <= len(content):
+        end = content.find("\n", start) if isinstance(content, str) else content.find(b"\n", start)
+        end = len(content) if end < 0 else end
+        part, start, number = content[start:end], end + 1, number + 1
+        line = part if isinstance(part, str) else part.decode()
+        del part
+        if line and not line.isspace():
+            yield number, line
 
 
-def _decode_lines(content: str) -> Iterator[Any]:
-    """Decode each line, if the file has no more values than one that is a single value may have."""
+def _check_density(text: str) -> None:
+    """Raise UnreadableTranscript for more values than one that is a single value may have."""
     try:
-        check_density(content)
+        check_density(text)
     except InvalidMessage as error:
         raise UnreadableTranscript(-1, str(error)) from error
+
+
+def _decode_lines(content: str | bytes) -> Iterator[Any]:
     for number, line in _lines(content):
         try:
             yield load_json(line)

@@ -6,18 +6,34 @@ recognised.
 
 from __future__ import annotations
 
+import hmac
+from collections.abc import Iterable
+
 from django.conf import settings
 from django.utils.crypto import constant_time_compare, salted_hmac
 
 
-def fingerprint(purpose: str, content: bytes, secret: str | bytes | None = None) -> str:
-    """Return the fingerprint of a content, which differs for each purpose."""
-    return salted_hmac(f"chatmemory.{purpose}", content, secret, algorithm="sha256").hexdigest()
+def fingerprint(purpose: str, content: Iterable[bytes]) -> str:
+    """Return the fingerprint of a content in parts, which differs for each purpose."""
+    (found,) = _fingerprints(purpose, content, [settings.SECRET_KEY])
+    return found
 
 
-def is_fingerprint(found: str, purpose: str, content: bytes) -> bool:
+def is_fingerprint(found: str, purpose: str, content: Iterable[bytes]) -> bool:
     """Return whether a fingerprint was made of this content."""
     secrets = (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
     return any(
-        constant_time_compare(found, fingerprint(purpose, content, secret)) for secret in secrets
+        constant_time_compare(found, each) for each in _fingerprints(purpose, content, secrets)
     )
+
+
+def _fingerprints(
+    purpose: str, content: Iterable[bytes], secrets: Iterable[str | bytes]
+) -> list[str]:
+    digests: list[hmac.HMAC] = [
+        salted_hmac(f"chatmemory.{purpose}", b"", secret, algorithm="sha256") for secret in secrets
+    ]
+    for part in content:
+        for digest in digests:
+            digest.update(part)
+    return [digest.hexdigest() for digest in digests]

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from chatmemory import database
-from chatmemory.core.codec import messages_to_json
+from chatmemory.core.codec import message_to_json
 from chatmemory.core.exceptions import ChatMemoryError, MemoryExists
 from chatmemory.core.given import several
 from chatmemory.core.messages import ChatMessage
@@ -159,8 +159,7 @@ def _names(transcripts: Iterable[Transcript]) -> Iterator[str]:
 
 
 def _import(memory_id: str, transcript: Transcript, policy: Policy | None, actor: str) -> Imported:
-    content = messages_to_json(transcript.messages).encode("utf-8", "surrogatepass")
-    labels = {DIGEST_LABEL: fingerprint("import", content)}
+    labels = {DIGEST_LABEL: fingerprint("import", _content(transcript))}
     try:
         check_id(memory_id)
         own = check_policy(policy or default_policy(memory_id) or MessageWindow(20))
@@ -170,6 +169,16 @@ def _import(memory_id: str, transcript: Transcript, policy: Policy | None, actor
     except ChatMemoryError as error:
         return Imported(printable(memory_id), refused=str(error))
     return _imported(memory_id, transcript, results)
+
+
+def _content(transcript: Transcript) -> Iterator[bytes]:
+    """Yield the JSON of a conversation, message by message."""
+    before = b"["
+    for message in transcript.messages:
+        yield before
+        yield message_to_json(message).encode("utf-8", "surrogatepass")
+        before = b","
+    yield b"]" if transcript.messages else b"[]"
 
 
 def _imported(
@@ -185,10 +194,9 @@ def _import_again(
     memory_id: str, transcript: Transcript, policy: Policy, actor: str, exists: str
 ) -> Imported:
     """Go on with an unfinished import of the same content under the same policy."""
-    content = messages_to_json(transcript.messages).encode("utf-8", "surrogatepass")
     memory = Memory.objects.filter(pk=memory_id).first()
     label = memory.labels.get(DIGEST_LABEL, "") if memory else ""
-    if memory is None or not is_fingerprint(label, "import", content):
+    if memory is None or not is_fingerprint(label, "import", _content(transcript)):
         return Imported(memory_id, refused=exists)
     if memory.imported is None:
         return Imported(memory_id, already=True)

@@ -32,8 +32,8 @@ def import_file(request: HttpRequest) -> HttpResponse:
 
 
 def _import(form: ImportForm, actor: str) -> Report:
-    content = form.cleaned_data["file"].read()
-    reading = read_transcripts(content, form.cleaned_data["format"])
+    data = form.cleaned_data
+    reading = read_transcripts(data["file"].read(), data["format"])
     report = Report(reading.format, refused=list(reading.refused))
     for result in import_all(reading, form.policy, form.id_prefix, actor):
         report.add(result)
