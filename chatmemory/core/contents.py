@@ -21,14 +21,14 @@ class DetailLevel(StrEnum):
     AUTO = "AUTO"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Content:
     """One part of a user message or of a tool result."""
 
     type: ClassVar[str]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class TextContent(Content):
     type: ClassVar[str] = "TEXT"
     text: str

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from math import isfinite
 from typing import Any
 
@@ -49,17 +49,22 @@ def check_json(given: Mapping[str, Any]) -> None:
 
     They may hold themselves, so this goes down to a fixed level, and does not recurse.
     """
-    left: list[tuple[object, int]] = [(given, 1)]
-    while left:
-        value, level = left.pop()
-        inner = _inner(value)
-        if inner is not None and level > DEPTH_MAX:
-            raise InvalidMessage(f"the JSON is nested too deeply: at most {DEPTH_MAX} levels")
-        left += [(each, level + 1) for each in inner or ()]
+    levels: list[Iterator[object]] = [iter((given,))]
+    while levels:
+        for value in levels[-1]:
+            inner = _inner(value)
+            if inner is None:
+                continue
+            if len(levels) > DEPTH_MAX:
+                raise InvalidMessage(f"the JSON is nested too deeply: at most {DEPTH_MAX} levels")
+            levels.append(inner)
+            break
+        else:
+            levels.pop()
 
 
-def _inner(value: object) -> Iterable[object] | None:
-    """Return what an object or an array holds, None for any other value of JSON."""
+def _inner(value: object) -> Iterator[object] | None:
+    """Return what an object or an array holds, the last first; None for any other value of JSON."""
     match value:
         case None | str():
             return None
@@ -75,7 +80,7 @@ def _inner(value: object) -> Iterable[object] | None:
             for name in value:
                 if not isinstance(name, str):
                     raise InvalidMessage(f"the name of a JSON property is a string, not {name!r}")
-            return value.values()
+            return iter([*value.values()][::-1])
         case list() | tuple():
-            return value
+            return iter(value[::-1])
     raise InvalidMessage(f"JSON cannot hold {value!r}")

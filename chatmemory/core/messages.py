@@ -91,7 +91,7 @@ class UserMessage(ChatMessage):
         raise InvalidMessage(f"Expecting single text content, but got: {list(self.contents)}")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ToolExecutionRequest:
     """A tool call of the model; `arguments` is the JSON text exactly as the model wrote it."""
 

@@ -58,8 +58,9 @@ def _decode(content: str | bytes) -> Any:
     try:
         return load_json(text)
     except InvalidMessage as error:
-        if not _is_lines(text):
-            raise UnreadableTranscript(-1, str(error)) from error
+        why = str(error)  # the error itself holds what was decoded
+    if not _is_lines(text):
+        raise UnreadableTranscript(-1, why)
     _check_density(text)
     if isinstance(content, bytes):
         del text  # one line at a time is decoded, as a text can take four times its bytes

@@ -26,6 +26,7 @@ from typing import IO, Any, NamedTuple
 from weakref import finalize
 
 from chatmemory.core.codec import LONG
+from chatmemory.ledger.long_texts import LongText
 from chatmemory.models import Memory, Message, Stay, Step
 
 Bytes = bytes | memoryview  # what databases return
@@ -246,6 +247,7 @@ _ENCODERS = _Encoders(
         int: lambda value: b"i%d;" % value,
         str: _encoded_text,
         Encoded: bytes,
+        LongText: lambda value: b"s%d:%b" % (len(value), value),
         EncodedList: lambda value: b"".join(value.parts()),
         bytes: _encoded_bytes,
         bytearray: _encoded_bytes,
@@ -288,6 +290,8 @@ class _Columns:
             yield name
             if isinstance(value, EncodedList):
                 yield from value.parts()
+            elif isinstance(value, LongText):
+                yield from (b"s%d:" % len(value), value)
             elif isinstance(value, str) and len(value) > LONG:
                 yield from _parts_of_text(value)
             else:

@@ -8,27 +8,32 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 from django.db.models import Model, TextField
 
 from chatmemory import database
-from chatmemory.core.codec import LONG
+
+SHORT = 1_000  # characters
 
 
-def encode(model: type[Model], rows: Iterable[Any]) -> bool:
-    """Encode the long texts in the values of rows, lists in the order of the columns.
+class LongText(bytes):
+    """A text that is encoded."""
 
-    Return whether there are any; then the rows are to be inserted with `marks_of`.
+
+def compact(text: str) -> str:
+    """Return a text of a new row: a LongText if it is long and SQLite is to store it."""
+    if text.isascii() or len(text) <= SHORT or database.connection().vendor != "sqlite":
+        return text
+    return cast("str", LongText(text.encode()))
+
+
+def are_in(model: type[Model], rows: Iterable[Sequence[Any]]) -> bool:
+    """Return whether some of the values of rows, in the order of the columns, are encoded.
+
+    These rows are to be inserted with `marks_of`.
     """
-    if database.connection().vendor != "sqlite":
-        return False
-    found = False
-    for n in _texts(model):
-        for row in rows:
-            if row[n] is not None and len(row[n]) > LONG:
-                row[n], found = row[n].encode(), True
-    return found
+    return any(isinstance(row[n], LongText) for n in _texts(model) for row in rows)
 
 
 def marks_of(model: type[Model]) -> list[str]:

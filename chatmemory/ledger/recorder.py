@@ -6,6 +6,7 @@ Every change takes the same way: the core decides a `Transition`, its entries ge
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from itertools import islice
@@ -101,16 +102,15 @@ class Recorder:
         if replacement.changes_nothing:
             return self._unchanged(transition.change)
         # What is added is new, and counted as it was sent
-        add = sent.as_add(self.window)
+        add, payloads = sent.as_add(self.window), sent.written()
         if add is not None:
-            return self._add_by_client(add, sent)
+            del sent, replacement  # the rows let go of their payloads
+            return self._add_by_client(add, old, payloads)
         returning = returning_messages(self.memory, replacement)
         replacement = replacement.as_they_left(returning, self.window)
         transition = replacement.numbered(self._counters, returning)
-        written: dict[str, Any] = {
-            "by_client": by_client,
-            "payloads": replacement.payloads_of(transition),
-        }
+        written: dict[str, Any] = {"by_client": by_client, "payloads": payloads}
+        del old, sent, replacement
         result = self._step(transition, Step.Kind.SET, is_reordered=True, **written)
         flags.replaced(self.memory, self.window)
         return result
@@ -210,12 +210,13 @@ class Recorder:
             flags.replaced(self.memory, self.window.with_messages())
         return result
 
-    def _add_by_client(self, transition: Transition, sent: Replacement) -> ChangeResult:
-        """Record an add that was inferred from a client's list."""
+    def _add_by_client(
+        self, transition: Transition, old: Sequence[StayEntry], payloads: dict[int, str]
+    ) -> ChangeResult:
+        """Record an add that was inferred from a client's list; `old` are the loaded entries."""
         transition = self._numbered(transition)
-        payloads = sent.payloads_of(transition)
         result = self._step(transition, Step.Kind.ADD, by_client=True, payloads=payloads)
-        loaded: dict[Entry, StayEntry] = {entry: entry for entry in sent.old}
+        loaded: dict[Entry, StayEntry] = {entry: entry for entry in old}
         flags.replaced(self.memory, (loaded.get(entry, entry) for entry in self.window))
         return result
 

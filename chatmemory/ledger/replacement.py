@@ -25,7 +25,7 @@ from chatmemory.core.messages import MessageType
 from chatmemory.core.transitions import Transition, refill
 from chatmemory.core.window import Entry, Window, total
 from chatmemory.ledger.counters import Counters
-from chatmemory.ledger.entries import StayEntry, numbered, stay_entries
+from chatmemory.ledger.entries import StayEntry, numbered
 from chatmemory.ledger.ranks import appended_rank, place_ranks
 from chatmemory.models import Message
 
@@ -156,12 +156,10 @@ class Replacement:
             after=total(entry for entry in entries if entry not in trimmed),
         )
 
-    def payloads_of(self, numbered: Transition) -> dict[int, str]:
-        """Return the payloads of what came with the new list, by the numbers of its messages."""
+    def written(self) -> dict[int, str]:
+        """Return the payloads of the new list by the `id` of each message."""
         arrivals = zip(self.transition.arrivals, self.payloads, strict=True)
-        known = {id(entry.message): payload for entry, payload in arrivals}
-        came = stay_entries(numbered.arrivals)
-        return {each.seq: known[id(each.message)] for each in came if id(each.message) in known}
+        return {id(entry.message): payload for entry, payload in arrivals}
 
     def _returns_after(self, position: int) -> Collection[Reason]:
         """Return the reasons for which a message of a client's list may have left to return.

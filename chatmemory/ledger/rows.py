@@ -6,20 +6,19 @@ rows of several changes, which are written together.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import datetime
 from operator import attrgetter
-from types import MappingProxyType
 from typing import NamedTuple
 
 from chatmemory.core.codec import message_to_json
 from chatmemory.core.exceptions import UnstorableText
-from chatmemory.core.messages import text_of
+from chatmemory.core.messages import ChatMessage, text_of
 from chatmemory.core.transitions import Transition
 from chatmemory.ledger import chain, indexing, statements
 from chatmemory.ledger.changes import NewMessage
 from chatmemory.ledger.counters import Counters
 from chatmemory.ledger.entries import NumberedTransition, StayEntry
+from chatmemory.ledger.long_texts import compact
 from chatmemory.ledger.new_rows import new_row
 from chatmemory.ledger.statements import Write
 from chatmemory.models import Memory, Message, Stay, Step
@@ -29,7 +28,8 @@ class Stamp(NamedTuple):
     """The data of a step other than its counters: the conversation, the kind, the actor, the time.
 
     `sent` is the message of an add as the client sent it, `seq` that of a redaction or a pin.
-    `payloads` are those of new messages by seq, where they are written already.
+    `payloads` are those of new messages by the `id` of each, where they are written already; a row
+    takes its own out.
     """
 
     memory: Memory
@@ -41,7 +41,7 @@ class Stamp(NamedTuple):
     seq: int | None = None
     sent: NewMessage | None = None
     commitment: bytes | None = None
-    payloads: Mapping[int, str] = MappingProxyType({})
+    payloads: dict[int, str] = {}
 
 
 class Rows(NamedTuple):
@@ -77,9 +77,7 @@ def rows_for(change: NumberedTransition, before: Counters, after: Counters, stam
 
 def _message(entry: StayEntry, stamp: Stamp) -> Message:
     assert entry.message is not None
-    text = text_of(entry.message)
-    payload = stamp.payloads.get(entry.seq) or message_to_json(entry.message)
-    check_storable(text, payload)
+    text, payload = _texts(entry.message, stamp.payloads)
     row = new_row(
         Message,
         memory_id=stamp.memory.pk,
@@ -95,6 +93,20 @@ def _message(entry: StayEntry, stamp: Stamp) -> Message:
     )
     row.commitment = chain.commitment_of(row)
     return row
+
+
+def _texts(message: ChatMessage, payloads: dict[int, str]) -> tuple[str, str]:
+    """Return the text and the payload of a message. Only one of the two is there unencoded."""
+    payload = payloads.pop(id(message), "") or message_to_json(message)
+    try:
+        check_unicode(payload)
+    except UnstorableText:
+        check_storable(text_of(message), payload)  # which tells of a NUL first
+        raise
+    payload = compact(payload)
+    text = text_of(message)
+    check_storable(text, "")
+    return compact(text), payload
 
 
 def _stay(entry: StayEntry, step: int, stamp: Stamp) -> Stay:

@@ -248,8 +248,8 @@ def insertion(rows: Sequence[Model]) -> Write:
         return _NOTHING
     model = rows[0]._meta.model
     write = _written(_insertion(model), rows)
-    is_encoded = long_texts.encode(model, write.values)
-    return Write(_insertion_of_encoded(model), write.values) if is_encoded else write
+    are_long = long_texts.are_in(model, write.values)
+    return Write(_insertion_of_encoded(model), write.values) if are_long else write
 
 
 def insertion_if_new(row: Model) -> Write:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+import requests
 
 from ..peaks import MEGABYTE, most, peak
+from .test_bodies import prepared_import
 
 JSON = {"Content-Type": "application/json"}
 EMOJI = "\N{SLOTH}".encode()
@@ -28,10 +30,17 @@ def several(message: bytes, count: int) -> bytes:
     return b"[" + b",".join([message] * count) + b"]"
 
 
+def called(arguments: bytes) -> bytes:
+    """A call, whose text is not that of the message."""
+    request = b'{"name":"f","arguments":"' + arguments + b'"}'
+    return b'[{"type":"AI","toolExecutionRequests":[' + request + b"]}]"
+
+
 PART = b'{"text":"a","type":"TEXT"}'
 LISTS = {
     "one emoji": system(text_of(5 * MEGABYTE, b"a b ")),
     "one emoji at the end of a word": system(text_of(5 * MEGABYTE, b"a")),
+    "one emoji in a call": called(text_of(5 * MEGABYTE, b"a b ")),
     "escaped controls and an emoji": system(text_of(4 * MEGABYTE, rb"\u001f")),
     "backslashes and a control": system(text_of(4 * MEGABYTE, rb"\\") + rb"\u001f"),
     "an emoji in each message": several(system(text_of(1_600, b"a b "))[1:-1], 5_000),
@@ -86,3 +95,28 @@ SIMULATED = ["very short messages", "different messages", "messages of one part"
 def test_messages_that_are_simulated(served, shape):
     served.create("large", limit=MESSAGES)
     grows(served, "POST", "memories/large/simulate/", b'{"messages":' + LISTS[shape] + b"}")
+
+
+@pytest.mark.own_server
+def test_a_window_that_is_stored_once(served, monkeypatch):
+    served.api.get(f"{served.url}/api/v1/store/large/").raise_for_status()
+    monkeypatch.setitem(served.api.headers, "Idempotency-Key", "once")
+    grows(served, "PUT", "store/large/", LISTS["one emoji"])
+
+
+FILES = {
+    "one emoji": LISTS["one emoji"],
+    "one emoji in the first of two lines": LISTS["one emoji"] + b'\n[{"type":"AI"}]',
+    "one message of many parts": LISTS["one message of many parts"],
+}
+
+
+@pytest.mark.own_server
+@pytest.mark.parametrize("shape", FILES)
+def test_a_file_that_is_imported(served, shape):
+    asked = prepared_import(served, "large.json", FILES[shape])
+    before = peak(served)
+    with requests.Session() as session:
+        answer = session.send(asked)
+    assert "imported" in answer.text
+    assert peak(served) - before <= most(FILES[shape])
