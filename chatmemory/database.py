@@ -15,6 +15,7 @@ from functools import cache
 from time import monotonic, sleep
 from typing import Any, Self, TypeVar
 
+import psycopg
 from django.apps import apps
 from django.core.checks import Error
 from django.core.checks import Warning as Caution
@@ -62,8 +63,7 @@ def cursor(ours: BaseDatabaseWrapper) -> Iterator[Any]:
     statements. Where anything listens to queries, logs them or replaces Django's cursors, it is
     Django's. Errors are those of `django.db` in both cases.
     """
-    is_observed = ours.execute_wrappers or ours.queries_logged or "cursor" in vars(ours)
-    if ours.vendor != "sqlite" or is_observed:
+    if ours.vendor != "sqlite" or _is_observed(ours):
         with ours.cursor() as made:
             yield made
         return
@@ -72,6 +72,23 @@ def cursor(ours: BaseDatabaseWrapper) -> Iterator[Any]:
     ours.validate_no_broken_transaction()
     with ours.wrap_database_errors, closing(ours.connection.cursor(_Cursor)) as made:
         yield made
+
+
+@contextmanager
+def binding_cursor(ours: BaseDatabaseWrapper) -> Iterator[Any]:
+    """Yield a cursor that sends values beside the SQL, as SQLite's do; Django's put them into it
+    for PostgreSQL.
+    """
+    if ours.vendor != "postgresql" or _is_observed(ours):
+        with cursor(ours) as made:
+            yield made
+        return
+    with ours.wrap_database_errors, psycopg.Cursor(ours.connection) as made:
+        yield made
+
+
+def _is_observed(ours: BaseDatabaseWrapper) -> bool:
+    return bool(ours.execute_wrappers or ours.queries_logged or "cursor" in vars(ours))
 
 
 class _Cursor(sqlite3.Cursor):

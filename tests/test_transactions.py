@@ -10,6 +10,7 @@ from django.db.transaction import TransactionManagementError
 from chatmemory import MessageWindow, UserMessage, database, services
 from chatmemory.conf import check_times_have_zones
 from chatmemory.ledger import statements
+from chatmemory.ledger.writes import execute
 from chatmemory.models import Memory
 from chatmemory.services.waiting import without_waiting
 
@@ -52,7 +53,7 @@ def test_what_fails_in_a_pipeline_is_raised_and_nothing_of_it_is_written(memory_
     row.policy = None
     writes = statements.change(row), statements.insertion([row])
     with pytest.raises(IntegrityError), database.atomic(), database.pipelined():
-        statements.execute(writes)
+        execute(writes)
     row.refresh_from_db()
     assert row.policy == MessageWindow(3)
 
@@ -80,11 +81,11 @@ def test_what_replaces_the_cursors_of_django_sees_all_statements(memory_id, monk
 def test_errors_of_statements_are_those_of_django(memory_id):
     row = Memory.objects.get(pk=memory_id)
     with pytest.raises(IntegrityError), database.atomic():
-        statements.execute([statements.insertion([row])])
+        execute([statements.insertion([row])])
     with database.atomic():
         connections["default"].set_rollback(True)
         with pytest.raises(TransactionManagementError):
-            statements.execute([statements.insertion([row])])
+            execute([statements.insertion([row])])
 
 
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite sets it on the connection")

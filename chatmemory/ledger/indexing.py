@@ -16,7 +16,7 @@ from django.db.models import Max
 from chatmemory import database
 from chatmemory.ledger import statements
 from chatmemory.ledger.contradictions import Contradicted
-from chatmemory.ledger.statements import Write
+from chatmemory.ledger.writes import Write
 from chatmemory.models import Message
 from chatmemory.search.sqlite_tables import LONG, names_of
 

@@ -1,6 +1,6 @@
-"""Long texts, which go to SQLite encoded.
+"""Long texts, which go to the database encoded.
 
-Its driver encodes each text that it is given and keeps the bytes with the text, whose characters
+Drivers encode each text that they are given and keep the bytes beside the text, whose characters
 take four bytes each where one of them is an emoji. What is encoded here lets the text go.
 """
 
@@ -10,20 +10,33 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any, cast
 
+import psycopg
 from django.db.models import Model, TextField
+from psycopg.adapt import Dumper
 
 from chatmemory import database
 
 SHORT = 1_000  # characters
+TAKEN_BY = ("sqlite", "postgresql")
 
 
 class LongText(bytes):
     """A text that is encoded."""
 
 
+class _EncodedText(Dumper):
+    """Takes a LongText to PostgreSQL as a text, where other bytes would be a bytea."""
+
+    def dump(self, obj: LongText) -> bytes:
+        return obj
+
+
+psycopg.adapters.register_dumper(LongText, _EncodedText)
+
+
 def compact(text: str) -> str:
-    """Return a text of a new row: a LongText if it is long and SQLite is to store it."""
-    if text.isascii() or len(text) <= SHORT or database.connection().vendor != "sqlite":
+    """Return a text of a new row: a LongText if it is long and its driver takes one."""
+    if text.isascii() or len(text) <= SHORT or database.connection().vendor not in TAKEN_BY:
         return text
     return cast("str", LongText(text.encode()))
 

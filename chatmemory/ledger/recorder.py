@@ -39,8 +39,8 @@ from chatmemory.ledger.redaction import check_commitment, redacted
 from chatmemory.ledger.replacement import Replacement
 from chatmemory.ledger.returning import returning_messages
 from chatmemory.ledger.rows import PendingRows, Stamp, rows_for
-from chatmemory.ledger.statements import Write
 from chatmemory.ledger.stored_window import stays_at, stored_window
+from chatmemory.ledger.writes import Write
 from chatmemory.models import Memory, Message, Step
 
 

@@ -20,7 +20,7 @@ from chatmemory.ledger.counters import Counters
 from chatmemory.ledger.entries import NumberedTransition, StayEntry
 from chatmemory.ledger.long_texts import compact
 from chatmemory.ledger.new_rows import new_row
-from chatmemory.ledger.statements import Write
+from chatmemory.ledger.writes import Write
 from chatmemory.models import Memory, Message, Stay, Step
 
 

@@ -37,6 +37,7 @@ from django.db.models.query import ModelIterable, ValuesListIterable
 
 from chatmemory import database
 from chatmemory.ledger import long_texts
+from chatmemory.ledger.writes import NOTHING, LongWrite, Write
 from chatmemory.models import Stay
 
 P = ParamSpec("P")
@@ -159,27 +160,6 @@ def _stored_row(
 
 
 @dataclass(frozen=True)
-class Write:
-    """SQL, and the values with which it is executed, as the database takes them."""
-
-    sql: str
-    values: Sequence[Sequence[Any]]
-
-
-def execute(writes: Iterable[Write]) -> None:
-    """Execute each SQL once for the values of each of its rows."""
-    with database.cursor(database.connection()) as cursor:
-        for write in writes:
-            if len(write.values) == 1:
-                cursor.execute(write.sql, write.values[0])
-            elif write.values:
-                cursor.executemany(write.sql, write.values)
-
-
-_NOTHING = Write("", ())
-
-
-@dataclass(frozen=True)
 class _Statement:
     """SQL with a parameter for each of the fields, in the same order."""
 
@@ -245,11 +225,11 @@ _PREPARING: Mapping[type, Callable[[Any], Any]] = {
 def insertion(rows: Sequence[Model]) -> Write:
     """Return the insertion of rows of one model."""
     if not rows:
-        return _NOTHING
+        return NOTHING
     model = rows[0]._meta.model
     write = _written(_insertion(model), rows)
     are_long = long_texts.are_in(model, write.values)
-    return Write(_insertion_of_encoded(model), write.values) if are_long else write
+    return LongWrite(_insertion_of_encoded(model), write.values) if are_long else write
 
 
 def insertion_if_new(row: Model) -> Write:
@@ -268,13 +248,13 @@ def change(row: Model) -> Write:
     columns = _columns_besides_key(type(row))
     if stored is not None:
         columns = tuple([name for name in columns if values[name] != stored[name]])
-    return _written(_change(type(row), columns), [row]) if columns else _NOTHING
+    return _written(_change(type(row), columns), [row]) if columns else NOTHING
 
 
 def endings(memory_id: str, endings: Mapping[int, tuple[int, str]]) -> Write:
     """Return the update that sets the step and the reason with which stays ended, by number."""
     runs = ((*ending, memory_id, first, last) for first, last, ending in _runs(endings))
-    return _ending().with_values(runs) if endings else _NOTHING
+    return _ending().with_values(runs) if endings else NOTHING
 
 
 def _runs(endings: Mapping[int, tuple[int, str]]) -> Iterator[tuple[int, int, tuple[int, str]]]:

@@ -34,7 +34,8 @@ from chatmemory.ledger import chain, indexing, statements
 from chatmemory.ledger.lookup import find_memory
 from chatmemory.ledger.recorder import Recorder
 from chatmemory.ledger.snapshots import one_snapshot
-from chatmemory.ledger.statements import Compiled, Write
+from chatmemory.ledger.statements import Compiled
+from chatmemory.ledger.writes import Write, execute
 from chatmemory.models import AuditEntry, Memory
 from chatmemory.services import audit
 from chatmemory.services.validation import check_change
@@ -199,7 +200,7 @@ def _write(recorder: Recorder, writes: Sequence[Write], actor: str) -> None:
     """Write what was recorded on a locked conversation, and tell of it."""
     if writes:
         with database.pipelined():
-            statements.execute(writes)
+            execute(writes)
         _log_steps(recorder, actor)
         database.on_commit(lambda: _announce(recorder, actor))
         if indexing.puts_aside(writes):
@@ -250,7 +251,7 @@ def _inserted(row: Memory, read: Callable[[], Memory]) -> Memory:
     it is read, it is inserted after all.
     """
     while True:
-        statements.execute([statements.insertion_if_new(row)])
+        execute([statements.insertion_if_new(row)])
         check_deleted(row.pk)
         with suppress(MemoryNotFound):
             return read()

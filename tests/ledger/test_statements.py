@@ -12,6 +12,7 @@ from chatmemory import MessageWindow, UserMessage, services
 from chatmemory.ledger import statements
 from chatmemory.ledger.new_rows import new_row
 from chatmemory.ledger.statements import Compiled
+from chatmemory.ledger.writes import execute
 from chatmemory.models import Memory, Message, Stay, Step
 
 pytestmark = [pytest.mark.django_db, pytest.mark.database]
@@ -36,7 +37,7 @@ def test_inserted_rows_are_those_of_the_orm(model, conversation):
     written = columns(row)
     for insert in (
         model.objects.bulk_create,
-        lambda rows: statements.execute([statements.insertion(rows)]),
+        lambda rows: execute([statements.insertion(rows)]),
     ):
         model.objects.filter(pk=row.pk).delete()
         insert([row])
@@ -47,7 +48,7 @@ def test_rows_that_are_inserted_together_keep_their_own_values(conversation):
     rows = list(Message.objects.filter(memory=conversation).order_by("seq"))
     rows[1].said_at = AT
     Message.objects.filter(memory=conversation).delete()
-    statements.execute([statements.insertion(rows)])
+    execute([statements.insertion(rows)])
     stored = Message.objects.filter(memory=conversation).order_by("seq")
     assert [columns(row) for row in stored] == [columns(row) for row in rows]
 
@@ -55,10 +56,10 @@ def test_rows_that_are_inserted_together_keep_their_own_values(conversation):
 def test_a_row_is_inserted_only_if_its_key_is_new(conversation):
     row = Memory.objects.get(pk=conversation)
     row.last_seq = 99
-    statements.execute([statements.insertion_if_new(row)])
+    execute([statements.insertion_if_new(row)])
     assert Memory.objects.get(pk=conversation).last_seq == 3
     row.pk = "other"
-    statements.execute([statements.insertion_if_new(row)])
+    execute([statements.insertion_if_new(row)])
     assert columns(Memory.objects.get(pk="other")) == columns(row)
 
 
@@ -75,7 +76,7 @@ def test_a_changed_row_is_written_as_by_the_orm(conversation):
     row = Memory.objects.get(pk=conversation)
     row.labels, row.policy_options, row.deleted_at = {"a": "b"}, {"c": [1, None, "d"]}, None
     row.updated_at, row.head, row.imported, row.policy_kind = AT, b"\x00\xff", 7, None
-    statements.execute([statements.change(row)])
+    execute([statements.change(row)])
     by_statement = columns(Memory.objects.get(pk=conversation))
     row.save()
     assert by_statement == columns(Memory.objects.get(pk=conversation))
@@ -96,14 +97,14 @@ def test_a_row_that_was_read_is_written_where_it_differs(conversation):
     assert {"last_seq", "updated_at", "labels"} == set(
         re.findall(r'"(\w+)" = %s[, ]', write.sql)
     ) - {"id"}
-    statements.execute([write])
+    execute([write])
     stored = Memory.objects.get(pk=conversation)
     assert (stored.last_seq, stored.last_stay, stored.updated_at) == (9, 7, AT)
     assert stored.labels == {"team": "b"}
 
 
 def test_only_the_named_stays_end(conversation):
-    statements.execute([statements.endings(conversation, {2: (9, "CLEARED"), 3: (8, "SET")})])
+    execute([statements.endings(conversation, {2: (9, "CLEARED"), 3: (8, "SET")})])
     ended = Stay.objects.filter(memory=conversation).order_by("n")
     assert list(ended.values_list("n", "left_step", "reason")) == [
         (1, 3, "CAPACITY"),
