@@ -21,6 +21,7 @@ from chatmemory.core.field_checks import (
     check_mapping,
     check_texts,
 )
+from chatmemory.core.spelling import plain_json
 
 
 class MessageType(StrEnum):
@@ -240,7 +241,5 @@ def text_of(message: ChatMessage) -> str:
             ]
             return "\n".join([message.text or "", *calls] if message.text else calls)
         case CustomMessage():
-            return json.dumps(
-                message.attributes, ensure_ascii=False, separators=(",", ":"), default=dict
-            )
+            return plain_json(message.attributes)
     return ""

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 
 import pytest
 from hypothesis import given
@@ -16,6 +17,7 @@ from chatmemory import (
     messages_from_json,
 )
 from chatmemory.core.codec import write_json
+from chatmemory.core.spelling import plain_json
 
 texts = st.text(max_size=50)
 values = st.recursive(
@@ -123,3 +125,17 @@ def test_null_items_are_read_or_refused():
     assert messages_from_json(text) == [UserMessage("a"), None]
     with pytest.raises(InvalidMessage, match=r"messages\[1\] is null"):
         messages_from_json(text, nulls=False)
+
+
+@given(
+    st.recursive(
+        st.none()
+        | st.booleans()
+        | st.integers()
+        | st.floats(allow_nan=False, allow_infinity=False)
+        | st.text(),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    )
+)
+def test_the_text_of_attributes_is_what_python_writes(value):
+    assert plain_json(value) == json.dumps(value, ensure_ascii=False, separators=(",", ":"))

@@ -36,6 +36,11 @@ def called(arguments: bytes) -> bytes:
     return b'[{"type":"AI","toolExecutionRequests":[' + request + b"]}]"
 
 
+def attributes(count: int, value: bytes) -> bytes:
+    named = b",".join(b'"%d":%b' % (n, value) for n in range(count))
+    return b'[{"type":"CUSTOM","attributes":{' + named + b"}}]"
+
+
 PART = b'{"text":"a","type":"TEXT"}'
 LISTS = {
     "one emoji": system(text_of(5 * MEGABYTE, b"a b ")),
@@ -47,9 +52,30 @@ LISTS = {
     "very short messages": several(b'{"type":   "AI"}', MESSAGES),
     "different messages": several(b'{"type":"AI","text":"%d"}', MESSAGES) % tuple(range(MESSAGES)),
     "messages of one part": several(user(PART, 1), MESSAGES),
-    "messages of many parts": several(user(PART, 10), 7_500),
-    "one message of many parts": several(user(PART, 160_000), 1),
+    "messages of many parts": several(user(PART, 10), 6_500),
+    "one message of many parts": several(user(PART, 74_000), 1),
+    "messages of many attributes": several(attributes(49_000, b"1")[1:-1], 2),
+    "an attribute with an emoji": attributes(1, b'"' + text_of(5 * MEGABYTE, b"a b ") + b'"'),
 }
+
+
+REFUSED = {
+    "more attributes than a message may have": attributes(400_000, b"1"),
+    "longer attributes than a message may have": attributes(190_000, b'"nearly a word"'),
+    "more attributes than all messages may have": several(attributes(49_000, b"1")[1:-1], 8),
+}
+
+
+@pytest.mark.own_server
+@pytest.mark.parametrize("shape", REFUSED)
+def test_a_window_that_is_refused(served, shape):
+    served.api.get(f"{served.url}/api/v1/store/large/").raise_for_status()
+    before, body = peak(served), REFUSED[shape]
+    url = f"{served.url}/api/v1/store/large/"
+    refused = served.api.put(url, data=body, headers=JSON)
+    assert refused.status_code == 400
+    assert "properties" in refused.json()["detail"]
+    assert peak(served) - before <= most(body)
 
 
 def grows(served, method: str, path: str, body: bytes) -> None:
@@ -76,7 +102,7 @@ def test_a_window_that_is_set(served, shape):
 
 ADDED = {
     "one emoji": system(text_of(2 * MEGABYTE, b"a b ")),
-    "one message of many parts": several(user(PART, 77_000), 1),
+    "one message of many parts": several(user(PART, 74_000), 1),
 }
 
 

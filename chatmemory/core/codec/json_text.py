@@ -6,6 +6,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable
+from functools import partial
 from typing import Any
 
 from chatmemory.core.exceptions import InvalidMessage
@@ -13,6 +14,9 @@ from chatmemory.core.field_checks import DEPTH_MAX, DIGITS_MAX
 
 ELEMENTS_FREE, ELEMENTS_MAX = 1_000, 500_000
 SIZE_PER_ELEMENT = 8  # the shortest messages of OpenAI and LangChain4j have 9 to 10 characters
+PROPERTIES_FREE = 100_000
+SIZE_PER_PROPERTY = 13  # the shortest messages of LangChain4j have 4 in 54 characters
+PROPERTIES_OF_ONE = 50_000
 
 _STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
 
@@ -44,7 +48,9 @@ def load_json(text: str) -> Any:
     """
     check_density(text)
     try:
-        value = _DECODER.decode(text)
+        value = _BOUNDED_DECODER.decode(text)
+    except InvalidMessage:
+        raise
     except RecursionError as error:
         raise InvalidMessage("the JSON is nested too deeply") from error
     except ValueError as error:
@@ -54,22 +60,30 @@ def load_json(text: str) -> Any:
 
 
 def check_density(text: str) -> None:
-    """Raises InvalidMessage if there are more lists, objects and commas than messages need."""
-    most = min(ELEMENTS_FREE + len(text) // SIZE_PER_ELEMENT, ELEMENTS_MAX)
-    found = _elements(text)
-    if found <= most:
-        return
-    # Strings may hold any number of them.
-    within = sum(_elements(text, *string.span()) for string in _STRING.finditer(text))
-    if found - within > most:
-        raise InvalidMessage(
-            f"the JSON has more than {most:,} lists, objects and commas in {len(text):,} "
-            "characters: send less at a time"
-        )
+    """Raises InvalidMessage if there are more lists, objects, commas and properties than messages
+    need.
+    """
+    size = len(text)
+    elements = min(ELEMENTS_FREE + size // SIZE_PER_ELEMENT, ELEMENTS_MAX)
+    for signs, most, told in (
+        ("{[,", elements, "lists, objects and commas"),
+        (":", max(PROPERTIES_FREE, size // SIZE_PER_PROPERTY), "properties"),
+    ):
+        found = _count(signs, text)
+        # Strings may hold any number of them.
+        if found > most and found - _within_strings(signs, text) > most:
+            raise InvalidMessage(
+                f"the JSON has more than {most:,} {told} in {size:,} characters: send less at a "
+                "time"
+            )
 
 
-def _elements(text: str, start: int = 0, end: int | None = None) -> int:
-    return sum(text.count(sign, start, end) for sign in "{[,")
+def _within_strings(signs: str, text: str) -> int:
+    return sum(_count(signs, text, *string.span()) for string in _STRING.finditer(text))
+
+
+def _count(signs: str, text: str, start: int = 0, end: int | None = None) -> int:
+    return sum(text.count(sign, start, end) for sign in signs)
 
 
 def _check_depth(value: Any) -> None:
@@ -100,6 +114,16 @@ def _object(pairs: list[tuple[str, Any]]) -> JsonObject:
     found = JsonObject(pairs)
     found.twice = () if len(found) == len(pairs) else _twice(name for name, _ in pairs)
     return found
+
+
+def _small_object(pairs: list[tuple[str, Any]]) -> JsonObject:
+    """What decodes an object has all its properties as pairs already; the object takes as much."""
+    if len(pairs) > PROPERTIES_OF_ONE:
+        raise InvalidMessage(
+            f"an object of the JSON has {len(pairs):,} properties: at most "
+            f"{PROPERTIES_OF_ONE:,} are read"
+        )
+    return _object(pairs)
 
 
 def _twice(names: Iterable[str]) -> tuple[str, ...]:
@@ -138,9 +162,11 @@ def _finite(digits: str) -> float:
     return number
 
 
-_DECODER = json.JSONDecoder(
-    object_pairs_hook=_object,
+_decoder = partial(
+    json.JSONDecoder,
     parse_constant=_refuse_constant,
     parse_float=_finite,
     parse_int=_integer,
 )
+_DECODER = _decoder(object_pairs_hook=_object)
+_BOUNDED_DECODER = _decoder(object_pairs_hook=_small_object)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Self, TypeVar
 
-from chatmemory.core.codec.spelling import write_json
 from chatmemory.core.exceptions import InvalidMessage
+from chatmemory.core.spelling import write_json
 
 T = TypeVar("T")
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
 
-from chatmemory.core.codec.spelling import write_json
 from chatmemory.core.contents import (
     Audio,
     AudioContent,
@@ -28,64 +27,73 @@ from chatmemory.core.messages import (
     ToolExecutionResultMessage,
     UserMessage,
 )
+from chatmemory.core.spelling import write_json
 
 
 def message_to_json(message: ChatMessage | None) -> str:
     """Return one message as JSON text; None gives `null`."""
-    return write_json(None if message is None else _values(message, map))
+    return write_json(None if message is None else _values(message, _TO_BE_WRITTEN))
 
 
 def messages_to_json(messages: Iterable[ChatMessage | None]) -> str:
     """Return messages as the text of a JSON array."""
     return write_json(
-        None if message is None else _values(message, map) for message in several(messages)
+        None if message is None else _values(message, _TO_BE_WRITTEN)
+        for message in several(messages)
     )
 
 
 def message_to_dict(message: ChatMessage | None) -> dict[str, Any] | None:
     """Return one message as JSON values, the properties in LangChain4j's order."""
-    return None if message is None else _values(message, _list)
+    return None if message is None else _values(message, _TO_KEEP)
 
 
-# What applies a function to each item: at once, or while its results are written.
-_Each = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
+class _Ways(NamedTuple):
+    """What applies a function to each item, and what makes of attributes those of the values."""
+
+    each: Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
+    attributes: Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 
 def _list(function: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
     return [function(item) for item in items]
 
 
-def _values(message: ChatMessage, each: _Each) -> dict[str, Any]:
-    return {**_fields(message, each), "type": message.type.value}
+_TO_KEEP = _Ways(_list, dict)
+_TO_BE_WRITTEN = _Ways(map, lambda attributes: attributes)  # nothing is made before
 
 
-def _fields(message: ChatMessage, each: _Each) -> dict[str, Any]:
+def _values(message: ChatMessage, ways: _Ways) -> dict[str, Any]:
+    return {**_fields(message, ways), "type": message.type.value}
+
+
+def _fields(message: ChatMessage, ways: _Ways) -> dict[str, Any]:
     match message:
         case SystemMessage():
             return {"text": message.text}
         case UserMessage():
             return _present(
                 name=message.name or None,
-                contents=each(_content, message.contents),
-                attributes=dict(message.attributes) or None,
+                contents=ways.each(_content, message.contents),
+                attributes=ways.attributes(message.attributes) or None,
             )
         case AiMessage():
             return _present(
                 text=message.text,
                 thinking=message.thinking,
-                toolExecutionRequests=each(_request, message.tool_execution_requests),
-                attributes=dict(message.attributes),
+                toolExecutionRequests=ways.each(_request, message.tool_execution_requests),
+                attributes=ways.attributes(message.attributes),
             )
         case ToolExecutionResultMessage():
             return _present(
                 id=message.id,
                 toolName=message.tool_name,
-                contents=each(_content, message.contents),
+                contents=ways.each(_content, message.contents),
                 isError=message.is_error,
-                attributes=dict(message.attributes),
+                attributes=ways.attributes(message.attributes),
             )
         case CustomMessage():
-            return {"attributes": dict(message.attributes)}
+            return {"attributes": ways.attributes(message.attributes)}
     raise InvalidMessage(f"a {type(message).__name__} is not a chat message")
 
 
