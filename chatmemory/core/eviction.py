@@ -37,6 +37,8 @@ class Reason(StrEnum):
 
 
 REASONS = {reason.value: reason for reason in Reason}
+# Asking the class for them takes as long as removing an entry.
+_SYSTEM, _RESULT = MessageType.SYSTEM, MessageType.TOOL_EXECUTION_RESULT
 
 
 class Eviction(NamedTuple):
@@ -98,12 +100,14 @@ class Head:
 
     def pop(self, position: int = 0) -> Entry | None:
         """Remove and return the remaining entry at a position; None behind the last one."""
-        entry = self.peek(position)
+        front = self._front
+        entry = front[position] if position < len(front) else self.peek(position)
         if entry is not None:
-            del self._front[position]
+            del front[position]
             count, tokens = self.totals
-            self.totals = Totals(count - 1, tokens - entry.tokens)  # a call of its own takes longer
-            if entry.type is MessageType.SYSTEM:
+            # A constructor of Python, or a call of its own, takes longer
+            self.totals = tuple.__new__(Totals, (count - 1, tokens - entry.tokens))
+            if entry.type is _SYSTEM:
                 self._removed.add(entry.key)
         return entry
 
@@ -153,8 +157,11 @@ class Head:
         """Return whether a tool result is at a position, directly behind the entry before it: one
         behind a pinned message answers no call before that.
         """
-        entry = self.peek(position)
-        return entry is not None and _is_result(entry) and entry.key not in self._behind_pins
+        front = self._front
+        entry = front[position] if position < len(front) else self.peek(position)
+        if entry is None or entry.type is not _RESULT:
+            return False
+        return entry.key not in self._behind_pins
 
     def next_user(self, start: int) -> int | None:
         """Return the position of the first user message from `start` on, or None.
@@ -247,7 +254,7 @@ def before_next_user(head: Head) -> Iterator[Eviction]:
 
 
 def _is_result(entry: Groupable) -> bool:
-    return entry.type is MessageType.TOOL_EXECUTION_RESULT
+    return entry.type is _RESULT
 
 
 def _has_user(entries: Iterable[Entry]) -> bool:

@@ -11,8 +11,9 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from itertools import accumulate
+from operator import itemgetter
 
-from chatmemory.core.departures import PINNED, Departures, by_own_rule
+from chatmemory.core.departures import PINNED, Departures, OwnDepartures, by_own_rule
 from chatmemory.core.long_lists import HAS_CALLS, TOKENS, TYPE, Columns
 from chatmemory.core.messages import MessageType
 from chatmemory.core.policies import Policy, has_own_rule
@@ -42,16 +43,18 @@ def leaving_ahead(
     arrival: Columns,
     policy: Policy,
     same: Collection[int] = (),
+    left: Departures | None = None,
 ) -> Departures:
     """Return what leaves a window when a message arrives, but a system message that it replaces.
 
     If the message has no room, it is what leaves as far as little else decides that: not the rest
     of a turn, nor the call that the message may answer. Nothing if only some of the first rows
     leave, which an add decides sooner. `same` are the positions of system messages equal to the
-    arrival: it is ignored if the one in force is among them.
+    arrival: it is ignored if the one in force is among them. `left` are the departures from these
+    rows, if they are known.
     """
     if has_own_rule(type(policy)):
-        return _ahead_by_own_rule(rows, totals, policy)
+        return _ahead_by_own_rule(rows, totals, policy, left)
     if _leaves_little(rows, totals, arrival, policy):
         return Departures()
     left = departures(rows, totals, replace(policy, snap_to_user=False))
@@ -269,25 +272,27 @@ def _rest_of_turn(rows: Sequence[Columns], remaining: Sequence[int]) -> Sequence
     return ahead[: bisect_left(ahead, users[start])] if start < len(users) else ()
 
 
-def _ahead_by_own_rule(rows: Sequence[Columns], totals: Totals, policy: Policy) -> Departures:
+def _ahead_by_own_rule(
+    rows: Sequence[Columns], totals: Totals, policy: Policy, left: Departures | None
+) -> Departures:
     """Return what leaves before a message arrives, in order, as by the rule that all kinds share.
 
     Nothing if the rule takes more of what remains when it is asked again, gives other reasons, or
     evicts in another order, or if a message is pinned: an add then decides.
     """
     first = rows[: max(FEW, len(rows) // 8)]
-    is_pinned = any(row[PINNED] for row in rows)
+    is_pinned = any(map(itemgetter(PINNED), rows))
     if is_pinned or not policy.is_exceeded_by(totals.without(_totals(first))):
         return Departures()
-    policy = replace(policy, snap_to_user=False)
-    left = by_own_rule(rows, totals, policy)
-    gone = set(left.positions)
+    if not isinstance(left, OwnDepartures):
+        left = by_own_rule(rows, totals, policy)
+    trimmed = left.positions[: len(left) - left.rest]
+    gone = set(trimmed)
     remaining = [row for i, row in enumerate(rows) if i not in gone]
     is_settled = not by_own_rule(remaining, _totals(remaining), policy).positions
-    if not left.is_usual or not is_settled or left.positions != sorted(left.positions):
+    if not left.is_usual or not is_settled or trimmed != sorted(trimmed):
         return Departures()
-    left.ahead = len(left.positions)
-    return left
+    return Departures(trimmed, left.calls, ahead=len(trimmed))
 
 
 def _totals(rows: Sequence[Columns]) -> Totals:

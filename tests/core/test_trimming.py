@@ -10,8 +10,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from chatmemory.core.departures import Departures
-from chatmemory.core.eviction import Reason
+from chatmemory.core.departures import Departures, by_own_rule
+from chatmemory.core.eviction import Head, Reason
 from chatmemory.core.exceptions import InvalidValue, NoRoomBesidePins, OversizedMessage
 from chatmemory.core.long_lists import Columns
 from chatmemory.core.messages import MessageType, UserMessage
@@ -20,6 +20,8 @@ from chatmemory.core.policies import MessageWindow, Policy, TokenWindow
 from chatmemory.core.transitions import admit, next_to_leave, over_limit
 from chatmemory.core.trimming import departures, leaving_ahead, next_departures
 from chatmemory.core.window import Entry, Totals, Window, total
+
+from ..test_simulated_trims import OWN
 
 turns = st.lists(
     st.tuples(st.sampled_from("SUCARRR"), st.integers(1, 9), st.sampled_from([0, 0, 1])),
@@ -78,6 +80,38 @@ def test_departures_are_the_evictions_of_a_read(turns, policy, options):
     left = departures(rows_of(turns), total(entries), policy)
     assert left.positions == [each.entry.key for each in evictions]
     assert left.calls == {e.entry.key: e.because.key for e in evictions if e.because}
+
+
+@settings(max_examples=500)
+@given(turns, st.sampled_from(OWN), st.integers(1, 90), st.booleans(), st.integers(1, 5))
+def test_departures_by_a_rule_of_its_own_are_the_evictions_of_a_read(
+    turns, kind, limit, snaps, at_once
+):
+    entries, policy = entries_of(turns), kind(limit, snap_to_user=snaps)
+    evictions = over_limit(Window(entries), policy)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("chatmemory.core.departures.MADE_AT_ONCE", at_once)
+        left = by_own_rule(rows_of(turns), total(entries), policy)
+    assert left.positions == [each.entry.key for each in evictions]
+    assert left.calls == {e.entry.key: e.because.key for e in evictions if e.because}
+    trimmed = list(policy.trim(Head(entries, total(entries))))
+    assert left.rest == len(evictions) - len(trimmed)
+    usual = [Reason.CAPACITY if each.because is None else Reason.ORPHANED for each in trimmed]
+    assert left.is_usual == (usual == [each.reason for each in trimmed])
+
+
+@settings(max_examples=300)
+@given(turns, st.sampled_from(OWN), st.integers(1, 90), st.booleans())
+def test_what_leaves_ahead_by_a_rule_of_its_own_is_the_same_if_it_is_known(
+    turns, kind, limit, snaps
+):
+    rows, policy = rows_of(turns), kind(limit, snap_to_user=snaps)
+    totals, arrival = total(entries_of(turns)), row_of(len(turns), ("U", 3, 0))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("chatmemory.core.trimming.FEW", 0)
+        known = departures(rows, totals, policy)
+        decided = leaving_ahead(rows, totals, arrival, policy)
+        assert leaving_ahead(rows, totals, arrival, policy, left=known) == decided
 
 
 @settings(max_examples=500)
