@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import product
 
 import pytest
@@ -21,14 +21,19 @@ from chatmemory import (
     services,
 )
 from chatmemory import ToolExecutionRequest as Request
+from chatmemory.core.policies import KINDS
 from chatmemory.models import Memory
 from chatmemory.queries.windows import StoredState, several_calls
 
-from .counting_calls import CountedCalls, CountedLines
+from .counting_calls import CountedBuiltins, CountedCalls, CountedLines
 from .long_conversations import wide_conversation
+from .test_policy_kinds import FrugalWindow
 
 FEW, MANY = 1_200, 2_400
 CALLS_PER_MESSAGE = 0.3  # Django reads rows by the hundred
+# What a rule of its own calls for each message that it evicts: an entry, the question whether the
+# window is over the limit, its load, the head, and an eviction.
+CALLS_OF_A_RULE = 5
 # How often a page may go over all messages.
 ROUNDS = 19
 ROUNDS_UNDER_A_LOWER_LIMIT = 42
@@ -196,7 +201,7 @@ def test_a_page_with_a_draft_reads_nothing_twice(db, operator_client):
         assert sorted(statements) == sorted(set(statements)), limit
 
 
-def draft_url(messages: int, limit: int | None, draft: ChatMessage = USER) -> str:
+def draft_url(messages: int, limit: int | None = None, draft: ChatMessage = USER) -> str:
     key = services.keep_trial(f"wide-{messages}", [draft], limit)
     return f"/c/wide-{messages}/?trial={key}"
 
@@ -223,3 +228,91 @@ def test_a_compared_window_is_read_as_numbers(operator_client, kind):
             window = queries.outline(memory.pk, step)
             assert sorted(seen.seqs) == sorted(window.seqs)
             assert (seen.step, seen.policy, seen.totals) == (step, window.policy, window.totals)
+
+
+def test_no_built_in_function_is_called_for_each_message(db, operator_client, monkeypatch):
+    monkeypatch.setattr("chatmemory.queries.considered.MENTIONS_MAX", 20)
+    monkeypatch.setattr("chatmemory.queries.considered.ASKED_ONE_BY_ONE", 100)
+    for messages in (FEW, MANY):
+        for name in ("wide", "low", "gone"):
+            wide_conversation(f"{name}-{messages}", messages)
+        for name in ("low", "gone"):
+            services.change(f"{name}-{messages}", policy=MessageWindow(10))
+        services.add(f"gone-{messages}", [UserMessage("m")])
+    for name, query in product(("wide", "low", "gone"), ("", "?find=m")):
+
+        def url(messages: int, name: str = name, query: str = query) -> str:
+            return f"/c/{name}-{messages}/{query}"
+
+        for counting in (CountedCalls, CountedBuiltins):
+            assert growth(url, operator_client, counting) < CALLS_PER_MESSAGE, (name, query)
+
+    assert growth(draft_url, operator_client, CountedBuiltins) < CALLS_PER_MESSAGE
+
+
+@pytest.fixture
+def own_rule(db) -> Iterator[None]:
+    KINDS.register(FrugalWindow.kind, FrugalWindow)
+    yield
+    KINDS.unregister(FrugalWindow.kind)
+
+
+@pytest.mark.parametrize("tools", [False, True], ids=["texts", "tools"])
+@pytest.mark.parametrize(
+    ("query", "times"),
+    [("", 1), ("?with={last}", 1), ("?with={before}", 2), ("?trial={draft}", 1)],
+    ids=["page", "same policy", "other policy", "draft"],
+)
+def test_a_rule_of_its_own_decides_once_for_each_policy(
+    own_rule, operator_client, monkeypatch, tools, query, times
+):
+    monkeypatch.setattr("chatmemory.core.trimming.FEW", 10)
+    for messages in (FEW, MANY):
+        wide_conversation(f"own-{messages}", messages, FrugalWindow(40 * messages), tools)
+        for limit in (200, 190):
+            services.change(f"own-{messages}", policy=FrugalWindow(limit))
+
+    def url(messages: int) -> str:
+        draft = services.keep_trial(f"own-{messages}", [USER]) if "draft" in query else ""
+        steps = {"last": messages + 2, "before": messages + 1}
+        return f"/c/own-{messages}/{query.format(draft=draft, **steps)}"
+
+    allowed = times * CALLS_OF_A_RULE + CALLS_PER_MESSAGE
+    assert growth(url, operator_client) < allowed
+
+
+def test_a_page_reads_its_window_once(db, operator_client, monkeypatch):
+    """Not again to search it, nor for a step with which it is compared if that had the same."""
+    monkeypatch.setattr("chatmemory.queries.considered.MENTIONS_MAX", 20)
+    wide_conversation("low", 100)
+    for limit in (10, 9):
+        services.change("low", policy=MessageWindow(limit))
+    reads = []
+    for query in ("", "?find=m", "?with=101"):
+        with CaptureQueriesContext(connection) as asked:
+            operator_client.get(f"/c/low/{query}")
+        windows = [each["sql"] for each in asked if '"left_step" IS NULL' in each["sql"]]
+        reads.append(len(windows))
+    assert reads == [1, 1, 1]
+
+
+def test_what_two_steps_have_in_common_is_what_each_has(own_rule):
+    services.create("m", MessageWindow(20))
+    services.add("m", [SystemMessage("s"), *[UserMessage(f"{n}") for n in range(8)]])
+    for policy in (MessageWindow(5), MessageWindow(4), FrugalWindow(60), FrugalWindow(60)):
+        services.change("m", policy=policy, labels={"n": str(policy.limit)})
+    services.pin("m", 4)
+    services.change("m", policy=MessageWindow(5))
+    services.add("m", [UserMessage("one more")])
+    services.set_messages("m", [UserMessage("7"), UserMessage("new")])
+    services.change("m", policy=FrugalWindow(1))
+    services.clear_messages("m")
+    memory = Memory.objects.get(pk="m")
+    for at, other in product(range(memory.last_step + 1), repeat=2):
+        alone = StoredState(memory, other)
+        beside = StoredState(memory, other, StoredState(memory, at))
+        assert beside.places == alone.places
+        assert beside.window == alone.window
+        seen, read = beside.seen(), alone.seen()
+        assert (sorted(seen.seqs), seen.totals) == (sorted(read.seqs), read.totals)
+        assert (seen.step, seen.policy) == (read.step, read.policy)

@@ -199,7 +199,7 @@ def _seen_of_others(mentions: Mentions, hidden: Collection[int]) -> dict[Speaker
         who: seen
         for who, found in mentions.present.items()
         if who is not mentions.speaker
-        and (seen := tuple(seq for seq in found if seq not in hidden))
+        and (seen := tuple([seq for seq in found if seq not in hidden]))
     }
 
 

@@ -6,40 +6,51 @@ those after it: what was in memory is then told of the steps for which they are 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, reduce
-from operator import or_
+from itertools import chain
+from operator import itemgetter, or_
 
-from django.db.models import Count, F, Min, Q, QuerySet
+from django.db.models import Case, Count, F, Min, Q, QuerySet, When
 
-from chatmemory import search
-from chatmemory.core.messages import MessageType
+from chatmemory import database, search
+from chatmemory.core.long_lists import SEQ, TYPE, Columns
+from chatmemory.core.messages import TYPES, MessageType
 from chatmemory.core.spans import Span
 from chatmemory.core.speakers import Speaker, speaker_of
 from chatmemory.models import Message, Stay
 from chatmemory.queries.stays import stays_of_messages
-from chatmemory.queries.windows import StoredState
+from chatmemory.queries.windows import ENTERED, StoredState
 
 MENTIONS_MAX = 500
+ASKED_ONE_BY_ONE = 5_000  # messages, of which more are asked for as a range
+
+# Who said the message of a stay.
+_SPEAKER = Case(
+    When(message__origin=Message.Origin.SYNTHETIC, then=Speaker.CLIENT.value),
+    *[When(type=type, then=speaker_of(type).value) for type in MessageType],
+)
 
 _Columns = tuple[int, str, str]  # the seq, the type and the origin of a message
-_Older = tuple[Speaker, int, int]  # who said an older one, when it entered, and its seq
+_Older = Mapping[Speaker, Sequence[Columns]]  # the places of older ones, by step
 
 
 @dataclass(frozen=True)
 class Considered:
-    """The mentions that are considered, by who said them, and their stays as they began.
+    """The mentions that are considered, and their stays as they began.
 
-    `present` are those in memory at the step, of which very many have no stays here. `said_by` is
-    who said the phrase at all, `count` how often, and `first_step` when those said it first who
+    `speakers` are who said those that have stays here. `present` are the mentions in memory at the
+    step by who said them, of which very many have no stays here. `said_by` is who said the phrase
+    at all, `count` how often, and `first_step` when those said it first who
     decide. What was in memory is known of the steps of `known`; at those that are `unread`,
     mentions came that have no stays here.
     """
 
     speakers: Mapping[int, Speaker]
     stays: Sequence[Stay]
-    present: Collection[int]
+    present: Mapping[Speaker, tuple[int, ...]]
     said_by: frozenset[Speaker]
     count: int
     first_step: int
@@ -93,7 +104,8 @@ def _every(stored: StoredState, columns: Sequence[_Columns]) -> Considered:
     stays = stays_of_messages(stored.memory.pk, speakers)
     said_by = frozenset(speakers.values())
     first_step = min(s.entered_step for s in stays if speakers[s.seq] is min(said_by))
-    known, present = (1, stored.memory.last_step), _present(stays, stored.step.n)
+    known = 1, stored.memory.last_step
+    present = _present(stays, stored.step.n, speakers)
     return Considered(speakers, stays, present, said_by, len(columns), first_step, known)
 
 
@@ -104,9 +116,15 @@ def _first(stored: StoredState, phrase: str, columns: Sequence[_Columns]) -> Con
     stays = stays_of_messages(stored.memory.pk, speakers)
     last = max(speakers)
     until = min(s.entered_step for s in stays if s.seq == last) - 1
-    known = 1, max(until, at, every.first_step - 1)
-    present, said_by = _present(stays, at), every.said_by
-    return Considered(speakers, stays, present, said_by, every.count, every.first_step, known)
+    return Considered(
+        speakers=speakers,
+        stays=stays,
+        present=_present(stays, at, speakers),
+        said_by=every.said_by,
+        count=every.count,
+        first_step=every.first_step,
+        known=(1, max(until, at, every.first_step - 1)),
+    )
 
 
 def _latest(stored: StoredState, phrase: str, columns: Sequence[_Columns]) -> Considered:
@@ -117,22 +135,25 @@ def _latest(stored: StoredState, phrase: str, columns: Sequence[_Columns]) -> Co
     at, oldest = stored.step.n, min(seq for seq, *_ in columns)
     every = _all(stored.memory.pk, phrase)
     ended = _last_end(stored, phrase, oldest, every.decisive)
-    here = _older(stored.stays, phrase, oldest)
-    gone = [] if ended is None else _older(_left_at(stored, ended), phrase, oldest)[:MENTIONS_MAX]
-    speakers = _speakers(columns)
-    read = {*speakers, *(seq for _, _, seq in (*gone, *here[:MENTIONS_MAX]))}
+    here = _older(stored, phrase, oldest)
+    gone = [] if ended is None else _left_at(stored, ended, phrase, oldest)
+    before = list(chain.from_iterable(here.values()))
+    speakers = _speakers(columns) | dict(gone)
+    for speaker, places in here.items():
+        speakers |= dict.fromkeys([place[SEQ] for place in places[:MENTIONS_MAX]], speaker)
+    read = {*_speakers(columns), *dict(gone), *(place[SEQ] for place in before[:MENTIONS_MAX])}
     stays = stays_of_messages(stored.memory.pk, read)
-    entered = [step for speaker, step, _ in here if speaker is min(every.said_by)]
+    entered = [places[0][ENTERED] for who, places in here.items() if who is min(every.said_by)]
     since = 1 if ended is None else min([ended - 1, *entered])
     return Considered(
-        speakers={**speakers, **{seq: speaker for speaker, _, seq in (*gone, *here)}},
+        speakers=speakers,
         stays=stays,
-        present=_present(stays, at).union(seq for _, _, seq in here),
+        present=_present(stays, at, speakers, here),
         said_by=every.said_by,
         count=every.count,
         first_step=every.first_step,
         known=(since, max(at, every.first_step - 1)),
-        unread=frozenset(step for _, step, _ in here[MENTIONS_MAX:]),
+        unread=frozenset([place[ENTERED] for place in before[MENTIONS_MAX:]]),
     )
 
 
@@ -162,23 +183,52 @@ def _last_end(stored: StoredState, phrase: str, oldest: int, decisive: Q) -> int
     return said.values_list("left_step", flat=True).first()
 
 
-def _left_at(stored: StoredState, step: int) -> QuerySet[Stay]:
-    return Stay.objects.filter(memory_id=stored.memory.pk, left_step=step)
-
-
-def _older(stays: QuerySet[Stay], phrase: str, oldest: int) -> list[_Older]:
-    """Return the mentions among some stays that are older than those considered: those who decide
-    first, then by step.
+def _left_at(stored: StoredState, step: int, phrase: str, oldest: int) -> list[tuple[int, Speaker]]:
+    """Return the mentions that left at a step and are older than those considered, with who said
+    them: those who decide first, then by step.
     """
-    older = stays.filter(search.has(F("message__text"), phrase), seq__lt=oldest).order_by()
-    rows = older.values_list("type", "message__origin", "entered_step", "seq")
-    return sorted([(_speaker(type, origin), step, seq) for type, origin, step, seq in rows])
+    left = Stay.objects.filter(memory_id=stored.memory.pk, left_step=step, seq__lt=oldest)
+    left = left.filter(search.has(F("message__text"), phrase)).annotate(who=_SPEAKER)
+    rows = left.order_by("who", "entered_step", "seq").values_list("seq", "who")
+    return [(seq, Speaker(who)) for seq, who in rows[:MENTIONS_MAX]]
 
 
-def _present(stays: Iterable[Stay], at: int) -> set[int]:
-    """Return the messages that were in memory after a step."""
+def _older(stored: StoredState, phrase: str, oldest: int) -> _Older:
+    """Return the mentions in memory that are older than those considered: those who decide first.
+
+    The window has been read, so only their numbers are: there can be hundreds of thousands.
+    """
+    places = [place for place in stored.places.columns if place[SEQ] < oldest]
+    said = saying(stored.memory.pk, phrase).order_by().values_list("seq")
+    seqs = [place[SEQ] for place in places]
+    if len(seqs) > ASKED_ONE_BY_ONE:
+        said = said.filter(seq__gte=min(seqs), seq__lt=oldest)
+    else:
+        said = said.filter(seq__in=database.numbers_in(json.dumps(seqs)))
+    found = {seq for (seq,) in said} if seqs else set()
+    places = [place for place in places if place[SEQ] in found]
+    places.sort(key=itemgetter(SEQ))
+    places.sort(key=itemgetter(ENTERED))
+    injected = stored.injected
+    put_in = [place for place in places if place[SEQ] in injected] if injected else []
+    if put_in:
+        places = [place for place in places if place[SEQ] not in injected]
+    types = {type: speaker_of(TYPES[type]) for type in {place[TYPE] for place in places}}
+    speakers = sorted(set(types.values()))
+    older = {who: [each for each in places if types[each[TYPE]] is who] for who in speakers}
+    return older | ({Speaker.CLIENT: put_in} if put_in else {})
+
+
+def _present(
+    stays: Iterable[Stay], at: int, speakers: Mapping[int, Speaker], older: _Older | None = None
+) -> dict[Speaker, tuple[int, ...]]:
+    """Return the messages that were in memory after a step by who said them, also older ones."""
     before = (stay for stay in stays if stay.entered_step <= at)
-    return {stay.seq for stay in before if stay.left_step is None or stay.left_step > at}
+    here = {stay.seq for stay in before if stay.left_step is None or stay.left_step > at}
+    said_by = {who: [seq for seq in here if speakers[seq] is who] for who in Speaker}
+    for who, places in (older or {}).items():
+        said_by[who] += [place[SEQ] for place in places]
+    return {who: tuple(sorted(set(seqs))) for who, seqs in said_by.items() if seqs}
 
 
 def _speakers(columns: Sequence[_Columns]) -> dict[int, Speaker]:

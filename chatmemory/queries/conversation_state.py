@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
+from operator import itemgetter
 
 from chatmemory.core.lint import Verdict, verdicts
 from chatmemory.core.long_lists import HAS_CALLS, SEQ, TYPE, seqs_of
@@ -30,7 +31,6 @@ from chatmemory.queries.windows import (
     StoredState,
     beginnings,
     counted_otherwise_at,
-    injected_at,
     number_of_calls,
     several_calls,
 )
@@ -131,7 +131,7 @@ class ConversationState:
     def evicted(self) -> dict[int, int]:
         """The messages that the change evicts: their positions in it by seq."""
         evicted = seqs_of(self.change.evicted) if self.change else []
-        return {seq: position for position, seq in enumerate(evicted)}
+        return dict(zip(evicted, range(len(evicted)), strict=True))
 
     @cached_property
     def next_to_leave(self) -> tuple[int, ...]:
@@ -148,7 +148,11 @@ class ConversationState:
         """The verdicts of providers on the window."""
 
         calls, columns = self.calls, self.window.rows.columns
-        return verdicts([(c[SEQ], c[TYPE], calls.get(c[SEQ], c[HAS_CALLS])) for c in columns])
+        turns = list(map(itemgetter(SEQ, TYPE, HAS_CALLS), columns))
+        if calls:
+            seqs, types, has_calls = zip(*turns, strict=True) if turns else ((), (), ())
+            turns = list(zip(seqs, types, map(calls.get, seqs, has_calls), strict=True))
+        return verdicts(turns)
 
     @cached_property
     def found(self) -> frozenset[int]:
@@ -203,9 +207,9 @@ def state_of(stored: StoredState, query: ConversationQuery) -> ConversationState
         selected=selected,
         left_by=left_by,
         would_keep=what_would_keep(row, selected, left_by, query.replay),
-        compared=_compared(memory, query.other),
+        compared=_compared(stored, query.other),
         remembered=mentions.spans,
-        injected=injected_at(row),
+        injected=stored.injected,
         when_said=counted_otherwise_at(row),
     )
 
@@ -254,9 +258,9 @@ def _history(step: Step, query: ConversationQuery, found: Mentions) -> Page:
     return page if page.rows or not is_paged else history_page(step.memory_id, usual, *extent)
 
 
-def _compared(memory: Memory, other: int | None) -> SeenWindow | None:
+def _compared(stored: StoredState, other: int | None) -> SeenWindow | None:
     """Return the window at the step to compare with."""
-    return None if other is None else StoredState(memory, other).seen()
+    return None if other is None else StoredState(stored.memory, other, stored).seen()
 
 
 def _left_by(

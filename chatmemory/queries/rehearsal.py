@@ -29,8 +29,8 @@ from chatmemory.ledger.changes import (
     arrivals,
     evictions,
 )
-from chatmemory.queries.window_rows import WindowPlace, WindowView
-from chatmemory.queries.windows import place, view_of
+from chatmemory.queries.window_rows import WindowPlace, WindowView, view_of
+from chatmemory.queries.windows import place
 
 
 @dataclass(frozen=True)

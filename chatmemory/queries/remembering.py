@@ -10,7 +10,6 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
 
 from chatmemory.core.long_lists import seqs_of
 from chatmemory.core.messages import MessageType
@@ -117,7 +116,7 @@ def mentions_of(stored: StoredState, phrase: str, detail: StepDetail | None) -> 
         is_partial=found.known[0] > found.first_step or found.known[1] < memory.last_step,
         turns={step: _turn(step, decisive, spans, arrivals) for step in steps},
         first_step=found.first_step,
-        present=_by_speaker(sorted(found.present), speakers),
+        present=found.present,
         left_at=known,
         arrivals=arrivals,
         lost=_lost(memory, spans, at, detail),
@@ -133,20 +132,24 @@ def simulated_mentions(
 ) -> Mentions:
     """Return the mentions of a simulated state, whose window has the messages `kept`."""
     drafted = [row for row in drafts if phrase and has_phrase(row.text, phrase)]
-    speakers = {**mentions.speakers, **{row.seq: speaker_of(row.type) for row in drafted}}
-    said_by = mentions.said_by.union(speakers[row.seq] for row in drafted)
-    speaker = min(said_by, default=None)
-    held = [*chain(*mentions.present.values()), *(row.seq for row in drafted)]
-    leaving = tuple(seq for seq in held if speakers[seq] is speaker and seq not in kept)
+    said = {row.seq: speaker_of(row.type) for row in drafted}
+    said_by = mentions.said_by.union(said.values())
+    held = {
+        who: [*mentions.present.get(who, ()), *[seq for seq in said if said[seq] is who]]
+        for who in sorted({*mentions.present, *said.values()})
+    }
+    decisive = held.get(min(said_by), ()) if said_by else ()
+    leaving = tuple([seq for seq in decisive if seq not in kept])
+    present = {who: tuple([seq for seq in seqs if seq in kept]) for who, seqs in held.items()}
     gone = set(leaving)
     pushing = (each for each in changes if not gone.isdisjoint(seqs_of(each.evicted)))
     return replace(
         mentions,
         rows=(*mentions.rows, *drafted),
-        speakers=speakers,
+        speakers={**mentions.speakers, **said},
         count=mentions.count + len(drafted),
         said_by=said_by,
-        present=_by_speaker([seq for seq in held if seq in kept], speakers),
+        present={who: seqs for who, seqs in present.items() if seqs},
         lost=next(reversed(list(pushing)), None) if leaving else mentions.lost,
         nearest="" if drafted else mentions.nearest,
         is_simulated=True,
@@ -189,15 +192,6 @@ def _turn(
         arrived=arrivals.get(step),
         is_new=not before.issuperset(seqs),
     )
-
-
-def _by_speaker(
-    seqs: Sequence[int], speakers: Mapping[int, Speaker]
-) -> dict[Speaker, tuple[int, ...]]:
-    return {
-        each: tuple(seq for seq in seqs if speakers[seq] is each)
-        for each in sorted({speakers[seq] for seq in seqs})
-    }
 
 
 def _lost(

@@ -32,8 +32,8 @@ from chatmemory.ledger.recorder import Recorder
 from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.ledger.stored_window import stored_window
 from chatmemory.models import Memory
-from chatmemory.queries.window_rows import WindowPlace, WindowView
-from chatmemory.queries.windows import StoredState, place, visible
+from chatmemory.queries.window_rows import WindowPlace, WindowView, visible
+from chatmemory.queries.windows import StoredState, place
 
 RECOUNTED_AT_ONCE = 5_000  # messages, which take a second to count
 
@@ -204,7 +204,8 @@ def _add_all(
         before = before.plus(arrival)
     rows = [*columns, *map(_columns, arrivals[:fitting])]
     same = _same_systems(recorder.window, arrivals[fitting], columns)
-    left = leaving_ahead(rows, before, _columns(arrivals[fitting]), policy, same)
+    known = None if fitting or policy != stored.policy else stored.over_limit
+    left = leaving_ahead(rows, before, _columns(arrivals[fitting]), policy, same, known)
     if not left.positions or left.positions[-1] >= len(columns):
         return add_all(recorder, added)
     changes = add_all(recorder, added[:fitting])
@@ -244,9 +245,12 @@ def _evicted(rows: Sequence[Columns], left: Departures) -> list[Columns]:
     """Return the columns of evictions from those of places."""
     end = len(left.positions) - left.rest
     oldest, turn = ((reason.value, None, None) for reason in (Reason.CAPACITY, Reason.TURN))
-    orphaned = Reason.ORPHANED.value
-    results = {i: (orphaned, rows[call][SEQ], None) for i, call in left.calls.items()}
-    gone = [rows[i][: TOKENS + 1] + results.get(i, oldest) for i in left.positions[:end]]
+    gone = [rows[i][: TOKENS + 1] + oldest for i in left.positions[:end]]
+    if left.calls:
+        calls, orphaned = left.calls, Reason.ORPHANED.value
+        for n in [n for n, i in enumerate(left.positions[:end]) if i in calls]:
+            call = rows[calls[left.positions[n]]][SEQ]
+            gone[n] = (*gone[n][: TOKENS + 1], orphaned, call, None)
     return gone + [rows[i][: TOKENS + 1] + turn for i in left.positions[end:]]
 
 

@@ -13,7 +13,14 @@ from chatmemory.core.messages import MessageType
 from chatmemory.core.misfits import Misfit
 from chatmemory.core.policies import Policy
 from chatmemory.core.window import NOTHING
-from chatmemory.ledger.changes import MISFIT, ArrivedMessage, ChangeResult, arrivals, evictions
+from chatmemory.ledger.changes import (
+    MISFIT,
+    REASON,
+    ArrivedMessage,
+    ChangeResult,
+    arrivals,
+    evictions,
+)
 from chatmemory.ledger.lookup import find_memory, find_step, no_step, step_rows
 from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.ledger.statements import Compiled
@@ -168,11 +175,12 @@ def _evicted(
     for i in [i for i, each in enumerate(left) if each[_ENTERED_STEP] == row.n]:
         if left[i][_REASON] == _CAPACITY:
             causes[i] = (None, misfit_at(row, left[i][TOKENS]))
-    return [
-        (*each[: TOKENS + 1], each[_REASON], *causes.get(i, (None, None)))
-        for i, each in enumerate(left)
-        if each[_REASON] != _MOVED
-    ]
+    usual = {reason: (reason, None, None) for reason in {each[_REASON] for each in left}}
+    columns = [each[: TOKENS + 1] + usual[each[_REASON]] for each in left]
+    for i, cause in causes.items():
+        columns[i] = columns[i][: REASON + 1] + cause
+    is_moved = _MOVED in usual
+    return [each for each in columns if each[REASON] != _MOVED] if is_moved else columns
 
 
 def _calls_of_results(left: Sequence[Columns]) -> dict[int, tuple[int | None, Misfit | None]]:

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Generic, NamedTuple, TypeVar
 
-from chatmemory.core.departures import PINNED
+from chatmemory.core.departures import PINNED, Departures
 from chatmemory.core.long_lists import SEQ, TOKENS, TYPE, LongList, seqs_of, tokens_of
 from chatmemory.core.messages import ChatMessage, MessageType
 from chatmemory.core.policies import Policy
 from chatmemory.core.stored_policies import can_decide, load_of
-from chatmemory.core.trimming import costs
+from chatmemory.core.trimming import costs, departures
 from chatmemory.core.window import Totals
 
 
@@ -129,3 +129,29 @@ class WindowView(Generic[Place]):
 def leaves_no_room(policy: Policy, held: int, room: int) -> bool:
     """Return whether pins hold all room for messages, of which there would be some without them."""
     return not policy.meters_only and room - held < 1 <= room
+
+
+def view_of(
+    memory_id: str, step: int, policy: Policy | None, rows: LongList[Place]
+) -> WindowView[Place]:
+    """Return the window of some rows, with those that a lowered limit hides in `over_limit`."""
+    return WindowView(memory_id, step, policy, *visible(rows, policy))
+
+
+def visible(
+    rows: LongList[Place], policy: Policy | None
+) -> tuple[LongList[Place], LongList[Place]]:
+    """Return the rows of a stored window that a read gives, and those that the policy hides."""
+    return parted(rows, departures(rows.columns, totals_of(rows), policy))
+
+
+def parted(rows: LongList[Place], left: Departures) -> tuple[LongList[Place], LongList[Place]]:
+    """Return the rows that stay, and those that leave, both in order."""
+    hidden = left.positions
+    shown = sorted(set(range(len(rows))).difference(hidden)) if hidden else ()
+    return rows.picked(shown) if hidden else rows, rows.picked(sorted(hidden))
+
+
+def totals_of(rows: LongList[Place]) -> Totals:
+    """Return the totals of some rows of a window."""
+    return Totals(len(rows), sum(tokens_of(rows)))

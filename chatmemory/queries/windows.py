@@ -15,6 +15,7 @@ from django.db.models import Window as Partition
 from django.db.models.functions import Left, RowNumber
 
 from chatmemory.core.codec import message_from_json
+from chatmemory.core.departures import Departures
 from chatmemory.core.exceptions import InvalidMessage
 from chatmemory.core.long_lists import (
     HAS_CALLS,
@@ -24,7 +25,6 @@ from chatmemory.core.long_lists import (
     Columns,
     LongList,
     seqs_of,
-    tokens_of,
 )
 from chatmemory.core.messages import TYPES, ChatMessage, MessageType
 from chatmemory.core.policies import Policy
@@ -44,6 +44,9 @@ from chatmemory.queries.window_rows import (
     WindowRow,
     WindowView,
     leaves_no_room,
+    parted,
+    totals_of,
+    visible,
 )
 
 HIDDEN_MAX = 500
@@ -55,6 +58,7 @@ _HAS_CALLS, _PINNED = (ExpressionWrapper(F(name), Field()) for name in ("has_cal
 _BETWEEN_CALLS = ('},{"', "},{}", "},null", "[null,")
 _MAY_HAVE_SEVERAL = reduce(or_, [Q(payload__contains=part) for part in _BETWEEN_CALLS])
 PLACE_COLUMNS = ("seq", "type", _HAS_CALLS, "tokens", "entered_step", _PINNED)
+ENTERED = 4
 
 
 @dataclass(frozen=True)
@@ -69,10 +73,14 @@ class SeenWindow:
 
 @dataclass(frozen=True)
 class StoredState:
-    """A conversation as it is stored at step `at`, or now, of which each part is read once."""
+    """A conversation as it is stored at step `at`, or now, of which each part is read once.
+
+    What is the same at `another` step is not read again.
+    """
 
     memory: Memory
     at: int | None = None
+    another: StoredState | None = None
 
     @classmethod
     def of(cls, memory_id: str, at: int | None = None) -> StoredState:
@@ -95,19 +103,45 @@ class StoredState:
         return open_stays(self.memory.pk) if is_last else stays_at(self.step)
 
     @cached_property
+    def _same(self) -> StoredState | None:
+        """The other state, if no stay began or ended between both steps."""
+        if self.another is None:
+            return None
+        step, other = self.step, self.another.step
+        is_same = (step.last_stay, step.count_after) == (other.last_stay, other.count_after)
+        return self.another if is_same else None
+
+    @cached_property
     def places(self) -> LongList[WindowPlace]:
         """The places of the stays, with those that a lowered limit hides."""
+        if self._same is not None:
+            return self._same.places
         return LongList(list(self.stays.values_list(*PLACE_COLUMNS)), place)
 
-    def view(self, rows: LongList[Place]) -> WindowView[Place]:
-        """Return the window of these rows, which are those of the stays."""
-        step = self.memory.last_step if self.at is None else self.at
-        return view_of(self.memory.pk, step, self.policy, rows)
+    @cached_property
+    def over_limit(self) -> Departures:
+        """The positions of the places that a lowered limit hides."""
+        if self._same is not None and self._same.policy == self.policy:
+            return self._same.over_limit
+        return departures(self.places.columns, totals_of(self.places), self.policy)
 
     @cached_property
     def window(self) -> WindowView[WindowPlace]:
         """The window as the model sees it."""
-        return self.view(self.places)
+        return self._view(*parted(self.places, self.over_limit))
+
+    def view(self, rows: LongList[Place]) -> WindowView[Place]:
+        """Return the window of these rows, which are those of the stays."""
+        return self._view(*visible(rows, self.policy))
+
+    def _view(self, rows: LongList[Place], over_limit: LongList[Place]) -> WindowView[Place]:
+        step = self.memory.last_step if self.at is None else self.at
+        return WindowView(self.memory.pk, step, self.policy, rows, over_limit)
+
+    @cached_property
+    def injected(self) -> frozenset[int]:
+        """The messages in the window that were never said, also hidden ones."""
+        return injected_at(self.step)
 
     def seen(self) -> SeenWindow:
         """Return which messages the model sees. Only numbers are read if no limit hides any."""
@@ -115,6 +149,8 @@ class StoredState:
         stored = Totals(step.count_after, step.tokens_after)
         if can_decide(self.policy) and self.policy.is_exceeded_by(stored):
             return SeenWindow(step.n, self.policy, self.window.seqs, self.window.totals)
+        if self._same is not None:
+            return SeenWindow(step.n, self.policy, seqs_of(self.places), stored)
         seqs = [seq for (seq,) in self.stays.order_by().values_list("seq")]
         return SeenWindow(step.n, self.policy, seqs, stored)
 
@@ -281,23 +317,6 @@ def _heads(memory_ids: Sequence[str]) -> Iterable[tuple[Any, ...]]:
     stays = stays.annotate(place=number)
     stays = stays.filter(place__lte=HIDDEN_MAX + 1).order_by("memory_id", "rank")
     return stays.values_list("memory_id", *PLACE_COLUMNS)
-
-
-def view_of(
-    memory_id: str, step: int, policy: Policy | None, rows: LongList[Place]
-) -> WindowView[Place]:
-    """Return the window of some rows, with those that a lowered limit hides in `over_limit`."""
-    return WindowView(memory_id, step, policy, *visible(rows, policy))
-
-
-def visible(
-    rows: LongList[Place], policy: Policy | None
-) -> tuple[LongList[Place], LongList[Place]]:
-    """Return the rows of a stored window that a read gives, and those that the policy hides."""
-    totals = Totals(len(rows), sum(tokens_of(rows)))
-    hidden = departures(rows.columns, totals, policy).positions
-    shown = sorted(set(range(len(rows))).difference(hidden)) if hidden else ()
-    return rows.picked(shown) if hidden else rows, rows.picked(sorted(hidden))
 
 
 def _with_messages(stays: QuerySet[Stay]) -> LongList[WindowRow]:

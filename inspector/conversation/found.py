@@ -8,7 +8,7 @@ from functools import cached_property
 
 from chatmemory import explain
 from chatmemory.explain import Remembrance, role
-from chatmemory.queries import ConversationState, MessageRow, Speaker
+from chatmemory.queries import ConversationState, MessageRow, Speaker, seqs_of
 from inspector.conversation.glyphs import glyph
 from inspector.conversation.rows import tag
 
@@ -54,7 +54,7 @@ class Found:
             at=state.at,
             last_step=state.memory.last_step,
             last_seq=state.memory.last_seq,
-            hidden={row.seq for row in state.window.over_limit},
+            hidden=frozenset(seqs_of(state.window.over_limit)),
             pins_fill=state.window.pins_fill,
         )
         return explain.remembers(state.query.find, self._mentions, moment)

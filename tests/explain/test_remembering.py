@@ -132,13 +132,14 @@ pins = st.tuples(st.sampled_from(["pin", "unpin"]), st.integers(1, 9))
 many = st.lists(st.one_of(changes, pins), min_size=1, max_size=9)
 
 
-@given(policy=policies, sequence=many, most=st.integers(1, 6))
+@given(policies, many, st.integers(1, 6), st.sampled_from([0, 5_000]))
 @examples(20)
 def test_the_answer_is_true_at_every_step_however_few_mentions_are_considered(
-    db, policy, sequence, most
+    db, policy, sequence, most, asked_one_by_one
 ):
     with conversation(policy, sequence), pytest.MonkeyPatch.context() as patch:
         patch.setattr(considered, "MENTIONS_MAX", most)
+        patch.setattr(considered, "ASKED_ONE_BY_ONE", asked_one_by_one)
         check_every_partial_answer()
 
 
