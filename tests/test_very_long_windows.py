@@ -23,7 +23,7 @@ from chatmemory import (
 from chatmemory import ToolExecutionRequest as Request
 from chatmemory.core.policies import KINDS
 from chatmemory.models import Memory
-from chatmemory.queries.windows import StoredState, several_calls
+from chatmemory.queries.windows import PLACE_COLUMNS, StoredState, several_calls
 
 from .counting_calls import CountedBuiltins, CountedCalls, CountedLines
 from .long_conversations import wide_conversation
@@ -316,3 +316,11 @@ def test_what_two_steps_have_in_common_is_what_each_has(own_rule):
         seen, read = beside.seen(), alone.seen()
         assert (sorted(seen.seqs), seen.totals) == (sorted(read.seqs), read.totals)
         assert (seen.step, seen.policy) == (read.step, read.policy)
+
+
+def test_places_are_converted_neither_by_the_driver_nor_by_django(db):
+    wide_conversation("wide", 300, tools=True)
+    state = StoredState.of("wide")
+    columns = state.places.columns
+    assert {type(value) for row in columns for value in row} == {int, str}
+    assert columns == list(state.stays.values_list(*PLACE_COLUMNS))

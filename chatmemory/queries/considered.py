@@ -20,6 +20,7 @@ from chatmemory.core.long_lists import SEQ, TYPE, Columns
 from chatmemory.core.messages import TYPES, MessageType
 from chatmemory.core.spans import Span
 from chatmemory.core.speakers import Speaker, speaker_of
+from chatmemory.ledger.fetching import fetched
 from chatmemory.models import Message, Stay
 from chatmemory.queries.stays import stays_of_messages
 from chatmemory.queries.windows import ENTERED, StoredState
@@ -205,7 +206,7 @@ def _older(stored: StoredState, phrase: str, oldest: int) -> _Older:
         said = said.filter(seq__gte=min(seqs), seq__lt=oldest)
     else:
         said = said.filter(seq__in=database.numbers_in(json.dumps(seqs)))
-    found = {seq for (seq,) in said} if seqs else set()
+    found = {seq for (seq,) in fetched(said)} if seqs else set()
     places = [place for place in places if place[SEQ] in found]
     places.sort(key=itemgetter(SEQ))
     places.sort(key=itemgetter(ENTERED))

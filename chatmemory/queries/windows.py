@@ -10,9 +10,9 @@ from itertools import islice
 from operator import or_
 from typing import Any
 
-from django.db.models import Case, ExpressionWrapper, F, Field, Q, QuerySet, When
+from django.db.models import Case, ExpressionWrapper, F, Field, IntegerField, Q, QuerySet, When
 from django.db.models import Window as Partition
-from django.db.models.functions import Left, RowNumber
+from django.db.models.functions import Cast, Left, RowNumber
 
 from chatmemory.core.codec import message_from_json
 from chatmemory.core.departures import Departures
@@ -33,6 +33,7 @@ from chatmemory.core.stored_policies import can_decide
 from chatmemory.core.trimming import costs, departures
 from chatmemory.core.window import Totals
 from chatmemory.ledger.entries import read_message
+from chatmemory.ledger.fetching import fetched
 from chatmemory.ledger.lookup import find_memory, find_step
 from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.ledger.stored_window import open_stays, stays_at
@@ -51,8 +52,11 @@ from chatmemory.queries.window_rows import (
 
 HIDDEN_MAX = 500
 PAYLOADS_AT_ONCE = 2_000
-# Columns as the database has them: SQLite's booleans would be converted one by one.
-_HAS_CALLS, _PINNED = (ExpressionWrapper(F(name), Field()) for name in ("has_calls", "pinned"))
+# Columns as the database has them: SQLite's booleans would be converted one by one, also by its
+# driver, and numbers by Django.
+_HAS_CALLS, _PINNED = (
+    ExpressionWrapper(Cast(name, IntegerField()), Field()) for name in ("has_calls", "pinned")
+)
 # What stands in the JSON of a message between two calls, of which some may be empty or null. In a
 # text, each quote has a backslash before it, so few others have that.
 _BETWEEN_CALLS = ('},{"', "},{}", "},null", "[null,")
@@ -116,7 +120,7 @@ class StoredState:
         """The places of the stays, with those that a lowered limit hides."""
         if self._same is not None:
             return self._same.places
-        return LongList(list(self.stays.values_list(*PLACE_COLUMNS)), place)
+        return LongList(fetched(self.stays.values_list(*PLACE_COLUMNS)), place)
 
     @cached_property
     def over_limit(self) -> Departures:
@@ -151,7 +155,7 @@ class StoredState:
             return SeenWindow(step.n, self.policy, self.window.seqs, self.window.totals)
         if self._same is not None:
             return SeenWindow(step.n, self.policy, seqs_of(self.places), stored)
-        seqs = [seq for (seq,) in self.stays.order_by().values_list("seq")]
+        seqs = [seq for (seq,) in fetched(self.stays.order_by().values_list("seq"))]
         return SeenWindow(step.n, self.policy, seqs, stored)
 
 
