@@ -15,7 +15,6 @@ from functools import cache
 from time import monotonic, sleep
 from typing import Any, Self, TypeVar
 
-import psycopg
 from django.apps import apps
 from django.core.checks import Error
 from django.core.checks import Warning as Caution
@@ -83,7 +82,7 @@ def binding_cursor(ours: BaseDatabaseWrapper) -> Iterator[Any]:
         with cursor(ours) as made:
             yield made
         return
-    with ours.wrap_database_errors, psycopg.Cursor(ours.connection) as made:
+    with ours.wrap_database_errors, ours.Database.Cursor(ours.connection) as made:  # type: ignore[attr-defined]
         yield made
 
 

@@ -43,6 +43,17 @@ def _written(value: Any, pieces: _Pieces) -> str:
     return pieces.text()
 
 
+def encoded_parts(text: str, errors: str = "strict") -> Iterator[bytes]:
+    """Yield a text in UTF-8. Python takes four bytes for each character to encode it as a whole, if
+    one is an emoji. Raises UnicodeEncodeError for a lone surrogate.
+    """
+    if len(text) <= LONG:
+        yield text.encode("utf-8", errors)
+        return
+    for at in range(0, len(text), LONG):
+        yield text[at : at + LONG].encode("utf-8", errors)
+
+
 class _Pieces(list[str]):
     """The last pieces of a text; those before them are put together, as each alone takes 50 bytes
     more than its characters. `quoted` spells a string, and `real` a number with a fraction.

@@ -25,7 +25,7 @@ from tempfile import TemporaryFile
 from typing import IO, Any, NamedTuple
 from weakref import finalize
 
-from chatmemory.core.codec import LONG
+from chatmemory.core.codec import LONG, encoded_parts
 from chatmemory.ledger.long_texts import LongText
 from chatmemory.models import Memory, Message, Stay, Step
 
@@ -198,9 +198,8 @@ def _encoded_text(value: str) -> bytes:
 
 def _parts_of_text(text: str) -> Iterator[bytes]:
     """Yield what `_encoded_text` returns."""
-    starts = range(0, len(text), LONG)
-    yield b"s%d:" % sum(len(text[at : at + LONG].encode()) for at in starts)
-    yield from (text[at : at + LONG].encode() for at in starts)
+    yield b"s%d:" % sum(map(len, encoded_parts(text)))
+    yield from encoded_parts(text)
 
 
 def _encoded_bytes(value: Bytes | bytearray) -> bytes:

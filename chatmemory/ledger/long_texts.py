@@ -10,35 +10,25 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any, cast
 
-import psycopg
 from django.db.models import Model, TextField
-from psycopg.adapt import Dumper
 
 from chatmemory import database
+from chatmemory.core.codec import encoded_parts
 
 SHORT = 1_000  # characters
-TAKEN_BY = ("sqlite", "postgresql")
+# What makes a text of encoded bytes. SQLite's leaves a text as it is.
+_DECODED = {"sqlite": "CAST(%s AS TEXT)", "postgresql": "convert_from(%s, 'UTF8')"}
 
 
 class LongText(bytes):
     """A text that is encoded."""
 
 
-class _EncodedText(Dumper):
-    """Takes a LongText to PostgreSQL as a text, where other bytes would be a bytea."""
-
-    def dump(self, obj: LongText) -> bytes:
-        return obj
-
-
-psycopg.adapters.register_dumper(LongText, _EncodedText)
-
-
 def compact(text: str) -> str:
     """Return a text of a new row: a LongText if it is long and its driver takes one."""
-    if text.isascii() or len(text) <= SHORT or database.connection().vendor not in TAKEN_BY:
+    if text.isascii() or len(text) <= SHORT or database.connection().vendor not in _DECODED:
         return text
-    return cast("str", LongText(text.encode()))
+    return cast("str", LongText(b"".join(encoded_parts(text))))
 
 
 def are_in(model: type[Model], rows: Iterable[Sequence[Any]]) -> bool:
@@ -50,9 +40,24 @@ def are_in(model: type[Model], rows: Iterable[Sequence[Any]]) -> bool:
 
 
 def marks_of(model: type[Model]) -> list[str]:
-    """Return what stands for the value of each column, where texts may be encoded."""
+    """Return what stands for the value of each column, where texts are encoded."""
     fields, texts = model._meta.local_concrete_fields, _texts(model)
-    return ["CAST(%s AS TEXT)" if n in texts else "%s" for n in range(len(fields))]
+    decoded = _DECODED[database.connection().vendor]
+    return [decoded if n in texts else "%s" for n in range(len(fields))]
+
+
+def encoded(model: type[Model], rows: Iterable[Sequence[Any]]) -> list[Sequence[Any]]:
+    """Return the rows for `marks_of`, with all texts encoded; SQLite takes both kinds."""
+    if database.connection().vendor == "sqlite":
+        return list(rows)
+    texts = _texts(model)
+    return [
+        [
+            value.encode() if n in texts and isinstance(value, str) else value
+            for n, value in enumerate(row)
+        ]
+        for row in rows
+    ]
 
 
 @cache

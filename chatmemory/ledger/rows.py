@@ -10,7 +10,7 @@ from datetime import datetime
 from operator import attrgetter
 from typing import NamedTuple
 
-from chatmemory.core.codec import message_to_json
+from chatmemory.core.codec import encoded_parts, message_to_json
 from chatmemory.core.exceptions import UnstorableText
 from chatmemory.core.messages import ChatMessage, text_of
 from chatmemory.core.transitions import Transition
@@ -198,7 +198,8 @@ def check_storable(text: str, payload: str) -> None:
 def check_unicode(text: str) -> None:
     """Raise UnstorableText for a lone surrogate."""
     try:
-        text.encode()
+        for _ in encoded_parts(text):
+            pass
     except UnicodeEncodeError as error:
         raise UnstorableText(
             f"the text contains a lone surrogate (U+{ord(error.object[error.start]):04X}), "

@@ -228,8 +228,9 @@ def insertion(rows: Sequence[Model]) -> Write:
         return NOTHING
     model = rows[0]._meta.model
     write = _written(_insertion(model), rows)
-    are_long = long_texts.are_in(model, write.values)
-    return LongWrite(_insertion_of_encoded(model), write.values) if are_long else write
+    if not long_texts.are_in(model, write.values):
+        return write
+    return LongWrite(_insertion_of_encoded(model), long_texts.encoded(model, write.values))
 
 
 def insertion_if_new(row: Model) -> Write:
@@ -281,7 +282,6 @@ def _insertion(model: type[Model]) -> _Statement:
     return _Statement(sql, fields)
 
 
-@cache
 def _insertion_of_encoded(model: type[Model]) -> str:
     into = _insertion(model).sql.partition(" VALUES ")[0]
     return f"{into} VALUES ({', '.join(long_texts.marks_of(model))})"

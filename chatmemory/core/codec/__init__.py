@@ -15,7 +15,7 @@ from chatmemory.core.codec.json_text import (
 from chatmemory.core.codec.reading import message_from_dict, message_from_json, messages_from_json
 from chatmemory.core.codec.writing import message_to_dict, message_to_json, messages_to_json
 from chatmemory.core.field_checks import DEPTH_MAX
-from chatmemory.core.spelling import LONG, write_json
+from chatmemory.core.spelling import LONG, encoded_parts, write_json
 
 __all__ = [
     "DEPTH_MAX",
@@ -23,6 +23,7 @@ __all__ = [
     "check_density",
     "check_names",
     "decode_json",
+    "encoded_parts",
     "load_json",
     "message_from_dict",
     "message_from_json",
