@@ -179,6 +179,7 @@ class _Head:
         free, unpinned = _unpinned(rows)
         types = [row[TYPE] for row in unpinned]
         self._rows, self._totals, self._free = rows, totals, free
+        self._unpinned, self._types = unpinned, types
         self._system = types.index(_SYSTEM) if _SYSTEM in types else None
         self._tokens = [row[TOKENS] for row in unpinned]
         if self._system is not None:
@@ -209,25 +210,36 @@ class _Head:
 
         With `spares_newest`, the newest message stays, and the call that it answers.
         """
-        rows, free, first, system = self._rows, self._free, self._behind, self._system
+        free, first, system = self._free, self._behind, self._system
         number -= len(self.left.positions)
         if number <= 0:
             return
         passes_system = system is not None and first <= system < first + number
-        end = _newest(rows, free) if spares_newest else len(free)
-        stop = min(end, first + number + passes_system)
-        for n in [n for n in range(first, stop) if rows[free[n]][HAS_CALLS]]:
-            behind = n + 1
-            while behind < len(free) and rows[free[behind]][TYPE] == _RESULT:
-                if free[behind] > free[behind - 1] + 1:
-                    break  # a pinned message is before it
-                self.left.calls[free[behind]] = free[n]
-                behind += 1
-            stop = max(stop, behind)
+        end = _newest(self._rows, free) if spares_newest else len(free)
+        stop = self._behind_results(first, min(end, first + number + passes_system))
         self.left.positions += free[first:stop]
         if system is not None and first <= system < stop:
             self.left.positions.remove(free[system])
         self._behind = stop
+
+    def _behind_results(self, first: int, stop: int) -> int:
+        """Note the calls of the results that leave from `first` on, also of those behind `stop`,
+        and return where the last of them ends.
+        """
+        rows, types, free, calls = self._unpinned, self._types, self._free, self.left.calls
+        is_whole = len(free) == len(self._rows)
+        for n in [n for n in range(first + 1, stop) if types[n] == _RESULT]:
+            i = before = free[n - 1]
+            if rows[n - 1][HAS_CALLS] or (i in calls and (before := calls[i]) is not None):
+                if is_whole or free[n] == i + 1:  # else a pinned message is between
+                    calls[free[n]] = before
+        while first < stop < len(types) and types[stop] == _RESULT:
+            i = free[stop - 1]
+            if free[stop] > i + 1 or not (rows[stop - 1][HAS_CALLS] or i in calls):
+                break
+            calls[free[stop]] = calls.get(i, i)
+            stop += 1
+        return stop
 
     def snap(self, policy: Policy, is_trimmed: bool = False) -> None:
         """Let the rest of a turn that lost its beginning leave; see `eviction.before_next_user`.

@@ -182,7 +182,7 @@ def _deciding(mentions: Mentions) -> tuple[int, ...]:
 
 def _are_hidden(mentions: Mentions, moment: Moment) -> bool:
     """Return whether a limit hides all deciding messages."""
-    return all(seq in moment.hidden for seq in _deciding(mentions))
+    return all(map(moment.hidden.__contains__, _deciding(mentions)))
 
 
 def _echo(mentions: Mentions, hidden: Collection[int] = ()) -> str:
