@@ -229,10 +229,12 @@ class _Head:
         rows, types, free, calls = self._unpinned, self._types, self._free, self.left.calls
         is_whole = len(free) == len(self._rows)
         for n in [n for n in range(first + 1, stop) if types[n] == _RESULT]:
-            i = before = free[n - 1]
-            if rows[n - 1][HAS_CALLS] or (i in calls and (before := calls[i]) is not None):
-                if is_whole or free[n] == i + 1:  # else a pinned message is between
-                    calls[free[n]] = before
+            before, here = free[n - 1], free[n]
+            is_next = is_whole or here == before + 1  # else a pinned message is between
+            if is_next and rows[n - 1][HAS_CALLS]:
+                calls[here] = before
+            elif is_next and before in calls:
+                calls[here] = calls[before]
         while first < stop < len(types) and types[stop] == _RESULT:
             i = free[stop - 1]
             if free[stop] > i + 1 or not (rows[stop - 1][HAS_CALLS] or i in calls):
