@@ -14,13 +14,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import secrets
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from itertools import chain as chain_of
-from operator import attrgetter, itemgetter
+from operator import add, attrgetter, itemgetter
 from tempfile import TemporaryFile
 from typing import IO, Any, NamedTuple
 from weakref import finalize
@@ -45,18 +44,18 @@ def stored(value: Bytes | None) -> bytes:
 
 
 def new_salt() -> bytes:
-    return secrets.token_bytes(SALT_BYTES)
+    return os.urandom(SALT_BYTES)
 
 
 def commitment_of(message: Message) -> bytes:
     """Return the digest of a message's columns and its salt, which a redacted one has not."""
     if len(message.text) + len(message.payload) <= LONG:
-        return _digest("message", [_MESSAGE.encoded(message)])
+        return _digest("message", _MESSAGE.encoded(message))
     return _digest_of_parts("message", partial(_MESSAGE.parts, message))
 
 
 def commitment_of_labels(labels: Mapping[str, str], salt: Bytes | None) -> bytes:
-    return _digest("labels", [_encoded({"salt": salt, "labels": dict(labels)})])
+    return _digest("labels", _encoded({"salt": salt, "labels": dict(labels)}))
 
 
 def first_digest(memory: Memory) -> bytes:
@@ -67,14 +66,14 @@ def first_digest(memory: Memory) -> bytes:
         "labels": memory.first_labels,
         "previous": memory.previous_head,
     }
-    return _digest("conversation", [_encoded(content)])
+    return _digest("conversation", _encoded(content))
 
 
 def anchor_of(memory: Memory, older: Bytes, newest: Bytes) -> bytes:
     """Return the head of an anchored conversation, given the digest of the last step that is older
     than the chain, and the digest of the newest step when it was anchored.
     """
-    return _digest("anchor", [_ANCHOR.encoded(memory, older, newest)])
+    return _digest("anchor", _ANCHOR.encoded(memory, older, newest))
 
 
 def begin(memory: Memory, previous_head: bytes | None) -> None:
@@ -159,7 +158,7 @@ def digest_of(
     """
     lists = [_list_of(each) for each in (commitments, begun, ended)]
     if sum(map(len, lists)) <= TOGETHER:
-        return _digest("step", [_STEP.encoded(step, previous, *lists)])
+        return _digest("step", _STEP.encoded(step, previous, *lists))
     return _digest_of_parts("step", partial(_STEP.parts, step, previous, *lists))
 
 
@@ -174,16 +173,22 @@ def encoded_stay(stay: Stay) -> Encoded:
     return Encoded(_STAY.encoded(stay))
 
 
-def _digest(kind: str, encoded: Iterable[bytes | bytearray]) -> bytes:
-    digest = hashlib.sha256(b"chatmemory %d %b " % (VERSION, kind.encode()))
-    for part in encoded:
-        digest.update(part)
-    return digest.digest()
+def _digest(kind: str, encoded: bytes) -> bytes:
+    return hashlib.sha256(_BEGINNINGS[kind] + encoded).digest()
 
 
 def _digest_of_parts(kind: str, parts: Callable[[], Iterator[bytes | bytearray]]) -> bytes:
     """Return the digest of a mapping of which each part is in memory alone."""
-    return _digest(kind, chain_of([b"m%d:" % sum(map(len, parts()))], parts()))
+    digest = hashlib.sha256(_BEGINNINGS[kind] + b"m%d:" % sum(map(len, parts())))
+    for part in parts():
+        digest.update(part)
+    return digest.digest()
+
+
+_BEGINNINGS = {
+    kind: f"chatmemory {VERSION} {kind} ".encode()
+    for kind in ("message", "labels", "conversation", "anchor", "step")
+}
 
 
 def _encoded(value: Any) -> bytes:
@@ -265,18 +270,19 @@ class _Columns:
 
     def __init__(self, columns: Sequence[str], *others: str) -> None:
         names = (*columns, *others)
-        order = sorted(range(len(names)), key=names.__getitem__)
-        self._names = [_encoded_text(names[n]) for n in order]
-        self._in_order = itemgetter(*order)
+        self._order = sorted(range(len(names)), key=names.__getitem__)
+        self._names = [_encoded_text(names[n]) for n in self._order]
         self._columns_of = attrgetter(*columns)
         self._forms: dict[tuple[type, ...], _Form] = {}
 
     def encoded(self, row: Memory | Message | Stay | Step, *others: Any) -> bytes:
         """Return the mapping of the names to the values of a row, and to the others."""
-        values = self._in_order((*self._columns_of(row), *others))
+        values = (*self._columns_of(row), *others)
         types = tuple(map(type, values))
         form = self._forms.get(types) or self._forms.setdefault(types, self._form_of(types))
-        filled = [encode(values[n]) if encode else values[n] for n, encode in form.blanks]
+        filled = [*form.filling(values)]
+        for n, encode in form.encoders:
+            filled[n] = encode(filled[n])
         content = form.text % tuple(filled)
         return b"m%d:%b" % (len(content), content)
 
@@ -284,9 +290,10 @@ class _Columns:
         self, row: Memory | Message | Stay | Step, *others: Any
     ) -> Iterator[bytes | bytearray]:
         """Yield what the mapping consists of; of long lists, each part alone."""
-        values = self._in_order((*self._columns_of(row), *others))
-        for name, value in zip(self._names, values, strict=True):
+        values = (*self._columns_of(row), *others)
+        for name, n in zip(self._names, self._order, strict=True):
             yield name
+            value = values[n]
             if isinstance(value, EncodedList):
                 yield from value.parts()
             elif isinstance(value, LongText):
@@ -297,24 +304,26 @@ class _Columns:
                 yield _encoded(value)
 
     def _form_of(self, types: Sequence[type]) -> _Form:
-        blanks = [_BLANKS.get(each, (b"%b", _ENCODERS[each])) for each in types]
-        text = b"".join(name + blank for name, (blank, _) in zip(self._names, blanks, strict=True))
-        places = [(n, encode) for n, (blank, encode) in enumerate(blanks) if b"%" in blank]
-        return _Form(text, places)
+        blanks = [_BLANKS.get(types[n], b"%b") for n in self._order]
+        text = b"".join(map(add, self._names, blanks))
+        places = [n for n, blank in zip(self._order, blanks, strict=True) if b"%" in blank]
+        encoders = [
+            (i, _ENCODERS[types[n]]) for i, n in enumerate(places) if types[n] not in _BLANKS
+        ]
+        return _Form(text, itemgetter(*places), encoders)
 
 
 class _Form(NamedTuple):
-    """The encoding of all rows whose columns have the same types, with a blank for each value."""
+    """The encoding of all rows whose columns have the same types, with a blank for each value: the
+    values that fill it, and what encodes those of them that are no numbers.
+    """
 
     text: bytes
-    blanks: Sequence[tuple[int, Callable[[Any], bytes] | None]]
+    filling: Callable[[Sequence[Any]], Sequence[Any]]
+    encoders: Sequence[tuple[int, Callable[[Any], bytes]]]
 
 
-_BLANKS: dict[type, tuple[bytes, None]] = {
-    type(None): (b"n", None),
-    bool: (b"b%d", None),
-    int: (b"i%d;", None),
-}
+_BLANKS = {type(None): b"n", bool: b"b%d", int: b"i%d;"}
 
 
 _MESSAGE = _Columns(
