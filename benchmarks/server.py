@@ -21,6 +21,8 @@ def client() -> Any:
     from django.contrib.auth import get_user_model
     from django.test import Client
 
+    import inspector.project.asgi  # noqa: F401  (Python's garbage collection as in a server)
+
     settings.ROOT_URLCONF = "benchmarks.urls"
     signed_in = Client(headers={"host": "localhost", "hx-request": "true"})
     user, _ = get_user_model().objects.get_or_create(username="bench", is_superuser=True)
