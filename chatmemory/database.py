@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from functools import cache
 from time import monotonic, sleep
@@ -27,6 +27,7 @@ TABLE = "chatmemory_memory"  # of conversations
 AT_A_STRETCH, PAUSE = 1.0, 0.11  # seconds in which one writer of SQLite goes on, and lets others in
 
 Part = TypeVar("Part")
+Key = TypeVar("Key")
 
 
 def alias() -> str:
@@ -135,16 +136,29 @@ def giving_way(parts: Iterable[Part]) -> Iterator[Part]:
     SQLite has no queue: who waits for a file asks again every tenth of a second, and would never
     find it free between two transactions that follow one another at once.
     """
-    began, longest = monotonic(), 0.0
+    began, last = monotonic(), 0.0
     for part in parts:
         ours = connection()
         is_shared = ours.vendor == "sqlite" and not ours.in_atomic_block
-        if is_shared and monotonic() - began + longest > AT_A_STRETCH:
+        if is_shared and monotonic() - began + last > AT_A_STRETCH:  # the next may take as long
             sleep(PAUSE)
             began = monotonic()
         start = monotonic()
         yield part
-        longest = max(longest, monotonic() - start)
+        last = monotonic() - start
+
+
+def parts_of(sizes: Mapping[Key, int], most: int) -> Iterator[list[Key]]:
+    """Yield the keys in parts whose sizes come to about `most`."""
+    part: list[Key] = []
+    together = 0
+    for key, size in sizes.items():
+        if part and together + size > most:
+            yield part
+            part, together = [], 0
+        part.append(key)
+        together += size
+    yield part
 
 
 @contextmanager

@@ -27,11 +27,11 @@ from chatmemory import (
 from chatmemory.core.exceptions import MemoryNotFound, MessageNotFound, VersionConflict
 from chatmemory.core.messages import CustomMessage
 from chatmemory.core.policies import MessageWindow, TokenWindow
+from chatmemory.database import parts_of
 from chatmemory.formats import Reading, Transcript
 from chatmemory.ledger.verification import verify
 from chatmemory.models import AuditEntry, IdempotentAnswer, Memory, Message, Stay, Step
 from chatmemory.services import erasure, write_ahead_log
-from chatmemory.services.slices import parts_of
 
 LISTING = """from chatmemory.models import Message
 print(list(Message.objects.values_list("memory_id", "text", "seq")))"""

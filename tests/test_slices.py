@@ -392,6 +392,18 @@ def test_long_work_pauses_before_a_part_that_would_end_too_late(monkeypatch):
 
 
 @pytest.mark.django_db(transaction=True)
+def test_one_long_part_makes_no_pause_before_each_short_one(monkeypatch):
+    if connection.vendor != "sqlite":
+        pytest.skip("only SQLite has one writer for a file")
+    now, pauses = [0.0], []
+    monkeypatch.setattr(database, "monotonic", lambda: now[0])
+    monkeypatch.setattr(database, "sleep", lambda _: pauses.append(now[0]))
+    for seconds in database.giving_way([0.1, 5.0, *[0.1] * 8]):
+        now[0] += seconds
+    assert pauses == pytest.approx([5.1])
+
+
+@pytest.mark.django_db(transaction=True)
 def test_a_deletion_gives_way_as_one_work_whatever_it_removes(monkeypatch):
     works = []
     giving_way = database.giving_way

@@ -10,13 +10,13 @@ from chatmemory.core.policies import MessageWindow
 from chatmemory.ledger import indexing
 from chatmemory.ledger.verification import verify
 from chatmemory.models import Memory
-from chatmemory.search.sqlite_tables import LONG
+from chatmemory.search.sqlite_tables import INDEXED_AT_ONCE
 
 pytestmark = pytest.mark.skipif(
     connection.vendor != "sqlite", reason="PostgreSQL indexes the texts themselves"
 )
 
-HAY = "some hay " * (LONG // 20)  # less than half of what is indexed at once
+HAY = "some hay " * (INDEXED_AT_ONCE // 20)  # less than half of what is indexed at once
 
 
 def found(words: str) -> list[str]:
@@ -75,7 +75,7 @@ def test_one_transaction_indexes_little_and_not_the_one_that_adds(transactional_
         before = indexed_characters() if sql.startswith(INDEXED) else 0
         result = execute(sql, params, many, context)
         if sql.startswith(INDEXED):
-            assert indexed_characters() - before <= LONG
+            assert indexed_characters() - before <= INDEXED_AT_ONCE
         return result
 
     services.create("m", MessageWindow(9))
@@ -185,8 +185,8 @@ def test_a_deletion_takes_few_characters_out_at_once(transactional_db):
     services.set_messages("m", [UserMessage(f"{HAY} needle {n}") for n in range(6)])
     with connection.execute_wrapper(note):
         services.delete("m")
-    assert sum(removed) > 2 * LONG
-    assert max(removed) <= LONG
+    assert sum(removed) > 2 * INDEXED_AT_ONCE
+    assert max(removed) <= INDEXED_AT_ONCE
     assert found("needle") == []
 
 

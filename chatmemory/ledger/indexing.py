@@ -9,7 +9,6 @@ no message can be missing. The words of an index row cannot be compared: it does
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import accumulate
 
 from django.db.models import Max
 
@@ -18,7 +17,7 @@ from chatmemory.ledger import statements
 from chatmemory.ledger.contradictions import Contradicted
 from chatmemory.ledger.writes import Write
 from chatmemory.models import Message
-from chatmemory.search.sqlite_tables import LONG, names_of
+from chatmemory.search.sqlite_tables import INDEXED_AT_ONCE, names_of
 
 BATCH = 1_000
 _BEHIND_ALL = 2**63
@@ -44,14 +43,14 @@ _PUT_ASIDE = """INSERT OR IGNORE INTO chatmemory_unindexed
         SELECT 1 FROM chatmemory_searchable s JOIN chatmemory_search_docsize d ON d.id = s.id
         WHERE s.memory_id = m.memory_id AND s.seq = m.seq)"""
 _ASIDE = f"""SELECT memory_id, seq, characters FROM chatmemory_unindexed
-    WHERE characters <= {LONG} ORDER BY memory_id, seq LIMIT {BATCH}"""
+    WHERE characters <= {INDEXED_AT_ONCE} ORDER BY memory_id, seq LIMIT {BATCH}"""
 _ADD_ASIDE = (
     f"""INSERT OR IGNORE INTO chatmemory_searchable (memory_id, seq)
     SELECT memory_id, seq FROM chatmemory_unindexed
-    WHERE memory_id = %s AND seq BETWEEN %s AND %s AND characters <= {LONG}""",
+    WHERE memory_id = %s AND seq BETWEEN %s AND %s AND characters <= {INDEXED_AT_ONCE}""",
     _ADD_MESSAGES[1],
     f"""DELETE FROM chatmemory_unindexed
-    WHERE memory_id = %s AND seq BETWEEN %s AND %s AND characters <= {LONG}""",
+    WHERE memory_id = %s AND seq BETWEEN %s AND %s AND characters <= {INDEXED_AT_ONCE}""",
 )
 
 _ADD_NAMES = (
@@ -105,7 +104,7 @@ def insertion(memory_id: str, messages: Sequence[Message]) -> list[Write]:
         return [rows]
     seqs = [message.seq for message in messages]
     part = (memory_id, min(seqs), max(seqs))
-    is_long = sum(len(message.text or "") for message in messages) > LONG
+    is_long = sum(len(message.text or "") for message in messages) > INDEXED_AT_ONCE
     add = [Write(sql, [part]) for sql in ((_PUT_ASIDE,) if is_long else _ADD_MESSAGES)]
     return [_PAUSE, rows, *add, _RESUME]
 
@@ -132,9 +131,9 @@ def _part_aside() -> tuple[str, int, int] | None:
     if not rows:
         return None
     ((memory_id, first, _), *_) = rows
-    lengths = accumulate(characters for each, _, characters in rows if each == memory_id)
-    count = max(1, sum(length <= LONG for length in lengths))
-    return memory_id, first, rows[count - 1][1]
+    sizes = {seq: characters for each, seq, characters in rows if each == memory_id}
+    (*_, last) = next(database.parts_of(sizes, INDEXED_AT_ONCE))
+    return memory_id, first, last
 
 
 def repair(memory_id: str) -> int:

@@ -20,7 +20,7 @@ from __future__ import annotations
 from chatmemory.search.reading import DIGEST_LABEL
 
 # Characters. A text without repetition takes less than half a second, in which nobody else writes.
-LONG = 500_000
+INDEXED_AT_ONCE = 500_000
 
 
 def names_of(row: str) -> str:
@@ -44,7 +44,7 @@ def _take(memory_id: str, seq: str, text: str) -> str:
 
 
 def _is_new(how_long: str) -> str:
-    return f"""new.origin = 'SAID' AND coalesce(length(new.text), 0) {how_long} {LONG}
+    return f"""new.origin = 'SAID' AND coalesce(length(new.text), 0) {how_long} {INDEXED_AT_ONCE}
         AND NOT EXISTS (SELECT 1 FROM chatmemory_index_pause)"""
 
 
@@ -91,9 +91,9 @@ EMPTY = (
 FILL = (
     f"""INSERT INTO chatmemory_searchable (memory_id, seq)
         SELECT memory_id, seq FROM chatmemory_message
-        WHERE origin = 'SAID' AND coalesce(length(text), 0) <= {LONG}""",
+        WHERE origin = 'SAID' AND coalesce(length(text), 0) <= {INDEXED_AT_ONCE}""",
     f"""INSERT INTO chatmemory_unindexed SELECT memory_id, seq, length(text)
-        FROM chatmemory_message WHERE origin = 'SAID' AND length(text) > {LONG}""",
+        FROM chatmemory_message WHERE origin = 'SAID' AND length(text) > {INDEXED_AT_ONCE}""",
     """INSERT INTO chatmemory_search (rowid, text)
         SELECT s.id, m.text FROM chatmemory_searchable s
         JOIN chatmemory_message m ON m.memory_id = s.memory_id AND m.seq = s.seq""",

@@ -30,15 +30,16 @@ from chatmemory.models import (
     Trial,
 )
 from chatmemory.search import given_labels
+from chatmemory.search.sqlite_tables import INDEXED_AT_ONCE
 from chatmemory.services import audit
 from chatmemory.services.locking import lock_memory, locked, notify_followers
-from chatmemory.services.slices import parts_of, size_of, sizes_of
+from chatmemory.services.slices import size_of, sizes_of
 from chatmemory.services.validation import check_change, check_ids, check_number
 from chatmemory.services.write_ahead_log import truncate_log_soon
 
-# Rows and characters of texts. A transaction that removes so many takes less than a second.
+# Rows. A transaction that removes so many takes less than a second.
 AT_ONCE = 3_000
-SLICE, CHARACTERS = 1_000, 500_000
+SLICE = 1_000
 
 
 def delete(memory_id: str, *, actor: str = "", expected_version: int | None = None) -> None:
@@ -76,7 +77,7 @@ def delete_all(memory_ids: Iterable[str], actor: str = "") -> None:
 
     Raises InvalidValue, and MemoryNotFound if one does not exist, before any is deleted.
     """
-    for part in database.giving_way(parts_of(sizes_of(memory_ids), AT_ONCE)):
+    for part in database.giving_way(database.parts_of(sizes_of(memory_ids), AT_ONCE)):
         with database.atomic():
             for memory_id in part:
                 with suppress(MemoryNotFound):
@@ -142,7 +143,7 @@ def _purge_slice(memory_id: str, model: type[Model], number: str, size: Combinab
         sizes = dict(rows.order_by(number).values_list(number, size)[:SLICE])
         if not sizes:
             return False
-        (*_, last) = next(parts_of(sizes, CHARACTERS))
+        (*_, last) = next(database.parts_of(sizes, INDEXED_AT_ONCE))
         rows.filter(**{f"{number}__lte": last}).delete()
         return True
 

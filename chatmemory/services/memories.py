@@ -22,7 +22,7 @@ from chatmemory.services.locking import (
     recorded,
     unsaved_memory,
 )
-from chatmemory.services.slices import parts_of, sizes_of
+from chatmemory.services.slices import sizes_of
 from chatmemory.services.validation import check_actor, check_id, check_labels, check_policy
 
 LABELLED_AT_ONCE = 200  # conversations, in about a third of a second
@@ -95,7 +95,7 @@ def label(memory_ids: Iterable[str], name: str, value: str, actor: str = "") -> 
     for row in Memory.objects.filter(id__in=list(sizes)):
         check_labels({**given_labels(row.labels), name: value})
         check_imported(row)
-    for part in database.giving_way(parts_of(dict.fromkeys(sizes, 1), LABELLED_AT_ONCE)):
+    for part in database.giving_way(database.parts_of(dict.fromkeys(sizes, 1), LABELLED_AT_ONCE)):
         with database.atomic():
             for memory_id in part:
                 with suppress(MemoryNotFound), locked(memory_id, actor=actor) as recorder:

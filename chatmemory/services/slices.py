@@ -6,8 +6,7 @@ other changes of it raise ImportUnfinished.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Iterable, Sequence
 
 from chatmemory import database
 from chatmemory.core.codec import message_to_json
@@ -26,8 +25,6 @@ from chatmemory.services.validation import check_ids
 
 SLICE = 500  # messages; so many are stored in about half a second
 TOKENS_OF_A_ROW = 60
-
-Key = TypeVar("Key")
 
 
 def is_long(new: Sequence[object]) -> bool:
@@ -54,19 +51,6 @@ def sizes_of(memory_ids: Iterable[str]) -> dict[str, int]:
         if memory_id not in found:
             raise MemoryNotFound(f"no conversation has the id {memory_id!r}")
     return {memory_id: 1 + size_of(found[memory_id]) for memory_id in ids}
-
-
-def parts_of(sizes: Mapping[Key, int], most: int) -> Iterator[list[Key]]:
-    """Yield the keys in parts whose sizes come to about `most`."""
-    part: list[Key] = []
-    together = 0
-    for key, size in sizes.items():
-        if part and together + size > most:
-            yield part
-            part, together = [], 0
-        part.append(key)
-        together += size
-    yield part
 
 
 def count_all(new: Iterable[NewMessage], policy: Policy) -> None:
