@@ -44,14 +44,15 @@ def _written(value: Any, pieces: _Pieces) -> str:
 
 
 def encoded_parts(text: str, errors: str = "strict") -> Iterator[bytes]:
-    """Yield a text in UTF-8. Python takes four bytes for each character to encode it as a whole, if
-    one is an emoji. Raises UnicodeEncodeError for a lone surrogate.
+    """Return a text in UTF-8, in parts. Raises UnicodeEncodeError for a lone surrogate.
+
+    Python takes four bytes for each character to encode it as a whole, if one is an emoji.
     """
-    if len(text) <= LONG:
-        yield text.encode("utf-8", errors)
-        return
-    for at in range(0, len(text), LONG):
-        yield text[at : at + LONG].encode("utf-8", errors)
+    return (part.encode("utf-8", errors) for part in _parts(text))
+
+
+def _parts(text: str) -> Iterator[str]:
+    return (text[at : at + LONG] for at in range(0, len(text), LONG))
 
 
 class _Pieces(list[str]):
@@ -124,7 +125,7 @@ def _put_text(text: str, pieces: _Pieces) -> None:
         pieces.append(pieces.quoted(text))
         return
     pieces.append('"')
-    pieces += (pieces.quoted(text[at : at + LONG])[1:-1] for at in range(0, len(text), LONG))
+    pieces += (pieces.quoted(part)[1:-1] for part in _parts(text))
     pieces.append('"')
 
 

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from itertools import chain as chain_of
 from operator import add, attrgetter, itemgetter
 from tempfile import TemporaryFile
 from typing import IO, Any, NamedTuple
@@ -196,15 +197,24 @@ def _encoded(value: Any) -> bytes:
     return _ENCODERS[type(value)](value)
 
 
+def _parts_of(value: Any) -> Iterable[bytes | bytearray]:
+    """Return what `_encoded` does; of a long list or text, each part alone."""
+    if isinstance(value, EncodedList):
+        return value.parts()
+    if isinstance(value, LongText):
+        return b"s%d:" % len(value), value
+    if isinstance(value, str) and len(value) > LONG:
+        return chain_of([b"s%d:" % sum(map(len, encoded_parts(value)))], encoded_parts(value))
+    return [_encoded(value)]
+
+
+def _encoded_in_parts(value: LongText | EncodedList) -> bytes:
+    return b"".join(_parts_of(value))
+
+
 def _encoded_text(value: str) -> bytes:
     content = value.encode()
     return b"s%d:%b" % (len(content), content)
-
-
-def _parts_of_text(text: str) -> Iterator[bytes]:
-    """Yield what `_encoded_text` returns."""
-    yield b"s%d:" % sum(map(len, encoded_parts(text)))
-    yield from encoded_parts(text)
 
 
 def _encoded_bytes(value: Bytes | bytearray) -> bytes:
@@ -216,11 +226,7 @@ def _encoded_time(value: datetime) -> bytes:
 
 
 def _encoded_mapping(value: Mapping[str, Any]) -> bytes:
-    return _mapping_of([_encoded_text(name) + _encoded(value[name]) for name in sorted(value)])
-
-
-def _mapping_of(pairs: Iterable[bytes]) -> bytes:
-    content = b"".join(pairs)
+    content = b"".join([_encoded_text(name) + _encoded(value[name]) for name in sorted(value)])
     return b"m%d:%b" % (len(content), content)
 
 
@@ -251,8 +257,8 @@ _ENCODERS = _Encoders(
         int: lambda value: b"i%d;" % value,
         str: _encoded_text,
         Encoded: bytes,
-        LongText: lambda value: b"s%d:%b" % (len(value), value),
-        EncodedList: lambda value: b"".join(value.parts()),
+        LongText: _encoded_in_parts,
+        EncodedList: _encoded_in_parts,
         bytes: _encoded_bytes,
         bytearray: _encoded_bytes,
         memoryview: _encoded_bytes,
@@ -293,15 +299,7 @@ class _Columns:
         values = (*self._columns_of(row), *others)
         for name, n in zip(self._names, self._order, strict=True):
             yield name
-            value = values[n]
-            if isinstance(value, EncodedList):
-                yield from value.parts()
-            elif isinstance(value, LongText):
-                yield from (b"s%d:" % len(value), value)
-            elif isinstance(value, str) and len(value) > LONG:
-                yield from _parts_of_text(value)
-            else:
-                yield _encoded(value)
+            yield from _parts_of(values[n])
 
     def _form_of(self, types: Sequence[type]) -> _Form:
         blanks = [_BLANKS.get(types[n], b"%b") for n in self._order]

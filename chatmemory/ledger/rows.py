@@ -175,16 +175,16 @@ class PendingRows:
 
         The rows are then no longer kept: what writes them has their values.
         """
-        messages, stays, steps = self._messages, self._stays, self._steps
-        self._messages, self._stays, self._steps = [], {}, []
         writes = [
             statements.endings(memory.pk, self._ended),
-            *indexing.insertion(memory.pk, messages),
+            *indexing.insertion(memory.pk, self._messages),
         ]
-        messages.clear()
-        writes.append(statements.insertion(list(stays.values())))
-        stays.clear()
-        return [*writes, statements.insertion(steps)]
+        self._messages.clear()
+        writes.append(statements.insertion(list(self._stays.values())))
+        self._stays.clear()
+        writes.append(statements.insertion(self._steps))
+        self._steps.clear()
+        return writes
 
 
 def check_storable(text: str, payload: str) -> None:

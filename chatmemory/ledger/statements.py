@@ -230,7 +230,8 @@ def insertion(rows: Sequence[Model]) -> Write:
     write = _written(_insertion(model), rows)
     if not long_texts.are_in(model, write.values):
         return write
-    return LongWrite(_insertion_of_encoded(model), long_texts.encoded(model, write.values))
+    sql = _insertion_sql(model, long_texts.marks_of(model))
+    return LongWrite(sql, long_texts.encoded(model, write.values))
 
 
 def insertion_if_new(row: Model) -> Write:
@@ -277,14 +278,13 @@ def _written(statement: _Statement, rows: Iterable[Model]) -> Write:
 @cache
 def _insertion(model: type[Model]) -> _Statement:
     fields = model._meta.local_concrete_fields
-    columns, marks = ", ".join(map(_quoted, fields)), ", ".join(["%s"] * len(fields))
-    sql = f'INSERT INTO "{model._meta.db_table}" ({columns}) VALUES ({marks})'  # noqa: S608
-    return _Statement(sql, fields)
+    return _Statement(_insertion_sql(model, ["%s"] * len(fields)), fields)
 
 
-def _insertion_of_encoded(model: type[Model]) -> str:
-    into = _insertion(model).sql.partition(" VALUES ")[0]
-    return f"{into} VALUES ({', '.join(long_texts.marks_of(model))})"
+def _insertion_sql(model: type[Model], marks: Sequence[str]) -> str:
+    columns = ", ".join(map(_quoted, model._meta.local_concrete_fields))
+    into = f'INSERT INTO "{model._meta.db_table}" ({columns})'
+    return f"{into} VALUES ({', '.join(marks)})"
 
 
 @cache
