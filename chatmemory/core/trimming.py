@@ -57,8 +57,9 @@ def leaving_ahead(
         return _ahead_by_own_rule(rows, totals, policy, left)
     if _leaves_little(rows, totals, arrival, policy):
         return Departures()
-    left = departures(rows, totals, replace(policy, snap_to_user=False))
-    gone, is_system = set(left.positions), arrival[TYPE] == _SYSTEM
+    left = _without_turns(rows, totals, policy, left)
+    is_system = arrival[TYPE] == _SYSTEM
+    gone = set(left.positions) if is_system else set()
     systems = (i for i, row in enumerate(rows) if row[TYPE] == _SYSTEM and i not in gone)
     replaced = next(systems, None) if is_system else None
     if replaced is None or replaced not in same:
@@ -88,6 +89,15 @@ def _leaves_little(
     number = fewest_to_leave([row[TOKENS] for row in first], after, policy, policy.low_mark)
     behind = first[number:]
     return any([row[TYPE] == _USER for row in behind] if policy.snap_to_user else behind)
+
+
+def _without_turns(
+    rows: Sequence[Columns], totals: Totals, policy: Policy, left: Departures | None
+) -> Departures:
+    """Return what leaves, but not the rest of a turn; `left` are the departures, if known."""
+    if left is None or policy.snap_to_user:
+        return departures(rows, totals, replace(policy, snap_to_user=False))
+    return Departures(list(left.positions), dict(left.calls))
 
 
 def _making_room(

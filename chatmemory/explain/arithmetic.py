@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import takewhile
+from itertools import compress, takewhile
 from typing import NamedTuple, overload
 
 from chatmemory.core.eviction import Reason
@@ -315,10 +315,9 @@ def _with_still_over(positions: Sequence[int], following: Sequence[str]) -> Sequ
     orphaned = Reason.ORPHANED.value
     if orphaned not in following:
         return lines
-    pairs = zip(positions, following, strict=False)
-    return [
-        line for i, reason in pairs for line in ((i,) if reason == orphaned else (i, STILL_OVER))
-    ]
+    is_told = [True] * len(lines)
+    is_told[1::2] = [reason != orphaned for reason in following[: len(positions)]]
+    return list(compress(lines, is_told))
 
 
 def _with_results(reasons: Sequence[str], number: int) -> int:

@@ -38,13 +38,18 @@ class Explanation:
 # Why one message left
 
 
-def why_left(change: ChangeResult, seq: int) -> Explanation:
-    """Explain why a message left by this change. Raises LookupError if it did not leave."""
+def why_left(
+    change: ChangeResult, seq: int, lines: Receipt | tuple[()] | None = None
+) -> Explanation:
+    """Explain why a message left by this change. Raises LookupError if it did not leave.
+
+    `lines` are the receipt of the change, if it is made already.
+    """
     evicted = change.eviction_of(seq)
     if evicted is None:
         raise LookupError(f"#{seq} did not leave at step {change.step}")
     cause = cause_of(evicted.reason, evicted.misfit, change.by_client)
-    lines = receipt(change)
+    lines = receipt(change) if lines is None else lines
     detail = _detail(change, evicted, lines)
     question = f"Why {'would' if change.is_of_draft else 'did'} {named(seq)} leave?"
     return Explanation(question, cause.told(change.is_of_draft), detail, lines)

@@ -95,7 +95,8 @@ def seqs(numbers: Sequence[int]) -> str:
     """Format seqs: `#26`, `#26 and #27`, `#26, #27 and #30`, or `#26 to #40`."""
     names = [named(number) for number in numbers[:LISTED_SEQS]]
     if len(numbers) > LISTED_SEQS:
-        if list(numbers) == list(range(numbers[0], numbers[-1] + 1)):
+        run = range(numbers[0], numbers[-1] + 1)
+        if len(run) == len(numbers) and list(numbers) == list(run):
             return f"{names[0]} to {named(numbers[-1])}"
         names = [*names[:3], f"{len(numbers) - 3:,} more"]
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -28,6 +28,7 @@ from chatmemory.queries.windows import StoredState
 
 SHOWN = 50
 TURNS_MAX = 50
+SEARCHED_AT_ONCE = 50_000  # messages in memory, of which more are searched in a request of its own
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,11 @@ class Mentions:
     def speaker(self) -> Speaker | None:
         """Whose messages decide."""
         return min(self.said_by, default=None)
+
+
+def is_long_to_search(stored: StoredState) -> bool:
+    """Return whether a search of memory takes about as long as all else on a page."""
+    return stored.step.count_after > SEARCHED_AT_ONCE
 
 
 def mentions_of(stored: StoredState, phrase: str, detail: StepDetail | None) -> Mentions:

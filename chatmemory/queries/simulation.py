@@ -82,14 +82,14 @@ class Simulation:
         before = replace(self.window, rows=self._after(past)) if past else self.seen
         arrived = [seq for change in changes for seq in seqs_of(change.arrived)]
         known, kept = {*before.seqs, *arrived}, set(self.window.seqs)
-        over_limit = seqs_of(self.seen.over_limit)
         gone = {seq for change in past for seq in seqs_of(change.evicted)}
+        told = known | kept | gone
         return Outlook(
             before=before.totals,
             after=self.totals,
-            leaving=_in_order(known - kept, [*before.seqs, *arrived]),
-            hidden=_in_order(set(over_limit) - known - kept - gone, over_limit),
-            returning=_in_order(kept - known, self.window.seqs),
+            leaving=tuple([seq for seq in (*before.seqs, *arrived) if seq not in kept]),
+            hidden=tuple([seq for seq in seqs_of(self.seen.over_limit) if seq not in told]),
+            returning=tuple([seq for seq in self.window.seqs if seq not in known]),
             pins_fill=self.window.pins_fill,
         )
 
@@ -115,12 +115,6 @@ class Simulation:
     @property
     def totals(self) -> Totals:
         return self.window.totals
-
-
-def _in_order(seqs: set[int], order: Sequence[int]) -> tuple[int, ...]:
-    """Return some of the seqs of a list in its order."""
-    positions = dict(zip(order, range(len(order)), strict=True)) if seqs else {}
-    return tuple(sorted(seqs, key=positions.__getitem__))
 
 
 @one_snapshot()
@@ -243,15 +237,16 @@ def _columns(arrival: Entry) -> Columns:
 
 def _evicted(rows: Sequence[Columns], left: Departures) -> list[Columns]:
     """Return the columns of evictions from those of places."""
-    end = len(left.positions) - left.rest
-    oldest, turn = ((reason.value, None, None) for reason in (Reason.CAPACITY, Reason.TURN))
-    gone = [rows[i][: TOKENS + 1] + oldest for i in left.positions[:end]]
-    if left.calls:
-        calls, orphaned = left.calls, Reason.ORPHANED.value
-        for n in [n for n, i in enumerate(left.positions[:end]) if i in calls]:
-            call = rows[calls[left.positions[n]]][SEQ]
-            gone[n] = (*gone[n][: TOKENS + 1], orphaned, call, None)
-    return gone + [rows[i][: TOKENS + 1] + turn for i in left.positions[end:]]
+    end, calls = len(left.positions) - left.rest, left.calls
+    oldest, orphaned, turn = Reason.CAPACITY.value, Reason.ORPHANED.value, Reason.TURN.value
+    gone = [
+        (seq, type, has_calls, tokens, oldest, None, None)
+        if i not in calls
+        else (seq, type, has_calls, tokens, orphaned, rows[calls[i]][SEQ], None)
+        for i in left.positions[:end]
+        for seq, type, has_calls, tokens, _, _ in (rows[i],)
+    ]
+    return gone + [(*rows[i][: TOKENS + 1], turn, None, None) for i in left.positions[end:]]
 
 
 def _start_behind(recorder: Recorder, positions: Sequence[int], stored: StoredState) -> None:

@@ -71,6 +71,10 @@ class Found:
         ]
 
     @property
+    def count(self) -> int:
+        return self._mentions.count
+
+    @property
     def unlisted(self) -> int:
         """The number of mentions that are not among the groups."""
         return self._mentions.count - len(self._mentions.rows)

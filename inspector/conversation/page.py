@@ -9,7 +9,7 @@ from django.utils.http import urlencode
 
 from chatmemory import explain, load_or_tokens
 from chatmemory.explain import Caption
-from chatmemory.queries import ConversationState, MessageRow, Totals
+from chatmemory.queries import ConversationState, Totals
 from inspector.conversation.drafts import DraftRow, draft_rows
 from inspector.conversation.history import HistoryPane
 from inspector.conversation.links import chosen, conversation_url
@@ -46,6 +46,7 @@ class ConversationPage:
         self.find = state.query.find
         self.is_live = state.is_live
         self.is_simulation = state.is_simulated
+        self.drafts = state.drafts
         self.trial = state.trial.key if state.trial else ""
 
     @cached_property
@@ -58,7 +59,7 @@ class ConversationPage:
 
     @cached_property
     def panel(self) -> Panel:
-        return Panel(self.state)
+        return Panel(self.state, self.simulation)
 
     @cached_property
     def timeline(self) -> Timeline | None:
@@ -76,10 +77,6 @@ class ConversationPage:
     def tried(self) -> Writing | None:
         """What the drafts and the limit would do."""
         return trying(self.state)
-
-    @property
-    def drafts(self) -> tuple[MessageRow, ...]:
-        return self.state.drafts
 
     @property
     def pane(self) -> str:
@@ -166,10 +163,6 @@ class ConversationPage:
         """The number of messages that a client put into memory, and that were never said."""
         return len(self.state.injected & self.state.in_window)
 
-    @property
-    def found_count(self) -> int:
-        return self.state.mentions.count
-
     @cached_property
     def caption(self) -> Caption:
         if self.simulation:
@@ -211,6 +204,11 @@ class ConversationPage:
         """The URL of the page at this step without the drafts, with the search and a message."""
         at = None if self.is_live else self.at
         return conversation_url(self.memory.id, at=at, msg=self.selected_message, find=self.find)
+
+    @property
+    def found_url(self) -> str:
+        """The URL of the answer to a search that the page leaves out."""
+        return reverse("inspector:found", args=[self.memory.id]) + self.query(self.at, msg=self.msg)
 
     @property
     def live_url(self) -> str:

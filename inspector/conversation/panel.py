@@ -27,6 +27,7 @@ from inspector.conversation.found import Found
 from inspector.conversation.glyphs import glyph
 from inspector.conversation.links import compare_url
 from inspector.conversation.rows import SHOWN
+from inspector.conversation.simulation import SimulationView
 
 UNFOLDED_MAX = 100_000
 MOVED_MAX = 100
@@ -170,8 +171,9 @@ class Why:
 class Panel:
     """The presenter of the panel."""
 
-    def __init__(self, state: ConversationState) -> None:
+    def __init__(self, state: ConversationState, simulation: SimulationView | None) -> None:
         self._state = state
+        self._simulation = simulation
         self.other = state.query.other
 
     @cached_property
@@ -260,7 +262,13 @@ class Panel:
 
     @cached_property
     def found(self) -> Found | None:
-        return Found(self._state) if self._state.query.find else None
+        is_searched = self._state.query.find and not self._state.searches_later
+        return Found(self._state) if is_searched else None
+
+    @property
+    def searches_later(self) -> bool:
+        """Whether the answer has to be asked for."""
+        return self._state.searches_later
 
     @property
     def consequence(self) -> str:
@@ -272,7 +280,9 @@ class Panel:
     def _explanation(self, row: MessageRow) -> Explanation:
         state = self._state
         if state.left_by is not None:
-            return explain.why_left(state.left_by, row.seq)
+            simulated = self._simulation.receipts if self._simulation else ()
+            known = (lines for change, lines in simulated if change is state.left_by)
+            return explain.why_left(state.left_by, row.seq, next(known, None))
         if row.seq in state.in_window:
             return explain.why_in(state.window, row.seq)
         if row.stays and row.stays[0].entered_step > state.at:

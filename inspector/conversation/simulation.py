@@ -8,6 +8,7 @@ from functools import cached_property
 from chatmemory import explain
 from chatmemory.explain import Caption, Receipt
 from chatmemory.queries import ConversationState
+from chatmemory.services import ChangeResult
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,12 @@ class SimulationView:
 
     @cached_property
     def previews(self) -> list[Preview]:
-        return [Preview(explain.caption(each), explain.receipt(each)) for each in self._changes]
+        return [Preview(explain.caption(change), lines) for change, lines in self.receipts]
+
+    @cached_property
+    def receipts(self) -> list[tuple[ChangeResult, Receipt | tuple[()]]]:
+        """The changes with their receipts, which take a while if very many messages leave."""
+        return [(change, explain.receipt(change)) for change in self._changes]
 
     @property
     def draft_tokens(self) -> int:

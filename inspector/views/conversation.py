@@ -38,25 +38,14 @@ def conversation(request: HttpRequest, memory_id: str) -> HttpResponse:
     simulates the drafts and the limit of a trial, `?draft=` selects one of its drafts, and `?edit=`
     is one to be edited.
     """
-    find = searchable(request.GET.get("find", ""))
-    jump = JUMP.fullmatch(find)
-    query = queries.ConversationQuery(
-        at=_number(request, "at"),
-        msg=int(jump[1]) if jump else _selected(request),
-        before=_number(request, "before"),
-        after=_number(request, "after"),
-        other=_number(request, "with"),
-        past=_number(request, "past"),
-        find="" if jump else find,
-        replay="replay" in request.GET,
-    )
+    query, jump = _asked(request)
     trial, problem = _trial(request, memory_id), ""
     try:
         state = queries.simulated_state(memory_id, query, trial)
     except MessageNotFound:
-        if jump is None:
+        if not jump:
             raise
-        query = replace(query, msg=None, find=find)
+        query = replace(query, msg=None, find=jump)
         state = queries.simulated_state(memory_id, query, trial)
     except (InvalidValue, NoRoomBesidePins) as error:  # the policy refuses what is tried
         problem = str(error)
@@ -67,6 +56,16 @@ def conversation(request: HttpRequest, memory_id: str) -> HttpResponse:
         "inspector/conversation.html",
         {"page": page, "form": DraftForm.of(trial, _number(request, "edit")), "problem": problem},
     )
+
+
+@require_safe
+def found(request: HttpRequest, memory_id: str) -> HttpResponse:
+    """Show the answer to a search that the page of the same parameters leaves out."""
+    query, _ = _asked(request)
+    search = replace(query, search=True, msg=None, other=None)
+    state = queries.simulated_state(memory_id, search, _trial(request, memory_id))
+    page = ConversationPage(replace(state, query=query))
+    return render(request, "inspector/_searched.html", {"page": page})
 
 
 @require_POST
@@ -110,6 +109,23 @@ def live_overview(request: HttpRequest) -> HttpResponse:
 def _event(step: int) -> HttpResponse:
     event = f"retry: {POLL_MILLISECONDS}\nevent: step\nid: {step}\ndata: {step}\n\n"
     return HttpResponse(event, content_type="text/event-stream")
+
+
+def _asked(request: HttpRequest) -> tuple[queries.ConversationQuery, str]:
+    """Return what the address asks for, and the search that selects a message instead."""
+    find = searchable(request.GET.get("find", ""))
+    jump = JUMP.fullmatch(find)
+    query = queries.ConversationQuery(
+        at=_number(request, "at"),
+        msg=int(jump[1]) if jump else _selected(request),
+        before=_number(request, "before"),
+        after=_number(request, "after"),
+        other=_number(request, "with"),
+        past=_number(request, "past"),
+        find="" if jump else find,
+        replay="replay" in request.GET,
+    )
+    return query, find if jump else ""
 
 
 def _message(selected: int | None) -> int | None:

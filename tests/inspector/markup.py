@@ -83,6 +83,11 @@ def _swap_one(page: Element, how: str, id: str, element: Element) -> None:
         raise AssertionError(how)
 
 
+def words(html: bytes) -> str:
+    """The words of a page or of a part of it, without what scripts say to htmx."""
+    return " ".join(filter(None, (each.text for each in tree(html.decode()).iter())))
+
+
 def said(response, id: str) -> str:
     """The words in the element with an id, without the spaces between them."""
     element = next(each for each in tree(response.content.decode()).iter() if each.get("id") == id)

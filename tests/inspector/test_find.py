@@ -3,11 +3,11 @@ from __future__ import annotations
 import pytest
 
 from chatmemory import AiMessage, MessageWindow, TokenWindow, UserMessage, services
-from chatmemory.queries import Speaker, considered
+from chatmemory.queries import Speaker, considered, remembering
 from chatmemory.services import protocol
 from inspector import demo
 
-from .markup import said, tree
+from .markup import said, tree, words
 
 
 @pytest.fixture(autouse=True)
@@ -177,10 +177,10 @@ def test_hostile_phrases_show_as_text(operator_client):
 def test_hits_are_bounded_but_counted(operator_client, monkeypatch):
     monkeypatch.setattr(considered, "MENTIONS_MAX", 20)
     page = find(operator_client, "find=e")
-    assert page.found_count > 40
+    assert page.panel.found.count > 40
     older = {seq for seqs in page.state.mentions.present.values() for seq in seqs}
     assert len(page.state.mentions.speakers.keys() - older) <= 20
-    assert f"as there are {page.found_count} mentions" in page.panel.found.answer.decided_by
+    assert f"as there are {page.panel.found.count} mentions" in page.panel.found.answer.decided_by
 
 
 def test_mentions_that_are_not_listed_are_counted(operator_client):
@@ -373,7 +373,7 @@ class TestInASimulation:
         assert page.panel.found.groups[0].mentions[0].row.seq == -1
         html = operator_client.get(f"{page.url}{page.query(42)}").content.decode()
         assert "draft=1" in html
-        assert page.found_count == 9
+        assert page.panel.found.count == 9
 
     def test_a_lower_limit_alone(self, operator_client):
         answer = self.page(operator_client, limit=300).panel.found.answer
@@ -384,6 +384,48 @@ class TestInASimulation:
         assert answer.question.startswith("Would")
         assert answer.cause == "At step 44: no, forgotten since step 43, when #43 arrived."
         assert "Later" not in answer.detail
+
+
+class TestBesideAnother:
+    """A search of a very long memory that is also simulated or compared has its own request."""
+
+    @pytest.fixture(autouse=True)
+    def _very_long(self, monkeypatch):
+        monkeypatch.setattr(remembering, "SEARCHED_AT_ONCE", 5)
+
+    @pytest.fixture(params=["drafts", "limit", "comparison", "with a message"])
+    def asked(self, request) -> str:
+        if request.param == "comparison":
+            return "at=43&with=20"
+        drafts = [UserMessage("My order is a-1182. " * 12)] if request.param == "drafts" else []
+        key = services.keep_trial("order-7741", drafts, None if drafts else 300)
+        return f"at=43&trial={key}{'&msg=25' if request.param == 'with a message' else ''}"
+
+    def test_its_answer_is_that_of_the_page(self, operator_client, monkeypatch, asked):
+        response = operator_client.get(f"/c/order-7741/?{asked}&find=A-1182")
+        page, (waiting,) = response.context["page"], self.loaded(response)
+        assert page.panel.found is None
+        found = operator_client.get(waiting)
+        monkeypatch.setattr(remembering, "SEARCHED_AT_ONCE", 500)
+        whole = operator_client.get(f"/c/order-7741/?{asked}&find=A-1182")
+        assert self.loaded(whole) == []
+        answer = whole.context["page"].panel.found.answer
+        assert found.context["page"].panel.found.answer == answer
+        assert words(found.content) in words(whole.content)
+
+    def test_without_scripts_it_can_be_made_alone(self, operator_client, asked):
+        html = operator_client.get(f"/c/order-7741/?{asked}&find=A-1182").content.decode()
+        links = ((each, [text.text for text in each]) for each in tree(html).iter("a"))
+        (alone,) = (link.get("href") for link, texts in links if texts == ["Search alone"])
+        cause = "At step 43: no, forgotten at this step, when #43 arrived."
+        assert answer_of(operator_client, alone).cause == cause
+
+    def test_a_search_alone_is_answered_at_once(self, operator_client):
+        assert answer(operator_client, "find=A-1182").cause == "Yes, since #47."
+
+    def loaded(self, response) -> list[str]:
+        every = tree(response.content.decode()).iter()
+        return [each.attrib["hx-get"] for each in every if each.get("hx-trigger") == "load"]
 
 
 def test_one_stretch_that_is_not_listed_is_one_time(operator_client, db):

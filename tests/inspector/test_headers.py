@@ -17,6 +17,7 @@ PAGES = {
     "bulk": None,
     "conversation": "/c/m/?at=1&msg=1&find=hi",
     "live": "/c/m/live/",
+    "found": "/c/m/found/?find=hi",
     "pin": None,
     "redact": None,
     "simulate": None,

@@ -2,15 +2,17 @@
 // place of a list stay with what is still there.
 const ASKS = ["hx-get", "hx-post"];
 
-function adopt(fresh) {
+// HTMX meets it on the page: what asks when it is loaded asks only there.
+function adopt(fresh, insert) {
   const node = document.importNode(fresh, true);
+  insert(node);
   if (node.nodeType === Node.ELEMENT_NODE) htmx.process(node);
   return node;
 }
 
 export function morph(old, fresh) {
   if (old.isEqualNode(fresh)) return;
-  if (old.nodeName !== fresh.nodeName || isAnotherLink(old, fresh)) return old.replaceWith(adopt(fresh));
+  if (old.nodeName !== fresh.nodeName || isAnotherLink(old, fresh)) return adopt(fresh, (node) => old.replaceWith(node));
   if (old.nodeType !== Node.ELEMENT_NODE) {
     old.nodeValue = fresh.nodeValue;
     return;
@@ -19,7 +21,7 @@ export function morph(old, fresh) {
   for (const { name, value } of fresh.attributes) if (old.getAttribute(name) !== value) set(old, name, value);
   const freshNodes = [...fresh.childNodes];
   while (old.childNodes.length > freshNodes.length) old.lastChild.remove();
-  freshNodes.forEach((node, i) => (i < old.childNodes.length ? morph(old.childNodes[i], node) : old.append(adopt(node))));
+  freshNodes.forEach((node, i) => (i < old.childNodes.length ? morph(old.childNodes[i], node) : adopt(node, (each) => old.append(each))));
 }
 
 // A field that someone has changed shows another value only if it is told to.
@@ -38,7 +40,7 @@ export function morphList(list, freshList, keeps = false) {
   const known = new Map([...list.children].map((item) => [item.dataset.id, item]));
   const items = [...freshList.children].map((fresh) => {
     const old = known.get(fresh.dataset.id);
-    if (!old) return keeps ? null : adopt(fresh);
+    if (!old) return keeps ? null : adopt(fresh, (node) => list.append(node));
     morph(old, fresh);
     return old;
   });
