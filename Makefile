@@ -55,10 +55,10 @@ crash: $(VENV)/installed-dev
 attack: $(VENV)/installed-dev
 	$(BIN)/pytest tests/attack tests/inspector/test_nginx.py --long -v $(ARGS)
 
-# Ratios of things that are timed in turns, with their limits; QUICK=1 for smaller databases, and
-# ARGS="peers imports" for some parts.
+# Ratios of things that are timed in turns, with their limits; QUICK=1 for smaller databases,
+# POSTGRESQL=1 for those of a PostgreSQL, and ARGS="peers imports" for some parts.
 bench: $(VENV)/installed-dev
-	QUICK=$(QUICK) RECORD=$(RECORD) $(BIN)/python -m benchmarks $(ARGS)
+	QUICK=$(QUICK) RECORD=$(RECORD) POSTGRESQL=$(POSTGRESQL) $(BIN)/python -m benchmarks $(ARGS)
 
 # Other libraries, in an environment of their own, and the ratios to them. `make bench` has them from
 # then on.

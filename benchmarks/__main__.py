@@ -1,9 +1,10 @@
 """All figures of the benchmarks, as a table and as lines of JSON. Exit 1 where a limit is missed.
 
-make bench            # all of them
-make bench QUICK=1    # smaller databases and fewer rounds, in about two minutes
+make bench                # all of them
+make bench QUICK=1        # smaller databases and fewer rounds, in about two minutes
 make bench ARGS="add imports"
-make bench RECORD=1   # writes the figures and the plots into docs/
+make bench POSTGRESQL=1   # what asks the database, of a new one of the server at BENCH_DATABASE_URL
+make bench RECORD=1       # writes the figures and the plots into docs/
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import sys
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 
+from benchmarks.database import ON_POSTGRESQL
 from benchmarks.measuring import measure
 from benchmarks.record import RECORD, record
 
@@ -29,11 +31,12 @@ PARTS = (
     "searches",
     "serving",
 )
+OF_THE_DATABASE = ("add", "chain", "imports", "size", "reading", "server", "growth", "searches")
 
 
 if __name__ == "__main__":
     figures = []
-    for part in sys.argv[1:] or PARTS:
+    for part in sys.argv[1:] or (OF_THE_DATABASE if ON_POSTGRESQL else PARTS):
         with ProcessPoolExecutor(1, get_context("spawn")) as process:
             figures += process.submit(measure, part).result()
     print()

@@ -1,26 +1,35 @@
-"""Measure adds against a raw SQLite transaction, and in long conversations against short ones.
+"""Measure adds against a raw transaction, and in long conversations against short ones.
 
     .venv/bin/python -m benchmarks.add
 
 All write to the real schema, with its indexes and search triggers, in a temporary folder. The raw
 transaction reads the conversation's row and its oldest stays, ends a stay, inserts a message, a
-stay and a step, and changes the conversation's row, by the sqlite3 module and without Django.
+stay and a step, and changes the conversation's row, by the database's driver and without Django.
 """
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from benchmarks.database import migrated
+from benchmarks import raw
+from benchmarks.database import ON_POSTGRESQL, migrated
 from benchmarks.measuring import Figure, compared, in_turns, show
 from benchmarks.texts import texts
 
 WINDOW_TOKENS = 4_000
 FILL = 300
 ROUNDS = 600
-LIMITS = {"NORMAL": 4.0, "FULL": 2.5}
+# What a commit waits for: the statement that sets it, and the limit.
+LEVELS = {
+    "synchronous NORMAL": ("PRAGMA synchronous = NORMAL", 4.0),
+    "synchronous FULL": ("PRAGMA synchronous = FULL", 2.5),
+}
+if ON_POSTGRESQL:
+    LEVELS = {
+        "synchronous_commit off": ("SET synchronous_commit = off", 4.0),
+        "synchronous_commit on": ("SET synchronous_commit = on", 2.5),
+    }
 KEYS = {"message": "seq", "stay": "n", "step": "n"}
 COUNTERS = ("last_step", "last_seq", "last_stay", "said_count", "history_tokens")
 
@@ -28,19 +37,18 @@ COUNTERS = ("last_step", "last_seq", "last_stay", "said_count", "history_tokens"
 class Raw:
     """An add written by hand: the newest rows of a conversation again, with the next numbers."""
 
-    def __init__(self, path: str, memory_id: str, synchronous: str) -> None:
+    def __init__(self, memory_id: str, level: str) -> None:
         self.id = memory_id
-        self.connection = sqlite3.connect(path, isolation_level=None)
-        for pragma in ("journal_mode = WAL", "secure_delete = ON", f"synchronous = {synchronous}"):
-            self.connection.execute(f"PRAGMA {pragma}")
+        self.connection = raw.connect()
+        self.connection.execute(level)
         self.rows = {table: self._newest(table, key) for table, key in KEYS.items()}
         self.inserts = {table: _insert(table, row) for table, row in self.rows.items()}
 
     def add(self, text: str) -> None:
         run, rows, id = self.connection.execute, self.rows, (self.id,)
         message, stay, step = rows["message"], rows["stay"], rows["step"]
-        run("BEGIN IMMEDIATE")
-        run("SELECT * FROM chatmemory_memory WHERE id = ?", id).fetchone()
+        run(self.connection.begin)
+        run(f"SELECT * FROM chatmemory_memory WHERE id = ?{self.connection.locked}", id).fetchone()
         oldest = run(
             "SELECT n, seq, rank, type, has_calls, tokens FROM chatmemory_stay "
             "WHERE memory_id = ? AND left_step IS NULL ORDER BY rank LIMIT 2",
@@ -78,8 +86,8 @@ def _insert(table: str, row: dict[str, Any]) -> str:
     return f"INSERT INTO chatmemory_{table} ({columns}) VALUES ({marks})"
 
 
-def against_raw(path: str) -> Iterator[Figure]:
-    """Compare an add with the raw transaction, for both ways to synchronise."""
+def against_raw() -> Iterator[Figure]:
+    """Compare an add with the raw transaction, which waits for the same."""
     from django.db import connection
 
     from chatmemory import TokenWindow, UserMessage, services
@@ -88,15 +96,15 @@ def against_raw(path: str) -> Iterator[Figure]:
     for name in ("library", "raw"):
         services.create(name, TokenWindow(WINDOW_TOKENS))
         services.add(name, [UserMessage(next(said)) for _ in range(FILL)])
-    for synchronous, limit in LIMITS.items():
+    for level, (statement, limit) in LEVELS.items():
         with connection.cursor() as cursor:
-            cursor.execute(f"PRAGMA synchronous = {synchronous}")
-        raw = Raw(path, "raw", synchronous)
+            cursor.execute(statement)
+        by_hand = Raw("raw", statement)
         calls: dict[str, Callable[[], object]] = {
             "services.add": lambda: services.add("library", [UserMessage(next(said))]),
-            "a raw transaction": lambda raw=raw: raw.add(next(said)),  # type: ignore[misc]
+            "a raw transaction": lambda raw=by_hand: raw.add(next(said)),  # type: ignore[misc]
         }
-        name = f"add, synchronous {synchronous}, against a raw transaction"
+        name = f"add, {level}, against a raw transaction"
         yield compared(name, limit, in_turns(calls, ROUNDS))
 
 
@@ -126,7 +134,7 @@ def in_long_windows() -> Iterator[Figure]:
 
 
 def figures(folder: str) -> Iterator[Figure]:
-    yield from against_raw(f"{folder}/benchmark.sqlite3")
+    yield from against_raw()
     yield from in_long_windows()
 
 

@@ -1,4 +1,4 @@
-"""A migrated SQLite database for a benchmark."""
+"""A migrated database for a benchmark: SQLite, or with POSTGRESQL=1 one of a PostgreSQL server."""
 
 from __future__ import annotations
 
@@ -6,15 +6,31 @@ import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from unittest.mock import patch
+
+ON_POSTGRESQL = os.environ.get("POSTGRESQL") == "1"
+SERVER = os.environ.get("BENCH_DATABASE_URL", "postgresql://postgres@127.0.0.1:5432/postgres")
 
 
 @contextmanager
 def migrated() -> Iterator[str]:
-    """Set up Django with a new database, and give the folder in which it is."""
-    with tempfile.TemporaryDirectory() as folder:
-        os.environ["DATABASE_URL"] = f"sqlite:///{folder}/benchmark.sqlite3"
+    """Set up Django with a new database, and give a folder for files."""
+    with tempfile.TemporaryDirectory() as folder, _new_database(Path(folder)) as url:
+        os.environ["DATABASE_URL"] = url
         set_up()
         yield folder
+
+
+@contextmanager
+def _new_database(folder: Path) -> Iterator[str]:
+    if not ON_POSTGRESQL:
+        yield f"sqlite:///{folder}/benchmark.sqlite3"
+        return
+    from tests.serving import database
+
+    with patch.dict(os.environ, DATABASE_URL=SERVER), database(folder) as url:
+        yield url
 
 
 def set_up() -> None:

@@ -6,15 +6,13 @@ up to 100,000. RECORD=1 draws them into docs/images.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any
 
-from benchmarks.database import migrated
+from benchmarks.database import ON_POSTGRESQL, migrated
 from benchmarks.fleets import MESSAGES, fleet
-from benchmarks.made import connected, made, opened, use
+from benchmarks.made import connected, copied, made, opened, use
 from benchmarks.measuring import QUICK, Figure, compared, in_turns, show
 from benchmarks.plots import Plot, draw
 from benchmarks.record import IMAGES, RECORD
@@ -27,9 +25,7 @@ ADDS, ROUNDS = 300, 40
 
 
 def figures(folder: str) -> Iterator[Figure]:
-    copy = Path(folder) / "growing.sqlite3"
-    shutil.copyfile(made(f"growing-{MANY}", make_conversations), copy)
-    with opened(copy):
+    with copied(made(f"growing-{MANY}", make_conversations), folder) as copy, opened(copy):
         adds = in_turns({_of(n): partial(add, f"m-{n}", texts()) for n in SIZES}, ADDS)
         reader = client()
         pages = in_turns({_of(n): partial(read, reader, f"/c/m-{n}/") for n in SIZES}, ROUNDS)
@@ -37,7 +33,7 @@ def figures(folder: str) -> Iterator[Figure]:
     yield compared(f"add at {MANY:,} messages of history", 1.2, ends(adds, 1_000))
     yield compared("conversation page", 1.3, ends(pages, FEW))
     yield compared(f"overview, {MANY * MESSAGES:,} messages", 2, ends(overviews, FEW))
-    if RECORD:
+    if RECORD and not ON_POSTGRESQL:
         plot(adds, pages, overviews)
 
 

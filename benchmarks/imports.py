@@ -2,18 +2,18 @@
 
     .venv/bin/python -m benchmarks.imports
 
-The rows are inserted by the sqlite3 module with one `executemany` for each table, into the same
+The rows are inserted by the database's driver with one `executemany` for each table, into the same
 database with its indexes and search triggers, in one transaction for each conversation as well.
 """
 
 from __future__ import annotations
 
-import sqlite3
 import time
 from collections.abc import Callable, Iterator, Sequence
 from itertools import count, islice
 from typing import Any
 
+from benchmarks import raw
 from benchmarks.database import migrated
 from benchmarks.measuring import QUICK, Elsewhere, Figure, compared, in_turns, show
 from benchmarks.texts import texts
@@ -27,10 +27,8 @@ TABLES = {"memory": "id", "message": "memory_id", "stay": "memory_id", "step": "
 class Raw:
     """Imports written by hand: the rows of an imported conversation again, under another id."""
 
-    def __init__(self, path: str, count_tokens: Callable[[str], object]) -> None:
-        self._connection = sqlite3.connect(path, isolation_level=None)
-        for pragma in ("journal_mode = WAL", "secure_delete = ON", "synchronous = FULL"):
-            self._connection.execute(f"PRAGMA {pragma}")
+    def __init__(self, count_tokens: Callable[[str], object]) -> None:
+        self._connection = raw.connect()
         self._count_tokens = count_tokens
         self._copied: list[tuple[str, Sequence[Any]]] = []
         self._texts: list[str] = []
@@ -43,7 +41,7 @@ class Raw:
     def insert(self) -> None:
         for text in self._texts:
             self._count_tokens(text)
-        self._connection.execute("BEGIN IMMEDIATE")
+        self._connection.execute(self._connection.begin)
         for statement, rows in self._copied:
             self._connection.executemany(statement, rows)
         self._connection.execute("COMMIT")
@@ -54,7 +52,7 @@ class Raw:
         )
         names = [column[0] for column in cursor.description]
         place, marks = names.index(key), ", ".join("?" * len(names))
-        rows = [(*row[:place], f"raw-{row[place]}", *row[place + 1 :]) for row in cursor]
+        rows = [(*row[:place], f"raw-{row[place]}", *row[place + 1 :]) for row in cursor.fetchall()]
         return f"INSERT INTO chatmemory_{table} ({', '.join(names)}) VALUES ({marks})", rows
 
 
@@ -63,7 +61,7 @@ def figures(folder: str) -> Iterator[Figure]:
     from chatmemory.core.estimators import estimator_for
 
     said, numbers = texts(), count()
-    raw = Raw(f"{folder}/benchmark.sqlite3", estimator_for("gpt-4o").estimate_token_count_in_text)
+    by_hand = Raw(estimator_for("gpt-4o").estimate_token_count_in_text)
 
     def import_one() -> float:
         name = f"c{next(numbers)}"
@@ -72,10 +70,10 @@ def figures(folder: str) -> Iterator[Figure]:
         start = time.perf_counter()
         services.import_conversation(name, messages, TokenWindow(WINDOW_TOKENS))
         passed = time.perf_counter() - start
-        raw.copy(name, lines)
+        by_hand.copy(name, lines)
         return 1000 * passed
 
-    calls = {"services.import_conversation": Elsewhere(import_one), "by hand": raw.insert}
+    calls = {"services.import_conversation": Elsewhere(import_one), "by hand": by_hand.insert}
     yield compared(f"import of conversations of {EACH}", 2, in_turns(calls, CONVERSATIONS))
 
 

@@ -1,55 +1,169 @@
-"""Large databases, made once and kept in var/benchmarks/ until schema or makers change."""
+"""Large databases, made once and kept until schema or makers change.
+
+Those of SQLite are files in var/benchmarks/, those of PostgreSQL databases of its server whose
+names begin with "bench-". A database is known by what Django's settings call its NAME.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from time import process_time
 from typing import Any
+
+from benchmarks.database import ON_POSTGRESQL, SERVER
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "var/benchmarks"
 MAKERS = (Path(__file__).with_name("fleets.py"), ROOT / "tests/long_conversations.py")
 
 
-def made(name: str, make: Callable[[], None]) -> Path:
-    """Return the file of a database that `make` has filled, now or in an earlier run."""
+class _Files:
+    """The databases of SQLite."""
+
+    tables = (
+        "SELECT sql FROM sqlite_master WHERE tbl_name IN ('chatmemory_memory', "
+        "'chatmemory_message', 'chatmemory_stay', 'chatmemory_step', 'chatmemory_search') "
+        "ORDER BY name"
+    )
+
+    def named(self, name: str) -> str:
+        return str(FOLDER / f"{name}.sqlite3")
+
+    def like(self, name: str) -> list[str]:
+        return [str(file) for file in FOLDER.glob(f"{name}-*.sqlite3")]
+
+    def create(self, name: str) -> None:
+        FOLDER.mkdir(parents=True, exist_ok=True)
+        Path(name).unlink(missing_ok=True)
+
+    def copy(self, name: str, copy: str) -> None:
+        shutil.copyfile(name, copy)
+
+    def rename(self, old: str, new: str) -> None:
+        Path(old).rename(new)
+
+    def drop(self, name: str) -> None:
+        Path(name).unlink()
+
+    @contextmanager
+    def filling(self, cursor: Any, index: Any) -> Iterator[None]:
+        """Write quickly, and index texts at the end."""
+        for pragma in ("journal_mode = OFF", "synchronous = OFF", "cache_size = -200000"):
+            cursor.execute(f"PRAGMA {pragma}")
+        index.drop_triggers()
+        yield
+        index.rebuild()
+        index.install_triggers()
+        cursor.execute("PRAGMA journal_mode = WAL")
+
+
+class _Databases:
+    """The databases of a PostgreSQL server."""
+
+    tables = (
+        "SELECT table_name, column_name, data_type FROM information_schema.columns "
+        "WHERE table_name LIKE 'chatmemory\\_%%' UNION ALL "
+        "SELECT tablename, indexname, indexdef FROM pg_indexes "
+        "WHERE tablename LIKE 'chatmemory\\_%%' ORDER BY 1, 2"
+    )
+
+    def named(self, name: str) -> str:
+        return f"bench-{name}"
+
+    def like(self, name: str) -> list[str]:
+        rows = self._execute("SELECT datname FROM pg_database").fetchall()
+        return [found for (found,) in rows if found.startswith(f"bench-{name}-")]
+
+    def create(self, name: str) -> None:
+        self._execute(f'DROP DATABASE IF EXISTS "{name}"')
+        self._execute(f'CREATE DATABASE "{name}"')
+
+    def copy(self, name: str, copy: str) -> None:
+        self._execute(f'CREATE DATABASE "{copy}" TEMPLATE "{name}"')
+
+    def rename(self, old: str, new: str) -> None:
+        self._execute(f'ALTER DATABASE "{old}" RENAME TO "{new}"')
+
+    def drop(self, name: str) -> None:
+        self._execute(f'DROP DATABASE "{name}" WITH (FORCE)')
+
+    @contextmanager
+    def filling(self, cursor: Any, index: Any) -> Iterator[None]:
+        """Index texts at the end, and tell the planner what the tables hold."""
+        index.remove()
+        yield
+        index.install()
+        index.install_names()
+        cursor.execute("VACUUM ANALYZE")
+
+    def _execute(self, statement: str) -> Any:
+        import psycopg
+
+        with psycopg.connect(SERVER, autocommit=True) as admin:
+            return admin.execute(statement)  # type: ignore[arg-type]
+
+
+_KEPT = _Databases() if ON_POSTGRESQL else _Files()
+
+
+def made(name: str, make: Callable[[], None]) -> str:
+    """Return the database that `make` has filled, now or in an earlier run."""
     from django.core.management import call_command
 
-    file = FOLDER / f"{name}-{_made_of()}.sqlite3"
-    if not file.exists():
-        FOLDER.mkdir(parents=True, exist_ok=True)
-        for old in FOLDER.glob(f"{name}-*"):
-            old.unlink()
-        started, unfinished = process_time(), file.with_suffix(".unfinished")
+    kept = _KEPT.named(f"{name}-{_made_of()}")
+    if kept not in _KEPT.like(name):
+        for old in _KEPT.like(name):
+            _KEPT.drop(old)
+        started, unfinished = process_time(), _KEPT.named(f"{name}-unfinished")
+        _KEPT.create(unfinished)
         with opened(unfinished):
             _fill(make)
-        unfinished.rename(file)
-        print(f"made {file.name} in {process_time() - started:.0f} s of processor time", flush=True)
-    with opened(file):
+        _KEPT.rename(unfinished, kept)
+        print(f"made {kept} in {process_time() - started:.0f} s of processor time", flush=True)
+    with opened(kept):
         call_command("migrate", verbosity=0)  # the tables that the digest leaves out
-    return file
+    return kept
 
 
-def connected(file: Path) -> Any:
-    """Return a new connection to a file."""
+@contextmanager
+def copied(name: str, folder: str) -> Iterator[str]:
+    """Give a copy of a database for a while."""
+    copy = f"{name}-copy" if ON_POSTGRESQL else f"{folder}/copy.sqlite3"
+    _KEPT.copy(name, copy)
+    yield copy
+    _KEPT.drop(copy)
+
+
+def read_once(name: str) -> None:
+    """Have the system keep a file in memory, where it has the newest pages in any case."""
+    with suppress(FileNotFoundError), Path(name).open("rb") as file:
+        while file.read(2**24):
+            pass
+
+
+def connected(name: str) -> Any:
+    """Return a new connection to a database."""
     from django.db import connections
 
     connection = connections.create_connection("default")
-    connection.settings_dict = {**connection.settings_dict, "NAME": str(file)}
+    settings = connection.settings_dict
+    options = {key: each for key, each in settings["OPTIONS"].items() if key != "pool"}
+    connection.settings_dict = {**settings, "NAME": name, "OPTIONS": options}
     return connection
 
 
 @contextmanager
-def opened(file: Path) -> Iterator[None]:
-    """Make all queries of a block those of a file."""
+def opened(name: str) -> Iterator[None]:
+    """Make all queries of a block those of a database."""
     from django.db import connections
 
     before = connections["default"]
-    connections["default"] = connected(file)
+    connections["default"] = connected(name)
     try:
         yield
     finally:
@@ -72,16 +186,9 @@ def _fill(make: Callable[[], None]) -> None:
 
     from chatmemory import search
 
-    with connection.cursor() as cursor:
-        for pragma in ("journal_mode = OFF", "synchronous = OFF", "cache_size = -200000"):
-            cursor.execute(f"PRAGMA {pragma}")
-        call_command("migrate", verbosity=0)
-        index = search.index_of(connection)
-        index.drop_triggers()
+    call_command("migrate", verbosity=0)
+    with connection.cursor() as cursor, _KEPT.filling(cursor, search.index_of(connection)):
         make()
-        index.rebuild()
-        index.install_triggers()
-        cursor.execute("PRAGMA journal_mode = WAL")
 
 
 def _made_of() -> str:
@@ -89,10 +196,6 @@ def _made_of() -> str:
     from django.db import connection
 
     with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT sql FROM sqlite_master WHERE tbl_name IN ('chatmemory_memory', "
-            "'chatmemory_message', 'chatmemory_stay', 'chatmemory_step', 'chatmemory_search') "
-            "ORDER BY name"
-        )
+        cursor.execute(_KEPT.tables, [])
         facts = json.dumps([cursor.fetchall(), *(file.read_text() for file in MAKERS)])
     return hashlib.sha256(facts.encode()).hexdigest()[:12]

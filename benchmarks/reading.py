@@ -8,10 +8,9 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 
 from benchmarks.database import migrated
-from benchmarks.made import made, opened
+from benchmarks.made import made, opened, read_once
 from benchmarks.measuring import QUICK, Figure, compared, in_turns, show
 
 STEPS = 100_000 if QUICK else 1_000_000
@@ -22,17 +21,10 @@ ROUNDS = 300
 def figures(folder: str) -> Iterator[Figure]:
     from tests.long_conversations import long_conversation
 
-    file = made(f"long-{STEPS}", partial(long_conversation, "long", STEPS, KEPT))
-    _read_once(file)
-    with opened(file):
+    name = made(f"long-{STEPS}", partial(long_conversation, "long", STEPS, KEPT))
+    read_once(name)
+    with opened(name):
         yield past_windows()
-
-
-def _read_once(file: Path) -> None:
-    """Have the system keep the file in memory, where it has the pages of now in any case."""
-    with file.open("rb") as opened_file:
-        while opened_file.read(2**24):
-            pass
 
 
 def past_windows() -> Figure:

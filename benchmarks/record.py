@@ -9,12 +9,17 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+import psycopg
+
+from benchmarks.database import ON_POSTGRESQL, SERVER
 from benchmarks.measuring import QUICK, Figure
 
 RECORD = os.environ.get("RECORD") == "1"
 DOCS = Path(__file__).parents[1] / "docs"
 PAGE, IMAGES = DOCS / "performance.md", DOCS / "images"
 BEGIN, END = "<!-- figures: make bench RECORD=1 -->", "<!-- end of figures -->"
+if ON_POSTGRESQL:
+    BEGIN = "<!-- figures: make bench POSTGRESQL=1 RECORD=1 -->"
 CPU = "model name"
 
 
@@ -22,7 +27,7 @@ def record(figures: Sequence[Figure]) -> None:
     """Replace the figures of the page by these."""
     page = PAGE.read_text()
     before, rest = page.split(BEGIN)
-    _, after = rest.split(END)
+    _, after = rest.split(END, 1)
     PAGE.write_text(f"{before}{BEGIN}\n{_lines(figures)}\n{END}{after}")
 
 
@@ -32,9 +37,16 @@ def machine() -> str:
         f"{os.cpu_count()} CPUs ({_cpu()})",
         f"{platform.system()} {'.'.join(platform.release().split('.')[:2])}",
         f"Python {platform.python_version()}",
-        f"SQLite {sqlite3.sqlite_version}",
+        _database(),
     )
     return ", ".join(parts)
+
+
+def _database() -> str:
+    if not ON_POSTGRESQL:
+        return f"SQLite {sqlite3.sqlite_version}"
+    with psycopg.connect(SERVER) as connection:
+        return f"PostgreSQL {connection.info.server_version // 10_000}"
 
 
 def _lines(figures: Sequence[Figure]) -> str:

@@ -1,9 +1,6 @@
 """Measure searches of 100,000 conversations with 2,000,000 messages.
 
 .venv/bin/python -m benchmarks.searches
-DATABASE_URL=postgresql://… CONVERSATIONS=20000 .venv/bin/python -m benchmarks.searches
-
-The second one fills an empty database of PostgreSQL, and uses it again.
 """
 
 from __future__ import annotations
@@ -12,7 +9,7 @@ import os
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from benchmarks.database import migrated, set_up
+from benchmarks.database import migrated
 from benchmarks.fleets import ABSENT, COMMON, MESSAGES, RARE, fleet
 from benchmarks.made import made, opened
 from benchmarks.measuring import QUICK, Figure, compared, in_turns, show
@@ -77,22 +74,6 @@ def assert_found(words: str) -> None:
     assert all(row.mention and words in row.mention.text for row in rows)
 
 
-def searches_on_postgresql() -> Iterator[Figure]:
-    from django.db import connection
-
-    from chatmemory.models import Memory
-
-    if not Memory.objects.exists():
-        fleet(MANY)
-    with connection.cursor() as cursor:
-        cursor.execute("VACUUM ANALYZE")
-    yield from searches()
-
-
 if __name__ == "__main__":
-    if os.environ.get("DATABASE_URL", "").startswith("postgres"):
-        set_up()
-        show(searches_on_postgresql())
-    else:
-        with migrated() as folder:
-            show(figures(folder))
+    with migrated() as folder:
+        show(figures(folder))

@@ -22,7 +22,7 @@ from unittest.mock import patch
 import psycopg
 
 from benchmarks.clients import Load, asking, following, in_own_process, request
-from benchmarks.database import migrated
+from benchmarks.database import SERVER, migrated
 from benchmarks.measuring import QUICK, Figure, show
 from benchmarks.texts import texts
 from tests.serving import Served, database, prepare
@@ -32,7 +32,6 @@ TURNS, TURN_SECONDS = (4, 0.6) if QUICK else (20, 1)
 STREAMS, STREAMS_OF_A_TOKEN = 1_000, 50
 IDLE_SECONDS, CHANGES = (4, 5) if QUICK else (62, 20)
 ADDS = f"REST adds of {CLIENTS} clients on PostgreSQL"
-POSTGRESQL = os.environ.get("BENCH_DATABASE_URL", "postgresql://postgres@127.0.0.1:5432/postgres")
 SITE = [sys.executable, "-m", "benchmarks.site"]
 
 
@@ -44,11 +43,11 @@ def figures(folder: str) -> Iterator[Figure]:
 def adds(folder: Path) -> Iterator[Figure]:
     """Compare adds of eight clients with their requests to a view that inserts a row."""
     try:
-        psycopg.connect(POSTGRESQL, connect_timeout=2).close()
+        psycopg.connect(SERVER, connect_timeout=2).close()
     except psycopg.OperationalError:
         yield Figure(ADDS, math.inf, 2, "no PostgreSQL answers at BENCH_DATABASE_URL")
         return
-    with patch.dict(os.environ, DATABASE_URL=POSTGRESQL), database(folder) as url:
+    with patch.dict(os.environ, DATABASE_URL=SERVER), database(folder) as url:
         template = prepare(url, folder)
         with Served(url, folder, template.token, SITE) as served:
             served.start()

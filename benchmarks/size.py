@@ -1,18 +1,14 @@
 """Measure the bytes that a message takes in the database against those of its payload.
 
 .venv/bin/python -m benchmarks.size
-DATABASE_URL=postgresql://… .venv/bin/python -m benchmarks.size
-
-The second one fills an empty database of PostgreSQL.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from itertools import islice
 
-from benchmarks.database import migrated, set_up
+from benchmarks.database import migrated
 from benchmarks.measuring import QUICK, Figure, show
 from benchmarks.texts import texts
 
@@ -36,7 +32,7 @@ _SIZES = {
 }
 
 
-def figures(folder: str = "") -> Iterator[Figure]:
+def figures(folder: str) -> Iterator[Figure]:
     from django.db import connection
     from django.db.models import Sum
     from django.db.models.functions import Length
@@ -59,9 +55,5 @@ def figures(folder: str = "") -> Iterator[Figure]:
 
 
 if __name__ == "__main__":
-    if os.environ.get("DATABASE_URL", "").startswith("postgres"):
-        set_up()
-        show(figures())
-    else:
-        with migrated() as folder:
-            show(figures(folder))
+    with migrated() as folder:
+        show(figures(folder))

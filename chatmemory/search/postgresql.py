@@ -8,6 +8,7 @@ is one long word. Without the extension, a search reads every text.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from django.db import DatabaseError
@@ -15,7 +16,7 @@ from django.db.models import BooleanField, F, Func, Q, QuerySet, TextField, Valu
 from django.db.models.functions import Cast
 
 from chatmemory import database
-from chatmemory.search.reading import LabelText, TextIndex, searches_messages
+from chatmemory.search.reading import READ_AT_ONCE, LabelText, TextIndex, searches_messages
 
 _EXTENSION = "CREATE EXTENSION IF NOT EXISTS pg_trgm"
 # Any letter will do; a rare one is seldom taken for a space.
@@ -59,10 +60,20 @@ class PostgresqlIndex(TextIndex):
     def said(self, words: str) -> QuerySet[Any]:
         """Return the said messages with the words, of which the index finds a few more."""
         pattern = Value(self._pattern(words))
-        return super().said(words).filter(_IsLike(_Joined(F("text")), _Joined(pattern)))
+        return self.read(words).filter(_IsLike(_Joined(F("text")), _Joined(pattern)))
 
     def few(self, words: str, most: int) -> list[str] | None:
         return None if self._is_common(words, most) else super().few(words, most)
+
+    def mentions(self, words: str, memory_ids: Sequence[str], most: int) -> dict[str, list[int]]:
+        """Return the latest messages with the words.
+
+        The planner knows nothing of how many texts have them, and would list all that the index
+        has: it is asked only for rare words in conversations that take longer to read.
+        """
+        is_little = self.size_of(memory_ids) <= READ_AT_ONCE
+        reads = is_little or self._is_common(words, most * len(memory_ids))
+        return self.listed(self.read(words) if reads else self.said(words), memory_ids, most)
 
     def _is_common(self, words: str, most: int) -> bool:
         """Return whether a sample of messages tells that far more than `most` have the words.

@@ -13,6 +13,7 @@ from django.db.models.functions import StrIndex, Upper
 from django.db.models.lookups import IContains, IsNull
 
 TRIGRAM = 3
+READ_AT_ONCE = 20_000  # messages, of which an index would be asked for more
 DIGEST_LABEL = "import_digest"  # set by imports for themselves: not shown, not searched
 
 
@@ -84,25 +85,40 @@ class TextIndex:
 
         PostgreSQL would make one list of all messages with the words for an EXISTS.
         """
-        one = self.said(words).filter(memory_id=OuterRef("pk")).values("seq")[:1]
+        one = self.read(words).filter(memory_id=OuterRef("pk")).values("seq")[:1]
         return self.named(words) | Q(IsNull(Subquery(one), False))
 
     def mentions(self, words: str, memory_ids: Sequence[str], most: int) -> dict[str, list[int]]:
         """Return the latest messages with the words. They are read until there are `most`."""
-        said = self.said(words).filter(memory_id=OuterRef("pk")).order_by("-seq")
+        return self.listed(self.read(words), memory_ids, most)
+
+    def listed(
+        self, said: QuerySet[Any], memory_ids: Sequence[str], most: int
+    ) -> dict[str, list[int]]:
+        """Return the seqs of the latest of some messages by conversation."""
+        said = said.filter(memory_id=OuterRef("pk")).order_by("-seq")
         rows = rows_of("Memory").filter(id__in=memory_ids)
-        listed = rows.annotate(seqs=SeqList(said.values("seq")[:most])).exclude(seqs=None)
+        listed = rows.annotate(seqs=SeqList(said.values("seq")[:most]))
         return {
             memory_id: sorted(map(int, seqs.split(",")), reverse=True)
             for memory_id, seqs in listed.values_list("id", "seqs")
+            if seqs
         }
 
     def named(self, words: str) -> Q:
         """Return the condition for conversations with the words in their id or labels."""
         return Q(self.has(F("id"), words)) | Q(self.has(LabelText("labels"), words))
 
+    def size_of(self, memory_ids: Sequence[str]) -> int:
+        """Return how many messages some conversations have."""
+        return sum(rows_of("Memory").filter(id__in=memory_ids).values_list("last_seq", flat=True))
+
     def said(self, words: str) -> QuerySet[Any]:
-        """Return the said messages with the words."""
+        """Return the said messages with the words, of all conversations."""
+        return self.read(words)
+
+    def read(self, words: str) -> QuerySet[Any]:
+        """Return the said messages with the words, by a condition that reads each text."""
         if not searches_messages(words):
             return rows_of("Message").none()
         return rows_of("Message").filter(self.has(F("text"), words), origin="SAID")

@@ -20,7 +20,7 @@ from django.db.models.lookups import GreaterThan, IContains
 
 from chatmemory import database
 from chatmemory.core.phrases import folded
-from chatmemory.search.reading import TRIGRAM, TextIndex, rows_of
+from chatmemory.search.reading import READ_AT_ONCE, TRIGRAM, TextIndex
 from chatmemory.search.sqlite_tables import (
     EMPTY,
     FILL,
@@ -32,7 +32,6 @@ from chatmemory.search.sqlite_tables import (
     names_of,
 )
 
-READ_AT_ONCE = 20_000  # messages
 # LIKE ignores case from A to Z. Two more characters are k and s for the index.
 _FOLDED = (("\u212a", "k"), ("\u017f", "s"))
 _LIKE = "replace(replace({text}, '\u212a', 'k'), '\u017f', 's') LIKE %s ESCAPE '\\'"
@@ -88,8 +87,8 @@ class SqliteIndex(TextIndex):
         """Return whether these conversations are read sooner than all places are found."""
         if len(words) < TRIGRAM or not self.reads_as_found(words):
             return len(words) < TRIGRAM
-        sizes = rows_of("Memory").filter(id__in=memory_ids).values_list("last_seq", flat=True)
-        return sum(sizes) <= READ_AT_ONCE or self.few(words, most * len(memory_ids)) is None
+        is_little = self.size_of(memory_ids) <= READ_AT_ONCE
+        return is_little or self.few(words, most * len(memory_ids)) is None
 
     def has(self, text: Combinable, words: str) -> Any:
         if not words.isascii() and words.lower() != words.upper():

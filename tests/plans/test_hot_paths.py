@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 from django.db import connection
-from django.db.models import F, Model
+from django.db.models import F, Model, Value
+from django.db.models.functions import Concat
 
-from chatmemory import UserMessage, queries, services
+from chatmemory import UserMessage, queries, search, services
 from chatmemory.ledger.stored_window import stays_at
 from chatmemory.models import Memory, Message, Stay, Step
 
@@ -149,3 +150,16 @@ def test_a_long_window_is_read_in_parts_also_before_autovacuum_has_seen_it(db):
     reading = [plan for plan in plans if '"payload"' in plan.sql]
     assert len(reading) == 20
     assert not any(plan.faults for plan in reading)
+
+
+def test_common_words_are_read_where_they_are_tried(db):
+    """The index would list all texts that have them, for each conversation."""
+    long_conversation("fleet-0", 20, kept=10)
+    fleet(FLEET, 1)
+    Message.objects.update(text=Concat(F("text"), Value(" delivery")))
+    analyse(Memory, Message)
+    some = [f"fleet-{n}" for n in range(100)]
+    tried = Memory.objects.filter(search.trying("delivery"), id__in=some)
+    for call in (lambda: len(tried.all()), lambda: len(search.mentions("delivery", some, 100))):
+        assert call() == len(some)
+        assert not any("texts" in plan.indexes for plan in plans_of(call))

@@ -1,0 +1,65 @@
+"""Connections to the database of a benchmark without Django, for what is compared with it."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol
+
+from benchmarks.database import ON_POSTGRESQL
+
+Rows = Iterable[Sequence[Any]]
+
+
+class Cursor(Protocol):
+    """What both drivers give for a statement."""
+
+    @property
+    def description(self) -> Any: ...
+    def fetchone(self) -> Any: ...
+    def fetchall(self) -> list[Any]: ...
+
+
+class Connection(Protocol):
+    """A connection that begins no transaction by itself. Places for values are question marks."""
+
+    begin: str
+    locked: str
+
+    def execute(self, statement: str, values: Sequence[Any] = ()) -> Cursor: ...
+    def executemany(self, statement: str, rows: Rows) -> object: ...
+
+
+class _Sqlite:
+    begin, locked = "BEGIN IMMEDIATE", ""
+
+    def __init__(self, path: str) -> None:
+        connection = sqlite3.connect(path, isolation_level=None)
+        for pragma in ("journal_mode = WAL", "secure_delete = ON"):
+            connection.execute(f"PRAGMA {pragma}")
+        self.execute, self.executemany = connection.execute, connection.executemany
+
+
+class _Postgresql:
+    begin, locked = "BEGIN", " FOR UPDATE"
+
+    def __init__(self, url: str) -> None:
+        import psycopg
+        from psycopg.types.json import JsonbDumper
+
+        connection = psycopg.connect(url, autocommit=True)
+        connection.adapters.register_dumper(dict, JsonbDumper)
+        self._cursor = connection.cursor()
+
+    def execute(self, statement: str, values: Sequence[Any] = ()) -> Any:
+        return self._cursor.execute(statement.replace("?", "%s"), values)  # type: ignore[arg-type]
+
+    def executemany(self, statement: str, rows: Rows) -> None:
+        self._cursor.executemany(statement.replace("?", "%s"), rows)  # type: ignore[arg-type]
+
+
+def connect() -> Connection:
+    """Return a new connection to the database of DATABASE_URL."""
+    url = os.environ["DATABASE_URL"]
+    return _Postgresql(url) if ON_POSTGRESQL else _Sqlite(url.removeprefix("sqlite:///"))
