@@ -37,7 +37,7 @@ from django.db.models.query import ModelIterable, ValuesListIterable
 
 from chatmemory import database
 from chatmemory.ledger import long_texts
-from chatmemory.ledger.writes import NOTHING, LongWrite, Write
+from chatmemory.ledger.writes import NOTHING, Insertion, LongWrite, Write
 from chatmemory.models import Stay
 
 P = ParamSpec("P")
@@ -229,7 +229,7 @@ def insertion(rows: Sequence[Model]) -> Write:
     model = rows[0]._meta.model
     write = _written(_insertion(model), rows)
     if not long_texts.are_in(model, write.values):
-        return write
+        return Insertion(write.sql, write.values)
     sql = _insertion_sql(model, long_texts.marks_of(model))
     return LongWrite(sql, long_texts.encoded(model, write.values))
 

@@ -6,7 +6,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from django.db.backends.base.base import BaseDatabaseWrapper
+
 from chatmemory import database
+
+COPIED = 20  # rows, of which PostgreSQL takes as many by COPY in half of the time
 
 
 @dataclass(frozen=True)
@@ -17,6 +21,16 @@ class Write:
     values: Sequence[Sequence[Any]]
 
 
+class Insertion(Write):
+    """An insertion of rows of a table."""
+
+    @property
+    def copy_sql(self) -> str:
+        """The COPY that takes the same values as data."""
+        table_and_columns, _ = self.sql.removeprefix("INSERT INTO").split(" VALUES ", 1)
+        return f"COPY{table_and_columns} FROM STDIN"
+
+
 class LongWrite(Write):
     """A write of long values, which are not made a part of the SQL: that would copy them."""
 
@@ -25,15 +39,34 @@ NOTHING = Write("", ())
 
 
 def execute(writes: Iterable[Write]) -> None:
-    """Execute each SQL once for the values of each of its rows."""
+    """Execute each SQL once for the values of each of its rows.
+
+    PostgreSQL takes many rows last, as data. It compares foreign keys at the end of a transaction.
+    """
     ours = database.connection()
+    copied: list[Insertion] = []
     with database.cursor(ours) as cursor:
-        for write in writes:
-            if isinstance(write, LongWrite):
-                with database.binding_cursor(ours) as binding:
-                    _execute(binding, write)
-            else:
-                _execute(cursor, write)
+        with database.pipelined():
+            for write in writes:
+                if isinstance(write, LongWrite):
+                    with database.binding_cursor(ours) as binding:
+                        _execute(binding, write)
+                elif isinstance(write, Insertion) and _is_copied(write, ours):
+                    copied.append(write)
+                else:
+                    _execute(cursor, write)
+        for write in copied:
+            _copy(cursor, write)
+
+
+def _is_copied(insertion: Insertion, ours: BaseDatabaseWrapper) -> bool:
+    return ours.vendor == "postgresql" and len(insertion.values) >= COPIED
+
+
+def _copy(cursor: Any, insertion: Insertion) -> None:
+    with cursor.db.wrap_database_errors, cursor.copy(insertion.copy_sql) as copy:
+        for row in insertion.values:
+            copy.write_row(row)
 
 
 def _execute(cursor: Any, write: Write) -> None:

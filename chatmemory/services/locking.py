@@ -199,8 +199,7 @@ def _locked(
 def _write(recorder: Recorder, writes: Sequence[Write], actor: str) -> None:
     """Write what was recorded on a locked conversation, and tell of it."""
     if writes:
-        with database.pipelined():
-            execute(writes)
+        execute(writes)
         _log_steps(recorder, actor)
         database.on_commit(lambda: _announce(recorder, actor))
         if indexing.puts_aside(writes):
