@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from benchmarks import raw
-from benchmarks.database import ON_POSTGRESQL, migrated
+from benchmarks.database import ON_POSTGRESQL, analyse, migrated
 from benchmarks.measuring import Figure, compared, in_turns, show
 from benchmarks.texts import texts
 
@@ -118,6 +118,7 @@ def in_long_windows() -> Iterator[Figure]:
     def times(**kept: tuple[int, int]) -> dict[str, float]:
         for name, (messages, window) in kept.items():
             long_conversation(name, messages, window)
+        analyse()
         return in_turns(
             {
                 f"{messages:,} messages, {window:,} in the window": (

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from itertools import count
 from typing import Any
 
-from benchmarks.database import migrated
+from benchmarks.database import analyse, migrated
 from benchmarks.measuring import Figure, compared, in_turns, show
 
 TAPE = 10_000
@@ -42,6 +42,7 @@ def figures(folder: str) -> Iterator[Figure]:
         return answer
 
     long_conversation("tape", TAPE)
+    analyse()
     steps = count(TAPE // 2)
     views = {
         "the fragment": lambda: get(f"/c/tape/?at={next(steps)}")(),

@@ -7,7 +7,6 @@ by a manager that asks here.
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
@@ -21,6 +20,7 @@ from django.core.checks import Warning as Caution
 from django.db import DEFAULT_DB_ALIAS, connections, router, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.sqlite3.base import SQLiteCursorWrapper
+from django.db.models import BooleanField, F, Func, Q
 from django.db.models.expressions import RawSQL
 
 TABLE = "chatmemory_memory"  # of conversations
@@ -180,25 +180,30 @@ def on_commit(call: Callable[[], Any]) -> None:
     transaction.on_commit(call, using=alias(), robust=True)
 
 
-_NUMBERS = {
-    "sqlite": "SELECT value FROM json_each(%s)",
-    "postgresql": "SELECT jsonb_array_elements_text(%s::jsonb)::bigint",
-}
+class _IsAny(Func):
+    """Whether a number is in an array."""
+
+    template = "(%(expressions)s)"
+    arg_joiner = " = ANY "
+    output_field = BooleanField()
 
 
-def numbers(these: Iterable[int]) -> Iterable[int] | RawSQL:
-    """Return numbers for a condition with `in`, as one parameter however many they are.
+def listed(numbers: Iterable[int]) -> str:
+    """Return numbers as the text that `among` takes."""
+    listed = ",".join(map(str, numbers))
+    return f"{{{listed}}}" if connection().vendor == "postgresql" else f"[{listed}]"
 
-    Django prepares each parameter of a list, which takes longer than the database needs for them.
+
+def among(name: str, numbers: str) -> Q | Func:
+    """Return the condition that a field is one of the numbers that are `listed`.
+
+    They are one parameter however many they are, as Django prepares each parameter of a list, which
+    takes longer than the database needs for them. PostgreSQL expects as many rows as an array has.
     SQLite may not choose an index of its columns if the query sorts by others.
     """
-    these = list(these)
-    return numbers_in(json.dumps(these)) if connection().vendor in _NUMBERS else these
-
-
-def numbers_in(text: str) -> RawSQL:
-    """Return the numbers of a JSON list for a condition with `in`, as one parameter."""
-    return RawSQL(_NUMBERS[connection().vendor], [text])  # noqa: S611
+    if connection().vendor == "postgresql":
+        return _IsAny(F(name), RawSQL("%s::bigint[]", [numbers]))
+    return Q((f"{name}__in", RawSQL("SELECT value FROM json_each(%s)", [numbers])))
 
 
 def has_tables(using: str) -> bool:

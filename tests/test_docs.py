@@ -95,15 +95,14 @@ def test_the_commands_of_the_readme_run(served, tmp_path):
     assert served.history("chats-1") == [(1, "Hello"), (2, "Hi")]
 
 
+_BYTES = r"bytes a message at 100,000 messages \| ([\d.]+) "
 MEASURED = {
     r"synchronous FULL, against a raw transaction .*services.add ([\d.]+) ms": "1,000 ms / {} ms",
     r"REST adds of 8 clients .* with ([\d.]+) ms of CPU each; a bare": "takes {} ms of CPU",
     r"1,000 idle streams, MB \| ([\d.]+) ": "1,000 live streams {} MB",
-    r"bytes a message at 100,000 messages \| ([\d.]+) ": "A message takes {} times the bytes",
+    _BYTES: "A message takes {} times the bytes",
 }
-MEASURED_ON_POSTGRESQL = {
-    r"bytes a message at 100,000 messages \| ([\d.]+) ": "On PostgreSQL it takes {} times the bytes",
-}
+MEASURED_ON_POSTGRESQL = {_BYTES: "On PostgreSQL it takes {} times the bytes"}
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ those after it: what was in memory is then told of the steps for which they are 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, reduce
@@ -205,7 +204,7 @@ def _older(stored: StoredState, phrase: str, oldest: int) -> _Older:
     if len(seqs) > ASKED_ONE_BY_ONE:
         said = said.filter(seq__gte=min(seqs), seq__lt=oldest)
     else:
-        said = said.filter(seq__in=database.numbers_in(json.dumps(seqs)))
+        said = said.filter(database.among("seq", database.listed(seqs)))
     found = {seq for (seq,) in fetched(said)} if seqs else set()
     places = [place for place in places if place[SEQ] in found]
     places.sort(key=itemgetter(SEQ))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from operator import attrgetter
 
-from django.db.models import Exists, OuterRef, QuerySet
+from django.db.models import OuterRef, QuerySet, Subquery
+from django.db.models.lookups import IsNull
 
 from chatmemory import database
 from chatmemory.core.eviction import Reason
@@ -40,11 +40,11 @@ def with_these_stays(
 def stays_of_messages(memory_id: str, seqs: Iterable[int]) -> list[Stay]:
     """Return the stays of some messages, in the order in which they began.
 
-    Each has `is_left_out`: a step of a client ended it. They are sorted here: asked for an order,
-    SQLite may read all stays of the conversation in it.
+    Each has `is_left_out`: a step of a client ended it. For an EXISTS, PostgreSQL may read all
+    steps. They are sorted here: asked for an order, SQLite may read all stays of the conversation.
     """
     seqs = list(seqs)
-    found = _of_messages(memory_id, json.dumps(seqs)) if seqs else ()
+    found = _of_messages(memory_id, database.listed(seqs)) if seqs else ()
     return sorted(found, key=attrgetter("n"))
 
 
@@ -52,7 +52,9 @@ def stays_of_messages(memory_id: str, seqs: Iterable[int]) -> list[Stay]:
 def _of_messages(memory_id: str, seqs: str) -> QuerySet[Stay]:
     stays: QuerySet[Stay] = Stay.objects.filter(memory_id=memory_id)
     ends = Step.objects.filter(memory_id=memory_id, n=OuterRef("left_step"), by_client=True)
-    return stays.filter(seq__in=database.numbers_in(seqs)).annotate(is_left_out=Exists(ends))
+    return stays.filter(database.among("seq", seqs)).annotate(
+        is_left_out=IsNull(Subquery(ends.values("n")[:1]), False)
+    )
 
 
 def misfits_of(stays: Iterable[Stay], steps: Iterable[Step]) -> dict[tuple[str, int], Misfit]:

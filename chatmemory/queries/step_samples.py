@@ -152,7 +152,7 @@ def _kept_points(memory_id: str, numbers: Sequence[int], head: bytes) -> StepPoi
 
 def _read_points(memory_id: str, numbers: Sequence[int]) -> StepPoints:
     """Read points by number. Each policy is made once."""
-    steps = Step.objects.filter(memory_id=memory_id, n__in=database.numbers(numbers))
+    steps = Step.objects.filter(database.among("n", database.listed(numbers)), memory_id=memory_id)
     rows = steps.values_list(*_TOTALS, *_POLICY, Cast("policy_options", TextField()))
     policy = cache(_policy)
     points = {row[0]: _point(row, policy(*row[len(_TOTALS) :])) for row in rows}
@@ -188,7 +188,7 @@ def _new_seqs(before: StepPoint | None, point: StepPoint) -> range:
 
 def _arrivals(memory_id: str, seqs: Sequence[int], at: int) -> dict[int, Arrival]:
     """Return some messages by seq, each with the last step up to `at` at which it left memory."""
-    stays = _stays(memory_id, json.dumps(seqs))
+    stays = _stays(memory_id, database.listed(seqs))
     arrivals: dict[int, Arrival] = {}
     # Sorted here: asked for an order, SQLite may read all stays of the conversation in it.
     for _, seq, type, has_calls, tokens, left_step, reason in sorted(stays):
@@ -201,5 +201,5 @@ def _arrivals(memory_id: str, seqs: Sequence[int], at: int) -> dict[int, Arrival
 
 @Compiled
 def _stays(memory_id: str, seqs: str) -> QuerySet[Stay, Any]:
-    stays = Stay.objects.filter(memory_id=memory_id, seq__in=database.numbers_in(seqs))
+    stays = Stay.objects.filter(database.among("seq", seqs), memory_id=memory_id)
     return stays.values_list(*_STAY)

@@ -163,3 +163,11 @@ def test_common_words_are_read_where_they_are_tried(db):
     for call in (lambda: len(tried.all()), lambda: len(search.mentions("delivery", some, 100))):
         assert call() == len(some)
         assert not any("texts" in plan.indexes for plan in plans_of(call))
+
+
+def test_a_page_reads_no_more_where_there_is_one_conversation(operator_client):
+    """PostgreSQL then takes all rows for about as many as are asked for by number."""
+    long_conversation("long", 10_000)
+    analyse(Message, Stay, Step)
+    plans = plans_of(partial(operator_client.get, "/c/long/?at=5000&msg=4999"))
+    assert [(plan.faults, plan.sql) for plan in plans if plan.faults] == []
