@@ -32,8 +32,9 @@ _OF_NAMES = (
 # The last one is of earlier versions.
 _INDEXES = ("message_by_phrase", "memory_by_id_part", "memory_by_labels", "message_by_text")
 _NUMBER = "SELECT reltuples FROM pg_class WHERE oid = 'chatmemory_message'::regclass"
+# The same blocks each time: others would have to be read from the disk.
 _SAMPLE = """SELECT COUNT(*) FILTER (WHERE origin = 'SAID' AND UPPER(text) LIKE UPPER(%s)), COUNT(*)
-    FROM chatmemory_message TABLESAMPLE SYSTEM (%s)"""
+    FROM chatmemory_message TABLESAMPLE SYSTEM (%s) REPEATABLE (0)"""
 SAMPLED = 1_000  # messages
 FAR_MORE = 10
 _ALTERED_BY_JSON = re.compile(r'[:"\\\x00-\x1f]')

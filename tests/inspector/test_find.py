@@ -423,6 +423,11 @@ class TestBesideAnother:
     def test_a_search_alone_is_answered_at_once(self, operator_client):
         assert answer(operator_client, "find=A-1182").cause == "Yes, since #47."
 
+    @pytest.mark.parametrize("query", ["", "?msg=26", "?find=%2326"])
+    def test_nothing_is_answered_without_a_search(self, operator_client, query):
+        response = operator_client.get(f"/c/order-7741/found/{query}")
+        assert (response.status_code, response.content.strip()) == (200, b"")
+
     def loaded(self, response) -> list[str]:
         every = tree(response.content.decode()).iter()
         return [each.attrib["hx-get"] for each in every if each.get("hx-trigger") == "load"]
