@@ -327,7 +327,7 @@ def _decided_by(mentions: Mentions) -> str:
     parts = []
     if others:
         rest = " and ".join(_WHOSE[who] for who in others)
-        parts.append(f"The answer and the band on the timeline follow {whose}, not {rest}.")
+        parts.append(f"The answer and any band on the timeline follow {whose}, not {rest}.")
     elif mentions.speaker is not Speaker.OTHERS:
         parts.append(f"No user and no tool said it: it is found only in {whose}.")
     if mentions.is_partial:
