@@ -27,6 +27,13 @@ def _new_database(folder: Path) -> Iterator[str]:
     if not ON_POSTGRESQL:
         yield f"sqlite:///{folder}/benchmark.sqlite3"
         return
+    with on_server(folder) as url:
+        yield url
+
+
+@contextmanager
+def on_server(folder: Path) -> Iterator[str]:
+    """Give the URL of a new database of the PostgreSQL server."""
     from tests.serving import database
 
     with patch.dict(os.environ, DATABASE_URL=SERVER), database(folder) as url:

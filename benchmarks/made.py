@@ -10,7 +10,7 @@ import hashlib
 import json
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from time import process_time
 from typing import Any
@@ -41,8 +41,13 @@ class _Files:
         FOLDER.mkdir(parents=True, exist_ok=True)
         Path(name).unlink(missing_ok=True)
 
-    def copy(self, name: str, copy: str) -> None:
-        shutil.copyfile(name, copy)
+    def copy(self, name: str, folder: str) -> str:
+        return shutil.copyfile(name, f"{folder}/copy.sqlite3")
+
+    def read_once(self, name: str) -> None:
+        with Path(name).open("rb") as file:
+            while file.read(2**24):
+                pass
 
     def rename(self, old: str, new: str) -> None:
         Path(old).rename(new)
@@ -83,8 +88,13 @@ class _Databases:
         self._execute(f'DROP DATABASE IF EXISTS "{name}"')
         self._execute(f'CREATE DATABASE "{name}"')
 
-    def copy(self, name: str, copy: str) -> None:
+    def copy(self, name: str, folder: str) -> str:
+        copy = f"{name}-copy"
         self._execute(f'CREATE DATABASE "{copy}" TEMPLATE "{name}"')
+        return copy
+
+    def read_once(self, name: str) -> None:
+        """Its pages are kept in memory by the server."""
 
     def rename(self, old: str, new: str) -> None:
         self._execute(f'ALTER DATABASE "{old}" RENAME TO "{new}"')
@@ -133,17 +143,14 @@ def made(name: str, make: Callable[[], None]) -> str:
 @contextmanager
 def copied(name: str, folder: str) -> Iterator[str]:
     """Give a copy of a database for a while."""
-    copy = f"{name}-copy" if ON_POSTGRESQL else f"{folder}/copy.sqlite3"
-    _KEPT.copy(name, copy)
+    copy = _KEPT.copy(name, folder)
     yield copy
     _KEPT.drop(copy)
 
 
 def read_once(name: str) -> None:
     """Have the system keep a file in memory, where it has the newest pages in any case."""
-    with suppress(FileNotFoundError), Path(name).open("rb") as file:
-        while file.read(2**24):
-            pass
+    _KEPT.read_once(name)
 
 
 def connected(name: str) -> Any:

@@ -17,15 +17,14 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from statistics import quantiles
-from unittest.mock import patch
 
 import psycopg
 
 from benchmarks.clients import Load, asking, following, in_own_process, request
-from benchmarks.database import SERVER, migrated
+from benchmarks.database import SERVER, migrated, on_server
 from benchmarks.measuring import QUICK, Figure, show
 from benchmarks.texts import texts
-from tests.serving import Served, database, prepare
+from tests.serving import Served, prepare
 
 CLIENTS, WINDOW_TOKENS, BODIES = 8, 4_000, 50
 TURNS, TURN_SECONDS = (4, 0.6) if QUICK else (20, 1)
@@ -47,7 +46,7 @@ def adds(folder: Path) -> Iterator[Figure]:
     except psycopg.OperationalError:
         yield Figure(ADDS, math.inf, 2, "no PostgreSQL answers at BENCH_DATABASE_URL")
         return
-    with patch.dict(os.environ, DATABASE_URL=SERVER), database(folder) as url:
+    with on_server(folder) as url:
         template = prepare(url, folder)
         with Served(url, folder, template.token, SITE) as served:
             served.start()

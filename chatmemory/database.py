@@ -190,8 +190,8 @@ class _IsAny(Func):
 
 def listed(numbers: Iterable[int]) -> str:
     """Return numbers as the text that `among` takes."""
-    listed = ",".join(map(str, numbers))
-    return f"{{{listed}}}" if connection().vendor == "postgresql" else f"[{listed}]"
+    text = ",".join(map(str, numbers))
+    return f"{{{text}}}" if connection().vendor == "postgresql" else f"[{text}]"
 
 
 def among(name: str, numbers: str) -> Q | Func:

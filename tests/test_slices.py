@@ -379,28 +379,26 @@ def test_other_writers_of_a_file_get_in_between_the_parts_of_long_work(tmp_path,
     assert part < 500
 
 
-@pytest.mark.django_db(transaction=True)
-def test_long_work_pauses_before_a_part_that_would_end_too_late(monkeypatch):
+def pauses_of(parts, monkeypatch) -> list[float]:
+    """The times at which work pauses that takes so many seconds for each of its parts."""
     if connection.vendor != "sqlite":
         pytest.skip("only SQLite has one writer for a file")
     now, pauses = [0.0], []
     monkeypatch.setattr(database, "monotonic", lambda: now[0])
     monkeypatch.setattr(database, "sleep", lambda _: pauses.append(now[0]))
-    for _ in database.giving_way(range(7)):
-        now[0] += 0.4
-    assert pauses == pytest.approx([0.8, 1.6, 2.4])
+    for seconds in database.giving_way(parts):
+        now[0] += seconds
+    return pauses
+
+
+@pytest.mark.django_db(transaction=True)
+def test_long_work_pauses_before_a_part_that_would_end_too_late(monkeypatch):
+    assert pauses_of([0.4] * 7, monkeypatch) == pytest.approx([0.8, 1.6, 2.4])
 
 
 @pytest.mark.django_db(transaction=True)
 def test_one_long_part_makes_no_pause_before_each_short_one(monkeypatch):
-    if connection.vendor != "sqlite":
-        pytest.skip("only SQLite has one writer for a file")
-    now, pauses = [0.0], []
-    monkeypatch.setattr(database, "monotonic", lambda: now[0])
-    monkeypatch.setattr(database, "sleep", lambda _: pauses.append(now[0]))
-    for seconds in database.giving_way([0.1, 5.0, *[0.1] * 8]):
-        now[0] += seconds
-    assert pauses == pytest.approx([5.1])
+    assert pauses_of([0.1, 5.0, *[0.1] * 8], monkeypatch) == pytest.approx([5.1])
 
 
 @pytest.mark.django_db(transaction=True)

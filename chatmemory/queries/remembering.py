@@ -28,7 +28,7 @@ from chatmemory.queries.windows import StoredState
 
 SHOWN = 50
 TURNS_MAX = 50
-SEARCHED_AT_ONCE = 50_000  # messages in memory, of which more are searched in a request of its own
+SEARCHED_AT_ONCE = 50_000  # messages in memory; more are searched by a request of their own
 
 
 @dataclass(frozen=True)

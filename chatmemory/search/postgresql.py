@@ -16,7 +16,7 @@ from django.db.models import BooleanField, F, Func, Q, QuerySet, TextField, Valu
 from django.db.models.functions import Cast
 
 from chatmemory import database
-from chatmemory.search.reading import READ_AT_ONCE, LabelText, TextIndex, searches_messages
+from chatmemory.search.reading import LabelText, TextIndex, searches_messages
 
 _EXTENSION = "CREATE EXTENSION IF NOT EXISTS pg_trgm"
 # Any letter will do; a rare one is seldom taken for a space.
@@ -72,9 +72,8 @@ class PostgresqlIndex(TextIndex):
         The planner knows nothing of how many texts have them, and would list all that the index
         has: it is asked only for rare words in conversations that take longer to read.
         """
-        is_little = self.size_of(memory_ids) <= READ_AT_ONCE
-        reads = is_little or self._is_common(words, most * len(memory_ids))
-        return self.listed(self.read(words) if reads else self.said(words), memory_ids, most)
+        reads = self.are_short(memory_ids) or self._is_common(words, most * len(memory_ids))
+        return self.latest(self.read(words) if reads else self.said(words), memory_ids, most)
 
     def _is_common(self, words: str, most: int) -> bool:
         """Return whether a sample of messages tells that far more than `most` have the words.

@@ -13,7 +13,7 @@ from django.db.models.functions import StrIndex, Upper
 from django.db.models.lookups import IContains, IsNull
 
 TRIGRAM = 3
-READ_AT_ONCE = 20_000  # messages, of which an index would be asked for more
+READ_AT_ONCE = 20_000  # messages; an index is asked if there are more
 DIGEST_LABEL = "import_digest"  # set by imports for themselves: not shown, not searched
 
 
@@ -90,9 +90,9 @@ class TextIndex:
 
     def mentions(self, words: str, memory_ids: Sequence[str], most: int) -> dict[str, list[int]]:
         """Return the latest messages with the words. They are read until there are `most`."""
-        return self.listed(self.read(words), memory_ids, most)
+        return self.latest(self.read(words), memory_ids, most)
 
-    def listed(
+    def latest(
         self, said: QuerySet[Any], memory_ids: Sequence[str], most: int
     ) -> dict[str, list[int]]:
         """Return the seqs of the latest of some messages by conversation."""
@@ -109,9 +109,10 @@ class TextIndex:
         """Return the condition for conversations with the words in their id or labels."""
         return Q(self.has(F("id"), words)) | Q(self.has(LabelText("labels"), words))
 
-    def size_of(self, memory_ids: Sequence[str]) -> int:
-        """Return how many messages some conversations have."""
-        return sum(rows_of("Memory").filter(id__in=memory_ids).values_list("last_seq", flat=True))
+    def are_short(self, memory_ids: Sequence[str]) -> bool:
+        """Return whether some conversations together are read sooner than an index is asked."""
+        rows = rows_of("Memory").filter(id__in=memory_ids)
+        return bool(sum(rows.values_list("last_seq", flat=True)) <= READ_AT_ONCE)
 
     def said(self, words: str) -> QuerySet[Any]:
         """Return the said messages with the words, of all conversations."""

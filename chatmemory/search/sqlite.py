@@ -20,7 +20,7 @@ from django.db.models.lookups import GreaterThan, IContains
 
 from chatmemory import database
 from chatmemory.core.phrases import folded
-from chatmemory.search.reading import READ_AT_ONCE, TRIGRAM, TextIndex
+from chatmemory.search.reading import TRIGRAM, TextIndex
 from chatmemory.search.sqlite_tables import (
     EMPTY,
     FILL,
@@ -87,8 +87,7 @@ class SqliteIndex(TextIndex):
         """Return whether these conversations are read sooner than all places are found."""
         if len(words) < TRIGRAM or not self.reads_as_found(words):
             return len(words) < TRIGRAM
-        is_little = self.size_of(memory_ids) <= READ_AT_ONCE
-        return is_little or self.few(words, most * len(memory_ids)) is None
+        return self.are_short(memory_ids) or self.few(words, most * len(memory_ids)) is None
 
     def has(self, text: Combinable, words: str) -> Any:
         if not words.isascii() and words.lower() != words.upper():
