@@ -56,7 +56,7 @@ class Raw:
         ).fetchall()
         for table, key in KEYS.items():
             rows[table][key] += 1
-        message |= {"text": text, "payload": f'{{"contents":[{{"text":"{text}"}}]}}'}
+        message["text"] = text
         stay |= {"seq": message["seq"], "entered_step": step["n"], "rank": stay["rank"] + 2**20}
         for table, row in rows.items():
             run(self.inserts[table], tuple(row.values()))

@@ -34,8 +34,6 @@ _SIZES = {
 
 def figures(folder: str) -> Iterator[Figure]:
     from django.db import connection
-    from django.db.models import Sum
-    from django.db.models.functions import Length
 
     from chatmemory import TokenWindow, UserMessage, services
     from chatmemory.models import Message
@@ -44,7 +42,7 @@ def figures(folder: str) -> Iterator[Figure]:
     for n in range(MESSAGES // EACH):
         messages = [UserMessage(text) for text in islice(said, EACH)]
         services.import_conversation(f"c{n}", messages, TokenWindow(4_000))
-    payload = Message.objects.aggregate(bytes=Sum(Length("payload")))["bytes"]
+    payload = sum(len(row.payload) for row in Message.objects.iterator())
     with connection.cursor() as cursor:
         cursor.execute(_ORDER[connection.vendor])
         cursor.execute(_SIZES[connection.vendor])

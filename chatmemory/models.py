@@ -13,6 +13,7 @@ from django.db.models import F, Q
 from django.utils import timezone
 
 from chatmemory.columns import ChainColumns, PolicyColumns
+from chatmemory.core.codec import payload_of
 from chatmemory.core.eviction import Reason
 from chatmemory.core.messages import MessageType
 from chatmemory.managers import AnyMemoryManager, MemoryManager, TableManager
@@ -114,7 +115,8 @@ class Memory(PolicyColumns, ChainColumns):
 
 
 class Message(models.Model):
-    """A message of a conversation. `payload` is the exact output of the serializer.
+    """A message of a conversation. `payload` is the exact output of the serializer; stored are its
+    text, and the `frame` around it (see `core.codec.frames`).
 
     A row never changes, except by redaction (see `ledger.redaction`). A SYNTHETIC message was put
     into the window by a client and is not part of the history.
@@ -129,7 +131,7 @@ class Message(models.Model):
     seq = models.BigIntegerField()
     type = models.CharField(max_length=24, choices=[(t.value, t.value) for t in MessageType])
     text = models.TextField()
-    payload = models.TextField()
+    frame = models.TextField()
     tokens = models.IntegerField()
     origin = models.CharField(max_length=9, choices=Origin.choices, default=Origin.SAID)
     said_at = models.DateTimeField()
@@ -151,6 +153,10 @@ class Message(models.Model):
 
     def __str__(self) -> str:
         return f"{self.memory_id} #{self.seq}"
+
+    @property
+    def payload(self) -> str:
+        return payload_of(self.frame, self.text)
 
 
 class Stay(models.Model):

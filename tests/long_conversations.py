@@ -44,7 +44,7 @@ def long_conversation(memory_id: str, messages: int, kept: int = 20) -> None:
         {
             "seq": "number",
             "text": _renumbered("row.text"),
-            "payload": _renumbered("row.payload"),
+            "frame": _renumbered("row.frame"),
         },
     )
     _copy(
@@ -121,7 +121,7 @@ def wide_conversation(
     tokens = f"number / 2 * {pair} + number %% 2 * {first.tokens}"
     tokens_before = f"(number - 1) / 2 * {pair} + (number - 1) %% 2 * {first.tokens}"
     span = (2, messages)
-    names = {name: _renumbered(f"row.{name}") for name in ("text", "payload")}
+    names = {name: _renumbered(f"row.{name}") for name in ("text", "frame")}
     _copy(Message, "seq", memory_id, span, {"seq": "number"} | names)
     ranks = {"rank": f"row.rank + (number - row.n) * {RANK_SPACING}"}
     numbers = dict.fromkeys(("n", "seq", "entered_step"), "number")

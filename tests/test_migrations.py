@@ -23,7 +23,7 @@ from chatmemory import (
 )
 from chatmemory.core.policies import MessageWindow, TokenWindow
 from chatmemory.ledger.verification import verify
-from chatmemory.models import Memory
+from chatmemory.models import Memory, Message
 from chatmemory.services import protocol
 
 APP = "chatmemory"
@@ -136,3 +136,21 @@ def test_flags_of_earlier_versions_are_made_anew():
     assert queries.memory("crowded").is_oversized
     assert verify("crowded") is None
     assert verify("crowded") is None
+
+
+@pytest.mark.django_db(transaction=True)
+def test_earlier_versions_have_the_whole_json_of_messages():
+    """Also those of a conversation with more than are read at once."""
+    say_everything()
+    services.create("long", MessageWindow(4))
+    services.add("long", [UserMessage(f"it's message {n} \N{SLOTH}") for n in range(1_001)])
+    written = {row.pk: row.payload for row in Message.objects.all()}
+    try:
+        migrate("0025_long_texts_are_indexed_later")
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT memory_id, seq, payload FROM chatmemory_message")
+            assert {(memory_id, seq): payload for memory_id, seq, payload in cursor} == written
+    finally:
+        migrate(states()[-1])
+    assert queries.said("long")[-1] == UserMessage("it's message 1000 \N{SLOTH}")
+    assert verify("long") is None

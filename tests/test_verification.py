@@ -15,7 +15,7 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 
 from chatmemory import SystemMessage, UserMessage, queries, services
-from chatmemory.core.codec import message_to_json
+from chatmemory.core.codec import frame_of
 from chatmemory.core.exceptions import CorruptRow
 from chatmemory.core.messages import text_of
 from chatmemory.core.policies import MessageWindow, TokenWindow
@@ -151,7 +151,7 @@ def test_a_window_that_is_read_again_is_the_replayed_one(conversation, monkeypat
 def rewrite(memory_id: str, seq: int, message) -> None:
     """Replace a message as somebody would who knows both columns."""
     row = Message.objects.filter(memory_id=memory_id, seq=seq)
-    assert row.update(text=text_of(message), payload=message_to_json(message)) == 1
+    assert row.update(text=text_of(message), frame=frame_of(message)) == 1
 
 
 def test_words_of_equal_length_are_named(conversation):
@@ -319,7 +319,7 @@ def test_names_that_are_missing_in_the_search_index_are_named_and_put_back(db, c
 
 
 def test_an_unreadable_payload_is_named(conversation):
-    Message.objects.filter(memory_id=conversation, seq=5).update(payload="{")
+    Message.objects.filter(memory_id=conversation, seq=5).update(frame="{")
     assert "#5" in str(verify(conversation))
 
 
@@ -535,7 +535,7 @@ LONG_STEPS = {
 @pytest.mark.parametrize("name", LONG_STEPS)
 def test_a_step_of_very_many_messages_takes_little_memory_for_each(db, monkeypatch, name):
     monkeypatch.setattr("chatmemory.ledger.verification.KEPT_IN_MEMORY", 100)
-    monkeypatch.setattr("chatmemory.ledger.chain.TOGETHER", 1_000)
+    monkeypatch.setattr("chatmemory.ledger.encoding.TOGETHER", 1_000)
     monkeypatch.setattr("chatmemory.ledger.stored_window.PAGE_MAX", 100)
     peaks = []
     for count in (2_400, 4_800):  # of fewer, batches and what Python keeps for reuse still grow
@@ -556,7 +556,7 @@ def no_file(error: OSError):
 
 def test_a_long_step_is_verified_where_there_is_no_place_for_files(conversation, monkeypatch):
     monkeypatch.setattr(
-        "chatmemory.ledger.chain.TemporaryFile", no_file(FileNotFoundError(2, "no"))
+        "chatmemory.ledger.encoding.TemporaryFile", no_file(FileNotFoundError(2, "no"))
     )
     services.set_messages(conversation, many(20))
     assert verify(conversation) is None
@@ -564,7 +564,7 @@ def test_a_long_step_is_verified_where_there_is_no_place_for_files(conversation,
 
 def test_a_full_disk_is_no_contradiction(conversation, monkeypatch, capsys):
     full = OSError(errno.ENOSPC, "No space left on device")
-    monkeypatch.setattr("chatmemory.ledger.chain.TemporaryFile", no_file(full))
+    monkeypatch.setattr("chatmemory.ledger.encoding.TemporaryFile", no_file(full))
     with all_steps_are_long(), pytest.raises(CommandError, match="nothing more can be written"):
         call_command("verify_memories")
     assert capsys.readouterr().err == ""

@@ -23,7 +23,8 @@ from chatmemory import (
 from chatmemory import ToolExecutionRequest as Request
 from chatmemory.core.policies import KINDS
 from chatmemory.models import Memory
-from chatmemory.queries.windows import PLACE_COLUMNS, StoredState, several_calls
+from chatmemory.queries.glimpses import several_calls
+from chatmemory.queries.windows import PLACE_COLUMNS, StoredState
 
 from .counting_calls import CountedBuiltins, CountedCalls, CountedLines
 from .long_conversations import wide_conversation

@@ -27,6 +27,11 @@ def write_json(value: Any) -> str:
     return _written(value, _Pieces(_quoted, _float))
 
 
+def quoted_parts(text: str) -> Iterator[str]:
+    """Return a text as `write_json` spells it; of a long one, each part alone."""
+    return _quoted_parts(text, _quoted)
+
+
 def plain_json(value: Any) -> str:
     """Return what `json.dumps` does, compact and with characters as they are, in less memory.
 
@@ -121,12 +126,17 @@ def _put_list(values: Iterable[Any], pieces: _Pieces) -> None:
 
 
 def _put_text(text: str, pieces: _Pieces) -> None:
+    pieces += _quoted_parts(text, pieces.quoted)
+
+
+def _quoted_parts(text: str, quoted: Callable[[str], str]) -> Iterator[str]:
     if len(text) <= LONG:
-        pieces.append(pieces.quoted(text))
+        yield quoted(text)
         return
-    pieces.append('"')
-    pieces += (pieces.quoted(part)[1:-1] for part in _parts(text))
-    pieces.append('"')
+    yield '"'
+    for part in _parts(text):
+        yield quoted(part)[1:-1]
+    yield '"'
 
 
 def _quoted(text: str) -> str:

@@ -9,8 +9,9 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from chatmemory.ledger.chain import Bytes, stored
+from chatmemory.ledger.chain import stored
 from chatmemory.ledger.contradictions import Contradicted
+from chatmemory.ledger.encoding import Bytes
 from chatmemory.models import AuditEntry, Memory
 
 

@@ -27,5 +27,5 @@ def copies_of(row: Message) -> list[Message]:
     content is the same.
     """
     same = Q(said_at=row.said_at) | Q(origin=Message.Origin.SYNTHETIC)
-    rows = Message.objects.filter(same, memory__in=branches_of([row.memory_id]))
-    return list(rows.filter(payload=row.payload).order_by("memory", "seq"))
+    rows = Message.objects.filter(same, memory__in=branches_of([row.memory_id]), text=row.text)
+    return [each for each in rows.order_by("memory", "seq") if each.payload == row.payload]

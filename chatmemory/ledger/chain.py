@@ -13,30 +13,28 @@ erased, and does not let anybody guess the words.
 from __future__ import annotations
 
 import hashlib
-import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from datetime import UTC, datetime, timedelta
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
-from itertools import chain as chain_of
-from operator import add, attrgetter, itemgetter
-from tempfile import TemporaryFile
-from typing import IO, Any, NamedTuple
-from weakref import finalize
+from typing import Any
 
-from chatmemory.core.codec import LONG, encoded_parts
+from chatmemory.core.codec import LONG, payload_of
+from chatmemory.ledger.encoding import (
+    Bytes,
+    Columns,
+    Encoded,
+    EncodedList,
+    LongPayload,
+    are_short,
+    encoded,
+    encoded_list,
+)
 from chatmemory.ledger.long_texts import LongText
 from chatmemory.models import Memory, Message, Stay, Step
-
-Bytes = bytes | memoryview  # what databases return
 
 VERSION = 1
 SALT_BYTES = 16
 FEW = 100  # values whose encodings are short together
-TOGETHER = 2**18  # bytes; longer ones are not put together, which takes their memory twice
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
 
 
 def stored(value: Bytes | None) -> bytes:
@@ -50,13 +48,23 @@ def new_salt() -> bytes:
 
 def commitment_of(message: Message) -> bytes:
     """Return the digest of a message's columns and its salt, which a redacted one has not."""
-    if len(message.text) + len(message.payload) <= LONG:
-        return _digest("message", _MESSAGE.encoded(message))
-    return _digest_of_parts("message", partial(_MESSAGE.parts, message))
+    payload = _payload(message)
+    if len(message.text) + len(message.frame) <= LONG:
+        return _digest("message", _MESSAGE.encoded(message, payload))
+    return _digest_of_parts("message", partial(_MESSAGE.parts, message, payload))
+
+
+def _payload(message: Message) -> str | LongText | LongPayload:
+    """Return the JSON of a message. A frame that is a LongText is all of it, as it has no gap."""
+    frame, text = message.frame, message.text
+    if isinstance(frame, LongText):
+        return frame
+    is_short = len(frame) + len(text) <= LONG
+    return payload_of(frame, text) if is_short else LongPayload(frame, text)
 
 
 def commitment_of_labels(labels: Mapping[str, str], salt: Bytes | None) -> bytes:
-    return _digest("labels", _encoded({"salt": salt, "labels": dict(labels)}))
+    return _digest("labels", encoded({"salt": salt, "labels": dict(labels)}))
 
 
 def first_digest(memory: Memory) -> bytes:
@@ -67,7 +75,7 @@ def first_digest(memory: Memory) -> bytes:
         "labels": memory.first_labels,
         "previous": memory.previous_head,
     }
-    return _digest("conversation", _encoded(content))
+    return _digest("conversation", encoded(content))
 
 
 def anchor_of(memory: Memory, older: Bytes, newest: Bytes) -> bytes:
@@ -85,65 +93,6 @@ def begin(memory: Memory, previous_head: bytes | None) -> None:
     memory.head = first_digest(memory)
 
 
-class Encoded(bytes):
-    """A value that is encoded already."""
-
-
-class EncodedList:
-    """A list of which only the encoding is kept."""
-
-    def __init__(self, values: Iterable[Any] = ()) -> None:
-        self._content = bytearray()
-        for value in values:
-            self.add(value)
-
-    def add(self, value: Any) -> None:
-        self._content += _encoded(value)
-
-    def __len__(self) -> int:
-        """The number of bytes."""
-        return len(self._content)
-
-    def parts(self) -> Iterator[bytes | bytearray]:
-        """Yield the encoding of the list."""
-        yield b"l%d:" % len(self)
-        yield self._content
-
-
-class FiledList(EncodedList):
-    """A list of which a long part is in a temporary file, as a step can begin very many stays.
-
-    Where there is no place for such a file, it is kept in memory.
-    """
-
-    _file: IO[bytes] | None = None
-    _in_file = 0
-
-    def add(self, value: Any) -> None:
-        super().add(value)
-        if len(self._content) > TOGETHER:
-            with suppress(FileNotFoundError):
-                self._put_aside()
-
-    def __len__(self) -> int:
-        return self._in_file + len(self._content)
-
-    def parts(self) -> Iterator[bytes | bytearray]:
-        yield b"l%d:" % len(self)
-        if self._file:
-            self._file.seek(0)
-            while part := self._file.read(TOGETHER):
-                yield part
-        yield self._content
-
-    def _put_aside(self) -> None:
-        if self._file is None:
-            self._file = TemporaryFile()  # noqa: SIM115  # closed with the list
-            finalize(self, self._file.close)
-        self._in_file += self._file.write(self._content)
-        self._content = bytearray()
-
-
 def digest_of(
     previous: Bytes | None,
     step: Step,
@@ -158,14 +107,14 @@ def digest_of(
     order of their numbers.
     """
     lists = [_list_of(each) for each in (commitments, begun, ended)]
-    if sum(map(len, lists)) <= TOGETHER:
+    if are_short(lists):
         return _digest("step", _STEP.encoded(step, previous, *lists))
     return _digest_of_parts("step", partial(_STEP.parts, step, previous, *lists))
 
 
 def _list_of(values: EncodedList | Iterable[Any]) -> EncodedList | Encoded:
     if isinstance(values, list) and len(values) <= FEW:
-        return Encoded(_encoded_list(values))
+        return Encoded(encoded_list(values))
     return values if isinstance(values, EncodedList) else EncodedList(values)
 
 
@@ -174,8 +123,8 @@ def encoded_stay(stay: Stay) -> Encoded:
     return Encoded(_STAY.encoded(stay))
 
 
-def _digest(kind: str, encoded: bytes) -> bytes:
-    return hashlib.sha256(_BEGINNINGS[kind] + encoded).digest()
+def _digest(kind: str, content: bytes) -> bytes:
+    return hashlib.sha256(_BEGINNINGS[kind] + content).digest()
 
 
 def _digest_of_parts(kind: str, parts: Callable[[], Iterator[bytes | bytearray]]) -> bytes:
@@ -192,143 +141,11 @@ _BEGINNINGS = {
 }
 
 
-def _encoded(value: Any) -> bytes:
-    """Return bytes that no other value has: a letter for the type, the length and the content."""
-    return _ENCODERS[type(value)](value)
-
-
-def _parts_of(value: Any) -> Iterable[bytes | bytearray]:
-    """Return what `_encoded` does; of a long list or text, each part alone."""
-    if isinstance(value, EncodedList):
-        return value.parts()
-    if isinstance(value, LongText):
-        return b"s%d:" % len(value), value
-    if isinstance(value, str) and len(value) > LONG:
-        return chain_of([b"s%d:" % sum(map(len, encoded_parts(value)))], encoded_parts(value))
-    return [_encoded(value)]
-
-
-def _encoded_in_parts(value: LongText | EncodedList) -> bytes:
-    return b"".join(_parts_of(value))
-
-
-def _encoded_text(value: str) -> bytes:
-    content = value.encode()
-    return b"s%d:%b" % (len(content), content)
-
-
-def _encoded_bytes(value: Bytes | bytearray) -> bytes:
-    return b"x%d:%b" % (len(value), bytes(value))
-
-
-def _encoded_time(value: datetime) -> bytes:
-    return b"t%d;" % ((value - _EPOCH) // _MICROSECOND)
-
-
-def _encoded_mapping(value: Mapping[str, Any]) -> bytes:
-    content = b"".join([_encoded_text(name) + _encoded(value[name]) for name in sorted(value)])
-    return b"m%d:%b" % (len(content), content)
-
-
-def _encoded_list(value: Iterable[Any]) -> bytes:
-    content = b"".join(map(_encoded, value))
-    return b"l%d:%b" % (len(content), content)
-
-
-def _encoded_json(value: Any) -> bytes:
-    content = json.dumps(value).encode()
-    return b"j%d:%b" % (len(content), content)
-
-
-class _Encoders(dict[type, Callable[[Any], bytes]]):
-    """What encodes the values of a type, which is looked for once."""
-
-    def __missing__(self, type: type) -> Callable[[Any], bytes]:
-        bases = (encode for base, encode in tuple(self.items()) if issubclass(type, base))
-        # The numbers with a fraction of a policy's options have no type of their own
-        self[type] = next(bases, _encoded_json)
-        return self[type]
-
-
-_ENCODERS = _Encoders(
-    {
-        type(None): lambda _: b"n",
-        bool: lambda value: b"b1" if value else b"b0",
-        int: lambda value: b"i%d;" % value,
-        str: _encoded_text,
-        Encoded: bytes,
-        LongText: _encoded_in_parts,
-        EncodedList: _encoded_in_parts,
-        bytes: _encoded_bytes,
-        bytearray: _encoded_bytes,
-        memoryview: _encoded_bytes,
-        datetime: _encoded_time,
-        Mapping: _encoded_mapping,
-        dict: _encoded_mapping,
-        list: _encoded_list,
-        tuple: _encoded_list,
-    }
+_MESSAGE = Columns(
+    ("seq", "type", "text", "tokens", "origin", "said_at", "client_id", "salt"), "payload"
 )
-
-
-class _Columns:
-    """The names of a row's columns and of other values, which are sorted and encoded once."""
-
-    def __init__(self, columns: Sequence[str], *others: str) -> None:
-        names = (*columns, *others)
-        self._order = sorted(range(len(names)), key=names.__getitem__)
-        self._names = [_encoded_text(names[n]) for n in self._order]
-        self._columns_of = attrgetter(*columns)
-        self._forms: dict[tuple[type, ...], _Form] = {}
-
-    def encoded(self, row: Memory | Message | Stay | Step, *others: Any) -> bytes:
-        """Return the mapping of the names to the values of a row, and to the others."""
-        values = (*self._columns_of(row), *others)
-        types = tuple(map(type, values))
-        form = self._forms.get(types) or self._forms.setdefault(types, self._form_of(types))
-        filled = [*form.filling(values)]
-        for n, encode in form.encoders:
-            filled[n] = encode(filled[n])
-        content = form.text % tuple(filled)
-        return b"m%d:%b" % (len(content), content)
-
-    def parts(
-        self, row: Memory | Message | Stay | Step, *others: Any
-    ) -> Iterator[bytes | bytearray]:
-        """Yield what the mapping consists of; of long lists, each part alone."""
-        values = (*self._columns_of(row), *others)
-        for name, n in zip(self._names, self._order, strict=True):
-            yield name
-            yield from _parts_of(values[n])
-
-    def _form_of(self, types: Sequence[type]) -> _Form:
-        blanks = [_BLANKS.get(types[n], b"%b") for n in self._order]
-        text = b"".join(map(add, self._names, blanks))
-        places = [n for n, blank in zip(self._order, blanks, strict=True) if b"%" in blank]
-        encoders = [
-            (i, _ENCODERS[types[n]]) for i, n in enumerate(places) if types[n] not in _BLANKS
-        ]
-        return _Form(text, itemgetter(*places), encoders)
-
-
-class _Form(NamedTuple):
-    """The encoding of all rows whose columns have the same types, with a blank for each value: the
-    values that fill it, and what encodes those of them that are no numbers.
-    """
-
-    text: bytes
-    filling: Callable[[Sequence[Any]], Sequence[Any]]
-    encoders: Sequence[tuple[int, Callable[[Any], bytes]]]
-
-
-_BLANKS = {type(None): b"n", bool: b"b%d", int: b"i%d;"}
-
-
-_MESSAGE = _Columns(
-    ("seq", "type", "text", "payload", "tokens", "origin", "said_at", "client_id", "salt")
-)
-_STAY = _Columns(("n", "seq", "rank", "type", "has_calls", "pinned", "tokens"))
-_STEP = _Columns(
+_STAY = Columns(("n", "seq", "rank", "type", "has_calls", "pinned", "tokens"))
+_STEP = Columns(
     (
         *("n", "kind", "at", "actor", "by_client", "count_before", "tokens_before", "count_after"),
         *("tokens_after", "history_tokens", "last_seq", "said_count", "last_stay", "oldest", "seq"),
@@ -337,4 +154,4 @@ _STEP = _Columns(
     ),
     *("previous", "messages", "begun", "ended"),
 )
-_ANCHOR = _Columns(("anchored_at", "anchored_step", "older_steps"), "older", "newest")
+_ANCHOR = Columns(("anchored_at", "anchored_step", "older_steps"), "older", "newest")

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from chatmemory.core.codec import message_from_json
+from chatmemory.core.codec import message_from_frame
 from chatmemory.core.eviction import Reason
 from chatmemory.core.exceptions import CorruptRow, InvalidMessage
 from chatmemory.core.messages import TYPES, ChatMessage
@@ -117,20 +117,22 @@ class NumberedTransition(NamedTuple):
 
 
 class MessageRow(Protocol):
-    """A row that holds a message's payload."""
+    """A row that holds a message: the frame of its JSON, and its text."""
 
     @property
     def memory_id(self) -> str: ...
     @property
     def seq(self) -> int: ...
     @property
-    def payload(self) -> str: ...
+    def frame(self) -> str: ...
+    @property
+    def text(self) -> str: ...
 
 
 def read_message(row: MessageRow) -> ChatMessage:
-    """Return the message of a row. Raises CorruptRow if the payload cannot be read."""
+    """Return the message of a row. Raises CorruptRow if it cannot be read."""
     try:
-        message = message_from_json(row.payload)
+        message = message_from_frame(row.frame, row.text)
     except InvalidMessage as error:
         raise CorruptRow(
             f"message #{row.seq} of {row.memory_id!r} cannot be read: {error}"

@@ -26,7 +26,9 @@ class LongText(bytes):
 
 def compact(text: str) -> str:
     """Return a text of a new row: a LongText if it is long and its driver takes one."""
-    if text.isascii() or len(text) <= SHORT or database.connection().vendor not in _DECODED:
+    if isinstance(text, LongText) or text.isascii() or len(text) <= SHORT:
+        return text
+    if database.connection().vendor not in _DECODED:
         return text
     return cast("str", LongText(b"".join(encoded_parts(text))))
 

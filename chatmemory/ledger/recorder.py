@@ -14,7 +14,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from chatmemory.core.codec import message_to_json
+from chatmemory.core.codec import frame_of
 from chatmemory.core.estimators import family_named
 from chatmemory.core.eviction import Eviction, Reason
 from chatmemory.core.long_lists import seqs_of
@@ -169,10 +169,10 @@ class Recorder:
             return None
         check_commitment(row)
         replacement = redacted(read_message(row), row.seq)
-        row.text, row.payload = text_of(replacement), message_to_json(replacement)
+        row.text, row.frame = text_of(replacement), frame_of(replacement)
         row.redacted_step = self._counters.last_step + 1
         row.salt = None
-        row.save(update_fields=["text", "payload", "redacted_step", "salt"])
+        row.save(update_fields=["text", "frame", "redacted_step", "salt"])
         transition = unchanged(self.window, self.policy)
         commitment = chain.commitment_of(row)
         return self._step(transition, Step.Kind.REDACT, seq=row.seq, commitment=commitment)

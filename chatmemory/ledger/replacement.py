@@ -21,7 +21,7 @@ from chatmemory.core.alignment import Alignment, align, rearrange
 from chatmemory.core.codec import message_to_json
 from chatmemory.core.eviction import Eviction, Reason
 from chatmemory.core.inference import inferred_add
-from chatmemory.core.messages import MessageType
+from chatmemory.core.messages import MessageType, text_of
 from chatmemory.core.transitions import Transition, refill
 from chatmemory.core.window import Entry, Window, total
 from chatmemory.ledger.counters import Counters
@@ -102,6 +102,11 @@ class Replacement:
     def _with_arrivals(self, changed: Mapping[int, Entry], window: Window) -> Replacement:
         arrivals = [changed.get(j, entry) for j, entry in enumerate(self.transition.arrivals)]
         return replace(self, transition=refill(window, arrivals, self.transition.policy))
+
+    def text(self, position: int) -> str:
+        """Return the text of the message at a position of the new list."""
+        message = self.transition.arrivals[position].message
+        return text_of(message) if message else ""
 
     @property
     def changes_nothing(self) -> bool:

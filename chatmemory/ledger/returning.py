@@ -10,14 +10,15 @@ from collections.abc import Collection, Mapping, Sequence
 
 from django.db.models import OuterRef, Subquery
 
+from chatmemory.core.codec import payload_of
 from chatmemory.core.estimators import family_named
 from chatmemory.core.eviction import Reason
 from chatmemory.ledger.redaction import mark_of
 from chatmemory.ledger.replacement import Replacement, Returning
-from chatmemory.ledger.rows import check_unicode
+from chatmemory.ledger.rows import check_storable
 from chatmemory.models import Memory, Message, Stay, Step
 
-ASKED_AT_ONCE = 10_000  # payloads in one query; SQLite takes 250,000
+ASKED_AT_ONCE = 10_000  # texts in one query; SQLite takes 250,000
 
 # Messages that left, by payload and by the reason for which they left, in the order of the history.
 _Left = Mapping[tuple[str, Reason], list[Returning]]
@@ -31,7 +32,7 @@ def returning_messages(memory: Memory, replacement: Replacement) -> dict[int, Re
     allowed = replacement.may_return(is_first=memory.last_seq == 0)
     if not allowed:
         return {}
-    wanted = {replacement.payloads[position] for position in allowed}
+    wanted = {replacement.payloads[position]: replacement.text(position) for position in allowed}
     left = _messages_that_left(memory, wanted, {entry.seq for entry in replacement.old})
     returning = {}
     for position in sorted(allowed, reverse=True):
@@ -52,10 +53,11 @@ def returning_messages(memory: Memory, replacement: Replacement) -> dict[int, Re
 
 
 def _messages_that_left(
-    memory: Memory, payloads: Collection[str], in_window: Collection[int]
+    memory: Memory, wanted: Mapping[str, str], in_window: Collection[int]
 ) -> _Left:
-    for payload in payloads:
-        check_unicode(payload)
+    """Return the messages that left of which `wanted` has the payload, and by that the text."""
+    for payload, text in wanted.items():
+        check_storable(text, payload)
     # By step first, because SQLite would look for the last number in the stays of all messages.
     stays = Stay.objects.filter(memory=memory, seq=OuterRef("seq"))
     last_stay = stays.order_by("-entered_step", "-n")
@@ -63,14 +65,15 @@ def _messages_that_left(
         Message.objects.filter(memory=memory)
         .annotate(left_for=Subquery(last_stay.values("reason")[:1]))
         .order_by("seq")
-        .values_list("payload", "seq", "origin", "left_for")
+        .values_list("frame", "text", "seq", "origin", "left_for")
     )
     left: dict[tuple[str, Reason], list[Returning]] = defaultdict(list)
-    asked = list(payloads)
+    asked = list(set(wanted.values()))
     for start in range(0, len(asked), ASKED_AT_ONCE):
-        found = rows.filter(payload__in=asked[start : start + ASKED_AT_ONCE])
-        for payload, seq, origin, reason in found:
-            if seq not in in_window:
+        found = rows.filter(text__in=asked[start : start + ASKED_AT_ONCE])
+        for frame, text, seq, origin, reason in found:
+            payload = payload_of(frame, text)
+            if payload in wanted and seq not in in_window:
                 left[payload, Reason(reason)].append(Returning(seq, origin))
     return left
 

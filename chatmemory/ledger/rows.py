@@ -10,7 +10,7 @@ from datetime import datetime
 from operator import attrgetter
 from typing import NamedTuple
 
-from chatmemory.core.codec import encoded_parts, message_to_json
+from chatmemory.core.codec import GAP, encoded_parts, frame_of, message_to_json
 from chatmemory.core.exceptions import UnstorableText
 from chatmemory.core.messages import ChatMessage, text_of
 from chatmemory.core.transitions import Transition
@@ -77,14 +77,14 @@ def rows_for(change: NumberedTransition, before: Counters, after: Counters, stam
 
 def _message(entry: StayEntry, stamp: Stamp) -> Message:
     assert entry.message is not None
-    text, payload = _texts(entry.message, stamp.payloads)
+    text, frame = _texts(entry.message, stamp.payloads)
     row = new_row(
         Message,
         memory_id=stamp.memory.pk,
         seq=entry.seq,
         type=entry.type,
         text=text,
-        payload=payload,
+        frame=frame,
         tokens=entry.tokens,
         origin=entry.origin,
         said_at=(stamp.sent.said_at if stamp.sent else None) or stamp.at,
@@ -92,21 +92,27 @@ def _message(entry: StayEntry, stamp: Stamp) -> Message:
         salt=chain.new_salt(),
     )
     row.commitment = chain.commitment_of(row)
+    row.text, row.frame = compact(row.text), compact(row.frame)
     return row
 
 
 def _texts(message: ChatMessage, payloads: dict[int, str]) -> tuple[str, str]:
-    """Return the text and the payload of a message. Only one of the two is there unencoded."""
+    """Return the text and the frame of a message.
+
+    A long frame without a gap is encoded, before a text is made that the message does not have.
+    """
     payload = payloads.pop(id(message), "") or message_to_json(message)
     try:
         check_unicode(payload)
     except UnstorableText:
         check_storable(text_of(message), payload)  # which tells of a NUL first
         raise
-    payload = compact(payload)
+    frame = frame_of(message, payload)
+    del payload
+    frame = frame if GAP in frame else compact(frame)
     text = text_of(message)
     check_storable(text, "")
-    return compact(text), payload
+    return text, frame
 
 
 def _stay(entry: StayEntry, step: int, stamp: Stamp) -> Stay:

@@ -121,8 +121,8 @@ def _first_open_stays(memory_id: str) -> QuerySet[Stay, StayRow]:
 
 @Compiled
 def _open_stays_with_messages(memory_id: str) -> QuerySet[Stay, Any]:
-    stays = open_stays(memory_id).annotate(payload=F("message__payload"))
-    return stays.values_list("memory_id", "payload", *STAY_COLUMNS, named=True)
+    stays = open_stays(memory_id).annotate(frame=F("message__frame"), text=F("message__text"))
+    return stays.values_list("memory_id", "frame", "text", *STAY_COLUMNS, named=True)
 
 
 class CountedWindow(Window):

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from chatmemory.ledger import audited, chain
 from chatmemory.ledger.contradictions import Contradicted, expect
+from chatmemory.ledger.encoding import EncodedList
 from chatmemory.ledger.pinning import PINNING
 from chatmemory.models import Memory, Message, Step
 
@@ -51,9 +52,9 @@ class Vouching:
     def check_step(
         self,
         step: Step,
-        said: chain.EncodedList,
-        begun: chain.EncodedList,
-        ended: chain.EncodedList,
+        said: EncodedList,
+        begun: EncodedList,
+        ended: EncodedList,
     ) -> None:
         """Check a step with the commitments of its messages and the stays that it began and ended.
 

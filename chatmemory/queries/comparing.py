@@ -25,9 +25,9 @@ from chatmemory.core.written_policies import measured
 from chatmemory.ledger.lookup import find_memory
 from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.models import Step
+from chatmemory.queries.glimpses import beginnings
 from chatmemory.queries.history import said_by
 from chatmemory.queries.recalling import estimator_of, recall_history
-from chatmemory.queries.windows import beginnings
 
 COMPARED_MAX = 10_000  # messages, the latest
 POLICIES_MAX = 4

@@ -16,6 +16,7 @@ from chatmemory.core.long_lists import HAS_CALLS, SEQ, TYPE, seqs_of
 from chatmemory.ledger.changes import ChangeResult, EvictedMessage, arrivals, evictions
 from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.models import Memory, Step
+from chatmemory.queries.glimpses import beginnings, number_of_calls, several_calls
 from chatmemory.queries.history import Part, history_page, message_in
 from chatmemory.queries.keeping import WhatWouldKeep, what_would_keep
 from chatmemory.queries.leaving import is_full, next_to_leave
@@ -29,10 +30,7 @@ from chatmemory.queries.window_rows import WindowPlace, WindowView
 from chatmemory.queries.windows import (
     SeenWindow,
     StoredState,
-    beginnings,
     counted_otherwise_at,
-    number_of_calls,
-    several_calls,
 )
 
 HISTORY_SIZE = 60

@@ -124,7 +124,7 @@ class MessageRow:
     type: MessageType
     has_calls: bool
     text: str
-    payload: str
+    frame: str
     tokens: int
     origin: str
     said_at: datetime
@@ -134,7 +134,7 @@ class MessageRow:
 
     @cached_property
     def message(self) -> ChatMessage:
-        """The message of the payload. Raises CorruptRow if the payload cannot be read."""
+        """The message itself. Raises CorruptRow if it cannot be read."""
         return read_message(self)
 
     @cached_property

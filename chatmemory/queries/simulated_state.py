@@ -8,7 +8,7 @@ from itertools import chain, islice
 
 from django.utils import timezone
 
-from chatmemory.core.codec import message_to_json
+from chatmemory.core.codec import frame_of
 from chatmemory.core.exceptions import MessageNotFound
 from chatmemory.core.messages import ChatMessage, text_of
 from chatmemory.core.stored_policies import can_decide
@@ -23,11 +23,12 @@ from chatmemory.queries.conversation_state import (
     window_part,
     with_calls,
 )
+from chatmemory.queries.glimpses import beginnings
 from chatmemory.queries.remembering import is_long_to_search, simulated_mentions
 from chatmemory.queries.rows import MessageRow
 from chatmemory.queries.trials import Trial, tried
 from chatmemory.queries.window_rows import WindowPlace
-from chatmemory.queries.windows import StoredState, beginnings
+from chatmemory.queries.windows import StoredState
 
 
 @one_snapshot()
@@ -88,7 +89,7 @@ def _drafts(
                 type=message.type,
                 has_calls=message.has_tool_execution_requests,
                 text=text_of(message),
-                payload=message_to_json(message),
+                frame=frame_of(message),
                 tokens=arrived.tokens,
                 origin="DRAFT",
                 said_at=now,

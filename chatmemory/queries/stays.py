@@ -137,7 +137,7 @@ def _message_row(row: Message, has_calls: bool, stays: Sequence[StayRow]) -> Mes
         type=MessageType(row.type),
         has_calls=has_calls,
         text=row.text,
-        payload=row.payload,
+        frame=row.frame,
         tokens=row.tokens,
         origin=row.origin,
         said_at=row.said_at,

@@ -45,7 +45,7 @@ class WholeList(Iterable[ChatMessage]):
     def __iter__(self) -> Iterator[ChatMessage]:
         memory, read = self._memory, 0
         rows = Message.objects.filter(memory=memory, memory__created_at=memory.created_at)
-        for each in self._slices(rows.values_list("memory_id", "seq", "payload", named=True)):
+        for each in self._slices(rows.values_list("memory_id", "seq", "frame", "text", named=True)):
             yield from map(read_message, each)
             read += len(each)
         if read != self._count:

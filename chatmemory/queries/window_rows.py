@@ -39,7 +39,6 @@ class WindowRow(NamedTuple):
     entered_step: int
     pinned: bool
     text: str
-    payload: str
     message: ChatMessage
 
 

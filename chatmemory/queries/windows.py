@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, reduce
-from itertools import islice
-from operator import or_
+from functools import cached_property
 from typing import Any
 
-from django.db.models import Case, ExpressionWrapper, F, Field, IntegerField, Q, QuerySet, When
+from django.db.models import ExpressionWrapper, F, Field, IntegerField, QuerySet
 from django.db.models import Window as Partition
-from django.db.models.functions import Cast, Left, RowNumber
+from django.db.models.functions import Cast, RowNumber
 
-from chatmemory.core.codec import message_from_json
 from chatmemory.core.departures import Departures
-from chatmemory.core.exceptions import InvalidMessage
 from chatmemory.core.long_lists import (
-    HAS_CALLS,
     SEQ,
     TOKENS,
     TYPE,
@@ -26,9 +20,8 @@ from chatmemory.core.long_lists import (
     LongList,
     seqs_of,
 )
-from chatmemory.core.messages import TYPES, ChatMessage, MessageType
+from chatmemory.core.messages import TYPES, MessageType
 from chatmemory.core.policies import Policy
-from chatmemory.core.readable import readable_text
 from chatmemory.core.stored_policies import can_decide
 from chatmemory.core.trimming import costs, departures
 from chatmemory.core.window import Totals
@@ -51,16 +44,11 @@ from chatmemory.queries.window_rows import (
 )
 
 HIDDEN_MAX = 500
-PAYLOADS_AT_ONCE = 2_000
 # Columns as the database has them: SQLite's booleans would be converted one by one, also by its
 # driver, and numbers by Django.
 _HAS_CALLS, _PINNED = (
     ExpressionWrapper(Cast(name, IntegerField()), Field()) for name in ("has_calls", "pinned")
 )
-# What stands in the JSON of a message between two calls, of which some may be empty or null. In a
-# text, each quote has a backslash before it, so few others have that.
-_BETWEEN_CALLS = ('},{"', "},{}", "},null", "[null,")
-_MAY_HAVE_SEVERAL = reduce(or_, [Q(payload__contains=part) for part in _BETWEEN_CALLS])
 PLACE_COLUMNS = ("seq", "type", _HAS_CALLS, "tokens", "entered_step", _PINNED)
 ENTERED = 4
 
@@ -175,67 +163,6 @@ def outline(memory_id: str, at: int | None = None) -> WindowView[WindowPlace]:
     return StoredState.of(memory_id, at).window
 
 
-def beginnings(memory_id: str, seqs: Iterable[int], size: int) -> dict[int, str]:
-    """Return the first `size` characters of some messages as people read them, by seq."""
-    is_result = Q(type=MessageType.TOOL_EXECUTION_RESULT)
-    has_calls = Q(type=MessageType.AI, payload__contains='"toolExecutionRequests"')
-    rows = Message.objects.filter(memory_id=memory_id, seq__in=list(seqs)).annotate(
-        start=Left("text", size),
-        whole=Case(When(is_result | has_calls, then="payload"), default=None),
-    )
-    columns = rows.values_list("seq", "start", "whole")
-    return {seq: _readable(whole, start)[:size] for seq, start, whole in columns}
-
-
-def _readable(payload: str | None, text: str) -> str:
-    """Return the readable text of a payload, or the text if it is not there or corrupt."""
-    try:
-        message = message_from_json(payload) if payload else None
-    except InvalidMessage:
-        return text
-    return text if message is None else readable_text(message)
-
-
-def several_calls(memory_id: str, rows: LongList[WindowPlace]) -> dict[int, int]:
-    """Return the number of tool calls of messages that may have several, by seq.
-
-    Those of the rows are among them; their others with calls have one. Raises CorruptRow.
-    """
-    calling = [row[SEQ] for row in rows.columns if row[HAS_CALLS] and row[SEQ] > 0]
-    if not calling:
-        return {}
-    messages = Message.objects.filter(memory_id=memory_id, type=MessageType.AI)
-    messages = messages.filter(seq__gte=min(calling), seq__lte=max(calling))
-    columns = messages.filter(_MAY_HAVE_SEVERAL).values_list("memory_id", "seq", "payload")
-    payloads = columns.iterator(PAYLOADS_AT_ONCE)
-    calls: dict[int, int] = {}
-    while part := list(islice(payloads, PAYLOADS_AT_ONCE)):
-        calls |= zip([row[1] for row in part], _numbers_of_calls(part), strict=True)
-    return calls
-
-
-def _numbers_of_calls(rows: Sequence[tuple[str, int, str]]) -> Sequence[int]:
-    """Return the number of tool calls of each payload; they are read as one list if they can be."""
-    try:
-        payloads = json.loads(f"[{','.join([payload for *_, payload in rows])}]")
-        numbers = [len(payload.get("toolExecutionRequests") or ()) for payload in payloads]
-    except (ValueError, TypeError, AttributeError, RecursionError):
-        numbers = []
-    return numbers if len(numbers) == len(rows) else [_number_of_calls(*row) for row in rows]
-
-
-def _number_of_calls(memory_id: str, seq: int, payload: str) -> int:
-    try:
-        return len(json.loads(payload).get("toolExecutionRequests") or ())
-    except (ValueError, TypeError, AttributeError, RecursionError):
-        return number_of_calls(read_message(Message(memory_id=memory_id, seq=seq, payload=payload)))
-
-
-def number_of_calls(message: ChatMessage) -> int:
-    """Return the number of a message's tool calls."""
-    return len(getattr(message, "tool_execution_requests", ()))
-
-
 def injected_at(step: Step) -> frozenset[int]:
     """Return the seqs of the messages in the window after a step that were never said."""
     if step.last_seq == step.said_count:
@@ -344,6 +271,5 @@ def _window_row(stay: Stay) -> WindowRow:
         tokens=stay.tokens,
         pinned=stay.pinned,
         text=stay.message.text,
-        payload=stay.message.payload,
         message=read_message(stay.message),
     )

@@ -42,11 +42,12 @@ def _window(memory_id: str) -> QuerySet[Stay, Any]:
     # That of a conversation that is being deleted is empty.
     stays = open_stays(memory_id).filter(memory__deleted_at=None)
     stays = stays.annotate(
-        payload=F("message__payload"),
+        frame=F("message__frame"),
+        text=F("message__text"),
         redacted_step=F("message__redacted_step"),
         estimator=F("memory__policy_estimator"),
     )
-    columns = ("memory_id", "payload", "redacted_step", "estimator", *STAY_COLUMNS)
+    columns = ("memory_id", "frame", "text", "redacted_step", "estimator", *STAY_COLUMNS)
     return stays.values_list(*columns, named=True)
 
 

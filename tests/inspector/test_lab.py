@@ -206,9 +206,9 @@ def test_a_conversation_that_changes_while_it_is_computed_is_left_out(conversati
 
 
 def test_a_conversation_that_cannot_be_read_is_told(lab):
-    Message.objects.filter(memory_id="shop/1", seq=1).update(payload="{")
+    Message.objects.filter(memory_id="shop/1", seq=1).update(frame="{")
     assert "1 conversation could not be read and is left out." in lab()
-    Message.objects.filter(memory_id="shop/2", seq=1).update(payload="{")
+    Message.objects.filter(memory_id="shop/2", seq=1).update(frame="{")
     RecallFigures.objects.all().delete()
     assert "2 conversations could not be read and are left out." in lab()
 
@@ -338,7 +338,7 @@ def test_many_conversations_change_in_slices(conversations):
 
 
 def test_one_that_cannot_be_read_stops_no_other(operator_client, conversations):
-    Message.objects.filter(memory="shop/0", seq=4).update(payload="{")
+    Message.objects.filter(memory="shop/0", seq=4).update(frame="{")
     form = {"kind": "token_window", "limit": "99", "estimator": "gpt-4", "confirmed": "1"}
     page = operator_client.post("/lab/adopt/", form).content.decode()
     assert f"{COUNT - 1} changed, 1 to go" in page

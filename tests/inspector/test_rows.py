@@ -84,7 +84,7 @@ class TestTools:
         assert "<b>Tool call #3</b> · 2 calls ·" in html
 
     def test_a_corrupt_row_still_shows_its_text(self, operator_client, shop):
-        Message.objects.filter(memory_id="c", seq=4).update(payload="{")
+        Message.objects.filter(memory_id="c", seq=4).update(frame="{")
         texts = memory_texts(page(operator_client, "before=3"))
         assert texts[4] == '{"state": "shipped"}'
         for query in ("", "?msg=2"):

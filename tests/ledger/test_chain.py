@@ -14,7 +14,7 @@ AT = datetime(2026, 1, 2, 3, 4, 5, 678, tzinfo=UTC)
 
 @pytest.fixture
 def message() -> Message:
-    return Message(seq=5, type="USER", text="naïve", payload="{}", tokens=4, said_at=AT, salt=b"s")
+    return Message(seq=5, type="USER", text="naïve", frame="{}", tokens=4, said_at=AT, salt=b"s")
 
 
 @pytest.fixture

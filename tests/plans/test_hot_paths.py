@@ -140,14 +140,14 @@ def test_messages_that_return_are_found_by_their_own_stays(db):
     early = [UserMessage(f"m{n}") for n in range(1, 21, 2)]
     plans = plans_of(partial(services.set_messages, "long", early))
     assert queries.memory("long").said_count == 5_000
-    (plan,) = (plan for plan in plans if '"payload" IN' in plan.sql)
+    (plan,) = (plan for plan in plans if '"text" IN' in plan.sql)
     assert "stay_of_message" in plan.indexes
 
 
 def test_a_long_window_is_read_in_parts_also_before_autovacuum_has_seen_it(db):
     wide_conversation("wide", 10_000)
     plans = plans_of(lambda: list(queries.whole_window("wide")[1]))
-    reading = [plan for plan in plans if '"payload"' in plan.sql]
+    reading = [plan for plan in plans if '"frame"' in plan.sql]
     assert len(reading) == 20
     assert not any(plan.faults for plan in reading)
 

@@ -6,6 +6,12 @@ Writing differs in two things that cannot be reproduced. Jackson writes the attr
 message in hash order; here they keep their order. Floats have Java's notation but Python's digits.
 """
 
+from chatmemory.core.codec.frames import (
+    GAP,
+    frame_of,
+    message_from_frame,
+    payload_of,
+)
 from chatmemory.core.codec.json_text import (
     check_density,
     check_names,
@@ -15,21 +21,26 @@ from chatmemory.core.codec.json_text import (
 from chatmemory.core.codec.reading import message_from_dict, message_from_json, messages_from_json
 from chatmemory.core.codec.writing import message_to_dict, message_to_json, messages_to_json
 from chatmemory.core.field_checks import DEPTH_MAX
-from chatmemory.core.spelling import LONG, encoded_parts, write_json
+from chatmemory.core.spelling import LONG, encoded_parts, quoted_parts, write_json
 
 __all__ = [
     "DEPTH_MAX",
+    "GAP",
     "LONG",
     "check_density",
     "check_names",
     "decode_json",
     "encoded_parts",
+    "frame_of",
     "load_json",
     "message_from_dict",
+    "message_from_frame",
     "message_from_json",
     "message_to_dict",
     "message_to_json",
     "messages_from_json",
     "messages_to_json",
+    "payload_of",
+    "quoted_parts",
     "write_json",
 ]

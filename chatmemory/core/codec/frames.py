@@ -1,0 +1,74 @@
+"""Frames: the JSON of messages around their text, so that a text is stored once.
+
+Databases keep the text of a message by itself, to search it. In most messages it stands in the JSON
+too, as one string. A frame has a gap there; the JSON of a message without such a text is its frame.
+"""
+
+from __future__ import annotations
+
+from chatmemory.core.codec.reading import message_from_json
+from chatmemory.core.codec.writing import message_to_json
+from chatmemory.core.contents import TextContent
+from chatmemory.core.messages import (
+    AiMessage,
+    ChatMessage,
+    SystemMessage,
+    ToolExecutionResultMessage,
+    UserMessage,
+)
+from chatmemory.core.spelling import quoted_parts
+
+GAP = "\x01"  # in no JSON: it is escaped there
+# A quote within a string has a backslash before it, so this is never a part of one.
+_BEFORE = '"text":'
+
+
+def frame_of(message: ChatMessage, payload: str = "") -> str:
+    """Return the frame of a message; `payload` is its JSON, where that is written already."""
+    payload = payload or message_to_json(message)
+    text, start = _single_text(message), payload.find(_BEFORE)
+    if text is None or start < 0:
+        return payload
+    start = end = start + len(_BEFORE)
+    for part in quoted_parts(text):
+        if not payload.startswith(part, end):
+            return payload
+        end += len(part)
+    return f"{payload[:start]}{GAP}{payload[end:]}"
+
+
+def payload_of(frame: str, text: str) -> str:
+    """Return the JSON of a message, given its frame and its text."""
+    before, gap, behind = frame.partition(GAP)
+    return "".join([before, *quoted_parts(text), behind]) if gap else frame
+
+
+def message_from_frame(frame: str, text: str) -> ChatMessage | None:
+    """Return the message of a frame and its text; None for `null`.
+
+    Raises InvalidMessage, naming the property.
+    """
+    kind = _PLAIN.get(frame)
+    return kind(text) if kind else message_from_json(payload_of(frame, text))
+
+
+def _single_text(message: ChatMessage) -> str | None:
+    """Return the text of a message if its JSON has it as one string."""
+    match message:
+        case SystemMessage(text=text):
+            return text
+        case AiMessage(text=text, tool_execution_requests=()):
+            return text
+        case UserMessage() | ToolExecutionResultMessage():
+            match message.contents:
+                case (TextContent(text=text),):
+                    return text
+    return None
+
+
+def _frame_of_plain(kind: type[SystemMessage | UserMessage | AiMessage]) -> str:
+    return frame_of(kind("text"))
+
+
+# Messages that consist of their text alone, which are most: they need no reading of JSON.
+_PLAIN = {_frame_of_plain(kind): kind for kind in (SystemMessage, UserMessage, AiMessage)}

@@ -1,0 +1,242 @@
+"""Values as bytes that no other value has, of which digests are made.
+
+A value is a letter for its type, its length and its content; a mapping is sorted by its names.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from itertools import chain as chain_of
+from operator import add, attrgetter, itemgetter
+from tempfile import TemporaryFile
+from typing import IO, Any, NamedTuple
+from weakref import finalize
+
+from chatmemory.core.codec import GAP, LONG, encoded_parts, quoted_parts
+from chatmemory.ledger.long_texts import LongText
+from chatmemory.models import Memory, Message, Stay, Step
+
+Bytes = bytes | memoryview  # what databases return
+
+TOGETHER = 2**18  # bytes; longer ones are not put together, which takes their memory twice
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+class Encoded(bytes):
+    """A value that is encoded already."""
+
+
+class EncodedList:
+    """A list of which only the encoding is kept."""
+
+    def __init__(self, values: Iterable[Any] = ()) -> None:
+        self._content = bytearray()
+        for value in values:
+            self.add(value)
+
+    def add(self, value: Any) -> None:
+        self._content += encoded(value)
+
+    def __len__(self) -> int:
+        """The number of bytes."""
+        return len(self._content)
+
+    def parts(self) -> Iterator[bytes | bytearray]:
+        """Yield the encoding of the list."""
+        yield b"l%d:" % len(self)
+        yield self._content
+
+
+class FiledList(EncodedList):
+    """A list of which a long part is in a temporary file, as a step can begin very many stays.
+
+    Where there is no place for such a file, it is kept in memory.
+    """
+
+    _file: IO[bytes] | None = None
+    _in_file = 0
+
+    def add(self, value: Any) -> None:
+        super().add(value)
+        if len(self._content) > TOGETHER:
+            with suppress(FileNotFoundError):
+                self._put_aside()
+
+    def __len__(self) -> int:
+        return self._in_file + len(self._content)
+
+    def parts(self) -> Iterator[bytes | bytearray]:
+        yield b"l%d:" % len(self)
+        if self._file:
+            self._file.seek(0)
+            while part := self._file.read(TOGETHER):
+                yield part
+        yield self._content
+
+    def _put_aside(self) -> None:
+        if self._file is None:
+            self._file = TemporaryFile()  # noqa: SIM115  # closed with the list
+            finalize(self, self._file.close)
+        self._in_file += self._file.write(self._content)
+        self._content = bytearray()
+
+
+class LongPayload:
+    """The JSON of a message, of which each part is made when it is asked for."""
+
+    def __init__(self, frame: str, text: str) -> None:
+        self._before, self._gap, self._behind = frame.partition(GAP)
+        self._text = text
+
+    def parts(self) -> Iterator[bytes]:
+        """Yield its encoding."""
+        yield b"s%d:" % sum(map(len, self._content()))
+        yield from self._content()
+
+    def _content(self) -> Iterator[bytes]:
+        yield from encoded_parts(self._before)
+        if self._gap:
+            yield from (part.encode() for part in quoted_parts(self._text))
+            yield from encoded_parts(self._behind)
+
+
+def are_short(lists: Iterable[Encoded | EncodedList]) -> bool:
+    """Return whether the encodings of lists may be put together."""
+    return sum(map(len, lists)) <= TOGETHER
+
+
+def encoded(value: Any) -> bytes:
+    """Return bytes that no other value has: a letter for the type, the length and the content."""
+    return _ENCODERS[type(value)](value)
+
+
+def _parts_of(value: Any) -> Iterable[bytes | bytearray]:
+    """Return what `encoded` does; of a long list or text, each part alone."""
+    if isinstance(value, EncodedList | LongPayload):
+        return value.parts()
+    if isinstance(value, LongText):
+        return b"s%d:" % len(value), value
+    if isinstance(value, str) and len(value) > LONG:
+        return chain_of([b"s%d:" % sum(map(len, encoded_parts(value)))], encoded_parts(value))
+    return [encoded(value)]
+
+
+def _encoded_in_parts(value: LongText | EncodedList) -> bytes:
+    return b"".join(_parts_of(value))
+
+
+def _encoded_text(value: str) -> bytes:
+    content = value.encode()
+    return b"s%d:%b" % (len(content), content)
+
+
+def _encoded_bytes(value: Bytes | bytearray) -> bytes:
+    return b"x%d:%b" % (len(value), bytes(value))
+
+
+def _encoded_time(value: datetime) -> bytes:
+    return b"t%d;" % ((value - _EPOCH) // _MICROSECOND)
+
+
+def _encoded_mapping(value: Mapping[str, Any]) -> bytes:
+    content = b"".join([_encoded_text(name) + encoded(value[name]) for name in sorted(value)])
+    return b"m%d:%b" % (len(content), content)
+
+
+def encoded_list(value: Iterable[Any]) -> bytes:
+    """Return what `encoded` does of a list."""
+    content = b"".join(map(encoded, value))
+    return b"l%d:%b" % (len(content), content)
+
+
+def _encoded_json(value: Any) -> bytes:
+    content = json.dumps(value).encode()
+    return b"j%d:%b" % (len(content), content)
+
+
+class _Encoders(dict[type, Callable[[Any], bytes]]):
+    """What encodes the values of a type, which is looked for once."""
+
+    def __missing__(self, type: type) -> Callable[[Any], bytes]:
+        bases = (encode for base, encode in tuple(self.items()) if issubclass(type, base))
+        # The numbers with a fraction of a policy's options have no type of their own
+        self[type] = next(bases, _encoded_json)
+        return self[type]
+
+
+_ENCODERS = _Encoders(
+    {
+        type(None): lambda _: b"n",
+        bool: lambda value: b"b1" if value else b"b0",
+        int: lambda value: b"i%d;" % value,
+        str: _encoded_text,
+        Encoded: bytes,
+        LongText: _encoded_in_parts,
+        EncodedList: _encoded_in_parts,
+        bytes: _encoded_bytes,
+        bytearray: _encoded_bytes,
+        memoryview: _encoded_bytes,
+        datetime: _encoded_time,
+        Mapping: _encoded_mapping,
+        dict: _encoded_mapping,
+        list: encoded_list,
+        tuple: encoded_list,
+    }
+)
+
+
+class Columns:
+    """The names of a row's columns and of other values, which are sorted and encoded once."""
+
+    def __init__(self, columns: Sequence[str], *others: str) -> None:
+        names = (*columns, *others)
+        self._order = sorted(range(len(names)), key=names.__getitem__)
+        self._names = [_encoded_text(names[n]) for n in self._order]
+        self._columns_of = attrgetter(*columns)
+        self._forms: dict[tuple[type, ...], _Form] = {}
+
+    def encoded(self, row: Memory | Message | Stay | Step, *others: Any) -> bytes:
+        """Return the mapping of the names to the values of a row, and to the others."""
+        values = (*self._columns_of(row), *others)
+        types = tuple(map(type, values))
+        form = self._forms.get(types) or self._forms.setdefault(types, self._form_of(types))
+        filled = [*form.filling(values)]
+        for n, encode in form.encoders:
+            filled[n] = encode(filled[n])
+        content = form.text % tuple(filled)
+        return b"m%d:%b" % (len(content), content)
+
+    def parts(
+        self, row: Memory | Message | Stay | Step, *others: Any
+    ) -> Iterator[bytes | bytearray]:
+        """Yield what the mapping consists of; of long lists, each part alone."""
+        values = (*self._columns_of(row), *others)
+        for name, n in zip(self._names, self._order, strict=True):
+            yield name
+            yield from _parts_of(values[n])
+
+    def _form_of(self, types: Sequence[type]) -> _Form:
+        blanks = [_BLANKS.get(types[n], b"%b") for n in self._order]
+        text = b"".join(map(add, self._names, blanks))
+        places = [n for n, blank in zip(self._order, blanks, strict=True) if b"%" in blank]
+        encoders = [
+            (i, _ENCODERS[types[n]]) for i, n in enumerate(places) if types[n] not in _BLANKS
+        ]
+        return _Form(text, itemgetter(*places), encoders)
+
+
+class _Form(NamedTuple):
+    """The encoding of all rows whose columns have the same types, with a blank for each value: the
+    values that fill it, and what encodes those of them that are no numbers.
+    """
+
+    text: bytes
+    filling: Callable[[Sequence[Any]], Sequence[Any]]
+    encoders: Sequence[tuple[int, Callable[[Any], bytes]]]
+
+
+_BLANKS = {type(None): b"n", bool: b"b%d", int: b"i%d;"}

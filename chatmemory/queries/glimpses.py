@@ -1,0 +1,91 @@
+"""What is shown of messages: how their texts begin, and how many tools they call."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from functools import reduce
+from itertools import islice
+from operator import or_
+
+from django.db.models import Case, Q, TextField, When
+from django.db.models.functions import Left
+
+from chatmemory.core.codec import GAP, message_from_frame
+from chatmemory.core.exceptions import InvalidMessage
+from chatmemory.core.long_lists import HAS_CALLS, SEQ, LongList
+from chatmemory.core.messages import ChatMessage, MessageType
+from chatmemory.core.readable import readable_text
+from chatmemory.ledger.entries import read_message
+from chatmemory.models import Message
+from chatmemory.queries.window_rows import WindowPlace
+
+FRAMES_AT_ONCE = 2_000
+# What stands in the JSON of a message between two calls, of which some may be empty or null. Within
+# a string, each quote has a backslash before it, so few others have that.
+_BETWEEN_CALLS = ('},{"', "},{}", "},null", "[null,")
+_MAY_HAVE_SEVERAL = reduce(or_, [Q(frame__contains=part) for part in _BETWEEN_CALLS])
+
+
+def beginnings(memory_id: str, seqs: Iterable[int], size: int) -> dict[int, str]:
+    """Return the first `size` characters of some messages as people read them, by seq."""
+    has_calls = Q(type=MessageType.AI, frame__contains='"toolExecutionRequests"')
+    is_read = has_calls | Q(type=MessageType.TOOL_EXECUTION_RESULT)
+    start = Left("text", size, output_field=TextField())
+    rows = Message.objects.filter(memory_id=memory_id, seq__in=list(seqs)).annotate(
+        shown=Case(When(is_read, then="text"), default=start),
+        read=Case(When(is_read, then="frame"), default=None),
+    )
+    columns = rows.values_list("seq", "read", "shown")
+    return {seq: _readable(frame, text)[:size] for seq, frame, text in columns}
+
+
+def _readable(frame: str | None, text: str) -> str:
+    """Return the readable text of a message, or the text if its frame is not there or corrupt."""
+    try:
+        message = message_from_frame(frame, text) if frame else None
+    except InvalidMessage:
+        return text
+    return text if message is None else readable_text(message)
+
+
+def several_calls(memory_id: str, rows: LongList[WindowPlace]) -> dict[int, int]:
+    """Return the number of tool calls of messages that may have several, by seq.
+
+    Those of the rows are among them; their others with calls have one. Raises CorruptRow.
+    """
+    calling = [row[SEQ] for row in rows.columns if row[HAS_CALLS] and row[SEQ] > 0]
+    if not calling:
+        return {}
+    messages = Message.objects.filter(memory_id=memory_id, type=MessageType.AI)
+    messages = messages.filter(seq__gte=min(calling), seq__lte=max(calling))
+    columns = messages.filter(_MAY_HAVE_SEVERAL).values_list("memory_id", "seq", "frame")
+    frames = columns.iterator(FRAMES_AT_ONCE)
+    calls: dict[int, int] = {}
+    while part := list(islice(frames, FRAMES_AT_ONCE)):
+        calls |= zip([row[1] for row in part], _numbers_of_calls(part), strict=True)
+    return calls
+
+
+def _numbers_of_calls(rows: Sequence[tuple[str, int, str]]) -> Sequence[int]:
+    """Return the number of tool calls of each frame; they are read as one list if they can be."""
+    try:
+        frames = ",".join([frame for *_, frame in rows])
+        payloads = json.loads(f"[{frames.replace(GAP, 'null')}]")
+        numbers = [len(payload.get("toolExecutionRequests") or ()) for payload in payloads]
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        numbers = []
+    return numbers if len(numbers) == len(rows) else [_number_of_calls(*row) for row in rows]
+
+
+def _number_of_calls(memory_id: str, seq: int, frame: str) -> int:
+    frame = frame.replace(GAP, "null")
+    try:
+        return len(json.loads(frame).get("toolExecutionRequests") or ())
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        return number_of_calls(read_message(Message(memory_id=memory_id, seq=seq, frame=frame)))
+
+
+def number_of_calls(message: ChatMessage) -> int:
+    """Return the number of a message's tool calls."""
+    return len(getattr(message, "tool_execution_requests", ()))
