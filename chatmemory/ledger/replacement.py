@@ -106,7 +106,8 @@ class Replacement:
     def text(self, position: int) -> str:
         """Return the text of the message at a position of the new list."""
         message = self.transition.arrivals[position].message
-        return text_of(message) if message else ""
+        assert message is not None
+        return text_of(message)
 
     @property
     def changes_nothing(self) -> bool:
