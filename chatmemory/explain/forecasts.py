@@ -11,16 +11,16 @@ from chatmemory.core.policies import Policy
 from chatmemory.core.stored_policies import can_decide
 from chatmemory.explain.captions import Caption
 from chatmemory.explain.causes import cause_of
-from chatmemory.explain.limits import WOULD_BE_BESIDE_PINS
+from chatmemory.explain.limits import would_be_no_room
 from chatmemory.explain.misfits import why_no_fit
-from chatmemory.explain.wording import capitalized, counted, decapitalized, in_unit, seqs
+from chatmemory.explain.wording import counted, decapitalized, in_unit, seqs
 from chatmemory.ledger.changes import ChangeResult, EvictedMessage
 from chatmemory.queries import Outlook
 
 
 def forecast(changes: Sequence[ChangeResult], outlook: Outlook, policy: Policy | None) -> Caption:
     """Return what simulated changes would do, and the limit that is tried with them."""
-    if outlook.pins_fill and not changes:
+    if outlook.no_room and not changes:
         return Caption("No room", detail=change_of_policy(outlook))
     misfits = [(change, change.misfit) for change in changes if change.misfit]
     too_big = {misfit.seq for _, misfit in misfits}
@@ -59,14 +59,14 @@ def _no_fit(change: ChangeResult, message: EvictedMessage, also: str) -> Caption
 
 def change_of_policy(outlook: Outlook) -> str:
     """Return what another policy alone would do, in sentences."""
-    no_add = f" {capitalized(WOULD_BE_BESIDE_PINS)}." if outlook.pins_fill else ""
+    no_add = f" {would_be_no_room(outlook.no_room)}" if outlook.no_room else ""
     return f"{_difference(outlook)}{no_add}"
 
 
 def _difference(outlook: Outlook) -> str:
     if outlook.leaving:
         many = counted(len(outlook.leaving), "message")
-        leave = "be hidden" if outlook.pins_fill else "leave at the next add"
+        leave = "be hidden" if outlook.no_room else "leave at the next add"
         return f"{many} would {leave}: {_named(outlook)}."
     if outlook.returning:
         comes = "comes" if len(outlook.returning) == 1 else "come"
@@ -102,4 +102,4 @@ def _hidden(outlook: Outlook, when: str = "at the next add") -> str:
     is_one = len(outlook.hidden) == 1
     are, leave = ("is", "leaves") if is_one else ("are", "leave")
     hidden = f"{seqs(outlook.hidden)} {are} hidden already"
-    return hidden if outlook.pins_fill else f"{hidden} and {leave} {when}"
+    return hidden if outlook.no_room else f"{hidden} and {leave} {when}"

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from chatmemory.core.stored_policies import can_decide
 from chatmemory.explain.wording import capitalized, counted
-from chatmemory.queries import WindowPlace, WindowView
+from chatmemory.queries import NoRoom, WindowPlace, WindowView
 
-BESIDE_PINS = "beside what is pinned no message fits: unpin one, or raise the limit"
-WOULD_BE_BESIDE_PINS = (
-    "no message would fit beside what is pinned: unpin one, or choose a higher limit"
-)
+_NO_ROOM = {
+    NoRoom.BESIDE_PINS: "beside what is pinned no message fits: unpin one, or raise the limit",
+    NoRoom.REJECTED: "no message fits, and the policy rejects what does not fit: raise the limit",
+}
+_WOULD_BE_NO_ROOM = {
+    NoRoom.BESIDE_PINS: (
+        "no message would fit beside what is pinned: unpin one, or choose a higher limit"
+    ),
+    NoRoom.REJECTED: (
+        "no message would fit, and the policy rejects what does not fit: choose a higher limit"
+    ),
+}
 
 
 def over_limit(window: WindowView[WindowPlace]) -> str:
@@ -20,7 +28,7 @@ def over_limit(window: WindowView[WindowPlace]) -> str:
     if policy.meters_only:
         return "only measured: the client decides what leaves"
     parts = [what_is_hidden(window)] if window.over_limit else []
-    if not (parts and window.pins_fill) and policy.is_exceeded_by(window.totals):
+    if not (parts and window.no_room) and policy.is_exceeded_by(window.totals):
         parts.append(_what_exceeds(window))
     return "; ".join(parts)
 
@@ -43,7 +51,7 @@ def _what_exceeds(window: WindowView[WindowPlace]) -> str:
 def what_is_hidden(window: WindowView[WindowPlace]) -> str:
     """Say how many messages a lowered limit hides, and what becomes of them."""
     count = len(window.over_limit)
-    return f"{hidden(count)}; {BESIDE_PINS}" if window.pins_fill else leaving(count)
+    return f"{hidden(count)}; {_NO_ROOM[window.no_room]}" if window.no_room else leaving(count)
 
 
 def beyond_limit(window: WindowView[WindowPlace]) -> str:
@@ -51,15 +59,15 @@ def beyond_limit(window: WindowView[WindowPlace]) -> str:
     is_one, count = len(window.over_limit) == 1, f"{len(window.over_limit):,}"
     many = f"{count} more message is" if is_one else f"{count} more messages are"
     seen = f"The model no longer sees {'it' if is_one else 'them'}."
-    if window.pins_fill:
-        return f"{many} over the limit. {seen} {capitalized(BESIDE_PINS)}."
+    if window.no_room:
+        return f"{many} over the limit. {seen} {capitalized(_NO_ROOM[window.no_room])}."
     return f"{many} over the limit and will leave at the next add. {seen}"
 
 
-def one_beyond_limit(pins_fill: bool) -> str:
+def one_beyond_limit(no_room: NoRoom | None) -> str:
     """Say what becomes of a message that a limit hides."""
-    if pins_fill:
-        no_add = capitalized(BESIDE_PINS)
+    if no_room:
+        no_add = capitalized(_NO_ROOM[no_room])
         return f"The model no longer sees it. {no_add}. A higher limit brings it back."
     return (
         "The model no longer sees it, and it leaves at the next add. A higher limit before that "
@@ -67,11 +75,16 @@ def one_beyond_limit(pins_fill: bool) -> str:
     )
 
 
-def beyond_tried_limit(pins_fill: bool) -> str:
+def beyond_tried_limit(no_room: NoRoom | None) -> str:
     """Say what would become of a message that a limit which is tried would hide."""
-    if pins_fill:
-        return f"The model would no longer see it. {capitalized(WOULD_BE_BESIDE_PINS)}."
+    if no_room:
+        return f"The model would no longer see it. {would_be_no_room(no_room)}"
     return "The model would no longer see it, and it would leave at the next add."
+
+
+def would_be_no_room(no_room: NoRoom) -> str:
+    """Say in a sentence why a limit that is tried would let no message in."""
+    return f"{capitalized(_WOULD_BE_NO_ROOM[no_room])}."
 
 
 def hidden(count: int) -> str:

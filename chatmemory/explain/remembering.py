@@ -11,7 +11,7 @@ from chatmemory.explain.arithmetic import receipt
 from chatmemory.explain.captions import caption
 from chatmemory.explain.reasons import Explanation
 from chatmemory.explain.wording import capitalized, counted, decapitalized, role, seqs
-from chatmemory.queries import Mentions
+from chatmemory.queries import Mentions, NoRoom
 
 STRETCHES = 12
 _NOT_YET = "not said yet"
@@ -68,14 +68,14 @@ class Remembrance(Explanation):
 class Moment:
     """The step of the question, the newest step and message, and what a limit hides.
 
-    What it hides leaves at the next add, unless `pins_fill` the limit.
+    What it hides leaves at the next add, unless there is `no_room` for any message.
     """
 
     at: int
     last_step: int
     last_seq: int
     hidden: Collection[int] = ()
-    pins_fill: bool = False
+    no_room: NoRoom | None = None
 
 
 def remembers(phrase: str, mentions: Mentions, moment: Moment) -> Remembrance:
@@ -224,7 +224,7 @@ def _yes(mentions: Mentions, moment: Moment, here: Stretch) -> tuple[str, str]:
     visible = [seq for seq in kept if seq not in moment.hidden]
     others = _seen_of_others(mentions, moment.hidden)
     if not visible:
-        return _over_limit(kept, others, moment.pins_fill)
+        return _over_limit(kept, others, moment.no_room)
     turn = mentions.turns.get(here.first)
     since = f"#{turn.seqs[0]}" if turn and len(turn.seqs) == 1 else f"step {here.first:,}"
     if turn is None:  # what was before is not looked at
@@ -241,11 +241,11 @@ def _yes(mentions: Mentions, moment: Moment, here: Stretch) -> tuple[str, str]:
 
 
 def _over_limit(
-    kept: Sequence[int], others: Mapping[Speaker, Sequence[int]], pins_fill: bool
+    kept: Sequence[int], others: Mapping[Speaker, Sequence[int]], no_room: NoRoom | None
 ) -> tuple[str, str]:
     """Say that a limit hides the deciding mentions, and in which others the phrase is seen."""
     sees = seqs(kept) if others else "it" if len(kept) == 1 else "them"
-    evicts = "" if pins_fill else f"; the next add evicts {seqs(kept)}"
+    evicts = "" if no_room else f"; the next add evicts {seqs(kept)}"
     detail = f"The model no longer sees {sees}{evicts}."
     if others:
         return f"Only over the limit ({seqs(kept)}) and in {_places(others)}.", detail

@@ -97,7 +97,7 @@ from chatmemory.queries.step_samples import (
 from chatmemory.queries.steps import step, steps
 from chatmemory.queries.trials import Trial, simulate_trial, trial
 from chatmemory.queries.whole import WholeList, said, stored_messages, whole_history, whole_window
-from chatmemory.queries.window_rows import WindowPlace, WindowRow, WindowView
+from chatmemory.queries.window_rows import NoRoom, WindowPlace, WindowRow, WindowView
 from chatmemory.queries.windows import HIDDEN_MAX, outline, window
 from chatmemory.search import searches_messages
 
@@ -131,6 +131,7 @@ __all__ = [
     "Mention",
     "Mentions",
     "MessageRow",
+    "NoRoom",
     "Outlook",
     "OverviewRow",
     "OverviewStats",

@@ -32,7 +32,7 @@ from chatmemory.ledger.recorder import Recorder
 from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.ledger.stored_window import stored_window
 from chatmemory.models import Memory
-from chatmemory.queries.window_rows import WindowPlace, WindowView, visible
+from chatmemory.queries.window_rows import NoRoom, WindowPlace, WindowView, visible
 from chatmemory.queries.windows import StoredState, place
 
 RECOUNTED_AT_ONCE = 5_000  # messages, which take a second to count
@@ -44,7 +44,7 @@ class Outlook:
 
     It would no longer see `leaving`, which are messages that it sees or that arrive, and would see
     `returning` again. `hidden` are those that a lowered limit hides already, and that leave too,
-    unless `pins_fill` the limit: then no message fits, and nothing leaves for one.
+    unless there is `no_room`: then every message is refused, and nothing leaves for one.
     """
 
     before: Totals = NOTHING
@@ -52,7 +52,7 @@ class Outlook:
     leaving: tuple[int, ...] = ()
     hidden: tuple[int, ...] = ()
     returning: tuple[int, ...] = ()
-    pins_fill: bool = False
+    no_room: NoRoom | None = None
 
 
 NO_OUTLOOK = Outlook()
@@ -90,7 +90,7 @@ class Simulation:
             leaving=tuple([seq for seq in (*before.seqs, *arrived) if seq not in kept]),
             hidden=tuple([seq for seq in seqs_of(self.seen.over_limit) if seq not in told]),
             returning=tuple([seq for seq in self.window.seqs if seq not in known]),
-            pins_fill=self.window.pins_fill,
+            no_room=self.window.no_room,
         )
 
     def _after(self, changes: Sequence[ChangeResult]) -> LongList[WindowPlace]:

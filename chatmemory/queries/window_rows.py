@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import cached_property
 from typing import Generic, NamedTuple, TypeVar
 
@@ -13,6 +14,13 @@ from chatmemory.core.policies import Policy
 from chatmemory.core.stored_policies import can_decide, load_of
 from chatmemory.core.trimming import costs, departures
 from chatmemory.core.window import Totals
+
+
+class NoRoom(StrEnum):
+    """Why no add evicts what a lowered limit hides: every message is refused."""
+
+    BESIDE_PINS = "BESIDE_PINS"  # what is pinned holds all room that there is
+    REJECTED = "REJECTED"  # there is no room, and the policy rejects oversized messages
 
 
 class WindowPlace(NamedTuple):
@@ -50,8 +58,8 @@ class WindowView(Generic[Place]):
     """The window at a step as the model sees it.
 
     `over_limit` are messages that are still stored in the window, but hidden by a lowered limit;
-    the next add evicts them, unless `pins_fill` the limit. `stored` are the totals with them, as
-    the ledger has them.
+    the next add evicts them, unless there is `no_room` for any message. `stored` are the totals
+    with them, as the ledger has them.
     """
 
     memory_id: str
@@ -94,16 +102,14 @@ class WindowView(Generic[Place]):
         return self.rows[types.index(system)] if system in types else None
 
     @cached_property
-    def pins_fill(self) -> bool:
-        """Whether what is pinned leaves no room for any message, and something would fit without.
-
-        Then what a lowered limit hides does not leave for a message that would fit without pins: it
-        is refused.
+    def no_room(self) -> NoRoom | None:
+        """Why every message is refused, so that what a lowered limit hides does not leave; None if
+        one can be let in.
         """
         if not can_decide(self.policy):
-            return False
+            return None
         room = self.room_without_pins(self.policy)
-        return leaves_no_room(self.policy, self.held_by_pins(self.policy), room)
+        return why_no_room(self.policy, self.held_by_pins(self.policy), room)
 
     def held_by_pins(self, policy: Policy) -> int:
         """Return what pinned messages hold of a limit."""
@@ -125,9 +131,13 @@ class WindowView(Generic[Place]):
         return [row.message for row in self.rows]
 
 
-def leaves_no_room(policy: Policy, held: int, room: int) -> bool:
-    """Return whether pins hold all room for messages, of which there would be some without them."""
-    return not policy.meters_only and room - held < 1 <= room
+def why_no_room(policy: Policy, held: int, room: int) -> NoRoom | None:
+    """Return why every message is refused where pins hold so much of the room for messages."""
+    if policy.meters_only or room - held >= 1:
+        return None
+    if room >= 1:
+        return NoRoom.BESIDE_PINS
+    return NoRoom.REJECTED if policy.rejects_oversized else None
 
 
 def view_of(

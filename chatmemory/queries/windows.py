@@ -33,14 +33,15 @@ from chatmemory.ledger.stored_window import open_stays, stays_at
 from chatmemory.models import Memory, Message, Stay, Step
 from chatmemory.queries.rows import MemoryRow
 from chatmemory.queries.window_rows import (
+    NoRoom,
     Place,
     WindowPlace,
     WindowRow,
     WindowView,
-    leaves_no_room,
     parted,
     totals_of,
     visible,
+    why_no_room,
 )
 
 HIDDEN_MAX = 500
@@ -185,12 +186,12 @@ def counted_otherwise_at(step: Step) -> dict[int, int]:
 
 @dataclass(frozen=True)
 class OverLimit:
-    """What a lowered limit hides of a window, up to 500 messages, and whether its pins leave no
-    room for a message (`WindowView.pins_fill`), which is not known of longer windows.
+    """What a lowered limit hides of a window, up to 500 messages, and why there is `no_room` for
+    any other (see `WindowView`), which is not known of longer windows.
     """
 
     hidden: tuple[int, ...] = ()
-    pins_fill: bool = False
+    no_room: NoRoom | None = None
 
 
 def over_limits_now(rows: Iterable[MemoryRow]) -> dict[str, OverLimit]:
@@ -215,7 +216,7 @@ def _over_limit(row: MemoryRow, head: Sequence[Columns]) -> OverLimit:
     system = [columns[TOKENS] for columns in kept if columns[TYPE] == MessageType.SYSTEM.value][:1]
     room = row.policy.limit - row.policy.overhead - costs(row.policy, system)
     held = row.policy.load(*pinned) - row.policy.overhead
-    return OverLimit(hidden, pins_fill=leaves_no_room(row.policy, held, room))
+    return OverLimit(hidden, no_room=why_no_room(row.policy, held, room))
 
 
 def hidden_wholly(

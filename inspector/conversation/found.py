@@ -55,7 +55,7 @@ class Found:
             last_step=state.memory.last_step,
             last_seq=state.memory.last_seq,
             hidden=frozenset(seqs_of(state.window.over_limit)),
-            pins_fill=state.window.pins_fill,
+            no_room=state.window.no_room,
         )
         return explain.remembers(state.query.find, self._mentions, moment)
 

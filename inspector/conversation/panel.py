@@ -294,9 +294,9 @@ class Panel:
             return Explanation(
                 f"Would #{row.seq} still count?",
                 "It would be over the limit.",
-                explain.beyond_tried_limit(state.window.pins_fill),
+                explain.beyond_tried_limit(state.window.no_room),
             )
-        detail = explain.one_beyond_limit(state.window.pins_fill)
+        detail = explain.one_beyond_limit(state.window.no_room)
         return Explanation(f"Does #{row.seq} still count?", "It is over the limit.", detail)
 
     def _life(self, row: MessageRow) -> Life:

@@ -120,7 +120,7 @@ def is_code(type: MessageType, has_calls: bool) -> bool:
 
 def _over_limit(state: ConversationState) -> str:
     """Return what becomes of a message that a limit hides."""
-    if state.window.pins_fill:
+    if state.window.no_room:
         return "would be over the limit" if state.is_simulated else "over the limit"
     return "would leave" if state.is_simulated else "leaves at the next add"
 

@@ -9,7 +9,7 @@ from django.utils import timezone
 from django.utils.http import urlencode
 
 from chatmemory import can_decide, explain, queries
-from chatmemory.queries import FeedItem, OverviewRow
+from chatmemory.queries import FeedItem, NoRoom, OverviewRow
 from inspector.conversation.glyphs import glyph
 from inspector.conversation.measures import Gauge, gauge
 from inspector.overview.asked import Asked
@@ -18,6 +18,7 @@ from inspector.overview.sparkline import spark
 BUSY_SECONDS = 60
 LABELS_SHOWN = 3
 BEFORE_HIT, AFTER_HIT = 16, 120
+NO_ROOM = {NoRoom.BESIDE_PINS: "no room beside pins", NoRoom.REJECTED: "no message fits"}
 
 
 @dataclass(frozen=True)
@@ -32,14 +33,14 @@ class Label:
 class Hit:
     """What the search found in a conversation: one line, cut around the words.
 
-    What a lowered limit hides does not leave where `pins_fill` the limit.
+    What a lowered limit hides does not leave where there is `no_room` for any message.
     """
 
     mention: queries.Mention
     before: str
     words: str
     after: str
-    pins_fill: bool = False
+    no_room: NoRoom | None = None
 
     @property
     def glyph(self) -> str:
@@ -56,7 +57,7 @@ class Hit:
         left = self.mention.left_step
         if left:
             return f"forgotten at step {left:,}"
-        return "over the limit" if self.pins_fill else "leaves at the next add"
+        return "over the limit" if self.no_room else "leaves at the next add"
 
     @property
     def times(self) -> str:
@@ -95,8 +96,8 @@ class Row:
             return ""
         over = self.row.over_limit
         count = len(over.hidden)
-        if over.pins_fill and count:
-            return f"{explain.counted(count, 'message')} over the limit; no room beside pins"
+        if over.no_room and count:
+            return f"{explain.counted(count, 'message')} over the limit; {NO_ROOM[over.no_room]}"
         return explain.leaving(count, count == queries.HIDDEN_MAX) if count else "over the limit"
 
     @property
@@ -137,8 +138,8 @@ class Row:
     @cached_property
     def hit(self) -> Hit | None:
         mention = self.row.mention
-        pins_fill = self.row.over_limit.pins_fill
-        return replace(cut_around(self.asked.q, mention), pins_fill=pins_fill) if mention else None
+        no_room = self.row.over_limit.no_room
+        return replace(cut_around(self.asked.q, mention), no_room=no_room) if mention else None
 
     @property
     def find(self) -> str:

@@ -13,6 +13,7 @@ from chatmemory import (
     MessageWindow,
     NoRoomBesidePins,
     OversizedMessage,
+    SystemMessage,
     TokenWindow,
     UserMessage,
     explain,
@@ -64,6 +65,27 @@ def test_pins_that_another_limit_leaves_no_room_for_hide_the_others(pinned):
         "No message would fit beside what is pinned: unpin one, or choose a higher limit."
     )
     assert forecast(simulation).summary.startswith("No room. 4 messages would be hidden")
+
+
+def test_nothing_leaves_at_an_add_that_is_rejected_in_any_case(db):
+    services.create("m", MessageWindow(9, oversized="reject"))
+    services.add("m", [SystemMessage("Be brief."), UserMessage("one"), UserMessage("two")])
+    tried = MessageWindow(1, oversized="reject")
+    assert forecast(queries.simulate("m", [], tried)).summary == (
+        "No room. 2 messages would be hidden: #2 and #3. "
+        "No message would fit, and the policy rejects what does not fit: choose a higher limit."
+    )
+    services.change("m", policy=tried)
+    assert explain.over_limit(queries.outline("m")) == (
+        "2 messages over the limit are hidden; "
+        "no message fits, and the policy rejects what does not fit: raise the limit"
+    )
+    with pytest.raises(OversizedMessage):
+        services.add("m", [UserMessage("three")])
+    services.change("m", policy=MessageWindow(1))
+    assert explain.over_limit(queries.outline("m")) == (
+        "2 messages over the limit will leave at the next add"
+    )
 
 
 def test_a_draft_that_is_kept_over_the_limit_does_not_fit(db):
@@ -149,9 +171,10 @@ def check_next_add() -> None:
 
 
 def is_tight(refused: type[ChatMemoryError] | None) -> bool:
-    """Whether a message was refused though the pins leave room for a smaller one, in tokens."""
+    """Whether a message was refused though there is room for a smaller one, in tokens."""
     window = queries.outline("m")
-    return refused is not None and window.policy.unit == "tokens"
+    has_room = window.room_without_pins(window.policy) >= 1
+    return refused is not None and has_room and window.policy.unit == "tokens"
 
 
 def check_draft(drafts: list, other: Policy | None) -> None:

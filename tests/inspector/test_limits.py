@@ -271,6 +271,24 @@ def test_where_pins_leave_no_room_nothing_is_said_to_leave(operator_client, refu
         assert "next add" not in page
 
 
+def test_where_the_policy_rejects_every_message_nothing_is_said_to_leave(operator_client, db):
+    services.create("c", MessageWindow(9, oversized="reject"))
+    services.add("c", [SystemMessage("Be brief."), *users(3)])
+    services.change("c", policy=MessageWindow(1, oversized="reject"))
+    html = operator_client.get("/c/c/?find=message+0")
+    no_add = "o message fits, and the policy rejects what does not fit: raise the limit"
+    assert said(html, "over-limit") == (
+        f"3 more messages are over the limit. The model no longer sees them. N{no_add}."
+    )
+    why = said(operator_client.get("/c/c/?msg=2"), "why")
+    assert f"The model no longer sees it. N{no_add}. A higher limit brings it back." in why
+    (row,) = operator_client.get("/?q=message+0").context["rows"]
+    assert row.over_limit == "3 messages over the limit; no message fits"
+    assert row.hit.state == "over the limit"
+    for page in (html.content.decode(), why, said(html, "why")):
+        assert "next add" not in page
+
+
 def test_a_system_message_beside_pins_that_fill_the_limit(operator_client, db):
     services.create("c", MessageWindow(9))
     services.add("c", [SystemMessage("Be brief."), *users(5)])
