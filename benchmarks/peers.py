@@ -4,7 +4,8 @@
 
 All write to SQLite files in one temporary folder, each library in the way that it sets by itself.
 For an add these ways are the same: a write-ahead log, and `synchronous` is FULL. A turn is two adds
-and a read of the token window, in a conversation of 10,000 messages.
+and a read of the token window, in a conversation of 10,000 messages. Beside each stands what raw
+transactions for as many adds take, by turns with the same library.
 """
 
 from __future__ import annotations
@@ -12,9 +13,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from subprocess import PIPE, Popen
 
+from benchmarks.add import LEVELS, Raw
 from benchmarks.database import migrated
 from benchmarks.measuring import Elsewhere, Figure, compared, in_turns, show
 from benchmarks.of_peers.conversation import MESSAGES, WINDOW_TOKENS
@@ -78,26 +82,51 @@ def figures(folder: str) -> Iterator[Figure]:
         print("     not measured: other libraries, which `make bench-peers` installs", flush=True)
         return
     with _peers(folder) as peers:
-        turn = _turn()
+        add, turn, raw = _add(), _turn(), _raw()
         for peer in peers.values():
             peer.wait_until_ready()
-        yield _adds(peers["openai_agents"])
-        for script, (other, limit, rounds) in TURNS.items():
-            times = in_turns({"ours": turn, other: peers[script].call("turn")}, rounds)
-            yield compared(f"a turn at {MESSAGES:,} messages, against {script}", limit, times)
+        other = {"SQLiteSession.add_items": peers["openai_agents"].call("add")}
+        adds = compared(
+            "add, against openai_agents", 2, in_turns({"services.add": add} | other, ADDS)
+        )
+        yield _beside_raw(adds, in_turns({"a raw transaction": raw} | other, ADDS))
+        for script, (what, limit, rounds) in TURNS.items():
+            other = {what: peers[script].call("turn")}
+            times = in_turns({"ours": turn} | other, rounds)
+            turns = compared(f"a turn at {MESSAGES:,} messages, against {script}", limit, times)
+            both = {"two raw transactions": lambda: (raw(), raw())}
+            yield _beside_raw(turns, in_turns(both | other, rounds))
 
 
-def _adds(peer: Peer) -> Figure:
-    from chatmemory import TokenWindow, UserMessage, services
+def _beside_raw(figure: Figure, times: dict[str, float]) -> Figure:
+    """Return the figure with what the first of the times is, in its detail."""
+    what, milliseconds = next(iter(times.items()))
+    return replace(figure, detail=f"{figure.detail}; {what} {milliseconds:.3g} ms")
+
+
+def _add() -> Callable[[], object]:
+    """Return a call that adds to a conversation whose window is full."""
+    from chatmemory import UserMessage, services
 
     said = texts()
-    services.create("short", TokenWindow(WINDOW_TOKENS))
-    services.add("short", [UserMessage(next(said)) for _ in range(FILL)])
-    calls = {
-        "services.add": lambda: services.add("short", [UserMessage(next(said))]),
-        "SQLiteSession.add_items": peer.call("add"),
-    }
-    return compared("add, against openai_agents", 2, in_turns(calls, ADDS))
+    _fill("short")
+    return lambda: services.add("short", [UserMessage(next(said))])
+
+
+def _raw() -> Callable[[], object]:
+    """Return a call that does by hand what an add does in the database."""
+    said = texts()
+    _fill("raw")
+    statement, _ = LEVELS["synchronous FULL"]
+    by_hand = Raw("raw", statement)
+    return lambda: by_hand.add(next(said))
+
+
+def _fill(memory_id: str) -> None:
+    from chatmemory import TokenWindow, UserMessage, services
+
+    services.create(memory_id, TokenWindow(WINDOW_TOKENS))
+    services.add(memory_id, [UserMessage(text) for text in islice(texts(), FILL)])
 
 
 def _turn() -> Callable[[], object]:
