@@ -26,15 +26,21 @@ FRAMES_AT_ONCE = 2_000
 _BETWEEN_CALLS = ('},{"', "},{}", "},null", "[null,")
 _MAY_HAVE_SEVERAL = reduce(or_, [Q(frame__contains=part) for part in _BETWEEN_CALLS])
 
+# Messages whose text people read otherwise than it is stored: tool results, and those with calls.
+_CALLS = '"toolExecutionRequests":['
+_CALLING = Q(frame__contains=_CALLS + "{") | Q(frame__contains=_CALLS + "null")
+_IS_READ = Q(type=MessageType.TOOL_EXECUTION_RESULT) | Q(type=MessageType.AI) & _CALLING
+
 
 def beginnings(memory_id: str, seqs: Iterable[int], size: int) -> dict[int, str]:
-    """Return the first `size` characters of some messages as people read them, by seq."""
-    has_calls = Q(type=MessageType.AI, frame__contains='"toolExecutionRequests"')
-    is_read = has_calls | Q(type=MessageType.TOOL_EXECUTION_RESULT)
+    """Return the first `size` characters of some messages as people read them, by seq.
+
+    Only those that people read otherwise than they are stored are read whole.
+    """
     start = Left("text", size, output_field=TextField())
     rows = Message.objects.filter(memory_id=memory_id, seq__in=list(seqs)).annotate(
-        shown=Case(When(is_read, then="text"), default=start),
-        read=Case(When(is_read, then="frame"), default=None),
+        shown=Case(When(_IS_READ, then="text"), default=start),
+        read=Case(When(_IS_READ, then="frame"), default=None),
     )
     columns = rows.values_list("seq", "read", "shown")
     return {seq: _readable(frame, text)[:size] for seq, frame, text in columns}

@@ -1,0 +1,54 @@
+"""How messages begin, as people read them, without reading all of them."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import pytest
+
+from chatmemory import (
+    AiMessage,
+    MessageWindow,
+    SystemMessage,
+    ToolExecutionRequest,
+    ToolExecutionResultMessage,
+    UserMessage,
+    services,
+)
+from chatmemory.queries.glimpses import beginnings
+
+pytestmark = [pytest.mark.django_db, pytest.mark.database]
+
+FIND = ToolExecutionRequest("1", "find", '{"order": "A-1"}')
+
+
+def test_beginnings_are_those_that_people_read():
+    services.create("m", MessageWindow(20))
+    said = [
+        SystemMessage("Be brief."),
+        UserMessage("where is it?"),
+        AiMessage('"toolExecutionRequests":[{ is what I say'),
+        AiMessage("I look.", (FIND,)),
+        AiMessage(None, (None, ToolExecutionRequest())),
+        ToolExecutionResultMessage("1", "find", "sent"),
+    ]
+    services.add("m", said)
+    assert beginnings("m", range(1, 7), 30) == {
+        1: "Be brief.",
+        2: "where is it?",
+        3: '"toolExecutionRequests":[{ is ',
+        4: 'I look.\nfind(order: "A-1")',
+        5: "()",
+        6: "find sent",
+    }
+
+
+def test_long_texts_are_not_read_whole():
+    services.create("m", MessageWindow(20))
+    services.add("m", [each("word " * 400_000) for each in (SystemMessage, UserMessage, AiMessage)])
+    tracemalloc.start()
+    found = beginnings("m", (1, 2, 3), 80)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert found == dict.fromkeys((1, 2, 3), ("word " * 16)[:80])
+    assert peak < 1_000_000
