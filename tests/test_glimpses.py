@@ -45,10 +45,12 @@ def test_beginnings_are_those_that_people_read():
 
 def test_long_texts_are_not_read_whole():
     services.create("m", MessageWindow(20))
-    services.add("m", [each("word " * 400_000) for each in (SystemMessage, UserMessage, AiMessage)])
+    words = "word " * 400_000
+    said = [SystemMessage(words), UserMessage(words), AiMessage(words)]
+    services.add("m", [*said, ToolExecutionResultMessage("1", "find", words)])
     tracemalloc.start()
-    found = beginnings("m", (1, 2, 3), 80)
+    found = beginnings("m", (1, 2, 3, 4), 80)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert found == dict.fromkeys((1, 2, 3), ("word " * 16)[:80])
+    assert found == dict.fromkeys((1, 2, 3), words[:80]) | {4: f"find {words}"[:80]}
     assert peak < 1_000_000

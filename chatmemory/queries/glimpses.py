@@ -8,7 +8,7 @@ from functools import reduce
 from itertools import islice
 from operator import or_
 
-from django.db.models import Case, Q, TextField, When
+from django.db.models import Case, Q, When
 from django.db.models.functions import Left
 
 from chatmemory.core.codec import GAP, message_from_frame
@@ -35,15 +35,13 @@ _IS_READ = Q(type=MessageType.TOOL_EXECUTION_RESULT) | Q(type=MessageType.AI) & 
 def beginnings(memory_id: str, seqs: Iterable[int], size: int) -> dict[int, str]:
     """Return the first `size` characters of some messages as people read them, by seq.
 
-    Only those that people read otherwise than they are stored are read whole.
+    A text that has a gap in its frame is cut before it is put there.
     """
-    start = Left("text", size, output_field=TextField())
     rows = Message.objects.filter(memory_id=memory_id, seq__in=list(seqs)).annotate(
-        shown=Case(When(_IS_READ, then="text"), default=start),
-        read=Case(When(_IS_READ, then="frame"), default=None),
+        read=Case(When(_IS_READ, then="frame"), default=None), start=Left("text", size)
     )
-    columns = rows.values_list("seq", "read", "shown")
-    return {seq: _readable(frame, text)[:size] for seq, frame, text in columns}
+    columns = rows.values_list("seq", "read", "start")
+    return {seq: _readable(frame, start)[:size] for seq, frame, start in columns}
 
 
 def _readable(frame: str | None, text: str) -> str:
