@@ -19,11 +19,9 @@ run: install
 
 install: $(VENV)/installed
 
-# Three processes for two CPUs, as tests also wait: for browsers, disks and time to pass. A process
-# that has no tests left takes some from another: each has a server that all of its tests share, so a
-# module need not stay in one process (loadfile).
-WORKERS := $(shell expr \( $$(getconf _NPROCESSORS_ONLN) \* 3 + 1 \) / 2)
-PYTEST := $(BIN)/pytest -n $(WORKERS) --dist worksteal
+# One process for each CPU. A process that has no tests left takes some from another: each has a
+# server that all of its tests share, so a module need not stay in one process (loadfile).
+PYTEST := $(BIN)/pytest -n auto --dist worksteal
 
 test: $(VENV)/installed-dev
 	$(PYTEST) $(ARGS)

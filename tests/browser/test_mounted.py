@@ -140,6 +140,7 @@ def test_a_walk_through_the_mounted_pages(page, shop):
     step = page.locator(".tape__step")
     expect(step).to_contain_text("Step 58 of 58")
     expect(page.get_by_text("live", exact=True)).to_be_visible()
+    page.wait_for_load_state()  # as `goto` does: a key that comes before is lost
 
     page.keyboard.press("ArrowLeft")
     expect(step).to_contain_text("Step 57 of 58")
