@@ -86,16 +86,23 @@ def _insert(table: str, row: dict[str, Any]) -> str:
     return f"INSERT INTO chatmemory_{table} ({columns}) VALUES ({marks})"
 
 
+def fill(memory_id: str, said: Iterator[str]) -> None:
+    """Create a conversation whose window is full."""
+    from chatmemory import TokenWindow, UserMessage, services
+
+    services.create(memory_id, TokenWindow(WINDOW_TOKENS))
+    services.add(memory_id, [UserMessage(next(said)) for _ in range(FILL)])
+
+
 def against_raw() -> Iterator[Figure]:
     """Compare an add with the raw transaction, which waits for the same."""
     from django.db import connection
 
-    from chatmemory import TokenWindow, UserMessage, services
+    from chatmemory import UserMessage, services
 
     said = texts()
     for name in ("library", "raw"):
-        services.create(name, TokenWindow(WINDOW_TOKENS))
-        services.add(name, [UserMessage(next(said)) for _ in range(FILL)])
+        fill(name, said)
     for level, (statement, limit) in LEVELS.items():
         with connection.cursor() as cursor:
             cursor.execute(statement)

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from unittest.mock import patch
 
-from benchmarks.add import FILL, WINDOW_TOKENS
+from benchmarks.add import fill
 from benchmarks.database import migrated
 from benchmarks.measuring import Elsewhere, Figure, compared, in_turns, show
 from benchmarks.texts import texts
@@ -24,12 +24,11 @@ COMPUTED = ("new_salt", "commitment_of", "encoded_stay", "digest_of")
 
 
 def figures(_: str) -> Iterator[Figure]:
-    from chatmemory import TokenWindow, UserMessage, services
+    from chatmemory import UserMessage, services
     from chatmemory.ledger import chain
 
     said = texts()
-    services.create("m", TokenWindow(WINDOW_TOKENS))
-    services.add("m", [UserMessage(next(said)) for _ in range(FILL)])
+    fill("m", said)
 
     def milliseconds(*, without: tuple[str, ...] = ()) -> float:
         message = UserMessage(next(said))

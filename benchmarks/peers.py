@@ -14,11 +14,10 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from itertools import islice
 from pathlib import Path
 from subprocess import PIPE, Popen
 
-from benchmarks.add import LEVELS, Raw
+from benchmarks.add import LEVELS, Raw, fill
 from benchmarks.database import migrated
 from benchmarks.measuring import Elsewhere, Figure, compared, in_turns, show
 from benchmarks.of_peers.conversation import MESSAGES, WINDOW_TOKENS
@@ -26,7 +25,6 @@ from benchmarks.texts import texts
 
 ROOT = Path(__file__).parents[1]
 ENVIRONMENT = ROOT / ".venv-peers"
-FILL = 300
 ADDS = 600
 TURNS = {  # by script: what it does, the limit, the rounds
     "openai_agents": ("SQLiteSession and counting", 1 / 8, 100),
@@ -109,24 +107,17 @@ def _add() -> Callable[[], object]:
     from chatmemory import UserMessage, services
 
     said = texts()
-    _fill("short")
+    fill("short", said)
     return lambda: services.add("short", [UserMessage(next(said))])
 
 
 def _raw() -> Callable[[], object]:
     """Return a call that does by hand what an add does in the database."""
     said = texts()
-    _fill("raw")
+    fill("raw", said)
     statement, _ = LEVELS["synchronous FULL"]
     by_hand = Raw("raw", statement)
     return lambda: by_hand.add(next(said))
-
-
-def _fill(memory_id: str) -> None:
-    from chatmemory import TokenWindow, UserMessage, services
-
-    services.create(memory_id, TokenWindow(WINDOW_TOKENS))
-    services.add(memory_id, [UserMessage(text) for text in islice(texts(), FILL)])
 
 
 def _turn() -> Callable[[], object]:

@@ -48,19 +48,10 @@ def new_salt() -> bytes:
 
 def commitment_of(message: Message) -> bytes:
     """Return the digest of a message's columns and its salt, which a redacted one has not."""
-    payload = _payload(message)
-    if len(message.text) + len(message.frame) <= LONG:
-        return _digest("message", _MESSAGE.encoded(message, payload))
-    return _digest_of_parts("message", partial(_MESSAGE.parts, message, payload))
-
-
-def _payload(message: Message) -> str | LongText | LongPayload:
-    """Return the JSON of a message. A frame that is a LongText is all of it, as it has no gap."""
     frame, text = message.frame, message.text
-    if isinstance(frame, LongText):
-        return frame
-    is_short = len(frame) + len(text) <= LONG
-    return payload_of(frame, text) if is_short else LongPayload(frame, text)
+    if len(frame) + len(text) <= LONG and not isinstance(frame, LongText):
+        return _digest("message", _MESSAGE.encoded(message, payload_of(frame, text)))
+    return _digest_of_parts("message", partial(_MESSAGE.parts, message, LongPayload(frame, text)))
 
 
 def commitment_of_labels(labels: Mapping[str, str], salt: Bytes | None) -> bytes:

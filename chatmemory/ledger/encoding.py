@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from itertools import chain as chain_of
+from functools import partial
 from operator import add, attrgetter, itemgetter
 from tempfile import TemporaryFile
 from typing import IO, Any, NamedTuple
@@ -86,22 +86,27 @@ class FiledList(EncodedList):
 
 
 class LongPayload:
-    """The JSON of a message, of which each part is made when it is asked for."""
+    """The JSON of a message, of which each part is made when it is asked for.
 
-    def __init__(self, frame: str, text: str) -> None:
-        self._before, self._gap, self._behind = frame.partition(GAP)
-        self._text = text
+    A frame that is a LongText has no gap.
+    """
+
+    def __init__(self, frame: str | LongText, text: str) -> None:
+        self._frame, self._text = frame, text
 
     def parts(self) -> Iterator[bytes]:
         """Yield its encoding."""
-        yield b"s%d:" % sum(map(len, self._content()))
-        yield from self._content()
+        return _text_in_parts(self._content)
 
     def _content(self) -> Iterator[bytes]:
-        yield from encoded_parts(self._before)
-        if self._gap:
+        if isinstance(self._frame, LongText):
+            yield self._frame
+            return
+        before, gap, behind = self._frame.partition(GAP)
+        yield from encoded_parts(before)
+        if gap:
             yield from (part.encode() for part in quoted_parts(self._text))
-            yield from encoded_parts(self._behind)
+            yield from encoded_parts(behind)
 
 
 def are_short(lists: Iterable[Encoded | EncodedList]) -> bool:
@@ -118,15 +123,19 @@ def _parts_of(value: Any) -> Iterable[bytes | bytearray]:
     """Return what `encoded` does; of a long list or text, each part alone."""
     if isinstance(value, EncodedList | LongPayload):
         return value.parts()
-    if isinstance(value, LongText):
-        return b"s%d:" % len(value), value
     if isinstance(value, str) and len(value) > LONG:
-        return chain_of([b"s%d:" % sum(map(len, encoded_parts(value)))], encoded_parts(value))
+        return _text_in_parts(partial(encoded_parts, value))
     return [encoded(value)]
 
 
-def _encoded_in_parts(value: LongText | EncodedList) -> bytes:
-    return b"".join(_parts_of(value))
+def _text_in_parts(content: Callable[[], Iterator[bytes]]) -> Iterator[bytes]:
+    """Yield what `encoded` does of a text, whose content is made in parts."""
+    yield b"s%d:" % sum(map(len, content()))
+    yield from content()
+
+
+def _encoded_in_parts(value: EncodedList) -> bytes:
+    return b"".join(value.parts())
 
 
 def _encoded_text(value: str) -> bytes:
@@ -175,7 +184,6 @@ _ENCODERS = _Encoders(
         int: lambda value: b"i%d;" % value,
         str: _encoded_text,
         Encoded: bytes,
-        LongText: _encoded_in_parts,
         EncodedList: _encoded_in_parts,
         bytes: _encoded_bytes,
         bytearray: _encoded_bytes,

@@ -27,11 +27,7 @@ from chatmemory.queries.step_samples import StepSamples, step_samples
 from chatmemory.queries.steps import evictions_around, step_detail
 from chatmemory.queries.trials import Trial
 from chatmemory.queries.window_rows import WindowPlace, WindowView
-from chatmemory.queries.windows import (
-    SeenWindow,
-    StoredState,
-    counted_otherwise_at,
-)
+from chatmemory.queries.windows import SeenWindow, StoredState, counted_otherwise_at
 
 HISTORY_SIZE = 60
 WINDOW_SIZE = 100

@@ -6,12 +6,7 @@ Writing differs in two things that cannot be reproduced. Jackson writes the attr
 message in hash order; here they keep their order. Floats have Java's notation but Python's digits.
 """
 
-from chatmemory.core.codec.frames import (
-    GAP,
-    frame_of,
-    message_from_frame,
-    payload_of,
-)
+from chatmemory.core.codec.frames import GAP, frame_of, message_from_frame, payload_of
 from chatmemory.core.codec.json_text import (
     check_density,
     check_names,

@@ -1,7 +1,7 @@
 """Frames: the JSON of messages around their text, so that a text is stored once.
 
-Databases keep the text of a message by itself, to search it. In most messages it stands in the JSON
-too, as one string. A frame has a gap there; the JSON of a message without such a text is its frame.
+Databases keep the text of a message by itself, to search it. In the JSON of most messages it is one
+string, in whose place the frame has a gap. The frame of any other message is all of its JSON.
 """
 
 from __future__ import annotations
