@@ -31,13 +31,6 @@ class CountedCalls:
         self.count += event == "call" and not frame.f_code.co_flags & CO_GENERATOR
 
 
-class CountedBuiltins(CountedCalls):
-    """Counts the calls of what is not written in Python in its blocks."""
-
-    def _called(self, frame: FrameType, event: str, _: object) -> None:
-        self.count += event == "c_call"
-
-
 class CountedLines:
     """Counts the lines that are executed in its blocks; a loop on one line is one each time."""
 

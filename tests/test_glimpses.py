@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
+from itertools import product
 
 import pytest
 
@@ -13,9 +14,10 @@ from chatmemory import (
     ToolExecutionRequest,
     ToolExecutionResultMessage,
     UserMessage,
+    queries,
     services,
 )
-from chatmemory.queries.glimpses import beginnings
+from chatmemory.queries.glimpses import beginnings, several_calls
 
 pytestmark = [pytest.mark.django_db, pytest.mark.database]
 
@@ -54,3 +56,13 @@ def test_long_texts_are_not_read_whole():
     tracemalloc.stop()
     assert found == dict.fromkeys((1, 2, 3), words[:80]) | {4: f"find {words}"[:80]}
     assert peak < 1_000_000
+
+
+def test_only_messages_that_may_have_several_calls_are_read():
+    entries = [None, ToolExecutionRequest(), ToolExecutionRequest("1", "look", '{"a": [{}, {}]}')]
+    lists = [each for n in (1, 2, 3) for each in product(entries, repeat=n)]
+    said = [AiMessage("said [null", each) for each in lists]
+    services.import_conversation("calls", said, MessageWindow(100))
+    rows = queries.outline("calls").rows
+    found = several_calls("calls", rows)
+    assert [found.get(row.seq, 1) for row in rows] == [len(each) for each in lists]

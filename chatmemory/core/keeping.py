@@ -17,7 +17,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
-from chatmemory.core.long_lists import types_and_tokens_of
 from chatmemory.core.messages import MessageType
 from chatmemory.core.policies import Policy, has_own_rule
 from chatmemory.core.transitions import fold
@@ -27,7 +26,6 @@ from chatmemory.core.window import Entry, Window, total
 # few for an answer.
 MOST_ADDS = 20_000
 FEWEST_TRIED = 20
-SYSTEM = MessageType.SYSTEM.value  # compared very often, and a plain string is so more quickly
 
 
 @dataclass(frozen=True)
@@ -46,12 +44,12 @@ def smallest_limit(
 ) -> Keeping | None:
     """Return the limit that keeps the message at a position to the end of `said`.
 
-    The limit of `policy` is ignored. `said` may be a `LongList`. A policy with a rule of its own is
-    replayed under every limit, or on a grid of limits so that at most `most_adds` messages are
-    added; None if the grid would be too coarse for an answer.
+    The limit of `policy` is ignored. A policy with a rule of its own is replayed under every limit,
+    or on a grid of limits so that at most `most_adds` messages are added; None if the grid would be
+    too coarse for an answer.
     """
     if not evicts_oldest_first(policy):
-        return _tried(list(said), position, policy, most_adds)
+        return _tried(said, position, policy, most_adds)
     dropped = limits_that_drop(said, position, policy)
     if dropped is None:
         return Keeping(None)
@@ -103,21 +101,20 @@ def _windows_from(
 
     Each item is the arrival's position, the load, and the position of the system message in force.
     """
-    count = tokens = 0  # numbers, because there can be hundreds of thousands of messages
-    load = policy.load
+    count = tokens = 0
     system: int | None = None
-    for position, (type, of_this) in enumerate(types_and_tokens_of(said)):
-        if type == SYSTEM:
-            if system is not None and said[system].message == said[position].message:
+    for position, entry in enumerate(said):
+        if entry.type is MessageType.SYSTEM:
+            if system is not None and said[system].message == entry.message:
                 continue
             count += system is None
-            tokens += of_this - (0 if system is None else said[system].tokens)
+            tokens += entry.tokens - (0 if system is None else said[system].tokens)
             system = position
         elif position >= start:
             count += 1
-            tokens += of_this
+            tokens += entry.tokens
         if position >= start:
-            yield position, load(count, tokens), system
+            yield position, policy.load(count, tokens), system
 
 
 def _system_in_force(said: Sequence[Entry]) -> int | None:

@@ -42,21 +42,17 @@ class Verdict:
         return not self.problem
 
 
-def verdicts(turns: Sequence[tuple[int, str, int]]) -> tuple[Verdict, ...]:
-    """Return each provider's verdict, with the first problem that it would report.
-
-    A turn may be a plain tuple of what `Turn` has, for windows of very many messages.
-    """
+def verdicts(turns: Sequence[Turn]) -> tuple[Verdict, ...]:
+    """Return each provider's verdict, with the first problem that it would report."""
     pairing = next(_unpaired(turns), "")
     return Verdict("OpenAI", pairing), Verdict("Anthropic", next(_opening(turns), pairing))
 
 
-def _unpaired(turns: Sequence[tuple[int, str, int]]) -> Iterator[str]:
+def _unpaired(turns: Sequence[Turn]) -> Iterator[str]:
     """Yield the problems of tool calls and their results, counted per call rather than by id."""
     call, missing = 0, 0
-    result = MessageType.TOOL_EXECUTION_RESULT.value
     for seq, type, calls in turns:
-        if type == result:
+        if type is MessageType.TOOL_EXECUTION_RESULT:
             if not missing:
                 yield f"No. Tool result {named(seq)} does not follow its call."
             missing = max(0, missing - 1)
@@ -70,16 +66,16 @@ def _unpaired(turns: Sequence[tuple[int, str, int]]) -> Iterator[str]:
         yield "No. There is nothing to send."
 
 
-def _opening(turns: Sequence[tuple[int, str, int]]) -> Iterator[str]:
+def _opening(turns: Sequence[Turn]) -> Iterator[str]:
     """Yield the problem of the first message, system messages aside."""
-    first = next((turn for turn in turns if turn[1] != MessageType.SYSTEM), None)
+    first = next((turn for turn in turns if turn.type is not MessageType.SYSTEM), None)
     if not turns:
         return
     if first is None:
         yield "No. There is only a system message."
         return
     seq, type, calls = first
-    if type != MessageType.USER:
+    if type is not MessageType.USER:
         name = "a tool call" if calls else _NAMES[type]
         which = f"{name} ({named(seq)})"
         yield f"No. The first message after system is {which}; it must be User."

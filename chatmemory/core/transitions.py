@@ -109,7 +109,7 @@ class Transition(NamedTuple):
         if self.change is not Change.CLEAR:
             for eviction in self.evictions:
                 window.discard(eviction.entry)
-        window.totals, window.is_trimmed = self.after, False
+        window.totals = self.after
 
 
 def admit(
@@ -147,7 +147,7 @@ def _added(
 ) -> Transition:
     head = Head(window, window.totals)
     evictions.extend(policy.trim(head))
-    is_trimmed = window.is_trimmed or bool(evictions)
+    is_trimmed = bool(evictions)
     if arrival.type is MessageType.SYSTEM:
         in_force = head.first_of(window.systems())
         if in_force is not None and in_force.message == arrival.message:
@@ -253,15 +253,18 @@ def trim(head: Head, policy: Policy, evictions: Evictions) -> None:
         evictions.extend(policy.snap(head))
 
 
-def over_limit(window: Window, policy: Policy | None) -> list[Eviction]:
-    """Return the evictions that a read under `policy` hides and the next add makes."""
+def over_limit(entries: Iterable[Entry], totals: Totals, policy: Policy | None) -> list[Eviction]:
+    """Return the evictions that a read under `policy` hides and the next add makes.
+
+    The entries may be the first ones of a window with these totals.
+    """
     evictions: list[Eviction] = []
     if policy:
-        trim(Head(window, window.totals), policy, evictions)
+        trim(Head(entries, totals), policy, evictions)
     return evictions
 
 
-def next_to_leave(window: Window, policy: Policy) -> list[Eviction]:
+def next_to_leave(entries: Iterable[Entry], totals: Totals, policy: Policy) -> list[Eviction]:
     """Return the evictions that come first when the next message finds no room.
 
     They are one message and the tool results that leave with it, and with a low mark all that
@@ -270,7 +273,7 @@ def next_to_leave(window: Window, policy: Policy) -> list[Eviction]:
     if policy.meters_only:
         return []
     arrival = Entry(MessageType.AI, has_calls=False, tokens=2)
-    head = Head(window, window.totals)
+    head = Head(entries, totals)
     head.place(arrival, at_head=False)
     limit = max(1, policy.load(*head.totals) - 1)
     evictions = replace(policy, limit=limit, low_water=WHOLE).evict(head)
@@ -285,7 +288,7 @@ def next_to_leave(window: Window, policy: Policy) -> list[Eviction]:
 
 def visible(window: Window, policy: Policy | None) -> list[Entry]:
     """Return the entries that a read gives: trimmed by the policy, without changing the window."""
-    hidden = {eviction.entry for eviction in over_limit(window, policy)}
+    hidden = {eviction.entry for eviction in over_limit(window, window.totals, policy)}
     return [entry for entry in window if entry not in hidden]
 
 

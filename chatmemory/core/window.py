@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from chatmemory.core.messages import ChatMessage, MessageType
 
@@ -86,7 +86,7 @@ class Window:
     `source` is an iterable of entries, or an `EntrySource` that is read from the head only as far
     as needed; pass `totals` with it. Without `totals` all entries are read and added up.
     `counted_by` names the estimator family that counted the tokens, or is None if they were not
-    counted. `is_trimmed` is set if the source leaves out some entries that the next change evicts.
+    counted.
     """
 
     # Evictions take from the head and arrivals go to either end, so most changes need only the
@@ -107,7 +107,6 @@ class Window:
             self._fill(source)
         self.totals = total(self) if totals is None else totals
         self.counted_by = counted_by
-        self.is_trimmed = False
 
     def __iter__(self) -> Iterator[Entry]:
         yield from self._read.values()
@@ -126,10 +125,6 @@ class Window:
     def systems(self) -> Iterator[Entry]:
         """Yield the system messages in window order; each entry carries its message."""
         return iter(tuple(self._known_systems()))
-
-    def appended(self) -> list[Entry]:
-        """Return the entries that were placed at the end and are still there."""
-        return list(self._appended.values())
 
     def with_messages(self) -> list[Entry]:
         """Return every entry with its message, in window order."""
@@ -200,7 +195,14 @@ class Window:
         return self._systems
 
 
-def total(entries: Iterable[Entry]) -> Totals:
+class Counted(Protocol):
+    """What has a number of tokens: an entry, or a row of a window."""
+
+    @property
+    def tokens(self) -> int: ...
+
+
+def total(entries: Iterable[Counted]) -> Totals:
     """Return the totals of some entries."""
     count = tokens = 0
     for entry in entries:

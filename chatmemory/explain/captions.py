@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from chatmemory.core.eviction import Reason
-from chatmemory.core.long_lists import SEQ
 from chatmemory.core.naming import named
 from chatmemory.core.stored_policies import can_decide
 from chatmemory.explain.causes import cause_of
@@ -20,7 +19,7 @@ from chatmemory.explain.wording import (
     role,
     seqs,
 )
-from chatmemory.ledger.changes import BECAUSE, MISFIT, REASON, ChangeResult, injected_among
+from chatmemory.ledger.changes import ChangeResult
 
 _WHOLE = {Reason.SET: "not in the new list", Reason.CLEARED: "cleared"}  # reasons of whole lists
 
@@ -92,7 +91,7 @@ def _event(change: ChangeResult) -> str:
     if change.kind == "add" and not change.arrived:
         return "A message came that left at once"
     if change.kind == "set":
-        injected = injected_among(change.arrived)
+        injected = sum(each.is_injected for each in change.arrived)
         some = f", {injected:,} of them never said" if injected else ""
         never_said = ", never said" if injected == len(change.arrived) > 0 else some
         return f"Memory was set; {len(change.arrived):,} messages came{never_said}"
@@ -106,11 +105,11 @@ def _reasons(change: ChangeResult) -> str:
     """
     would = change.is_of_draft
     was, were, left = ("is", "are", "would leave") if would else ("was", "were", "left")
-    evicted, misfit = change.evicted.columns, change.misfit
-    by_reason = {
-        reason: [each[SEQ] for each in evicted if each[REASON] == reason and not each[MISFIT]]
-        for reason in {each[REASON] for each in evicted}
-    }
+    misfit = change.misfit
+    by_reason: dict[Reason, list[int]] = {}
+    for each in change.evicted:
+        if not each.misfit:
+            by_reason.setdefault(each.reason, []).append(each.seq)
     parts = []
     if first := by_reason.get(Reason.CAPACITY):
         parts.append(f"{seqs(first)} {was if len(first) == 1 else were} the {oldest(change)}")
@@ -132,7 +131,6 @@ def _reasons(change: ChangeResult) -> str:
 
 def _calls(change: ChangeResult) -> str:
     """Return the tool calls whose results left with them, as text."""
-    evicted, orphaned = change.evicted.columns, Reason.ORPHANED.value
-    calls = dict.fromkeys([each[BECAUSE] for each in evicted if each[REASON] == orphaned])
-    calls.pop(None, None)
+    orphaned = (each for each in change.evicted if each.reason is Reason.ORPHANED)
+    calls = dict.fromkeys(each.because_seq for each in orphaned if each.because_seq is not None)
     return seqs(list(calls)) if calls else "a call"

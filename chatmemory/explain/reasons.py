@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from chatmemory.core.departures import PINNED
 from chatmemory.core.eviction import Reason, first_of_group
-from chatmemory.core.long_lists import SEQ, TOKENS, TYPE
 from chatmemory.core.messages import MessageType
 from chatmemory.core.naming import named
 from chatmemory.core.policies import Policy
 from chatmemory.core.stored_policies import can_decide
-from chatmemory.core.trimming import costs
 from chatmemory.core.window import Totals
-from chatmemory.explain.arithmetic import Receipt, receipt
+from chatmemory.explain.arithmetic import Receipt, exceeded, is_ahead, receipt
 from chatmemory.explain.causes import cause_of
 from chatmemory.explain.misfits import why_no_fit
 from chatmemory.explain.wording import capitalized, moment
@@ -28,7 +25,7 @@ class Explanation:
     question: str
     cause: str
     detail: str
-    receipt: Receipt | tuple[()] = ()
+    receipt: Receipt = ()
 
     @property
     def summary(self) -> str:
@@ -38,9 +35,7 @@ class Explanation:
 # Why one message left
 
 
-def why_left(
-    change: ChangeResult, seq: int, lines: Receipt | tuple[()] | None = None
-) -> Explanation:
+def why_left(change: ChangeResult, seq: int, lines: Receipt | None = None) -> Explanation:
     """Explain why a message left by this change. Raises LookupError if it did not leave.
 
     `lines` are the receipt of the change, if it is made already.
@@ -55,7 +50,7 @@ def why_left(
     return Explanation(question, cause.told(change.is_of_draft), detail, lines)
 
 
-def _detail(change: ChangeResult, evicted: EvictedMessage, lines: Receipt | tuple[()]) -> str:
+def _detail(change: ChangeResult, evicted: EvictedMessage, lines: Receipt) -> str:
     when, seq, because = moment(change), evicted.seq, evicted.because_seq
     would = change.is_of_draft
     match evicted.reason:
@@ -78,14 +73,14 @@ def _detail(change: ChangeResult, evicted: EvictedMessage, lines: Receipt | tupl
     return f"{capitalized(when)} memory was set to a list without #{seq}."
 
 
-def _no_room(change: ChangeResult, seq: int, lines: Receipt | tuple[()]) -> str:
+def _no_room(change: ChangeResult, seq: int, lines: Receipt) -> str:
     """Say how much memory needed when a message left as the oldest."""
-    over, policy = lines.exceeded(seq) if lines and not change.by_client else None, change.policy
+    over, policy = None if change.by_client else exceeded(lines, seq), change.policy
     would = change.is_of_draft
     oldest = f"{named(seq)} {'is' if would else 'was'} the oldest message that could leave"
     if over is None or not can_decide(policy):
         return f"It left the head of the list {moment(change)}."
-    if lines and lines.is_ahead(seq):
+    if is_ahead(lines, seq):
         mark = f"{policy.low_mark:,} of {policy.limit:,} {policy.unit}"
         was, went = ("would be", "would then go") if would else ("was", "then went")
         over_limit = f"over its limit{'' if would else f' {moment(change)}'}"
@@ -176,8 +171,11 @@ def room_before(window: WindowView[WindowPlace], position: int) -> int:
     load = policy.load(*window.totals)
     first = _first_of_group(window, position)
     system = window.first_system.seq if window.first_system else None
-    columns = window.rows.columns[:first]
-    older = costs(policy, [c[TOKENS] for c in columns if not c[PINNED] and c[SEQ] != system])
+    older = sum(
+        policy.cost(row.tokens)
+        for row in window.rows[:first]
+        if not row.pinned and row.seq != system
+    )
     until_full = policy.limit - load + 1
     return max(until_full, policy.low_mark - load + older + 1)
 
@@ -189,8 +187,8 @@ def _first_of_group(window: WindowView[WindowPlace], position: int) -> int:
     """
     if not _keeps_turns(window.policy):
         return first_of_group(window.rows, position)
-    types = [columns[TYPE] for columns in window.rows.columns[: position + 1]]
-    return max((i for i, each in enumerate(types) if each == MessageType.USER), default=0)
+    rows = enumerate(window.rows[: position + 1])
+    return max((i for i, row in rows if row.type is MessageType.USER), default=0)
 
 
 def _keeps_turns(policy: Policy | None) -> bool:

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from typing import NamedTuple
 
-from chatmemory.core.eviction import REASONS, Reason
-from chatmemory.core.long_lists import Columns, LongList, seqs_of, tokens_of
-from chatmemory.core.messages import TYPES, ChatMessage, MessageType
+from chatmemory.core.eviction import Reason
+from chatmemory.core.messages import ChatMessage, MessageType
 from chatmemory.core.misfits import Misfit
 from chatmemory.core.policies import Policy
 from chatmemory.core.window import NOTHING, Totals
 
-# The columns behind those of every message: of an eviction, and of an arrival.
-REASON, BECAUSE, MISFIT = range(4, 7)
-ORIGIN = 4
 _INJECTED = "SYNTHETIC"
 
 
@@ -67,32 +62,6 @@ class EvictedMessage(NamedTuple):
     misfit: Misfit | None = None
 
 
-def arrivals(columns: Iterable[Columns]) -> LongList[ArrivedMessage]:
-    """Return arrivals from their columns."""
-    return LongList(list(columns), _arrived)
-
-
-def injected_among(arrived: LongList[ArrivedMessage]) -> int:
-    """Return how many arrivals a client put into the window."""
-    return sum([columns[ORIGIN] == _INJECTED for columns in arrived.columns])
-
-
-def evictions(columns: Iterable[Columns]) -> LongList[EvictedMessage]:
-    """Return evictions from their columns, in which the reason is its name."""
-    return LongList(list(columns), _evicted)
-
-
-def _arrived(columns: Columns) -> ArrivedMessage:
-    seq, type, has_calls, *others = columns
-    return ArrivedMessage(seq, TYPES[type], bool(has_calls), *others)
-
-
-def _evicted(columns: Columns) -> EvictedMessage:
-    seq, type, has_calls, tokens, reason, because, misfit = columns
-    type, reason = TYPES[type], REASONS[reason]
-    return EvictedMessage(seq, type, bool(has_calls), tokens, reason, because, misfit)
-
-
 @dataclass(frozen=True)
 class ChangeResult:
     """The result of one change of a conversation. `step` is None if nothing was changed.
@@ -114,8 +83,8 @@ class ChangeResult:
     after: Totals
     policy_before: Policy | None = None
     seq: int | None = None
-    arrived: LongList[ArrivedMessage] = field(default_factory=lambda: arrivals(()))
-    evicted: LongList[EvictedMessage] = field(default_factory=lambda: evictions(()))
+    arrived: tuple[ArrivedMessage, ...] = ()
+    evicted: tuple[EvictedMessage, ...] = ()
     pinned: Totals = NOTHING
     passed_pins: bool = field(default=False, compare=False)
     by_client: bool = False
@@ -128,25 +97,22 @@ class ChangeResult:
 
     def eviction_of(self, seq: int) -> EvictedMessage | None:
         """Return how a message left, or None if it did not."""
-        left = self.evicted
-        position = next((i for i, each in enumerate(seqs_of(left)) if each == seq), None)
-        return None if position is None else left[position]
+        return next((each for each in self.evicted if each.seq == seq), None)
 
     @cached_property
     def misfit(self) -> EvictedMessage | None:
         """The message that left in the step that added it; None if there is none."""
-        misfits = [i for i, columns in enumerate(self.evicted.columns) if columns[MISFIT]]
-        return self.evicted[misfits[0]] if misfits else None
+        return next((each for each in self.evicted if each.misfit), None)
 
     @property
     def gained(self) -> int:
         """The tokens of what arrived."""
-        return sum(tokens_of(self.arrived))
+        return sum(each.tokens for each in self.arrived)
 
     @property
     def lost(self) -> int:
         """The tokens of what left."""
-        return sum(tokens_of(self.evicted))
+        return sum(each.tokens for each in self.evicted)
 
     @property
     def ignored(self) -> bool:

@@ -17,7 +17,6 @@ from django.utils import timezone
 from chatmemory.core.codec import frame_of
 from chatmemory.core.estimators import family_named
 from chatmemory.core.eviction import Eviction, Reason
-from chatmemory.core.long_lists import seqs_of
 from chatmemory.core.messages import MessageType, text_of
 from chatmemory.core.misfits import misfit_in
 from chatmemory.core.policies import Policy
@@ -25,7 +24,7 @@ from chatmemory.core.stored_policies import load_of
 from chatmemory.core.transitions import Change, Transition, pin, unchanged
 from chatmemory.core.window import NOTHING, Entry, Totals, Window, total
 from chatmemory.ledger import chain, flags, statements
-from chatmemory.ledger.changes import ChangeResult, NewMessage, arrivals, evictions
+from chatmemory.ledger.changes import ArrivedMessage, ChangeResult, EvictedMessage, NewMessage
 from chatmemory.ledger.counters import Counters
 from chatmemory.ledger.entries import (
     NumberedTransition,
@@ -200,7 +199,7 @@ class Recorder:
         if transition.policy != self.policy:
             self.policy = self.memory.policy = transition.policy
         result = self._step(transition, Step.Kind.ADD, sent=sent)
-        evicted = set(seqs_of(result.evicted))
+        evicted = {each.seq for each in result.evicted}
         was_dangling = self.memory.dangling_call is not None
         flags.left(self.memory, evicted)
         flags.added(self.memory, transition, self._counters.last_step)
@@ -289,15 +288,18 @@ def result_of(
     moved = {leaving.entry.seq for leaving in change.leaving if leaving.reason is Reason.MOVED}
     misfit = misfit_in(change.transition)
     own = change.transition.arrivals[0] if misfit else None
-    arrived = arrivals(
-        (entry.seq, entry.type, entry.has_calls, entry.tokens, entry.origin, entry.seq > last_seq)
+    arrived = tuple(
+        ArrivedMessage(
+            *(entry.seq, entry.type, entry.has_calls, entry.tokens),
+            *(entry.origin, entry.seq > last_seq),
+        )
         for entry in change.entering
         if entry.seq not in moved
     )
-    evicted = evictions(
-        (
+    evicted = tuple(
+        EvictedMessage(
             *(entry.seq, entry.type, entry.has_calls, entry.tokens),
-            *(reason.value, because, misfit if entry == own else None),
+            *(reason, because, misfit if entry == own else None),
         )
         for entry, reason, because in change.leaving
         if reason is not Reason.MOVED
@@ -309,7 +311,7 @@ def result_of(
         before=change.transition.before,
         after=change.transition.after,
         policy_before=change.transition.policy_before,
-        seq=seqs_of(arrived)[0] if len(arrived) == 1 else step.seq,
+        seq=arrived[0].seq if len(arrived) == 1 else step.seq,
         arrived=arrived,
         evicted=evicted,
         pinned=change.transition.pinned if misfit else NOTHING,

@@ -4,14 +4,13 @@
 """
 
 from chatmemory.core.lint import Verdict
-from chatmemory.core.long_lists import seqs_of, tokens_of
 from chatmemory.core.recall.comparison import Compared
 from chatmemory.core.recall.figures import Point
 from chatmemory.core.recall.figures import smallest as smallest_limit
 from chatmemory.core.recall.phrases import Followed
 from chatmemory.core.recall.scores import Use
 from chatmemory.core.speakers import Speaker
-from chatmemory.core.window import Totals
+from chatmemory.core.window import Counted, Totals
 from chatmemory.managers import CLIENT, Flag
 from chatmemory.queries.branches import branches, copies
 from chatmemory.queries.comparing import (
@@ -116,6 +115,7 @@ __all__ = [
     "Comparison",
     "ConversationQuery",
     "ConversationState",
+    "Counted",
     "CursorPage",
     "FeedItem",
     "FileFleet",
@@ -196,7 +196,6 @@ __all__ = [
     "rehearse",
     "said",
     "searches_messages",
-    "seqs_of",
     "simulate",
     "simulate_trial",
     "simulated_state",
@@ -206,7 +205,6 @@ __all__ = [
     "step_samples",
     "steps",
     "stored_messages",
-    "tokens_of",
     "trial",
     "whole_history",
     "whole_window",

@@ -10,19 +10,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, reduce
 from itertools import chain
-from operator import itemgetter, or_
+from operator import attrgetter, or_
 
 from django.db.models import Case, Count, F, Min, Q, QuerySet, When
 
 from chatmemory import database, search
-from chatmemory.core.long_lists import SEQ, TYPE, Columns
-from chatmemory.core.messages import TYPES, MessageType
+from chatmemory.core.messages import MessageType
 from chatmemory.core.spans import Span
 from chatmemory.core.speakers import Speaker, speaker_of
-from chatmemory.ledger.fetching import fetched
 from chatmemory.models import Message, Stay
 from chatmemory.queries.stays import stays_of_messages
-from chatmemory.queries.windows import ENTERED, StoredState
+from chatmemory.queries.window_rows import WindowPlace
+from chatmemory.queries.windows import StoredState
 
 MENTIONS_MAX = 500
 ASKED_ONE_BY_ONE = 5_000  # messages, of which more are asked for as a range
@@ -34,7 +33,7 @@ _SPEAKER = Case(
 )
 
 _Columns = tuple[int, str, str]  # the seq, the type and the origin of a message
-_Older = Mapping[Speaker, Sequence[Columns]]  # the places of older ones, by step
+_Older = Mapping[Speaker, Sequence[WindowPlace]]  # the places of older ones, by step
 
 
 @dataclass(frozen=True)
@@ -140,10 +139,10 @@ def _latest(stored: StoredState, phrase: str, columns: Sequence[_Columns]) -> Co
     before = list(chain.from_iterable(here.values()))
     speakers = _speakers(columns) | dict(gone)
     for speaker, places in here.items():
-        speakers |= dict.fromkeys([place[SEQ] for place in places[:MENTIONS_MAX]], speaker)
-    read = {*_speakers(columns), *dict(gone), *(place[SEQ] for place in before[:MENTIONS_MAX])}
+        speakers |= dict.fromkeys([place.seq for place in places[:MENTIONS_MAX]], speaker)
+    read = {*_speakers(columns), *dict(gone), *(place.seq for place in before[:MENTIONS_MAX])}
     stays = stays_of_messages(stored.memory.pk, read)
-    entered = [places[0][ENTERED] for who, places in here.items() if who is min(every.said_by)]
+    entered = [places[0].entered_step for who, places in here.items() if who is min(every.said_by)]
     since = 1 if ended is None else min([ended - 1, *entered])
     return Considered(
         speakers=speakers,
@@ -153,7 +152,7 @@ def _latest(stored: StoredState, phrase: str, columns: Sequence[_Columns]) -> Co
         count=every.count,
         first_step=every.first_step,
         known=(since, max(at, every.first_step - 1)),
-        unread=frozenset([place[ENTERED] for place in before[MENTIONS_MAX:]]),
+        unread=frozenset([place.entered_step for place in before[MENTIONS_MAX:]]),
     )
 
 
@@ -198,24 +197,22 @@ def _older(stored: StoredState, phrase: str, oldest: int) -> _Older:
 
     The window has been read, so only their numbers are: there can be hundreds of thousands.
     """
-    places = [place for place in stored.places.columns if place[SEQ] < oldest]
+    places = [place for place in stored.places if place.seq < oldest]
     said = saying(stored.memory.pk, phrase).order_by().values_list("seq")
-    seqs = [place[SEQ] for place in places]
+    seqs = [place.seq for place in places]
     if len(seqs) > ASKED_ONE_BY_ONE:
         said = said.filter(seq__gte=min(seqs), seq__lt=oldest)
     else:
         said = said.filter(database.among("seq", database.listed(seqs)))
-    found = {seq for (seq,) in fetched(said)} if seqs else set()
-    places = [place for place in places if place[SEQ] in found]
-    places.sort(key=itemgetter(SEQ))
-    places.sort(key=itemgetter(ENTERED))
+    found = {seq for (seq,) in said} if seqs else set()
+    places = [place for place in places if place.seq in found]
+    places.sort(key=attrgetter("entered_step", "seq"))
     injected = stored.injected
-    put_in = [place for place in places if place[SEQ] in injected] if injected else []
+    put_in = [place for place in places if place.seq in injected] if injected else []
     if put_in:
-        places = [place for place in places if place[SEQ] not in injected]
-    types = {type: speaker_of(TYPES[type]) for type in {place[TYPE] for place in places}}
-    speakers = sorted(set(types.values()))
-    older = {who: [each for each in places if types[each[TYPE]] is who] for who in speakers}
+        places = [place for place in places if place.seq not in injected]
+    speakers = sorted({speaker_of(place.type) for place in places})
+    older = {who: [each for each in places if speaker_of(each.type) is who] for who in speakers}
     return older | ({Speaker.CLIENT: put_in} if put_in else {})
 
 
@@ -227,7 +224,7 @@ def _present(
     here = {stay.seq for stay in before if stay.left_step is None or stay.left_step > at}
     said_by = {who: [seq for seq in here if speakers[seq] is who] for who in Speaker}
     for who, places in (older or {}).items():
-        said_by[who] += [place[SEQ] for place in places]
+        said_by[who] += [place.seq for place in places]
     return {who: tuple(sorted(set(seqs))) for who, seqs in said_by.items() if seqs}
 
 

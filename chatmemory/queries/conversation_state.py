@@ -8,12 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import chain
-from operator import itemgetter
 
-from chatmemory.core.lint import Verdict, verdicts
-from chatmemory.core.long_lists import HAS_CALLS, SEQ, TYPE, seqs_of
-from chatmemory.ledger.changes import ChangeResult, EvictedMessage, arrivals, evictions
+from chatmemory.core.lint import Turn, Verdict, verdicts
+from chatmemory.ledger.changes import ChangeResult, EvictedMessage
 from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.models import Memory, Step
 from chatmemory.queries.glimpses import beginnings, number_of_calls, several_calls
@@ -128,8 +125,8 @@ class ConversationState:
     @cached_property
     def evicted(self) -> dict[int, int]:
         """The messages that the change evicts: their positions in it by seq."""
-        evicted = seqs_of(self.change.evicted) if self.change else []
-        return dict(zip(evicted, range(len(evicted)), strict=True))
+        evicted = self.change.evicted if self.change else ()
+        return {each.seq: position for position, each in enumerate(evicted)}
 
     @cached_property
     def next_to_leave(self) -> tuple[int, ...]:
@@ -144,13 +141,12 @@ class ConversationState:
     @cached_property
     def verdicts(self) -> tuple[Verdict, ...]:
         """The verdicts of providers on the window."""
-
-        calls, columns = self.calls, self.window.rows.columns
-        turns = list(map(itemgetter(SEQ, TYPE, HAS_CALLS), columns))
-        if calls:
-            seqs, types, has_calls = zip(*turns, strict=True) if turns else ((), (), ())
-            turns = list(zip(seqs, types, map(calls.get, seqs, has_calls), strict=True))
-        return verdicts(turns)
+        return verdicts(
+            [
+                Turn(row.seq, row.type, self.calls.get(row.seq, int(row.has_calls)))
+                for row in self.window.rows
+            ]
+        )
 
     @cached_property
     def found(self) -> frozenset[int]:
@@ -220,8 +216,8 @@ def combined(changes: Sequence[ChangeResult]) -> ChangeResult | None:
     return replace(
         effective[-1],
         before=changes[0].before,
-        arrived=arrivals(chain.from_iterable(change.arrived.columns for change in changes)),
-        evicted=evictions(chain.from_iterable(change.evicted.columns for change in changes)),
+        arrived=tuple(each for change in changes for each in change.arrived),
+        evicted=tuple(each for change in changes for each in change.evicted),
         passed_pins=any(change.passed_pins for change in changes),
     )
 
@@ -258,7 +254,7 @@ def _history(step: Step, query: ConversationQuery, found: Mentions) -> Page:
 
 def _compared(stored: StoredState, other: int | None) -> SeenWindow | None:
     """Return the window at the step to compare with."""
-    return None if other is None else StoredState(stored.memory, other, stored).seen()
+    return None if other is None else StoredState(stored.memory, other).seen()
 
 
 def _left_by(

@@ -13,7 +13,6 @@ from django.db.models.functions import Left
 
 from chatmemory.core.codec import GAP, message_from_frame
 from chatmemory.core.exceptions import InvalidMessage
-from chatmemory.core.long_lists import HAS_CALLS, SEQ, LongList
 from chatmemory.core.messages import ChatMessage, MessageType
 from chatmemory.core.readable import readable_text
 from chatmemory.ledger.entries import read_message
@@ -53,12 +52,12 @@ def _readable(frame: str | None, text: str) -> str:
     return text if message is None else readable_text(message)
 
 
-def several_calls(memory_id: str, rows: LongList[WindowPlace]) -> dict[int, int]:
+def several_calls(memory_id: str, rows: Iterable[WindowPlace]) -> dict[int, int]:
     """Return the number of tool calls of messages that may have several, by seq.
 
     Those of the rows are among them; their others with calls have one. Raises CorruptRow.
     """
-    calling = [row[SEQ] for row in rows.columns if row[HAS_CALLS] and row[SEQ] > 0]
+    calling = [row.seq for row in rows if row.has_calls and row.seq > 0]
     if not calling:
         return {}
     messages = Message.objects.filter(memory_id=memory_id, type=MessageType.AI)

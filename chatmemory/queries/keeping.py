@@ -10,7 +10,6 @@ from django.db.models import Q, QuerySet
 from chatmemory.core.estimators import family_named
 from chatmemory.core.eviction import Reason
 from chatmemory.core.keeping import Keeping, evicts_oldest_first, smallest_limit
-from chatmemory.core.long_lists import SEQ, Columns, LongList
 from chatmemory.core.messages import TYPES, ChatMessage, MessageType
 from chatmemory.core.policies import Policy
 from chatmemory.core.stored_policies import can_decide
@@ -76,7 +75,7 @@ def what_would_keep(
     if amount > (COUNTED_AT_ONCE if is_recounted else READ_AT_ONCE) and not is_asked:
         return replace(answer, deferred=amount)
     said = _entries(step, first, policy if is_recounted else None)
-    position = [columns[SEQ] for columns in said.columns].index(row.seq)
+    position = next(i for i, entry in enumerate(said) if entry.key == row.seq)
     return replace(answer, keeping=smallest_limit(said, position, policy))
 
 
@@ -96,7 +95,7 @@ def _first_that_counts(row: MessageRow) -> int:
     return before.values_list("seq", flat=True).first() or row.seq
 
 
-def _entries(step: Step, first: int, recounted_by: Policy | None) -> LongList[Entry]:
+def _entries(step: Step, first: int, recounted_by: Policy | None) -> list[Entry]:
     """Return what was said from `first` on, after the system message in force there, in order.
 
     The key of an entry is its seq. With `recounted_by`, its estimator counts the messages again.
@@ -111,12 +110,10 @@ def _entries(step: Step, first: int, recounted_by: Policy | None) -> LongList[En
         if recounted_by is None
         else _recounted(said, recounted_by)
     )
-
-    def make(row: Columns) -> Entry:
-        seq, type, has_calls, tokens = row
-        return Entry(TYPES[type], has_calls, tokens, systems.get(seq), key=seq)
-
-    return LongList([(seq, type, seq in calling, tokens) for seq, type, tokens in facts], make)
+    return [
+        Entry(TYPES[type], seq in calling, tokens, systems.get(seq), key=seq)
+        for seq, type, tokens in facts
+    ]
 
 
 def _system_messages(step: Step, first: int) -> dict[int, ChatMessage]:

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from chatmemory.core.departures import PINNED
 from chatmemory.core.eviction import group_of
-from chatmemory.core.long_lists import SEQ, LongList
 from chatmemory.core.messages import MessageType
 from chatmemory.core.policies import Policy
 from chatmemory.core.stored_policies import can_decide
 from chatmemory.queries.leaving import next_to_leave
 from chatmemory.queries.window_rows import WindowPlace, WindowView
-from chatmemory.queries.windows import place
 
 
 @dataclass(frozen=True)
@@ -69,8 +66,5 @@ def pin_preview(
 def _changed(
     window: WindowView[WindowPlace], seqs: set[int], pinned: bool
 ) -> WindowView[WindowPlace]:
-    rows = [
-        (*columns[:PINNED], pinned) if columns[SEQ] in seqs else columns
-        for columns in window.rows.columns
-    ]
-    return replace(window, rows=LongList(rows, place))
+    rows = tuple(row._replace(pinned=pinned) if row.seq in seqs else row for row in window.rows)
+    return replace(window, rows=rows)

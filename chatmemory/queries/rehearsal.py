@@ -13,7 +13,6 @@ from functools import cached_property
 
 from chatmemory.core.estimators import count_tokens, estimator_for
 from chatmemory.core.lint import Turn, Verdict, verdicts
-from chatmemory.core.long_lists import LongList
 from chatmemory.core.messages import AiMessage, ChatMessage, MessageType
 from chatmemory.core.misfits import misfit_in
 from chatmemory.core.phrases import has_phrase
@@ -22,15 +21,8 @@ from chatmemory.core.readable import readable_text
 from chatmemory.core.transitions import Transition, admit
 from chatmemory.core.window import Entry, Window
 from chatmemory.core.written_policies import measured
-from chatmemory.ledger.changes import (
-    ArrivedMessage,
-    ChangeResult,
-    EvictedMessage,
-    arrivals,
-    evictions,
-)
+from chatmemory.ledger.changes import ArrivedMessage, ChangeResult, EvictedMessage
 from chatmemory.queries.window_rows import WindowPlace, WindowView, view_of
-from chatmemory.queries.windows import place
 
 
 @dataclass(frozen=True)
@@ -116,7 +108,7 @@ class _Stage:
             for entry in self._window
             if isinstance(seq := entry.key, int)
         ]
-        window = view_of("", self._step, self._policy, LongList(places, place))
+        window = view_of("", self._step, self._policy, places)
         return Scene(self._policy, tuple(self._said), window, change, dict(self._left_by))
 
     def _set(self, policy: Policy) -> ChangeResult:
@@ -140,7 +132,7 @@ class _Stage:
 
 def _result(transition: Transition, line: Line, step: int) -> ChangeResult:
     misfit = misfit_in(transition)
-    evicted = (
+    evicted = tuple(
         EvictedMessage(
             seq=_seq(each.entry),
             type=each.entry.type,
@@ -160,10 +152,8 @@ def _result(transition: Transition, line: Line, step: int) -> ChangeResult:
         transition.after,
         policy_before=transition.policy_before,
         seq=line.seq,
-        arrived=arrivals(
-            [ArrivedMessage(line.seq, line.type, line.has_calls, line.tokens, "SAID")]
-        ),
-        evicted=evictions(evicted),
+        arrived=(ArrivedMessage(line.seq, line.type, line.has_calls, line.tokens, "SAID"),),
+        evicted=evicted,
     )
 
 

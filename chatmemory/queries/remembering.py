@@ -11,7 +11,6 @@ from bisect import bisect_right
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from chatmemory.core.long_lists import seqs_of
 from chatmemory.core.messages import MessageType
 from chatmemory.core.phrases import has_phrase
 from chatmemory.core.spans import Span, clipped, merged
@@ -148,7 +147,7 @@ def simulated_mentions(
     leaving = tuple([seq for seq in decisive if seq not in kept])
     present = {who: tuple([seq for seq in seqs if seq in kept]) for who, seqs in held.items()}
     gone = set(leaving)
-    pushing = (each for each in changes if not gone.isdisjoint(seqs_of(each.evicted)))
+    pushing = (each for each in changes if not gone.isdisjoint(left.seq for left in each.evicted))
     return replace(
         mentions,
         rows=(*mentions.rows, *drafted),

@@ -2,39 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
-from django.db.models import Exists, ExpressionWrapper, Field, Q, QuerySet
+from django.db.models import Exists, Q, QuerySet
 
-from chatmemory.core.eviction import Reason
-from chatmemory.core.long_lists import HAS_CALLS, SEQ, TOKENS, TYPE, Columns, LongList
-from chatmemory.core.messages import MessageType
-from chatmemory.core.misfits import Misfit
+from chatmemory.core.eviction import REASONS, Reason
+from chatmemory.core.messages import TYPES, MessageType
 from chatmemory.core.policies import Policy
 from chatmemory.core.window import NOTHING
-from chatmemory.ledger.changes import (
-    MISFIT,
-    REASON,
-    ArrivedMessage,
-    ChangeResult,
-    arrivals,
-    evictions,
-)
+from chatmemory.ledger.changes import ArrivedMessage, ChangeResult, EvictedMessage
 from chatmemory.ledger.lookup import find_memory, find_step, no_step, step_rows
 from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.ledger.statements import Compiled
 from chatmemory.models import Message, Stay, Step
 from chatmemory.queries.rows import StepDetail, StepRow, step_row
 from chatmemory.queries.stays import misfit_at, pinned_at
-from chatmemory.queries.windows import PLACE_COLUMNS
 
-_ENTERED = PLACE_COLUMNS[:4]
-_LEFT = (*PLACE_COLUMNS[:5], "reason", "passed_pins")
-_ENTERED_STEP, _REASON, _PASSED_PINS = 4, 5, 6
-_CAPACITY, _ORPHANED = Reason.CAPACITY.value, Reason.ORPHANED.value
-_SYSTEM = MessageType.SYSTEM.value
-_REPLACED, _MOVED = Reason.REPLACED.value, Reason.MOVED.value
+_ENTERED = ("seq", "type", "has_calls", "tokens")
+_LEFT = (*_ENTERED, "entered_step", "reason", "passed_pins")
 
 
 @one_snapshot()
@@ -51,13 +37,11 @@ def step_detail(row: Step) -> StepDetail:
     previous = next(iter(step_rows(row.memory_id, row.n - 1)), None)
     last_seq, last_stay = (previous.last_seq, previous.last_stay) if previous else (0, 0)
     left = _left_at(row.memory_id, row.n)
-    moved = {each[SEQ] for each in left if each[_REASON] == _MOVED}
+    moved = {each.seq for each in left if each.reason == Reason.MOVED}
     entered = _entered_at(row.memory_id, last_stay, row.last_stay)
-    entries = [each for each in entered if each[0] not in moved]
-    arrived = arrivals(_arrived(row, entries, last_seq))
+    arrived = _arrived(row, [each for each in entered if each.seq not in moved], last_seq)
+    evicted = tuple(_evicted(row, left, arrived))
     found = step_row(row)
-    evicted = evictions(_evicted(row, left, arrived))
-    misfits = [columns[MISFIT] for columns in evicted.columns]
     return StepDetail(
         found,
         ChangeResult(
@@ -70,8 +54,8 @@ def step_detail(row: Step) -> StepDetail:
             seq=arrived[0].seq if len(arrived) == 1 else row.seq,
             arrived=arrived,
             evicted=evicted,
-            pinned=pinned_at(row) if any(misfits) else NOTHING,
-            passed_pins=any(each[_PASSED_PINS] for each in left[-1:]),
+            pinned=pinned_at(row) if any(each.misfit for each in evicted) else NOTHING,
+            passed_pins=any(each.passed_pins for each in left[-1:]),
             by_client=row.by_client,
             replaced=previous.policy if previous and row.kind == Step.Kind.POLICY else None,
         ),
@@ -86,14 +70,14 @@ def _left_at(memory_id: str, n: int) -> QuerySet[Stay, Any]:
     protected = Q(type=MessageType.SYSTEM) | Q(pinned=True)  # the condition of their index
     pins = Stay.objects.filter(protected, memory_id=memory_id, pinned=True, entered_step__lte=n)
     pins = pins.filter(rank__lt=newest).exclude(left_step__lte=n)
-    passed = ExpressionWrapper(Exists(pins), Field())  # not converted row by row, see PLACE_COLUMNS
-    return left.order_by("rank").annotate(passed_pins=passed).values_list(*_LEFT)
+    left = left.order_by("rank").annotate(passed_pins=Exists(pins))
+    return left.values_list(*_LEFT, named=True)
 
 
 @Compiled
 def _entered_at(memory_id: str, stays_before: int, last_stay: int) -> QuerySet[Stay, Any]:
     entered = Stay.objects.filter(memory_id=memory_id, n__gt=stays_before, n__lte=last_stay)
-    return entered.order_by("n").values_list(*_ENTERED)
+    return entered.order_by("n").values_list(*_ENTERED, named=True)
 
 
 def steps(memory_id: str, *, after: int = 0, size: int = 50) -> list[StepRow]:
@@ -150,46 +134,38 @@ def _synthetic(row: Step, seqs: Collection[int]) -> set[int]:
     return set(found.values_list("seq", flat=True))
 
 
-def _arrived(row: Step, entered: Sequence[Columns], last_seq: int) -> list[Columns]:
-    """Return the columns of the arrivals of a step from those of its stays."""
-    synthetic = _synthetic(row, [seq for seq, *_ in entered])
-    said, injected = Message.Origin.SAID.value, Message.Origin.SYNTHETIC.value
-    return [
-        (seq, type, calls, tokens, injected if seq in synthetic else said, seq > last_seq)
-        for seq, type, calls, tokens in entered
-    ]
+def _arrived(row: Step, entered: Sequence[Any], last_seq: int) -> tuple[ArrivedMessage, ...]:
+    """Return the arrivals of a step from its stays."""
+    synthetic = _synthetic(row, [each.seq for each in entered])
+    origins = Message.Origin.SAID.value, Message.Origin.SYNTHETIC.value
+    return tuple(
+        ArrivedMessage(
+            *(each.seq, TYPES[each.type], each.has_calls, each.tokens),
+            origin=origins[each.seq in synthetic],
+            is_new=each.seq > last_seq,
+        )
+        for each in entered
+    )
 
 
 def _evicted(
-    row: Step, left: Sequence[Columns], arrived: LongList[ArrivedMessage]
-) -> list[Columns]:
-    """Return the columns of a step's evictions from those of its stays, in the order of eviction.
+    row: Step, left: Iterable[Any], arrived: Iterable[ArrivedMessage]
+) -> Iterator[EvictedMessage]:
+    """Yield the evictions of a step from its stays, in the order of eviction.
 
     The cause of a departure is not stored. A result left with the last call before it, and a
     replaced system message was replaced by the one that arrived.
     """
-    systems = [columns[SEQ] for columns in arrived.columns if columns[TYPE] == _SYSTEM]
-    causes = _calls_of_results(left)
-    for i in [i for i, each in enumerate(left) if each[_REASON] == _REPLACED]:
-        causes[i] = (systems[0] if systems else None, None)
-    for i in [i for i, each in enumerate(left) if each[_ENTERED_STEP] == row.n]:
-        if left[i][_REASON] == _CAPACITY:
-            causes[i] = (None, misfit_at(row, left[i][TOKENS]))
-    usual = {reason: (reason, None, None) for reason in {each[_REASON] for each in left}}
-    columns = [each[: TOKENS + 1] + usual[each[_REASON]] for each in left]
-    for i, cause in causes.items():
-        columns[i] = columns[i][: REASON + 1] + cause
-    is_moved = _MOVED in usual
-    return [each for each in columns if each[REASON] != _MOVED] if is_moved else columns
-
-
-def _calls_of_results(left: Sequence[Columns]) -> dict[int, tuple[int | None, Misfit | None]]:
-    """Return the calls with which results left, by the position of the result."""
+    system = next((each.seq for each in arrived if each.type is MessageType.SYSTEM), None)
     call: int | None = None
-    causes: dict[int, tuple[int | None, Misfit | None]] = {}
-    for i in [i for i, each in enumerate(left) if each[HAS_CALLS] or each[_REASON] == _ORPHANED]:
-        if left[i][_REASON] == _ORPHANED:
-            causes[i] = (call, None)
-        elif left[i][_REASON] == _CAPACITY:
-            call = left[i][SEQ]
-    return causes
+    for each in left:
+        reason, misfit = REASONS[each.reason], None
+        if reason is Reason.CAPACITY:
+            call = each.seq if each.has_calls else call
+            misfit = misfit_at(row, each.tokens) if each.entered_step == row.n else None
+        if reason is not Reason.MOVED:
+            because = {Reason.ORPHANED: call, Reason.REPLACED: system}.get(reason)
+            yield EvictedMessage(
+                *(each.seq, TYPES[each.type], each.has_calls, each.tokens),
+                *(reason, because, misfit),
+            )

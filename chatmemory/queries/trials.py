@@ -10,12 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from chatmemory.core.codec import messages_from_json
-from chatmemory.core.long_lists import SEQ, Columns
 from chatmemory.core.messages import ChatMessage
 from chatmemory.core.policies import Policy
 from chatmemory.core.storable import storable_id
 from chatmemory.core.stored_policies import can_decide
-from chatmemory.ledger.changes import BECAUSE, ChangeResult, arrivals, evictions
+from chatmemory.ledger.changes import ChangeResult
 from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.models import Trial as TrialRow
 from chatmemory.queries.simulation import Simulation, simulated
@@ -71,17 +70,14 @@ def _renumbered(change: ChangeResult, numbers: Mapping[int, int]) -> ChangeResul
     def number(seq: int | None) -> int | None:
         return seq if seq is None else numbers.get(seq, seq)
 
-    def renumbered(columns: Columns) -> Columns:
-        seq, *facts, because, misfit = columns
-        return number(seq), *facts, number(because), misfit
-
-    evicted = [
-        renumbered(each) if each[SEQ] in numbers or each[BECAUSE] in numbers else each
-        for each in change.evicted.columns
-    ]
     return replace(
         change,
         seq=number(change.seq),
-        arrived=arrivals((number(seq), *facts) for seq, *facts in change.arrived.columns),
-        evicted=evictions(evicted),
+        arrived=tuple(
+            each._replace(seq=numbers.get(each.seq, each.seq)) for each in change.arrived
+        ),
+        evicted=tuple(
+            each._replace(seq=numbers.get(each.seq, each.seq), because_seq=number(each.because_seq))
+            for each in change.evicted
+        ),
     )

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from typing import Generic, NamedTuple, TypeVar
 
-from chatmemory.core.departures import PINNED, Departures
-from chatmemory.core.long_lists import SEQ, TOKENS, TYPE, LongList, seqs_of, tokens_of
 from chatmemory.core.messages import ChatMessage, MessageType
 from chatmemory.core.policies import Policy
 from chatmemory.core.stored_policies import can_decide, load_of
-from chatmemory.core.trimming import costs, departures
-from chatmemory.core.window import Totals
+from chatmemory.core.transitions import over_limit
+from chatmemory.core.window import Entry, Totals, total
 
 
 class NoRoom(StrEnum):
@@ -65,21 +64,20 @@ class WindowView(Generic[Place]):
     memory_id: str
     step: int
     policy: Policy | None
-    rows: LongList[Place]
-    over_limit: LongList[Place]
+    rows: tuple[Place, ...]
+    over_limit: tuple[Place, ...]
 
     @cached_property
     def seqs(self) -> list[int]:
-        return seqs_of(self.rows)
+        return [row.seq for row in self.rows]
 
     @cached_property
     def totals(self) -> Totals:
-        return Totals(len(self.rows), sum(tokens_of(self.rows)))
+        return total(self.rows)
 
     @cached_property
     def stored(self) -> Totals:
-        hidden = sum(tokens_of(self.over_limit))
-        return Totals(self.totals.count + len(self.over_limit), self.totals.tokens + hidden)
+        return total((*self.rows, *self.over_limit))
 
     @property
     def load(self) -> int | None:
@@ -97,9 +95,7 @@ class WindowView(Generic[Place]):
 
         It may stand anywhere: it is skipped at the head, which it reaches when others have left.
         """
-        types = [columns[TYPE] for columns in self.rows.columns]
-        system = MessageType.SYSTEM.value
-        return self.rows[types.index(system)] if system in types else None
+        return next((row for row in self.rows if row.type is MessageType.SYSTEM), None)
 
     @cached_property
     def no_room(self) -> NoRoom | None:
@@ -113,7 +109,7 @@ class WindowView(Generic[Place]):
 
     def held_by_pins(self, policy: Policy) -> int:
         """Return what pinned messages hold of a limit."""
-        return costs(policy, [c[TOKENS] for c in self.rows.columns if c[PINNED]])
+        return sum(policy.cost(row.tokens) for row in self.rows if row.pinned)
 
     def room_without_pins(self, policy: Policy) -> int:
         """Return how large a message fits beside the system message that does not leave."""
@@ -123,8 +119,8 @@ class WindowView(Generic[Place]):
     @cached_property
     def horizon(self) -> int | None:
         """The number of the oldest message, except system messages and drafts."""
-        system, columns = MessageType.SYSTEM.value, self.rows.columns
-        return min([c[SEQ] for c in columns if c[SEQ] > 0 and c[TYPE] != system], default=None)
+        said = (row for row in self.rows if row.type is not MessageType.SYSTEM)
+        return min((row.seq for row in said if row.seq > 0), default=None)
 
     @property
     def messages(self: WindowView[WindowRow]) -> list[ChatMessage]:
@@ -141,26 +137,28 @@ def why_no_room(policy: Policy, held: int, room: int) -> NoRoom | None:
 
 
 def view_of(
-    memory_id: str, step: int, policy: Policy | None, rows: LongList[Place]
+    memory_id: str, step: int, policy: Policy | None, rows: Iterable[Place]
 ) -> WindowView[Place]:
     """Return the window of some rows, with those that a lowered limit hides in `over_limit`."""
-    return WindowView(memory_id, step, policy, *visible(rows, policy))
+    stored = tuple(rows)
+    hidden = hidden_by(policy, stored, total(stored))
+    shown = tuple(row for row in stored if row.seq not in hidden) if hidden else stored
+    over = tuple(row for row in stored if row.seq in hidden) if hidden else ()
+    return WindowView(memory_id, step, policy, shown, over)
 
 
-def visible(
-    rows: LongList[Place], policy: Policy | None
-) -> tuple[LongList[Place], LongList[Place]]:
-    """Return the rows of a stored window that a read gives, and those that the policy hides."""
-    return parted(rows, departures(rows.columns, totals_of(rows), policy))
+def hidden_by(policy: Policy | None, rows: Iterable[Place], totals: Totals) -> set[int]:
+    """Return which messages a limit hides, by seq; nothing without an installed policy.
+
+    The rows may be the first ones of a stored window with these totals.
+    """
+    if not can_decide(policy):
+        return set()
+    evictions = over_limit(entries_of(rows), totals, policy)
+    return {seq for each in evictions if isinstance(seq := each.entry.key, int)}
 
 
-def parted(rows: LongList[Place], left: Departures) -> tuple[LongList[Place], LongList[Place]]:
-    """Return the rows that stay, and those that leave, both in order."""
-    hidden = left.positions
-    shown = sorted(set(range(len(rows))).difference(hidden)) if hidden else ()
-    return rows.picked(shown) if hidden else rows, rows.picked(sorted(hidden))
-
-
-def totals_of(rows: LongList[Place]) -> Totals:
-    """Return the totals of some rows of a window."""
-    return Totals(len(rows), sum(tokens_of(rows)))
+def entries_of(rows: Iterable[Place]) -> Iterator[Entry]:
+    """Yield places as entries, whose keys are their seqs."""
+    for row in rows:
+        yield Entry(row.type, row.has_calls, row.tokens, key=row.seq, pinned=row.pinned)

@@ -7,26 +7,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from django.db.models import ExpressionWrapper, F, Field, IntegerField, QuerySet
+from django.db.models import F, QuerySet
 from django.db.models import Window as Partition
-from django.db.models.functions import Cast, RowNumber
+from django.db.models.functions import RowNumber
 
-from chatmemory.core.departures import Departures
-from chatmemory.core.long_lists import (
-    SEQ,
-    TOKENS,
-    TYPE,
-    Columns,
-    LongList,
-    seqs_of,
-)
 from chatmemory.core.messages import TYPES, MessageType
 from chatmemory.core.policies import Policy
 from chatmemory.core.stored_policies import can_decide
-from chatmemory.core.trimming import costs, departures
-from chatmemory.core.window import Totals
+from chatmemory.core.window import Totals, total
 from chatmemory.ledger.entries import read_message
-from chatmemory.ledger.fetching import fetched
 from chatmemory.ledger.lookup import find_memory, find_step
 from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.ledger.stored_window import open_stays, stays_at
@@ -38,20 +27,13 @@ from chatmemory.queries.window_rows import (
     WindowPlace,
     WindowRow,
     WindowView,
-    parted,
-    totals_of,
-    visible,
+    hidden_by,
+    view_of,
     why_no_room,
 )
 
 HIDDEN_MAX = 500
-# Columns as the database has them: SQLite's booleans would be converted one by one, also by its
-# driver, and numbers by Django.
-_HAS_CALLS, _PINNED = (
-    ExpressionWrapper(Cast(name, IntegerField()), Field()) for name in ("has_calls", "pinned")
-)
-PLACE_COLUMNS = ("seq", "type", _HAS_CALLS, "tokens", "entered_step", _PINNED)
-ENTERED = 4
+PLACE_COLUMNS = WindowPlace._fields
 
 
 @dataclass(frozen=True)
@@ -66,14 +48,10 @@ class SeenWindow:
 
 @dataclass(frozen=True)
 class StoredState:
-    """A conversation as it is stored at step `at`, or now, of which each part is read once.
-
-    What is the same at `another` step is not read again.
-    """
+    """A conversation as it is stored at step `at`, or now, of which each part is read once."""
 
     memory: Memory
     at: int | None = None
-    another: StoredState | None = None
 
     @classmethod
     def of(cls, memory_id: str, at: int | None = None) -> StoredState:
@@ -96,40 +74,19 @@ class StoredState:
         return open_stays(self.memory.pk) if is_last else stays_at(self.step)
 
     @cached_property
-    def _same(self) -> StoredState | None:
-        """The other state, if no stay began or ended between both steps."""
-        if self.another is None:
-            return None
-        step, other = self.step, self.another.step
-        is_same = (step.last_stay, step.count_after) == (other.last_stay, other.count_after)
-        return self.another if is_same else None
-
-    @cached_property
-    def places(self) -> LongList[WindowPlace]:
+    def places(self) -> tuple[WindowPlace, ...]:
         """The places of the stays, with those that a lowered limit hides."""
-        if self._same is not None:
-            return self._same.places
-        return LongList(fetched(self.stays.values_list(*PLACE_COLUMNS)), place)
-
-    @cached_property
-    def over_limit(self) -> Departures:
-        """The positions of the places that a lowered limit hides."""
-        if self._same is not None and self._same.policy == self.policy:
-            return self._same.over_limit
-        return departures(self.places.columns, totals_of(self.places), self.policy)
+        return tuple(map(_place, self.stays.values_list(*PLACE_COLUMNS)))
 
     @cached_property
     def window(self) -> WindowView[WindowPlace]:
         """The window as the model sees it."""
-        return self._view(*parted(self.places, self.over_limit))
+        return self.view(self.places)
 
-    def view(self, rows: LongList[Place]) -> WindowView[Place]:
+    def view(self, rows: Iterable[Place]) -> WindowView[Place]:
         """Return the window of these rows, which are those of the stays."""
-        return self._view(*visible(rows, self.policy))
-
-    def _view(self, rows: LongList[Place], over_limit: LongList[Place]) -> WindowView[Place]:
         step = self.memory.last_step if self.at is None else self.at
-        return WindowView(self.memory.pk, step, self.policy, rows, over_limit)
+        return view_of(self.memory.pk, step, self.policy, rows)
 
     @cached_property
     def injected(self) -> frozenset[int]:
@@ -137,22 +94,15 @@ class StoredState:
         return injected_at(self.step)
 
     def seen(self) -> SeenWindow:
-        """Return which messages the model sees. Only numbers are read if no limit hides any."""
-        step = self.step
-        stored = Totals(step.count_after, step.tokens_after)
-        if can_decide(self.policy) and self.policy.is_exceeded_by(stored):
-            return SeenWindow(step.n, self.policy, self.window.seqs, self.window.totals)
-        if self._same is not None:
-            return SeenWindow(step.n, self.policy, seqs_of(self.places), stored)
-        seqs = [seq for (seq,) in fetched(self.stays.order_by().values_list("seq"))]
-        return SeenWindow(step.n, self.policy, seqs, stored)
+        """Return which messages the model sees."""
+        return SeenWindow(self.step.n, self.policy, self.window.seqs, self.window.totals)
 
 
 @one_snapshot()
 def window(memory_id: str, at: int | None = None) -> WindowView[WindowRow]:
     """Return the window at step `at` with its messages. Raises MemoryNotFound, StepNotFound."""
     state = StoredState.of(memory_id, at)
-    return state.view(_with_messages(state.stays))
+    return state.view(map(_window_row, state.stays.select_related("message")))
 
 
 @one_snapshot()
@@ -200,21 +150,23 @@ def over_limits_now(rows: Iterable[MemoryRow]) -> dict[str, OverLimit]:
     It is the first 500 in the window: a page of conversations reads no more of each.
     """
     over = {row.id: row for row in rows if row.is_over_limit}
-    heads: dict[str, list[Columns]] = {memory_id: [] for memory_id in over}
+    heads: dict[str, list[WindowPlace]] = {memory_id: [] for memory_id in over}
     for memory_id, *columns in _heads(list(over)) if over else ():
-        heads[memory_id].append(tuple(columns))
+        heads[memory_id].append(_place(columns))
     return {memory_id: _over_limit(row, heads[memory_id]) for memory_id, row in over.items()}
 
 
-def _over_limit(row: MemoryRow, head: Sequence[Columns]) -> OverLimit:
-    positions = sorted(departures(head, row.window, row.policy).positions)
-    hidden = tuple([head[position][SEQ] for position in positions])[:HIDDEN_MAX]
+def _over_limit(row: MemoryRow, head: Sequence[WindowPlace]) -> OverLimit:
+    leaving = hidden_by(row.policy, head, row.window)
+    hidden = tuple(place.seq for place in head if place.seq in leaving)[:HIDDEN_MAX]
     if len(head) > HIDDEN_MAX or not can_decide(row.policy):
         return OverLimit(hidden)
-    pinned = row.window.without(Totals(len(head), sum([columns[TOKENS] for columns in head])))
-    kept = [head[position] for position in set(range(len(head))).difference(positions)]
-    system = [columns[TOKENS] for columns in kept if columns[TYPE] == MessageType.SYSTEM.value][:1]
-    room = row.policy.limit - row.policy.overhead - costs(row.policy, system)
+    pinned = row.window.without(total(head))
+    kept = (place for place in head if place.seq not in leaving)
+    system = next((place for place in kept if place.type is MessageType.SYSTEM), None)
+    room = (
+        row.policy.limit - row.policy.overhead - (row.policy.cost(system.tokens) if system else 0)
+    )
     held = row.policy.load(*pinned) - row.policy.overhead
     return OverLimit(hidden, no_room=why_no_room(row.policy, held, room))
 
@@ -233,7 +185,9 @@ def hidden_wholly(
         or (row.window.count > HIDDEN_MAX and row.policy and row.policy.has_window_options)
     }
     return {
-        memory_id: (set(seqs_of(outline(memory_id).over_limit)) if memory_id in beyond else seqs)
+        memory_id: (
+            {row.seq for row in outline(memory_id).over_limit} if memory_id in beyond else seqs
+        )
         for memory_id, seqs in hidden.items()
     }
 
@@ -251,16 +205,9 @@ def _heads(memory_ids: Sequence[str]) -> Iterable[tuple[Any, ...]]:
     return stays.values_list("memory_id", *PLACE_COLUMNS)
 
 
-def _with_messages(stays: QuerySet[Stay]) -> LongList[WindowRow]:
-    return LongList(
-        [_window_row(stay) for stay in stays.select_related("message")], WindowRow._make
-    )
-
-
-def place(columns: Columns) -> WindowPlace:
-    """Return the place of its columns."""
+def _place(columns: Sequence[Any]) -> WindowPlace:
     seq, type, has_calls, tokens, entered_step, pinned = columns
-    return WindowPlace(seq, TYPES[type], bool(has_calls), tokens, entered_step, bool(pinned))
+    return WindowPlace(seq, TYPES[type], has_calls, tokens, entered_step, pinned)
 
 
 def _window_row(stay: Stay) -> WindowRow:

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from chatmemory import explain
 from chatmemory.explain import Remembrance, role
-from chatmemory.queries import ConversationState, MessageRow, Speaker, seqs_of
+from chatmemory.queries import ConversationState, MessageRow, Speaker
 from inspector.conversation.glyphs import glyph
 from inspector.conversation.rows import tag
 
@@ -54,7 +54,7 @@ class Found:
             at=state.at,
             last_step=state.memory.last_step,
             last_seq=state.memory.last_seq,
-            hidden=frozenset(seqs_of(state.window.over_limit)),
+            hidden=frozenset(row.seq for row in state.window.over_limit),
             no_room=state.window.no_room,
         )
         return explain.remembers(state.query.find, self._mentions, moment)

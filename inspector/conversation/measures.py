@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from chatmemory import Policy, can_decide, load_or_tokens
 from chatmemory.queries import (
     ConversationState,
+    Counted,
     Totals,
     WindowPlace,
     WindowView,
-    seqs_of,
-    tokens_of,
 )
 
 FULL = 100.0
@@ -81,9 +79,9 @@ def cost(policy: Policy | None, tokens: int) -> int:
     return policy.cost(tokens) if can_decide(policy) else tokens
 
 
-def cost_of_all(policy: Policy | None, tokens: Iterable[int]) -> int:
+def cost_of_all(policy: Policy | None, messages: Iterable[Counted]) -> int:
     """Return the part of the load that messages make up, without any overhead."""
-    return sum(cost(policy, each) * number for each, number in Counter(tokens).items())
+    return sum(cost(policy, each.tokens) for each in messages)
 
 
 def said_load(policy: Policy | None, said: Totals) -> int:
@@ -118,11 +116,9 @@ def kept_totals(state: ConversationState) -> Totals:
     window, injected, when_said = state.window, state.injected, state.when_said
     if not injected and not when_said:
         return window.stored
-    seqs = (*window.seqs, *seqs_of(window.over_limit))
-    tokens = (*tokens_of(window.rows), *tokens_of(window.over_limit))
     kept = [
-        when_said.get(seq, each)
-        for seq, each in zip(seqs, tokens, strict=True)
-        if seq not in injected
+        when_said.get(row.seq, row.tokens)
+        for row in (*window.rows, *window.over_limit)
+        if row.seq not in injected
     ]
     return Totals(len(kept), sum(kept))

@@ -7,7 +7,7 @@ from functools import cached_property
 
 from chatmemory import Reason, can_decide, explain
 from chatmemory.explain import oldest, reason_of
-from chatmemory.queries import ConversationState, WindowPlace, tokens_of
+from chatmemory.queries import ConversationState, WindowPlace
 from chatmemory.services import ChangeResult, EvictedMessage
 from inspector.conversation.falls import Falls, falls
 from inspector.conversation.glyphs import glyph
@@ -101,7 +101,7 @@ class MemoryPane:
         if change is None or not change.evicted:
             return None
         rows = tuple(self._ghost(change, each) for each in change.evicted[:GHOSTS_MAX])
-        load = cost_of_all(change.policy, tokens_of(change.evicted))
+        load = cost_of_all(change.policy, change.evicted)
         tokens = change.lost
         return Ghosts(rows, len(change.evicted) - len(rows), -load, -tokens)
 
@@ -115,7 +115,7 @@ class MemoryPane:
         return f"at step {self._state.at:,}"
 
     def _load(self, rows: Sequence[WindowPlace]) -> int:
-        return cost_of_all(self._state.window.policy, tokens_of(rows))
+        return cost_of_all(self._state.window.policy, rows)
 
     def _cost(self, row: WindowPlace) -> int:
         return cost(self._state.window.policy, row.tokens)
@@ -187,4 +187,4 @@ def _ghost_note(change: ChangeResult, evicted: EvictedMessage) -> str:
 
 
 def _elsewhere(rows: Sequence[WindowPlace], seq: int) -> Elsewhere:
-    return Elsewhere(len(rows), sum(tokens_of(rows)), seq)
+    return Elsewhere(len(rows), sum(row.tokens for row in rows), seq)

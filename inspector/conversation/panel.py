@@ -210,7 +210,7 @@ class Panel:
         return explain.pinning(self.pin) if self.pin else ""
 
     @cached_property
-    def receipt(self) -> Receipt | tuple[()]:
+    def receipt(self) -> Receipt:
         """The arithmetic of the step."""
         return explain.receipt(self._state.change) if self._state.change else ()
 

@@ -16,7 +16,7 @@ class Preview:
     """The caption and the receipt of one draft."""
 
     caption: Caption
-    receipt: Receipt | tuple[()]
+    receipt: Receipt
 
 
 class SimulationView:
@@ -43,7 +43,7 @@ class SimulationView:
         return [Preview(explain.caption(change), lines) for change, lines in self.receipts]
 
     @cached_property
-    def receipts(self) -> list[tuple[ChangeResult, Receipt | tuple[()]]]:
+    def receipts(self) -> list[tuple[ChangeResult, Receipt]]:
         """The changes with their receipts, which take a while if very many messages leave."""
         return [(change, explain.receipt(change)) for change in self._changes]
 

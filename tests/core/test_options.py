@@ -141,7 +141,7 @@ def test_between_two_evicting_steps_comes_the_space_above_the_mark(sizes, limit)
 
 def test_what_leaves_next_is_all_that_leaves_on_the_way_to_the_mark():
     window = Window([system(), *(user() for _ in range(6))])
-    leaving = next_to_leave(window, MessageWindow(10, low_water=0.7))
+    leaving = next_to_leave(window, window.totals, MessageWindow(10, low_water=0.7))
     assert [eviction.entry for eviction in leaving] == list(window)[1:5]
 
 

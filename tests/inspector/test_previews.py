@@ -165,16 +165,16 @@ def test_what_leaves_and_comes_back_makes_up_the_difference(
             simulation = queries.simulate_trial("m", Trial(tuple(users(drafts)), limit))
         except ChatMemoryError:
             return
-        outlook, kept = simulation.outlook(first), set(queries.seqs_of(simulation.remaining))
+        outlook, kept = simulation.outlook(first), {row.seq for row in simulation.remaining}
         if first == 0 or drafts == 0:
             assert outlook.before == window.totals
         arrived = sum(len(change.arrived) for change in simulation.changes[first:])
         difference = arrived + len(outlook.returning) - len(outlook.leaving)
         assert outlook.before.count + difference == outlook.after.count == len(kept)
-        stored = {*window.seqs, *queries.seqs_of(window.over_limit)}
+        stored = {row.seq for row in (*window.rows, *window.over_limit)}
         if first == 0:
             assert {*outlook.leaving, *outlook.hidden} >= stored - kept
-            assert set(outlook.hidden) <= set(queries.seqs_of(window.over_limit))
+            assert set(outlook.hidden) <= {row.seq for row in window.over_limit}
         told = writing(simulation, first)
         assert (told is None) == (first >= drafts)
 
@@ -199,7 +199,7 @@ def test_what_has_not_happened_is_told_in_the_conditional(db, policy, sequence, 
             if change.ignored:
                 continue
             told = [explain.caption(change).summary]
-            for seq in queries.seqs_of(change.evicted):
+            for seq in [row.seq for row in change.evicted]:
                 why = explain.why_left(change, seq)
                 told += [why.question, why.summary]
             for words in told:

@@ -1,4 +1,4 @@
-"""A simulation that decides by columns what leaves tells what one that decides by entries tells."""
+"""A simulation tells what the add then does, whatever the policy, its options and the pins."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import pytest
+from django.db import transaction
 
 from chatmemory import (
     AiMessage,
@@ -53,7 +54,7 @@ LIMITS = [MessageWindow(n) for n in (18, 17, 13, 12, 4)] + [TokenWindow(n) for n
 
 @pytest.mark.parametrize("pins", [(), (2,), (4, 8)], ids=str)
 @pytest.mark.parametrize("end", ENDS)
-def test_columns_and_entries_tell_the_same(db, end, pins):
+def test_adds_do_what_was_simulated(db, end, pins):
     said = [BRIEF, *TURN, *TURN, *TURN, *ENDS[end]]
     for options in OPTIONS:
         memory_id = f"m-{OPTIONS.index(options)}"
@@ -62,7 +63,7 @@ def test_columns_and_entries_tell_the_same(db, end, pins):
             services.pin(memory_id, seq)
         for limit in (None, *LIMITS):
             policy = limit and type(limit)(limit.limit, **options)
-            assert_both_tell_the_same(memory_id, policy)
+            assert_adds_do_what_is_simulated(memory_id, policy)
 
 
 @dataclass(frozen=True)
@@ -115,23 +116,38 @@ def test_of_kinds_with_a_rule_of_their_own_too(db, kind, pins):
             services.pin("m", seq)
         services.change("m", policy=kind(500))
         for limit in (None, kind(120), kind(40), kind(40, snap_to_user=True)):
-            assert_both_tell_the_same("m", limit)
+            assert_adds_do_what_is_simulated("m", limit)
     finally:
         KINDS.unregister(kind.kind)
 
 
-def assert_both_tell_the_same(memory_id, policy) -> None:
+def assert_adds_do_what_is_simulated(memory_id, policy) -> None:
     for name, drafts in DRAFTS.items():
-        by_entries = outcome(memory_id, drafts, policy)
-        with pytest.MonkeyPatch.context() as patched:
-            patched.setattr("chatmemory.core.trimming.FEW", 0)
-            assert outcome(memory_id, drafts, policy) == by_entries, (policy, name)
+        simulated, added = simulation(memory_id, drafts, policy), real(memory_id, drafts, policy)
+        assert simulated == added, (policy, name)
 
 
-def outcome(memory_id, drafts, policy) -> object:
+def simulation(memory_id, drafts, policy) -> object:
     """Return what a simulation tells, or how it is refused."""
     try:
         simulation = queries.simulate(memory_id, drafts, policy)
     except ChatMemoryError as error:
         return type(error), getattr(error, "index", None)
-    return simulation.changes, simulation.remaining, simulation.totals
+    return list(simulation.changes), *facts(simulation.remaining), simulation.totals
+
+
+def real(memory_id, drafts, policy) -> object:
+    """Return what the same add does, which is then undone."""
+    savepoint = transaction.savepoint()
+    try:
+        changes = services.change_and_add(memory_id, drafts, policy=policy)
+        window = queries.outline(memory_id)
+        return changes, *facts(window.rows), window.totals
+    except ChatMemoryError as error:
+        return type(error), getattr(error, "index", None)
+    finally:
+        transaction.savepoint_rollback(savepoint)
+
+
+def facts(rows) -> list[object]:
+    return [row._replace(entered_step=0) for row in rows]
