@@ -34,7 +34,7 @@ from .wheels import install
 hypothesis_settings.register_profile("properties", examples())
 hypothesis_settings.load_profile("properties")
 
-SLOW_FOLDERS = {"browser", "conformance", "fuzz", "live", "load"}
+SLOW_FOLDERS = {"browser", "conformance", "fuzz", "golden", "live", "load"}
 DATA = Path(__file__).parents[2] / "shared" / "data"
 
 

@@ -1,0 +1,185 @@
+"""A site with a conversation of each sort, and the states of its pages."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from chatmemory import (
+    AiMessage,
+    ImageContent,
+    MessageWindow,
+    SystemMessage,
+    TextContent,
+    TokenWindow,
+    ToolExecutionRequest,
+    ToolExecutionResultMessage,
+    UserMessage,
+    services,
+)
+from chatmemory.access.tokens import create_token
+from chatmemory.formats import read_transcripts
+from chatmemory.services import protocol
+from inspector import demo
+
+# Two runs of tau-bench's airline task, by Sierra, under the MIT license:
+# https://github.com/sierra-research/tau-bench
+RUNS = Path(__file__).parent / "tau_bench.json"
+Form = dict[str, str | bytes | list[str]]
+
+
+@dataclass(frozen=True)
+class State:
+    """A request of an operator, a viewer or a stranger. A `form` is sent by POST; bytes are a file.
+
+    Its text is the title and the main element of the page, or with `whole` all that it has.
+    """
+
+    url: str
+    by: str = "operator"
+    form: Form | None = None
+    htmx: bool = False
+    whole: bool = False
+
+
+def build() -> dict[str, str]:
+    """Store the conversations; return the keys of trials by the names that states have for them."""
+    demo.load()
+    list(services.import_all(read_transcripts(RUNS.read_bytes()), TokenWindow(1000), "tau-"))
+    _the_client_decides()
+    _a_limit_is_lowered()
+    _support()
+    _a_message_is_oversized()
+    services.set_default_policy("shop/", TokenWindow(4000, low_water="0.6"), actor="operator")
+    services.create("shop/empty")
+    create_token("shop", role="viewer", prefix="shop/", days=7)
+    drafts = [UserMessage("Is my favourite colour red?"), AiMessage("It is green.")]
+    services.branch("classroom", "classroom-from-9", drafts, at=9, actor="operator")
+    trials = {"drafts": (drafts, None), "limit": ([], 4), "both": (drafts, 5)}
+    return {name: services.keep_trial("classroom", *trial) for name, trial in trials.items()}
+
+
+def _the_client_decides() -> None:
+    said = [SystemMessage("Be brief."), *(UserMessage(f"message {n}") for n in range(4))]
+    protocol.update_messages("client", said)
+    protocol.update_messages("client", [said[0], UserMessage("A summary."), *said[3:]])
+
+
+def _a_limit_is_lowered() -> None:
+    services.create("lowered", MessageWindow(6), {"team": "support"})
+    services.add("lowered", [UserMessage(f"question {n}") for n in range(8)])
+    services.change("lowered", policy=MessageWindow(4), actor="operator")
+
+
+def _support() -> None:
+    """Tool calls, a picture, thinking, attributes, a pinned message and a redacted one."""
+    services.create("support", MessageWindow(6), {"vip": "", "team": "support"})
+    calls = [ToolExecutionRequest(str(n), "find_order", f'{{"part": {n}}}') for n in (1, 2)]
+    services.add("support", [SystemMessage("Be kind."), UserMessage("My order is A-1182.")])
+    services.pin("support", 2, actor="operator")
+    services.add(
+        "support",
+        [
+            UserMessage("My card ends in 4242."),
+            AiMessage(None, calls, thinking="Both parts?", attributes={"model": "m-1"}),
+            ToolExecutionResultMessage("1", "find_order", '{"depot": "Dijon"}'),
+            ToolExecutionResultMessage("2", "find_order", '{"depot": "Lyon"}'),
+            UserMessage([TextContent("Like this?"), ImageContent("https://example.org/a.png")]),
+            AiMessage("Yes."),
+        ],
+    )
+    services.redact("support", 3, actor="operator")
+
+
+def _a_message_is_oversized() -> None:
+    services.create("oversized", TokenWindow(40, oversized="keep"))
+    services.add("oversized", [UserMessage("short"), UserMessage("far too long " * 30)])
+
+
+ORDER, CLASS, SUPPORT = "/c/order-7741/", "/c/classroom/", "/c/support/"
+POLICIES = "policy=message_window:10&policy=token_window:400"
+LESSON = "/learn/message-window/"
+CHATS = b"""[
+    [{"role": "user", "content": "My order is A-1182."},
+     {"role": "assistant", "content": "Yes?", "name": "bot"},
+     {"role": "user", "content": "Where is A-1182?"}],
+    [{"role": "robot", "content": "hi"}]
+]"""
+LOWER: Form = {
+    "kind": "message_window",
+    "limit": "3",
+    "options_of": "message_window",
+    "name": "team",
+    "value": "support",
+}
+
+# They are read in this order from one site: what stores something comes last.
+STATES = {
+    "overview": State("/", whole=True),
+    "overview-viewer": State("/", by="viewer", whole=True),
+    "overview-searched": State("/?q=A-1182"),
+    "overview-flagged": State("/?flagged=any&sort=fill"),
+    "overview-now": State("/now/?id=order-7741&id=support", htmx=True),
+    "order-start": State(f"{ORDER}?at=0"),
+    "order-before-eviction": State(f"{ORDER}?at=42"),
+    "order-eviction": State(f"{ORDER}?at=43"),
+    "order-after-eviction": State(f"{ORDER}?at=44&msg=25"),
+    "order-live": State(ORDER),
+    "order-kept-message": State(f"{ORDER}?msg=50"),
+    "order-phrase": State(f"{ORDER}?find=A-1182"),
+    "order-verdict": State(
+        f"{ORDER}verdict/", form={"role": "user", "text": "A-1182 again."}, htmx=True
+    ),
+    "order-compared": State(f"{ORDER}compare/?{POLICIES}&at=43&phrase=A-1182"),
+    "order-adopt": State(f"{ORDER}adopt/", form={"policy": "message_window:10"}),
+    "order-export": State(f"{ORDER}export/?what=window&at=43&format=sharegpt"),
+    "order-settings": State(f"{ORDER}settings/"),
+    "class-viewer": State(f"{CLASS}?msg=3", by="viewer"),
+    "class-step-fragment": State(f"{CLASS}?at=9&msg=2", htmx=True),
+    "class-earlier-history": State(f"{CLASS}?before=9"),
+    "class-phrase-earlier": State(f"{CLASS}?at=9&find=green"),
+    "class-phrase-never-said": State(f"{CLASS}?find=walrus"),
+    "class-compared-steps": State(f"{CLASS}?at=12&with=4"),
+    "class-drafts": State(f"{CLASS}?trial={{both}}"),
+    "class-draft-edited": State(f"{CLASS}?trial={{drafts}}&draft=1&edit=1"),
+    "class-limit-tried": State(f"{CLASS}?trial={{limit}}"),
+    "class-simulation-viewer": State(f"{CLASS}?at=9&trial={{drafts}}", by="viewer"),
+    "class-draft-refused": State(f"{CLASS}simulate/", form={"role": "user", "text": " "}),
+    "branch": State("/c/classroom-from-9/"),
+    "system-messages": State("/c/lisbon-guide/"),
+    "tau-live": State("/c/tau-38-1/"),
+    "tau-evicted-result": State("/c/tau-18-2/?msg=6"),
+    "client-decides": State("/c/client/?msg=2"),
+    "lowered": State("/c/lowered/?msg=3"),
+    "lowered-settings-preview": State("/c/lowered/settings/", form=LOWER),
+    "support-pinned": State(f"{SUPPORT}?msg=2"),
+    "support-redacted": State(f"{SUPPORT}?msg=3"),
+    "support-calls": State(f"{SUPPORT}?msg=4"),
+    "support-picture": State(f"{SUPPORT}?msg=7"),
+    "oversized": State("/c/oversized/?msg=2"),
+    "empty": State("/c/shop~2Fempty/"),
+    "missing": State("/c/nobody/"),
+    "redact-asked": State(f"{CLASS}redact/2/", form={}),
+    "delete-asked": State("/bulk/", form={"action": "delete", "id": ["classroom", "support"]}),
+    "lab-not-computed": State("/lab/"),
+    "lab": State("/lab/", form={"kind": "token_window"}),
+    "lab-limit": State("/lab/?limit=800&input=2.5"),
+    "lab-adopt": State("/lab/adopt/", form={"kind": "token_window", "limit": "800"}),
+    "lab-file": State("/lab/file/", form={"file": RUNS.read_bytes()}),
+    "compared-file": State("/lab/compare/", form={"file": CHATS, "policy": "message_window:1"}),
+    "policies": State("/policies/"),
+    "policies-viewer": State("/policies/", by="viewer"),
+    "tokens": State("/tokens/"),
+    "sign-in": State("/sign-in/", by="stranger", whole=True),
+    "lessons": State("/learn/", by="stranger"),
+    "lesson-asked": State(f"{LESSON}?step=1", by="stranger"),
+    "lesson-right": State(f"{LESSON}?step=1&leaves=1&check=1", by="stranger"),
+    "lesson-wrong": State(f"{LESSON}?step=1&leaves=3&check=1", by="stranger"),
+    "lesson-presented": State(f"{LESSON}present/?screen=2", by="stranger"),
+    "playground": State("/learn/playground/?sample=message-window", by="stranger"),
+    "import": State("/import/"),
+    "imported": State(
+        "/import/",
+        form={"file": CHATS, "format": "auto", "kind": "message_window", "limit": "2"},
+    ),
+}
