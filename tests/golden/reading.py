@@ -1,9 +1,10 @@
 """A page as lines of text: what a reader reads, and what links and forms send.
 
 A block is one line: its tag and id, then the attributes and the text that it has of its own. Links
-stand in the text as `[words](address)`. Left out are styles, scripts, classes, what pages tell
-scripts (`data-*`, `hx-*`), the curves and coordinates of drawings (their words stay), and values
-that vary: tokens against forgery, digests, the keys of trials, and packed chats.
+stand in the text as `[words](address)`, and cells of tables between bars. Left out are styles,
+scripts, classes, what pages tell scripts (`data-*`, `hx-*`), the curves and coordinates of drawings
+(their words stay), and values that vary: tokens against forgery, digests, packed chats, and the
+keys of trials and tokens.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ WORDLESS = {"div", "span", "dl", "ol", "ul", "table", "thead", "tbody", "svg"}
 USUAL = {("type", "submit"), ("type", "button"), ("type", "text")}
 VARYING = {"seen", "trial", "chat"}
 PLAIN = re.compile(r"[\w./#-]+")
-KEYS = re.compile(r"(?<=[?&]trial=)[\w-]+|(?<=[?&]chat=)[\w-]+|\b[0-9a-f]{64}\b")
+KEYS = re.compile(r"(?<=[?&]trial=)[\w-]+|(?<=[?&]chat=)[\w-]+|(?<=/tokens/)\d+|\b[0-9a-f]{64}\b")
 
 
 def as_text(html: str, whole: bool = False) -> str:
