@@ -54,6 +54,7 @@ from chatmemory.core.exceptions import (
     UnstorableText,
     UnsupportedMessage,
     VersionConflict,
+    WindowTooLarge,
 )
 from chatmemory.core.memory import (
     ChatMemory,
@@ -149,6 +150,7 @@ __all__ = [
     "VersionConflict",
     "Video",
     "VideoContent",
+    "WindowTooLarge",
     "caller_options",
     "can_decide",
     "load_json",

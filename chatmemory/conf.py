@@ -38,6 +38,7 @@ from chatmemory.given_settings import Wanted, is_list, is_text, read, whole_numb
 
 PAGE_MAX = 200
 HOURS_MAX = 87_600  # ten years
+WINDOW_MESSAGES_MAX, WINDOW_BYTES_MAX = 100_000, 2**30
 _REDIS_URL = re.compile(r"((rediss?|unix)://.+)?", re.DOTALL)
 
 
@@ -49,6 +50,8 @@ class Configuration:
     - `PAGE_SIZE` is the number of rows on a page of the API, at most PAGE_MAX.
     - `IDEMPOTENCY_HOURS` is the time for which the response to an Idempotency-Key is stored.
     - `REDIS_URL` is a Redis in which requests are counted instead of in the database.
+    - `WINDOW_MESSAGES` and `WINDOW_BYTES` bound what an add, an import or a list may leave in a
+      stored window: how many messages, and how many bytes of their JSON.
     - `FACT_TERMS` and `FACT_PREFIXES` are words that recall takes for facts although they may hold
       no digit: terms as a whole, and prefixes with what follows them.
     - `DEFAULT_POLICIES` are those of conversations that are created without a policy, by prefixes
@@ -60,6 +63,8 @@ class Configuration:
     PAGE_SIZE: int = 50
     IDEMPOTENCY_HOURS: int = 24
     REDIS_URL: str = ""
+    WINDOW_MESSAGES: int = 10_000
+    WINDOW_BYTES: int = 16 * 2**20
     DEFAULT_POLICIES: Mapping[str, str] = field(default_factory=dict)
     POLICIES: Sequence[str] = ()
     FORMATS: Sequence[str] = ()
@@ -114,6 +119,8 @@ _WANTED = {
         'empty, or a URL such as "redis://host/0" that begins with redis://, rediss:// or unix://',
         is_secret=True,  # it may hold a password
     ),
+    "WINDOW_MESSAGES": whole_number(1, WINDOW_MESSAGES_MAX),
+    "WINDOW_BYTES": whole_number(1, WINDOW_BYTES_MAX),
     "DEFAULT_POLICIES": Wanted(
         lambda value: isinstance(value, Mapping),
         'a dictionary of policies by prefix such as {"support-": "token_window:4000"}',

@@ -65,6 +65,9 @@ class Memory(PolicyColumns, ChainColumns):
     history_tokens = models.BigIntegerField(default=0)
     window_count = models.BigIntegerField(default=0)
     window_tokens = models.BigIntegerField(default=0)
+    window_size = models.BigIntegerField(
+        default=0, help_text="bytes of the JSON of the messages in the window"
+    )
     window_load = models.BigIntegerField(
         null=True, help_text="load in the policy's unit; null without an installed policy"
     )
@@ -176,6 +179,7 @@ class Stay(models.Model):
     has_calls = models.BooleanField(default=False)
     pinned = models.BooleanField(default=False)
     tokens = models.IntegerField()
+    size = models.IntegerField(help_text="bytes of the message's JSON when the stay began")
 
     message = models.ForeignObject(
         Message,

@@ -68,6 +68,7 @@ from chatmemory import (
     VersionConflict,
     Video,
     VideoContent,
+    WindowTooLarge,
     caller_options,
     can_decide,
     load_json,
@@ -106,6 +107,7 @@ ERRORS: tuple[type[ChatMemoryError], ...] = (
     UnstorableText,
     UnsupportedMessage,
     VersionConflict,
+    WindowTooLarge,
 )
 
 
@@ -222,7 +224,9 @@ def refused() -> str:
     memory = TokenWindowChatMemory("a", 50, low_water=0.6, oversized="reject")
     try:
         memory.add(UserMessage("a long question " * 20))
-    except (OversizedMessage, NoRoomBesidePins, NotPinnable, LongRecount) as error:
+    except (OversizedMessage, WindowTooLarge, NoRoomBesidePins, LongRecount) as error:
+        return str(error)
+    except NotPinnable as error:
         return str(error)
     return ""
 

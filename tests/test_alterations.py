@@ -95,7 +95,7 @@ def alter_deletion(**values):
 
 def compute_chain_anew() -> None:
     """Alter words, and compute all digests as somebody can who has the code and the database."""
-    rewrite("m", 2, UserMessage("pay yes"))
+    rewrite("m", 2, UserMessage("pay up"))
     altered = Message.objects.get(seq=2)
     Message.objects.filter(seq=2).update(commitment=chain.commitment_of(altered))
     memory = Memory.objects.get()

@@ -358,7 +358,9 @@ def cut_off(memory_id: str) -> None:
     Stay.objects.filter(**scope, entered_step=last.n).delete()
     Stay.objects.filter(**scope, left_step=last.n).update(left_step=None, reason=None)
     Message.objects.filter(**scope, seq__gt=before.last_seq).delete()
+    open_stays = Stay.objects.filter(**scope, left_step=None)
     Memory.objects.filter(pk=memory_id).update(
+        window_size=sum(stay.size for stay in open_stays),
         **{name: getattr(before, name) for name in ("last_seq", "last_stay", "said_count")},
         history_tokens=before.history_tokens,
         last_step=before.n,

@@ -17,6 +17,7 @@ from chatmemory.core.exceptions import (
     NoRoomBesidePins,
     OversizedMessage,
     UnreadableTranscript,
+    WindowTooLarge,
 )
 from chatmemory.core.messages import ChatMessage
 from chatmemory.formats import Loss, parse_messages
@@ -58,7 +59,7 @@ class SentMessages:
         """Errors inside name a message by the place where it was sent."""
         try:
             yield
-        except (OversizedMessage, NoRoomBesidePins) as error:
+        except (OversizedMessage, NoRoomBesidePins, WindowTooLarge) as error:
             if error.index is not None:
                 error.index = self.places[error.index]
             raise

@@ -5,6 +5,7 @@ ChatMemoryError
 │   ├── InvalidMessage                      a message with invalid values or JSON
 │   ├── UnsupportedMessage                  the estimator cannot count this message
 │   ├── OversizedMessage                    the policy rejects a message of this size
+│   ├── WindowTooLarge                      the window would hold more than may be stored
 │   ├── UnknownEstimator                    no estimator has this name
 │   ├── UnstorableText                      the text has a NUL or a lone surrogate
 │   └── UnreadableTranscript                a transcript breaks the rules of its format
@@ -65,6 +66,20 @@ class OversizedMessage(InvalidValue):
     """A message that the policy rejects, because the limit has no room for it even alone.
 
     `index` is its position from 0 among several that were given.
+    """
+
+    def __init__(self, text: str, index: int | None = None) -> None:
+        self.index = index
+        super().__init__(text)
+
+    def __str__(self) -> str:
+        return _numbered(super().__str__(), self.index)
+
+
+class WindowTooLarge(InvalidValue):
+    """A change would leave more in the window than a database stores. The text names the setting.
+
+    `index` is the position from 0 of the message that would, among several that were given.
     """
 
     def __init__(self, text: str, index: int | None = None) -> None:

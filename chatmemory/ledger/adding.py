@@ -11,6 +11,7 @@ from chatmemory.core.exceptions import (
     NoRoomBesidePins,
     OversizedMessage,
     PolicyRequired,
+    WindowTooLarge,
 )
 from chatmemory.core.policies import Policy
 from chatmemory.core.transitions import admit, clear
@@ -33,8 +34,8 @@ def add_all(recorder: Recorder, messages: Sequence[NewMessage]) -> list[ChangeRe
 
     A message with a known client id and the same content changes nothing; of a message that was
     redacted only the type can be compared. Raises PolicyRequired, PolicyUnavailable,
-    EstimatorUnavailable, DuplicateClientId, and OversizedMessage and NoRoomBesidePins with the
-    index of the message.
+    EstimatorUnavailable, DuplicateClientId, and OversizedMessage, NoRoomBesidePins and
+    WindowTooLarge with the index of the message.
     """
     policy = required_policy(recorder.memory.pk, recorder.policy)
     known = _known(recorder.memory, messages)
@@ -47,10 +48,10 @@ def add_all(recorder: Recorder, messages: Sequence[NewMessage]) -> list[ChangeRe
             continue
         try:
             transition = admit(recorder.window, arrival, policy)
-        except (OversizedMessage, NoRoomBesidePins) as error:
+            result = recorder.record(transition, new)
+        except (OversizedMessage, NoRoomBesidePins, WindowTooLarge) as error:
             error.index = index
             raise
-        result = recorder.record(transition, new)
         results.append(result)
         if new.client_id is not None and result.seq is not None:
             payload = message_to_json(new.message)

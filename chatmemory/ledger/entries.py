@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from chatmemory.core.codec import message_from_frame
+from chatmemory.core.codec import message_from_frame, message_to_json
 from chatmemory.core.eviction import Reason
 from chatmemory.core.exceptions import CorruptRow, InvalidMessage
 from chatmemory.core.messages import TYPES, ChatMessage
@@ -17,11 +17,15 @@ from chatmemory.models import Message
 
 @dataclass(slots=True, eq=False)
 class StayEntry(Entry):
-    """An entry with the numbers of its rows; its key is `n`, the number of its stay."""
+    """An entry with the numbers of its rows; its key is `n`, the number of its stay.
+
+    `size` are the bytes of its message's JSON.
+    """
 
     n: int = 0
     seq: int = 0
     rank: int = 0
+    size: int = 0
     origin: str = Message.Origin.SAID
 
 
@@ -37,11 +41,17 @@ def numbered(entry: Entry, n: int, seq: int, rank: int, origin: str = "") -> Sta
         n=n,
         seq=seq,
         rank=rank,
+        size=entry.size if isinstance(entry, StayEntry) else size_of(entry.message),
         origin=origin or Message.Origin.SAID,
     )
 
 
-STAY_COLUMNS = ("n", "seq", "rank", "type", "has_calls", "tokens", "pinned")
+def size_of(message: ChatMessage | None) -> int:
+    """Return the bytes of a message's JSON."""
+    return len(message_to_json(message).encode(errors="surrogatepass"))
+
+
+STAY_COLUMNS = ("n", "seq", "rank", "type", "has_calls", "tokens", "pinned", "size")
 
 
 class StayRow(Protocol):
@@ -61,6 +71,8 @@ class StayRow(Protocol):
     def tokens(self) -> int: ...
     @property
     def pinned(self) -> bool: ...
+    @property
+    def size(self) -> int: ...
 
 
 def stay_entry(stay: StayRow, message: ChatMessage | None = None) -> StayEntry:
@@ -75,6 +87,7 @@ def stay_entry(stay: StayRow, message: ChatMessage | None = None) -> StayEntry:
         n=stay.n,
         seq=stay.seq,
         rank=stay.rank,
+        size=stay.size,
     )
 
 

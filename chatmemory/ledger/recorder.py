@@ -12,6 +12,7 @@ from datetime import datetime
 from itertools import islice
 from typing import Any
 
+from django.db.models import Sum
 from django.utils import timezone
 
 from chatmemory.core.codec import frame_of
@@ -24,6 +25,7 @@ from chatmemory.core.stored_policies import load_of
 from chatmemory.core.transitions import Change, Transition, pin, unchanged
 from chatmemory.core.window import NOTHING, Entry, Totals, Window, total
 from chatmemory.ledger import chain, flags, statements
+from chatmemory.ledger.bounds import check_bounds
 from chatmemory.ledger.changes import ArrivedMessage, ChangeResult, EvictedMessage, NewMessage
 from chatmemory.ledger.counters import Counters
 from chatmemory.ledger.entries import (
@@ -41,6 +43,9 @@ from chatmemory.ledger.rows import PendingRows, Stamp, rows_for
 from chatmemory.ledger.stored_window import stays_at, stored_window
 from chatmemory.ledger.writes import Write
 from chatmemory.models import Memory, Message, Step
+
+# The kinds of steps that a full window refuses. Lowering a limit and clearing always work.
+BOUNDED = (Step.Kind.ADD, Step.Kind.SET, Step.Kind.PIN)
 
 
 class Recorder:
@@ -265,6 +270,10 @@ class Recorder:
         self._counters = after.reordered(self.window) if is_reordered else after
         self._counters.put_into(memory)
         memory.window_count, memory.window_tokens = transition.after
+        memory.window_size += sum(entry.size for entry in change.entering)
+        memory.window_size -= sum(leaving.entry.size for leaving in change.leaving)
+        if kind in BOUNDED:
+            check_bounds(memory.window_count, memory.window_size)
         memory.window_load = load_of(self.policy, transition.after)
         stamp = Stamp(memory, kind, self._actor or "", self._now, **stamped)
         rows = rows_for(change, before, self._counters, stamp)
@@ -324,6 +333,7 @@ def _go_back(memory: Memory, step: Step) -> None:
     """Set an unsaved row to the state after a past step. Do not save the row."""
     memory.policy, memory.policy_estimator = step.policy, step.policy_estimator
     memory.window_count, memory.window_tokens = step.count_after, step.tokens_after
+    memory.window_size = stays_at(step).aggregate(size=Sum("size", default=0))["size"]
     Counters.at(step, memory.ordered_from).put_into(memory)
 
 

@@ -127,6 +127,7 @@ def _stay(entry: StayEntry, step: int, stamp: Stamp) -> Stay:
         has_calls=entry.has_calls,
         pinned=entry.pinned,
         tokens=entry.tokens,
+        size=entry.size,
     )
 
 

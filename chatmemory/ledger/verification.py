@@ -35,7 +35,7 @@ from chatmemory.ledger.conversation_row import check_anchor, check_imported, che
 from chatmemory.ledger.counters import Counters
 from chatmemory.ledger.departing import ComparedDepartures, remains
 from chatmemory.ledger.encoding import FiledList
-from chatmemory.ledger.entries import StayEntry, read_message, stay_entries, stay_entry
+from chatmemory.ledger.entries import StayEntry, read_message, size_of, stay_entries, stay_entry
 from chatmemory.ledger.indexing import IndexedMessages
 from chatmemory.ledger.lookup import find_memory
 from chatmemory.ledger.pinning import PINNING, check_pins, moved_by_pin
@@ -313,13 +313,14 @@ class _Replay:
         """Yield the stored window's entries, which must add up to the replayed ones; those of tool
         calls with their messages.
         """
-        standing = Totals()
+        standing, size = Totals(), 0
         stays = open_stays(self.memory.pk).select_related("message")
         for stay in stays.iterator(BATCH):
             entry = stay_entry(stay, read_message(stay.message) if stay.has_calls else None)
-            standing = standing.plus(entry)
+            standing, size = standing.plus(entry), size + entry.size
             yield entry
         expect(self.memory, "the sum of the open stays", standing, self.window.totals)
+        expect(self.memory, "window_size", self.memory.window_size, size)
 
 
 def _check_stay(stay: Stay, row: Message, message: ChatMessage, step: Step) -> None:
@@ -329,8 +330,11 @@ def _check_stay(stay: Stay, row: Message, message: ChatMessage, step: Step) -> N
         raise Contradicted(stay, f"left at {stay.left_step} for the reason {stay.reason}")
     expect(stay, "type", stay.type, row.type)
     expect(stay, "has_calls", stay.has_calls, message.has_tool_execution_requests)
+    if row.redacted_step is not None or is_redacted(message):
+        return
+    expect(stay, "size", stay.size, size_of(message))
     name = step.policy_estimator
-    if is_known(name) and row.redacted_step is None and not is_redacted(message):
+    if is_known(name):
         # Not by `count_tokens`, which refuses counts that earlier versions took
         counted = estimator_for(name).estimate_token_count_in_message(message)
         expect(stay, "tokens", stay.tokens, counted)

@@ -10,14 +10,16 @@ from collections.abc import Iterable, Sequence
 
 from chatmemory import database
 from chatmemory.core.codec import message_to_json
-from chatmemory.core.exceptions import MemoryNotFound, OversizedMessage
+from chatmemory.core.exceptions import MemoryNotFound, OversizedMessage, WindowTooLarge
 from chatmemory.core.messages import text_of
 from chatmemory.core.policies import Policy
 from chatmemory.core.transitions import admit
 from chatmemory.core.window import Entry, Window
 from chatmemory.ledger.adding import add_all, add_copies
+from chatmemory.ledger.bounds import check_bounds
 from chatmemory.ledger.changes import ChangeResult, NewMessage
 from chatmemory.ledger.counting import counter
+from chatmemory.ledger.entries import numbered, stay_entries
 from chatmemory.ledger.rows import check_storable
 from chatmemory.models import Memory
 from chatmemory.services.locking import locked
@@ -63,24 +65,24 @@ def count_all(new: Iterable[NewMessage], policy: Policy) -> None:
 def check_all(new: Iterable[NewMessage], policy: Policy) -> None:
     """Check and count messages, before any is stored or anything is locked.
 
-    Raises InvalidValue, UnstorableText, UnknownEstimator, UnsupportedMessage, OversizedMessage.
+    Raises InvalidValue, UnstorableText, UnknownEstimator, UnsupportedMessage, OversizedMessage,
+    WindowTooLarge.
     """
     count = counter(policy.estimator)
-    window = Window()
+    window, size = Window(), 0
     for index, each in enumerate(new):
         check_storable(text_of(each.message), message_to_json(each.message))
-        tokens = count(each.message)
-        if policy.rejects_oversized:
-            _check_admitted(window, Entry.of(each.message, tokens), policy, index)
-
-
-def _check_admitted(window: Window, entry: Entry, policy: Policy, index: int) -> None:
-    """Add a message to a window that stands for the conversation's. Raises OversizedMessage."""
-    try:
-        admit(window, entry, policy).apply_to(window)
-    except OversizedMessage as error:
-        error.index = index
-        raise
+        arrival = numbered(Entry.of(each.message, count(each.message)), index, index, index)
+        try:
+            transition = admit(window, arrival, policy)
+            transition.apply_to(window)
+            size += sum(entry.size for entry in stay_entries(transition.arrivals))
+            left = (eviction.entry for eviction in transition.evictions)
+            size -= sum(entry.size for entry in stay_entries(left))
+            check_bounds(window.totals.count, size)
+        except (OversizedMessage, WindowTooLarge) as error:
+            error.index = index
+            raise
 
 
 def add_slices(
