@@ -22,10 +22,10 @@ from chatmemory.core.policies import TokenWindow
 from chatmemory.ledger import chain
 from chatmemory.ledger.changes import NewMessage
 from chatmemory.ledger.reading import LedgerRows
+from chatmemory.ledger.verification import verify
 from chatmemory.models import AuditEntry, Memory, Message, Stay, Step
 from tests.test_anchoring import make_older
 from tests.test_verification import add_copy, cut_off, heads, rewrite
-from tests.verifying import verify
 
 SECURITY = Path(__file__).parents[1] / "SECURITY.md"
 EARLIER = datetime(2020, 1, 1, tzinfo=UTC)

@@ -27,11 +27,11 @@ from chatmemory import (
     services,
 )
 from chatmemory.core.estimators import estimator_for
+from chatmemory.ledger.verification import verify
 from chatmemory.models import Stay, Step
 from chatmemory.queries import PinPreview, pin_preview
 from chatmemory.services import protocol
 from chatmemory.stores.database import DjangoChatMemoryStore
-from tests.verifying import verify
 
 from .explain.test_receipts import changes, make, messages, policies
 from .properties import examples

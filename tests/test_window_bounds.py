@@ -16,9 +16,9 @@ from chatmemory import (
     queries,
     services,
 )
+from chatmemory.ledger.verification import verify
 from chatmemory.models import Memory, Message
 from chatmemory.stores.database import DjangoChatMemoryStore
-from tests.verifying import verify
 
 pytestmark = [pytest.mark.django_db, pytest.mark.database]
 

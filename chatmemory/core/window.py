@@ -114,14 +114,6 @@ class Window:
             yield entry
         yield from self._appended.values()
 
-    def taken(self) -> Iterator[Entry]:
-        """Yield the entries and keep none of them: the window is then to be filled anew."""
-        while self._read:
-            yield self._read.popitem(last=False)[1]
-        yield from (entry for entry in self._unread if entry.key not in self._left_unread)
-        while self._appended:
-            yield self._appended.popitem(last=False)[1]
-
     def systems(self) -> Iterator[Entry]:
         """Yield the system messages in window order; each entry carries its message."""
         return iter(tuple(self._known_systems()))

@@ -88,7 +88,7 @@ def missing_digests(memory: Memory, after: int) -> Digests:
             begun.add(chain.encoded_stay(stay))
             if is_new:
                 said.add(row.commitment)
-        ended = FiledList((stay.n, str(stay.reason)) for stay in rows.ended(step.n))
+        ended = FiledList((stay.n, str(stay.reason)) for stay in rows.ended(step.n).values())
         previous = chain.digest_of(previous, step, said, begun, ended)
         digests.append((step.n, previous))
     return digests

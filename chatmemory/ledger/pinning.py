@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 
 from chatmemory.core.eviction import Eviction, Reason, group_of
 from chatmemory.core.messages import MessageType
 from chatmemory.core.window import Window
 from chatmemory.ledger.contradictions import Contradicted, expect, stay_name
 from chatmemory.ledger.entries import StayEntry, stay_entries
-from chatmemory.ledger.reading import EndedStays
+from chatmemory.ledger.reading import EndedStay
 from chatmemory.models import Step
 
 PINNING = (Step.Kind.PIN, Step.Kind.UNPIN)
 
 
-def moved_by_pin(step: Step, window: Window, begun: Sequence[StayEntry]) -> Iterator[Eviction]:
-    """Yield what a step that pins or unpins puts into its place anew.
+def moved_by_pin(step: Step, window: Window, begun: Sequence[StayEntry]) -> list[Eviction]:
+    """Return what a step that pins or unpins puts into its place anew.
 
     The stays that it began must be of the same messages, at the same ranks. Raises Contradicted.
     """
@@ -28,7 +28,7 @@ def moved_by_pin(step: Step, window: Window, begun: Sequence[StayEntry]) -> Iter
     expected = [(each.seq, each.rank, step.kind == Step.Kind.PIN) for each in chosen]
     found = [(each.seq, each.rank, each.pinned) for each in begun]
     expect(step, "what it pins or unpins", found, expected)
-    return (Eviction(each, Reason.MOVED) for each in chosen)
+    return [Eviction(each, Reason.MOVED) for each in chosen]
 
 
 def _near(window: Window, seq: int | None) -> list[StayEntry]:
@@ -43,11 +43,11 @@ def _near(window: Window, seq: int | None) -> list[StayEntry]:
     return near
 
 
-def check_pins(window: Window, begun: Sequence[StayEntry], ended: EndedStays) -> None:
+def check_pins(window: Window, begun: Sequence[StayEntry], ended: Mapping[int, EndedStay]) -> None:
     """Check that a step of another kind pins and unpins nothing. Raises Contradicted."""
-    is_moving = any(stay.reason == Reason.MOVED for stay in ended) if begun else False
-    before = (entry for entry in stay_entries(window) if entry.pinned) if is_moving else ()
-    pinned = {entry.seq for entry in before if ended.reason_of(entry.n) == Reason.MOVED}
+    moved = {stay.n for stay in ended.values() if stay.reason == Reason.MOVED} if begun else set()
+    before = (entry for entry in stay_entries(window) if entry.pinned) if moved else ()
+    pinned = {entry.seq for entry in before if entry.n in moved}
     for entry in begun:
         name = stay_name(entry.n, entry.seq)
         expect(name, "pinned", entry.pinned, entry.seq in pinned)

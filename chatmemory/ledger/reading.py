@@ -7,9 +7,7 @@ memory holds a batch of each. All is to be read within one snapshot.
 
 from __future__ import annotations
 
-from array import array
-from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -31,56 +29,6 @@ class EndedStay(NamedTuple):
     n: int
     seq: int
     reason: str | None
-
-
-class EndedStays(Iterable[EndedStay]):
-    """Ends of stays by number, in little memory: one step can end hundreds of thousands.
-
-    Each is to be taken when what decided it is known.
-    """
-
-    def __init__(self) -> None:
-        self._numbers, self._seqs = array("q"), array("q")
-        self._reasons = array("H")  # places in the list of those that were met
-        self._met: list[str | None] = []
-        self._is_taken = bytearray()
-
-    def add(self, n: int, seq: int, reason: str | None) -> None:
-        self._numbers.append(n)
-        self._seqs.append(seq)
-        if reason not in self._met:
-            self._met.append(reason)
-        self._reasons.append(self._met.index(reason))
-        self._is_taken.append(False)
-
-    def reason_of(self, n: int) -> str | None:
-        """Return why a stay ended, or None if it did not."""
-        place = self._place_of(n)
-        return None if place is None else self._met[self._reasons[place]]
-
-    def take(self, n: int) -> str | None:
-        """Take the end of a stay. Return why it ended, or None if it did not."""
-        place = self._place_of(n)
-        if place is None:
-            return None
-        self._is_taken[place] = True
-        return self._met[self._reasons[place]]
-
-    def not_taken(self) -> Iterator[EndedStay]:
-        """Yield the ends that nobody took."""
-        return (stay for stay, taken in zip(self, self._is_taken, strict=True) if not taken)
-
-    def _place_of(self, n: int) -> int | None:
-        place = bisect_left(self._numbers, n)
-        is_found = place < len(self._numbers) and self._numbers[place] == n
-        return place if is_found else None
-
-    def __len__(self) -> int:
-        return len(self._numbers)
-
-    def __iter__(self) -> Iterator[EndedStay]:
-        reasons = map(self._met.__getitem__, self._reasons)
-        return map(EndedStay, self._numbers, self._seqs, reasons)
 
 
 class LedgerRows:
@@ -131,12 +79,10 @@ class LedgerRows:
                 else:
                     yield stay, self._next_message(stay), True
 
-    def ended(self, step: int) -> EndedStays:
-        """Return the stays that a step ended, by number."""
-        found = EndedStays()
-        for _, n, seq, reason in self._ended.until(lambda row: row[0] > step):
-            found.add(n, seq, REASONS.get(reason, reason))
-        return found
+    def ended(self, step: int) -> dict[int, EndedStay]:
+        """Return the stays that a step ended, by number and in that order."""
+        rows = self._ended.until(lambda row: row[0] > step)
+        return {n: EndedStay(n, seq, REASONS.get(reason, reason)) for _, n, seq, reason in rows}
 
     def check_end(self) -> None:
         """Raise Contradicted if there are rows that belong to no step."""

@@ -26,15 +26,14 @@ def open_stays(memory_id: str) -> QuerySet[Stay]:
     return Stay.objects.filter(memory_id=memory_id, left_step=None).order_by("rank")
 
 
-def stays_at(step: Step, oldest: int | None = None) -> QuerySet[Stay]:
+def stays_at(step: Step) -> QuerySet[Stay]:
     """Return the stays that were open after a step, by rank.
 
-    The range from the step's `oldest`, or the given one, to its `last_stay` bounds the query (see
-    Counters). System messages and pins may be older than that; an index finds them. The two bounds
-    stand side by side, so that PostgreSQL knows how few stays they leave, and does not read all
-    messages.
+    The range from the step's `oldest` to its `last_stay` bounds the query (see Counters). System
+    messages and pins may be older than that; an index finds them. The two bounds stand side by
+    side, so that PostgreSQL knows how few stays they leave, and does not read all messages.
     """
-    at, oldest = step.n, step.oldest if oldest is None else oldest
+    at, oldest = step.n, step.oldest
     lately = Q(n__gte=oldest, n__lte=step.last_stay)
     protected = Q(n__lt=oldest) & (Q(type=MessageType.SYSTEM) | Q(pinned=True))
     stays = Stay.objects.filter(memory_id=step.memory_id, entered_step__lte=at)

@@ -3,19 +3,17 @@
 Every step that a policy decided is decided again, and its evictions, reasons and totals are
 compared. Steps of a client (`by_client`) are checked for consistency only. Rows are read and
 compared in the order of the ledger, so the first contradiction is the first row that is wrong, and
-memory holds a part of the window, without its messages.
+memory holds one window, without its messages.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator, Sequence
+from collections.abc import Container, Generator, Iterable, Mapping
 from contextlib import closing
-from functools import partial
-from itertools import chain as chain_of
 from operator import attrgetter
 
 from chatmemory.core.estimators import estimator_for, is_known
-from chatmemory.core.eviction import Reason
+from chatmemory.core.eviction import Eviction, Reason
 from chatmemory.core.exceptions import NoRoomBesidePins, OversizedMessage
 from chatmemory.core.messages import ChatMessage, MessageType, text_of
 from chatmemory.core.policies import Policy
@@ -32,30 +30,21 @@ from chatmemory.ledger.contradictions import (
     stay_name,
 )
 from chatmemory.ledger.conversation_row import check_anchor, check_imported, check_load
-from chatmemory.ledger.counters import Counters
-from chatmemory.ledger.departing import ComparedDepartures, remains
-from chatmemory.ledger.encoding import FiledList
+from chatmemory.ledger.counters import Counters, unprotected
+from chatmemory.ledger.encoding import Encoded
 from chatmemory.ledger.entries import StayEntry, read_message, size_of, stay_entries, stay_entry
 from chatmemory.ledger.indexing import IndexedMessages
 from chatmemory.ledger.lookup import find_memory
 from chatmemory.ledger.pinning import PINNING, check_pins, moved_by_pin
-from chatmemory.ledger.reading import BATCH, EndedStays, LedgerRows
+from chatmemory.ledger.reading import BATCH, EndedStay, LedgerRows
 from chatmemory.ledger.redaction import is_redacted
-from chatmemory.ledger.replayed_windows import (
-    check_bound,
-    check_oldest,
-    passed_window,
-    window_of,
-)
 from chatmemory.ledger.snapshots import one_snapshot
-from chatmemory.ledger.stay_list import StayList
 from chatmemory.ledger.stored_types import check_types
-from chatmemory.ledger.stored_window import open_stays, stays_at
+from chatmemory.ledger.stored_window import open_stays
 from chatmemory.ledger.vouching import Vouching
 from chatmemory.models import Memory, Message, Stay, Step
 
-KEPT_IN_MEMORY = 20_000
-RANK = attrgetter("rank")
+TRIMMED = (Reason.CAPACITY, Reason.ORPHANED, Reason.TURN)
 
 
 def verify(memory_id: str) -> Contradiction | None:
@@ -92,13 +81,11 @@ class _Replay:
         self.flags = Memory()
         self.is_undecided = False
         self.ordered_from = 0
-        self.in_memory = 0
         self.last: Step | None = None
-        self.is_long = False
-        self.arrived = StayList()
-        self.left = EndedStays()
-        self.commitments = FiledList()
-        self.begun = FiledList()
+        self.arrived: list[StayEntry] = []
+        self.left: dict[int, EndedStay] = {}
+        self.commitments: list[bytes | memoryview | None] = []
+        self.begun: list[Encoded] = []
 
     def run(self) -> None:
         with closing(self.rows):
@@ -118,22 +105,14 @@ class _Replay:
             self.replay(step, self.last.policy if self.last else step.policy)
         except (OversizedMessage, NoRoomBesidePins) as error:
             raise Contradicted(step, f"the policy refuses what it adds: {error}") from error
-        ended = FiledList((stay.n, str(stay.reason)) for stay in self.left)
+        ended = [(stay.n, str(stay.reason)) for stay in self.left.values()]
         self.vouching.check_step(step, self.commitments, self.begun, ended)
-
-    def release(self, step: Step) -> None:
-        """After many changes, read the window from its stays again, which are as replayed."""
-        self.in_memory += len(self.arrived)
-        if self.is_long or self.in_memory > KEPT_IN_MEMORY:
-            self.window = window_of(stays_at(step), self.window.totals)
-            self.arrived, self.in_memory = StayList(), 0
 
     # Rows
 
     def read(self, step: Step) -> None:
         """Read and check the rows of a step."""
-        self.arrived = StayList()
-        self.begun, self.commitments = FiledList(), FiledList()
+        self.arrived, self.begun, self.commitments = [], [], []
         for stay, row, is_new in self.rows.begun(step.n):
             with naming(row):
                 self.read_stay(stay, row, is_new, step)
@@ -147,8 +126,8 @@ class _Replay:
         _check_stay(stay, row, message, step)
         if is_new:
             expect(row, "tokens", row.tokens, stay.tokens)
-            self.commitments.add(row.commitment)
-        self.begun.add(chain.encoded_stay(stay))
+            self.commitments.append(row.commitment)
+        self.begun.append(chain.encoded_stay(stay))
         is_system = message.type is MessageType.SYSTEM
         self.arrived.append(stay_entry(stay, message if is_system else None))
 
@@ -170,9 +149,6 @@ class _Replay:
     # Steps
 
     def replay(self, step: Step, policy_before: Policy | None) -> None:
-        self.is_long = self.looked_at(step) > KEPT_IN_MEMORY
-        if self.is_long and self.last:
-            self.window = passed_window(stays_at(self.last), self.window.totals)
         if step.kind not in PINNING:
             check_pins(self.window, self.arrived, self.left)
         expect(step, "count before", step.count_before, self.window.totals.count)
@@ -184,18 +160,13 @@ class _Replay:
         elif step.kind == Step.Kind.SET:
             self.decide_set(step)
         elif step.kind in PINNING:
-            self.decide_pins(step)
+            self.compare(step, moved_by_pin(step, self.window, self.arrived), self.left)
+            refill(self.window, self.remaining(self.left), None).apply_to(self.window)
         else:
-            left = self.departures(step)
-            self.apply(clear(self.window, step.policy, left), left)
+            self.apply(step, clear(self.window, step.policy), self.left)
         expect(step, "count after", step.count_after, self.window.totals.count)
         expect(step, "tokens after", step.tokens_after, self.window.totals.tokens)
-        self.release(step)
-        check_bound(step)
-        if self.is_long:
-            check_oldest(step, passed_window(stays_at(step, oldest=1), self.window.totals))
-        elif self.left or step.kind == Step.Kind.SET:
-            check_oldest(step, self.window)
+        self.check_oldest(step)
         if step.kind in (Step.Kind.SET, *PINNING):
             self.ordered_from = step.last_stay
         self.is_undecided |= isinstance(step.policy, UnavailablePolicy)
@@ -205,12 +176,11 @@ class _Replay:
         if len(arrived) != 1 or policy is None or policy_before is None:
             raise Contradicted(step, f"adds {len(arrived)} messages under {policy}")
         (arrival,) = arrived
-        left = self.departures(step)
-        transition = admit(self.window, arrival, policy_before, lambda: policy, left)
+        transition = admit(self.window, arrival, policy_before, lambda: policy)
         if transition.ignored:
             raise Contradicted(step, f"adds #{arrival.seq}, which the policy ignores")
         self.check_rank(arrival, transition)
-        self.apply(transition, left)
+        self.apply(step, transition, self.left)
         flags.added(self.flags, transition, step.n)
 
     def check_rank(self, arrival: StayEntry, transition: Transition) -> None:
@@ -225,61 +195,69 @@ class _Replay:
 
     def decide_set(self, step: Step) -> None:
         """Rebuild the list before the policy trimmed it, and trim it again."""
-        trimmed = (Reason.CAPACITY, Reason.ORPHANED, Reason.TURN)
-        for stay in self.left:
-            if stay.reason not in (*trimmed, Reason.SET, Reason.MOVED):
+        for stay in self.left.values():
+            if stay.reason not in (*TRIMMED, Reason.SET, Reason.MOVED):
                 name = stay_name(stay.n, stay.seq)
                 raise Contradicted(name, f"left a set list for the reason {stay.reason}")
-        entries = self.remaining(spared=trimmed)
-        left = self.departures(step)
-        self.apply(refill(self.window, entries, step.policy, left), left)
+        not_in_list = {n for n, stay in self.left.items() if stay.reason not in TRIMMED}
+        not_in_list &= {entry.n for entry in (*stay_entries(self.window), *self.arrived)}
+        entries = self.remaining(not_in_list)
+        trimmed = {n: stay for n, stay in self.left.items() if n not in not_in_list}
+        self.apply(step, refill(self.window, entries, step.policy), trimmed)
         self.newest_rank = entries[-1].rank if entries else self.newest_rank
-
-    def decide_pins(self, step: Step) -> None:
-        left = self.departures(step)
-        left.extend(moved_by_pin(step, self.window, self.arrived))
-        self.apply(refill(self.window, self.remaining(), None), left)
 
     def follow(self, step: Step) -> None:
         """Apply the stored changes, and check that they are possible."""
         if not self.left and not self.arrived:
             return
-        entries = self.remaining()
-        for stay in self.left.not_taken():
-            name = stay_name(stay.n, stay.seq)
-            raise Contradicted(name, f"left at step {step.n}, when it was not in the window")
-        self.apply(refill(self.window, entries, None), self.departures(step))
+        known = {entry.n for entry in (*stay_entries(self.window), *self.arrived)}
+        for stay in self.left.values():
+            if stay.n not in known:
+                name = stay_name(stay.n, stay.seq)
+                raise Contradicted(name, f"left at step {step.n}, when it was not in the window")
+        entries = self.remaining(self.left)
+        refill(self.window, entries, None).apply_to(self.window)
         self.newest_rank = entries[-1].rank if entries else self.newest_rank
 
-    def remaining(self, spared: Collection[str] = ()) -> Sequence[StayEntry]:
-        """Return what remains of the window and the arrivals by rank, beside what left for reasons
-        that are not spared.
-        """
-        stays = partial(remains, left=self.left, spared=spared)
-        window = filter(stays, stay_entries(self.window.taken()))
-        if not self.is_long:
-            return sorted(chain_of(window, filter(stays, self.arrived)), key=RANK)
-        entries = self.arrived.keep(stays)
-        entries.extend(window)
-        return entries.by_rank()
+    def remaining(self, gone: Container[int]) -> list[StayEntry]:
+        """Return the window and the arrivals by rank, without the stays that are `gone`."""
+        entries = (*stay_entries(self.window), *self.arrived)
+        return sorted((each for each in entries if each.n not in gone), key=attrgetter("rank"))
 
-    def departures(self, step: Step) -> ComparedDepartures:
-        """Return what compares the departures that are decided with the stored ones."""
-        return ComparedDepartures(step, self.left, kept_from=step.last_stay if self.is_long else 0)
+    def apply(self, step: Step, transition: Transition, left: Mapping[int, EndedStay]) -> None:
+        """Apply a transition if what it evicts is what left."""
+        self.compare(step, transition.evictions, left)
+        transition.apply_to(self.window)
 
-    def apply(self, transition: Transition, left: ComparedDepartures) -> None:
-        """Apply a transition if all left as stored. A long window is read from its stays later."""
-        left.check()
-        if self.is_long:
-            self.window.totals = transition.after
-        else:
-            transition.apply_to(self.window)
+    def compare(
+        self, step: Step, evictions: Iterable[Eviction], left: Mapping[int, EndedStay]
+    ) -> None:
+        """Raise Contradicted for the first stay that did not end as decided."""
+        decided = {
+            entry.n: EndedStay(entry.n, entry.seq, eviction.reason)
+            for eviction in evictions
+            for entry in stay_entries([eviction.entry])
+        }
+        for n in sorted(decided.keys() | left.keys()):
+            expected, found = decided.get(n), left.get(n)
+            if expected is None or found is None or expected.reason != found.reason:
+                raise Contradicted(
+                    stay_name(n, (expected or left[n]).seq),
+                    f"at step {step.n} the replay has {_reason(expected)}, "
+                    f"stored is {_reason(found)}",
+                )
 
-    def looked_at(self, step: Step) -> int:
-        """Return of how many entries the replay of a step takes notice."""
-        changed = len(self.arrived) + len(self.left)
-        is_by_head = step.kind == Step.Kind.ADD and not step.by_client
-        return changed + self.window.totals.count if changed and not is_by_head else changed
+    def check_oldest(self, step: Step) -> None:
+        """Check that the bound of a step is one for the window that it left."""
+        if step.oldest > step.last_stay + 1:
+            raise Contradicted(step, f"oldest {step.oldest} is above all stays")
+        if not self.left and step.kind != Step.Kind.SET:
+            return
+        for entry in unprotected(self.window):
+            if entry.n < step.oldest:
+                raise Contradicted(step, f"oldest is {step.oldest}, but stay {entry.n} is open")
+            if step.kind == Step.Kind.ADD:
+                return
 
     # The conversation
 
@@ -321,6 +299,10 @@ class _Replay:
             yield entry
         expect(self.memory, "the sum of the open stays", standing, self.window.totals)
         expect(self.memory, "window_size", self.memory.window_size, size)
+
+
+def _reason(stay: EndedStay | None) -> str:
+    return str(stay.reason) if stay else "no departure"
 
 
 def _check_stay(stay: Stay, row: Message, message: ChatMessage, step: Step) -> None:

@@ -6,11 +6,12 @@ nothing is said of them.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from chatmemory.ledger import audited, chain
 from chatmemory.ledger.contradictions import Contradicted, expect
-from chatmemory.ledger.encoding import EncodedList
+from chatmemory.ledger.encoding import Bytes, Encoded
 from chatmemory.ledger.pinning import PINNING
 from chatmemory.models import Memory, Message, Step
 
@@ -52,9 +53,9 @@ class Vouching:
     def check_step(
         self,
         step: Step,
-        said: EncodedList,
-        begun: EncodedList,
-        ended: EncodedList,
+        said: Iterable[Bytes | None],
+        begun: Iterable[Encoded],
+        ended: Iterable[tuple[int, str]],
     ) -> None:
         """Check a step with the commitments of its messages and the stays that it began and ended.
 

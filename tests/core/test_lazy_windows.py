@@ -59,8 +59,8 @@ changes = st.lists(
 )
 
 
-@given(letters, changes, st.booleans())
-def test_a_window_read_lazily_equals_a_list(start, script, is_taken):
+@given(letters, changes)
+def test_a_window_read_lazily_equals_a_list(start, script):
     entries = [entry(letter) for letter in start]
     for window in (Window(entries), lazy(entries)):
         expected = list(entries)
@@ -76,10 +76,6 @@ def test_a_window_read_lazily_equals_a_list(start, script, is_taken):
             elif name == "systems":
                 systems = [each for each in expected if each.type is MessageType.SYSTEM]
                 assert list(window.systems()) == systems
-        if is_taken:
-            assert list(window.taken()) == expected
-            assert not list(window)
-            continue
         assert list(window) == expected
         assert [each.message for each in window.with_messages()] == [
             each.message for each in expected

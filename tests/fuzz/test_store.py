@@ -24,9 +24,9 @@ from chatmemory import (
 )
 from chatmemory.core.estimators import count_tokens, estimator_for
 from chatmemory.core.policies import MessageWindow, TokenWindow
+from chatmemory.ledger.verification import verify
 from chatmemory.services.validation import check_policy
 from chatmemory.stores.database import DjangoChatMemoryStore
-from tests.verifying import verify
 
 from .budget import search, settings_of
 

@@ -24,8 +24,8 @@ from chatmemory import (
 )
 from chatmemory.core.estimators import count_tokens, estimator_for
 from chatmemory.core.messages import text_of
+from chatmemory.ledger.verification import verify
 from chatmemory.services import protocol
-from tests.verifying import verify
 
 from ..langchain4j import IsOver, Outcome, Said, add, explanations, lost_its_end
 

@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from chatmemory import MessageWindowChatMemory, UserMessage, queries
-from tests.verifying import verify
+from chatmemory.ledger.verification import verify
 
 from .langchain4j_client import HeldStore, Service
 

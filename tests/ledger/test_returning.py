@@ -10,7 +10,7 @@ from django.db import connection
 
 from chatmemory import MessageWindow, UserMessage, queries, services
 from chatmemory.ledger import returning
-from tests.verifying import verify
+from chatmemory.ledger.verification import verify
 
 pytestmark = pytest.mark.database
 

@@ -16,8 +16,8 @@ from chatmemory import (
     services,
 )
 from chatmemory.ledger.changes import NewMessage
+from chatmemory.ledger.verification import verify
 from chatmemory.models import Message
-from tests.verifying import verify
 
 pytestmark = [pytest.mark.django_db, pytest.mark.database]
 

@@ -18,9 +18,9 @@ from chatmemory import (
     services,
 )
 from chatmemory.core.codec import messages_from_json, messages_to_json
+from chatmemory.ledger.verification import verify
 from chatmemory.services.protocol import get_messages, update_messages
 from chatmemory.stores.database import DjangoChatMemoryStore
-from tests.verifying import verify
 
 from ..properties import examples
 
