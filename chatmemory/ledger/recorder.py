@@ -100,6 +100,7 @@ class Recorder:
         With `by_client` the list comes from a client that decides its window (the store's
         `update_messages`). It is an add if exactly one add explains it.
         """
+        check_bounds(transition.after.count, size=0)  # before very long lists are compared
         old = list(stay_entries(self.window.with_messages()))
         sent = Replacement.of(old, transition, by_client)
         replacement = sent.as_it_was(self.window)

@@ -1,15 +1,11 @@
 from __future__ import annotations
 
-import random
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from chatmemory.core.alignment import Alignment, align, rearrange
-from chatmemory.core.subsequence import PIECE, by_chains, by_pieces, by_table, common_subsequence
 
-from ..counting_calls import CountedLines
 from ..properties import examples
 
 payloads = st.lists(st.sampled_from("abcd"), max_size=8)
@@ -158,53 +154,3 @@ def test_thousands_of_messages_are_aligned_however_often_they_repeat(kinds):
     alignment = rearrange(old, ["before", *old[:1_000], *old[1_500:], "behind"])
     assert len(alignment.kept) == 2_500
     assert all(i - j == 499 for j, i in alignment.kept.items() if j > 2_400)
-
-
-@given(payloads, payloads)
-def test_chains_and_the_table_match_the_same_places(old, new):
-    pairs = sorted(by_table(old, new))
-    assert sorted(by_chains(old, new)) == pairs
-    assert sorted(common_subsequence(old, new)) == pairs
-
-
-@given(payloads, payloads, st.integers(1, 8))
-def test_pieces_of_lists_match_in_order(old, new, size):
-    pairs = list(by_pieces(old, new, size))
-    assert all(old[i] == new[j] for i, j in pairs)
-    for places in zip(*pairs, strict=True):
-        assert list(places) == sorted(set(places))
-    if len(old) <= size >= len(new) and not set(old) & set(new):
-        assert not pairs
-
-
-def test_pieces_are_cut_where_a_rare_message_stays():
-    often = list("ab" * 10)
-    old = [*often, "rare", *often, "once", *often]
-    new = [*often[:4], "rare", *often[:-3], "once", *often, "end"]
-    assert len(list(by_pieces(old, new, 20))) == 4 + 1 + 17 + 1 + 20
-
-
-def many(kind: str, count: int) -> tuple[list[str], list[str]]:
-    """Two lists of so many messages."""
-    chance = random.Random(count)
-    numbers = [str(n) for n in range(count)]
-    match kind:
-        case "others":
-            return numbers, [f"other {n}" for n in numbers]
-        case "shuffled":
-            return numbers, chance.sample(numbers, count)
-        case "alike":
-            return chance.choices("ab", k=count), chance.choices("ab", k=count)
-    new = ["ok" if n % 2 else each for n, each in enumerate(numbers)]
-    return new, [*new[1 : count // 3], *new[count // 2 :], "end"]
-
-
-@pytest.mark.parametrize("kind", ["others", "shuffled", "alike", "ok"])
-def test_lists_four_times_as_long_take_about_four_times_as_long(kind):
-    took = []
-    for count in (PIECE, 4 * PIECE):
-        old, new = many(kind, count)
-        with CountedLines() as lines:
-            rearrange(old, new)
-        took.append(lines.count)
-    assert took[1] < 5 * took[0]
