@@ -22,6 +22,7 @@ LAYERS = [
         "chatmemory.database",
         "chatmemory.distribution",
         "chatmemory.given_settings",
+        "chatmemory.schema",
         "chatmemory.search",
         "chatmemory.signals",
         "chatmemory.streaming",
