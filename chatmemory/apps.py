@@ -29,7 +29,7 @@ class ChatMemoryConfig(AppConfig):
         checks.register(check_tables_are_together, checks.Tags.models)
         checks.register(check_times_have_zones, checks.Tags.models)
         checks.register(check_transactions_are_short, checks.Tags.models)
-        checks.register(check_schema, checks.Tags.models)  # which all our commands ask for
+        checks.register(check_schema, checks.Tags.database)
         checks.register(check_docs_have_scripts, checks.Tags.urls)
         pre_migrate.connect(refuse_other_schema, sender=self)
         post_migrate.connect(_keep_search, sender=self)

@@ -5,6 +5,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from django.core.checks import Tags
 from django.core.management.base import CommandError, CommandParser
 
 from chatmemory import database, schema
@@ -17,7 +18,7 @@ class Command(DatabaseCommand):
         "Replace the SQLite database by FILE, a copy that manage.py backup has made. Stop the "
         "server first. An interrupted restore changes nothing. For PostgreSQL use pg_restore."
     )
-    requires_system_checks = ()  # what is replaced may be of another version, and stays closed
+    requires_system_checks = (Tags.models,)  # the database that is replaced is not opened
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("file", type=Path, metavar="FILE")
