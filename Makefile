@@ -33,7 +33,7 @@ test-postgresql: $(VENV)/installed-dev
 	$(PYTEST) -m database --ignore tests/browser --ignore tests/inspector --ignore tests/fuzz \
 	  --ignore tests/load $(ARGS)
 
-# Every sequence through every way into every store, where `make test` replays a sample of one way.
+# Every sequence on every store, where `make test` replays a sample over HTTP and on PostgreSQL.
 conformance: $(VENV)/installed-dev
 	CONFORMANCE=all $(PYTEST) tests/conformance $(ARGS)
 

@@ -108,7 +108,6 @@ class _Databases:
         index.remove()
         yield
         index.install()
-        index.install_names()
         cursor.execute("VACUUM ANALYZE")
 
     def _execute(self, statement: str) -> Any:

@@ -5,7 +5,7 @@ from django.core import checks
 from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.signals import connection_created
-from django.db.models.signals import post_migrate
+from django.db.models.signals import post_migrate, pre_migrate
 
 from chatmemory.access.roles import make_groups
 from chatmemory.api.checks import check_docs_have_scripts
@@ -15,6 +15,7 @@ from chatmemory.database import (
     check_transactions_are_short,
     has_tables,
 )
+from chatmemory.schema import check_schema, refuse_other_schema
 
 
 class ChatMemoryConfig(AppConfig):
@@ -28,7 +29,9 @@ class ChatMemoryConfig(AppConfig):
         checks.register(check_tables_are_together, checks.Tags.models)
         checks.register(check_times_have_zones, checks.Tags.models)
         checks.register(check_transactions_are_short, checks.Tags.models)
+        checks.register(check_schema, checks.Tags.database)
         checks.register(check_docs_have_scripts, checks.Tags.urls)
+        pre_migrate.connect(refuse_other_schema, sender=self)
         post_migrate.connect(_keep_search, sender=self)
         connection_created.connect(_empty_log)
         connection_created.connect(_add_functions)

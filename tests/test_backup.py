@@ -112,21 +112,36 @@ def test_nothing_is_restored_while_somebody_has_the_database_open(file, tmp_path
 
 def test_only_a_whole_copy_is_restored(file, tmp_path):
     copy = backup(tmp_path / "copy")
-    torn, other, own = tmp_path / "torn", tmp_path / "other", tmp_path / "own"
+    torn, other, own, earlier = (tmp_path / name for name in ("torn", "other", "own", "earlier"))
     shutil.copy(copy, torn)
     damage(torn)
     other.write_text("no database")
     with closing(sqlite3.connect(own)) as made:
         made.execute("CREATE TABLE mine (id)")
+    shutil.copy(copy, earlier)
+    with closing(sqlite3.connect(earlier)) as made, made:
+        made.execute("UPDATE django_migrations SET name = '0001_initial' WHERE app = 'chatmemory'")
     for given, why in {
         torn: "is damaged",
         other: "is damaged: file is not a database",
         own: "has no tables of chatmemory",
+        earlier: "its schema is 0001_initial, which is not ours. Download the history",
         tmp_path / "nothing": "no such file",
         file: "is the database in use",
     }.items():
         with pytest.raises(CommandError, match=why):
             call_command("restore", str(given), "--yes")
+    assert queries.memory("kept").last_step == 40
+
+
+def test_a_copy_takes_the_place_of_a_database_of_another_version(file, tmp_path):
+    copy = backup(tmp_path / "copy")
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE django_migrations SET name = 'x' WHERE app = 'chatmemory'")
+    connection.close()
+    environment = os.environ | {"DATABASE_URL": f"sqlite:///{file}"}
+    subprocess.run([*MANAGE, "restore", str(copy), "--yes"], env=environment, check=True)
+    call_command("migrate", verbosity=0)
     assert queries.memory("kept").last_step == 40
 
 

@@ -16,13 +16,13 @@ def check(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_a_command_loads_no_pages(name, settings):
+def test_a_command_loads_no_pages(name, db, settings):
     settings.ROOT_URLCONF = "of.no.module"
     check(name)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_a_command_refuses_models_that_would_not_work(name, settings):
+def test_a_command_refuses_models_that_would_not_work(name, db, settings):
     settings.USE_TZ = False
     with pytest.raises(SystemCheckError, match="USE_TZ"):
         check(name)

@@ -1,121 +1,59 @@
-"""Databases of every earlier state, with conversations, can be migrated and verified."""
+"""The one migration of the schema, and databases of other versions, which are left as they are."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import suppress
+import subprocess
 
 import pytest
 from django.apps import apps
+from django.core.management import CommandError, call_command
+from django.core.management.base import SystemCheckError
 from django.db import connection
 from django.db.migrations import RunPython
-from django.db.migrations.executor import MigrationExecutor
 from django.db.migrations.loader import MigrationLoader
+from django.db.migrations.recorder import MigrationRecorder
+from django.test import override_settings
+from django.test.utils import CaptureQueriesContext
 
-from chatmemory import (
-    AiMessage,
-    SystemMessage,
-    ToolExecutionRequest,
-    ToolExecutionResultMessage,
-    UserMessage,
-    queries,
-    services,
-)
-from chatmemory.core.policies import MessageWindow, TokenWindow
-from chatmemory.ledger.verification import verify
-from chatmemory.models import Memory, Message
-from chatmemory.services import protocol
+from chatmemory import MessageWindow, UserMessage, services
+from chatmemory.models import Memory
+from chatmemory.schema import check_schema
+
+from .connecting import connected_to
+from .serving import Served, database, free_port
 
 APP = "chatmemory"
+READS = ("SELECT", "PRAGMA")
 
 
-def migrate(name: str, told: Callable[..., None] | None = None) -> None:
-    executor = MigrationExecutor(connection, told)
-    executor.migrate([(APP, name)])
+def migrations() -> list[str]:
+    return [name for app, name in MigrationLoader(None).disk_migrations if app == APP]
 
 
-def states() -> list[str]:
-    graph = MigrationExecutor(connection).loader.graph
-    (newest,) = graph.leaf_nodes(APP)
-    return [name for app, name in graph.forwards_plan(newest) if app == APP]
+@pytest.fixture
+def earlier(db) -> None:
+    """The database has recorded the migrations of an earlier version instead of ours."""
+    recorder = MigrationRecorder(connection)
+    for name in migrations():
+        recorder.record_unapplied(APP, name)
+    for name in ("0001_initial", "0002_flags_and_search", "0026_frames"):
+        recorder.record_applied(APP, name)
 
 
-def say_everything() -> None:
-    call = AiMessage(None, (ToolExecutionRequest("1", "find", "{}"),))
-    result = ToolExecutionResultMessage("1", "find", "found")
-    services.create("answered", MessageWindow(4), {"env": "test"})
-    services.add("answered", [SystemMessage("Be brief."), UserMessage("hi"), call, result])
-    services.add("answered", [UserMessage("thanks"), AiMessage("welcome")])
-    services.create("dangling", MessageWindow(4))
-    services.add("dangling", [UserMessage("hi"), call, UserMessage("hello?")])
-    services.create("waiting", MessageWindow(4))
-    services.add("waiting", [UserMessage("hi"), call])
-    services.create("first", TokenWindow(500, always_keep_system_message_first=True))
-    services.add("first", [UserMessage("hi"), SystemMessage("Be brief."), UserMessage("secret")])
-    services.redact("first", 3)
-    protocol.update_messages("bare", [UserMessage("a needle"), UserMessage("b")])
-    services.create("large", TokenWindow(20))
-    services.add("large", [UserMessage("word " * 60), UserMessage("hi")])
+def ours() -> list[str]:
+    return [name for name in connection.introspection.table_names() if name.startswith(APP)]
 
 
-def content() -> str:
-    """All tables and rows of SQLite as text, except when which migration ran."""
-    own = ('INSERT INTO "django_migrations"', 'INSERT INTO "sqlite_sequence"')
-    dump = connection.connection.iterdump()
-    return "\n".join(line for line in dump if not line.startswith(own))
-
-
-def assert_all_is_there() -> None:
-    assert all(verify(row.pk) is None for row in Memory.objects.all())
-    assert queries.memory("dangling").is_dangling
-    assert not queries.memory("waiting").is_dangling
-    assert Memory.objects.get(pk="waiting").waiting_call == 2
-    assert [row.pk for row in Memory.objects.containing("needle")] == ["bare"]
-    assert queries.message("first", 3).redacted.n == 4
-    assert queries.memory("first").policy.always_keep_system_message_first
-    assert queries.memory("large").is_oversized
-
-
-@pytest.mark.django_db(transaction=True)
-def test_every_earlier_state_is_migrated(images):
-    """Migrate the rows back, one state after the other, and from each of them forward again.
-
-    On SQLite, a way forward ends where it meets an earlier one, which has gone on with these rows.
-    """
-    newest = states()[-1]
-    can_restore = connection.vendor == "sqlite"
-    seen = set()
-
-    def stop_where_seen(action: str, migration: object = None, *_: object) -> None:
-        if action == "apply_success" and can_restore:
-            if (state := (str(migration), content())) in seen:
-                raise StopIteration
-            seen.add(state)
-
-    say_everything()
-    try:
-        for name in reversed(states()[:-1]):
-            migrate(name)
-            if can_restore:
-                images.take("earlier")
-            with suppress(StopIteration):
-                migrate(newest, stop_where_seen)
-                assert_all_is_there()
-            if can_restore:
-                images.restore("earlier")
-    finally:
-        migrate(newest)
-    services.add("waiting", [UserMessage("still there?")])
-    assert queries.memory("waiting").is_dangling
+def test_there_is_one_until_the_first_release():
+    assert len(migrations()) == 1
 
 
 def test_routers_are_told_of_which_model_the_rows_are():
     """Those that decide by model would otherwise change rows of a database without our tables."""
     models = {model._meta.model_name for model in apps.get_app_config(APP).get_models()}
-    migrations = MigrationLoader(None).disk_migrations
     told = {
         operation.hints.get("model_name")
-        for (app, _), migration in migrations.items()
+        for (app, _), migration in MigrationLoader(None).disk_migrations.items()
         for operation in migration.operations
         if app == APP and isinstance(operation, RunPython)
     }
@@ -123,34 +61,78 @@ def test_routers_are_told_of_which_model_the_rows_are():
     assert told <= models
 
 
-@pytest.mark.django_db(transaction=True)
-def test_flags_of_earlier_versions_are_made_anew():
-    """A message was not flagged as oversized if the system message left it no room."""
-    services.create("crowded", TokenWindow(30))
-    services.add("crowded", [SystemMessage("word " * 60), UserMessage("a small question")])
-    Memory.objects.update(oversized_step=None)
+def test_it_can_be_undone_and_applied_again(transactional_db):
     try:
-        migrate("0014_deletions_and_imports")
+        call_command("migrate", APP, "zero", verbosity=0)
+        assert not ours()
     finally:
-        migrate(states()[-1])
-    assert queries.memory("crowded").is_oversized
-    assert verify("crowded") is None
-    assert verify("crowded") is None
+        call_command("migrate", verbosity=0)
+    services.create("m", MessageWindow(3))
+    services.add("m", [UserMessage("a needle")])
+    assert [row.pk for row in Memory.objects.containing("needle")] == ["m"]
 
 
-@pytest.mark.django_db(transaction=True)
-def test_earlier_versions_have_the_whole_json_of_messages():
-    """Also those of a conversation with more than are read at once."""
-    say_everything()
-    services.create("long", MessageWindow(4))
-    services.add("long", [UserMessage(f"it's message {n} \N{SLOTH}") for n in range(1_001)])
-    written = {row.pk: row.payload for row in Message.objects.all()}
-    try:
-        migrate("0025_long_texts_are_indexed_later")
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT memory_id, seq, payload FROM chatmemory_message")
-            assert {(memory_id, seq): payload for memory_id, seq, payload in cursor} == written
-    finally:
-        migrate(states()[-1])
-    assert queries.said("long")[-1] == UserMessage("it's message 1000 \N{SLOTH}")
-    assert verify("long") is None
+@pytest.mark.parametrize("arguments", [[], [APP], [APP, "zero"], ["auth"]])
+def test_migrate_changes_nothing_in_a_database_of_another_version(earlier, arguments):
+    with (
+        CaptureQueriesContext(connection) as queries,
+        pytest.raises(CommandError) as refused,
+    ):
+        call_command("migrate", *arguments, verbosity=0)
+    assert {query["sql"].split()[0] for query in queries} <= {*READS}
+    assert str(refused.value) == (
+        "The database 'default' was made by another version of chatmemory: its schema is "
+        "0001_initial to 0026_frames, which is not ours. Download the history of each "
+        "conversation there from its export page, with the earlier checkout. Then migrate an "
+        "empty database with this one, and import the files here. Steps, policies and labels are "
+        "not carried."
+    )
+
+
+@pytest.mark.parametrize("options", [{}, {"databases": ["default"]}, {"tags": ["database"]}])
+def test_check_tells_of_another_version(earlier, options):
+    with pytest.raises(SystemCheckError, match=r"\(chatmemory\.E003\) The database 'default' was"):
+        call_command("check", **options)
+
+
+def test_a_database_of_a_later_version_is_refused_too(db):
+    MigrationRecorder(connection).record_applied(APP, "0001_schema_of_2099_01_01")
+    (error,) = check_schema()
+    assert "its schema is 0001_schema_of_2099_01_01, which is not ours" in error.msg
+    with pytest.raises(CommandError, match="not ours"):
+        call_command("migrate", verbosity=0)
+
+
+def test_a_database_of_this_version_and_one_that_is_empty_are_fine(db, tmp_path):
+    assert not check_schema()
+    with connected_to(f"sqlite:///{tmp_path}/empty.sqlite3"):
+        assert not check_schema()
+
+
+def test_a_project_that_has_turned_our_migrations_off_is_let_alone(earlier):
+    with override_settings(MIGRATION_MODULES={APP: None}):
+        assert not check_schema()
+
+
+def test_check_does_not_need_a_database_that_answers(db):
+    with connected_to(f"postgresql://ada:lovelace@127.0.0.1:{free_port()}/chats"):
+        call_command("check")
+
+
+def test_commands_end_before_they_begin(template, tmp_path, django_db_blocker):
+    """On the command line, system checks come first."""
+    with (
+        django_db_blocker.unblock(),
+        database(tmp_path, copy_of=template.url) as url,
+        Served(url, tmp_path, template.token) as site,
+    ):
+        with connected_to(url):
+            MigrationRecorder.Migration.objects.filter(app=APP).update(name="0001_initial")
+        for command in ("migrate", "check", "serve", "create_token app"):
+            with pytest.raises(subprocess.CalledProcessError) as ended:
+                site.manage(*command.split())
+            assert "its schema is 0001_initial, which is not ours" in ended.value.stderr
+            assert "Download the history of each conversation there" in ended.value.stderr
+        with connected_to(url):
+            recorded = MigrationRecorder.Migration.objects.filter(app=APP)
+            assert [row.name for row in recorded] == ["0001_initial"]

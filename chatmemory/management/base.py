@@ -20,11 +20,12 @@ FORMAT_HELP = "the format of the files; default: auto, which finds it out for ea
 
 
 class DatabaseCommand(BaseCommand):
-    """A command that checks the models before it begins, and tells in a sentence what is wrong with
-    the database or with its output. It ends without a word if nobody reads that any more.
+    """A command that checks models and schema before it begins, and tells in a sentence what is
+    wrong with the database or with its output. It ends without a word if nobody reads that any
+    more.
     """
 
-    requires_system_checks: tuple[str, ...] | Literal["__all__"] = (Tags.models,)
+    requires_system_checks: tuple[str, ...] | Literal["__all__"] = (Tags.models, Tags.database)
 
     def run_from_argv(self, argv: list[str]) -> None:
         try:

@@ -29,8 +29,7 @@ _OF_NAMES = (
     """CREATE INDEX IF NOT EXISTS memory_by_labels ON chatmemory_memory
         USING gin (UPPER(labels::text) gin_trgm_ops)""",
 )
-# The last one is of earlier versions.
-_INDEXES = ("message_by_phrase", "memory_by_id_part", "memory_by_labels", "message_by_text")
+_INDEXES = ("message_by_phrase", "memory_by_id_part", "memory_by_labels")
 _NUMBER = "SELECT reltuples FROM pg_class WHERE oid = 'chatmemory_message'::regclass"
 # The same blocks each time: others would have to be read from the disk.
 _SAMPLE = """SELECT COUNT(*) FILTER (WHERE origin = 'SAID' AND UPPER(text) LIKE UPPER(%s)), COUNT(*)
@@ -99,10 +98,7 @@ class PostgresqlIndex(TextIndex):
         return Q(self.has(F("id"), words)) | (is_near & Q(self.has(LabelText("labels"), words)))
 
     def install(self) -> None:
-        self._try(_EXTENSION, _OF_TEXTS)
-
-    def install_names(self) -> None:
-        self._try(_EXTENSION, *_OF_NAMES)
+        self._try(_EXTENSION, _OF_TEXTS, *_OF_NAMES)
 
     def remove(self) -> None:
         """The extension stays, because others may use it."""

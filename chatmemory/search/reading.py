@@ -135,9 +135,6 @@ class TextIndex:
     def install(self) -> None:
         """Create the index if it does not exist, and fill it."""
 
-    def install_names(self) -> None:
-        """Put the names of all conversations into an index that has none."""
-
     def install_triggers(self) -> None:
         """Create the triggers again, because a migration that rebuilds a table drops them."""
 

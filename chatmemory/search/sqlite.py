@@ -25,10 +25,8 @@ from chatmemory.search.sqlite_tables import (
     EMPTY,
     FILL,
     FILL_NAMES,
-    PAUSE,
     TABLES,
     TRIGGERS,
-    UNINDEXED,
     names_of,
 )
 
@@ -115,21 +113,16 @@ class SqliteIndex(TextIndex):
         parameters = [_trigrams(words), *these, sought, sought, *these, sought]
         return f"{found} UNION ALL {unindexed}", parameters
 
-    def install(self, detail: str = "none") -> None:
-        """Create the index if it does not exist, and fill it. See `detail` in SQLite's FTS5."""
-        self.run(*(table.format(detail=detail) for table in TABLES), UNINDEXED)
+    def install(self) -> None:
+        self.run(*TABLES)
         self.rebuild()
         self.install_triggers()
 
-    def install_names(self) -> None:
-        self.run(*FILL_NAMES)
-
     def install_triggers(self) -> None:
-        """A database that was migrated back to before the index has none."""
+        """A database whose migration was undone has no index."""
         if "chatmemory_searchable" not in self.connection.introspection.table_names():
             return
         self.drop_triggers()
-        self.run(PAUSE, UNINDEXED)
         for name, does in TRIGGERS.items():
             self.run(f"CREATE TRIGGER chatmemory_search_{name} {does}")
 
@@ -139,9 +132,8 @@ class SqliteIndex(TextIndex):
 
     def remove(self) -> None:
         self.drop_triggers()
-        self.run("DROP TABLE chatmemory_search", "DROP TABLE chatmemory_searchable")
-        for table in ("chatmemory_index_pause", "chatmemory_unindexed"):
-            self.run(f"DROP TABLE IF EXISTS {table}")
+        for table in ("search", "searchable", "index_pause", "unindexed"):
+            self.run(f"DROP TABLE chatmemory_{table}")
 
     def add_functions(self) -> None:
         self.connection.connection.create_function(

@@ -58,16 +58,16 @@ _TAKE_MESSAGE += """
 _PUT_NAMES = _put("new.id", "0", names_of("new"))
 _TAKE_NAMES = _take("old.id", "0", names_of("old"))
 
-PAUSE = "CREATE TABLE IF NOT EXISTS chatmemory_index_pause (id INTEGER PRIMARY KEY)"
-UNINDEXED = """CREATE TABLE IF NOT EXISTS chatmemory_unindexed (
-    memory_id varchar(255) NOT NULL, seq bigint NOT NULL, characters bigint NOT NULL,
-    PRIMARY KEY (memory_id, seq)) WITHOUT ROWID"""
 TABLES = (
     """CREATE TABLE IF NOT EXISTS chatmemory_searchable (
         id INTEGER PRIMARY KEY, memory_id varchar(255) NOT NULL, seq bigint NOT NULL,
         UNIQUE (memory_id, seq))""",
     """CREATE VIRTUAL TABLE IF NOT EXISTS chatmemory_search
-        USING fts5(text, content='', tokenize='trigram', detail={detail})""",
+        USING fts5(text, content='', tokenize='trigram', detail=none)""",
+    "CREATE TABLE IF NOT EXISTS chatmemory_index_pause (id INTEGER PRIMARY KEY)",
+    """CREATE TABLE IF NOT EXISTS chatmemory_unindexed (
+        memory_id varchar(255) NOT NULL, seq bigint NOT NULL, characters bigint NOT NULL,
+        PRIMARY KEY (memory_id, seq)) WITHOUT ROWID""",
 )
 TRIGGERS = {
     "said": f"""AFTER INSERT ON chatmemory_message WHEN {_is_new("<=")}

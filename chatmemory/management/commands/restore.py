@@ -5,9 +5,10 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from django.core.checks import Tags
 from django.core.management.base import CommandError, CommandParser
 
-from chatmemory import database
+from chatmemory import database, schema
 from chatmemory.management.base import DatabaseCommand, confirmed
 from chatmemory.services.damage import damage_of, is_damage
 
@@ -17,6 +18,7 @@ class Command(DatabaseCommand):
         "Replace the SQLite database by FILE, a copy that manage.py backup has made. Stop the "
         "server first. An interrupted restore changes nothing. For PostgreSQL use pg_restore."
     )
+    requires_system_checks = (Tags.models,)  # the database that is replaced is not opened
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("file", type=Path, metavar="FILE")
@@ -48,6 +50,9 @@ def check(file: Path, copy: sqlite3.Connection) -> None:
         named = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"
         if not copy.execute(named, [database.TABLE]).fetchone():
             raise CommandError(f"{file} has no tables of chatmemory: is it the right file?")
+        recorded = copy.execute("SELECT name FROM django_migrations WHERE app = ?", [schema.APP])
+        if found := schema.difference(name for (name,) in recorded):
+            raise CommandError(f"{file} {found} {schema.WHAT_TO_DO}")
     except sqlite3.Error as error:
         raise CommandError(f"{file} cannot be read: {error}") from error
 
