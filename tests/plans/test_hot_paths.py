@@ -167,7 +167,7 @@ def test_common_words_are_read_where_they_are_tried(db):
 
 def test_a_page_reads_no_more_where_there_is_one_conversation(operator_client):
     """PostgreSQL then takes all rows for about as many as are asked for by number."""
-    long_conversation("long", 10_000)
+    long_conversation("long", LONG)
     analyse(Message, Stay, Step)
     plans = plans_of(partial(operator_client.get, "/c/long/?at=5000&msg=4999"))
     assert [(plan.faults, plan.sql) for plan in plans if plan.faults] == []
