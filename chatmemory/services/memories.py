@@ -58,6 +58,7 @@ def change(
     *,
     policy: Policy | None = None,
     labels: Mapping[str, str] | None = None,
+    recount: Recount | None = None,
     actor: str = "",
     expected_version: int | None = None,
 ) -> Memory:
@@ -65,13 +66,15 @@ def change(
 
     A lower limit evicts nothing by itself: the messages over it are hidden until the next add
     evicts them, and a higher limit before that shows them again (LangChain4j trims on reading).
-    The label by which an import is known again stays.
+    The label by which an import is known again stays. A `recount` for the policy may have been made
+    ahead; otherwise it is made here, before the lock.
     Raises MemoryNotFound, InvalidValue, UnknownEstimator, VersionConflict.
     """
     policy = check_policy(policy)
     new_labels = None if labels is None else check_labels(labels)
     check_id(memory_id)
-    recount = None if policy is None else Recount.ahead(memory_id, policy.estimator)
+    if policy is not None and recount is None:
+        recount = Recount.ahead(memory_id, policy.estimator)
     with locked(memory_id, actor=actor, expected_version=expected_version) as recorder:
         if policy is not None:
             change_policy(recorder, policy, recount)
