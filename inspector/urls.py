@@ -37,7 +37,6 @@ urlpatterns = [
     path(_conversation, read_required(conversation.conversation), name="conversation"),
     path(f"{_conversation}pin/<int:seq>/", write_required(conversation.pin), name="pin"),
     path(f"{_conversation}redact/<int:seq>/", erase_required(conversation.redact), name="redact"),
-    path(f"{_conversation}found/", read_required(conversation.found), name="found"),
     path(f"{_conversation}live/", read_required(conversation.live), name="live"),
     path(f"{_conversation}simulate/", read_required(simulate.simulate), name="simulate"),
     path(f"{_conversation}verdict/", read_required(simulate.verdict), name="verdict"),

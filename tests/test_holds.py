@@ -1,4 +1,4 @@
-"""The lock of a writer is held while rows are written, not while they are made."""
+"""Nothing is counted while the lock of a writer is held, and no change that came first is lost."""
 
 from __future__ import annotations
 
@@ -7,135 +7,76 @@ from collections.abc import Callable
 import pytest
 from django.db import connection
 
-from chatmemory import MessageWindow, TokenWindow, UserMessage, database, queries, services
+from chatmemory import MessageWindow, UserMessage, queries, services
+from chatmemory.core.estimators import ESTIMATORS
 from chatmemory.ledger.verification import verify
 from chatmemory.models import Memory
-from chatmemory.services import locking, protocol, slices
+from chatmemory.services import protocol
 
+from .a_program import LettersEstimator
 from .connecting import connected
-from .counting_calls import CountedCalls
 
-FEW, MANY = 60, 120
+WATCHED = MessageWindow(9, estimator="watched")
 
 
 def said(count: int, word: str = "message") -> list[UserMessage]:
     return [UserMessage(f"{word} {n}") for n in range(count)]
 
 
-@pytest.fixture
-def under_lock(monkeypatch) -> list[int]:
-    """The calls in each transaction; they decide nothing of more than ten messages."""
-    counts: list[int] = []
-    calls, depth = CountedCalls(), 0
-
-    class Counted(database._Transaction):
-        def __enter__(self) -> None:
-            nonlocal depth
-            super().__enter__()
-            depth += 1
-            if depth == 1:
-                calls.count = 0
-                calls.__enter__()
-
-        def __exit__(self, *error: object) -> None:
-            nonlocal depth
-            depth -= 1
-            if not depth:
-                calls.__exit__()
-                counts.append(calls.count)
-            super().__exit__(*error)
-
-    monkeypatch.setattr(database, "_Transaction", Counted)
-    monkeypatch.setattr(locking, "DECIDED_UNDER_LOCK", 10)
-    monkeypatch.setattr(slices, "SLICE", 10)
-    return counts
-
-
-def put_anew(memory_id: str, count: int) -> None:
-    protocol.update_messages(f"{memory_id} anew", said(count))
-
-
-def put_over(memory_id: str, count: int) -> None:
-    protocol.update_messages(memory_id, said(count, "other"))
-
-
-def set_half(memory_id: str, count: int) -> None:
-    half = count // 2
-    services.set_messages(memory_id, said(count)[half:] + said(half, "other"))
-
-
-def clear(memory_id: str, count: int) -> None:
-    services.clear_messages(memory_id)
-
-
-def add_under_a_lower_limit(memory_id: str, count: int) -> None:
-    services.add(memory_id, said(1))
-
-
-def pin(memory_id: str, count: int) -> None:
-    services.pin(memory_id, count - 5)
-
-
-def count_anew(memory_id: str, count: int) -> None:
-    services.change(memory_id, policy=TokenWindow(9 * count, estimator="gpt-3.5-turbo"))
-
-
-def branch(memory_id: str, count: int) -> None:
-    services.branch(memory_id, f"{memory_id} branch", said(1))
-
-
-def branch_with_all_that_can_differ(memory_id: str, count: int) -> None:
-    services.pin(memory_id, 2)
-    other = TokenWindow(9 * count, estimator="gpt-3.5-turbo")
-    services.branch(memory_id, f"{memory_id} branch", said(1), policy=other)
-
-
-def simulate_and_apply(memory_id: str, count: int) -> None:
-    policy = TokenWindow(50, estimator="gpt-3.5-turbo")
-    services.change_and_add(memory_id, said(1), policy=policy)
-
-
-BRANCHES = [branch, branch_with_all_that_can_differ, simulate_and_apply]
-CHANGES = [*BRANCHES, put_anew, put_over, set_half, clear, add_under_a_lower_limit, pin, count_anew]
-
-
-@pytest.mark.parametrize("change", CHANGES)
-def test_no_function_is_called_for_each_message_under_the_lock(db, under_lock, change):
-    if connection.vendor != "sqlite":
-        pytest.skip("the lock of PostgreSQL is that of one conversation")
-    counts = []
-    for number, count in enumerate((FEW, FEW, MANY)):  # the first one fills caches
-        memory_id = f"m{number}"
-        services.create(memory_id, MessageWindow(count))
-        services.set_messages(memory_id, said(count))
-        if change is add_under_a_lower_limit:
-            services.change(memory_id, policy=MessageWindow(10))
-        under_lock.clear()
-        change(memory_id, count)
-        counts.append(max(under_lock))
-    assert counts[2] - counts[1] < (MANY - FEW) / 10, counts
+CHANGES = {
+    "a policy": lambda: services.change("other", policy=WATCHED),
+    "a policy and messages": lambda: services.change_and_add("other", said(2), policy=WATCHED),
+    "messages": lambda: services.add("m", said(2, "new")),
+    "a list": lambda: services.set_messages("m", said(2, "new")),
+    "a client's list": lambda: protocol.update_messages("m", said(2, "new")),
+    "a client's first list": lambda: protocol.update_messages("first", said(2)),
+    "a branch": lambda: services.branch("m", "branch", said(2)),
+    "a branch under a policy": lambda: services.branch("other", "b", said(2), policy=WATCHED),
+    "a branch of watched ones": lambda: services.branch("m", "b", [], policy=MessageWindow(9)),
+    "an import": lambda: services.import_conversation("imported", said(2), WATCHED),
+}
 
 
 @pytest.mark.django_db(transaction=True)
-def test_another_estimator_counts_before_the_conversation_is_locked(counted_in_transactions):
-    services.create("m", MessageWindow(9))
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_messages_are_counted_before_the_conversation_is_locked(counted_in_transactions, change):
+    services.set_default_policy("first", WATCHED)
+    services.create("m", WATCHED)
+    services.create("other", MessageWindow(9))
+    for memory_id in ("m", "other"):
+        services.add(memory_id, said(12))
+        protocol.update_messages(memory_id, [UserMessage("summary"), *said(12)[-5:]])
+    counted_in_transactions.clear()
+    change()
+    assert set(counted_in_transactions) == {False}
+    for memory_id in Memory.objects.values_list("pk", flat=True):
+        assert verify(memory_id) is None
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_client_whose_estimator_is_gone_has_its_window_counted_before_the_lock(
+    counted_in_transactions, settings
+):
+    ESTIMATORS.register("gone", lambda name: LettersEstimator())
+    services.create("m", MessageWindow(9, estimator="gone"))
     services.add("m", said(5))
-    services.change("m", policy=MessageWindow(9, estimator="watched"))
-    assert len(counted_in_transactions) == 5
-    # On PostgreSQL, what is read before the lock is a transaction, too
-    assert not any(counted_in_transactions) or connection.vendor == "postgresql"
+    ESTIMATORS.unregister("gone")
+    settings.CHATMEMORY = {"ESTIMATOR": "watched"}
+    protocol.update_messages("m", said(6))
+    assert (queries.memory("m").policy, set(counted_in_transactions)) == (None, {False})
     assert verify("m") is None
 
 
 class Meanwhile:
-    """Does something in another connection, when the stays are read for the first time."""
+    """Does something in another connection, when conversations or stays are first read."""
 
-    def __init__(self, act: Callable[[], object]) -> None:
+    def __init__(self, act: Callable[[], object], table: str = "chatmemory_memory") -> None:
         self._act: Callable[[], object] | None = act
+        self._table = table
 
     def __call__(self, execute, sql, params, many, context):
         result = execute(sql, params, many, context)
-        if self._act and "chatmemory_stay" in sql and sql.startswith("SELECT"):
+        if self._act and f'FROM "{self._table}"' in sql:
             act, self._act = self._act, None
             with connected(connection.settings_dict["NAME"]):
                 act()
@@ -146,16 +87,24 @@ def texts(memory_id: str) -> list[str]:
     return [message.single_text() for message in protocol.get_messages(memory_id)]
 
 
-def test_a_change_is_decided_again_if_another_came_first(committing, monkeypatch):
-    monkeypatch.setattr(locking, "DECIDED_UNDER_LOCK", 0)
+def test_a_window_that_changed_after_it_was_counted_is_counted_again(committing):
     services.create("m", MessageWindow(3))
     services.add("m", said(3))
-    with connection.execute_wrapper(Meanwhile(lambda: services.add("m", said(1, "other")))):
-        (added,) = services.add("m", said(1, "last"))
-    assert (added.seq, [message.seq for message in added.evicted]) == (5, [2])
-    with connection.execute_wrapper(Meanwhile(lambda: services.pin("m", 3))):
-        services.set_messages("m", [UserMessage("message 2"), UserMessage("new")])
-    assert texts("m") == ["message 2", "new"]
+    add_another = Meanwhile(lambda: services.add("m", said(1, "other")), "chatmemory_stay")
+    ESTIMATORS.register("letters", lambda name: LettersEstimator())
+    with connection.execute_wrapper(add_another):
+        services.change("m", policy=MessageWindow(3, estimator="letters"))
+    assert [entry.tokens for entry in protocol.get_window("m")] == [9, 9, 7]
+    assert verify("m") is None
+    ESTIMATORS.unregister("letters")
+
+
+def test_a_list_replaces_what_another_changed_before_the_lock(committing):
+    services.create("m", MessageWindow(3))
+    services.add("m", said(3))
+    with connection.execute_wrapper(Meanwhile(lambda: services.pin("m", 2))):
+        services.set_messages("m", [UserMessage("message 1"), UserMessage("new")])
+    assert texts("m") == ["message 1", "new"]
     assert [entry.pinned for entry in protocol.get_window("m")] == [True, False]
     assert verify("m") is None
 

@@ -34,7 +34,6 @@ PAGES = {
     "inspector:conversation": (ONE, {"get": Role.VIEWER}),
     "inspector:pin": (ONE | {"seq": 1}, {"post": Role.OPERATOR}),
     "inspector:redact": (ONE | {"seq": 1}, {"post": Role.ADMIN}),
-    "inspector:found": (ONE, {"get": Role.VIEWER}),
     "inspector:live": (ONE, {"get": Role.VIEWER}),
     "inspector:simulate": (ONE, {"post": Role.VIEWER}),
     "inspector:verdict": (ONE, {"post": Role.VIEWER}),

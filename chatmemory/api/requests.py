@@ -275,15 +275,20 @@ def _forget(*lists: Any) -> None:
 
 
 def read_ahead(shape: Any, request: Request, memory_id: str) -> None:
-    """Read and count the messages of a body, if it has some, before anything is locked.
+    """Read a body before anything is locked, and count its messages, or the window anew for its
+    policy.
 
     What is wrong with it is told when it is used.
     """
     with suppress(ChatMemoryError, APIException):
-        is_list = not isinstance(shape, type)
-        sent = read_list(request) if is_list else read_body(shape, request).get("sent")
-        if sent is not None:
+        if not isinstance(shape, type):
+            services.count_ahead(memory_id, read_list(request).messages)
+            return
+        body = read_body(shape, request)
+        if (sent := body.get("sent")) is not None:
             services.count_ahead(memory_id, sent.messages)
+        if (policy := body.get("policy")) is not None:
+            body["recount"] = services.Recount.ahead(memory_id, policy.estimator)
 
 
 class ChangedBy(TypedDict):

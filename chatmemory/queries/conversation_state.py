@@ -40,8 +40,7 @@ class ConversationQuery:
     `at` is a step (None: now), `msg` the selected message (-2: the second draft of a simulation),
     `before` and `after` bound the part of the history, `find` is a phrase, `other` is another step
     for comparison, of which messages above `past` are listed. `replay` asks for what would have
-    kept the selected message even in a long history, and `search` for the mentions of the phrase
-    even if a very long memory is simulated or compared as well.
+    kept the selected message even in a long history.
     """
 
     at: int | None = None
@@ -52,7 +51,6 @@ class ConversationQuery:
     other: int | None = None
     past: int | None = None
     replay: bool = False
-    search: bool = False
 
 
 @dataclass(frozen=True)
@@ -67,7 +65,6 @@ class ConversationState:
     window that were never said: a client put them there. `when_said` are the tokens when they were
     said of messages that count otherwise in the window. `remembered` are the ranges of steps,
     first and last, at which a message that contains the phrase was in memory, as far as known.
-    With `searches_later`, none of this is known of the phrase: it has to be asked for (`search`).
     """
 
     query: ConversationQuery
@@ -94,7 +91,6 @@ class ConversationState:
     remembered: tuple[tuple[int, int], ...] = ()
     injected: frozenset[int] = frozenset()
     when_said: Mapping[int, int] = field(default_factory=dict)
-    searches_later: bool = False
 
     @property
     def is_live(self) -> bool:

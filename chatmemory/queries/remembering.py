@@ -27,7 +27,6 @@ from chatmemory.queries.windows import StoredState
 
 SHOWN = 50
 TURNS_MAX = 50
-SEARCHED_AT_ONCE = 50_000  # messages in memory; more are searched by a request of their own
 
 
 @dataclass(frozen=True)
@@ -84,11 +83,6 @@ class Mentions:
     def speaker(self) -> Speaker | None:
         """Whose messages decide."""
         return min(self.said_by, default=None)
-
-
-def is_long_to_search(stored: StoredState) -> bool:
-    """Return whether a search of memory takes about as long as all else on a page."""
-    return stored.step.count_after > SEARCHED_AT_ONCE
 
 
 def mentions_of(stored: StoredState, phrase: str, detail: StepDetail | None) -> Mentions:

@@ -24,7 +24,7 @@ from chatmemory.queries.conversation_state import (
     with_calls,
 )
 from chatmemory.queries.glimpses import beginnings
-from chatmemory.queries.remembering import is_long_to_search, simulated_mentions
+from chatmemory.queries.remembering import simulated_mentions
 from chatmemory.queries.rows import MessageRow
 from chatmemory.queries.trials import Trial, tried
 from chatmemory.queries.window_rows import WindowPlace
@@ -41,11 +41,9 @@ def simulated_state(
     exceptions of `conversation_state` and `simulate`.
     """
     stored = StoredState.of(memory_id, query.at)
-    later = _searches_later(stored, query, trial)
     asks_for_draft = trial is not None and query.msg is not None and query.msg < 0
-    find, msg = "" if later else query.find, None if asks_for_draft else query.msg
-    state = state_of(stored, replace(query, find=find, msg=msg))
-    state = replace(state, query=query, trial=trial, searches_later=later)
+    state = state_of(stored, replace(query, msg=None) if asks_for_draft else query)
+    state = replace(state, query=query, trial=trial)
     if trial is None or not can_decide(state.window.policy):
         return with_calls(state, stored)
     simulation = tried(stored, trial)
@@ -59,7 +57,7 @@ def simulated_state(
         window=window,
         part=part,
         texts=_texts(state, (*window.rows[:1], *window.rows[part]), drafts, changes),
-        mentions=simulated_mentions(state.mentions, find, drafts, kept, changes),
+        mentions=simulated_mentions(state.mentions, query.find, drafts, kept, changes),
         drafts=drafts,
         simulated=changes,
         outlook=simulation.outlook(),
@@ -67,13 +65,6 @@ def simulated_state(
         left_by=_left_by(changes, query.msg) or state.left_by,
     )
     return with_calls(state, stored)
-
-
-def _searches_later(stored: StoredState, query: ConversationQuery, trial: Trial | None) -> bool:
-    """Return whether a search that also simulates or compares is left for a request of its own."""
-    is_combined = trial is not None or query.other is not None
-    asks = bool(query.find) and is_combined and not query.search
-    return asks and is_long_to_search(stored)
 
 
 def _drafts(

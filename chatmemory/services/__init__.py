@@ -6,7 +6,7 @@ The bare store protocol is in `services.protocol`.
 
 from chatmemory.database import atomic
 from chatmemory.ledger.changes import ArrivedMessage, ChangeResult, EvictedMessage, NewMessage
-from chatmemory.ledger.counting import count_ahead
+from chatmemory.ledger.counting import Recount, count_ahead
 from chatmemory.services.adoption import adopt_policy
 from chatmemory.services.anchoring import anchor, not_anchored
 from chatmemory.services.branches import branch
@@ -42,6 +42,7 @@ __all__ = [
     "Imported",
     "NamedDefault",
     "NewMessage",
+    "Recount",
     "Report",
     "add",
     "adopt_policy",

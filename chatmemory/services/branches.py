@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from chatmemory import database
 from chatmemory.core.estimators import family_named, remember_tokens
@@ -16,7 +16,7 @@ from chatmemory.core.transitions import refill
 from chatmemory.core.window import Totals
 from chatmemory.ledger.adding import add_all, required_policy
 from chatmemory.ledger.changes import ChangeResult, NewMessage
-from chatmemory.ledger.counting import change_policy, counted_entries
+from chatmemory.ledger.counting import change_policy, count_all, counted_entries
 from chatmemory.ledger.entries import read_message, stay_entries
 from chatmemory.ledger.lookup import find_memory, find_step
 from chatmemory.ledger.recorder import Recorder
@@ -24,11 +24,39 @@ from chatmemory.ledger.redaction import is_redacted
 from chatmemory.ledger.stored_window import stays_at
 from chatmemory.models import Memory, Message, Stay, Step
 from chatmemory.services.erasure import delete
-from chatmemory.services.locking import prepared
+from chatmemory.services.locking import locked
 from chatmemory.services.memories import create
 from chatmemory.services.messages import new_messages
 from chatmemory.services.slices import add_slices, is_long
 from chatmemory.services.validation import ID_LENGTH, check_policy
+
+
+@dataclass(frozen=True)
+class _Copied:
+    """What a branch copies: the history at a step, the stays of the window, and their messages."""
+
+    history: Sequence[NewMessage]
+    window: Sequence[Stay]
+    said: Sequence[ChatMessage]
+
+    @classmethod
+    def at(cls, step: Step, policy: Policy) -> _Copied:
+        """Read what is to be counted under a policy. A message of both is the same object."""
+        window = list(stays_at(step).select_related("message"))
+        history = _history(step, window, policy)
+        said = [
+            history[stay.seq].message
+            if stay.seq in history
+            else _copy(stay.message, stay.tokens, policy)
+            for stay in window
+        ]
+        return cls(list(history.values()), window, said)
+
+    def count(self, first: Policy, in_force: Policy) -> None:
+        """Count the history and the window by the first policy, and the window by the other."""
+        count_all((each.message for each in self.history), first.estimator)
+        count_all(self.said, first.estimator)
+        count_all(self.said, in_force.estimator)
 
 
 def branch(
@@ -54,17 +82,18 @@ def branch(
         policy or step.policy or required_policy(source.pk, source.policy, advice)
     )
     first = _admitting(check_policy(step.policy or in_force))
-    window = list(stays_at(step).select_related("message"))
-    history = _said(step, window, first)
+    copied = _Copied.at(step, first)
+    copied.count(first, in_force)
+    new = new_messages(new_id, messages, in_force)
     label = {"from": f"{memory_id} step {step.n}"[:ID_LENGTH]}
     with database.atomic():
         stored = _begin(source.pk, new_id, first, label, actor)
-        if not is_long(history) and not is_long(window):
-            add_slices(new_id, history, actor=actor, copied=True)
-            return _end_branch(new_id, len(history), window, messages, in_force, actor)
+        if not is_long(copied.history) and not is_long(copied.window):
+            add_slices(new_id, copied.history, actor=actor, copied=True)
+            return _end_branch(new_id, copied, new, in_force, actor)
     try:
-        add_slices(new_id, history, stored=stored, actor=actor, copied=True)
-        return _end_branch(new_id, len(history), window, messages, in_force, actor)
+        add_slices(new_id, copied.history, stored=stored, actor=actor, copied=True)
+        return _end_branch(new_id, copied, new, in_force, actor)
     except ImportUnfinished:  # another process goes on with it
         raise
     except ChatMemoryError:
@@ -72,15 +101,17 @@ def branch(
         raise
 
 
-def _said(step: Step, window: Iterable[Stay], policy: Policy) -> list[NewMessage]:
-    """Return the history at a step, as it is to be counted under a policy."""
+def _history(step: Step, window: Iterable[Stay], policy: Policy) -> dict[int, NewMessage]:
+    """Return the history at a step by seq, as it is to be counted under a policy."""
     said = Message.objects.filter(memory=step.memory_id, origin=Message.Origin.SAID)
     rows = said.filter(seq__lte=step.last_seq).order_by("seq")
     tokens = {stay.seq: stay.tokens for stay in window}
-    return [
-        NewMessage(_copy(row, tokens.get(row.seq, row.tokens), policy), said_at=row.said_at)
+    return {
+        row.seq: NewMessage(
+            _copy(row, tokens.get(row.seq, row.tokens), policy), said_at=row.said_at
+        )
         for row in rows
-    ]
+    }
 
 
 def _copy(row: Message, tokens: int, policy: Policy) -> ChatMessage:
@@ -115,34 +146,29 @@ def _admitting(policy: Policy) -> Policy:
 
 
 def _end_branch(
-    new_id: str,
-    copied: int,
-    window: Sequence[Stay],
-    messages: Iterable[ChatMessage],
-    policy: Policy,
-    actor: str,
+    new_id: str, copied: _Copied, new: Sequence[NewMessage], policy: Policy, actor: str
 ) -> list[ChangeResult]:
     """Give a branch that has its history the window of its source, and add what is new.
 
     Then other changes are allowed. Raises ImportUnfinished if another process did it meanwhile.
     """
-    new = new_messages(new_id, messages)
-
-    def record(recorder: Recorder) -> list[ChangeResult]:
-        own, first = recorder.window, required_policy(new_id, recorder.policy)
-        said = [_copy(stay.message, stay.tokens, first) for stay in window]
-        own.refill(own.with_messages())  # what is not written yet could not be read later
-        _make_room(recorder, window)
-        arrivals = counted_entries(recorder.memory, said)
+    stored = len(copied.history)
+    with locked(new_id, actor=actor, imported=stored) as recorder:
+        own = recorder.window
+        # What is not written yet could not be read later. In a branch, seqs have no gaps
+        own.refill(
+            replace(entry, message=copied.history[entry.seq - 1].message)
+            for entry in stay_entries(own)
+        )
+        _make_room(recorder, copied.window)
+        arrivals = counted_entries(recorder.memory, copied.said)
         recorder.record(refill(own, arrivals, recorder.policy))
-        _pin(recorder, window)
+        _pin(recorder, copied.window)
         change_policy(recorder, policy)
         recorder.memory.imported = None
-        return add_all(recorder, new)
-
-    results = prepared(new_id, record, actor=actor, imported=copied)
+        results = add_all(recorder, new)
     # If nothing was changed, nothing was written either.
-    Memory.objects.filter(pk=new_id, imported=copied).update(imported=None)
+    Memory.objects.filter(pk=new_id, imported=stored).update(imported=None)
     return results
 
 

@@ -20,13 +20,14 @@ from chatmemory.core.policies import MessageWindow, Policy
 from chatmemory.core.printable import printable
 from chatmemory.formats import Loss, Reading, Refused, Transcript
 from chatmemory.ledger.changes import ChangeResult, NewMessage
+from chatmemory.ledger.counting import count_all
 from chatmemory.models import Memory
 from chatmemory.search import DIGEST_LABEL
 from chatmemory.services.defaults import default_policy
 from chatmemory.services.fingerprints import fingerprint, is_fingerprint
 from chatmemory.services.memories import create_labelled
 from chatmemory.services.messages import add
-from chatmemory.services.slices import add_slices, check_all, count_all, is_long, set_stored
+from chatmemory.services.slices import add_slices, check_all, is_long, set_stored
 from chatmemory.services.validation import (
     check_actor,
     check_id,
@@ -107,7 +108,7 @@ def _import_labelled(
     policy = check_policy(policy)
     new = [new_message(each) for each in several(messages)]
     if not is_long(new):
-        count_all(new, policy)
+        count_all((each.message for each in new), policy.estimator)
         with database.atomic():
             create_labelled(memory_id, policy, labels, actor)
             return add(memory_id, new, actor=actor)

@@ -8,12 +8,10 @@ would reject the second one when it writes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from copy import copy
-from dataclasses import dataclass
-from functools import cached_property, partial
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any
 
 from django.db.models import QuerySet
 from django.utils import timezone
@@ -33,36 +31,14 @@ from chatmemory.core.window import Totals
 from chatmemory.ledger import chain, indexing, statements
 from chatmemory.ledger.lookup import find_memory
 from chatmemory.ledger.recorder import Recorder
-from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.ledger.statements import Compiled
-from chatmemory.ledger.writes import Write, execute
+from chatmemory.ledger.writes import execute
 from chatmemory.models import AuditEntry, Memory
 from chatmemory.services import audit
 from chatmemory.services.validation import check_change
 from chatmemory.signals import memory_changed
 
 CHANNEL = "chatmemory"
-
-DECIDED_UNDER_LOCK = 10_000  # messages of a window; what evicts so many takes half a second
-
-Recorded = TypeVar("Recorded")
-
-
-@dataclass(frozen=True)
-class Creation:
-    """What a conversation begins with that is created by its first change."""
-
-    memory_id: str
-    policy: Policy | None = None
-
-    @cached_property
-    def row(self) -> Memory:
-        """The row of the new conversation, not yet saved."""
-        return unsaved_memory(self.memory_id, policy=self.policy)
-
-    def has_made(self, memory: Memory) -> bool:
-        """Return whether a row is the new one, and not one that was stored before."""
-        return "row" in vars(self) and memory.created_at == self.row.created_at
 
 
 @Compiled
@@ -88,122 +64,30 @@ def locked(
     memory_id: str,
     *,
     actor: str,
-    create: Creation | None = None,
+    create: Callable[[], Memory] | None = None,
     expected_version: int | None = None,
     imported: int | None = None,
 ) -> Iterator[Recorder]:
     """Lock a conversation, and write at the end of the block what the block recorded.
 
-    With `create`, an unknown id is created, under its policy. `imported` is how much of an import
-    is stored: while one is unfinished, only its own next slice can be written. Raises InvalidValue
-    for an invalid id, actor or version, MemoryNotFound, VersionConflict, ImportUnfinished,
-    DeletionUnfinished.
+    An unknown id gets the row that `create` returns, which is not saved yet. `imported` is how much
+    of an import is stored: while one is unfinished, only its own next slice can be written. Raises
+    InvalidValue for an invalid id, actor or version, MemoryNotFound, VersionConflict,
+    ImportUnfinished, DeletionUnfinished.
     """
     check_change(memory_id, actor, expected_version)
     with database.atomic():
-        memory = _locked(memory_id, create, expected_version, imported)
-        recorder = _recorder(memory, create, actor)
+        memory, is_new = _lock_or_create(memory_id, create, expected_version)
+        check_imported(memory, imported)
+        recorder = Recorder(memory, actor, is_new=is_new)
         yield recorder
-        _write(recorder, recorder.writes(), actor)
-
-
-def recorded(
-    memory_id: str,
-    record: Callable[[Recorder], Recorded],
-    *,
-    actor: str,
-    create: Creation | None = None,
-    expected_version: int | None = None,
-) -> Recorded:
-    """Return what `record` does, and write what it recorded; see `prepared` for long windows."""
-    with locked(
-        memory_id, actor=actor, create=create, expected_version=expected_version
-    ) as recorder:
-        if recorder.memory.window_count <= DECIDED_UNDER_LOCK:
-            return record(recorder)
-    return prepared(
-        memory_id, record, actor=actor, create=create, expected_version=expected_version
-    )
-
-
-def prepared(
-    memory_id: str,
-    record: Callable[[Recorder], Recorded],
-    *,
-    actor: str,
-    create: Creation | None = None,
-    expected_version: int | None = None,
-    imported: int | None = None,
-) -> Recorded:
-    """Return what `record` does, and hold the lock only while what it recorded is written.
-
-    It is called before the conversation is locked, and again under the lock if the conversation was
-    changed meanwhile, so it must do nothing but read and record. Raises the exceptions of `locked`.
-    """
-    check_change(memory_id, actor, expected_version)
-    with one_snapshot():
-        seen = _found(memory_id, create, expected_version, imported)
-        recorder = _recorder(copy(seen), create, actor)
-        result, writes = record(recorder), recorder.writes()
-    with database.atomic():
-        memory = _locked(memory_id, create, expected_version, imported)
-        if _columns_of(memory) != _columns_of(seen):
-            recorder = _recorder(memory, create, actor)
-            result, writes = record(recorder), recorder.writes()
-        _write(recorder, writes, actor)
-    return result
-
-
-def _recorder(memory: Memory, create: Creation | None, actor: str) -> Recorder:
-    is_new = create is not None and create.has_made(memory)
-    return Recorder(memory, actor, is_new=is_new)
-
-
-def _found(
-    memory_id: str,
-    create: Creation | None,
-    expected_version: int | None,
-    imported: int | None,
-) -> Memory:
-    """Return a row without locking it, or the one that is to be created."""
-    try:
-        memory = find_memory(memory_id)
-    except MemoryNotFound:
-        if create is None:
-            raise
-        return create.row
-    _check_version(memory, expected_version)
-    check_imported(memory, imported)
-    return memory
-
-
-def _columns_of(memory: Memory) -> list[Any]:
-    return [getattr(memory, field.attname) for field in Memory._meta.concrete_fields]
-
-
-def _locked(
-    memory_id: str,
-    create: Creation | None,
-    expected_version: int | None,
-    imported: int | None = None,
-) -> Memory:
-    """Return a row, locked until the transaction ends; see `locked`."""
-    if create is None:
-        memory = lock_memory(memory_id, expected_version)
-    else:
-        memory = _lock_or_create(create, expected_version)
-    check_imported(memory, imported)
-    return memory
-
-
-def _write(recorder: Recorder, writes: Sequence[Write], actor: str) -> None:
-    """Write what was recorded on a locked conversation, and tell of it."""
-    if writes:
-        execute(writes)
-        _log_steps(recorder, actor)
-        database.on_commit(lambda: _announce(recorder, actor))
-        if indexing.puts_aside(writes):
-            database.on_commit(indexing.index_aside)
+        writes = recorder.writes()
+        if writes:
+            execute(writes)
+            _log_steps(recorder, actor)
+            database.on_commit(lambda: _announce(recorder, actor))
+            if indexing.puts_aside(writes):
+                database.on_commit(indexing.index_aside)
 
 
 def lock_memory(memory_id: str, expected_version: int | None = None) -> Memory:
@@ -217,12 +101,18 @@ def lock_memory(memory_id: str, expected_version: int | None = None) -> Memory:
     raise MemoryNotFound(f"no conversation has the id {memory_id!r}")
 
 
-def _lock_or_create(create: Creation, expected_version: int | None) -> Memory:
-    """Lock a row, which is created first if there is none. Raises VersionConflict."""
+def _lock_or_create(
+    memory_id: str, create: Callable[[], Memory] | None, expected_version: int | None
+) -> tuple[Memory, bool]:
+    """Return the locked row of an id, and whether it is new. Raises the exceptions of `locked`."""
     try:
-        return lock_memory(create.memory_id, expected_version)
+        return lock_memory(memory_id, expected_version), False
     except MemoryNotFound:
-        return lock_or_insert(create.row, expected_version)
+        if create is None:
+            raise
+    row = create()
+    memory = _inserted(row, partial(lock_memory, memory_id, expected_version))
+    return memory, memory.created_at == row.created_at
 
 
 def insert(row: Memory) -> Memory:
@@ -236,18 +126,11 @@ def insert(row: Memory) -> Memory:
     return stored
 
 
-def lock_or_insert(row: Memory, expected_version: int | None = None) -> Memory:
-    """Lock the row of an id, which is inserted if there is none. Raises VersionConflict.
-
-    Two requests may create the id at once: the second insert is ignored, and the lock puts the
-    requests in order.
-    """
-    return _inserted(row, partial(lock_memory, row.pk, expected_version))
-
-
 def _inserted(row: Memory, read: Callable[[], Memory]) -> Memory:
-    """Insert a row if there is none, and return the one that is read then. If it is deleted before
-    it is read, it is inserted after all.
+    """Insert a row if there is none, and return the one that is read then.
+
+    Two requests may create the id at once: the second insert is ignored. If the row is deleted
+    before it is read, it is inserted after all.
     """
     while True:
         execute([statements.insertion_if_new(row)])

@@ -8,7 +8,7 @@ from contextlib import suppress
 from chatmemory import database
 from chatmemory.core.exceptions import MemoryNotFound
 from chatmemory.core.policies import Policy
-from chatmemory.ledger.counting import change_policy
+from chatmemory.ledger.counting import Recount, change_policy
 from chatmemory.ledger.recorder import Recorder
 from chatmemory.models import Memory
 from chatmemory.search import DIGEST_LABEL, given_labels
@@ -18,8 +18,6 @@ from chatmemory.services.locking import (
     check_imported,
     insert,
     locked,
-    prepared,
-    recorded,
     unsaved_memory,
 )
 from chatmemory.services.slices import sizes_of
@@ -60,6 +58,7 @@ def change(
     *,
     policy: Policy | None = None,
     labels: Mapping[str, str] | None = None,
+    recount: Recount | None = None,
     actor: str = "",
     expected_version: int | None = None,
 ) -> Memory:
@@ -67,22 +66,21 @@ def change(
 
     A lower limit evicts nothing by itself: the messages over it are hidden until the next add
     evicts them, and a higher limit before that shows them again (LangChain4j trims on reading).
-    The label by which an import is known again stays.
+    The label by which an import is known again stays. A `recount` for the policy may have been made
+    ahead; otherwise it is made here, before the lock.
     Raises MemoryNotFound, InvalidValue, UnknownEstimator, VersionConflict.
     """
     policy = check_policy(policy)
     new_labels = None if labels is None else check_labels(labels)
-
-    def record(recorder: Recorder) -> Memory:
+    check_id(memory_id)
+    if policy is not None and recount is None:
+        recount = Recount.ahead(memory_id, policy.estimator)
+    with locked(memory_id, actor=actor, expected_version=expected_version) as recorder:
         if policy is not None:
-            change_policy(recorder, policy)
+            change_policy(recorder, policy, recount)
         if new_labels is not None:
             _set_labels(recorder, new_labels)
         return recorder.memory
-
-    # A policy whose estimator counts differently has all messages in memory counted anew
-    write = recorded if policy is None else prepared
-    return write(memory_id, record, actor=actor, expected_version=expected_version)
 
 
 def label(memory_ids: Iterable[str], name: str, value: str, actor: str = "") -> None:

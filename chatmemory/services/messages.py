@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import partial
 
 from chatmemory.core.given import chat_messages, several
 from chatmemory.core.messages import ChatMessage
@@ -12,13 +11,14 @@ from chatmemory.core.transitions import clear, refill
 from chatmemory.ledger.adding import add_all, required_policy
 from chatmemory.ledger.changes import ChangeResult, NewMessage
 from chatmemory.ledger.counting import (
+    Recount,
     change_policy,
     count_ahead,
+    count_all,
     counted_entries,
     is_counted_quickly,
 )
-from chatmemory.ledger.recorder import Recorder
-from chatmemory.services.locking import prepared, recorded
+from chatmemory.services.locking import locked
 from chatmemory.services.validation import check_id, check_policy, new_message
 
 
@@ -37,16 +37,23 @@ def add(
     UnstorableText.
     """
     new = new_messages(memory_id, messages)
-    record = partial(add_all, messages=new)
-    return recorded(memory_id, record, actor=actor, expected_version=expected_version)
+    with locked(memory_id, actor=actor, expected_version=expected_version) as recorder:
+        return add_all(recorder, new)
 
 
-def new_messages(memory_id: str, messages: Iterable[ChatMessage | NewMessage]) -> list[NewMessage]:
-    """Return messages that are to be added, checked and counted. Raises the exceptions of `add`."""
+def new_messages(
+    memory_id: str, messages: Iterable[ChatMessage | NewMessage], policy: Policy | None = None
+) -> list[NewMessage]:
+    """Return messages that are to be added, checked and counted, for a new policy if one is given.
+
+    Raises the exceptions of `add`.
+    """
     new = [new_message(item) for item in several(messages)]
     said = [item.message for item in new]
     check_id(memory_id)
-    if not is_counted_quickly(said):
+    if policy is not None:
+        count_all(said, policy.estimator)
+    elif not is_counted_quickly(said):
         count_ahead(memory_id, said)
     return new
 
@@ -63,14 +70,12 @@ def change_and_add(
     Raises the exceptions of `add`.
     """
     policy = check_policy(policy)
-    new = new_messages(memory_id, messages)
-
-    def record(recorder: Recorder) -> list[ChangeResult]:
+    new = new_messages(memory_id, messages, policy)
+    recount = None if policy is None else Recount.ahead(memory_id, policy.estimator)
+    with locked(memory_id, actor=actor) as recorder:
         if policy is not None:
-            change_policy(recorder, policy)
+            change_policy(recorder, policy, recount)
         return add_all(recorder, new)
-
-    return recorded(memory_id, record, actor=actor)
 
 
 def set_messages(
@@ -84,22 +89,16 @@ def set_messages(
     check_id(memory_id)
     messages = chat_messages(messages)
     count_ahead(memory_id, messages)
-
-    def record(recorder: Recorder) -> ChangeResult:
+    with locked(memory_id, actor=actor, expected_version=expected_version) as recorder:
         advice = "set a policy before replacing its messages"
         policy = required_policy(memory_id, recorder.policy, advice)
         arrivals = counted_entries(recorder.memory, messages)
         return recorder.record(refill(recorder.window, arrivals, policy))
-
-    return prepared(memory_id, record, actor=actor, expected_version=expected_version)
 
 
 def clear_messages(
     memory_id: str, *, actor: str = "", expected_version: int | None = None
 ) -> ChangeResult:
     """Clear the window, but not the history. Raises MemoryNotFound, VersionConflict."""
-
-    def record(recorder: Recorder) -> ChangeResult:
+    with locked(memory_id, actor=actor, expected_version=expected_version) as recorder:
         return recorder.record(clear(recorder.window, recorder.policy))
-
-    return recorded(memory_id, record, actor=actor, expected_version=expected_version)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
 from chatmemory.core.eviction import group_of
 from chatmemory.core.exceptions import MessageNotFound, NotPinnable, PolicyRequired
@@ -13,7 +12,7 @@ from chatmemory.ledger.changes import ChangeResult
 from chatmemory.ledger.entries import StayEntry, stay_entries
 from chatmemory.ledger.recorder import Recorder
 from chatmemory.models import Memory, Message
-from chatmemory.services.locking import recorded
+from chatmemory.services.locking import locked
 from chatmemory.services.validation import check_number
 
 
@@ -27,8 +26,8 @@ def pin(
     PolicyRequired (the client decides this window), VersionConflict.
     """
     check_number(seq, "seq")
-    record = partial(_change, seq=seq, pinned=True)
-    return recorded(memory_id, record, actor=actor, expected_version=expected_version)
+    with locked(memory_id, actor=actor, expected_version=expected_version) as recorder:
+        return _change(recorder, seq, pinned=True)
 
 
 def unpin(
@@ -40,8 +39,8 @@ def unpin(
     VersionConflict.
     """
     check_number(seq, "seq")
-    record = partial(_change, seq=seq, pinned=False)
-    return recorded(memory_id, record, actor=actor, expected_version=expected_version)
+    with locked(memory_id, actor=actor, expected_version=expected_version) as recorder:
+        return _change(recorder, seq, pinned=False)
 
 
 def _change(recorder: Recorder, seq: int, pinned: bool) -> ChangeResult | None:

@@ -8,11 +8,13 @@ locks the conversation while a change is decided.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from django.db.models import F, QuerySet
 
-from chatmemory.core.estimators import family_named, remember_tokens
+from chatmemory.conf import configuration
+from chatmemory.core.estimators import family_named, is_known, remember_tokens
 from chatmemory.core.exceptions import MemoryNotFound
 from chatmemory.core.given import chat_messages
 from chatmemory.core.messages import ChatMessage
@@ -22,17 +24,18 @@ from chatmemory.core.transitions import Transition, refill
 from chatmemory.core.window import Window
 from chatmemory.ledger.changes import ChangeResult
 from chatmemory.ledger.counting import (
+    Recount,
     count_ahead,
+    count_all,
     counted_entries,
     ensure_countable,
 )
 from chatmemory.ledger.entries import STAY_COLUMNS, read_message, stay_entry
-from chatmemory.ledger.recorder import Recorder
 from chatmemory.ledger.statements import Compiled
 from chatmemory.ledger.stored_window import open_stays
 from chatmemory.models import Stay
 from chatmemory.services.defaults import metering_policy
-from chatmemory.services.locking import Creation, prepared, recorded
+from chatmemory.services.locking import locked, unsaved_memory
 from chatmemory.services.messages import clear_messages
 from chatmemory.services.validation import check_id, check_limit
 
@@ -92,17 +95,21 @@ def update_messages(
     """
     check_id(memory_id)
     messages = chat_messages(messages)
-    is_known = count_ahead(memory_id, messages)
-    create = Creation(memory_id, None if is_known else metering_policy(memory_id))
-
-    def record(recorder: Recorder) -> ChangeResult:
-        ensure_countable(recorder)
+    estimator = count_ahead(memory_id, messages)
+    policy = recount = None
+    if estimator is None:
+        policy = metering_policy(memory_id)
+    elif not is_known(estimator):
+        recount = Recount.ahead(memory_id, configuration().ESTIMATOR)
+    if policy is not None:
+        count_all(messages, policy.estimator)
+    create = partial(unsaved_memory, memory_id, policy=policy)
+    with locked(
+        memory_id, actor=actor, create=create, expected_version=expected_version
+    ) as recorder:
+        ensure_countable(recorder, recount)
         arrivals = counted_entries(recorder.memory, messages)
         return recorder.replace(refill(recorder.window, arrivals, None), by_client=True)
-
-    return prepared(
-        memory_id, record, actor=actor, create=create, expected_version=expected_version
-    )
 
 
 def delete_messages(
@@ -122,14 +129,11 @@ def delete_messages(
 def transact(memory_id: str, decide: Decide, *, actor: str = "") -> Transition:
     """Lock the conversation, pass its window to `decide`, and store the resulting transition.
 
-    An unknown id is created. If `decide` raises, nothing is stored. It is called again if a long
-    conversation was changed before it was locked.
+    An unknown id is created. If `decide` raises, nothing is stored.
     """
-
-    def record(recorder: Recorder) -> Transition:
+    create = partial(unsaved_memory, memory_id)
+    with locked(memory_id, actor=actor, create=create) as recorder:
         transition = decide(recorder.window)
         check_limit(transition.policy)
         recorder.record(transition)
         return transition
-
-    return recorded(memory_id, record, actor=actor, create=Creation(memory_id))

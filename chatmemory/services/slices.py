@@ -55,13 +55,6 @@ def sizes_of(memory_ids: Iterable[str]) -> dict[str, int]:
     return {memory_id: 1 + size_of(found[memory_id]) for memory_id in ids}
 
 
-def count_all(new: Iterable[NewMessage], policy: Policy) -> None:
-    """Count messages, before anything is locked. Raises UnknownEstimator, UnsupportedMessage."""
-    count = counter(policy.estimator)
-    for each in new:
-        count(each.message)
-
-
 def check_all(new: Iterable[NewMessage], policy: Policy) -> None:
     """Check and count messages, before any is stored or anything is locked.
 

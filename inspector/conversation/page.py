@@ -206,11 +206,6 @@ class ConversationPage:
         return conversation_url(self.memory.id, at=at, msg=self.selected_message, find=self.find)
 
     @property
-    def found_url(self) -> str:
-        """The URL of the answer to a search that the page leaves out."""
-        return reverse("inspector:found", args=[self.memory.id]) + self.query(self.at, msg=self.msg)
-
-    @property
     def live_url(self) -> str:
         """The URL of the live page with the drafts, the selection and the search."""
         return conversation_url(

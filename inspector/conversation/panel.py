@@ -262,13 +262,7 @@ class Panel:
 
     @cached_property
     def found(self) -> Found | None:
-        is_searched = self._state.query.find and not self._state.searches_later
-        return Found(self._state) if is_searched else None
-
-    @property
-    def searches_later(self) -> bool:
-        """Whether the answer has to be asked for."""
-        return self._state.searches_later
+        return Found(self._state) if self._state.query.find else None
 
     @property
     def consequence(self) -> str:

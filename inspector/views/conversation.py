@@ -58,16 +58,6 @@ def conversation(request: HttpRequest, memory_id: str) -> HttpResponse:
     )
 
 
-@require_safe
-def found(request: HttpRequest, memory_id: str) -> HttpResponse:
-    """Show the answer to a search that the page of the same parameters leaves out."""
-    query, _ = _asked(request)
-    search = replace(query, search=True, msg=None, other=None)
-    state = queries.simulated_state(memory_id, search, _trial(request, memory_id))
-    page = ConversationPage(replace(state, query=query))
-    return render(request, "inspector/_searched.html", {"page": page})
-
-
 @require_POST
 def pin(request: HttpRequest, memory_id: str, seq: int) -> HttpResponse:
     """Pins or unpins a message, then shows it."""

@@ -13,7 +13,7 @@ from django.urls import get_resolver
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from chatmemory import queries, services
+from chatmemory import UserMessage, queries, services
 from chatmemory.access.tokens import create_token
 from chatmemory.api.idempotency import _claimed, forget_expired, read_key
 from chatmemory.core.policies import MessageWindow
@@ -294,3 +294,13 @@ def test_messages_are_counted_before_anything_is_locked(
     services.change(memory_id, policy=MessageWindow(3, estimator="watched"))
     assert send(api, body, url=url, method=method).status_code in (200, 201, 204)
     assert set(counted_in_transactions) == {False}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_window_is_counted_anew_before_anything_is_locked(
+    api, memory_id, counted_in_transactions
+):
+    services.add(memory_id, [UserMessage("one"), UserMessage("two")])
+    body = {"policy": {"kind": "message_window", "max_messages": 3, "estimator": "watched"}}
+    response = send(api, body, url=f"/api/v1/memories/{memory_id}/", method="patch")
+    assert (response.status_code, counted_in_transactions) == (200, [False, False])

@@ -7,8 +7,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from chatmemory import queries, services
-from chatmemory.queries import remembering
+from chatmemory import queries
 
 pytestmark = pytest.mark.usefixtures("demo_conversations")
 PHONE = {"viewport": {"width": 390, "height": 844}}
@@ -86,20 +85,6 @@ def test_a_text_is_gone_when_it_was_previewed_or_added(open_page):
     page.get_by_role("button", name="Add", exact=True).click()
     at_step(page, "61 of 61")
     expect(message(page)).to_have_value("")
-
-
-def test_an_answer_that_the_page_leaves_out_comes_by_itself(open_page, monkeypatch):
-    monkeypatch.setattr(remembering, "SEARCHED_AT_ONCE", 5)
-    key = services.keep_trial("order-7741", [], 300)
-    page = open_page(f"/c/order-7741/?at=43&trial={key}")
-    answer = page.locator("[data-answer]")
-    find(page, "A-1182")
-    expect(answer).to_contain_text("At step 43: no, forgotten at this step")
-    page.locator(".tape__step").click()
-    page.keyboard.press("ArrowLeft")
-    expect(answer).to_contain_text("No, #25, #27 and #28 would leave.")
-    page.reload()
-    expect(answer).to_contain_text("No, #25, #27 and #28 would leave.")
 
 
 def test_the_verdict_on_a_message_goes_when_it_was_added(open_page):

@@ -3,11 +3,11 @@ from __future__ import annotations
 import pytest
 
 from chatmemory import AiMessage, MessageWindow, TokenWindow, UserMessage, services
-from chatmemory.queries import Speaker, considered, remembering
+from chatmemory.queries import Speaker, considered
 from chatmemory.services import protocol
 from inspector import demo
 
-from .markup import said, tree, words
+from .markup import said, tree
 
 
 @pytest.fixture(autouse=True)
@@ -339,7 +339,7 @@ def test_a_search_keeps_the_selected_message_and_the_comparison(operator_client)
         each.get("name"): each.get("value") for each in page.iter() if each.get("form") == "find"
     }
     assert sent == {"at": "43", "msg": "26", "with": "20"}
-    response = operator_client.get("/c/order-7741/?at=43&msg=26&find=A-1182")
+    response = operator_client.get("/c/order-7741/?at=43&msg=26&with=20&find=A-1182")
     why = said(response, "why")
     assert "At step 43: no, forgotten at this step" in why
     assert "Why did #26 leave?" in why
@@ -384,53 +384,6 @@ class TestInASimulation:
         assert answer.question.startswith("Would")
         assert answer.cause == "At step 44: no, forgotten since step 43, when #43 arrived."
         assert "Later" not in answer.detail
-
-
-class TestBesideAnother:
-    """A search of a very long memory that is also simulated or compared has its own request."""
-
-    @pytest.fixture(autouse=True)
-    def _very_long(self, monkeypatch):
-        monkeypatch.setattr(remembering, "SEARCHED_AT_ONCE", 5)
-
-    @pytest.fixture(params=["drafts", "limit", "comparison", "with a message"])
-    def asked(self, request) -> str:
-        if request.param == "comparison":
-            return "at=43&with=20"
-        drafts = [UserMessage("My order is a-1182. " * 12)] if request.param == "drafts" else []
-        key = services.keep_trial("order-7741", drafts, None if drafts else 300)
-        return f"at=43&trial={key}{'&msg=25' if request.param == 'with a message' else ''}"
-
-    def test_its_answer_is_that_of_the_page(self, operator_client, monkeypatch, asked):
-        response = operator_client.get(f"/c/order-7741/?{asked}&find=A-1182")
-        page, (waiting,) = response.context["page"], self.loaded(response)
-        assert page.panel.found is None
-        found = operator_client.get(waiting)
-        monkeypatch.setattr(remembering, "SEARCHED_AT_ONCE", 500)
-        whole = operator_client.get(f"/c/order-7741/?{asked}&find=A-1182")
-        assert self.loaded(whole) == []
-        answer = whole.context["page"].panel.found.answer
-        assert found.context["page"].panel.found.answer == answer
-        assert words(found.content) in words(whole.content)
-
-    def test_without_scripts_it_can_be_made_alone(self, operator_client, asked):
-        html = operator_client.get(f"/c/order-7741/?{asked}&find=A-1182").content.decode()
-        links = ((each, [text.text for text in each]) for each in tree(html).iter("a"))
-        (alone,) = (link.get("href") for link, texts in links if texts == ["Search alone"])
-        cause = "At step 43: no, forgotten at this step, when #43 arrived."
-        assert answer_of(operator_client, alone).cause == cause
-
-    def test_a_search_alone_is_answered_at_once(self, operator_client):
-        assert answer(operator_client, "find=A-1182").cause == "Yes, since #47."
-
-    @pytest.mark.parametrize("query", ["", "?msg=26", "?find=%2326"])
-    def test_nothing_is_answered_without_a_search(self, operator_client, query):
-        response = operator_client.get(f"/c/order-7741/found/{query}")
-        assert (response.status_code, response.content.strip()) == (200, b"")
-
-    def loaded(self, response) -> list[str]:
-        every = tree(response.content.decode()).iter()
-        return [each.attrib["hx-get"] for each in every if each.get("hx-trigger") == "load"]
 
 
 def test_one_stretch_that_is_not_listed_is_one_time(operator_client, db):

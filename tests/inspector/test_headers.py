@@ -17,7 +17,6 @@ PAGES = {
     "bulk": None,
     "conversation": "/c/m/?at=1&msg=1&find=hi",
     "live": "/c/m/live/",
-    "found": "/c/m/found/?find=hi",
     "pin": None,
     "redact": None,
     "simulate": None,
