@@ -14,6 +14,7 @@ from typing import Any
 from chatmemory.api.errors import InvalidField
 from chatmemory.core.exceptions import (
     InvalidMessage,
+    MessageTooLarge,
     NoRoomBesidePins,
     OversizedMessage,
     UnreadableTranscript,
@@ -58,7 +59,7 @@ class SentMessages:
         """Errors inside name a message by the place where it was sent."""
         try:
             yield
-        except (OversizedMessage, NoRoomBesidePins) as error:
+        except (OversizedMessage, MessageTooLarge, NoRoomBesidePins) as error:
             if error.index is not None:
                 error.index = self.places[error.index]
             raise

@@ -34,6 +34,7 @@ from chatmemory.ledger.stored_window import stored_window
 from chatmemory.models import Memory
 from chatmemory.queries.window_rows import NoRoom, WindowPlace, WindowView, visible
 from chatmemory.queries.windows import StoredState, place
+from chatmemory.services.validation import storable_additions
 
 RECOUNTED_AT_ONCE = 5_000  # messages, which take a second to count
 
@@ -129,7 +130,7 @@ def simulate(
 
     A policy whose estimator counts differently has all messages in memory counted anew; more than
     5,000 only with `recount`. Raises MemoryNotFound, StepNotFound, PolicyRequired (neither the step
-    nor the call has a policy), PolicyUnavailable, LongRecount.
+    nor the call has a policy), PolicyUnavailable, LongRecount, MessageTooLarge, UnstorableText.
     """
     return simulated(StoredState.of(memory_id, at), messages, given_policy(policy), recount)
 
@@ -149,7 +150,7 @@ def simulated(
             _check_recount(memory, policy)
         change_policy(recorder, policy)
     in_force = _in_force(memory, stored)
-    added = [NewMessage(message) for message in messages]
+    added = storable_additions(messages)
     if recorder.window.counted_by == counted_by:
         changes = _add_all(recorder, added, stored)
         return Simulation(tuple(changes), in_force, stored.places, stored.window)

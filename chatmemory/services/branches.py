@@ -28,7 +28,7 @@ from chatmemory.services.locking import prepared
 from chatmemory.services.memories import create
 from chatmemory.services.messages import new_messages
 from chatmemory.services.slices import add_slices, is_long
-from chatmemory.services.validation import ID_LENGTH, check_policy
+from chatmemory.services.validation import ID_LENGTH, check_policy, storable_additions
 
 
 def branch(
@@ -47,6 +47,7 @@ def branch(
     branch raise ImportUnfinished, and the same call goes on where it was interrupted. Raises the
     exceptions of `queries.simulate` and `create`.
     """
+    new = storable_additions(messages)
     source = find_memory(memory_id)
     step = find_step(source, source.last_step if at is None else at)
     advice = "give the new conversation a policy"
@@ -61,10 +62,10 @@ def branch(
         stored = _begin(source.pk, new_id, first, label, actor)
         if not is_long(history) and not is_long(window):
             add_slices(new_id, history, actor=actor, copied=True)
-            return _end_branch(new_id, len(history), window, messages, in_force, actor)
+            return _end_branch(new_id, len(history), window, new, in_force, actor)
     try:
         add_slices(new_id, history, stored=stored, actor=actor, copied=True)
-        return _end_branch(new_id, len(history), window, messages, in_force, actor)
+        return _end_branch(new_id, len(history), window, new, in_force, actor)
     except ImportUnfinished:  # another process goes on with it
         raise
     except ChatMemoryError:
@@ -118,7 +119,7 @@ def _end_branch(
     new_id: str,
     copied: int,
     window: Sequence[Stay],
-    messages: Iterable[ChatMessage],
+    messages: Iterable[NewMessage],
     policy: Policy,
     actor: str,
 ) -> list[ChangeResult]:

@@ -14,7 +14,6 @@ from django.db.models import F, QuerySet
 
 from chatmemory.core.estimators import family_named, remember_tokens
 from chatmemory.core.exceptions import MemoryNotFound
-from chatmemory.core.given import chat_messages
 from chatmemory.core.messages import ChatMessage
 from chatmemory.core.storable import storable_id
 from chatmemory.core.store import Decide
@@ -34,7 +33,7 @@ from chatmemory.models import Stay
 from chatmemory.services.defaults import metering_policy
 from chatmemory.services.locking import Creation, prepared, recorded
 from chatmemory.services.messages import clear_messages
-from chatmemory.services.validation import check_id, check_limit
+from chatmemory.services.validation import check_id, check_limit, storable_messages
 
 
 @Compiled
@@ -88,10 +87,11 @@ def update_messages(
     """Replace the window by a client's list, without trimming it.
 
     An unknown id is created. Its default policy, if it has one, measures its window and does not
-    trim it. Raises InvalidValue for an invalid id, InvalidMessage, UnstorableText, VersionConflict.
+    trim it. Raises InvalidValue for an invalid id, InvalidMessage, MessageTooLarge, UnstorableText,
+    VersionConflict.
     """
     check_id(memory_id)
-    messages = chat_messages(messages)
+    messages = storable_messages(messages)
     is_known = count_ahead(memory_id, messages)
     create = Creation(memory_id, None if is_known else metering_policy(memory_id))
 
@@ -129,6 +129,7 @@ def transact(memory_id: str, decide: Decide, *, actor: str = "") -> Transition:
     def record(recorder: Recorder) -> Transition:
         transition = decide(recorder.window)
         check_limit(transition.policy)
+        storable_messages(each.message for each in transition.arrivals if each.message)
         recorder.record(transition)
         return transition
 

@@ -9,16 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from chatmemory import database
-from chatmemory.core.codec import message_to_json
 from chatmemory.core.exceptions import MemoryNotFound, OversizedMessage
-from chatmemory.core.messages import text_of
 from chatmemory.core.policies import Policy
 from chatmemory.core.transitions import admit
 from chatmemory.core.window import Entry, Window
 from chatmemory.ledger.adding import add_all, add_copies
 from chatmemory.ledger.changes import ChangeResult, NewMessage
 from chatmemory.ledger.counting import counter
-from chatmemory.ledger.rows import check_storable
 from chatmemory.models import Memory
 from chatmemory.services.locking import locked
 from chatmemory.services.validation import check_ids
@@ -61,14 +58,13 @@ def count_all(new: Iterable[NewMessage], policy: Policy) -> None:
 
 
 def check_all(new: Iterable[NewMessage], policy: Policy) -> None:
-    """Check and count messages, before any is stored or anything is locked.
+    """Count messages, and check that a policy admits them, before anything is locked.
 
-    Raises InvalidValue, UnstorableText, UnknownEstimator, UnsupportedMessage, OversizedMessage.
+    Raises UnknownEstimator, UnsupportedMessage, OversizedMessage.
     """
     count = counter(policy.estimator)
     window = Window()
     for index, each in enumerate(new):
-        check_storable(text_of(each.message), message_to_json(each.message))
         tokens = count(each.message)
         if policy.rejects_oversized:
             _check_admitted(window, Entry.of(each.message, tokens), policy, index)
