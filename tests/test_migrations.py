@@ -146,7 +146,7 @@ def test_earlier_versions_have_the_whole_json_of_messages():
     services.add("long", [UserMessage(f"it's message {n} \N{SLOTH}") for n in range(1_001)])
     written = {row.pk: row.payload for row in Message.objects.all()}
     try:
-        migrate("0025_long_texts_are_indexed_later")
+        migrate("0024_figures_have_a_time")
         with connection.cursor() as cursor:
             cursor.execute("SELECT memory_id, seq, payload FROM chatmemory_message")
             assert {(memory_id, seq): payload for memory_id, seq, payload in cursor} == written

@@ -22,7 +22,7 @@ def fill(apps, schema_editor):
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("chatmemory", "0025_long_texts_are_indexed_later"),
+        ("chatmemory", "0024_figures_have_a_time"),
     ]
 
     operations = [

@@ -27,7 +27,7 @@ from chatmemory.services.erasure import delete
 from chatmemory.services.locking import prepared
 from chatmemory.services.memories import create
 from chatmemory.services.messages import new_messages
-from chatmemory.services.slices import add_slices, is_long
+from chatmemory.services.slices import SLICE, add_slices, is_long
 from chatmemory.services.validation import ID_LENGTH, check_policy, storable_additions
 
 
@@ -60,7 +60,7 @@ def branch(
     label = {"from": f"{memory_id} step {step.n}"[:ID_LENGTH]}
     with database.atomic():
         stored = _begin(source.pk, new_id, first, label, actor)
-        if not is_long(history) and not is_long(window):
+        if not is_long(history) and len(window) <= SLICE:
             add_slices(new_id, history, actor=actor, copied=True)
             return _end_branch(new_id, len(history), window, new, in_force, actor)
     try:

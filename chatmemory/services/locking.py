@@ -30,7 +30,7 @@ from chatmemory.core.exceptions import (
 from chatmemory.core.policies import Policy
 from chatmemory.core.stored_policies import can_decide, load_of
 from chatmemory.core.window import Totals
-from chatmemory.ledger import chain, indexing, statements
+from chatmemory.ledger import chain, statements
 from chatmemory.ledger.lookup import find_memory
 from chatmemory.ledger.recorder import Recorder
 from chatmemory.ledger.snapshots import one_snapshot
@@ -202,8 +202,6 @@ def _write(recorder: Recorder, writes: Sequence[Write], actor: str) -> None:
         execute(writes)
         _log_steps(recorder, actor)
         database.on_commit(lambda: _announce(recorder, actor))
-        if indexing.puts_aside(writes):
-            database.on_commit(indexing.index_aside)
 
 
 def lock_memory(memory_id: str, expected_version: int | None = None) -> Memory:
