@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from chatmemory.ledger import encoding, verification
+from chatmemory.ledger import verification
 from chatmemory.ledger.contradictions import Contradiction
 
 
@@ -15,7 +15,6 @@ from chatmemory.ledger.contradictions import Contradiction
 def all_steps_are_long() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(verification, "KEPT_IN_MEMORY", 0)
-        patch.setattr(encoding, "TOGETHER", 10)
         yield
 
 

@@ -34,7 +34,7 @@ from chatmemory.ledger.contradictions import (
 from chatmemory.ledger.conversation_row import check_anchor, check_imported, check_load
 from chatmemory.ledger.counters import Counters
 from chatmemory.ledger.departing import ComparedDepartures, remains
-from chatmemory.ledger.encoding import FiledList
+from chatmemory.ledger.encoding import EncodedList
 from chatmemory.ledger.entries import StayEntry, read_message, stay_entries, stay_entry
 from chatmemory.ledger.indexing import IndexedMessages
 from chatmemory.ledger.lookup import find_memory
@@ -97,8 +97,8 @@ class _Replay:
         self.is_long = False
         self.arrived = StayList()
         self.left = EndedStays()
-        self.commitments = FiledList()
-        self.begun = FiledList()
+        self.commitments = EncodedList()
+        self.begun = EncodedList()
 
     def run(self) -> None:
         with closing(self.rows):
@@ -118,7 +118,7 @@ class _Replay:
             self.replay(step, self.last.policy if self.last else step.policy)
         except (OversizedMessage, NoRoomBesidePins) as error:
             raise Contradicted(step, f"the policy refuses what it adds: {error}") from error
-        ended = FiledList((stay.n, str(stay.reason)) for stay in self.left)
+        ended = EncodedList((stay.n, str(stay.reason)) for stay in self.left)
         self.vouching.check_step(step, self.commitments, self.begun, ended)
 
     def release(self, step: Step) -> None:
@@ -133,7 +133,7 @@ class _Replay:
     def read(self, step: Step) -> None:
         """Read and check the rows of a step."""
         self.arrived = StayList()
-        self.begun, self.commitments = FiledList(), FiledList()
+        self.begun, self.commitments = EncodedList(), EncodedList()
         for stay, row, is_new in self.rows.begun(step.n):
             with naming(row):
                 self.read_stay(stay, row, is_new, step)
