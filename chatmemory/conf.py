@@ -39,6 +39,7 @@ from chatmemory.given_settings import Wanted, is_list, is_text, read, whole_numb
 PAGE_MAX = 200
 HOURS_MAX = 87_600  # ten years
 WINDOW_MESSAGES_MAX, WINDOW_BYTES_MAX = 100_000, 2**30
+MESSAGE_MAX = 16 * 2**20  # characters of a text, or bytes of media: what a window may hold
 _REDIS_URL = re.compile(r"((rediss?|unix)://.+)?", re.DOTALL)
 
 
@@ -49,6 +50,8 @@ class Configuration:
     - `ESTIMATOR` is the token count estimator of conversations without a policy.
     - `PAGE_SIZE` is the number of rows on a page of the API, at most PAGE_MAX.
     - `IDEMPOTENCY_HOURS` is the time for which the response to an Idempotency-Key is stored.
+    - `TEXT_CHARACTERS` is the length up to which a text of a message is stored, `MEDIA_BYTES` that
+      of the base64 of an image, a sound, a video or a file.
     - `REDIS_URL` is a Redis in which requests are counted instead of in the database.
     - `WINDOW_MESSAGES` and `WINDOW_BYTES` bound what an add, an import or a list may leave in a
       stored window: how many messages, and how many bytes of their JSON.
@@ -62,6 +65,8 @@ class Configuration:
     ESTIMATOR: str = DEFAULT_ESTIMATOR
     PAGE_SIZE: int = 50
     IDEMPOTENCY_HOURS: int = 24
+    TEXT_CHARACTERS: int = 500_000
+    MEDIA_BYTES: int = 4 * 2**20
     REDIS_URL: str = ""
     WINDOW_MESSAGES: int = 10_000
     WINDOW_BYTES: int = 16 * 2**20
@@ -114,6 +119,8 @@ _WANTED = {
     "ESTIMATOR": Wanted(is_text, f'the name of an estimator such as "{DEFAULT_ESTIMATOR}"'),
     "PAGE_SIZE": whole_number(1, PAGE_MAX),
     "IDEMPOTENCY_HOURS": whole_number(1, HOURS_MAX),
+    "TEXT_CHARACTERS": whole_number(1, MESSAGE_MAX),
+    "MEDIA_BYTES": whole_number(1, MESSAGE_MAX),
     "REDIS_URL": Wanted(
         _is_redis_url,
         'empty, or a URL such as "redis://host/0" that begins with redis://, rediss:// or unix://',

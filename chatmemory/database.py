@@ -74,19 +74,6 @@ def cursor(ours: BaseDatabaseWrapper) -> Iterator[Any]:
         yield made
 
 
-@contextmanager
-def binding_cursor(ours: BaseDatabaseWrapper) -> Iterator[Any]:
-    """Yield a cursor that sends values beside the SQL, as SQLite's do; Django's put them into it
-    for PostgreSQL.
-    """
-    if ours.vendor != "postgresql" or _is_observed(ours):
-        with cursor(ours) as made:
-            yield made
-        return
-    with ours.wrap_database_errors, ours.Database.Cursor(ours.connection) as made:  # type: ignore[attr-defined]
-        yield made
-
-
 def _is_observed(ours: BaseDatabaseWrapper) -> bool:
     return bool(ours.execute_wrappers or ours.queries_logged or "cursor" in vars(ours))
 

@@ -13,11 +13,13 @@ from django.db import connection
 
 from chatmemory import AiMessage, UserMessage, queries, search, services
 from chatmemory.core.policies import MessageWindow
+from chatmemory.ledger import indexing
 from chatmemory.ledger.verification import verify
 from chatmemory.models import Memory, Message
 from chatmemory.queries import searching
+from chatmemory.queries.history import nearest
 from chatmemory.search.sqlite import SqliteIndex, _trigrams
-from chatmemory.search.sqlite_tables import TABLES
+from chatmemory.search.sqlite_tables import EMPTY, TABLES
 
 from .plans.plans import nodes
 
@@ -371,3 +373,73 @@ def test_a_conversation_finds_what_the_overview_finds(db, words):
     compared = queries.comparison("m", [MessageWindow(3)], phrase=words)
     assert found(words) == ["m"]
     assert compared.mentions == (0,)
+
+
+# Of a text, the first 100,000 characters are searched.
+
+HAY = "ha " * 40_000
+EDGE = [("needle", "thread"), ("Nädel", "Fäden"), ("針", "糸")]
+
+
+def at_the_edge(near: str, far: str) -> UserMessage:
+    """A text with a word at its character 99,990, and one at 100,010, whose trigrams are before."""
+    trigrams = "|".join(far[n : n + 3] for n in range(len(far) - 2)) + "| "
+    begin = f"{trigrams}{HAY[len(trigrams) : 99_990]}{near} "
+    return UserMessage(f"{begin}{HAY[: 100_010 - len(begin)]}{far} ")
+
+
+@pytest.mark.parametrize(("near", "far"), EDGE)
+def test_every_search_of_conversations_ends_at_the_same_character(db, way, near, far):
+    services.create("m", MessageWindow(9))
+    services.add("m", [at_the_edge(near, far), UserMessage("hello")])
+    for words, ids in ((near, ["m"]), (far, [])):
+        page = queries.overview(queries.MemoryFilter(search=words))
+        assert [row.memory.id for row in page.rows] == ids
+        assert all(row.mention and words in row.mention.text for row in page.rows)
+        assert found(words) == ids
+        assert [row.pk for row in Memory.objects.filter(search.trying(words))] == ids
+        assert list(search.mentions(words, ["m"], 5)) == ids
+
+
+@pytest.mark.parametrize(("near", "far"), EDGE)
+def test_every_search_in_a_conversation_ends_at_the_same_character(db, monkeypatch, near, far):
+    services.create("m", MessageWindow(9))
+    said = [at_the_edge(near, far), UserMessage("hello")]
+    services.add("m", said)
+    drafts = queries.Trial(drafts=(said[0],))
+
+    def counts(words: str) -> list[int]:
+        asked = queries.ConversationQuery(find=words)
+        return [
+            queries.conversation_state("m", asked).mentions.count,
+            queries.simulated_state("m", asked, drafts).mentions.count,
+            len(queries.comparison("m", [MessageWindow(3)], phrase=words).mentions),
+            len(queries.comparison_of(said, [MessageWindow(3)], phrase=words).mentions),
+        ]
+
+    assert counts(near) == [1, 2, 1, 1]
+    assert counts(far) == [0, 0, 0, 0]
+    services.add("m", [at_the_edge("needles", "needle")])
+    assert nearest("m", "needlexy", 3) == "needles"
+    monkeypatch.setattr("chatmemory.queries.considered.MENTIONS_MAX", 1)
+    services.add("m", [UserMessage(f"{near} {far}")] * 2)
+    assert [counts(words)[0] for words in (near, far)] == [3 + (near == "needle"), 2]
+
+
+@pytest.mark.parametrize("change", ["add", "add one", "rebuild", "repair"])
+def test_what_is_not_searched_is_not_in_the_index(db, change):
+    if connection.vendor != "sqlite":
+        pytest.skip("PostgreSQL indexes the texts themselves")
+    services.create("m", MessageWindow(9))
+    said = [at_the_edge("needle", "thread"), UserMessage("hello")]
+    services.add("m", said[:1] if change == "add one" else said)
+    if change == "rebuild":
+        search.index_of(connection).rebuild()
+    if change == "repair":
+        with connection.cursor() as cursor:
+            cursor.execute(EMPTY[0])
+        assert indexing.repair("m") == 3, "two messages and the names"
+    assert [indexed("nee"), indexed("ad ")] == [1, 0]
+    services.redact("m", 1)
+    assert [indexed("nee"), indexed("ha "), indexed("red")] == [0, 0, 1]
+    assert verify("m") is None

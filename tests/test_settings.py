@@ -32,6 +32,11 @@ def start(settings, given) -> None:
         ({"IDEMPOTENCY_HOURS": -1}, r'"IDEMPOTENCY_HOURS"\] must be a whole number from 1 to'),
         ({"IDEMPOTENCY_HOURS": "24"}, r'"IDEMPOTENCY_HOURS"\] must be a whole number'),
         ({"IDEMPOTENCY_HOURS": 10**9}, r'"IDEMPOTENCY_HOURS"\] must be a whole number'),
+        (
+            {"TEXT_CHARACTERS": 0},
+            r"TEXT_CHARACTERS\"\] must be a whole number from 1 to 16,777,216",
+        ),
+        ({"MEDIA_BYTES": "4 MB"}, r"MEDIA_BYTES\"\] must be a whole number"),
         ({"REDIS_URL": "nonsense"}, r'"REDIS_URL"\] must be empty, or a URL such as "redis://'),
         ({"REDIS_URL": "redis://h:abc/0"}, r'"REDIS_URL"\] must be empty, or a URL'),
         ({"REDIS_URL": None}, r'"REDIS_URL"\] must be empty, or a URL'),

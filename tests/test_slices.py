@@ -31,9 +31,11 @@ from chatmemory.core.exceptions import (
     MemoryExists,
     MemoryNotFound,
 )
+from chatmemory.core.phrases import SEARCHED
 from chatmemory.formats import read_transcripts
 from chatmemory.ledger.verification import verify
 from chatmemory.models import AuditEntry, Memory, Message, Stay, Step, Trial
+from chatmemory.search.sqlite_tables import INDEXED_AT_ONCE
 from chatmemory.stores.database import DjangoChatMemoryStore
 
 URL = "/api/v1/memories/long/"
@@ -413,3 +415,38 @@ def test_a_deletion_gives_way_as_one_work_whatever_it_removes(monkeypatch):
     services.delete("long")
     assert works == [1]
     assert rows() == 0
+
+
+# SQLite's index takes about a microsecond for a character, in which nobody else writes.
+
+
+def indexed_characters() -> int:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"""SELECT coalesce(sum(min(length(m.text), {SEARCHED})), 0) FROM chatmemory_message m
+            JOIN chatmemory_searchable s ON s.memory_id = m.memory_id AND s.seq = m.seq
+            JOIN chatmemory_search_docsize d ON d.id = s.id"""
+        )
+        return int(cursor.fetchone()[0])
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL indexes the texts themselves")
+def test_long_texts_are_imported_and_deleted_a_few_at_a_time(transactional_db, monkeypatch):
+    monkeypatch.setattr("chatmemory.services.slices.SLICE", 50)
+    monkeypatch.setattr("chatmemory.services.erasure.SLICE", 50)
+    indexed = [0]
+
+    def note(execute, sql, params, many, context):
+        if sql.startswith("BEGIN"):
+            indexed.append(indexed_characters())
+        return execute(sql, params, many, context)
+
+    said = [UserMessage(f"{'some hay ' * length} needle") for length in (30_000, 9_000) * 8]
+    with connection.execute_wrapper(note):
+        services.import_conversation("m", said, MessageWindow(9))
+        assert [row.pk for row in Memory.objects.containing("needle")] == ["m"]
+        assert verify("m") is None
+        services.delete("m")
+    indexed.append(indexed_characters())
+    assert max(indexed) > 1_400_000
+    assert max(abs(after - before) for before, after in pairwise(indexed)) <= INDEXED_AT_ONCE

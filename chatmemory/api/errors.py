@@ -39,6 +39,7 @@ KINDS: list[tuple[type[core.ChatMemoryError], int, str]] = [
     (core.UnsupportedMessage, 422, "Unsupported message"),
     (core.OversizedMessage, 422, "Oversized message"),
     (core.WindowTooLarge, 422, "Window too large"),
+    (core.MessageTooLarge, 422, "Message too large"),
     (core.UnknownEstimator, 422, "Unknown token estimator"),
     (core.InvalidValue, 422, "Invalid value"),
     (LengthRequired, 411, "Length required"),

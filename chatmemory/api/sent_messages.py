@@ -14,6 +14,7 @@ from typing import Any
 from chatmemory.api.errors import InvalidField
 from chatmemory.core.exceptions import (
     InvalidMessage,
+    MessageTooLarge,
     NoRoomBesidePins,
     OversizedMessage,
     UnreadableTranscript,
@@ -59,7 +60,7 @@ class SentMessages:
         """Errors inside name a message by the place where it was sent."""
         try:
             yield
-        except (OversizedMessage, NoRoomBesidePins, WindowTooLarge) as error:
+        except (OversizedMessage, MessageTooLarge, NoRoomBesidePins, WindowTooLarge) as error:
             if error.index is not None:
                 error.index = self.places[error.index]
             raise

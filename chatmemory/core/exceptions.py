@@ -6,6 +6,7 @@ ChatMemoryError
 │   ├── UnsupportedMessage                  the estimator cannot count this message
 │   ├── OversizedMessage                    the policy rejects a message of this size
 │   ├── WindowTooLarge                      the window would hold more than may be stored
+│   ├── MessageTooLarge                     a text or the media of a message exceeds a setting
 │   ├── UnknownEstimator                    no estimator has this name
 │   ├── UnstorableText                      the text has a NUL or a lone surrogate
 │   └── UnreadableTranscript                a transcript breaks the rules of its format
@@ -45,11 +46,6 @@ def _error(kind: type[ChatMemoryError], *args: object) -> ChatMemoryError:
     return kind.__new__(kind, *args)
 
 
-def _numbered(text: str, index: int | None) -> str:
-    """Return a text with the number of the message; it goes without saying for the first one."""
-    return f"message {index + 1}: {text}" if index else text
-
-
 class InvalidValue(ChatMemoryError, ValueError):
     """An invalid value. The text is LangChain4j's if LangChain4j makes the same check."""
 
@@ -62,32 +58,29 @@ class UnsupportedMessage(InvalidValue):
     """A message or content that LangChain4j refuses to count; raised by strict estimators."""
 
 
-class OversizedMessage(InvalidValue):
-    """A message that the policy rejects, because the limit has no room for it even alone.
-
-    `index` is its position from 0 among several that were given.
-    """
+class _OfOneMessage(Exception):
+    """An error of one message among several that were given. `index` is its position from 0."""
 
     def __init__(self, text: str, index: int | None = None) -> None:
         self.index = index
         super().__init__(text)
 
     def __str__(self) -> str:
-        return _numbered(super().__str__(), self.index)
+        """Name the number of the message; it goes without saying for the first one."""
+        text = super().__str__()
+        return f"message {self.index + 1}: {text}" if self.index else text
 
 
-class WindowTooLarge(InvalidValue):
-    """A change would leave more in the window than a database stores. The text names the setting.
+class OversizedMessage(_OfOneMessage, InvalidValue):
+    """A message that the policy rejects, because the limit has no room for it even alone."""
 
-    `index` is the position from 0 of the message that would, among several that were given.
-    """
 
-    def __init__(self, text: str, index: int | None = None) -> None:
-        self.index = index
-        super().__init__(text)
+class MessageTooLarge(_OfOneMessage, InvalidValue):
+    """A message with a text or with media that are larger than a setting allows."""
 
-    def __str__(self) -> str:
-        return _numbered(super().__str__(), self.index)
+
+class WindowTooLarge(_OfOneMessage, InvalidValue):
+    """A change would leave more in the window than a setting allows."""
 
 
 class UnknownEstimator(InvalidValue):
@@ -140,18 +133,8 @@ class EstimatorUnavailable(PolicyUnavailable, UnknownEstimator):
         )
 
 
-class NoRoomBesidePins(ChatMemoryError):
-    """A message fits the limit, but not beside what is pinned. The text has the arithmetic.
-
-    `index` is its position from 0 among several that were given.
-    """
-
-    def __init__(self, text: str, index: int | None = None) -> None:
-        self.index = index
-        super().__init__(text)
-
-    def __str__(self) -> str:
-        return _numbered(super().__str__(), self.index)
+class NoRoomBesidePins(_OfOneMessage, ChatMemoryError):
+    """A message fits the limit, but not beside what is pinned. The text has the arithmetic."""
 
 
 class NotPinnable(ChatMemoryError):

@@ -21,7 +21,6 @@ from chatmemory.core.field_checks import (
     check_mapping,
     check_texts,
 )
-from chatmemory.core.spelling import plain_json
 
 
 class MessageType(StrEnum):
@@ -118,7 +117,7 @@ class ToolExecutionRequest:
                 "JSON text"
             )
         check_mapping(arguments=arguments)
-        return cls(id, name, json.dumps(_attributes(arguments), ensure_ascii=False, default=dict))
+        return cls(id, name, _plain_json(_attributes(arguments)))
 
 
 @dataclass(frozen=True, init=False)
@@ -218,6 +217,11 @@ def _attributes(given: Mapping[str, Any] | None) -> dict[str, Any]:
     return attributes
 
 
+def _plain_json(attributes: Mapping[str, Any], **style: Any) -> str:
+    """Return attributes or arguments as Python spells JSON, with characters as they are."""
+    return json.dumps(attributes, ensure_ascii=False, default=dict, **style)
+
+
 # The text of a message
 
 
@@ -241,5 +245,5 @@ def text_of(message: ChatMessage) -> str:
             ]
             return "\n".join([message.text or "", *calls] if message.text else calls)
         case CustomMessage():
-            return plain_json(message.attributes)
+            return _plain_json(message.attributes, separators=(",", ":"))
     return ""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
-from chatmemory.core.codec import LONG, check_density, load_json
+from chatmemory.core.codec import check_density, load_json
 from chatmemory.core.exceptions import InvalidMessage, UnreadableTranscript
 from chatmemory.core.printable import printable
 from chatmemory.formats.format import Format, Transcript
@@ -81,15 +81,7 @@ def _is_lines(text: str) -> bool:
     """Return whether there are several lines, of which the first may be a whole value."""
     lines = islice(_lines(text), 2)
     _, first = next(lines, (0, ""))
-    return _ends_a_value(first) and next(lines, None) is not None
-
-
-def _ends_a_value(line: str) -> bool:
-    """Return whether the last sign of a line ends an object or a list. No long line is copied."""
-    for end in range(len(line), 0, -LONG):
-        if part := line[max(0, end - LONG) : end].rstrip():
-            return part.endswith(("}", "]"))
-    return False
+    return first.rstrip().endswith(("}", "]")) and next(lines, None) is not None
 
 
 def _lines(content: str | bytes) -> Iterator[tuple[int, str]]:

@@ -14,27 +14,14 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial
-from typing import Any
+from collections.abc import Mapping, Sequence
 
-from chatmemory.core.codec import LONG, payload_of
-from chatmemory.ledger.encoding import (
-    Bytes,
-    Columns,
-    Encoded,
-    EncodedList,
-    LongPayload,
-    are_short,
-    encoded,
-    encoded_list,
-)
-from chatmemory.ledger.long_texts import LongText
+from chatmemory.core.codec import payload_of
+from chatmemory.ledger.encoding import Bytes, Columns, Encoded, EncodedList, encoded
 from chatmemory.models import Memory, Message, Stay, Step
 
 VERSION = 1
 SALT_BYTES = 16
-FEW = 100  # values whose encodings are short together
 
 
 def stored(value: Bytes | None) -> bytes:
@@ -48,10 +35,7 @@ def new_salt() -> bytes:
 
 def commitment_of(message: Message) -> bytes:
     """Return the digest of a message's columns and its salt, which a redacted one has not."""
-    frame, text = message.frame, message.text
-    if len(frame) + len(text) <= LONG and not isinstance(frame, LongText):
-        return _digest("message", _MESSAGE.encoded(message, payload_of(frame, text)))
-    return _digest_of_parts("message", partial(_MESSAGE.parts, message, LongPayload(frame, text)))
+    return _digest("message", _MESSAGE.encoded(message, payload_of(message.frame, message.text)))
 
 
 def commitment_of_labels(labels: Mapping[str, str], salt: Bytes | None) -> bytes:
@@ -87,9 +71,9 @@ def begin(memory: Memory, previous_head: bytes | None) -> None:
 def digest_of(
     previous: Bytes | None,
     step: Step,
-    commitments: EncodedList | Iterable[Bytes | None],
-    begun: EncodedList | Iterable[Encoded],
-    ended: EncodedList | Iterable[tuple[int, str]],
+    commitments: EncodedList | Sequence[Bytes | None],
+    begun: EncodedList | Sequence[Encoded],
+    ended: EncodedList | Sequence[tuple[int, str]],
 ) -> bytes:
     """Return the digest of a step.
 
@@ -97,16 +81,7 @@ def digest_of(
     `encoded_stay`), `ended` the number and the reason of those that it ended. Stays are in the
     order of their numbers.
     """
-    lists = [_list_of(each) for each in (commitments, begun, ended)]
-    if are_short(lists):
-        return _digest("step", _STEP.encoded(step, previous, *lists))
-    return _digest_of_parts("step", partial(_STEP.parts, step, previous, *lists))
-
-
-def _list_of(values: EncodedList | Iterable[Any]) -> EncodedList | Encoded:
-    if isinstance(values, list) and len(values) <= FEW:
-        return Encoded(encoded_list(values))
-    return values if isinstance(values, EncodedList) else EncodedList(values)
+    return _digest("step", _STEP.encoded(step, previous, commitments, begun, ended))
 
 
 def encoded_stay(stay: Stay) -> Encoded:
@@ -116,14 +91,6 @@ def encoded_stay(stay: Stay) -> Encoded:
 
 def _digest(kind: str, content: bytes) -> bytes:
     return hashlib.sha256(_BEGINNINGS[kind] + content).digest()
-
-
-def _digest_of_parts(kind: str, parts: Callable[[], Iterator[bytes | bytearray]]) -> bytes:
-    """Return the digest of a mapping of which each part is in memory alone."""
-    digest = hashlib.sha256(_BEGINNINGS[kind] + b"m%d:" % sum(map(len, parts())))
-    for part in parts():
-        digest.update(part)
-    return digest.digest()
 
 
 _BEGINNINGS = {

@@ -6,22 +6,15 @@ A value is a letter for its type, its length and its content; a mapping is sorte
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from operator import add, attrgetter, itemgetter
-from tempfile import TemporaryFile
-from typing import IO, Any, NamedTuple
-from weakref import finalize
+from typing import Any, NamedTuple
 
-from chatmemory.core.codec import GAP, LONG, encoded_parts, quoted_parts
-from chatmemory.ledger.long_texts import LongText
 from chatmemory.models import Memory, Message, Stay, Step
 
 Bytes = bytes | memoryview  # what databases return
 
-TOGETHER = 2**18  # bytes; longer ones are not put together, which takes their memory twice
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
@@ -41,101 +34,13 @@ class EncodedList:
     def add(self, value: Any) -> None:
         self._content += encoded(value)
 
-    def __len__(self) -> int:
-        """The number of bytes."""
-        return len(self._content)
-
-    def parts(self) -> Iterator[bytes | bytearray]:
-        """Yield the encoding of the list."""
-        yield b"l%d:" % len(self)
-        yield self._content
-
-
-class FiledList(EncodedList):
-    """A list of which a long part is in a temporary file, as a step can begin very many stays.
-
-    Where there is no place for such a file, it is kept in memory.
-    """
-
-    _file: IO[bytes] | None = None
-    _in_file = 0
-
-    def add(self, value: Any) -> None:
-        super().add(value)
-        if len(self._content) > TOGETHER:
-            with suppress(FileNotFoundError):
-                self._put_aside()
-
-    def __len__(self) -> int:
-        return self._in_file + len(self._content)
-
-    def parts(self) -> Iterator[bytes | bytearray]:
-        yield b"l%d:" % len(self)
-        if self._file:
-            self._file.seek(0)
-            while part := self._file.read(TOGETHER):
-                yield part
-        yield self._content
-
-    def _put_aside(self) -> None:
-        if self._file is None:
-            self._file = TemporaryFile()  # noqa: SIM115  # closed with the list
-            finalize(self, self._file.close)
-        self._in_file += self._file.write(self._content)
-        self._content = bytearray()
-
-
-class LongPayload:
-    """The JSON of a message, of which each part is made when it is asked for.
-
-    A frame that is a LongText has no gap.
-    """
-
-    def __init__(self, frame: str | LongText, text: str) -> None:
-        self._frame, self._text = frame, text
-
-    def parts(self) -> Iterator[bytes]:
-        """Yield its encoding."""
-        return _text_in_parts(self._content)
-
-    def _content(self) -> Iterator[bytes]:
-        if isinstance(self._frame, LongText):
-            yield self._frame
-            return
-        before, gap, behind = self._frame.partition(GAP)
-        yield from encoded_parts(before)
-        if gap:
-            yield from (part.encode() for part in quoted_parts(self._text))
-            yield from encoded_parts(behind)
-
-
-def are_short(lists: Iterable[Encoded | EncodedList]) -> bool:
-    """Return whether the encodings of lists may be put together."""
-    return sum(map(len, lists)) <= TOGETHER
+    def encoded(self) -> bytes:
+        return b"l%d:" % len(self._content) + self._content
 
 
 def encoded(value: Any) -> bytes:
     """Return bytes that no other value has: a letter for the type, the length and the content."""
     return _ENCODERS[type(value)](value)
-
-
-def _parts_of(value: Any) -> Iterable[bytes | bytearray]:
-    """Return what `encoded` does; of a long list or text, each part alone."""
-    if isinstance(value, EncodedList | LongPayload):
-        return value.parts()
-    if isinstance(value, str) and len(value) > LONG:
-        return _text_in_parts(partial(encoded_parts, value))
-    return [encoded(value)]
-
-
-def _text_in_parts(content: Callable[[], Iterator[bytes]]) -> Iterator[bytes]:
-    """Yield what `encoded` does of a text, whose content is made in parts."""
-    yield b"s%d:" % sum(map(len, content()))
-    yield from content()
-
-
-def _encoded_in_parts(value: EncodedList) -> bytes:
-    return b"".join(value.parts())
 
 
 def _encoded_text(value: str) -> bytes:
@@ -184,7 +89,7 @@ _ENCODERS = _Encoders(
         int: lambda value: b"i%d;" % value,
         str: _encoded_text,
         Encoded: bytes,
-        EncodedList: _encoded_in_parts,
+        EncodedList: EncodedList.encoded,
         bytes: _encoded_bytes,
         bytearray: _encoded_bytes,
         memoryview: _encoded_bytes,
@@ -217,15 +122,6 @@ class Columns:
             filled[n] = encode(filled[n])
         content = form.text % tuple(filled)
         return b"m%d:%b" % (len(content), content)
-
-    def parts(
-        self, row: Memory | Message | Stay | Step, *others: Any
-    ) -> Iterator[bytes | bytearray]:
-        """Yield what the mapping consists of; of long lists, each part alone."""
-        values = (*self._columns_of(row), *others)
-        for name, n in zip(self._names, self._order, strict=True):
-            yield name
-            yield from _parts_of(values[n])
 
     def _form_of(self, types: Sequence[type]) -> _Form:
         blanks = [_BLANKS.get(types[n], b"%b") for n in self._order]

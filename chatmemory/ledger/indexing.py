@@ -8,7 +8,7 @@ no message can be missing. The words of an index row cannot be compared: it does
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from django.db.models import Max
 
@@ -17,6 +17,7 @@ from chatmemory.ledger import statements
 from chatmemory.ledger.contradictions import Contradicted
 from chatmemory.ledger.writes import Write
 from chatmemory.models import Message
+from chatmemory.search.reading import beginning_of, searched_characters
 from chatmemory.search.sqlite_tables import INDEXED_AT_ONCE, names_of
 
 BATCH = 1_000
@@ -25,34 +26,17 @@ _BEHIND_ALL = 2**63
 _PAUSE = Write("INSERT INTO chatmemory_index_pause DEFAULT VALUES", [()])
 _RESUME = Write("DELETE FROM chatmemory_index_pause", [()])
 _INDEXED = """SELECT s.seq FROM chatmemory_searchable s
-    JOIN chatmemory_search_docsize d ON d.id = s.id WHERE s.memory_id = %s
-    UNION SELECT seq FROM chatmemory_unindexed WHERE memory_id = %s ORDER BY 1"""
+    JOIN chatmemory_search_docsize d ON d.id = s.id WHERE s.memory_id = %s ORDER BY s.seq"""
 _ADD_MESSAGES = (
     """INSERT OR IGNORE INTO chatmemory_searchable (memory_id, seq)
     SELECT memory_id, seq FROM chatmemory_message
     WHERE memory_id = %s AND seq BETWEEN %s AND %s AND origin = 'SAID'""",
-    """INSERT INTO chatmemory_search (rowid, text) SELECT s.id, m.text
+    f"""INSERT INTO chatmemory_search (rowid, text) SELECT s.id, {beginning_of("m.text")}
     FROM chatmemory_searchable s
     JOIN chatmemory_message m ON m.memory_id = s.memory_id AND m.seq = s.seq
     WHERE s.memory_id = %s AND s.seq BETWEEN %s AND %s
     AND NOT EXISTS (SELECT 1 FROM chatmemory_search_docsize d WHERE d.id = s.id)""",
 )
-_PUT_ASIDE = """INSERT OR IGNORE INTO chatmemory_unindexed
-    SELECT memory_id, seq, coalesce(length(text), 0) FROM chatmemory_message m
-    WHERE memory_id = %s AND seq BETWEEN %s AND %s AND origin = 'SAID' AND NOT EXISTS (
-        SELECT 1 FROM chatmemory_searchable s JOIN chatmemory_search_docsize d ON d.id = s.id
-        WHERE s.memory_id = m.memory_id AND s.seq = m.seq)"""
-_ASIDE = f"""SELECT memory_id, seq, characters FROM chatmemory_unindexed
-    WHERE characters <= {INDEXED_AT_ONCE} ORDER BY memory_id, seq LIMIT {BATCH}"""
-_ADD_ASIDE = (
-    f"""INSERT OR IGNORE INTO chatmemory_searchable (memory_id, seq)
-    SELECT memory_id, seq FROM chatmemory_unindexed
-    WHERE memory_id = %s AND seq BETWEEN %s AND %s AND characters <= {INDEXED_AT_ONCE}""",
-    _ADD_MESSAGES[1],
-    f"""DELETE FROM chatmemory_unindexed
-    WHERE memory_id = %s AND seq BETWEEN %s AND %s AND characters <= {INDEXED_AT_ONCE}""",
-)
-
 _ADD_NAMES = (
     "INSERT OR IGNORE INTO chatmemory_searchable (memory_id, seq) VALUES (%s, 0)",
     f"""INSERT INTO chatmemory_search (rowid, text) SELECT s.id, {names_of("m")}
@@ -96,58 +80,30 @@ class IndexedMessages:
 def insertion(memory_id: str, messages: Sequence[Message]) -> list[Write]:
     """Return the insertion of new messages, and of several also that into SQLite's index.
 
-    One statement takes a fifth of the time in which triggers put in each. Messages that are long
-    together are put aside, for `index_aside`.
+    One statement takes a fifth of the time in which triggers put in each.
     """
     rows = statements.insertion(messages)
     if len(messages) < 2 or database.connection().vendor != "sqlite":
         return [rows]
     seqs = [message.seq for message in messages]
     part = (memory_id, min(seqs), max(seqs))
-    is_long = sum(len(message.text or "") for message in messages) > INDEXED_AT_ONCE
-    add = [Write(sql, [part]) for sql in ((_PUT_ASIDE,) if is_long else _ADD_MESSAGES)]
-    return [_PAUSE, rows, *add, _RESUME]
-
-
-def puts_aside(writes: Iterable[Write]) -> bool:
-    """Return whether messages are put aside, which `index_aside` puts into the index."""
-    return any(write.sql is _PUT_ASIDE for write in writes)
-
-
-def index_aside() -> None:
-    """Put the messages that were put aside into the index, in short transactions.
-
-    What an interrupted process has left is among them. Searches find them meanwhile.
-    """
-    for part in database.giving_way(iter(_part_aside, None)):
-        _change(_ADD_ASIDE, part)
-
-
-def _part_aside() -> tuple[str, int, int] | None:
-    """Return the conversation, the first and the last seq of what is indexed at once."""
-    with database.connection().cursor() as cursor:
-        cursor.execute(_ASIDE)
-        rows = cursor.fetchall()
-    if not rows:
-        return None
-    ((memory_id, first, _), *_) = rows
-    sizes = {seq: characters for each, seq, characters in rows if each == memory_id}
-    (*_, last) = next(database.parts_of(sizes, INDEXED_AT_ONCE))
-    return memory_id, first, last
+    return [_PAUSE, rows, *[Write(sql, [part]) for sql in _ADD_MESSAGES], _RESUME]
 
 
 def repair(memory_id: str) -> int:
     """Put a conversation's names and messages into the index; return how many were missing there.
 
-    Each batch is a transaction, so that writers do not wait long.
+    Few characters are indexed in one transaction, so that writers do not wait long.
     """
     if database.connection().vendor != "sqlite":
         return 0
     repaired = _change(_ADD_NAMES, [memory_id])
     last = Message.objects.filter(memory=memory_id).aggregate(last=Max("seq"))["last"] or 0
     for start in range(1, last + 1, BATCH):
-        repaired += _change([_PUT_ASIDE], [memory_id, start, start + BATCH - 1])
-    index_aside()
+        rows = Message.objects.filter(memory=memory_id, seq__range=(start, start + BATCH - 1))
+        sizes = dict(rows.values_list("seq", searched_characters()))
+        for part in filter(None, database.parts_of(sizes, INDEXED_AT_ONCE)):
+            repaired += _change(_ADD_MESSAGES, [memory_id, min(part), max(part)])
     return repaired
 
 
@@ -163,6 +119,6 @@ def _change(statements: Sequence[str], values: Sequence[str | int]) -> int:
 
 def _indexed(memory_id: str) -> Iterator[int]:
     with database.connection().cursor() as cursor:
-        cursor.execute(_INDEXED, [memory_id, memory_id])
+        cursor.execute(_INDEXED, [memory_id])
         for (seq,) in cursor:
             yield seq

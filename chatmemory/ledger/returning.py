@@ -15,7 +15,6 @@ from chatmemory.core.estimators import family_named
 from chatmemory.core.eviction import Reason
 from chatmemory.ledger.redaction import mark_of
 from chatmemory.ledger.replacement import Replacement, Returning
-from chatmemory.ledger.rows import check_storable
 from chatmemory.models import Memory, Message, Stay, Step
 
 ASKED_AT_ONCE = 10_000  # texts in one query; SQLite takes 250,000
@@ -56,8 +55,6 @@ def _messages_that_left(
     memory: Memory, wanted: Mapping[str, str], in_window: Collection[int]
 ) -> _Left:
     """Return the messages that left of which `wanted` has the payload, and by that the text."""
-    for payload, text in wanted.items():
-        check_storable(text, payload)
     # By step first, because SQLite would look for the last number in the stays of all messages.
     stays = Stay.objects.filter(memory=memory, seq=OuterRef("seq"))
     last_stay = stays.order_by("-entered_step", "-n")

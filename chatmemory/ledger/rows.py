@@ -10,15 +10,13 @@ from datetime import datetime
 from operator import attrgetter
 from typing import NamedTuple
 
-from chatmemory.core.codec import GAP, encoded_parts, frame_of, message_to_json
-from chatmemory.core.exceptions import UnstorableText
-from chatmemory.core.messages import ChatMessage, text_of
+from chatmemory.core.codec import frame_of, message_to_json
+from chatmemory.core.messages import text_of
 from chatmemory.core.transitions import Transition
 from chatmemory.ledger import chain, indexing, statements
 from chatmemory.ledger.changes import NewMessage
 from chatmemory.ledger.counters import Counters
 from chatmemory.ledger.entries import NumberedTransition, StayEntry
-from chatmemory.ledger.long_texts import compact
 from chatmemory.ledger.new_rows import new_row
 from chatmemory.ledger.writes import Write
 from chatmemory.models import Memory, Message, Stay, Step
@@ -56,7 +54,7 @@ class Rows(NamedTuple):
 def rows_for(change: NumberedTransition, before: Counters, after: Counters, stamp: Stamp) -> Rows:
     """Return the rows of a numbered transition, given the counters before and after it.
 
-    The step has the policy of `stamp.memory`. Raises UnstorableText.
+    The step has the policy of `stamp.memory`.
     """
     new = (entry for entry in change.entering if entry.seq > before.last_seq)
     rows = Rows(
@@ -77,14 +75,14 @@ def rows_for(change: NumberedTransition, before: Counters, after: Counters, stam
 
 def _message(entry: StayEntry, stamp: Stamp) -> Message:
     assert entry.message is not None
-    text, frame = _texts(entry.message, stamp.payloads)
+    payload = stamp.payloads.pop(id(entry.message), "") or message_to_json(entry.message)
     row = new_row(
         Message,
         memory_id=stamp.memory.pk,
         seq=entry.seq,
         type=entry.type,
-        text=text,
-        frame=frame,
+        text=text_of(entry.message),
+        frame=frame_of(entry.message, payload),
         tokens=entry.tokens,
         origin=entry.origin,
         said_at=(stamp.sent.said_at if stamp.sent else None) or stamp.at,
@@ -92,27 +90,7 @@ def _message(entry: StayEntry, stamp: Stamp) -> Message:
         salt=chain.new_salt(),
     )
     row.commitment = chain.commitment_of(row)
-    row.text, row.frame = compact(row.text), compact(row.frame)
     return row
-
-
-def _texts(message: ChatMessage, payloads: dict[int, str]) -> tuple[str, str]:
-    """Return the text and the frame of a message.
-
-    A long frame without a gap is encoded, before a text is made that the message does not have.
-    """
-    payload = payloads.pop(id(message), "") or message_to_json(message)
-    try:
-        check_unicode(payload)
-    except UnstorableText:
-        check_storable(text_of(message), payload)  # which tells of a NUL first
-        raise
-    frame = frame_of(message, payload)
-    del payload
-    frame = frame if GAP in frame else compact(frame)
-    text = text_of(message)
-    check_storable(text, "")
-    return text, frame
 
 
 def _stay(entry: StayEntry, step: int, stamp: Stamp) -> Stay:
@@ -192,23 +170,3 @@ class PendingRows:
         writes.append(statements.insertion(self._steps))
         self._steps.clear()
         return writes
-
-
-def check_storable(text: str, payload: str) -> None:
-    """Raise UnstorableText for NUL and lone surrogates, which PostgreSQL cannot hold."""
-    if "\x00" in text:
-        raise UnstorableText("the text contains a NUL character, which cannot be stored: remove it")
-    check_unicode(payload)
-    check_unicode(text)
-
-
-def check_unicode(text: str) -> None:
-    """Raise UnstorableText for a lone surrogate."""
-    try:
-        for _ in encoded_parts(text):
-            pass
-    except UnicodeEncodeError as error:
-        raise UnstorableText(
-            f"the text contains a lone surrogate (U+{ord(error.object[error.start]):04X}), "
-            "which cannot be stored: send valid Unicode"
-        ) from error

@@ -36,8 +36,7 @@ from django.db.models.base import ModelState
 from django.db.models.query import ModelIterable, ValuesListIterable
 
 from chatmemory import database
-from chatmemory.ledger import long_texts
-from chatmemory.ledger.writes import NOTHING, Insertion, LongWrite, Write
+from chatmemory.ledger.writes import NOTHING, Insertion, Write
 from chatmemory.models import Stay
 
 P = ParamSpec("P")
@@ -226,12 +225,8 @@ def insertion(rows: Sequence[Model]) -> Write:
     """Return the insertion of rows of one model."""
     if not rows:
         return NOTHING
-    model = rows[0]._meta.model
-    write = _written(_insertion(model), rows)
-    if not long_texts.are_in(model, write.values):
-        return Insertion(write.sql, write.values)
-    sql = _insertion_sql(model, long_texts.marks_of(model))
-    return LongWrite(sql, long_texts.encoded(model, write.values))
+    write = _written(_insertion(rows[0]._meta.model), rows)
+    return Insertion(write.sql, write.values)
 
 
 def insertion_if_new(row: Model) -> Write:
@@ -278,13 +273,9 @@ def _written(statement: _Statement, rows: Iterable[Model]) -> Write:
 @cache
 def _insertion(model: type[Model]) -> _Statement:
     fields = model._meta.local_concrete_fields
-    return _Statement(_insertion_sql(model, ["%s"] * len(fields)), fields)
-
-
-def _insertion_sql(model: type[Model], marks: Sequence[str]) -> str:
-    columns = ", ".join(map(_quoted, model._meta.local_concrete_fields))
+    columns, marks = ", ".join(map(_quoted, fields)), ", ".join(["%s"] * len(fields))
     into = f'INSERT INTO "{model._meta.db_table}" ({columns})'
-    return f"{into} VALUES ({', '.join(marks)})"
+    return _Statement(f"{into} VALUES ({marks})", fields)
 
 
 @cache

@@ -6,7 +6,7 @@ nothing is said of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from chatmemory.ledger import audited, chain
@@ -53,9 +53,9 @@ class Vouching:
     def check_step(
         self,
         step: Step,
-        said: Iterable[Bytes | None],
-        begun: Iterable[Encoded],
-        ended: Iterable[tuple[int, str]],
+        said: Sequence[Bytes | None],
+        begun: Sequence[Encoded],
+        ended: Sequence[tuple[int, str]],
     ) -> None:
         """Check a step with the commitments of its messages and the stays that it began and ended.
 

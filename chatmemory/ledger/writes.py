@@ -31,10 +31,6 @@ class Insertion(Write):
         return f"COPY{table_and_columns} FROM STDIN"
 
 
-class LongWrite(Write):
-    """A write of long values, which are not made a part of the SQL: that would copy them."""
-
-
 NOTHING = Write("", ())
 
 
@@ -48,10 +44,7 @@ def execute(writes: Iterable[Write]) -> None:
     with database.cursor(ours) as cursor:
         with database.pipelined():
             for write in writes:
-                if isinstance(write, LongWrite):
-                    with database.binding_cursor(ours) as binding:
-                        _execute(binding, write)
-                elif isinstance(write, Insertion) and _is_copied(write, ours):
+                if isinstance(write, Insertion) and _is_copied(write, ours):
                     copied.append(write)
                 else:
                     _execute(cursor, write)

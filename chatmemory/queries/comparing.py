@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
-from django.db.models import F
-
 from chatmemory import search
 from chatmemory.conf import configuration, fact_words
 from chatmemory.core.estimators import estimator_for
@@ -106,7 +104,7 @@ def comparison(
     found = replace(bare, said_count=memory.said_count, leaves_out_pins=pins.exists())
     said = said_by(memory_id, memory.last_seq)
     texts = _Texts(
-        lambda words: set(said.filter(search.has(F("text"), words)).values_list("seq", flat=True)),
+        lambda words: set(said.filter(search.has(words)).values_list("seq", flat=True)),
         lambda seqs: beginnings(memory_id, seqs, TEXT_SIZE),
     )
     return _followed(found, texts, at, phrase)

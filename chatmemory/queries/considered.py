@@ -80,7 +80,7 @@ class _All:
 
 def saying(memory_id: str, phrase: str) -> QuerySet[Message]:
     """Return all messages that contain a phrase, also those that were never said."""
-    return Message.objects.filter(search.has(F("text"), phrase), memory_id=memory_id)
+    return Message.objects.filter(search.has(phrase), memory_id=memory_id)
 
 
 def considered(stored: StoredState, phrase: str) -> Considered | None:
@@ -178,7 +178,7 @@ def _last_end(stored: StoredState, phrase: str, oldest: int, decisive: Q) -> int
     """Return when a deciding mention below `oldest` last left before the step; None if none did."""
     ended = Q(seq__lt=oldest, left_step__lte=stored.step.n, left_step__gt=F("entered_step"))
     stays = Stay.objects.filter(decisive, ended, memory_id=stored.memory.pk)
-    said = stays.filter(search.has(F("message__text"), phrase)).order_by("-left_step")
+    said = stays.filter(search.has(phrase, "message__text")).order_by("-left_step")
     return said.values_list("left_step", flat=True).first()
 
 
@@ -187,7 +187,7 @@ def _left_at(stored: StoredState, step: int, phrase: str, oldest: int) -> list[t
     them: those who decide first, then by step.
     """
     left = Stay.objects.filter(memory_id=stored.memory.pk, left_step=step, seq__lt=oldest)
-    left = left.filter(search.has(F("message__text"), phrase)).annotate(who=_SPEAKER)
+    left = left.filter(search.has(phrase, "message__text")).annotate(who=_SPEAKER)
     rows = left.order_by("who", "entered_step", "seq").values_list("seq", "who")
     return [(seq, Speaker(who)) for seq, who in rows[:MENTIONS_MAX]]
 

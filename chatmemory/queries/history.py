@@ -6,10 +6,11 @@ import re
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from django.db.models import F, Max, Q, QuerySet
+from django.db.models import Max, Q, QuerySet
 
 from chatmemory import search
 from chatmemory.core.exceptions import InvalidValue, MessageNotFound
+from chatmemory.core.phrases import SEARCHED
 from chatmemory.ledger.lookup import find_memory, find_step
 from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.models import Memory, Message, Step
@@ -105,11 +106,11 @@ def nearest(memory_id: str, phrase: str, newest: int) -> str:
     shorter = range(len(longest) - 1, max(2, len(longest) - 1 - NEAREST_WORDS), -1)
     parts = [*words, *(longest[:length] for length in shorter)]
     said = said_by(memory_id, newest)
-    saying = {f"part{i}": search.has(F("text"), part) for i, part in enumerate(parts)}
+    saying = {f"part{i}": search.has(part) for i, part in enumerate(parts)}
     latest = said.aggregate(**{n: Max("seq", filter=Q(each)) for n, each in saying.items()})
     found = ((part, seq) for part, seq in zip(parts, latest.values(), strict=True) if seq)
     part, seq = next(found, ("", 0))
-    return _word_with(part, said.get(seq=seq).text) if part else ""
+    return _word_with(part, said.get(seq=seq).text[:SEARCHED]) if part else ""
 
 
 def _word_with(part: str, text: str) -> str:

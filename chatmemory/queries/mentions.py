@@ -102,7 +102,7 @@ def _protected(words: str, memory_ids: Sequence[str]) -> dict[str, list[int]]:
     found: dict[str, list[int]] = {}
     protected = Q(type=MessageType.SYSTEM) | Q(pinned=True)
     stays = Stay.objects.filter(protected, memory_id__in=memory_ids, left_step=None)
-    said = stays.filter(search.has(F("message__text"), words)).values_list("memory_id", "seq")
+    said = stays.filter(search.has(words, "message__text")).values_list("memory_id", "seq")
     for memory_id, seq in said if memory_ids else ():
         found.setdefault(memory_id, []).append(seq)
     return found

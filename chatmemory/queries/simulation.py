@@ -14,7 +14,7 @@ from chatmemory.core.policies import Policy
 from chatmemory.core.window import NOTHING, Totals
 from chatmemory.core.written_policies import given_policy
 from chatmemory.ledger.adding import add_all, required_policy
-from chatmemory.ledger.changes import ChangeResult, NewMessage
+from chatmemory.ledger.changes import ChangeResult
 from chatmemory.ledger.counting import change_policy
 from chatmemory.ledger.entries import stay_entries
 from chatmemory.ledger.recorder import Recorder
@@ -22,6 +22,7 @@ from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.models import Memory
 from chatmemory.queries.window_rows import NoRoom, WindowPlace, WindowView, view_of
 from chatmemory.queries.windows import StoredState
+from chatmemory.services.validation import storable_additions
 
 RECOUNTED_AT_ONCE = 5_000  # messages, which take a second to count
 
@@ -116,7 +117,7 @@ def simulate(
 
     A policy whose estimator counts differently has all messages in memory counted anew; more than
     5,000 only with `recount`. Raises MemoryNotFound, StepNotFound, PolicyRequired (neither the step
-    nor the call has a policy), PolicyUnavailable, LongRecount.
+    nor the call has a policy), PolicyUnavailable, LongRecount, MessageTooLarge, UnstorableText.
     """
     return simulated(StoredState.of(memory_id, at), messages, given_policy(policy), recount)
 
@@ -136,7 +137,7 @@ def simulated(
             _check_recount(memory, policy)
         change_policy(recorder, policy)
     in_force = _in_force(memory, stored)
-    added = [NewMessage(message) for message in messages]
+    added = storable_additions(messages)
     is_recounted = recorder.window.counted_by != counted_by
     rows = _recounted(recorder) if is_recounted else stored.places
     return Simulation(tuple(add_all(recorder, added)), in_force, rows, stored.window)

@@ -2,7 +2,8 @@
 
 Ids and labels, the names of a conversation, are found as what was said in it is. A search finds
 every message, however old. Where words are in few places, the index tells them all at once. Where
-they are common, the conversations of a page are tried in its order, until it is full.
+they are common, the conversations of a page are tried in its order, until it is full. Of a message,
+its first 100,000 characters are searched (`core.phrases.SEARCHED`).
 """
 
 from __future__ import annotations
@@ -11,12 +12,19 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models import F, Q
+from django.db.models import Q
 from django.db.models.expressions import Combinable
 
 from chatmemory import database
 from chatmemory.search.postgresql import PostgresqlIndex
-from chatmemory.search.reading import DIGEST_LABEL, TextIndex, given_labels, searches_messages
+from chatmemory.search.reading import (
+    DIGEST_LABEL,
+    TextIndex,
+    beginning,
+    given_labels,
+    searched_characters,
+    searches_messages,
+)
 from chatmemory.search.sqlite import SqliteIndex
 
 __all__ = [
@@ -30,6 +38,7 @@ __all__ = [
     "mentions",
     "place",
     "reads_as_found",
+    "searched_characters",
     "searches_messages",
     "trying",
 ]
@@ -73,14 +82,14 @@ def mentions(words: str, memory_ids: Sequence[str], most: int) -> dict[str, list
     return index_of(database.connection()).mentions(words, memory_ids, most)
 
 
-def has(text: Combinable, words: str) -> Any:
-    """Return the condition for a text with the words in it, ignoring case."""
-    return index_of(database.connection()).has(text, words)
+def has(words: str, text: str = "text") -> Any:
+    """Return the condition for messages with the words in their text, ignoring case."""
+    return index_of(database.connection()).has(beginning(text), words)
 
 
 def place(words: str) -> Combinable:
     """Return where words are in the text of a message, from 1; 0 if they are not."""
-    return index_of(database.connection()).place(F("text"), words)
+    return index_of(database.connection()).place(beginning("text"), words)
 
 
 def index_of(connection: BaseDatabaseWrapper) -> TextIndex:

@@ -16,13 +16,19 @@ from django.db.models import BooleanField, F, Func, Q, QuerySet, TextField, Valu
 from django.db.models.functions import Cast
 
 from chatmemory import database
-from chatmemory.search.reading import LabelText, TextIndex, searches_messages
+from chatmemory.search.reading import (
+    LabelText,
+    TextIndex,
+    beginning,
+    beginning_of,
+    searches_messages,
+)
 
 _EXTENSION = "CREATE EXTENSION IF NOT EXISTS pg_trgm"
 # Any letter will do; a rare one is seldom taken for a space.
 _JOINED = "TRANSLATE(UPPER({text}), ' ', 'Q')"
 _OF_TEXTS = f"""CREATE INDEX IF NOT EXISTS message_by_phrase ON chatmemory_message
-    USING gin ({_JOINED.format(text="text")} gin_trgm_ops) WHERE origin = 'SAID'"""
+    USING gin ({_JOINED.format(text=beginning_of("text"))} gin_trgm_ops) WHERE origin = 'SAID'"""
 _OF_NAMES = (
     """CREATE INDEX IF NOT EXISTS memory_by_id_part ON chatmemory_memory
         USING gin (UPPER(id::text) gin_trgm_ops)""",
@@ -32,8 +38,9 @@ _OF_NAMES = (
 _INDEXES = ("message_by_phrase", "memory_by_id_part", "memory_by_labels")
 _NUMBER = "SELECT reltuples FROM pg_class WHERE oid = 'chatmemory_message'::regclass"
 # The same blocks each time: others would have to be read from the disk.
-_SAMPLE = """SELECT COUNT(*) FILTER (WHERE origin = 'SAID' AND UPPER(text) LIKE UPPER(%s)), COUNT(*)
-    FROM chatmemory_message TABLESAMPLE SYSTEM (%s) REPEATABLE (0)"""
+_SAMPLE = f"""SELECT
+    COUNT(*) FILTER (WHERE origin = 'SAID' AND UPPER({beginning_of("text")}) LIKE UPPER(%s)),
+    COUNT(*) FROM chatmemory_message TABLESAMPLE SYSTEM (%s) REPEATABLE (0)"""  # noqa: S608
 SAMPLED = 1_000  # messages
 FAR_MORE = 10
 _ALTERED_BY_JSON = re.compile(r'[:"\\\x00-\x1f]')
@@ -60,7 +67,7 @@ class PostgresqlIndex(TextIndex):
     def said(self, words: str) -> QuerySet[Any]:
         """Return the said messages with the words, of which the index finds a few more."""
         pattern = Value(self._pattern(words))
-        return self.read(words).filter(_IsLike(_Joined(F("text")), _Joined(pattern)))
+        return self.read(words).filter(_IsLike(_Joined(beginning("text")), _Joined(pattern)))
 
     def few(self, words: str, most: int) -> list[str] | None:
         return None if self._is_common(words, most) else super().few(words, most)

@@ -9,8 +9,10 @@ from django.apps import apps
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import F, Func, OuterRef, Q, QuerySet, Subquery, TextField, Value
 from django.db.models.expressions import Combinable
-from django.db.models.functions import StrIndex, Upper
+from django.db.models.functions import Coalesce, Length, StrIndex, Upper
 from django.db.models.lookups import IContains, IsNull
+
+from chatmemory.core.phrases import SEARCHED
 
 TRIGRAM = 3
 READ_AT_ONCE = 20_000  # messages; an index is asked if there are more
@@ -28,6 +30,26 @@ def searches_messages(words: str) -> bool:
     One or two ASCII characters are not, because nearly every text contains them.
     """
     return len(words) >= TRIGRAM or not words.isascii()
+
+
+def beginning_of(text: str) -> str:
+    """Return the SQL of the part of a text that is searched, given that of the text."""
+    return f"SUBSTR({text}, 1, {SEARCHED})"
+
+
+class _Beginning(Func):
+    template = beginning_of("%(expressions)s")
+    output_field = TextField()
+
+
+def beginning(text: str) -> Func:
+    """Return the part of a text that is searched, given the name of its field."""
+    return _Beginning(F(text))
+
+
+def searched_characters() -> Combinable:
+    """Return how many characters of a message are searched, of which an index is made."""
+    return Coalesce(Length(beginning("text")), 0)
 
 
 class LabelText(Func):
@@ -122,7 +144,7 @@ class TextIndex:
         """Return the said messages with the words, by a condition that reads each text."""
         if not searches_messages(words):
             return rows_of("Message").none()
-        return rows_of("Message").filter(self.has(F("text"), words), origin="SAID")
+        return rows_of("Message").filter(self.has(beginning("text"), words), origin="SAID")
 
     def has(self, text: Combinable, words: str) -> Any:
         """Return the condition for a text with the words in it, ignoring case."""

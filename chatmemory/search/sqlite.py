@@ -20,7 +20,7 @@ from django.db.models.lookups import GreaterThan, IContains
 
 from chatmemory import database
 from chatmemory.core.phrases import folded
-from chatmemory.search.reading import TRIGRAM, TextIndex
+from chatmemory.search.reading import TRIGRAM, TextIndex, beginning_of
 from chatmemory.search.sqlite_tables import (
     EMPTY,
     FILL,
@@ -42,9 +42,6 @@ _FOUND = """SELECT said.memory_id, said.seq FROM chatmemory_search
     WHEN 0 THEN (SELECT {named} FROM chatmemory_memory m WHERE m.id = said.memory_id)
     ELSE (SELECT {said} FROM chatmemory_message m
         WHERE m.memory_id = said.memory_id AND m.seq = said.seq) END"""
-_UNINDEXED = """SELECT said.memory_id, said.seq FROM chatmemory_unindexed said
-    CROSS JOIN chatmemory_message m ON m.memory_id = said.memory_id AND m.seq = said.seq
-    WHERE {where} {said}"""
 _OF_THESE = "said.seq > 0 AND said.memory_id IN (SELECT value FROM json_each(%s)) AND"
 
 
@@ -105,13 +102,13 @@ class SqliteIndex(TextIndex):
         sought, compared = folded(words), _PLACE
         if words.isascii():
             sought, compared = f"%{self.connection.ops.prep_for_like_query(words)}%", _LIKE
-        named, said = (compared.format(text=text) for text in (names_of("m"), "m.text"))
+        named, said = (
+            compared.format(text=text) for text in (names_of("m"), beginning_of("m.text"))
+        )
         where = _OF_THESE if memory_ids else ""
-        found = _FOUND.format(where=where, named=named, said=said)
-        unindexed = _UNINDEXED.format(where=where, said=said)
         these = [json.dumps(list(memory_ids))] if memory_ids else []
-        parameters = [_trigrams(words), *these, sought, sought, *these, sought]
-        return f"{found} UNION ALL {unindexed}", parameters
+        found = _FOUND.format(where=where, named=named, said=said)
+        return found, [_trigrams(words), *these, sought, sought]
 
     def install(self) -> None:
         self.run(*TABLES)
@@ -132,7 +129,7 @@ class SqliteIndex(TextIndex):
 
     def remove(self) -> None:
         self.drop_triggers()
-        for table in ("search", "searchable", "index_pause", "unindexed"):
+        for table in ("search", "searchable", "index_pause"):
             self.run(f"DROP TABLE chatmemory_{table}")
 
     def add_functions(self) -> None:

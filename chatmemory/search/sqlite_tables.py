@@ -8,18 +8,14 @@ the triggers make them from the old values.
 FTS5 writes to its tables at the end of each statement of a trigger, which takes five times as long
 for many messages as one statement for all. So a transaction that adds several pauses the trigger,
 by a row that no other transaction sees, and puts them into the index itself (`ledger.indexing`).
-
-What is in `chatmemory_unindexed` is not in the index: searches read it. Messages that are long
-together are there until they are indexed in short transactions, long texts for as long as they
-exist.
 """
 # ruff: noqa: S608 - all parts of the statements are constants of this file
 
 from __future__ import annotations
 
-from chatmemory.search.reading import DIGEST_LABEL
+from chatmemory.search.reading import DIGEST_LABEL, beginning_of
 
-# Characters. A text without repetition takes less than half a second, in which nobody else writes.
+# Characters. Without repetition they take less than half a second, in which nobody else writes.
 INDEXED_AT_ONCE = 500_000
 
 
@@ -43,18 +39,8 @@ def _take(memory_id: str, seq: str, text: str) -> str:
     DELETE FROM chatmemory_searchable WHERE memory_id = {memory_id} AND seq = {seq};"""
 
 
-def _is_new(how_long: str) -> str:
-    return f"""new.origin = 'SAID' AND coalesce(length(new.text), 0) {how_long} {INDEXED_AT_ONCE}
-        AND NOT EXISTS (SELECT 1 FROM chatmemory_index_pause)"""
-
-
-_PUT_MESSAGE = _put("new.memory_id", "new.seq", "new.text")
-_TAKE_MESSAGE = _take("old.memory_id", "old.seq", "old.text")
-_PUT_ASIDE = """
-    INSERT OR IGNORE INTO chatmemory_unindexed VALUES
-        (new.memory_id, new.seq, length(new.text));"""
-_TAKE_MESSAGE += """
-    DELETE FROM chatmemory_unindexed WHERE memory_id = old.memory_id AND seq = old.seq;"""
+_PUT_MESSAGE = _put("new.memory_id", "new.seq", beginning_of("new.text"))
+_TAKE_MESSAGE = _take("old.memory_id", "old.seq", beginning_of("old.text"))
 _PUT_NAMES = _put("new.id", "0", names_of("new"))
 _TAKE_NAMES = _take("old.id", "0", names_of("old"))
 
@@ -65,15 +51,11 @@ TABLES = (
     """CREATE VIRTUAL TABLE IF NOT EXISTS chatmemory_search
         USING fts5(text, content='', tokenize='trigram', detail=none)""",
     "CREATE TABLE IF NOT EXISTS chatmemory_index_pause (id INTEGER PRIMARY KEY)",
-    """CREATE TABLE IF NOT EXISTS chatmemory_unindexed (
-        memory_id varchar(255) NOT NULL, seq bigint NOT NULL, characters bigint NOT NULL,
-        PRIMARY KEY (memory_id, seq)) WITHOUT ROWID""",
 )
 TRIGGERS = {
-    "said": f"""AFTER INSERT ON chatmemory_message WHEN {_is_new("<=")}
+    "said": f"""AFTER INSERT ON chatmemory_message
+        WHEN new.origin = 'SAID' AND NOT EXISTS (SELECT 1 FROM chatmemory_index_pause)
         BEGIN {_PUT_MESSAGE} END""",
-    "said_long": f"""AFTER INSERT ON chatmemory_message WHEN {_is_new(">")}
-        BEGIN {_PUT_ASIDE} END""",
     "gone": f"""AFTER DELETE ON chatmemory_message
         WHEN old.origin = 'SAID' BEGIN {_TAKE_MESSAGE} END""",
     "other": f"""AFTER UPDATE OF text ON chatmemory_message
@@ -86,16 +68,12 @@ TRIGGERS = {
 EMPTY = (
     "INSERT INTO chatmemory_search (chatmemory_search) VALUES ('delete-all')",
     "DELETE FROM chatmemory_searchable",
-    "DELETE FROM chatmemory_unindexed",
 )
 FILL = (
-    f"""INSERT INTO chatmemory_searchable (memory_id, seq)
-        SELECT memory_id, seq FROM chatmemory_message
-        WHERE origin = 'SAID' AND coalesce(length(text), 0) <= {INDEXED_AT_ONCE}""",
-    f"""INSERT INTO chatmemory_unindexed SELECT memory_id, seq, length(text)
-        FROM chatmemory_message WHERE origin = 'SAID' AND length(text) > {INDEXED_AT_ONCE}""",
-    """INSERT INTO chatmemory_search (rowid, text)
-        SELECT s.id, m.text FROM chatmemory_searchable s
+    """INSERT INTO chatmemory_searchable (memory_id, seq)
+        SELECT memory_id, seq FROM chatmemory_message WHERE origin = 'SAID'""",
+    f"""INSERT INTO chatmemory_search (rowid, text)
+        SELECT s.id, {beginning_of("m.text")} FROM chatmemory_searchable s
         JOIN chatmemory_message m ON m.memory_id = s.memory_id AND m.seq = s.seq""",
 )
 FILL_NAMES = (

@@ -27,8 +27,8 @@ from chatmemory.services.erasure import delete
 from chatmemory.services.locking import locked
 from chatmemory.services.memories import create
 from chatmemory.services.messages import new_messages
-from chatmemory.services.slices import add_slices, is_long
-from chatmemory.services.validation import ID_LENGTH, check_policy
+from chatmemory.services.slices import SLICE, add_slices, is_long
+from chatmemory.services.validation import ID_LENGTH, check_policy, storable_additions
 
 
 @dataclass(frozen=True)
@@ -75,6 +75,7 @@ def branch(
     branch raise ImportUnfinished, and the same call goes on where it was interrupted. Raises the
     exceptions of `queries.simulate` and `create`.
     """
+    new = storable_additions(messages)
     source = find_memory(memory_id)
     step = find_step(source, source.last_step if at is None else at)
     advice = "give the new conversation a policy"
@@ -88,7 +89,7 @@ def branch(
     label = {"from": f"{memory_id} step {step.n}"[:ID_LENGTH]}
     with database.atomic():
         stored = _begin(source.pk, new_id, first, label, actor)
-        if not is_long(copied.history) and not is_long(copied.window):
+        if not is_long(copied.history) and len(copied.window) <= SLICE:
             add_slices(new_id, copied.history, actor=actor, copied=True)
             return _end_branch(new_id, copied, new, in_force, actor)
     try:

@@ -9,7 +9,6 @@ from itertools import chain
 
 from django.db.models import Model, QuerySet, Value
 from django.db.models.expressions import Combinable
-from django.db.models.functions import Coalesce, Length
 from django.utils import timezone
 
 from chatmemory import database
@@ -29,7 +28,7 @@ from chatmemory.models import (
     Step,
     Trial,
 )
-from chatmemory.search import given_labels
+from chatmemory.search import given_labels, searched_characters
 from chatmemory.search.sqlite_tables import INDEXED_AT_ONCE
 from chatmemory.services import audit
 from chatmemory.services.locking import lock_memory, locked, notify_followers
@@ -120,7 +119,7 @@ def _is_audited(memory_id: str) -> bool:
 
 def _purge(memory_id: str) -> None:
     """Remove the rows of a conversation whose deletion has begun, in short transactions."""
-    short, text = Value(0), Coalesce(Length("text"), 0)
+    short, text = Value(0), searched_characters()
     slices = (
         iter(partial(_purge_slice, memory_id, model, number, size), False)
         for model, number, size in ((Stay, "n", short), (Message, "seq", text), (Step, "n", short))

@@ -12,9 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from chatmemory import database
-from chatmemory.core.codec import encoded_parts, message_to_json
+from chatmemory.core.codec import message_to_json
 from chatmemory.core.exceptions import ChatMemoryError, MemoryExists
-from chatmemory.core.given import several
 from chatmemory.core.messages import ChatMessage
 from chatmemory.core.policies import MessageWindow, Policy
 from chatmemory.core.printable import printable
@@ -33,7 +32,7 @@ from chatmemory.services.validation import (
     check_id,
     check_labels,
     check_policy,
-    new_message,
+    storable_additions,
 )
 
 OTHER_POLICY = "its import under another policy is unfinished: import it again under that policy"
@@ -106,7 +105,7 @@ def _import_labelled(
     actor: str,
 ) -> list[ChangeResult]:
     policy = check_policy(policy)
-    new = [new_message(each) for each in several(messages)]
+    new = storable_additions(messages)
     if not is_long(new):
         count_all((each.message for each in new), policy.estimator)
         with database.atomic():
@@ -177,7 +176,7 @@ def _content(transcript: Transcript) -> Iterator[bytes]:
     before = b"["
     for message in transcript.messages:
         yield before
-        yield from encoded_parts(message_to_json(message), "surrogatepass")
+        yield message_to_json(message).encode("utf-8", "surrogatepass")
         before = b","
     yield b"]" if transcript.messages else b"[]"
 
@@ -203,8 +202,8 @@ def _import_again(
         return Imported(memory_id, already=True)
     if memory.policy != policy:
         return Imported(memory_id, refused=OTHER_POLICY)
-    new = [NewMessage(message) for message in transcript.messages]
     try:
+        new = storable_additions(transcript.messages)
         check_all(new, policy)
         results = _add_rest(memory_id, new, memory.imported, actor)
     except ChatMemoryError as error:

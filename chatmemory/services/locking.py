@@ -28,7 +28,7 @@ from chatmemory.core.exceptions import (
 from chatmemory.core.policies import Policy
 from chatmemory.core.stored_policies import can_decide, load_of
 from chatmemory.core.window import Totals
-from chatmemory.ledger import chain, indexing, statements
+from chatmemory.ledger import chain, statements
 from chatmemory.ledger.lookup import find_memory
 from chatmemory.ledger.recorder import Recorder
 from chatmemory.ledger.statements import Compiled
@@ -86,8 +86,6 @@ def locked(
             execute(writes)
             _log_steps(recorder, actor)
             database.on_commit(lambda: _announce(recorder, actor))
-            if indexing.puts_aside(writes):
-                database.on_commit(indexing.index_aside)
 
 
 def lock_memory(memory_id: str, expected_version: int | None = None) -> Memory:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from chatmemory.core.given import chat_messages, several
 from chatmemory.core.messages import ChatMessage
 from chatmemory.core.policies import Policy
 from chatmemory.core.transitions import clear, refill
@@ -19,7 +18,12 @@ from chatmemory.ledger.counting import (
     is_counted_quickly,
 )
 from chatmemory.services.locking import locked
-from chatmemory.services.validation import check_id, check_policy, new_message
+from chatmemory.services.validation import (
+    check_id,
+    check_policy,
+    storable_additions,
+    storable_messages,
+)
 
 
 def add(
@@ -34,7 +38,7 @@ def add(
     A message with a known client id and the same content is not added again; its result has its seq
     and no step. Raises MemoryNotFound, PolicyRequired (the client decides this window),
     PolicyUnavailable, EstimatorUnavailable, VersionConflict, DuplicateClientId, InvalidValue,
-    UnstorableText.
+    MessageTooLarge, UnstorableText.
     """
     new = new_messages(memory_id, messages)
     with locked(memory_id, actor=actor, expected_version=expected_version) as recorder:
@@ -48,7 +52,7 @@ def new_messages(
 
     Raises the exceptions of `add`.
     """
-    new = [new_message(item) for item in several(messages)]
+    new = storable_additions(messages)
     said = [item.message for item in new]
     check_id(memory_id)
     if policy is not None:
@@ -87,7 +91,7 @@ def set_messages(
 ) -> ChangeResult:
     """Replace the window and trim it by the policy. Raises the exceptions of `add`."""
     check_id(memory_id)
-    messages = chat_messages(messages)
+    messages = storable_messages(messages)
     count_ahead(memory_id, messages)
     with locked(memory_id, actor=actor, expected_version=expected_version) as recorder:
         advice = "set a policy before replacing its messages"

@@ -16,7 +16,6 @@ from django.db.models import F, QuerySet
 from chatmemory.conf import configuration
 from chatmemory.core.estimators import family_named, is_known, remember_tokens
 from chatmemory.core.exceptions import MemoryNotFound
-from chatmemory.core.given import chat_messages
 from chatmemory.core.messages import ChatMessage
 from chatmemory.core.storable import storable_id
 from chatmemory.core.store import Decide
@@ -37,7 +36,7 @@ from chatmemory.models import Stay
 from chatmemory.services.defaults import metering_policy
 from chatmemory.services.locking import locked, unsaved_memory
 from chatmemory.services.messages import clear_messages
-from chatmemory.services.validation import check_id, check_limit
+from chatmemory.services.validation import check_id, check_limit, storable_messages
 
 
 @Compiled
@@ -91,10 +90,11 @@ def update_messages(
     """Replace the window by a client's list, without trimming it.
 
     An unknown id is created. Its default policy, if it has one, measures its window and does not
-    trim it. Raises InvalidValue for an invalid id, InvalidMessage, UnstorableText, VersionConflict.
+    trim it. Raises InvalidValue for an invalid id, InvalidMessage, MessageTooLarge, UnstorableText,
+    VersionConflict.
     """
     check_id(memory_id)
-    messages = chat_messages(messages)
+    messages = storable_messages(messages)
     estimator = count_ahead(memory_id, messages)
     policy = recount = None
     if estimator is None:
@@ -135,5 +135,6 @@ def transact(memory_id: str, decide: Decide, *, actor: str = "") -> Transition:
     with locked(memory_id, actor=actor, create=create) as recorder:
         transition = decide(recorder.window)
         check_limit(transition.policy)
+        storable_messages(each.message for each in transition.arrivals if each.message)
         recorder.record(transition)
         return transition

@@ -6,12 +6,13 @@ other changes of it raise ImportUnfinished.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 
 from chatmemory import database
-from chatmemory.core.codec import message_to_json
 from chatmemory.core.exceptions import MemoryNotFound, OversizedMessage, WindowTooLarge
 from chatmemory.core.messages import text_of
+from chatmemory.core.phrases import SEARCHED
 from chatmemory.core.policies import Policy
 from chatmemory.core.transitions import admit
 from chatmemory.core.window import Entry, Window
@@ -20,8 +21,8 @@ from chatmemory.ledger.bounds import check_bounds
 from chatmemory.ledger.changes import ChangeResult, NewMessage
 from chatmemory.ledger.counting import counter
 from chatmemory.ledger.entries import numbered, stay_entries
-from chatmemory.ledger.rows import check_storable
 from chatmemory.models import Memory
+from chatmemory.search.sqlite_tables import INDEXED_AT_ONCE
 from chatmemory.services.locking import locked
 from chatmemory.services.validation import check_ids
 
@@ -29,9 +30,17 @@ SLICE = 500  # messages; so many are stored in about half a second
 TOKENS_OF_A_ROW = 60
 
 
-def is_long(new: Sequence[object]) -> bool:
-    """Return whether these messages are too many for one transaction."""
-    return len(new) > SLICE
+def is_long(new: Sequence[NewMessage]) -> bool:
+    """Return whether these messages are too many, or too long together, for one transaction."""
+    return len(list(islice(_slices(new, 0), 2))) > 1
+
+
+def _slices(new: Sequence[NewMessage], stored: int) -> Iterator[tuple[int, int]]:
+    """Yield where each slice of the messages that are not stored begins and ends."""
+    sizes = {n: min(len(text_of(new[n].message)), SEARCHED) for n in range(stored, len(new))}
+    for part in filter(None, database.parts_of(sizes, INDEXED_AT_ONCE)):
+        first, end = part[0], part[-1] + 1
+        yield from ((start, min(start + SLICE, end)) for start in range(first, end, SLICE))
 
 
 def size_of(memory: Memory) -> int:
@@ -56,15 +65,13 @@ def sizes_of(memory_ids: Iterable[str]) -> dict[str, int]:
 
 
 def check_all(new: Iterable[NewMessage], policy: Policy) -> None:
-    """Check and count messages, before any is stored or anything is locked.
+    """Count messages, and check that a policy admits them, before anything is locked.
 
-    Raises InvalidValue, UnstorableText, UnknownEstimator, UnsupportedMessage, OversizedMessage,
-    WindowTooLarge.
+    Raises UnknownEstimator, UnsupportedMessage, OversizedMessage, WindowTooLarge.
     """
     count = counter(policy.estimator)
     window, size = Window(), 0
     for index, each in enumerate(new):
-        check_storable(text_of(each.message), message_to_json(each.message))
         arrival = numbered(Entry.of(each.message, count(each.message)), index, index, index)
         try:
             transition = admit(window, arrival, policy)
@@ -93,8 +100,7 @@ def add_slices(
     another process goes on with the same messages.
     """
     results: list[ChangeResult] = []
-    for start in database.giving_way(range(stored, len(new), SLICE)):
-        end = min(start + SLICE, len(new))
+    for start, end in database.giving_way(_slices(new, stored)):
         with database.atomic():
             with locked(memory_id, actor=actor, imported=start) as recorder:
                 add = add_copies if copied else add_all

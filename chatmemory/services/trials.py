@@ -20,7 +20,7 @@ from chatmemory.core.exceptions import MemoryNotFound
 from chatmemory.core.messages import ChatMessage
 from chatmemory.ledger.lookup import find_memory
 from chatmemory.models import Trial
-from chatmemory.services.validation import check_actor, check_text
+from chatmemory.services.validation import check_actor, storable_messages
 
 KEY_BYTES = 12
 KEPT_FOR = timedelta(days=30)
@@ -32,11 +32,11 @@ def keep_trial(
 ) -> str:
     """Keep drafts and a limit, and return the key of the trial; equal ones have the same key.
 
-    Raises InvalidValue, MemoryNotFound, UnstorableText.
+    Raises InvalidValue, MemoryNotFound, MessageTooLarge, UnstorableText.
     """
     check_actor(actor)
-    memory, text, now = find_memory(memory_id), messages_to_json(drafts), timezone.now()
-    check_text(text, "a draft")
+    memory, now = find_memory(memory_id), timezone.now()
+    text = messages_to_json(storable_messages(drafts))
     row = Trial(
         memory=memory,
         key=_key(memory_id, text, limit),

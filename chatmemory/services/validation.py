@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import overload
+from typing import Any, overload
 
-from chatmemory.core.exceptions import ChatMemoryError, InvalidValue
-from chatmemory.core.given import brief, chat_message
+from chatmemory.conf import configuration
+from chatmemory.core.codec import message_to_dict
+from chatmemory.core.exceptions import (
+    ChatMemoryError,
+    InvalidValue,
+    MessageTooLarge,
+    UnstorableText,
+)
+from chatmemory.core.given import brief, chat_messages, several
 from chatmemory.core.ids import string_id
-from chatmemory.core.messages import ChatMessage
+from chatmemory.core.messages import ChatMessage, text_of
 from chatmemory.core.policies import Policy
 from chatmemory.core.storable import check_text as check_text
 from chatmemory.core.storable import storable_id
@@ -22,6 +30,11 @@ ACTOR_LENGTH = 255
 LIMIT_MAX = 2**63 - 1
 LABELS_MAX = 64
 ADDED_MAX = 1_000  # messages at a time: each is a step, and others wait until all are stored
+# Where the JSON of a message has media; a URL holds them if it begins with data:
+_MEDIA = re.compile(r"contents\[\d+\]\.\w+\.(base64Data|binaryData)")
+_MEDIA_URL = re.compile(r"contents\[\d+\]\.\w+\.url")
+PATH_SHOWN = 100  # characters
+_Path = tuple["_Path", str] | None  # the path of what holds a string, and its place there
 
 
 def check_id(memory_id: object) -> str:
@@ -125,15 +138,90 @@ def check_labels(labels: Mapping[str, str]) -> dict[str, str]:
     return dict(labels)
 
 
-def new_message(given: ChatMessage | NewMessage) -> NewMessage:
-    """Return a message that is to be added, checked. Raises InvalidMessage, InvalidValue."""
-    new = given if isinstance(given, NewMessage) else NewMessage(chat_message(given))
-    chat_message(new.message)
-    if new.client_id is not None:
-        check_client_id(new.client_id)
-    if new.said_at is not None:
-        _check_time(new.said_at)
+def storable_additions(given: Iterable[ChatMessage | NewMessage]) -> list[NewMessage]:
+    """Return messages that are to be added, if they can be stored.
+
+    Raises InvalidMessage, InvalidValue, MessageTooLarge, UnstorableText.
+    """
+    new = [each if isinstance(each, NewMessage) else NewMessage(each) for each in several(given)]
+    storable_messages([each.message for each in new])
+    for each in new:
+        if each.client_id is not None:
+            check_client_id(each.client_id)
+        if each.said_at is not None:
+            _check_time(each.said_at)
     return new
+
+
+def storable_messages(given: Iterable[ChatMessage]) -> list[ChatMessage]:
+    """Return messages if they can be stored.
+
+    Raises InvalidMessage, MessageTooLarge with the index of the message, UnstorableText.
+    """
+    messages = chat_messages(given)
+    for index, message in enumerate(messages):
+        _check_strings(message, index)
+        if "\x00" in text_of(message):
+            raise UnstorableText(
+                "the text contains a NUL character, which cannot be stored: remove it"
+            )
+    return messages
+
+
+def _check_strings(message: ChatMessage, index: int) -> None:
+    """Check each string in the JSON of a message, also the names of properties.
+
+    Attributes may be deep and their names long, so a path is a chain that shares its beginning.
+    """
+    longest = configuration().TEXT_CHARACTERS
+    waiting: list[tuple[Any, _Path]] = [(message_to_dict(message), None)]
+    while waiting:
+        value, path = waiting.pop()
+        if isinstance(value, str):
+            if len(value) > longest:
+                _check_size(value, _written(path), index)
+            _check_unicode(value)
+        elif isinstance(value, Mapping):
+            waiting += [(each, (path, f".{name}")) for name, each in value.items()]
+            waiting += [(name, (path, " (a name in it)")) for name in value]
+        elif isinstance(value, list | tuple):
+            waiting += [(each, (path, f"[{n}]")) for n, each in enumerate(value)]
+
+
+def _written(path: _Path) -> str:
+    """Return a path as it is in errors, such as `contents[0].text`."""
+    parts: list[str] = []
+    while path is not None:
+        path, part = path
+        parts.insert(0, part)
+    return "".join(parts)[1:]
+
+
+def _check_size(text: str, path: str, index: int) -> None:
+    """Raise MessageTooLarge for a text, or the base64 of media, that exceeds its setting."""
+    given = configuration()
+    most, unit, setting = given.TEXT_CHARACTERS, "characters", "TEXT_CHARACTERS"
+    instead = "send several messages"
+    if _MEDIA.fullmatch(path) or (_MEDIA_URL.fullmatch(path) and text.startswith("data:")):
+        most, unit, setting = given.MEDIA_BYTES, "bytes", "MEDIA_BYTES"
+        instead = "send a URL where it can be found"
+    if len(text) > most:
+        raise MessageTooLarge(
+            f"{path[:PATH_SHOWN]} has {len(text):,} {unit}, and at most {most:,} are stored: "
+            f'{instead}, or raise CHATMEMORY["{setting}"]',
+            index,
+        )
+
+
+def _check_unicode(text: str) -> None:
+    """Raise UnstorableText for a lone surrogate."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise UnstorableText(
+            f"the text contains a lone surrogate (U+{ord(error.object[error.start]):04X}), "
+            "which cannot be stored: send valid Unicode"
+        ) from error
 
 
 def _check_time(said_at: object) -> None:

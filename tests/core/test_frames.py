@@ -16,7 +16,7 @@ from chatmemory import (
     UserMessage,
     message_to_json,
 )
-from chatmemory.core.codec import GAP, LONG, frame_of, message_from_frame, payload_of, write_json
+from chatmemory.core.codec import GAP, frame_of, message_from_frame, payload_of, write_json
 from chatmemory.core.contents import Image, ImageContent, TextContent
 from chatmemory.core.messages import text_of
 from tests.core.test_codec import messages, texts
@@ -37,7 +37,7 @@ SINGLE = [
     AiMessage("welcome"),
     AiMessage("", thinking="hm", attributes={"a": {"text": "b"}}),
     ToolExecutionResultMessage("1", "find", "\x01\x1f\\ \N{SLOTH}"),
-    UserMessage("word \N{SLOTH}" * LONG),
+    UserMessage("word \N{SLOTH}" * 70_000),
 ]
 OTHERS = [
     UserMessage([TextContent("one"), TextContent("two")]),

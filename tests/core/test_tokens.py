@@ -1,10 +1,9 @@
 from __future__ import annotations
 
-import gc
 import re
 import subprocess
 import sys
-import tracemalloc
+from time import process_time
 
 import pytest
 from hypothesis import given
@@ -26,7 +25,6 @@ from chatmemory.core.estimators import (
     count_tokens,
     family_named,
     family_of,
-    pieces,
 )
 from chatmemory.core.estimators.encodings import encoding
 
@@ -123,47 +121,20 @@ def test_a_long_run_of_one_character_is_counted(model, text):
     assert OpenAiTokenCountEstimator(model).estimate_token_count_in_text(text) > 1000
 
 
-def test_a_long_text_without_a_long_run_of_blanks_is_counted_whole():
-    text = ("word" + " " * LONGEST_RUN) * 2
-    estimator = OpenAiTokenCountEstimator("gpt-4o", strict=True)
-    assert estimator.estimate_token_count_in_text(text) == len(
-        encoding("o200k_base").encode_ordinary(text)
-    )
+@pytest.mark.parametrize("sign", [" ", "a", "!", "1", "\n", "漢", "\N{SLOTH}"])
+def test_the_longest_text_that_is_stored_is_counted_whole_and_soon(sign):
+    """tiktoken has run out of stack or of time for such runs."""
+    text, estimator = sign * LONGEST_RUN, OpenAiTokenCountEstimator("gpt-4o", strict=True)
+    start = process_time()
+    count = estimator.estimate_token_count_in_text(text)
+    assert process_time() - start < 2, "it takes 0.2 seconds"
+    assert count == len(encoding("o200k_base").encode_ordinary(text))
 
 
-def test_a_strict_estimator_refuses_a_run_of_blanks_that_it_cannot_count_whole():
+def test_a_strict_estimator_refuses_a_text_that_it_cannot_count_whole():
     estimator = OpenAiTokenCountEstimator("gpt-4o", strict=True)
-    with pytest.raises(UnsupportedMessage, match="100,000 blanks"):
+    with pytest.raises(UnsupportedMessage, match="more than 500,000 characters"):
         estimator.estimate_token_count_in_text(" " * (LONGEST_RUN + 1))
-
-
-def test_a_long_text_is_counted_in_little_memory():
-    estimator = OpenAiTokenCountEstimator("gpt-4o")
-    peaks = []
-    for length in (1, 4):
-        text = "a b " * length * 100_000
-        gc.collect()
-        tracemalloc.start()
-        estimator.estimate_token_count_in_text(text)
-        peaks.append(tracemalloc.get_traced_memory()[1])
-        tracemalloc.stop()
-    assert peaks[1] < 1.2 * peaks[0]
-
-
-@given(
-    st.text(st.sampled_from("aZ09 \n\t\r\x1c\u00a0'\".,;/_-字é\u0301²😀"), min_size=8, max_size=80)
-)
-def test_a_text_is_cut_where_words_end(text):
-    for name in ("o200k_base", "cl100k_base"):
-        count = encoding(name).encode_ordinary
-        with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(pieces, "LONGEST_RUN", 7)
-            try:
-                cut = list(pieces.pieces(text, is_exact=True))
-            except UnsupportedMessage:
-                cut = [text]
-        assert "".join(cut) == text
-        assert sum(len(count(piece)) for piece in cut) == len(count(text))
 
 
 def test_messages_that_langchain4j_refuses_are_estimated():

@@ -16,16 +16,14 @@ from chatmemory.core.codec.json_text import (
 from chatmemory.core.codec.reading import message_from_dict, message_from_json, messages_from_json
 from chatmemory.core.codec.writing import message_to_dict, message_to_json, messages_to_json
 from chatmemory.core.field_checks import DEPTH_MAX
-from chatmemory.core.spelling import LONG, encoded_parts, quoted_parts, write_json
+from chatmemory.core.spelling import write_json
 
 __all__ = [
     "DEPTH_MAX",
     "GAP",
-    "LONG",
     "check_density",
     "check_names",
     "decode_json",
-    "encoded_parts",
     "frame_of",
     "load_json",
     "message_from_dict",
@@ -36,6 +34,5 @@ __all__ = [
     "messages_from_json",
     "messages_to_json",
     "payload_of",
-    "quoted_parts",
     "write_json",
 ]

@@ -16,7 +16,7 @@ from chatmemory.core.messages import (
     ToolExecutionResultMessage,
     UserMessage,
 )
-from chatmemory.core.spelling import quoted_parts
+from chatmemory.core.spelling import quoted
 
 GAP = "\x01"  # in no JSON: it is escaped there
 # A quote within a string has a backslash before it, so this is never a part of one.
@@ -29,18 +29,16 @@ def frame_of(message: ChatMessage, payload: str = "") -> str:
     text, start = _single_text(message), payload.find(_BEFORE)
     if text is None or start < 0:
         return payload
-    start = end = start + len(_BEFORE)
-    for part in quoted_parts(text):
-        if not payload.startswith(part, end):
-            return payload
-        end += len(part)
-    return f"{payload[:start]}{GAP}{payload[end:]}"
+    start, as_json = start + len(_BEFORE), quoted(text)
+    if not payload.startswith(as_json, start):
+        return payload
+    return f"{payload[:start]}{GAP}{payload[start + len(as_json) :]}"
 
 
 def payload_of(frame: str, text: str) -> str:
     """Return the JSON of a message, given its frame and its text."""
     before, gap, behind = frame.partition(GAP)
-    return "".join([before, *quoted_parts(text), behind]) if gap else frame
+    return f"{before}{quoted(text)}{behind}" if gap else frame
 
 
 def message_from_frame(frame: str, text: str) -> ChatMessage | None:

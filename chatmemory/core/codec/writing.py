@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterable
+from typing import Any
 
 from chatmemory.core.contents import (
     Audio,
@@ -32,68 +32,50 @@ from chatmemory.core.spelling import write_json
 
 def message_to_json(message: ChatMessage | None) -> str:
     """Return one message as JSON text; None gives `null`."""
-    return write_json(None if message is None else _values(message, _TO_BE_WRITTEN))
+    return write_json(message_to_dict(message))
 
 
 def messages_to_json(messages: Iterable[ChatMessage | None]) -> str:
     """Return messages as the text of a JSON array."""
-    return write_json(
-        None if message is None else _values(message, _TO_BE_WRITTEN)
-        for message in several(messages)
-    )
+    return write_json([message_to_dict(message) for message in several(messages)])
 
 
 def message_to_dict(message: ChatMessage | None) -> dict[str, Any] | None:
     """Return one message as JSON values, the properties in LangChain4j's order."""
-    return None if message is None else _values(message, _TO_KEEP)
+    return None if message is None else _values(message)
 
 
-class _Ways(NamedTuple):
-    """What applies a function to each item, and what makes of attributes those of the values."""
-
-    each: Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
-    attributes: Callable[[Mapping[str, Any]], Mapping[str, Any]]
+def _values(message: ChatMessage) -> dict[str, Any]:
+    return {**_fields(message), "type": message.type.value}
 
 
-def _list(function: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
-    return [function(item) for item in items]
-
-
-_TO_KEEP = _Ways(_list, dict)
-_TO_BE_WRITTEN = _Ways(map, lambda attributes: attributes)  # nothing is made before
-
-
-def _values(message: ChatMessage, ways: _Ways) -> dict[str, Any]:
-    return {**_fields(message, ways), "type": message.type.value}
-
-
-def _fields(message: ChatMessage, ways: _Ways) -> dict[str, Any]:
+def _fields(message: ChatMessage) -> dict[str, Any]:
     match message:
         case SystemMessage():
             return {"text": message.text}
         case UserMessage():
             return _present(
                 name=message.name or None,
-                contents=ways.each(_content, message.contents),
-                attributes=ways.attributes(message.attributes) or None,
+                contents=list(map(_content, message.contents)),
+                attributes=dict(message.attributes) or None,
             )
         case AiMessage():
             return _present(
                 text=message.text,
                 thinking=message.thinking,
-                toolExecutionRequests=ways.each(_request, message.tool_execution_requests),
-                attributes=ways.attributes(message.attributes),
+                toolExecutionRequests=list(map(_request, message.tool_execution_requests)),
+                attributes=dict(message.attributes),
             )
         case ToolExecutionResultMessage():
             return _present(
                 id=message.id,
                 toolName=message.tool_name,
-                contents=ways.each(_content, message.contents),
+                contents=list(map(_content, message.contents)),
                 isError=message.is_error,
-                attributes=ways.attributes(message.attributes),
+                attributes=dict(message.attributes),
             )
         case CustomMessage():
-            return {"attributes": ways.attributes(message.attributes)}
+            return {"attributes": dict(message.attributes)}
     raise InvalidMessage(f"a {type(message).__name__} is not a chat message")
 
 

@@ -8,8 +8,7 @@ from chatmemory.core.estimators.counting import (
     remember_tokens,
 )
 from chatmemory.core.estimators.named import ESTIMATORS, estimator_for, family_named, is_known
-from chatmemory.core.estimators.openai import OpenAiTokenCountEstimator
-from chatmemory.core.estimators.pieces import LONGEST_RUN
+from chatmemory.core.estimators.openai import LONGEST_RUN, OpenAiTokenCountEstimator
 
 __all__ = [
     "ESTIMATORS",

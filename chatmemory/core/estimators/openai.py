@@ -10,7 +10,6 @@ from chatmemory.core.codec import decode_json, write_json
 from chatmemory.core.contents import Content, DetailLevel, Image, ImageContent, TextContent
 from chatmemory.core.estimators.encodings import encoding
 from chatmemory.core.estimators.images import image_tokens
-from chatmemory.core.estimators.pieces import LONGEST_RUN, pieces
 from chatmemory.core.exceptions import InvalidMessage, UnknownEstimator, UnsupportedMessage
 from chatmemory.core.messages import (
     AiMessage,
@@ -31,6 +30,9 @@ SEVERAL_CALLS = 15
 PER_CALL = 7
 PER_ARGUMENT = 2
 
+# Characters. tiktoken takes a run of blanks as one word, and has no stack for a million of them.
+LONGEST_RUN = 500_000
+
 _MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9.:_-]{0,99}")
 _O200K = re.compile(r"o|gpt-4o|gpt-4\.|gpt-5")
 _CL100K = re.compile(r"gpt-4(-|$)|gpt-3\.5|gpt-35|text-embedding-(3|ada-002)")
@@ -43,8 +45,8 @@ class OpenAiTokenCountEstimator:
       they are estimated: pictures by OpenAI's tile rule (see `images`), other media like a picture
       of unknown size, custom messages by their attributes, unreadable arguments of several calls
       by their text.
-    - Runs of more than LONGEST_RUN blanks, letters or signs are counted in pieces, which costs at
-      most a few tokens more per cut (see `pieces`).
+    - Texts of more than LONGEST_RUN characters are counted in parts, which costs at most a few
+      tokens more for each. A strict estimator refuses them.
     - Encodings load offline (see `encodings`).
 
     Raises UnknownEstimator for a model whose encoding is unknown here.
@@ -64,10 +66,11 @@ class OpenAiTokenCountEstimator:
     def estimate_token_count_in_text(self, text: str) -> int:
         if not text:
             return 0
+        if self.strict and len(text) > LONGEST_RUN:
+            raise UnsupportedMessage(f"the text has more than {LONGEST_RUN:,} characters")
         encode = encoding(self._encoding).encode_ordinary
-        if len(text) <= LONGEST_RUN:
-            return len(encode(text))
-        return sum(len(encode(piece)) for piece in pieces(text, is_exact=self.strict))
+        starts = range(0, len(text), LONGEST_RUN)
+        return sum(len(encode(text[start : start + LONGEST_RUN])) for start in starts)
 
     def estimate_token_count_in_messages(self, messages: Iterable[ChatMessage]) -> int:
         return self.overhead + sum(map(self.estimate_token_count_in_message, messages))
