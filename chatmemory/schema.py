@@ -62,6 +62,7 @@ def difference(recorded: Iterable[str]) -> str | None:
 def _difference(using: str) -> str | None:
     if not database.has_tables(using):
         return None
-    applied = MigrationRecorder(connections[using]).applied_migrations()
+    connection = connections[using]
+    applied = MigrationRecorder(connection).applied_migrations()
     found = difference(name for app, name in applied if app == APP)
-    return f"The database {using!r} {found}" if found else None
+    return f"The database {using!r} ({connection.settings_dict['NAME']}) {found}" if found else None
