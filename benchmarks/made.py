@@ -198,10 +198,12 @@ def _fill(make: Callable[[], None]) -> None:
 
 
 def _made_of() -> str:
-    """Return a digest of the tables of conversations, and of how rows are made."""
+    """Return a digest of the schema and its name, and of how rows are made."""
     from django.db import connection
 
     with connection.cursor() as cursor:
         cursor.execute(_KEPT.tables, [])
-        facts = json.dumps([cursor.fetchall(), *(file.read_text() for file in MAKERS)])
+        tables = cursor.fetchall()
+        cursor.execute("SELECT name FROM django_migrations WHERE app = 'chatmemory'")
+        facts = json.dumps([tables, cursor.fetchall(), *(file.read_text() for file in MAKERS)])
     return hashlib.sha256(facts.encode()).hexdigest()[:12]

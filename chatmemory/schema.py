@@ -32,7 +32,7 @@ def check_schema(databases: Sequence[str] | None = None, **_: object) -> list[Er
     errors = []
     for using in databases or [database.alias()]:
         try:
-            found = _difference(using)
+            found = _difference_in(using)
         except (AnyDatabaseError, ImproperlyConfigured):
             continue
         if found:
@@ -45,7 +45,7 @@ def refuse_other_schema(using: str, **_: object) -> None:
 
     `call_command("migrate")` skips system checks, but sends the signal `pre_migrate`.
     """
-    if found := _difference(using):
+    if found := _difference_in(using):
         raise CommandError(f"{found} {WHAT_TO_DO}")
 
 
@@ -59,9 +59,10 @@ def difference(recorded: Iterable[str]) -> str | None:
     return f"was made by another version of chatmemory: its schema is {names}, which is not ours."
 
 
-def _difference(using: str) -> str | None:
+def _difference_in(using: str) -> str | None:
     if not database.has_tables(using):
         return None
-    applied = MigrationRecorder(connections[using]).applied_migrations()
+    connection = connections[using]
+    applied = MigrationRecorder(connection).applied_migrations()
     found = difference(name for app, name in applied if app == APP)
-    return f"The database {using!r} {found}" if found else None
+    return f"The database {using!r} ({connection.settings_dict['NAME']}) {found}" if found else None

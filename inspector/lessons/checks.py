@@ -9,7 +9,7 @@ from django.core.checks import CheckMessage, Error, register
 from inspector.lessons.catalogue import catalogue, folder
 
 
-@register
+@register("lessons")
 def check_lessons(**_: Any) -> list[CheckMessage]:
     """Refuse a folder that does not exist, and each file that is no lesson."""
     own = folder()

@@ -45,7 +45,7 @@ def test_the_seven_topics_are_there_and_no_file_is_refused():
     assert catalogue().problems == ()
 
 
-def test_the_checks_find_nothing():
+def test_the_checks_find_nothing(db):
     call_command("check")
 
 

@@ -110,7 +110,7 @@ def folder(tmp_path, settings):
 
 
 def found() -> list[str]:
-    return [str(each) for each in run_checks() if each.id in ("inspector.E007", "inspector.E008")]
+    return [str(each) for each in run_checks(tags=["lessons"])]
 
 
 def test_a_file_that_is_dropped_into_the_folder_is_a_lesson(folder):
