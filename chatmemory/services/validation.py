@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import overload
 
+from chatmemory.conf import configuration
 from chatmemory.core.exceptions import ChatMemoryError, InvalidValue
 from chatmemory.core.given import brief, chat_message
 from chatmemory.core.ids import string_id
@@ -21,7 +22,6 @@ ID_LENGTH = 255
 ACTOR_LENGTH = 255
 LIMIT_MAX = 2**63 - 1
 LABELS_MAX = 64
-ADDED_MAX = 1_000  # messages at a time: each is a step, and others wait until all are stored
 
 
 def check_id(memory_id: object) -> str:
@@ -103,6 +103,16 @@ def check_limit(policy: Policy | None) -> None:
     """Raise InvalidValue for a limit that a database cannot hold."""
     if policy is not None and policy.limit > LIMIT_MAX:
         raise InvalidValue(f"{policy.limit_name} must be at most {LIMIT_MAX}")
+
+
+def check_added(count: int) -> None:
+    """Raise InvalidValue for more messages than are added at a time: others wait meanwhile."""
+    most = configuration().ADDED_MESSAGES
+    if count > most:
+        raise InvalidValue(
+            f"{count:,} messages are more than {most:,} at a time, the limit of "
+            'CHATMEMORY["ADDED_MESSAGES"]: import a transcript that is so long'
+        )
 
 
 def check_labels(labels: Mapping[str, str]) -> dict[str, str]:

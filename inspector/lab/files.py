@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from django.core.files.uploadedfile import UploadedFile
 
 from chatmemory import ChatMessage, InvalidValue, messages_to_json
+from chatmemory.api.bodies import size_in_words
 from chatmemory.formats import Reading, Transcript, read_transcripts
+from inspector.body_sizes import messages_limit, upload_limit
 from inspector.conf import configuration
 from inspector.forms import searchable
 
 Files = Mapping[str, "UploadedFile[bytes]"]
-FILE_BYTES = 16 * 2**20
-CARRIED_BYTES = 2 * 2**20
 NAMED = 3
 
 
@@ -32,9 +32,11 @@ class CarriedConversation:
 
 def read_file(files: Files) -> tuple[str, Reading]:
     """Return the name of the chosen file, and its conversations. Raises InvalidValue."""
-    file = files.get("file")
-    if file is None or file.size is None or file.size > FILE_BYTES:
-        raise InvalidValue(f"Choose a file of at most {FILE_BYTES // 2**20} MB.")
+    file, limit = files.get("file"), upload_limit()
+    if file is None or file.size is None or file.size > limit.size:
+        raise InvalidValue(
+            f"Choose a file of at most {size_in_words(limit.size)}, the limit of {limit.rule}."
+        )
     return file.name or "a file", read_transcripts(file.read())
 
 
@@ -75,10 +77,11 @@ def _check_size(text: str) -> None:
         size = len(text.encode())
     except UnicodeEncodeError as error:
         raise InvalidValue("the messages cannot contain lone surrogates") from error
-    if size > CARRIED_BYTES:
+    limit = messages_limit()
+    if size > limit.size:
         raise InvalidValue(
-            f"the conversation is larger than {CARRIED_BYTES // 2**20} MB: import it, or use "
-            f"{configuration().MANAGE} recall"
+            f"the conversation is larger than {size_in_words(limit.size)}, the limit of "
+            f"{limit.rule}: import it, or use {configuration().MANAGE} recall"
         )
 
 

@@ -75,7 +75,7 @@ MIDDLEWARE = [
 
 ROOT_URLCONF = "inspector.project.urls"
 ASGI_APPLICATION = "inspector.project.asgi.application"
-DATA_UPLOAD_MAX_MEMORY_SIZE = 16 * 1024 * 1024
+DATA_UPLOAD_MAX_MEMORY_SIZE = 4 * 2**20  # what Django holds in memory: CHATMEMORY["PUT_BYTES"]
 
 
 # Database
