@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from django.core.files.uploadedfile import UploadedFile
 
-from chatmemory import ChatMessage, InvalidValue, messages_to_json
+from chatmemory import ChatMessage, InvalidValue, message_to_json, messages_to_json
 from chatmemory.api.bodies import size_in_words
 from chatmemory.formats import Reading, Transcript, read_transcripts
 from inspector.body_sizes import messages_limit, upload_limit
@@ -37,7 +37,7 @@ def read_file(files: Files) -> tuple[str, Reading]:
         raise InvalidValue(
             f"Choose a file of at most {size_in_words(limit.size)}, the limit of {limit.rule}."
         )
-    return file.name or "a file", read_transcripts(file.read())
+    return file.name or "a file", read_transcripts(file)
 
 
 def conversations_of(files: Files) -> tuple[str, Reading]:
@@ -54,7 +54,7 @@ def conversation_of(given: Mapping[str, str], files: Files) -> CarriedConversati
     Raises InvalidValue.
     """
     if "file" not in files and (text := given.get("messages")):
-        _check_size(text)
+        _check_size([text])
         messages = _chosen(read_transcripts(text, "langchain4j"), "").messages
         return _carried(searchable(given.get("title", "")), list(messages))
     name, reading = read_file(files)
@@ -67,22 +67,24 @@ def conversation_of(given: Mapping[str, str], files: Files) -> CarriedConversati
 
 
 def _carried(title: str, messages: list[ChatMessage]) -> CarriedConversation:
+    _check_size(map(message_to_json, messages))  # before all of it is in memory once more
     text = messages_to_json(messages)
-    _check_size(text)
+    _check_size([text])
     return CarriedConversation(title, messages, text)
 
 
-def _check_size(text: str) -> None:
-    try:
-        size = len(text.encode())
-    except UnicodeEncodeError as error:
-        raise InvalidValue("the messages cannot contain lone surrogates") from error
-    limit = messages_limit()
-    if size > limit.size:
-        raise InvalidValue(
-            f"the conversation is larger than {size_in_words(limit.size)}, the limit of "
-            f"{limit.rule}: import it, or use {configuration().MANAGE} recall"
-        )
+def _check_size(parts: Iterable[str]) -> None:
+    limit, size = messages_limit(), 0
+    for part in parts:
+        try:
+            size += len(part.encode())
+        except UnicodeEncodeError as error:
+            raise InvalidValue("the messages cannot contain lone surrogates") from error
+        if size > limit.size:
+            raise InvalidValue(
+                f"the conversation is larger than {size_in_words(limit.size)}, the limit of "
+                f"{limit.rule}: import it, or use {configuration().MANAGE} recall"
+            )
 
 
 def _chosen(reading: Reading, wanted: str) -> Transcript:
