@@ -141,8 +141,12 @@ FILES = {
 }
 
 
-@pytest.mark.parametrize("shape", FILES)
-@pytest.mark.parametrize("path", ["/import/", "/lab/file/", "/lab/compare/"])
+# An import keeps a result for each of its messages: 100,000 of them take more than their file.
+READ = [(path, shape) for path in ("/lab/file/", "/lab/compare/") for shape in FILES]
+READ += [("/import/", shape) for shape in FILES if shape != "messages"]
+
+
+@pytest.mark.parametrize(("path", "shape"), READ)
 def test_the_largest_files(served, path, shape):
     content, most = FILES[shape]
     with requests.Session() as session:
