@@ -21,7 +21,7 @@ def limit_of(method: str, path: str, match: ResolverMatch | None, content_type: 
     """
     apps = match.app_names if match else ()
     if "chatmemory" in apps or is_api(path):
-        return api_limit(method, content_type)
+        return api_limit(method)
     name = match.url_name if match and "inspector" in apps else ""
     if content_type == _MULTIPART and name in _WITH_A_FILE:
         return upload_limit()

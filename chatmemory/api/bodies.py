@@ -10,29 +10,24 @@ from django.http import HttpRequest
 from chatmemory.conf import configuration
 from chatmemory.core.exceptions import ChatMemoryError
 
-URL_ENCODED = "application/x-www-form-urlencoded"
-URL_ENCODED_MAX = 64 * 2**10
-
 
 class LengthRequired(ChatMemoryError):
     """The server cannot read a body without a Content-Length."""
 
 
 class BodyLimit(NamedTuple):
-    """The size in bytes that the `rule` allows, such as a setting, and what may come beside it."""
+    """The size in bytes that a setting allows, and what may come beside it."""
 
     size: int
-    rule: str
+    setting: str
     beside: int = 0
 
     @property
     def most(self) -> int:
         return self.size + self.beside
 
-    @property
-    def refusal(self) -> str:
-        """What is told to whoever sends more."""
-        return f"the body is larger than {size_in_words(self.size)}, the limit of {self.rule}"
+    def __str__(self) -> str:
+        return f"{size_in_words(self.size)}, the limit of {self.setting}"
 
 
 def size_in_words(size: int) -> str:
@@ -43,14 +38,8 @@ def size_in_words(size: int) -> str:
     return f"{size:,} bytes"
 
 
-def api_limit(method: str | None, content_type: str) -> BodyLimit:
-    """Return the limit of a body that is sent to the API.
-
-    No route takes a form, but the CSRF check of a session parses one, which takes up to 90 times
-    its size in memory.
-    """
-    if content_type == URL_ENCODED:
-        return BodyLimit(URL_ENCODED_MAX, "forms: send JSON")
+def api_limit(method: str | None) -> BodyLimit:
+    """Return the limit of a body that is sent to the API."""
     setting = "PUT_BYTES" if method == "PUT" else "POST_BYTES"
     return BodyLimit(getattr(configuration(), setting), f'CHATMEMORY["{setting}"]')
 
@@ -72,9 +61,12 @@ def check_body(request: HttpRequest, limit: BodyLimit) -> None:
     if not declared and not is_wsgi:
         declared = request.META["CONTENT_LENGTH"] = str(len(request.body))
     if declared_length(declared) > limit.most:
-        raise RequestDataTooBig(limit.refusal)
+        raise RequestDataTooBig(f"the body is larger than {limit}")
 
 
 def declared_length(header: str) -> int:
-    """Return the number in a Content-Length; 0 for none, as Django reads it."""
-    return int(header[:18]) if header.isascii() and header.isdigit() else 0
+    """Return the number in a Content-Length as Django reads it: 0 for none and for no number."""
+    try:
+        return int(header or 0)
+    except ValueError:
+        return 0

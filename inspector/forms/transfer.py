@@ -8,7 +8,6 @@ from typing import Any
 from django import forms
 
 from chatmemory import InvalidValue, Oversized, Policy, policy_from_dict, policy_kinds
-from chatmemory.api.bodies import size_in_words
 from chatmemory.formats import FORMATS
 from inspector.body_sizes import upload_limit
 from inspector.conf import configuration
@@ -57,7 +56,7 @@ class ImportForm(forms.Form):
         limit = upload_limit()
         if file.size is None or file.size > limit.size:
             raise forms.ValidationError(
-                f"The file is larger than {size_in_words(limit.size)}, the limit of {limit.rule}. "
+                f"The file is larger than {limit}. "
                 f"Import it with {configuration().MANAGE} import_transcripts."
             )
         return file

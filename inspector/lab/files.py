@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from django.core.files.uploadedfile import UploadedFile
 
 from chatmemory import ChatMessage, InvalidValue, message_to_json, messages_to_json
-from chatmemory.api.bodies import size_in_words
 from chatmemory.formats import Reading, Transcript, read_transcripts
 from inspector.body_sizes import messages_limit, upload_limit
 from inspector.conf import configuration
@@ -34,9 +33,7 @@ def read_file(files: Files) -> tuple[str, Reading]:
     """Return the name of the chosen file, and its conversations. Raises InvalidValue."""
     file, limit = files.get("file"), upload_limit()
     if file is None or file.size is None or file.size > limit.size:
-        raise InvalidValue(
-            f"Choose a file of at most {size_in_words(limit.size)}, the limit of {limit.rule}."
-        )
+        raise InvalidValue(f"Choose a file of at most {limit}.")
     return file.name or "a file", read_transcripts(file)
 
 
@@ -82,8 +79,8 @@ def _check_size(parts: Iterable[str]) -> None:
             raise InvalidValue("the messages cannot contain lone surrogates") from error
         if size > limit.size:
             raise InvalidValue(
-                f"the conversation is larger than {size_in_words(limit.size)}, the limit of "
-                f"{limit.rule}: import it, or use {configuration().MANAGE} recall"
+                f"the conversation is larger than {limit}: import it, or use "
+                f"{configuration().MANAGE} recall"
             )
 
 

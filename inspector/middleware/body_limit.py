@@ -60,7 +60,7 @@ class BoundedBodies:
             await self._application(scope, receive, send)
             return
         if declared_length(_header(scope, b"content-length")) > limit.most:
-            await send_problem(scope, send, body_too_large(limit.refusal), unread=receive)
+            await send_problem(scope, send, _too_large(limit), unread=receive)
             return
         body = _Body(scope, receive, send, limit)
         await self._application(scope, body.receive, body.send)
@@ -98,7 +98,7 @@ class _Body:
         self._read += len(message.get("body", b""))
         self._is_complete = not message.get("more_body")
         if self._read > self._limit.most:
-            self.refusal = body_too_large(self._limit.refusal)
+            self.refusal = _too_large(self._limit)
             return _DISCONNECT
         if self._is_complete:
             self._tell_length()
@@ -120,6 +120,10 @@ class _Body:
 
     def _deadline(self) -> float:
         return self._began + BODY_SECONDS + self._read / BYTES_A_SECOND
+
+
+def _too_large(limit: BodyLimit) -> Problem:
+    return body_too_large(f"the body is larger than {limit}")
 
 
 def _limit_in(scope: Scope) -> BodyLimit | None:

@@ -263,7 +263,9 @@ def test_a_form_that_is_too_large_is_not_parsed(path, size, setting):
     unread = BytesIO()
     unread.close()
     asked = {"CONTENT_TYPE": FORM, "CONTENT_LENGTH": str(size + 1), "wsgi.input": unread}
-    refused = Client(enforce_csrf_checks=True).generic("POST", path, **asked)
+    stranger = Client(enforce_csrf_checks=True)
+    assert "csrftoken" in stranger.get(f"{CHAT}sign-in/").cookies
+    refused = stranger.generic("POST", path, **asked)
     assert refused.status_code == 413
     assert f'the limit of INSPECTOR["{setting}"]' in refused.content.decode()
     assert "X-Request-ID" in refused.headers

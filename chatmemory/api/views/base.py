@@ -46,8 +46,7 @@ class Guarded(APIView):
         """Raises RequestDataTooBig and LengthRequired before anything is read, and Throttled for an
         address that was refused too often.
         """
-        asked = request._request
-        check_body(asked, api_limit(asked.method, asked.content_type or ""))
+        check_body(request._request, api_limit(request.method))
         try:
             super().initial(request, *args, **kwargs)
         except (AuthenticationFailed, NotAuthenticated):
