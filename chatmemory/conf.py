@@ -34,7 +34,7 @@ from chatmemory.core.recall.facts import Words
 from chatmemory.core.registry import Registry
 from chatmemory.core.written_policies import policy_from_text
 from chatmemory.formats import FORMATS
-from chatmemory.given_settings import Wanted, is_list, is_text, read, whole_number
+from chatmemory.given_settings import BYTES, Wanted, is_list, is_text, read, whole_number
 
 PAGE_MAX = 200
 HOURS_MAX = 87_600  # ten years
@@ -52,6 +52,10 @@ class Configuration:
     - `IDEMPOTENCY_HOURS` is the time for which the response to an Idempotency-Key is stored.
     - `TEXT_CHARACTERS` is the length up to which a text of a message is stored, `MEDIA_BYTES` that
       of the base64 of an image, a sound, a video or a file.
+    - `POST_BYTES` and `PUT_BYTES` are the most bytes that a body of the API may have; POST_BYTES
+      holds for every method but PUT.
+    - `ADDED_MESSAGES` is the most messages that are added at a time, each of which is a step, and
+      `LISTED_MESSAGES` the most that a request of the API sets, simulates or measures.
     - `REDIS_URL` is a Redis in which requests are counted instead of in the database.
     - `WINDOW_MESSAGES` and `WINDOW_BYTES` bound what an add, an import or a list may leave in a
       stored window: how many messages, and how many bytes of their JSON.
@@ -67,6 +71,10 @@ class Configuration:
     IDEMPOTENCY_HOURS: int = 24
     TEXT_CHARACTERS: int = 500_000
     MEDIA_BYTES: int = 4 * 2**20
+    POST_BYTES: int = 2 * 2**20
+    PUT_BYTES: int = 4 * 2**20
+    ADDED_MESSAGES: int = 1_000
+    LISTED_MESSAGES: int = 10_000
     REDIS_URL: str = ""
     WINDOW_MESSAGES: int = 10_000
     WINDOW_BYTES: int = 16 * 2**20
@@ -114,6 +122,7 @@ def _is_redis_url(value: object) -> bool:
 
 
 _PATHS = Wanted(is_list, "a list of dotted paths")
+_MESSAGES = whole_number(1, 10**6)
 _WORDS = Wanted(is_list, 'a list of texts such as ["INV-"]')
 _WANTED = {
     "ESTIMATOR": Wanted(is_text, f'the name of an estimator such as "{DEFAULT_ESTIMATOR}"'),
@@ -121,6 +130,10 @@ _WANTED = {
     "IDEMPOTENCY_HOURS": whole_number(1, HOURS_MAX),
     "TEXT_CHARACTERS": whole_number(1, MESSAGE_MAX),
     "MEDIA_BYTES": whole_number(1, MESSAGE_MAX),
+    "POST_BYTES": BYTES,
+    "PUT_BYTES": BYTES,
+    "ADDED_MESSAGES": _MESSAGES,
+    "LISTED_MESSAGES": _MESSAGES,
     "REDIS_URL": Wanted(
         _is_redis_url,
         'empty, or a URL such as "redis://host/0" that begins with redis://, rediss:// or unix://',
@@ -161,12 +174,6 @@ def configured_policies() -> dict[str, Policy]:
         except ChatMemoryError as error:
             raise _wrong("DEFAULT_POLICIES", f"has {prefix!r}: {error}") from error
     return policies
-
-
-def body_max() -> int | None:
-    """Return Django's limit for the size of a request in bytes; None for no limit."""
-    limit: int | None = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
-    return limit
 
 
 def check_times_have_zones(**_: Any) -> list[Error]:

@@ -52,3 +52,6 @@ def whole_number(minimum: int, maximum: int) -> Wanted:
         lambda value: type(value) is int and minimum <= value <= maximum,
         f"a whole number from {minimum} to {maximum:,}",
     )
+
+
+BYTES = whole_number(1, 2**30)

@@ -12,7 +12,7 @@ from typing import Any
 
 from django.core.signals import setting_changed
 
-from chatmemory.given_settings import Wanted, is_text, read, whole_number
+from chatmemory.given_settings import BYTES, Wanted, is_text, read, whole_number
 
 
 @dataclass(frozen=True)
@@ -24,6 +24,9 @@ class Configuration:
     - `TRACES` sends traces, with the extra `otel`.
     - `LESSONS` is a folder of lessons of one's own (docs/lessons.md).
     - `MANAGE` is how commands are typed, as pages tell it.
+    - `OPEN_FORM_BYTES` is the most bytes of a form that needs no account, and `FORM_BYTES` of one
+      that does. `MESSAGES_FORM_BYTES` is that of a form with messages, sent as multipart/form-data,
+      and `UPLOAD_BYTES` that of a file.
     - `WHOLE_SITE` says that every page of the project is the inspector's: all need an account,
       and have its headers, log lines, metrics and pages for errors.
     """
@@ -33,6 +36,10 @@ class Configuration:
     TRACES: bool = False
     LESSONS: str | Path = ""
     MANAGE: str = "python manage.py"
+    OPEN_FORM_BYTES: int = 64 * 2**10
+    FORM_BYTES: int = 256 * 2**10
+    MESSAGES_FORM_BYTES: int = 2 * 2**20
+    UPLOAD_BYTES: int = 16 * 2**20
     WHOLE_SITE: bool = False
 
 
@@ -54,6 +61,10 @@ _WANTED = {
     "MANAGE": Wanted(
         lambda value: isinstance(value, str) and value != "", 'a command such as "python manage.py"'
     ),
+    "OPEN_FORM_BYTES": BYTES,
+    "FORM_BYTES": BYTES,
+    "MESSAGES_FORM_BYTES": BYTES,
+    "UPLOAD_BYTES": BYTES,
     "WHOLE_SITE": _FLAG,
 }
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from django.core.handlers.asgi import get_script_prefix
 from django.http import HttpRequest
 from django.urls import Resolver404, ResolverMatch, resolve, reverse
 
+from inspector.asgi import Scope
 from inspector.conf import configuration
 
 _NAMESPACES = frozenset({"inspector", "chatmemory"})
@@ -17,9 +21,13 @@ def is_own(request: HttpRequest) -> bool:
     """
     if configuration().WHOLE_SITE:
         return True
-    match = request.resolver_match or _match(request)
+    return is_own_route(request.resolver_match or route_of(request), request.path)
+
+
+def is_own_route(match: ResolverMatch | None, path: str) -> bool:
+    """Whether a path is that of a page or the API, or one below them without a route."""
     if match is None:
-        return is_api(request.path) or _is_below(request.path, reverse("inspector:overview"))
+        return is_api(path) or _is_below(path, reverse("inspector:overview"))
     return not _NAMESPACES.isdisjoint(match.app_names)
 
 
@@ -28,11 +36,23 @@ def is_api(path: str) -> bool:
     return _is_below(path, reverse("chatmemory:docs").removesuffix("docs/"))
 
 
-def _match(request: HttpRequest) -> ResolverMatch | None:
+def route_of(request: HttpRequest) -> ResolverMatch | None:
+    """Return the route of a request, before Django has looked it up."""
+    return route_at(request.path_info, getattr(request, "urlconf", None))
+
+
+def route_at(path: str, urlconf: Any = None) -> ResolverMatch | None:
+    """Return the route of a path, which does not begin with the prefix of the script."""
     try:
-        return resolve(request.path_info, getattr(request, "urlconf", None))
+        return resolve(path, urlconf)
     except Resolver404:
         return None
+
+
+def path_in(scope: Scope) -> str:
+    """Return the path of an ASGI request without the prefix of the script."""
+    prefix = get_script_prefix(scope).removesuffix("/")
+    return str(scope["path"]).removeprefix(prefix)
 
 
 def _is_below(path: str, root: str) -> bool:

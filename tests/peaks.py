@@ -1,7 +1,9 @@
-"""The memory of a server process, and what a body may take of it."""
+"""The memory of a server process, and what a request may take of it."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -9,17 +11,23 @@ import pytest
 from .serving import Served
 
 MEGABYTE = 2**20
+GROWTH_MAX = 100 * MEGABYTE
 
 
-def peak(served: Served) -> int:
-    """The peak memory of the server in bytes."""
-    status = Path(f"/proc/{served.process.pid}/status")
-    if not status.exists():
+@contextmanager
+def bounded_growth(served: Served, most: int = GROWTH_MAX) -> Iterator[None]:
+    """What is asked meanwhile takes at most so much memory of the server, at any moment."""
+    process = Path(f"/proc/{served.process.pid}")
+    if not (process / "clear_refs").exists():
         pytest.skip("the peak memory of a process is read from /proc")
-    (line,) = (line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
+    (process / "clear_refs").write_text("5")  # the peak is what is used now
+    before = _bytes(process, "VmRSS")
+    yield
+    grown = _bytes(process, "VmHWM") - before
+    assert grown <= most, f"{grown / MEGABYTE:.0f} MB more"
+
+
+def _bytes(process: Path, name: str) -> int:
+    lines = (process / "status").read_text().splitlines()
+    (line,) = (line for line in lines if line.startswith(name))
     return int(line.split()[1]) * 1024
-
-
-def most(body: bytes) -> int:
-    """How much memory a server may take for a body."""
-    return 12 * len(body) + 20 * MEGABYTE

@@ -1,9 +1,13 @@
-"""Bodies that are sent in chunks, without a Content-Length."""
+"""How large a body may be, and the check of it before it is read."""
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
+from django.core.exceptions import RequestDataTooBig
 from django.http import HttpRequest
 
+from chatmemory.conf import configuration
 from chatmemory.core.exceptions import ChatMemoryError
 
 
@@ -11,15 +15,58 @@ class LengthRequired(ChatMemoryError):
     """The server cannot read a body without a Content-Length."""
 
 
-def read_chunked(request: HttpRequest) -> None:
-    """Read a chunked body and set its length, without which Django and REST framework read none.
+class BodyLimit(NamedTuple):
+    """The size in bytes that a setting allows, and what may come beside it."""
 
-    Raises LengthRequired under WSGI, where the body cannot be read, and RequestDataTooBig.
+    size: int
+    setting: str
+    beside: int = 0
+
+    @property
+    def most(self) -> int:
+        return self.size + self.beside
+
+    def __str__(self) -> str:
+        return f"{size_in_words(self.size)}, the limit of {self.setting}"
+
+
+def size_in_words(size: int) -> str:
+    """Return a number of bytes, such as `2 MB` or `64 kB`."""
+    for unit, name in ((2**20, "MB"), (2**10, "kB")):
+        if size % unit == 0:
+            return f"{size // unit:,} {name}"
+    return f"{size:,} bytes"
+
+
+def api_limit(method: str | None) -> BodyLimit:
+    """Return the limit of a body that is sent to the API."""
+    setting = "PUT_BYTES" if method == "PUT" else "POST_BYTES"
+    return BodyLimit(getattr(configuration(), setting), f'CHATMEMORY["{setting}"]')
+
+
+def check_body(request: HttpRequest, limit: BodyLimit) -> None:
+    """Check the length of a body before it is read, and tell the length of a chunked one, without
+    which Django and REST framework read none.
+
+    Raises RequestDataTooBig, and LengthRequired under WSGI, where a chunked body cannot be read.
+    Django has received it under ASGI, and raises RequestDataTooBig for more than
+    DATA_UPLOAD_MAX_MEMORY_SIZE.
     """
-    if request.META.get("CONTENT_LENGTH") or "HTTP_TRANSFER_ENCODING" not in request.META:
-        return
-    if "wsgi.input" in request.META:
+    declared = request.META.get("CONTENT_LENGTH", "")
+    is_wsgi = "wsgi.input" in request.META
+    if not declared and is_wsgi and "HTTP_TRANSFER_ENCODING" in request.META:
         raise LengthRequired(
             "the body has no Content-Length: send it in one piece, with its length"
         )
-    request.META["CONTENT_LENGTH"] = str(len(request.body))
+    if not declared and not is_wsgi:
+        declared = request.META["CONTENT_LENGTH"] = str(len(request.body))
+    if declared_length(declared) > limit.most:
+        raise RequestDataTooBig(f"the body is larger than {limit}")
+
+
+def declared_length(header: str) -> int:
+    """Return the number in a Content-Length as Django reads it: 0 for none and for no number."""
+    try:
+        return int(header or 0)
+    except ValueError:
+        return 0

@@ -9,6 +9,7 @@ from dataclasses import fields
 from decimal import Decimal
 from typing import Any
 
+from chatmemory.conf import configuration
 from chatmemory.core.options import Oversized, stored_value
 from chatmemory.core.policies import Policy, policy_kinds
 from chatmemory.core.written_policies import caller_options
@@ -180,6 +181,7 @@ def all_components() -> dict[str, Schema]:
     return {
         **_CHAT_MESSAGES,
         **policies(),
+        "MessageList": {**MESSAGES, "maxItems": configuration().LISTED_MESSAGES},
         "MessageFormat": _names(*FORMATS),
         "Labels": {
             "type": "object",

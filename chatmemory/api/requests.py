@@ -25,11 +25,11 @@ from chatmemory.api.fields import (
     PoliciesField,
     PolicyField,
 )
-from chatmemory.api.sent_messages import MESSAGES_MAX, SentMessages, read_messages
+from chatmemory.api.sent_messages import SentMessages, read_messages
 from chatmemory.core.exceptions import ChatMemoryError
 from chatmemory.core.policies import policy_kinds
 from chatmemory.queries import CLIENT, ORDERINGS
-from chatmemory.services.validation import ADDED_MAX, ID_LENGTH
+from chatmemory.services.validation import ID_LENGTH
 
 NUMBER_MAX = 10**18 - 1
 VERSION_DIGITS = 18
@@ -106,23 +106,22 @@ class RedactRequest(Body):
 
 
 class MessagesRequest(Body):
-    """Messages in one of the formats."""
+    """Messages in one of the formats, at most as many as the setting allows."""
 
-    most, rule = MESSAGES_MAX, "at most {most:,} messages"
+    setting = "LISTED_MESSAGES"
     messages = MessagesField()
     format = FormatField(help_text="The format of the messages.")
 
     def validate(self, attrs: Any) -> Any:
         """Adds `sent`, SentMessages. Raises InvalidField, naming the message at fault."""
-        rule = self.rule.format(most=self.most)
-        attrs["sent"] = read_messages(attrs["messages"], attrs["format"], most=self.most, rule=rule)
+        attrs["sent"] = read_messages(attrs["messages"], attrs["format"], setting=self.setting)
         return attrs
 
 
 class AddRequest(MessagesRequest):
     """Messages to add in their order, in one of the formats."""
 
-    most, rule = ADDED_MAX, "at most {most:,} messages at a time: send several requests"
+    setting = "ADDED_MESSAGES"
     client_ids = serializers.ListField(
         child=serializers.CharField(max_length=ID_LENGTH, allow_null=True, trim_whitespace=False),
         required=False,
@@ -153,10 +152,9 @@ class SimulationRequest(MessagesRequest):
 class RecallRequest(Body):
     """Conversations in one of the formats, and policies to compare."""
 
-    rule = f"at most {MESSAGES_MAX:,} messages in all"
     conversations = serializers.ListField(
         child=MessagesField(),
-        help_text=f"Lists of messages, {rule}.",
+        help_text="Lists of messages, in all as many as one list may have.",
         error_messages={
             "not_a_list": "must be a list of conversations, each a list of messages",
         },
@@ -166,12 +164,12 @@ class RecallRequest(Body):
 
     def validate(self, attrs: Any) -> Any:
         """Adds `said`, the messages of each. Raises InvalidField, naming the message at fault."""
-        attrs["said"], room = [], MESSAGES_MAX
+        attrs["said"], before = [], 0
         for number, values in enumerate(attrs["conversations"]):
             field = f"conversations[{number}]"
-            sent = read_messages(values, attrs["format"], field, room, self.rule)
+            sent = read_messages(values, attrs["format"], field, before=before)
             attrs["said"].append(sent.messages)
-            room -= len(sent.messages)
+            before += len(sent.messages)
         return attrs
 
 

@@ -9,7 +9,7 @@ from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.plumbing import ComponentIdentity, ResolvedComponent
 
 from chatmemory.api.components import FORMATTED_MESSAGES, MESSAGE, Schema, all_components, ref
-from chatmemory.api.sent_messages import MESSAGES_MAX
+from chatmemory.api.sent_messages import most_messages
 
 
 class OperationSchema(AutoSchema):
@@ -76,7 +76,8 @@ class MessagesFieldSchema(_NamedSchema):  # type: ignore[no-untyped-call]
 
     def map_serializer_field(self, auto_schema: Any, direction: Any) -> Schema:
         schema: Schema = super().map_serializer_field(auto_schema, direction)
-        return {**schema, "maxItems": getattr(self.target.parent, "most", MESSAGES_MAX)}
+        setting = getattr(self.target.parent, "setting", "LISTED_MESSAGES")
+        return {**schema, "maxItems": most_messages(setting)}
 
 
 class RenderedFieldSchema(_NamedSchema):  # type: ignore[no-untyped-call]

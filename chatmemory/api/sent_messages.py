@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from chatmemory.api.errors import InvalidField
+from chatmemory.conf import configuration
 from chatmemory.core.exceptions import (
     InvalidMessage,
     MessageTooLarge,
@@ -25,7 +26,12 @@ from chatmemory.formats import Loss, parse_messages
 from chatmemory.services import NewMessage
 
 DEFAULT_FORMAT = "langchain4j"
-MESSAGES_MAX = 10_000
+_TOO_MANY = {
+    "ADDED_MESSAGES": "at most {most:,} messages at a time, the limit of "
+    'CHATMEMORY["ADDED_MESSAGES"]: send several requests',
+    "LISTED_MESSAGES": "at most {most:,} messages in all, the limit of "
+    'CHATMEMORY["LISTED_MESSAGES"]',
+}
 _FORMATS_BY_KEY = {"role": "openai_chat", "from": "sharegpt"}
 
 
@@ -66,19 +72,26 @@ class SentMessages:
             raise
 
 
+def most_messages(setting: str) -> int:
+    """Return how many messages a request may have by this setting of CHATMEMORY."""
+    most: int = getattr(configuration(), setting)
+    return most
+
+
 def read_messages(
     values: Any,
     format: str = DEFAULT_FORMAT,
     field: str = "messages",
-    most: int = MESSAGES_MAX,
-    rule: str = f"at most {MESSAGES_MAX:,} messages",
+    setting: str = "LISTED_MESSAGES",
+    before: int = 0,
 ) -> SentMessages:
     """Return the messages of a decoded list. Raises InvalidField, such as for `messages[2]`.
 
-    `rule` is what is told where there are more than `most`.
+    With the messages `before` them, they are at most as many as the setting of CHATMEMORY allows.
     """
-    if isinstance(values, list) and len(values) > most:
-        raise InvalidField(field, rule)
+    most = most_messages(setting)
+    if isinstance(values, list) and before + len(values) > most:
+        raise InvalidField(field, _TOO_MANY[setting].format(most=most))
     try:
         read = parse_messages(values, format)
     except UnreadableTranscript as error:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from codecs import BOM_UTF8
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from io import BytesIO
 from itertools import islice
-from typing import Any
+from typing import IO, Any
 
 from chatmemory.core.codec import check_density, load_json
 from chatmemory.core.exceptions import InvalidMessage, UnreadableTranscript
 from chatmemory.core.printable import printable
 from chatmemory.formats.format import Format, Transcript
 from chatmemory.formats.registry import FORMATS, format_named
+
+_BOM = "\ufeff"
 
 
 @dataclass(frozen=True)
@@ -33,9 +35,9 @@ class Reading:
 
 
 def read_transcripts(
-    content: str | bytes, format: str = "auto", *, called: str = "the file"
+    content: str | bytes | IO[bytes], format: str = "auto", *, called: str = "the file"
 ) -> Reading:
-    """Return every conversation of a JSON or JSON Lines file.
+    """Return every conversation of a JSON or JSON Lines file, or of what it holds.
 
     `format` is a format's name, or "auto" to take the first that finds a conversation.
     Conversations without a name are named by their position, from 1. Raises UnreadableTranscript,
@@ -53,7 +55,8 @@ def read_transcripts(
     raise UnreadableTranscript(-1, why)
 
 
-def _decode(content: str | bytes) -> Any:
+def _decode(given: str | bytes | IO[bytes]) -> Any:
+    content = BytesIO(given) if isinstance(given, bytes) else given
     text = _text(content)
     try:
         return load_json(text)
@@ -62,19 +65,19 @@ def _decode(content: str | bytes) -> Any:
     if not _is_lines(text):
         raise UnreadableTranscript(-1, why)
     _check_density(text)
-    if isinstance(content, bytes):
-        del text  # one line at a time is decoded, as a text can take four times its bytes
-        return list(_decode_lines(content.removeprefix(BOM_UTF8).removeprefix(BOM_UTF8)))
-    return list(_decode_lines(text))
+    if isinstance(content, str):
+        return list(_decode_lines(_lines(text)))
+    del text  # one line at a time is decoded, as a text can take four times its bytes
+    return list(_decode_lines(_lines_of(content)))
 
 
-def _text(content: str | bytes) -> str:
+def _text(content: str | IO[bytes]) -> str:
     try:
-        text = content.decode("utf-8-sig") if isinstance(content, bytes) else content
+        text = content if isinstance(content, str) else content.read().decode("utf-8-sig")
     except UnicodeDecodeError as error:
         why = f"not UTF-8: {error.reason} at byte {error.start}"
         raise UnreadableTranscript(-1, why) from error
-    return text.removeprefix("\ufeff")
+    return text.removeprefix(_BOM)
 
 
 def _is_lines(text: str) -> bool:
@@ -84,18 +87,27 @@ def _is_lines(text: str) -> bool:
     return first.rstrip().endswith(("}", "]")) and next(lines, None) is not None
 
 
-def _lines(content: str | bytes) -> Iterator[tuple[int, str]]:
+def _lines(text: str) -> Iterator[tuple[int, str]]:
     """Yield the lines with something on them, by number.
 
     They do not end where `splitlines` ends them: a JSON text may hold other line breaks (U+2028).
     """
     start, number = 0, 0
-    while start <= len(content):
-        end = content.find("\n", start) if isinstance(content, str) else content.find(b"\n", start)
-        end = len(content) if end < 0 else end
-        part, start, number = content[start:end], end + 1, number + 1
-        line = part if isinstance(part, str) else part.decode()
-        del part
+    while start <= len(text):
+        end = text.find("\n", start)
+        end = len(text) if end < 0 else end
+        line, start, number = text[start:end], end + 1, number + 1
+        if line and not line.isspace():
+            yield number, line
+
+
+def _lines_of(file: IO[bytes]) -> Iterator[tuple[int, str]]:
+    """Yield the same of a file, whose beginning may have been read."""
+    file.seek(0)
+    for number, read in enumerate(iter(file.readline, b""), 1):
+        line = read.decode()
+        if number == 1:
+            line = line.removeprefix(_BOM).removeprefix(_BOM)
         if line and not line.isspace():
             yield number, line
 
@@ -108,8 +120,8 @@ def _check_density(text: str) -> None:
         raise UnreadableTranscript(-1, str(error)) from error
 
 
-def _decode_lines(content: str | bytes) -> Iterator[Any]:
-    for number, line in _lines(content):
+def _decode_lines(lines: Iterator[tuple[int, str]]) -> Iterator[Any]:
+    for number, line in lines:
         try:
             yield load_json(line)
         except InvalidMessage as error:

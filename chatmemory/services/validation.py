@@ -29,7 +29,6 @@ ID_LENGTH = 255
 ACTOR_LENGTH = 255
 LIMIT_MAX = 2**63 - 1
 LABELS_MAX = 64
-ADDED_MAX = 1_000  # messages at a time: each is a step, and others wait until all are stored
 # Where the JSON of a message has media; a URL holds them if it begins with data:
 _MEDIA = re.compile(r"contents\[\d+\]\.\w+\.(base64Data|binaryData)")
 _MEDIA_URL = re.compile(r"contents\[\d+\]\.\w+\.url")
@@ -116,6 +115,16 @@ def check_limit(policy: Policy | None) -> None:
     """Raise InvalidValue for a limit that a database cannot hold."""
     if policy is not None and policy.limit > LIMIT_MAX:
         raise InvalidValue(f"{policy.limit_name} must be at most {LIMIT_MAX}")
+
+
+def check_added(count: int) -> None:
+    """Raise InvalidValue for more messages than are added at a time: others wait meanwhile."""
+    most = configuration().ADDED_MESSAGES
+    if count > most:
+        raise InvalidValue(
+            f"{count:,} messages are more than {most:,} at a time, the limit of "
+            'CHATMEMORY["ADDED_MESSAGES"]: import a transcript that is so long'
+        )
 
 
 def check_labels(labels: Mapping[str, str]) -> dict[str, str]:

@@ -8,7 +8,7 @@ from django.core.exceptions import NON_FIELD_ERRORS
 from chatmemory import ChatMessage, InvalidValue, Policy
 from chatmemory.formats.script import read_draft, write_draft
 from chatmemory.queries import Trial
-from chatmemory.services.validation import ADDED_MAX, ID_LENGTH, LIMIT_MAX, check_id
+from chatmemory.services.validation import ID_LENGTH, LIMIT_MAX, check_added, check_id
 from inspector.forms.fields import STEP_MAX
 from inspector.forms.search import SEARCH_LENGTH
 
@@ -117,11 +117,7 @@ class DraftForm(forms.Form):
             drafts[data["draft"] - 1 : data["draft"]] = written
         else:
             drafts += written
-        if len(drafts) > ADDED_MAX:
-            raise InvalidValue(
-                f"{len(drafts):,} messages are more than {ADDED_MAX:,} at a time: "
-                "import a transcript that is so long."
-            )
+        check_added(len(drafts))
         return Trial(tuple(drafts), self._limit(trial, current))
 
     def _limit(self, trial: Trial, current: Policy | None) -> int | None:

@@ -9,11 +9,11 @@ from django import forms
 
 from chatmemory import InvalidValue, Oversized, Policy, policy_from_dict, policy_kinds
 from chatmemory.formats import FORMATS
+from inspector.body_sizes import upload_limit
 from inspector.conf import configuration
 from inspector.forms.fields import STEP_MAX, select
 from inspector.forms.options import option_field
 
-IMPORT_BYTES = 16 * 2**20
 OPTIONS = ("low_water", "oversized", "snap_to_user")
 
 
@@ -53,9 +53,10 @@ class ImportForm(forms.Form):
 
     def clean_file(self) -> Any:
         file = self.cleaned_data["file"]
-        if file.size is None or file.size > IMPORT_BYTES:
+        limit = upload_limit()
+        if file.size is None or file.size > limit.size:
             raise forms.ValidationError(
-                f"The file is larger than {IMPORT_BYTES // 2**20} MB. "
+                f"The file is larger than {limit}. "
                 f"Import it with {configuration().MANAGE} import_transcripts."
             )
         return file

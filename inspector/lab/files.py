@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from django.core.files.uploadedfile import UploadedFile
 
-from chatmemory import ChatMessage, InvalidValue, messages_to_json
+from chatmemory import ChatMessage, InvalidValue, message_to_json, messages_to_json
 from chatmemory.formats import Reading, Transcript, read_transcripts
+from inspector.body_sizes import messages_limit, upload_limit
 from inspector.conf import configuration
 from inspector.forms import searchable
 
 Files = Mapping[str, "UploadedFile[bytes]"]
-FILE_BYTES = 16 * 2**20
-CARRIED_BYTES = 2 * 2**20
 NAMED = 3
 
 
@@ -32,10 +31,10 @@ class CarriedConversation:
 
 def read_file(files: Files) -> tuple[str, Reading]:
     """Return the name of the chosen file, and its conversations. Raises InvalidValue."""
-    file = files.get("file")
-    if file is None or file.size is None or file.size > FILE_BYTES:
-        raise InvalidValue(f"Choose a file of at most {FILE_BYTES // 2**20} MB.")
-    return file.name or "a file", read_transcripts(file.read())
+    file, limit = files.get("file"), upload_limit()
+    if file is None or file.size is None or file.size > limit.size:
+        raise InvalidValue(f"Choose a file of at most {limit}.")
+    return file.name or "a file", read_transcripts(file)
 
 
 def conversations_of(files: Files) -> tuple[str, Reading]:
@@ -52,7 +51,7 @@ def conversation_of(given: Mapping[str, str], files: Files) -> CarriedConversati
     Raises InvalidValue.
     """
     if "file" not in files and (text := given.get("messages")):
-        _check_size(text)
+        _check_size([text])
         messages = _chosen(read_transcripts(text, "langchain4j"), "").messages
         return _carried(searchable(given.get("title", "")), list(messages))
     name, reading = read_file(files)
@@ -65,21 +64,24 @@ def conversation_of(given: Mapping[str, str], files: Files) -> CarriedConversati
 
 
 def _carried(title: str, messages: list[ChatMessage]) -> CarriedConversation:
+    _check_size(map(message_to_json, messages))  # before all of it is in memory once more
     text = messages_to_json(messages)
-    _check_size(text)
+    _check_size([text])
     return CarriedConversation(title, messages, text)
 
 
-def _check_size(text: str) -> None:
-    try:
-        size = len(text.encode())
-    except UnicodeEncodeError as error:
-        raise InvalidValue("the messages cannot contain lone surrogates") from error
-    if size > CARRIED_BYTES:
-        raise InvalidValue(
-            f"the conversation is larger than {CARRIED_BYTES // 2**20} MB: import it, or use "
-            f"{configuration().MANAGE} recall"
-        )
+def _check_size(parts: Iterable[str]) -> None:
+    limit, size = messages_limit(), 0
+    for part in parts:
+        try:
+            size += len(part.encode())
+        except UnicodeEncodeError as error:
+            raise InvalidValue("the messages cannot contain lone surrogates") from error
+        if size > limit.size:
+            raise InvalidValue(
+                f"the conversation is larger than {limit}: import it, or use "
+                f"{configuration().MANAGE} recall"
+            )
 
 
 def _chosen(reading: Reading, wanted: str) -> Transcript:

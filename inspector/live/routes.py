@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
-from django.core.handlers.asgi import get_script_prefix
-from django.urls import Resolver404, ResolverMatch, resolve
+from django.urls import ResolverMatch
 
 from chatmemory.live import ALL_CONVERSATIONS
 from inspector.asgi import Scope
+from inspector.mount import path_in, route_at
 
 _NAMES = frozenset({"inspector:live", "inspector:live-overview"})
 
@@ -28,12 +28,8 @@ def _match(scope: Scope) -> ResolverMatch | None:
     """Return the route of a live stream. Only paths that end like one are looked up."""
     if scope["type"] != "http" or not scope["path"].endswith("/live/"):
         return None
-    prefix = get_script_prefix(scope).removesuffix("/")
-    try:
-        match = resolve(scope["path"].removeprefix(prefix))
-    except Resolver404:
-        return None
-    return match if match.view_name in _NAMES else None
+    match = route_at(path_in(scope))
+    return match if match and match.view_name in _NAMES else None
 
 
 def last_step_seen(scope: Scope) -> int:

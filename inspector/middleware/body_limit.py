@@ -2,44 +2,67 @@
 
 Django's ASGI handler spools a whole body to disk before any view or limit applies. Here a body is
 refused by its declared length before any of it is read, or, without one, as soon as it exceeds the
-limit. One that arrives too slowly is refused, too: its connection would stay open for ever.
+limit. One that arrives too slowly is refused, too: its connection would stay open for ever. Under
+WSGI, and in a project without the line in its asgi.py, the middleware refuses by the same limits:
+before the CSRF check, which parses forms.
 """
 
 from __future__ import annotations
 
 import asyncio
 
+from django.core.exceptions import RequestDataTooBig
+from django.http import HttpRequest, HttpResponse
+from django.utils.http import parse_header_parameters
+
+from chatmemory.api.bodies import BodyLimit, LengthRequired, check_body, declared_length
+from chatmemory.api.errors import problem_of
 from chatmemory.api.problems import Problem, body_too_large
 from inspector.asgi import Application, Message, Receive, Scope, Send
-from inspector.middleware.refusals import send_problem
+from inspector.body_sizes import limit_of
+from inspector.conf import configuration
+from inspector.middleware.refusals import refusal_of, send_problem
+from inspector.mount import is_own_route, path_in, route_at, route_of
 
-BODY_MAX = 17 * 2**20  # a transcript of 16 MB and the rest of its form
 BODY_SECONDS = 20
 BYTES_A_SECOND = 16 * 1024
-_TOO_LARGE = body_too_large(f"the body is larger than {BODY_MAX // 2**20} MB: send less at a time")
 _TOO_SLOW = Problem(
     408, "Request timeout", "the body arrives too slowly: send it faster, or less at a time"
 )
 _DISCONNECT = {"type": "http.disconnect"}
+_WITHOUT_A_BODY = ("GET", "HEAD")
+
+
+def refused_body(request: HttpRequest) -> HttpResponse | None:
+    """Return the answer to a request of a page or the API whose body is too large, else None."""
+    if request.method in _WITHOUT_A_BODY:
+        return None
+    match, content_type = route_of(request), request.content_type or ""
+    try:
+        check_body(request, limit_of(request.method or "", request.path, match, content_type))
+    except (RequestDataTooBig, LengthRequired) as error:
+        problem = problem_of(error)
+        return refusal_of(request.path, problem) if problem else None
+    return None
 
 
 class BoundedBodies:
-    """An ASGI application that answers 413 to bodies of more than `most` bytes, and 408 to those
-    that take longer than 20 seconds and one more for each 16 KiB.
+    """An ASGI application that answers 413 to bodies that are too large, and 408 to those that take
+    longer than 20 seconds and one more for each 16 KiB. Other pages of a project are left alone.
     """
 
-    def __init__(self, application: Application, most: int = BODY_MAX) -> None:
+    def __init__(self, application: Application) -> None:
         self._application = application
-        self._most = most
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
+        limit = _limit_in(scope)
+        if limit is None:
             await self._application(scope, receive, send)
             return
-        if _declared(scope) > self._most:
-            await send_problem(scope, send, _TOO_LARGE, unread=receive)
+        if declared_length(_header(scope, b"content-length")) > limit.most:
+            await send_problem(scope, send, _too_large(limit), unread=receive)
             return
-        body = _Body(scope, receive, send, self._most)
+        body = _Body(scope, receive, send, limit)
         await self._application(scope, body.receive, body.send)
         if body.refusal is not None and not body.is_answered:
             await send_problem(scope, send, body.refusal, unread=receive)
@@ -50,11 +73,11 @@ class _Body:
     disconnect, and what it answers to that is not sent.
     """
 
-    def __init__(self, scope: Scope, receive: Receive, send: Send, most: int) -> None:
+    def __init__(self, scope: Scope, receive: Receive, send: Send, limit: BodyLimit) -> None:
         self._scope = scope
         self._receive = receive
         self._send = send
-        self._most = most
+        self._limit = limit
         self._read = 0
         self._is_complete = False
         self._began = asyncio.get_running_loop().time()
@@ -74,8 +97,8 @@ class _Body:
             return _DISCONNECT
         self._read += len(message.get("body", b""))
         self._is_complete = not message.get("more_body")
-        if self._read > self._most:
-            self.refusal = _TOO_LARGE
+        if self._read > self._limit.most:
+            self.refusal = _too_large(self._limit)
             return _DISCONNECT
         if self._is_complete:
             self._tell_length()
@@ -99,6 +122,26 @@ class _Body:
         return self._began + BODY_SECONDS + self._read / BYTES_A_SECOND
 
 
-def _declared(scope: Scope) -> int:
-    length = dict(scope["headers"]).get(b"content-length", b"")
-    return int(length[:18]) if length.isdigit() else 0
+def _too_large(limit: BodyLimit) -> Problem:
+    return body_too_large(f"the body is larger than {limit}")
+
+
+def _limit_in(scope: Scope) -> BodyLimit | None:
+    """Return the limit of a body; None where there is none, and for another page of a project."""
+    if scope["type"] != "http" or (scope["method"] in _WITHOUT_A_BODY and not _has_body(scope)):
+        return None
+    path = path_in(scope)
+    match = route_at(path)
+    if not configuration().WHOLE_SITE and not is_own_route(match, path):
+        return None
+    content_type, _ = parse_header_parameters(_header(scope, b"content-type"))
+    return limit_of(scope["method"], path, match, content_type)
+
+
+def _has_body(scope: Scope) -> bool:
+    return any(name in (b"content-length", b"transfer-encoding") for name, _ in scope["headers"])
+
+
+def _header(scope: Scope, name: bytes) -> str:
+    value: bytes = dict(scope["headers"]).get(name, b"")
+    return value.decode("latin1")

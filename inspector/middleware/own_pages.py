@@ -11,6 +11,7 @@ from django.http.response import HttpResponseBase
 from django.utils import translation
 from django_htmx.middleware import HtmxDetails
 
+from inspector.middleware.body_limit import refused_body
 from inspector.middleware.headers import with_headers
 from inspector.middleware.login_required import LoginRequired
 from inspector.middleware.observability import observed
@@ -20,9 +21,12 @@ from inspector.views.errors import answer_to, not_allowed, not_found
 
 class InspectorMiddleware:
     """Gives requests for the pages and the API ids, log lines, metrics, headers and pages for
-    errors, and asks for an account. Other requests of the project are left alone.
+    errors, refuses bodies that are too large, and asks for an account. Other requests of the
+    project are left alone.
 
-    It may stand anywhere in MIDDLEWARE. What stands after it is covered too, such as redirects.
+    It may stand anywhere in MIDDLEWARE: what stands after it is covered too, such as redirects.
+    Django's middleware reads forms in `process_view`, which comes after this. Middleware of a
+    project that reads them earlier must stand after this.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
@@ -34,6 +38,8 @@ class InspectorMiddleware:
         return self._answer(request) if is_own(request) else self._get_response(request)
 
     def _respond(self, request: HttpRequest) -> HttpResponse:
+        if refusal := refused_body(request):
+            return refusal
         request.htmx = HtmxDetails(request)  # type: ignore[attr-defined]
         with translation.override(None):  # English, and numbers as scripts and SVG read them
             response = self._get_response(request)

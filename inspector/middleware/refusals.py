@@ -1,12 +1,14 @@
-"""Answers to requests that do not reach Django."""
+"""Answers to requests that do not reach a view."""
 
 from __future__ import annotations
 
 import asyncio
 
+from django.http import HttpResponse
+
 from chatmemory.api.problems import CONTENT_TYPE, Problem
 from inspector.asgi import Receive, Scope, Send
-from inspector.mount import is_api
+from inspector.mount import is_api, path_in
 
 LINGER_SECONDS = 5.0
 
@@ -19,7 +21,7 @@ async def send_problem(
     With `unread`, the rest of the body is read for up to 5 seconds, and the connection is closed: a
     client that is cut off while it is still sending would never read the answer.
     """
-    kind, body = _content(scope["path"], problem)
+    kind, body = _content(path_in(scope), problem)
     headers = {
         "Content-Type": kind,
         "Content-Length": str(len(body)),
@@ -44,6 +46,12 @@ async def _read_on(receive: Receive) -> None:
                 pass
     except TimeoutError:
         pass
+
+
+def refusal_of(path: str, problem: Problem) -> HttpResponse:
+    """Return the same for a request that has reached Django."""
+    kind, body = _content(path, problem)
+    return HttpResponse(body, kind, status=problem.status, headers=dict(problem.headers))
 
 
 def _content(path: str, problem: Problem) -> tuple[str, bytes]:

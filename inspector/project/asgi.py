@@ -12,14 +12,13 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "inspector.project.settings")
 _django = get_asgi_application()
 
 from inspector.middleware.admission import Admission  # noqa: E402  (needs Django set up)
-from inspector.middleware.body_limit import BoundedBodies  # noqa: E402
 from inspector.middleware.places import Places  # noqa: E402
 
 _admitted = Admission(
     _django,  # type: ignore[arg-type]
     Places(settings.CONNECTIONS, settings.LOCK_SECONDS),
 )
-application = BoundedBodies(with_live_streams(_admitted))
+application = with_live_streams(_admitted)
 
 # What is loaded lives as long as the process, and the garbage collector need not go through it.
 # Pages of long windows make hundreds of thousands of objects; at the usual threshold of 700, the

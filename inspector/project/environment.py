@@ -7,6 +7,7 @@ where it cannot be used, it is refused.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from ipaddress import ip_network
 from pathlib import Path
@@ -49,6 +50,11 @@ def choice(name: str, *values: str) -> str:
 def whole_number(name: str, default: int, minimum: int = 0, maximum: int = 10**9) -> int:
     """Reads a whole number."""
     return env.int(name, default, validate=validate.Range(minimum, maximum))
+
+
+def bounds(app: str, *names: str) -> dict[str, int]:
+    """Reads those bounds of what comes in that have a variable, such as CHATMEMORY_PUT_BYTES."""
+    return {name: env.int(f"{app}_{name}") for name in names if f"{app}_{name}" in os.environ}
 
 
 def rate(name: str, default: str) -> str:

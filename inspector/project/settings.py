@@ -20,6 +20,7 @@ import inspector
 from inspector.observability.logs import logging_settings
 from inspector.project import production
 from inspector.project.environment import (
+    bounds,
     choice,
     database,
     env,
@@ -75,7 +76,6 @@ MIDDLEWARE = [
 
 ROOT_URLCONF = "inspector.project.urls"
 ASGI_APPLICATION = "inspector.project.asgi.application"
-DATA_UPLOAD_MAX_MEMORY_SIZE = 16 * 1024 * 1024
 
 
 # Database
@@ -230,7 +230,12 @@ REST_FRAMEWORK = {
     },
     "TEST_REQUEST_DEFAULT_FORMAT": "json",
 }
-CHATMEMORY = {"REDIS_URL": redis("REDIS_URL")}
+CHATMEMORY = {
+    "REDIS_URL": redis("REDIS_URL"),
+    **bounds("CHATMEMORY", "WINDOW_MESSAGES", "WINDOW_BYTES", "TEXT_CHARACTERS", "MEDIA_BYTES"),
+    **bounds("CHATMEMORY", "POST_BYTES", "PUT_BYTES", "ADDED_MESSAGES", "LISTED_MESSAGES"),
+}
+DATA_UPLOAD_MAX_MEMORY_SIZE = int(CHATMEMORY.get("PUT_BYTES", 4 * 2**20))
 
 
 # Logs, metrics and traces
@@ -244,4 +249,5 @@ INSPECTOR = {
     "LESSONS": env.str("CHATMEMORY_LESSONS", ""),
     "MANAGE": "python manage.py" if IS_CHECKOUT else "python -m inspector",
     "WHOLE_SITE": True,
+    **bounds("INSPECTOR", "OPEN_FORM_BYTES", "FORM_BYTES", "MESSAGES_FORM_BYTES", "UPLOAD_BYTES"),
 }

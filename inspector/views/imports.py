@@ -33,7 +33,7 @@ def import_file(request: HttpRequest) -> HttpResponse:
 
 def _import(form: ImportForm, actor: str) -> Report:
     data = form.cleaned_data
-    reading = read_transcripts(data["file"].read(), data["format"])
+    reading = read_transcripts(data["file"], data["format"])
     report = Report(reading.format, refused=list(reading.refused))
     for result in import_all(reading, form.policy, form.id_prefix, actor):
         report.add(result)

@@ -119,14 +119,18 @@ def test_compressed_bodies_are_refused_without_decompression(operator_client, me
 
 @pytest.mark.parametrize(("method", "path"), ROUTES)
 def test_bodies_that_are_too_large_are_refused(operator_client, settings, method, path):
-    settings.DATA_UPLOAD_MAX_MEMORY_SIZE = 99
+    setting = "PUT_BYTES" if method == "PUT" else "POST_BYTES"
+    settings.CHATMEMORY = {setting: 99}
     response = send(operator_client, method, path, b" " * 100)
-    assert response.status_code == 413
-    assert "99 bytes" in response.json()["detail"]
+    assert (response.status_code, response["Content-Type"]) == (413, "application/problem+json")
+    told = f'the body is larger than 99 bytes, the limit of CHATMEMORY["{setting}"]'
+    assert response.json()["detail"] == told
+    assert send(operator_client, method, path, b" " * 99).status_code != 413
+    assert queries.memory("order-7741").last_step == 1
 
 
 def test_a_body_that_is_declared_too_large_is_not_read(operator_client, settings):
-    settings.DATA_UPLOAD_MAX_MEMORY_SIZE = 99
+    settings.CHATMEMORY = {"POST_BYTES": 99}
     unread = io.BytesIO()
     unread.close()  # so that reading it is an error
     declared = {"CONTENT_TYPE": "application/json", "CONTENT_LENGTH": "100", "wsgi.input": unread}

@@ -124,11 +124,15 @@ def test_it_sets_and_clears(api, memory_id):
     assert queries.memory(memory_id).said_count == 5
 
 
-def test_too_many_messages_at_a_time_are_refused(api, memory_id, monkeypatch):
-    monkeypatch.setattr("chatmemory.api.requests.AddRequest.most", 2)
+def test_too_many_messages_at_a_time_are_refused(api, memory_id, settings):
+    settings.CHATMEMORY = {"ADDED_MESSAGES": 2}
     answer = add(api, "a", "b", "c")
     assert (answer.status_code, answer.data["field"]) == (422, "messages")
-    assert "at most 2 messages at a time: send several requests" in answer.data["detail"]
+    assert answer.data["detail"] == (
+        'at most 2 messages at a time, the limit of CHATMEMORY["ADDED_MESSAGES"]: '
+        "send several requests"
+    )
+    assert queries.memory(memory_id).last_step == 0
     assert add(api, "a", "b").status_code == 201
     assert (
         api.put(f"{URL}messages/", {"messages": [user(word) for word in "abc"]}).status_code == 200
@@ -146,4 +150,6 @@ def test_too_many_messages_at_a_time_are_refused(api, memory_id, monkeypatch):
 def test_what_cannot_be_sent_in_parts_is_not_told_to_be(api, memory_id, method, path):
     many = [user("a")] * 10_001
     answer = getattr(api, method)(path, many if "store" in path else {"messages": many})
-    assert (answer.status_code, answer.data["detail"]) == (422, "at most 10,000 messages")
+    rule = 'at most 10,000 messages in all, the limit of CHATMEMORY["LISTED_MESSAGES"]'
+    assert (answer.status_code, answer.data["detail"]) == (422, rule)
+    assert queries.memory(memory_id).last_step == 0

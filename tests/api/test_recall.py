@@ -71,11 +71,14 @@ def test_policies_that_do_not_exist_are_refused(api, policies, words):
     assert words in response.data["detail"]
 
 
+MANY = 'at most 10,000 messages in all, the limit of CHATMEMORY["LISTED_MESSAGES"]'
+
+
 @pytest.mark.parametrize(
     ("conversations", "field", "words"),
     [
-        ([[USER] * 10_001], "conversations[0]", "at most 10,000 messages in all"),
-        ([[USER] * 6_000] * 2, "conversations[1]", "at most 10,000 messages in all"),
+        ([[USER] * 10_001], "conversations[0]", MANY),
+        ([[USER] * 6_000] * 2, "conversations[1]", MANY),
         ({}, "conversations", "must be a list of conversations, each a list of messages"),
         ("", "conversations", "must be a list of conversations, each a list of messages"),
     ],

@@ -49,6 +49,8 @@ ROOMS_OF_THE_INSPECTOR = (
     "streaming",
 )
 ALONE = (  # of other rooms
+    "chatmemory.api.bodies",
+    "chatmemory.api.errors",
     "chatmemory.api.problems",
     "chatmemory.given_settings",
     "chatmemory.management.base",

@@ -14,7 +14,6 @@ from chatmemory.formats import FORMATS, render_messages
 from chatmemory.models import Memory, Message, RecallFigures, Stay, Step
 from chatmemory.services import protocol
 from inspector import demo
-from inspector.lab import files
 
 PAGE = "/lab/compare/"
 POLICIES = ["message_window:3", "token_window:300", "everything"]
@@ -161,7 +160,7 @@ def test_a_conversation_without_a_name_is_known_by_its_number(post):
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
-        ({}, "Choose a file of at most 16 MB."),
+        ({}, 'Choose a file of at most 16 MB, the limit of INSPECTOR["UPLOAD_BYTES"].'),
         ({"file": SimpleUploadedFile("x", b"nonsense")}, "line 1"),
         ({"file": SimpleUploadedFile("x", b"[]")}, "No conversation"),
         ({"file": file_of([{"id": "a", "messages": [{"type": "ROBOT"}]}])}, "Conversation 1 (a): "),
@@ -183,21 +182,26 @@ def test_what_is_wrong_is_said_beside_the_form(post, fields, said):
     assert 'type="file"' in page
 
 
+def test_a_conversation_of_too_many_messages_is_refused(post, monkeypatch):
+    monkeypatch.setattr("chatmemory.queries.comparing.COMPARED_MAX", 3)
+    page = post(422, file=file_of(langchain4j(SAID)))
+    assert "has 4 messages, and up to 3 are" in words(page)
+
+
 @pytest.mark.parametrize(
-    ("where", "name", "most", "said"),
+    ("setting", "said"),
     [
-        ("chatmemory.queries.comparing", "COMPARED_MAX", 3, "has 4 messages, and up to 3 are"),
-        (files.__name__, "CARRIED_BYTES", 99, "The conversation is larger than"),
-        (files.__name__, "FILE_BYTES", 99, "Choose a file"),
+        ("MESSAGES_FORM_BYTES", "The conversation is larger than 99 bytes, the limit of "),
+        ("UPLOAD_BYTES", "Choose a file of at most 99 bytes, the limit of "),
     ],
 )
-def test_what_is_too_large_is_refused(post, monkeypatch, where, name, most, said):
-    monkeypatch.setattr(f"{where}.{name}", most)
-    assert said in words(post(422, file=file_of(langchain4j(SAID))))
+def test_what_is_too_large_is_refused(post, settings, setting, said):
+    settings.INSPECTOR = {setting: 99, "WHOLE_SITE": True}
+    assert f'{said}INSPECTOR["{setting}"]' in words(post(422, file=file_of(langchain4j(SAID))))
 
 
-def test_too_much_that_a_form_carries_is_refused(post, monkeypatch):
-    monkeypatch.setattr(files, "CARRIED_BYTES", 99)
+def test_too_much_that_a_form_carries_is_refused(post, settings):
+    settings.INSPECTOR = {"MESSAGES_FORM_BYTES": 99, "WHOLE_SITE": True}
     assert "larger than" in words(post(422, messages=messages_to_json(SAID)))
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from html import unescape
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
@@ -71,11 +72,14 @@ def test_a_file_is_needed(operator_client):
     assert operator_client.post("/import/", {}).status_code == 422
 
 
-def test_a_large_file_is_sent_to_the_command(operator_client, monkeypatch):
-    monkeypatch.setattr(transfer, "IMPORT_BYTES", 10)
+def test_a_large_file_is_sent_to_the_command(operator_client, settings):
+    settings.INSPECTOR = {"UPLOAD_BYTES": 10, "WHOLE_SITE": True}
     response = post(operator_client, json.dumps(CHAT[:1]))
     assert response.status_code == 422
-    assert "import_transcripts" in response.content.decode()
+    told = unescape(response.content.decode())
+    assert 'larger than 10 bytes, the limit of INSPECTOR["UPLOAD_BYTES"]' in told
+    assert "import_transcripts" in told
+    assert not queries.any_memory()
 
 
 def test_a_file_name_is_not_used_as_a_path(operator_client):

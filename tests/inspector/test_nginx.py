@@ -140,6 +140,39 @@ def test_requests_reach_the_server(proxy):
 
 
 @pytest.mark.parametrize(
+    ("method", "path", "kilobytes"),
+    [
+        ("POST", "/sign-in/", 64),
+        ("POST", "/learn/playground/", 64),
+        ("POST", "/policies/", 256),
+        ("POST", "/c/m/simulate/", 2 * 1024),
+        ("POST", "/lab/file/", 16 * 1024 + 256),
+        ("POST", "/api/v1/memories/", 2 * 1024),
+        ("PUT", "/api/v1/store/m/", 4 * 1024),
+        ("PUT", "/api/v1/memories/m/messages/", 4 * 1024),
+    ],
+)
+def test_a_body_of_a_class_is_refused_by_its_length(proxy, method, path, kilobytes):
+    """One of the limit itself reaches the server, which says what is wrong with it."""
+    answers = []
+    for size in (kilobytes * 1024, kilobytes * 1024 + 1):
+        head = f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+        with proxy.connection() as connection:
+            connection.sendall(
+                f"{head}Connection: close\r\nContent-Length: {size}\r\n\r\n".encode()
+            )
+            with suppress(ConnectionError):
+                connection.sendall(b" " * size * (size == kilobytes * 1024))
+            answers.append(b"")
+            while b"</html>" not in answers[-1] and (received := connection.recv(10_000)):
+                answers[-1] += received
+    server, refused = answers
+    assert refused.startswith(b"HTTP/1.1 413 ")
+    assert b"nginx" in refused.partition(b"\r\n\r\n")[2]
+    assert b"nginx" not in server.partition(b"\r\n\r\n")[2]
+
+
+@pytest.mark.parametrize(
     "start",
     [
         b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: ",

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import zlib
+from io import BytesIO
 
 import pytest
 from asgiref.sync import async_to_sync
 from django.conf import global_settings
 from django.conf import settings as site
 from django.contrib.auth.models import Group, Permission
+from django.core.handlers.asgi import ASGIHandler
 from django.core.management import call_command
 from django.db import connection, transaction
 from django.test import AsyncClient, Client
@@ -19,7 +22,9 @@ import inspector
 from chatmemory import MessageWindow, SystemMessage, TokenWindow, UserMessage, services
 from chatmemory.access.roles import GROUPS, Role
 from inspector.checks import check_project
+from inspector.live import with_live_streams
 from inspector.live.routes import is_stream, requested_memory
+from inspector.middleware import refusals
 
 pytestmark = pytest.mark.django_db
 CHAT = "/ops/chat/"
@@ -238,6 +243,88 @@ def test_without_live_streams_pages_ask_every_five_seconds(operator_client, memo
 
 
 # System checks
+
+
+FORM = "application/x-www-form-urlencoded"
+
+
+@pytest.mark.parametrize(
+    ("path", "size", "setting"),
+    [
+        (f"{CHAT}sign-in/", 64 * 2**10, "OPEN_FORM_BYTES"),
+        (f"{CHAT}learn/playground/", 64 * 2**10, "OPEN_FORM_BYTES"),
+        (f"{CHAT}nowhere/", 64 * 2**10, "OPEN_FORM_BYTES"),
+        (f"{CHAT}policies/", 256 * 2**10, "FORM_BYTES"),
+        (f"{CHAT}c/order-7741/add/", 256 * 2**10, "FORM_BYTES"),
+    ],
+)
+def test_a_form_that_is_too_large_is_not_parsed(path, size, setting):
+    """The CSRF check stands before the middleware, and would read the form."""
+    unread = BytesIO()
+    unread.close()
+    asked = {"CONTENT_TYPE": FORM, "CONTENT_LENGTH": str(size + 1), "wsgi.input": unread}
+    stranger = Client(enforce_csrf_checks=True)
+    assert "csrftoken" in stranger.get(f"{CHAT}sign-in/").cookies
+    refused = stranger.generic("POST", path, **asked)
+    assert refused.status_code == 413
+    assert f'the limit of INSPECTOR["{setting}"]' in refused.content.decode()
+    assert "X-Request-ID" in refused.headers
+
+
+def test_bodies_of_the_project_are_left_alone(project):
+    project.INSPECTOR = {"OPEN_FORM_BYTES": 9, "FORM_BYTES": 9}
+    assert Client().post("/", "a" * 100, content_type=FORM).content == b"our own page"
+    assert Client().post(f"{CHAT}theme/", "a" * 100, content_type=FORM).status_code == 413
+
+
+def asked_in_chunks(path: str, body: bytes, application) -> tuple[int, bool]:
+    """The status that an ASGI application answers to a chunked form, and whether all was read."""
+    headers = [(b"host", b"testserver"), (b"content-type", FORM.encode())]
+    headers.append((b"transfer-encoding", b"chunked"))
+    scope = {"type": "http", "method": "POST", "path": path, "query_string": b""}
+    parts = [
+        {"type": "http.request", "body": body[n : n + 999], "more_body": True}
+        for n in range(0, len(body), 999)
+    ]
+    parts += [{"type": "http.request"}, {"type": "http.disconnect"}]
+    statuses, read = [], 0
+
+    async def receive():
+        nonlocal read
+        read += 1
+        if read == len(parts):
+            await asyncio.sleep(60)
+        return parts[read - 1]
+
+    async def send(message):
+        statuses.append(message.get("status"))
+
+    async_to_sync(application)(scope | {"headers": headers}, receive, send)
+    return statuses[0], read >= len(parts)
+
+
+@pytest.mark.parametrize(("size", "status"), [(100, 403), (2_001, 413)])
+def test_a_form_in_chunks_is_counted(project, transactional_db, size, status):
+    """Without the line in asgi.py, once Django has received it."""
+    project.INSPECTOR = {"OPEN_FORM_BYTES": 2_000}
+    answer = asked_in_chunks(f"{CHAT}theme/", b"a" * size, ASGIHandler())
+    assert answer == (status, True)
+
+
+def test_with_the_line_in_asgi_a_form_is_refused_before_django_has_it(project, monkeypatch):
+    project.INSPECTOR = {"OPEN_FORM_BYTES": 2_000}
+    monkeypatch.setattr(refusals, "LINGER_SECONDS", 0)
+    received = []
+
+    async def django(scope, receive, send):
+        while (await receive()).get("more_body"):
+            received.append(scope["path"])
+        await send({"type": "http.response.start", "status": 200})
+
+    application = with_live_streams(django)
+    assert asked_in_chunks(f"{CHAT}theme/", b"a" * 9_999, application) == (413, False)
+    assert len(received) == 2
+    assert asked_in_chunks("/", b"a" * 9_999, application)[0] == 200
 
 
 def test_nothing_is_missing():

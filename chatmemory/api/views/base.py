@@ -17,7 +17,7 @@ from rest_framework.views import APIView
 
 from chatmemory.access.throttling import PerStranger
 from chatmemory.api.authentication import BearerTokenAuthentication
-from chatmemory.api.bodies import read_chunked
+from chatmemory.api.bodies import api_limit, check_body
 from chatmemory.api.errors import handle_exception
 from chatmemory.api.parsers import StrictJSONParser
 from chatmemory.api.permissions import HasRole
@@ -25,9 +25,6 @@ from chatmemory.api.problems import CONTENT_TYPE
 from chatmemory.api.schemas import OperationSchema
 from chatmemory.api.throttling import PerCaller
 from chatmemory.streaming import streamed
-
-BODY_MAX = 2 * 2**20
-WINDOW_BODY_MAX = 16 * 2**20  # many messages, or pictures within them
 
 
 class Guarded(APIView):
@@ -46,7 +43,10 @@ class Guarded(APIView):
         return {**super().default_response_headers, "Cache-Control": "no-store"}
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        """Raises Throttled for an address that was refused too often."""
+        """Raises RequestDataTooBig and LengthRequired before anything is read, and Throttled for an
+        address that was refused too often.
+        """
+        check_body(request._request, api_limit(request.method))
         try:
             super().initial(request, *args, **kwargs)
         except (AuthenticationFailed, NotAuthenticated):
@@ -76,20 +76,11 @@ class OneFormat(DefaultContentNegotiation):
 
 
 class Resource(Guarded):
-    """Reads and writes JSON. `whole_windows` names the methods whose bodies hold a whole window."""
+    """Reads and writes JSON."""
 
     parser_classes = (StrictJSONParser,)
     renderer_classes = (JSONRenderer,)
     content_negotiation_class = OneFormat
-    whole_windows: tuple[str, ...] = ()
-
-    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        read_chunked(request._request)
-        super().initial(request, *args, **kwargs)
-
-    def body_max(self, method: str | None) -> int:
-        """The largest body in bytes."""
-        return WINDOW_BODY_MAX if method in self.whole_windows else BODY_MAX
 
 
 def streamed_json(request: Request, chunks: Iterator[str]) -> HttpResponseBase:

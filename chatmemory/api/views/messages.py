@@ -33,8 +33,6 @@ from chatmemory.streaming import json_list
 
 @addressed_by(MEMORY_ID)
 class MemoryMessages(Resource):
-    whole_windows = ("PUT",)
-
     @reads(WindowSerializer, query=requests.WindowQuery, name="get_window")
     def get(self, request: Request, memory_id: str) -> HttpResponseBase:
         """Show what the model sees, now or after a step."""
@@ -48,7 +46,7 @@ class MemoryMessages(Resource):
 
     @changes(MessageChangesSerializer, status=201, body=requests.AddRequest, name="add_messages")
     def post(self, request: Request, memory_id: str) -> Response:
-        """Add up to 1,000 messages, one step each; all of them are stored or none."""
+        """Add messages, one step each; all of them are stored or none."""
         body = requests.read_body(requests.AddRequest, request)
         with body["sent"].named_in_errors():
             results = services.add(memory_id, body["new"], **requests.changed_by(request))
@@ -56,7 +54,7 @@ class MemoryMessages(Resource):
 
     @changes(MessageChangesSerializer, body=requests.MessagesRequest, name="set_window")
     def put(self, request: Request, memory_id: str) -> Response:
-        """Replace the window by up to 10,000 messages; the policy evicts what exceeds it."""
+        """Replace the window by a list of messages; the policy evicts what exceeds it."""
         body = requests.read_body(requests.MessagesRequest, request)
         sent = body["sent"]
         with sent.named_in_errors():

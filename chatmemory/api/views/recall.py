@@ -39,9 +39,7 @@ class RecallOf(Resource):
 
     @reads(RecallSerializer, body=requests.RecallRequest, name="recall")
     def post(self, request: Request) -> Response:
-        """Show what policies would have held of the conversations sent, up to 10,000 messages in
-        all; nothing is stored.
-        """
+        """Show what policies would have held of the conversations sent; nothing is stored."""
         body = requests.read_body(requests.RecallRequest, request)
         policies = body["policies"]
         histories = (histories_for(said, policies, fact_words()) for said in body["said"])

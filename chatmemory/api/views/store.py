@@ -10,9 +10,8 @@ from rest_framework.response import Response
 
 from chatmemory import queries
 from chatmemory.api import requests
-from chatmemory.api.components import MESSAGES
+from chatmemory.api.components import MESSAGES, ref
 from chatmemory.api.operations import MEMORY_ID, addressed_by, changes, reads
-from chatmemory.api.sent_messages import MESSAGES_MAX
 from chatmemory.api.views.base import Resource, streamed_json
 from chatmemory.core.codec import message_to_dict
 from chatmemory.core.exceptions import MemoryNotFound
@@ -21,13 +20,9 @@ from chatmemory.services import protocol
 from chatmemory.services.validation import check_id
 from chatmemory.streaming import json_list
 
-_LIST = {**MESSAGES, "maxItems": MESSAGES_MAX}
-
 
 @addressed_by(MEMORY_ID)
 class Store(Resource):
-    whole_windows = ("PUT",)
-
     @reads(MESSAGES, name="get_messages")
     def get(self, request: Request, memory_id: str) -> HttpResponseBase:
         """getMessages: the messages in memory, untrimmed; [] for an unknown id."""
@@ -37,11 +32,11 @@ class Store(Resource):
             messages = ()
         return streamed_json(request, json_list(map(message_to_dict, messages)))
 
-    @changes(None, status=204, body={"application/json": _LIST}, name="update_messages")
+    @changes(
+        None, status=204, body={"application/json": ref("MessageList")}, name="update_messages"
+    )
     def put(self, request: Request, memory_id: str) -> Response:
-        """updateMessages: replaces the whole list, by up to 10,000 messages; an unknown id is
-        created.
-        """
+        """updateMessages: replaces the whole list; an unknown id is created."""
         messages = requests.read_list(request).messages
         protocol.update_messages(memory_id, messages, **requests.changed_by(request))
         return Response(status=204)

@@ -1,0 +1,161 @@
+"""No request takes more than 100 MB of a worker, whatever its body is made of."""
+
+from __future__ import annotations
+
+import pytest
+import requests
+
+from ..peaks import MEGABYTE, bounded_growth
+from .test_bodies import JSON, prepared_import
+
+FORM = {"Content-Type": "application/x-www-form-urlencoded"}
+MULTIPART = {"Content-Type": "multipart/form-data; boundary=part"}
+KILOBYTE = 2**10
+EMOJI = "\N{SLOTH}".encode()
+
+pytestmark = pytest.mark.own_server
+
+
+def filled(start: bytes, piece: bytes, size: int, end: bytes = b"") -> bytes:
+    """A body of a size that repeats a piece, as often as it fits."""
+    return start + piece * ((size - len(start) - len(end)) // len(piece)) + end
+
+
+def part(name: str, value: bytes) -> bytes:
+    head = f'--part\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n'
+    return head.encode() + value + b"\r\n"
+
+
+@pytest.mark.parametrize("path", ["/sign-in/", "/theme/", "/learn/playground/", "/policies/"])
+def test_a_form_of_15_mb_by_a_stranger_is_not_parsed(served, path):
+    stranger = requests.Session()
+    stranger.get(served.url + "/sign-in/").raise_for_status()
+    assert "csrftoken" in stranger.cookies  # without it, the CSRF check reads no form
+    url, body = served.url + path, filled(b"theme=", b"%41", 15 * MEGABYTE)
+    with bounded_growth(served, 5 * MEGABYTE):
+        answer = stranger.post(url, data=body, headers=FORM, allow_redirects=False)
+    assert answer.status_code == 413
+
+
+def test_the_largest_forms(served):
+    served.create("m")
+    pages = served.session()
+    pages.get(f"{served.url}/c/m/").raise_for_status()
+    token = pages.cookies["csrftoken"].encode()
+    first = b"csrfmiddlewaretoken=" + token + b"&text="
+    stranger = filled(b"theme=", b"%41", 64 * KILOBYTE)
+    escaped = filled(first, b"%41", 256 * KILOBYTE)
+    fields = filled(b"csrfmiddlewaretoken=" + token, b"&a=b", 256 * KILOBYTE)
+    start = part("csrfmiddlewaretoken", token) + part("role", b"script") + part("text", b"")[:-2]
+    end = b"\r\n--part--\r\n"
+    carried = {
+        "words": filled(start, b"user: a\n", 2 * MEGABYTE, end),
+        "emoji": filled(start, b"a b " + EMOJI, 2 * MEGABYTE, end),
+        "fields": filled(b"", part("a", b"b"), 2 * MEGABYTE, b"--part--\r\n"),
+    }
+    asked = [("/theme/", stranger, FORM), ("/policies/", escaped, FORM), ("/bulk/", fields, FORM)]
+    asked += [("/c/m/simulate/", escaped, FORM), ("/c/m/branch/", escaped, FORM)]
+    for path in ("simulate", "verdict", "add"):
+        asked += [(f"/c/m/{path}/", body, MULTIPART) for body in carried.values()]
+    for path, body, headers in asked:
+        with bounded_growth(served):
+            answer = pages.post(served.url + path, data=body, headers=headers)
+        assert answer.status_code in (200, 400, 403, 422), path
+
+
+def test_a_form_that_is_sent_to_the_api_with_a_session_is_not_parsed(served):
+    """The check of a session asks for the CSRF token of the form, which no parser of ours reads."""
+    pages, url = served.session(), f"{served.url}/api/v1/memories/"
+    pages.get(f"{served.url}/policies/").raise_for_status()
+    assert "csrftoken" in pages.cookies
+    with bounded_growth(served, 10 * MEGABYTE):
+        answer = pages.post(url, data=filled(b"a=", b"%41", 2 * MEGABYTE), headers=FORM)
+    assert answer.status_code == 415
+
+
+def system(text: bytes) -> bytes:
+    return b'{"type":"SYSTEM","text":"' + text + b'"}'
+
+
+def several(message: bytes, size: int, most: int = 10_000) -> bytes:
+    return b"[" + b",".join([message] * min(size // (len(message) + 1), most)) + b"]"
+
+
+def attributes(value: bytes, size: int) -> bytes:
+    """A message of as many attributes as it may have in a size."""
+    count = min(size // (len(value) + 9), 49_000)
+    named = b",".join(b'"%d":%b' % (n, value) for n in range(count))
+    return b'[{"type":"CUSTOM","attributes":{' + named + b"}}]"
+
+
+TEXT_PART = b'{"text":"a","type":"TEXT"}'
+HOSTILE = {
+    "objects": lambda size: several(b"{}", size, size),
+    "lists": lambda size: several(b"[]", size, size),
+    "texts": lambda size: several(b'"ab"', size, size),
+    "as many objects as are decoded": lambda size: several(
+        b'{"type":"' + b"A" * 52 + b'"}', size, size
+    ),
+    "one emoji": lambda size: b"[" + system(filled(EMOJI, b"a b ", size - 40)) + b"]",
+    "escaped controls": lambda size: b"[" + system(filled(EMOJI, rb"\u001f", size - 40)) + b"]",
+    "a long call": lambda size: filled(
+        b'[{"type":"AI","toolExecutionRequests":[{"name":"f","arguments":"' + EMOJI,
+        b"a b ",
+        size,
+        b'"}]}]',
+    ),
+    "an emoji in each message": lambda size: several(system(b"a b " * 100 + EMOJI), size),
+    "very short messages": lambda size: several(b'{"type":   "AI"}', size),
+    "one message of many parts": lambda size: (
+        b'[{"type":"USER","contents":' + several(TEXT_PART, size - 40, size) + b"}]"
+    ),
+    "attributes": lambda size: attributes(b"1", size),
+    "attributes of words": lambda size: attributes(b'"a word of an attribute"', size),
+}
+
+
+@pytest.mark.parametrize("shape", HOSTILE)
+def test_the_largest_bodies_of_the_api(served, shape):
+    served.create("m", limit=10_000)
+    api = f"{served.url}/api/v1"
+    for method, path, size in (
+        ("POST", "memories/m/messages/", 2 * MEGABYTE),
+        ("POST", "memories/m/simulate/", 2 * MEGABYTE),
+        ("PUT", "memories/m/messages/", 4 * MEGABYTE),
+        ("PUT", "store/m/", 4 * MEGABYTE),
+    ):
+        body = HOSTILE[shape](size - 20)
+        body = body if "store" in path else b'{"messages":' + body + b"}"
+        with bounded_growth(served):
+            answer = served.api.request(method, f"{api}/{path}", data=body, headers=JSON)
+        assert answer.status_code in (200, 201, 204, 400, 422), (path, answer.text)
+
+
+CHAT = b'{"messages":[{"role":"user","content":"hello"},{"role":"assistant","content":"hi"}]}\n'
+FILE = 16 * MEGABYTE - 100
+# What a file takes at most, in MB. With one emoji in it, Python keeps four bytes for each character
+# of it, and four more for those of a text that has one itself.
+FILES = {
+    "conversations": (CHAT * (FILE // len(CHAT)), 100),
+    "objects": (b"{}\n" * (FILE // 3), 100),
+    "messages": (several(b'{"type":"AI","text":"' + b"word " * 20 + b'"}', FILE, FILE), 115),
+    "as many objects as are decoded": (HOSTILE["as many objects as are decoded"](FILE), 115),
+    "long texts with an emoji": (several(system(b"a b " * 100_000 + EMOJI), FILE), 145),
+}
+
+
+# An import keeps a result for each of its messages: 100,000 of them take more than their file.
+READ = [(path, shape) for path in ("/lab/file/", "/lab/compare/") for shape in FILES]
+READ += [("/import/", shape) for shape in FILES if shape != "messages"]
+
+
+@pytest.mark.parametrize(("path", "shape"), READ)
+def test_the_largest_files(served, path, shape):
+    content, most = FILES[shape]
+    with requests.Session() as session:
+        session.send(prepared_import(served, "small.json", CHAT)).raise_for_status()
+        asked = prepared_import(served, "large.json", content, path)
+        with bounded_growth(served, most * MEGABYTE):
+            answer = session.send(asked)
+    assert answer.status_code in (200, 422)
+    assert "larger than 16 MB" not in answer.text
