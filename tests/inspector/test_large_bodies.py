@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 import requests
 
-from ..peaks import MEGABYTE, most, peak
+from ..peaks import most, peak
 from .test_bodies import prepared_import
 
 JSON = {"Content-Type": "application/json"}
 EMOJI = "\N{SLOTH}".encode()
 MESSAGES = 10_000
+LONGEST = 490_000
 
 
 def text_of(size: int, words: bytes) -> bytes:
@@ -43,11 +44,11 @@ def attributes(count: int, value: bytes) -> bytes:
 
 PART = b'{"text":"a","type":"TEXT"}'
 LISTS = {
-    "one emoji": system(text_of(5 * MEGABYTE, b"a b ")),
-    "one emoji at the end of a word": system(text_of(5 * MEGABYTE, b"a")),
-    "one emoji in a call": called(text_of(5 * MEGABYTE, b"a b ")),
-    "escaped controls and an emoji": system(text_of(4 * MEGABYTE, rb"\u001f")),
-    "backslashes and a control": system(text_of(4 * MEGABYTE, rb"\\") + rb"\u001f"),
+    "one emoji": several(system(text_of(LONGEST, b"a b "))[1:-1], 7),
+    "one emoji at the end of a word": several(system(text_of(LONGEST, b"a"))[1:-1], 7),
+    "one emoji in a call": several(called(text_of(LONGEST, b"a b "))[1:-1], 7),
+    "escaped controls and an emoji": several(system(text_of(LONGEST, rb"\u001f"))[1:-1], 7),
+    "backslashes and a control": several((system(text_of(LONGEST, rb"\\") + rb"\u001f"))[1:-1], 7),
     "an emoji in each message": several(system(text_of(1_600, b"a b "))[1:-1], 5_000),
     "very short messages": several(b'{"type":   "AI"}', MESSAGES),
     "different messages": several(b'{"type":"AI","text":"%d"}', MESSAGES) % tuple(range(MESSAGES)),
@@ -55,7 +56,9 @@ LISTS = {
     "messages of many parts": several(user(PART, 10), 6_500),
     "one message of many parts": several(user(PART, 74_000), 1),
     "messages of many attributes": several(attributes(49_000, b"1")[1:-1], 2),
-    "an attribute with an emoji": attributes(1, b'"' + text_of(5 * MEGABYTE, b"a b ") + b'"'),
+    "an attribute with an emoji": several(
+        attributes(1, b'"' + text_of(LONGEST, b"a b ") + b'"')[1:-1], 7
+    ),
 }
 
 
@@ -101,7 +104,7 @@ def test_a_window_that_is_set(served, shape):
 
 
 ADDED = {
-    "one emoji": system(text_of(2 * MEGABYTE, b"a b ")),
+    "one emoji": several(system(text_of(LONGEST, b"a b "))[1:-1], 4),
     "one message of many parts": several(user(PART, 74_000), 1),
 }
 
