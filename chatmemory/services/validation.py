@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import overload
 
 from chatmemory.conf import configuration
-from chatmemory.core.codec import path_text, strings_of
+from chatmemory.core.codec import message_to_json, path_text, strings_of
 from chatmemory.core.exceptions import (
     ChatMemoryError,
     InvalidValue,
@@ -159,10 +159,12 @@ def storable_messages(given: Iterable[ChatMessage]) -> list[ChatMessage]:
     """
     messages, longest = chat_messages(given), configuration().TEXT_CHARACTERS
     for index, message in enumerate(messages):
-        for path, text in strings_of(message):
-            if len(text) > longest:
-                _check_size(text, path_text(path), index)
-            _check_unicode(text)
+        as_json = message_to_json(message)
+        if len(as_json) > longest:  # else none of its strings is
+            for path, text in strings_of(message):
+                if len(text) > longest:
+                    _check_size(text, path_text(path), index)
+        _check_unicode(as_json)
         if "\x00" in text_of(message):
             raise UnstorableText(
                 "the text contains a NUL character, which cannot be stored: remove it"
