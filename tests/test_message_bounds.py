@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
@@ -27,12 +28,15 @@ from chatmemory import (
     queries,
     services,
 )
+from chatmemory.conf import MESSAGE_MAX, Configuration
+from chatmemory.core.phrases import SEARCHED
 from chatmemory.models import AuditEntry, Memory, Message, Step, Trial
 from chatmemory.services import NewMessage, protocol
 from chatmemory.stores.database import DjangoChatMemoryStore
 
 pytestmark = [pytest.mark.django_db, pytest.mark.database]
 
+DOCS = Path(__file__).parents[1] / "docs"
 TEXT, MEDIA = 100, 200
 OK, LONG = UserMessage("x" * TEXT), UserMessage("x" * (TEXT + 1))
 WHY = (
@@ -217,3 +221,18 @@ def test_a_store_without_a_database_has_no_bound():
     memory = MessageWindowChatMemory("m", 3, InMemoryChatMemoryStore())
     memory.add(LONG)
     assert memory.messages() == [LONG]
+
+
+def test_the_docs_tell_the_bounds():
+    given = Configuration()
+    longest, media = f"{given.TEXT_CHARACTERS:,} characters", f"{given.MEDIA_BYTES // 2**20} MB"
+    lines = (DOCS / "api.md").read_text().splitlines()
+    (row,) = [line for line in lines if line.startswith("| Message too large |")]
+    assert longest in row
+    assert media in row
+    settings = (DOCS / "mounting.md").read_text()
+    assert f'`CHATMEMORY["TEXT_CHARACTERS"]` | 1 to {MESSAGE_MAX:,} | `500000`' in settings
+    assert f'`CHATMEMORY["MEDIA_BYTES"]` | 1 to {MESSAGE_MAX:,} | `{given.MEDIA_BYTES}`' in settings
+    for name in ("api.md", "inspector.md", "operations.md"):
+        text = " ".join((DOCS / name).read_text().split())
+        assert f"first {SEARCHED:,} characters" in text, name

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 
@@ -41,7 +41,7 @@ def _put(value: Any, parts: list[str]) -> None:
             parts.append(quoted(value))
         case dict():
             _put_object(value, parts)
-        case list() | tuple():
+        case list() | tuple() | Iterator():
             _put_list(value, parts)
         case None:
             parts.append("null")

@@ -19,7 +19,7 @@ from django.utils import timezone
 
 from chatmemory import database
 from chatmemory.ledger import chain
-from chatmemory.ledger.encoding import EncodedList
+from chatmemory.ledger.encoding import Bytes, Encoded
 from chatmemory.ledger.reading import LedgerRows
 from chatmemory.models import Memory, Message, Step
 
@@ -83,12 +83,13 @@ def missing_digests(memory: Memory, after: int) -> Digests:
     digests: Digests = []
     rows = LedgerRows(memory, before)
     for step in islice(rows.steps, min(BATCH, (memory.older_steps or 0) - first + 1)):
-        begun, said = EncodedList(), EncodedList()
+        begun: list[Encoded] = []
+        said: list[Bytes | None] = []
         for stay, row, is_new in rows.begun(step.n):
-            begun.add(chain.encoded_stay(stay))
+            begun.append(chain.encoded_stay(stay))
             if is_new:
-                said.add(row.commitment)
-        ended = EncodedList((stay.n, str(stay.reason)) for stay in rows.ended(step.n).values())
+                said.append(row.commitment)
+        ended = [(stay.n, str(stay.reason)) for stay in rows.ended(step.n).values()]
         previous = chain.digest_of(previous, step, said, begun, ended)
         digests.append((step.n, previous))
     return digests

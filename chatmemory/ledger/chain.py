@@ -17,7 +17,7 @@ import os
 from collections.abc import Mapping, Sequence
 
 from chatmemory.core.codec import payload_of
-from chatmemory.ledger.encoding import Bytes, Columns, Encoded, EncodedList, encoded
+from chatmemory.ledger.encoding import Bytes, Columns, Encoded, encoded
 from chatmemory.models import Memory, Message, Stay, Step
 
 VERSION = 1
@@ -35,7 +35,7 @@ def new_salt() -> bytes:
 
 def commitment_of(message: Message) -> bytes:
     """Return the digest of a message's columns and its salt, which a redacted one has not."""
-    return _digest("message", _MESSAGE.encoded(message, payload_of(message.frame, message.text)))
+    return _digest("message", *_MESSAGE.parts(message, payload_of(message.frame, message.text)))
 
 
 def commitment_of_labels(labels: Mapping[str, str], salt: Bytes | None) -> bytes:
@@ -71,9 +71,9 @@ def begin(memory: Memory, previous_head: bytes | None) -> None:
 def digest_of(
     previous: Bytes | None,
     step: Step,
-    commitments: EncodedList | Sequence[Bytes | None],
-    begun: EncodedList | Sequence[Encoded],
-    ended: EncodedList | Sequence[tuple[int, str]],
+    commitments: Sequence[Bytes | None],
+    begun: Sequence[Encoded],
+    ended: Sequence[tuple[int, str]],
 ) -> bytes:
     """Return the digest of a step.
 
@@ -81,7 +81,7 @@ def digest_of(
     `encoded_stay`), `ended` the number and the reason of those that it ended. Stays are in the
     order of their numbers.
     """
-    return _digest("step", _STEP.encoded(step, previous, commitments, begun, ended))
+    return _digest("step", *_STEP.parts(step, previous, commitments, begun, ended))
 
 
 def encoded_stay(stay: Stay) -> Encoded:
@@ -89,8 +89,11 @@ def encoded_stay(stay: Stay) -> Encoded:
     return Encoded(_STAY.encoded(stay))
 
 
-def _digest(kind: str, content: bytes) -> bytes:
-    return hashlib.sha256(_BEGINNINGS[kind] + content).digest()
+def _digest(kind: str, *content: bytes) -> bytes:
+    digest = hashlib.sha256(_BEGINNINGS[kind])
+    for part in content:
+        digest.update(part)
+    return digest.digest()
 
 
 _BEGINNINGS = {

@@ -23,21 +23,6 @@ class Encoded(bytes):
     """A value that is encoded already."""
 
 
-class EncodedList:
-    """A list of which only the encoding is kept."""
-
-    def __init__(self, values: Iterable[Any] = ()) -> None:
-        self._content = bytearray()
-        for value in values:
-            self.add(value)
-
-    def add(self, value: Any) -> None:
-        self._content += encoded(value)
-
-    def encoded(self) -> bytes:
-        return b"l%d:" % len(self._content) + self._content
-
-
 def encoded(value: Any) -> bytes:
     """Return bytes that no other value has: a letter for the type, the length and the content."""
     return _ENCODERS[type(value)](value)
@@ -63,8 +48,8 @@ def _encoded_mapping(value: Mapping[str, Any]) -> bytes:
 
 def encoded_list(value: Iterable[Any]) -> bytes:
     """Return what `encoded` does of a list."""
-    content = b"".join(map(encoded, value))
-    return b"l%d:%b" % (len(content), content)
+    parts = [encoded(each) for each in value]
+    return b"".join([b"l%d:" % sum(map(len, parts)), *parts])
 
 
 def _encoded_json(value: Any) -> bytes:
@@ -88,8 +73,7 @@ _ENCODERS = _Encoders(
         bool: lambda value: b"b1" if value else b"b0",
         int: lambda value: b"i%d;" % value,
         str: _encoded_text,
-        Encoded: bytes,
-        EncodedList: EncodedList.encoded,
+        Encoded: lambda value: value,
         bytes: _encoded_bytes,
         bytearray: _encoded_bytes,
         memoryview: _encoded_bytes,
@@ -114,6 +98,10 @@ class Columns:
 
     def encoded(self, row: Memory | Message | Stay | Step, *others: Any) -> bytes:
         """Return the mapping of the names to the values of a row, and to the others."""
+        return b"".join(self.parts(row, *others))
+
+    def parts(self, row: Memory | Message | Stay | Step, *others: Any) -> tuple[bytes, bytes]:
+        """Return the same in two parts, as a step can have begun many stays."""
         values = (*self._columns_of(row), *others)
         types = tuple(map(type, values))
         form = self._forms.get(types) or self._forms.setdefault(types, self._form_of(types))
@@ -121,7 +109,7 @@ class Columns:
         for n, encode in form.encoders:
             filled[n] = encode(filled[n])
         content = form.text % tuple(filled)
-        return b"m%d:%b" % (len(content), content)
+        return b"m%d:" % len(content), content
 
     def _form_of(self, types: Sequence[type]) -> _Form:
         blanks = [_BLANKS.get(types[n], b"%b") for n in self._order]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Any, overload
+from typing import overload
 
 from chatmemory.conf import configuration
-from chatmemory.core.codec import message_to_dict
+from chatmemory.core.codec import message_to_json, path_text, strings_of
 from chatmemory.core.exceptions import (
     ChatMemoryError,
     InvalidValue,
@@ -33,7 +33,6 @@ LABELS_MAX = 64
 _MEDIA = re.compile(r"contents\[\d+\]\.\w+\.(base64Data|binaryData)")
 _MEDIA_URL = re.compile(r"contents\[\d+\]\.\w+\.url")
 PATH_SHOWN = 100  # characters
-_Path = tuple["_Path", str] | None  # the path of what holds a string, and its place there
 
 
 def check_id(memory_id: object) -> str:
@@ -167,43 +166,19 @@ def storable_messages(given: Iterable[ChatMessage]) -> list[ChatMessage]:
 
     Raises InvalidMessage, MessageTooLarge with the index of the message, UnstorableText.
     """
-    messages = chat_messages(given)
+    messages, longest = chat_messages(given), configuration().TEXT_CHARACTERS
     for index, message in enumerate(messages):
-        _check_strings(message, index)
+        as_json = message_to_json(message)
+        if len(as_json) > longest:  # else none of its strings is
+            for path, text in strings_of(message):
+                if len(text) > longest:
+                    _check_size(text, path_text(path), index)
+        _check_unicode(as_json)
         if "\x00" in text_of(message):
             raise UnstorableText(
                 "the text contains a NUL character, which cannot be stored: remove it"
             )
     return messages
-
-
-def _check_strings(message: ChatMessage, index: int) -> None:
-    """Check each string in the JSON of a message, also the names of properties.
-
-    Attributes may be deep and their names long, so a path is a chain that shares its beginning.
-    """
-    longest = configuration().TEXT_CHARACTERS
-    waiting: list[tuple[Any, _Path]] = [(message_to_dict(message), None)]
-    while waiting:
-        value, path = waiting.pop()
-        if isinstance(value, str):
-            if len(value) > longest:
-                _check_size(value, _written(path), index)
-            _check_unicode(value)
-        elif isinstance(value, Mapping):
-            waiting += [(each, (path, f".{name}")) for name, each in value.items()]
-            waiting += [(name, (path, " (a name in it)")) for name in value]
-        elif isinstance(value, list | tuple):
-            waiting += [(each, (path, f"[{n}]")) for n, each in enumerate(value)]
-
-
-def _written(path: _Path) -> str:
-    """Return a path as it is in errors, such as `contents[0].text`."""
-    parts: list[str] = []
-    while path is not None:
-        path, part = path
-        parts.insert(0, part)
-    return "".join(parts)[1:]
 
 
 def _check_size(text: str, path: str, index: int) -> None:

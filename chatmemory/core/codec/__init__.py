@@ -14,13 +14,21 @@ from chatmemory.core.codec.json_text import (
     load_json,
 )
 from chatmemory.core.codec.reading import message_from_dict, message_from_json, messages_from_json
-from chatmemory.core.codec.writing import message_to_dict, message_to_json, messages_to_json
+from chatmemory.core.codec.writing import (
+    Path,
+    message_to_dict,
+    message_to_json,
+    messages_to_json,
+    path_text,
+    strings_of,
+)
 from chatmemory.core.field_checks import DEPTH_MAX
 from chatmemory.core.spelling import write_json
 
 __all__ = [
     "DEPTH_MAX",
     "GAP",
+    "Path",
     "check_density",
     "check_names",
     "decode_json",
@@ -33,6 +41,8 @@ __all__ = [
     "message_to_json",
     "messages_from_json",
     "messages_to_json",
+    "path_text",
     "payload_of",
+    "strings_of",
     "write_json",
 ]

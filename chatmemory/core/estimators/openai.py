@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from chatmemory.core.codec import decode_json, write_json
@@ -30,8 +30,11 @@ SEVERAL_CALLS = 15
 PER_CALL = 7
 PER_ARGUMENT = 2
 
-# Characters. tiktoken takes a run of blanks as one word, and has no stack for a million of them.
-LONGEST_RUN = 500_000
+# Characters. tiktoken makes a number of some 40 bytes of each token, three for an emoji; and it has
+# no stack for a million blanks, which it takes for one word.
+LONGEST_RUN, LONGEST_EXACT = 100_000, 500_000
+_WORD_ENDS = re.compile(r"\S(?= [^\W\d_])")  # every encoding begins a word there
+_NEAR = 1_000
 
 _MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9.:_-]{0,99}")
 _O200K = re.compile(r"o|gpt-4o|gpt-4\.|gpt-5")
@@ -45,8 +48,8 @@ class OpenAiTokenCountEstimator:
       they are estimated: pictures by OpenAI's tile rule (see `images`), other media like a picture
       of unknown size, custom messages by their attributes, unreadable arguments of several calls
       by their text.
-    - Texts of more than LONGEST_RUN characters are counted in parts, which costs at most a few
-      tokens more for each. A strict estimator refuses them.
+    - Long texts are counted in parts. Where there are LONGEST_RUN characters without a word's end,
+      that costs at most a few tokens more. A strict estimator refuses more than LONGEST_EXACT.
     - Encodings load offline (see `encodings`).
 
     Raises UnknownEstimator for a model whose encoding is unknown here.
@@ -66,11 +69,10 @@ class OpenAiTokenCountEstimator:
     def estimate_token_count_in_text(self, text: str) -> int:
         if not text:
             return 0
-        if self.strict and len(text) > LONGEST_RUN:
-            raise UnsupportedMessage(f"the text has more than {LONGEST_RUN:,} characters")
+        if self.strict and len(text) > LONGEST_EXACT:
+            raise UnsupportedMessage(f"the text has more than {LONGEST_EXACT:,} characters")
         encode = encoding(self._encoding).encode_ordinary
-        starts = range(0, len(text), LONGEST_RUN)
-        return sum(len(encode(text[start : start + LONGEST_RUN])) for start in starts)
+        return sum(len(encode(part)) for part in ([text] if self.strict else _parts(text)))
 
     def estimate_token_count_in_messages(self, messages: Iterable[ChatMessage]) -> int:
         return self.overhead + sum(map(self.estimate_token_count_in_message, messages))
@@ -142,6 +144,18 @@ class OpenAiTokenCountEstimator:
             PER_ARGUMENT + self._text(name) + self._text(_java_text(value))
             for name, value in arguments.items()
         )
+
+
+def _parts(text: str) -> Iterator[str]:
+    """Yield a text in parts of up to LONGEST_RUN characters, which end with a word if they can."""
+    start = 0
+    while len(text) - start > LONGEST_RUN:
+        end = start + LONGEST_RUN
+        words = [each.end() for each in _WORD_ENDS.finditer(text, max(start, end - _NEAR), end)]
+        end = words[-1] if words else end
+        yield text[start:end]
+        start = end
+    yield text[start:]
 
 
 def _encoding_name(model_name: str) -> str:
