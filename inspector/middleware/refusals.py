@@ -57,4 +57,5 @@ def refusal_of(path: str, problem: Problem) -> HttpResponse:
 def _content(path: str, problem: Problem) -> tuple[str, bytes]:
     if is_api(path):
         return CONTENT_TYPE, problem.to_json()
-    return "text/plain; charset=utf-8", f"{problem.title}: {problem.detail}.\n".encode()
+    detail = problem.detail.removesuffix(".")
+    return "text/plain; charset=utf-8", f"{problem.title}: {detail}.\n".encode()

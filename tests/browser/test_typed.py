@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from chatmemory import queries
+from chatmemory import UserMessage, queries
 
 pytestmark = pytest.mark.usefixtures("demo_conversations")
 PHONE = {"viewport": {"width": 390, "height": 844}}
@@ -85,6 +85,20 @@ def test_a_text_is_gone_when_it_was_previewed_or_added(open_page):
     page.get_by_role("button", name="Add", exact=True).click()
     at_step(page, "61 of 61")
     expect(message(page)).to_have_value("")
+
+
+@pytest.mark.parametrize("javascript", [True, False], ids=["HTMX", "plain"])
+def test_a_long_text_is_previewed_and_added(open_page, between_requests, javascript):
+    """The composer sends more than a url-encoded form may have."""
+    page = open_page("/c/order-7741/", javascript=javascript)
+    text = "a parcel;" * 30_000
+    preview(page, text)
+    page.get_by_role("link", name="Discard").click()
+    message(page).fill(text)
+    page.get_by_role("button", name="Add", exact=True).click()
+    expect(page.locator(".tape__step")).to_contain_text("Step 59 of 59")
+    with between_requests:
+        assert queries.said("order-7741")[-1] == UserMessage(text)
 
 
 def test_the_verdict_on_a_message_goes_when_it_was_added(open_page):

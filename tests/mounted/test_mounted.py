@@ -311,6 +311,11 @@ def test_a_form_in_chunks_is_counted(project, transactional_db, size, status):
     assert answer == (status, True)
 
 
+def test_a_form_in_chunks_is_not_read_beyond_the_limit_of_django(project, transactional_db):
+    project.DATA_UPLOAD_MAX_MEMORY_SIZE = 1_000
+    assert asked_in_chunks(f"{CHAT}theme/", b"a" * 1_001, ASGIHandler()) == (413, True)
+
+
 def test_with_the_line_in_asgi_a_form_is_refused_before_django_has_it(project, monkeypatch):
     project.INSPECTOR = {"OPEN_FORM_BYTES": 2_000}
     monkeypatch.setattr(refusals, "LINGER_SECONDS", 0)
