@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from django.db import connection
-from django.db.models import F, Model
+from django.db.models import F, Model, Sum
 
 from chatmemory import (
     AiMessage,
@@ -17,6 +17,9 @@ from chatmemory import (
 )
 from chatmemory.ledger.ranks import RANK_SPACING
 from chatmemory.models import Memory, Message, Stay, Step
+
+# The JSON of a copied message differs by the digits of its number.
+SIZE = "row.size + length(CAST(number AS text)) - length(CAST(row.seq AS text))"
 
 
 def long_conversation(memory_id: str, messages: int, kept: int = 20) -> None:
@@ -59,6 +62,7 @@ def long_conversation(memory_id: str, messages: int, kept: int = 20) -> None:
             "left_step": f"CASE WHEN number <= {left} THEN number + {kept} END",
             "reason": f"CASE WHEN number <= {left} THEN 'CAPACITY' END",
             "rank": f"row.rank + (number - row.n) * {RANK_SPACING}",
+            "size": SIZE,
         },
     )
     _copy(
@@ -76,7 +80,14 @@ def long_conversation(memory_id: str, messages: int, kept: int = 20) -> None:
         **dict.fromkeys(("last_step", "last_seq", "last_stay", "said_count"), messages),
         oldest=F("oldest") + more,
         history_tokens=F("history_tokens") + more * tokens,
+        window_size=_window_size(memory_id),
     )
+
+
+def _window_size(memory_id: str) -> int:
+    stays = Stay.objects.filter(memory=memory_id, left_step=None)
+    size: int = stays.aggregate(size=Sum("size"))["size"]
+    return size
 
 
 def fleet(until: int, start: int = 0) -> None:
@@ -123,7 +134,7 @@ def wide_conversation(
     span = (2, messages)
     names = {name: _renumbered(f"row.{name}") for name in ("text", "frame")}
     _copy(Message, "seq", memory_id, span, {"seq": "number"} | names)
-    ranks = {"rank": f"row.rank + (number - row.n) * {RANK_SPACING}"}
+    ranks = {"rank": f"row.rank + (number - row.n) * {RANK_SPACING}", "size": SIZE}
     numbers = dict.fromkeys(("n", "seq", "entered_step"), "number")
     _copy(Stay, "n", memory_id, span, numbers | ranks)
     counts = dict.fromkeys(("n", "last_seq", "last_stay", "said_count", "count_after"), "number")
@@ -135,6 +146,7 @@ def wide_conversation(
     Memory.objects.filter(pk=memory_id).update(window_count=messages, **last, **said_tokens)
     memory = Memory.objects.get(pk=memory_id)
     memory.window_load = memory.policy.load(messages, memory.window_tokens)
+    memory.window_size = _window_size(memory_id)
     memory.save()
 
 
