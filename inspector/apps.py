@@ -10,6 +10,7 @@ class InspectorConfig(AppConfig):
 
     def ready(self) -> None:
         import inspector.checks
+        import inspector.installed  # refuses a project without chatmemory
         import inspector.lessons.checks  # noqa: F401  (the same)
         from inspector.observability import metrics, tracing
 

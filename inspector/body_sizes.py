@@ -6,7 +6,7 @@ from django.urls import ResolverMatch
 
 from chatmemory.api.bodies import BodyLimit, api_limit
 from inspector.conf import configuration
-from inspector.mount import is_api
+from inspector.mount import is_api, needs_account
 
 _MULTIPART = "multipart/form-data"
 _WITH_A_FILE = frozenset({"import", "lab-of-file", "compare-file"})
@@ -27,8 +27,7 @@ def limit_of(method: str, path: str, match: ResolverMatch | None, content_type: 
         return upload_limit()
     if content_type == _MULTIPART and name in _WITH_MESSAGES:
         return messages_limit()
-    needs_account = match is not None and getattr(match.func, "login_required", True)
-    return _limit("FORM_BYTES" if needs_account else "OPEN_FORM_BYTES")
+    return _limit("FORM_BYTES" if needs_account(match) else "OPEN_FORM_BYTES")
 
 
 def upload_limit() -> BodyLimit:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -15,6 +16,7 @@ from django.template.backends.django import DjangoTemplates
 from django.urls import NoReverseMatch, reverse
 
 from inspector import MIDDLEWARE
+from inspector.access.sign_in import sign_in_url
 
 _APPS = (
     "chatmemory",
@@ -26,7 +28,10 @@ _APPS = (
     "django.contrib.sessions",
     "django.contrib.staticfiles",
 )
-_AUTHENTICATION = "django.contrib.auth.middleware.AuthenticationMiddleware"
+_MIDDLEWARE = {
+    "inspector.E003": "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "inspector.E007": "django.middleware.csrf.CsrfViewMiddleware",
+}
 _CONTEXT_PROCESSORS = (
     "django.template.context_processors.request",
     "django.contrib.auth.context_processors.auth",
@@ -40,7 +45,7 @@ _INCLUDES = {
 @register
 def check_project(**_: Any) -> list[CheckMessage]:
     """Name each missing application, middleware, context processor and URL."""
-    return [*_apps(), *_middleware(), *_templates(), *_urls(), *_static_files()]
+    return [*_apps(), *_middleware(), *_templates(), *_urls(), *_sign_in(), *_static_files()]
 
 
 def _apps() -> Iterator[CheckMessage]:
@@ -56,8 +61,10 @@ def _middleware() -> Iterator[CheckMessage]:
             hint="In the settings: import inspector, and MIDDLEWARE += inspector.MIDDLEWARE.",
             id="inspector.E002",
         )
-    if not any(name.endswith("AuthenticationMiddleware") for name in settings.MIDDLEWARE):
-        yield Error(f"The inspector needs {_AUTHENTICATION!r} in MIDDLEWARE.", id="inspector.E003")
+    for id, needed in _MIDDLEWARE.items():
+        name = needed.rpartition(".")[2]  # a project may have one of its own
+        if not any(each.endswith(name) for each in settings.MIDDLEWARE):
+            yield Error(f"The inspector needs {needed!r} in MIDDLEWARE.", id=id)
 
 
 def _templates() -> Iterator[CheckMessage]:
@@ -82,6 +89,21 @@ def _urls() -> Iterator[CheckMessage]:
                 f"No address leads to {name!r}.",
                 hint=f"In the URL patterns, under any prefix: {include}.",
                 id="inspector.E006",
+            )
+
+
+def _sign_in() -> Iterator[CheckMessage]:
+    """Warn of our own sign-in page in a project whose first backend compares passwords: one that
+    limits wrong ones comes before.
+    """
+    backends = settings.AUTHENTICATION_BACKENDS
+    compares = "django.contrib.auth.backends.ModelBackend"
+    with suppress(NoReverseMatch):
+        if sign_in_url() == reverse("inspector:sign-in") and backends[:1] == [compares]:
+            yield Caution(
+                "The inspector's sign-in page limits no wrong passwords.",
+                hint="Add a limit, such as django-axes, or set LOGIN_URL to a page that has one.",
+                id="inspector.W002",
             )
 
 

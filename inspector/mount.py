@@ -36,6 +36,11 @@ def is_api(path: str) -> bool:
     return _is_below(path, reverse("chatmemory:docs").removesuffix("docs/"))
 
 
+def needs_account(match: ResolverMatch | None) -> bool:
+    """Whether a route is closed to people who are not signed in; what has no route is not."""
+    return match is not None and getattr(match.func, "login_required", True)
+
+
 def route_of(request: HttpRequest) -> ResolverMatch | None:
     """Return the route of a request, before Django has looked it up."""
     return route_at(request.path_info, getattr(request, "urlconf", None))

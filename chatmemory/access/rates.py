@@ -34,6 +34,13 @@ class Counter(Protocol):
         """
 
 
+class CountsAlone:
+    """The counter of a process that shares its counts with no other."""
+
+    def add(self, key: str, count: int, seconds: float) -> None:
+        return None
+
+
 @dataclass
 class _Tally:
     """The count of a key: what was in the shared one, and what this process has not yet added."""

@@ -52,7 +52,10 @@ class PerAddress(SharedThrottle):
     """Counts the requests of an address."""
 
     def get_cache_key(self, request: Any, view: Any) -> str:
-        return f"{self.scope}-{request.META.get('REMOTE_ADDR', '')}"
+        return self.key_of(request.META.get("REMOTE_ADDR", ""))
+
+    def key_of(self, address: str) -> str:
+        return f"{self.scope}-{address}"
 
 
 class PerStranger(PerAddress):

@@ -33,9 +33,9 @@ def response(
     return answer
 
 
-def etag(version: int, is_packed: bool = False) -> str:
-    """A conversation's version as a header, which If-Match takes; weak where it is compressed."""
-    return f'W/"{version}"' if is_packed else f'"{version}"'
+def etag(version: int) -> str:
+    """A conversation's version as a header, which If-Match takes."""
+    return f'"{version}"'
 
 
 class StoredPolicyField(serializers.Field):  # type: ignore[type-arg]

@@ -72,7 +72,7 @@ class Head:
         self.totals = totals
         self._pins: list[Entry] = []
         self._passed: list[Entry] = []  # the pinned entries since the last one that was not
-        self._behind_pins: dict[object, bool] = {}  # by key: whether one of the pins is a user's
+        self._behind_pins: dict[object, Sequence[Entry]] = {}  # by key: the pins before an entry
         self._front: deque[Entry] = deque()
         self._appended: deque[Entry] = deque()
         self._removed: set[object] = set()  # keys of what could be met or asked for again
@@ -93,7 +93,7 @@ class Head:
                     return None
                 entry = self._appended.popleft()
             if self._passed:
-                self._behind_pins[entry.key] = _has_user(self._passed)
+                self._behind_pins[entry.key] = tuple(self._passed)
                 self._passed.clear()
             front.append(entry)
         return front[position]
@@ -142,16 +142,24 @@ class Head:
         return 0 if self.leading_system is None else 1
 
     def ends_with(self, position: int) -> bool:
-        """Return whether the entry at a position is the newest, or the call of the newest result.
+        """Return whether the entry at a position is the newest or belongs to the newest result:
+        is its call, or the first of its siblings where the call is pinned.
 
-        A call answers to the results directly behind it.
+        The results directly behind a call answer it.
         """
         entry = self.peek(position)
         behind = position + 1
-        if entry is not None and entry.has_calls:
+        if entry is not None and (entry.has_calls or self._answers_a_pin(entry)):
             while self.has_result(behind):
                 behind += 1
         return entry is not None and self.peek(behind) is None and not self._passed
+
+    def _answers_a_pin(self, entry: Entry) -> bool:
+        """Return whether an entry is a result directly behind a pinned call."""
+        before = self._behind_pins.get(entry.key)
+        if not before or entry.type is not _RESULT:
+            return False
+        return before[first_of_group(before, len(before) - 1)].has_calls
 
     def has_result(self, position: int) -> bool:
         """Return whether a tool result is at a position, directly behind the entry before it: one
@@ -170,7 +178,7 @@ class Head:
         """
         position = start
         while (entry := self.peek(position)) and entry.type is not MessageType.USER:
-            if position > start and self._behind_pins.get(entry.key):
+            if position > start and _has_user(self._behind_pins.get(entry.key, ())):
                 return position
             position += 1
         return position if entry or (position > start and _has_user(self._passed)) else None

@@ -95,7 +95,7 @@ from chatmemory.queries.step_samples import (
 )
 from chatmemory.queries.steps import step, steps
 from chatmemory.queries.trials import Trial, simulate_trial, trial
-from chatmemory.queries.whole import WholeList, said, stored_messages, whole_history, whole_window
+from chatmemory.queries.whole import WholeHistory, said, whole_history
 from chatmemory.queries.window_rows import NoRoom, WindowPlace, WindowRow, WindowView
 from chatmemory.queries.windows import HIDDEN_MAX, outline, window
 from chatmemory.search import searches_messages
@@ -156,7 +156,7 @@ __all__ = [
     "Use",
     "Verdict",
     "WhatWouldKeep",
-    "WholeList",
+    "WholeHistory",
     "WindowPlace",
     "WindowRow",
     "WindowView",
@@ -204,9 +204,7 @@ __all__ = [
     "step_row",
     "step_samples",
     "steps",
-    "stored_messages",
     "trial",
     "whole_history",
-    "whole_window",
     "window",
 ]

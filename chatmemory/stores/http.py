@@ -12,12 +12,13 @@ import re
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from http.client import NO_CONTENT
 from typing import Any, Self
 from uuid import uuid4
 
 from chatmemory.core.addresses import address
 from chatmemory.core.codec import messages_from_json, messages_to_json
-from chatmemory.core.exceptions import ChatMemoryError, InvalidValue
+from chatmemory.core.exceptions import ChatMemoryError, InvalidMessage, InvalidValue
 from chatmemory.core.given import brief
 from chatmemory.core.messages import ChatMessage
 from chatmemory.core.storable import check_text, storable_id
@@ -31,6 +32,7 @@ except ModuleNotFoundError as error:
     ) from error
 
 RETRIED = (429, 503)
+WAIT_MAX = 60.0  # seconds, whatever Retry-After says
 PORT_MAX = 65_535
 _TOKEN = re.compile(r"[!-~]+")
 KEY_IN_USE = "urn:chatmemory:idempotency-key-in-use"
@@ -51,10 +53,11 @@ class HttpStoreError(ChatMemoryError):
 class HttpChatMemoryStore(ChatMemoryStore):
     """A store of a server's conversations; threads may share it.
 
-    A request without a response, or refused for now (429, 503), is sent again with the same
-    Idempotency-Key, so that nothing is stored twice: up to `attempts` times, after the seconds of
-    Retry-After, or else of `pause`, doubled each time. Raises HttpStoreError, InvalidValue for a
-    base URL that is none and a token that cannot be sent, and UnstorableText for a lone surrogate.
+    A request without a response of the store, or refused for now (429, 503), is sent again with the
+    same Idempotency-Key, so that nothing is stored twice: up to `attempts` times, after the seconds
+    of Retry-After, at most 60, or else of `pause`, doubled each time. Raises HttpStoreError,
+    InvalidValue for a base URL that is none or has credentials in it and for a token that cannot be
+    sent, and UnstorableText for a lone surrogate.
     """
 
     def __init__(
@@ -74,7 +77,7 @@ class HttpChatMemoryStore(ChatMemoryStore):
         )
 
     def get_messages(self, memory_id: str) -> list[ChatMessage]:
-        return messages_from_json(self._request("GET", memory_id).text, nulls=False)
+        return self._request("GET", memory_id)
 
     def update_messages(self, memory_id: str, messages: Sequence[ChatMessage]) -> None:
         body = messages_to_json(messages)
@@ -95,7 +98,7 @@ class HttpChatMemoryStore(ChatMemoryStore):
     def __exit__(self, *details: object) -> None:
         self.close()
 
-    def _request(self, method: str, memory_id: str, body: str | None = None) -> httpx.Response:
+    def _request(self, method: str, memory_id: str, body: str | None = None) -> list[ChatMessage]:
         if not storable_id(memory_id):
             raise InvalidValue("a memory id must have at least one character")
         request = self._client.build_request(method, f"{address(memory_id)}/", content=body)
@@ -112,15 +115,21 @@ class HttpChatMemoryStore(ChatMemoryStore):
                 time.sleep(error.retry_after or self._pause * 2**attempt)
         return self._send(request)
 
-    def _send(self, request: httpx.Request) -> httpx.Response:
+    def _send(self, request: httpx.Request) -> list[ChatMessage]:
+        """Return the messages of a response, [] where none are asked for. Raises HttpStoreError."""
         what = f"{request.method} {request.url}"
         try:
             response = self._client.send(request)
-        except httpx.TransportError as error:
+        except httpx.RequestError as error:
             raise HttpStoreError(f"{what}: no response: {error or type(error).__name__}") from error
+        status = response.status_code
         if response.is_success:
-            return response
-        status, problem = response.status_code, _problem(response)
+            try:
+                return _answered(request, response)
+            except InvalidMessage as error:
+                why = f"this is no answer of a chatmemory server: {error}"
+                raise HttpStoreError(f"{what}: {status}: {why}", status) from error
+        problem = _problem(response)
         title = problem.get("title", response.reason_phrase)
         detail = problem.get("detail", "this is no chatmemory server: check the base URL")
         retry_after = response.headers.get("Retry-After", "")
@@ -128,8 +137,19 @@ class HttpChatMemoryStore(ChatMemoryStore):
             f"{what}: {status} {title}: {detail}",
             status,
             may_pass=status in RETRIED or problem.get("type") == KEY_IN_USE,
-            retry_after=float(retry_after) if retry_after.isdecimal() else 0,
+            retry_after=min(float(retry_after), WAIT_MAX) if retry_after.isdecimal() else 0,
         )
+
+
+def _answered(request: httpx.Request, response: httpx.Response) -> list[ChatMessage]:
+    """Raises InvalidMessage for what the store does not answer, such as a page of a proxy."""
+    if request.method == "GET":
+        if response.text.strip() == "null":
+            raise InvalidMessage("expected a JSON array of messages, and got null")
+        return messages_from_json(response.text, nulls=False)
+    if response.status_code != NO_CONTENT:
+        raise InvalidMessage(f"expected the status {NO_CONTENT:d}")
+    return []
 
 
 def _url_of_store(base_url: object) -> httpx.URL:
@@ -138,8 +158,14 @@ def _url_of_store(base_url: object) -> httpx.URL:
         with suppress(httpx.InvalidURL, UnicodeError):
             url = httpx.URL(f"{base_url.rstrip('/')}/api/v1/store/")
             url.raw_host.decode().encode("idna")  # as it will be looked up
-            if url.scheme in ("http", "https") and url.host and _is_plain(url):
+            is_http = url.scheme in ("http", "https") and url.host
+            if is_http and not url.userinfo and _is_plain(url):
                 return url
+        if "@" in base_url:
+            raise InvalidValue(
+                "the base URL must be one such as https://host, without a name and a password in "
+                "it: the token is given by itself"
+            )
     raise InvalidValue(f"{brief(base_url)} is no base URL: write one such as https://host")
 
 
@@ -158,7 +184,7 @@ def _checked_token(token: object) -> str:
 
 def _problem(response: httpx.Response) -> dict[str, Any]:
     """Return the problem details (RFC 9457) of a response, {} without them."""
-    if "json" not in response.headers.get("Content-Type", ""):
-        return {}
-    body = response.json()
-    return body if isinstance(body, dict) else {}
+    with suppress(ValueError, RecursionError):  # whatever its Content-Type says
+        if isinstance(body := response.json(), dict):
+            return body
+    return {}

@@ -23,9 +23,9 @@ public class HttpChatMemoryStore implements ChatMemoryStore {
     private final String baseUrl;
     private final String token;
 
-    /** @param baseUrl such as https://chat.example.org, without a slash at the end */
+    /** @param baseUrl such as https://chat.example.org */
     public HttpChatMemoryStore(String baseUrl, String token) {
-        this.baseUrl = baseUrl;
+        this.baseUrl = baseUrl.replaceAll("/+$", "");
         this.token = token;
     }
 

@@ -13,16 +13,18 @@ import asyncio
 
 from django.core.exceptions import RequestDataTooBig
 from django.http import HttpRequest, HttpResponse
+from django.urls import ResolverMatch
 from django.utils.http import parse_header_parameters
 
 from chatmemory.api.bodies import BodyLimit, LengthRequired, check_body, declared_length
 from chatmemory.api.errors import problem_of
 from chatmemory.api.problems import Problem, body_too_large
+from inspector.access.throttling import instead_of
 from inspector.asgi import Application, Message, Receive, Scope, Send
 from inspector.body_sizes import limit_of
 from inspector.conf import configuration
 from inspector.middleware.refusals import refusal_of, send_problem
-from inspector.mount import is_own_route, path_in, route_at, route_of
+from inspector.mount import is_own_route, path_in, route_at
 
 BODY_SECONDS = 20
 BYTES_A_SECOND = 16 * 1024
@@ -33,22 +35,25 @@ _DISCONNECT = {"type": "http.disconnect"}
 _WITHOUT_A_BODY = ("GET", "HEAD")
 
 
-def refused_body(request: HttpRequest) -> HttpResponse | None:
+def refused_body(request: HttpRequest, match: ResolverMatch | None) -> HttpResponse | None:
     """Return the answer to a request of a page or the API whose body is too large, else None."""
     if request.method in _WITHOUT_A_BODY:
         return None
-    match, content_type = route_of(request), request.content_type or ""
+    content_type = request.content_type or ""
     try:
         check_body(request, limit_of(request.method or "", request.path, match, content_type))
     except (RequestDataTooBig, LengthRequired) as error:
         problem = problem_of(error)
-        return refusal_of(request.path, problem) if problem else None
+        if problem is None:
+            return None
+        return refusal_of(request.path, instead_of(problem, request.META.get("REMOTE_ADDR", "")))
     return None
 
 
 class BoundedBodies:
     """An ASGI application that answers 413 to bodies that are too large, and 408 to those that take
-    longer than 20 seconds and one more for each 16 KiB. Other pages of a project are left alone.
+    longer than 20 seconds and one more for each 16 KiB, and 429 to an address of which it refused
+    very many. Other pages of a project are left alone.
     """
 
     def __init__(self, application: Application) -> None:
@@ -60,12 +65,12 @@ class BoundedBodies:
             await self._application(scope, receive, send)
             return
         if declared_length(_header(scope, b"content-length")) > limit.most:
-            await send_problem(scope, send, _too_large(limit), unread=receive)
+            await _refuse(scope, receive, send, _too_large(limit))
             return
         body = _Body(scope, receive, send, limit)
         await self._application(scope, body.receive, body.send)
         if body.refusal is not None and not body.is_answered:
-            await send_problem(scope, send, body.refusal, unread=receive)
+            await _refuse(scope, receive, send, body.refusal)
 
 
 class _Body:
@@ -120,6 +125,11 @@ class _Body:
 
     def _deadline(self) -> float:
         return self._began + BODY_SECONDS + self._read / BYTES_A_SECOND
+
+
+async def _refuse(scope: Scope, receive: Receive, send: Send, problem: Problem) -> None:
+    address, _ = scope.get("client") or ("", 0)
+    await send_problem(scope, send, instead_of(problem, address), unread=receive)
 
 
 def _too_large(limit: BodyLimit) -> Problem:

@@ -12,9 +12,7 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django_htmx.http import HttpResponseClientRedirect
 
 from inspector.access.sign_in import sign_in_url
-from inspector.access.throttling import one_stranger_too_many
-
-_READING = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
+from inspector.access.throttling import READING, one_stranger_too_many
 
 
 class LoginRequired(middleware.LoginRequiredMiddleware):
@@ -36,7 +34,7 @@ class LoginRequired(middleware.LoginRequiredMiddleware):
             back = htmx.current_url_abs_path or "/"
             sign_in = redirect_to_login(back, self.get_login_url(view_func))
             return HttpResponseClientRedirect(sign_in.url)
-        if request.method in _READING:
+        if request.method in READING:
             return super().handle_no_permission(request, view_func)
         return redirect_to_login(_page_of_the_form(request), self.get_login_url(view_func))
 

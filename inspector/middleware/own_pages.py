@@ -11,11 +11,12 @@ from django.http.response import HttpResponseBase
 from django.utils import translation
 from django_htmx.middleware import HtmxDetails
 
+from inspector.access.throttling import too_many_requests
 from inspector.middleware.body_limit import refused_body
 from inspector.middleware.headers import with_headers
 from inspector.middleware.login_required import LoginRequired
 from inspector.middleware.observability import observed
-from inspector.mount import is_api, is_own
+from inspector.mount import is_api, is_own, route_of
 from inspector.views.errors import answer_to, not_allowed, not_found
 
 
@@ -38,9 +39,12 @@ class InspectorMiddleware:
         return self._answer(request) if is_own(request) else self._get_response(request)
 
     def _respond(self, request: HttpRequest) -> HttpResponse:
-        if refusal := refused_body(request):
+        match = route_of(request)
+        if refusal := refused_body(request, match):
             return refusal
         request.htmx = HtmxDetails(request)  # type: ignore[attr-defined]
+        if refusal := too_many_requests(request, match):
+            return refusal
         with translation.override(None):  # English, and numbers as scripts and SVG read them
             response = self._get_response(request)
         if response.status_code == 404 and request.resolver_match is None:

@@ -45,16 +45,20 @@ class Places:
         self._working: list[Errand] = []
         self._queue: dict[asyncio.Future[None], Errand] = {}
 
-    async def take(self, errand: Errand) -> None:
-        """Wait for a place, up to the given seconds; `leave` gives it back. Raises Crowded."""
+    async def take(self, errand: Errand, again: bool = False) -> None:
+        """Wait for a place, up to the given seconds; `leave` gives it back. Raises Crowded.
+
+        Who has begun an answer, and takes a place `again` to go on with it, is never refused.
+        """
         if self._has_room(errand):
             self._working.append(errand)
             return
-        self._check_queue(errand)
+        if not again:
+            self._check_queue(errand)
         turn = asyncio.get_running_loop().create_future()
         self._queue[turn] = errand
         try:
-            async with asyncio.timeout(self._seconds):
+            async with asyncio.timeout(None if again else self._seconds):
                 await turn
         except BaseException as error:
             if turn.done() and not turn.cancelled():

@@ -226,6 +226,7 @@ REST_FRAMEWORK = {
     "DEFAULT_THROTTLE_RATES": {
         "caller": rate("CHATMEMORY_API_RATE", "1000/second"),
         "stranger": rate("CHATMEMORY_STRANGER_RATE", "100/minute"),
+        "form": rate("CHATMEMORY_FORM_RATE", "300/minute"),
         "playground": rate("CHATMEMORY_PLAYGROUND_RATE", "600/minute"),
     },
     "TEST_REQUEST_DEFAULT_FORMAT": "json",

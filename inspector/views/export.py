@@ -10,10 +10,10 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from chatmemory import queries
+from chatmemory import ChatMessage, queries
 from chatmemory.converters import address
 from chatmemory.formats import render_each, render_messages
-from chatmemory.queries import WholeList
+from chatmemory.queries import WholeHistory
 from chatmemory.streaming import json_list, streamed
 from inspector.forms import ExportForm
 
@@ -46,11 +46,10 @@ def export(request: HttpRequest, memory_id: str) -> HttpResponseBase:
     return render(request, "inspector/export.html", context)
 
 
-def _messages(memory_id: str, what: str, at: int | None) -> WholeList:
+def _messages(memory_id: str, what: str, at: int | None) -> WholeHistory | list[ChatMessage]:
     if what == "history":
         return queries.whole_history(memory_id, at)
-    _, messages = queries.whole_window(memory_id, at)
-    return messages
+    return queries.window(memory_id, at).messages
 
 
 def _name(memory_id: str, what: str, at: int | None) -> str:

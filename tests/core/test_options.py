@@ -27,7 +27,7 @@ from chatmemory import (
     policy_from_dict,
     policy_from_text,
 )
-from chatmemory.core.eviction import Reason
+from chatmemory.core.eviction import Reason, group_of
 from chatmemory.core.messages import MessageType
 from chatmemory.core.options import PolicyOptions, TokenOptions
 from chatmemory.core.policies import Policy, option_fields
@@ -39,6 +39,7 @@ from ..properties import examples
 
 CALL = AiMessage(None, (ToolExecutionRequest("1", "find", "{}"),))
 RESULT = ToolExecutionResultMessage("1", "find", "found")
+USER_SAID = UserMessage("hello")
 USER, RESULT_TYPE = MessageType.USER, MessageType.TOOL_EXECUTION_RESULT
 messages = st.sampled_from(
     [UserMessage("hello"), UserMessage("hello"), AiMessage("hi"), CALL, RESULT, RESULT]
@@ -204,6 +205,42 @@ def test_a_kept_result_keeps_its_call_and_its_siblings():
     window = Window([user(), call(), result()])
     added(window, Entry.of(RESULT, 99), policy)
     assert [entry.type for entry in window] == ["AI", *["TOOL_EXECUTION_RESULT"] * 2]
+
+
+def test_a_kept_result_of_a_pinned_call_keeps_its_siblings():
+    """The call was pinned when it had no results, or none but the first."""
+    policy, first = TokenWindow(50, oversized="keep"), result()
+    for entries in ([call()], [system(), call()]):
+        window = Window([user(), *entries])
+        pin(window, entries[-1], None).apply_to(window)
+        added(window, first, MessageWindow(9))
+        left = added(window, Entry.of(RESULT, 99), policy)
+        assert [entry.type for entry in left] == [USER]
+        assert [entry.type for entry in window][-3:] == ["AI", *["TOOL_EXECUTION_RESULT"] * 2]
+        assert visible(window, policy) == list(window)
+        added(window, reply(), policy)
+        assert [entry.pinned for entry in window][-2:] == [True, False]
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from([USER_SAID, CALL, RESULT, RESULT]), st.integers(1, 30))),
+    policies,
+    pins,
+)
+@examples(300)
+def test_a_kept_result_never_loses_its_call_or_a_sibling(sequence, policy, pins):
+    window, policy = Window(), replace(policy, oversized="keep")
+    for n, (message, tokens) in enumerate(sequence):
+        arrival = Entry.of(message, tokens)
+        before = [*window, arrival]
+        try:
+            admit(window, arrival, policy).apply_to(window)
+        except NoRoomBesidePins:
+            continue
+        if arrival.type is RESULT_TYPE:
+            assert set(group_of(before, len(before) - 1)) <= set(window)
+        if n in pins or n - 7 in pins:
+            pin(window, list(window)[-1], policy).apply_to(window)
 
 
 def test_a_list_with_an_oversized_message_is_rejected():

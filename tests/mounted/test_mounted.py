@@ -6,6 +6,7 @@ import asyncio
 import json
 import re
 import zlib
+from importlib import reload
 from io import BytesIO
 
 import pytest
@@ -13,6 +14,7 @@ from asgiref.sync import async_to_sync
 from django.conf import global_settings
 from django.conf import settings as site
 from django.contrib.auth.models import Group, Permission
+from django.core.exceptions import ImproperlyConfigured
 from django.core.handlers.asgi import ASGIHandler
 from django.core.management import call_command
 from django.db import connection, transaction
@@ -165,11 +167,19 @@ def test_a_long_answer_is_whole_where_the_project_compresses(project, operator_c
     async def packed() -> bytes:
         path, asked = f"{CHAT}api/v1/store/long/", {"Accept-Encoding": "gzip"}
         answer = await client.get(path, headers=asked)
-        return b"".join([part async for part in answer])
+        return answer.content
 
     reader = zlib.decompressobj(31)
     assert len(json.loads(reader.decompress(packed()))) == 4
     assert (reader.eof, reader.unused_data) == (True, b"")
+
+
+def test_the_api_may_have_a_namespace_of_the_projects(project, api):
+    project.ROOT_URLCONF = "tests.mounted.elsewhere"
+    made = api.post(f"{CHAT}api/v1/memories/", {"id": "a", "policy": None}, format="json")
+    assert made["Location"] == f"http://testserver{CHAT}api/v1/memories/a/"
+    assert api.get(f"{CHAT}api/v1/nothing/")["Content-Type"] == "application/problem+json"
+    assert not [found for found in check_project() if found.is_serious()]
 
 
 def test_metrics_and_health_need_no_account():
@@ -332,8 +342,25 @@ def test_with_the_line_in_asgi_a_form_is_refused_before_django_has_it(project, m
     assert asked_in_chunks("/", b"a" * 9_999, application)[0] == 200
 
 
-def test_nothing_is_missing():
+def test_nothing_is_missing(project):
+    project.LOGIN_URL = "/door/"
     assert check_project() == []
+
+
+def test_a_sign_in_page_of_ours_without_a_limit_is_named(project):
+    (found,) = check_project()
+    assert (found.id, found.is_serious()) == ("inspector.W002", False)
+    project.AUTHENTICATION_BACKENDS.insert(0, "axes.backends.AxesStandaloneBackend")
+    assert check_project() == []
+
+
+@pytest.mark.parametrize("gone", ["chatmemory", "inspector"])
+def test_addresses_without_the_app_say_what_is_missing(project, gone):
+    import inspector.installed
+
+    project.INSTALLED_APPS = without(site.INSTALLED_APPS, gone, "inspector.project")
+    with pytest.raises(ImproperlyConfigured, match=f"needs '{gone}' in INSTALLED_APPS"):
+        reload(inspector.installed)
 
 
 def without(names: list[str], *gone: str) -> list[str]:
@@ -345,6 +372,7 @@ def without(names: list[str], *gone: str) -> list[str]:
     [
         ("MIDDLEWARE", MIDDLEWARE, "import inspector, and MIDDLEWARE += inspector.MIDDLEWARE"),
         ("MIDDLEWARE", inspector.MIDDLEWARE, "AuthenticationMiddleware"),
+        ("MIDDLEWARE", inspector.MIDDLEWARE, "'django.middleware.csrf.CsrfViewMiddleware'"),
         ("INSTALLED_APPS", without(site.INSTALLED_APPS, "django_htmx"), "'django_htmx'"),
         ("ROOT_URLCONF", "inspector.urls", 'include("inspector.urls")'),
         ("ROOT_URLCONF", "inspector.urls", 'include("chatmemory.api.urls")'),
@@ -359,8 +387,6 @@ def test_a_check_names_what_is_missing(project, setting, value, words):
 
 
 def test_an_unknown_setting_is_named(project):
-    from django.core.exceptions import ImproperlyConfigured
-
     project.INSPECTOR = {"METRIC_TOKEN": "x"}
     with pytest.raises(ImproperlyConfigured, match="INSPECTOR has no setting METRIC_TOKEN"):
         Client().get(CHAT)

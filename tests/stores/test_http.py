@@ -152,3 +152,77 @@ def test_the_server_infers_why_a_message_left(store, served, memory_id):
     path = f"{served.url}/api/v1/memories/{memory_id}/messages/1/"
     (stay,) = served.api.get(path).json()["stays"]
     assert (stay["left_step"], stay["reason"]) == (2, "CAPACITY")
+
+
+@contextmanager
+def answering(*answers: bytes):
+    """The URL of a server that gives these answers, one to each connection."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        listening.settimeout(10)
+
+        def answer() -> None:
+            for each in answers:
+                client, _ = listening.accept()
+                with client:
+                    received = b""
+                    while b"\r\n\r\n" not in received:
+                        received += client.recv(65_536)
+                    client.sendall(each)
+
+        giving = threading.Thread(target=answer)
+        giving.start()
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        giving.join()
+
+
+def http(status: str, body: bytes = b"", kind: str = "application/json", more: str = "") -> bytes:
+    head = f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n{more}"
+    return f"{head}Connection: close\r\n\r\n".encode() + body
+
+
+PAGE = b"<html>Sign in to the network</html>"
+
+
+@pytest.mark.parametrize("status", ["503 Unavailable", "429 Too Many Requests", "200 OK"])
+@pytest.mark.parametrize("body", [PAGE, b'{"type":', b"null", b" null ", b'{"a":1}', b"[null]"])
+def test_what_is_no_answer_of_the_store_is_asked_again(store_at, status, body):
+    with answering(http(status, body), http("200 OK", b"[]")) as url:
+        assert store_at(url, "token", attempts=2).get_messages("a") == []
+    with answering(http(status, body)) as url, pytest.raises(HttpStoreError) as refused:
+        store_at(url, "token", attempts=1).get_messages("a")
+    assert refused.value.may_pass
+    assert refused.value.status == int(status[:3])
+
+
+def test_a_page_of_a_proxy_does_not_count_as_stored(store_at):
+    page = http("200 OK", PAGE, "text/html")
+    with answering(page, http("204 No Content")) as url:
+        store_at(url, "token", attempts=2).update_messages("a", [])
+    with answering(page) as url, pytest.raises(HttpStoreError, match="expected the status 204"):
+        store_at(url, "token", attempts=1).update_messages("a", [])
+
+
+@pytest.mark.parametrize("seconds", ["9" * 30, "9" * 400, "61"])
+def test_a_server_that_says_to_wait_for_ages_is_asked_again_after_a_minute(
+    store_at, seconds, monkeypatch
+):
+    slept: list[float] = []
+    monkeypatch.setattr("time.sleep", slept.append)
+    refused = http("503 Unavailable", more=f"Retry-After: {seconds}\r\n")
+    with answering(refused, http("200 OK", b"[]")) as url:
+        assert store_at(url, "token", attempts=2).get_messages("a") == []
+    assert slept == [60]
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("https://ada:s3cret@host", "https://s3cret@host/a", "http://ada:s3cret@host:99999"),
+        *("ada:s3cret@host", "https://:s3cret@", "ftp://ada:s3cret@host"),
+    ],
+)
+def test_credentials_in_a_base_url_are_refused_without_showing_them(store_at, url):
+    with pytest.raises(InvalidValue, match="without a name and a password in it") as refused:
+        store_at(url, "token")
+    assert "s3cret" not in str(refused.value)
+    assert refused.value.__cause__ is None

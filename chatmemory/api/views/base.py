@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
+from io import BytesIO
 from typing import Any
 
-from django.http.response import HttpResponseBase
+from django.http import HttpResponse
 from rest_framework.exceptions import AuthenticationFailed, NotAuthenticated, Throttled
 from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.renderers import JSONRenderer
@@ -24,7 +25,6 @@ from chatmemory.api.permissions import HasRole
 from chatmemory.api.problems import CONTENT_TYPE
 from chatmemory.api.schemas import OperationSchema
 from chatmemory.api.throttling import PerCaller
-from chatmemory.streaming import streamed
 
 
 class Guarded(APIView):
@@ -83,9 +83,14 @@ class Resource(Guarded):
     content_negotiation_class = OneFormat
 
 
-def streamed_json(request: Request, chunks: Iterator[str]) -> HttpResponseBase:
-    """JSON that is sent while it is made."""
-    return streamed(request._request, chunks, JSONRenderer.media_type)
+def whole_json(texts: Iterable[str]) -> HttpResponse:
+    """Return JSON that is made part by part, and complete before any of it is sent: a client that
+    reads slowly then holds no connection to the database.
+    """
+    made = BytesIO()
+    for text in texts:
+        made.write(text.encode())
+    return HttpResponse(made.getvalue(), JSONRenderer.media_type)
 
 
 def url_of(request: Request, name: str, memory_id: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from django.http.response import HttpResponseBase
+from django.http import HttpResponse
 from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -23,10 +23,10 @@ from chatmemory.api.responses import (
     response,
 )
 from chatmemory.api.sent_messages import SentMessages
-from chatmemory.api.views.base import Resource, streamed_json
+from chatmemory.api.views.base import Resource, whole_json
 from chatmemory.conf import PAGE_MAX
 from chatmemory.formats import Rendering, render_each
-from chatmemory.queries import WindowPlace, WindowView
+from chatmemory.queries import WindowRow, WindowView
 from chatmemory.services import ChangeResult
 from chatmemory.streaming import json_list
 
@@ -34,14 +34,14 @@ from chatmemory.streaming import json_list
 @addressed_by(MEMORY_ID)
 class MemoryMessages(Resource):
     @reads(WindowSerializer, query=requests.WindowQuery, name="get_window")
-    def get(self, request: Request, memory_id: str) -> HttpResponseBase:
+    def get(self, request: Request, memory_id: str) -> HttpResponse:
         """Show what the model sees, now or after a step."""
         asked = requests.read(requests.WindowQuery, request.query_params)
-        window, messages = queries.whole_window(memory_id, asked.get("at"))
-        answer = streamed_json(request, _window(window, render_each(messages, asked["as"])))
+        window = queries.window(memory_id, asked.get("at"))
+        answer = whole_json(_window(window, render_each(window.messages, asked["as"])))
         if "at" not in asked:
             # the newest step is the version
-            answer["ETag"] = etag(window.step, "Content-Encoding" in answer)
+            answer["ETag"] = etag(window.step)
         return answer
 
     @changes(MessageChangesSerializer, status=201, body=requests.AddRequest, name="add_messages")
@@ -68,7 +68,7 @@ class MemoryMessages(Resource):
         return _changes(memory_id, [result])
 
 
-def _window(window: WindowView[WindowPlace], rendering: Rendering) -> Iterator[str]:
+def _window(window: WindowView[WindowRow], rendering: Rendering) -> Iterator[str]:
     """The JSON of a window. What the format lost is known after the messages."""
     answer = {
         "step": window.step,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from django.http.response import HttpResponseBase
+from django.http import HttpResponse
 from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 
@@ -14,7 +14,7 @@ from chatmemory.access.roles import READ
 from chatmemory.api import requests
 from chatmemory.api.operations import MEMORY_ID, addressed_by, reads
 from chatmemory.api.responses import ChangeSerializer, SimulationSerializer
-from chatmemory.api.views.base import Resource, streamed_json
+from chatmemory.api.views.base import Resource, whole_json
 from chatmemory.conf import PAGE_MAX
 from chatmemory.services import ChangeResult
 from chatmemory.streaming import json_list
@@ -25,7 +25,7 @@ class Simulate(Resource):
     needs = {"POST": READ}
 
     @reads(SimulationSerializer, body=requests.SimulationRequest, name="simulate", refusals=(409,))
-    def post(self, request: Request, memory_id: str) -> HttpResponseBase:
+    def post(self, request: Request, memory_id: str) -> HttpResponse:
         """Show what adding messages would do, under this policy or another; nothing is stored."""
         body = requests.read_body(requests.SimulationRequest, request)
         sent = body["sent"]
@@ -40,7 +40,7 @@ class Simulate(Resource):
             "lost": sent.losses[:PAGE_MAX],
         }
         told = SimulationSerializer(answer).data
-        return streamed_json(request, _with_changes(told, simulation.changes))
+        return whole_json(_with_changes(told, simulation.changes))
 
 
 def _with_changes(told: Mapping[str, Any], changes: Iterable[ChangeResult]) -> Iterator[str]:

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-from django.http.response import HttpResponseBase
+from django.http import HttpResponse
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from chatmemory import queries
 from chatmemory.api import requests
 from chatmemory.api.components import MESSAGES, ref
 from chatmemory.api.operations import MEMORY_ID, addressed_by, changes, reads
-from chatmemory.api.views.base import Resource, streamed_json
+from chatmemory.api.views.base import Resource, whole_json
 from chatmemory.core.codec import message_to_dict
-from chatmemory.core.exceptions import MemoryNotFound
-from chatmemory.core.messages import ChatMessage
 from chatmemory.services import protocol
 from chatmemory.services.validation import check_id
 from chatmemory.streaming import json_list
@@ -24,13 +19,10 @@ from chatmemory.streaming import json_list
 @addressed_by(MEMORY_ID)
 class Store(Resource):
     @reads(MESSAGES, name="get_messages")
-    def get(self, request: Request, memory_id: str) -> HttpResponseBase:
+    def get(self, request: Request, memory_id: str) -> HttpResponse:
         """getMessages: the messages in memory, untrimmed; [] for an unknown id."""
-        try:
-            messages: Iterable[ChatMessage] = queries.stored_messages(check_id(memory_id))
-        except MemoryNotFound:
-            messages = ()
-        return streamed_json(request, json_list(map(message_to_dict, messages)))
+        messages = protocol.get_messages(check_id(memory_id))
+        return whole_json(json_list(map(message_to_dict, messages)))
 
     @changes(
         None, status=204, body={"application/json": ref("MessageList")}, name="update_messages"
