@@ -34,6 +34,7 @@ from chatmemory.queries.conversations import (
     memories,
     memory,
     policy,
+    unreachable_nodes,
 )
 from chatmemory.queries.counts import OverviewStats, count, count_each, overview_stats
 from chatmemory.queries.cursors import CursorPage
@@ -206,6 +207,7 @@ __all__ = [
     "steps",
     "stored_messages",
     "trial",
+    "unreachable_nodes",
     "whole_history",
     "whole_window",
     "window",
