@@ -5,7 +5,8 @@ The transaction of the request was rolled back, so that the caller can repeat it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import wraps
 from typing import ParamSpec, TypeVar
@@ -95,6 +96,21 @@ def explained(call: Callable[P, T]) -> Callable[P, T]:
             raise
 
     return noting
+
+
+@contextmanager
+def leaving_out_lost_nodes() -> Iterator[None]:
+    """Leave out what the block does in the database if a node of a cluster is down.
+
+    What is around the block goes on. If the whole database is down, that fails.
+    """
+    try:
+        with database.atomic():
+            yield
+    except (DatabaseError, InterfaceError) as error:
+        found = outage(error)
+        if found is None or found.state != "down":
+            raise
 
 
 def in_words(error: BaseException) -> str | None:
