@@ -208,3 +208,21 @@ def test_a_writer_does_not_wait_for_ever(cluster):
             rows_of("SELECT set_config('statement_timeout', '5s', false)", [])
             with pytest.raises(OperationalError, match="lock timeout"):
                 services.add("own", [UserMessage("waiting")])
+
+
+def test_long_lists_are_copied_to_the_nodes(client_of_api):
+    """Psycopg sends COPY; Citus passes it on to the node of each row."""
+    said = [UserMessage(f"message {n}") for n in range(2_500)]
+    commands = sent_to_nodes(
+        lambda: services.import_conversation("imported", said, MessageWindow(700))
+    )
+    assert [each for each in commands if re.search(r"COPY \S*chatmemory_message_[0-9]+", each)]
+    lists = [[USER | {"name": f"{n + first}"} for n in range(1_000)] for first in (0, 500)]
+    for messages in lists:
+        answer = client_of_api.put("/api/v1/store/put/", messages)
+        assert answer.status_code == 204, answer.data
+    assert queries.said("imported") == said
+    assert queries.memory("put").said_count == 1_500
+    output = StringIO()
+    call_command("verify_memories", "imported", "put", stdout=output)
+    assert "2 conversations" in output.getvalue()
