@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from django.apps import apps
+from django.db import OperationalError
 from django.db.backends.utils import CursorWrapper
 from django.db.models import Model
 
@@ -17,6 +18,12 @@ from chatmemory import database
 from chatmemory.core.exceptions import ChatMemoryError
 
 _NAMED = "memory_id"
+_LOCK = "SELECT pg_try_advisory_xact_lock(hashtext('chatmemory distribute'))"
+_OTHERS = """SELECT count(*) FROM pg_dist_node
+    WHERE noderole = 'primary' AND isactive AND groupid <> 0"""
+_SOON = "SET LOCAL citus.node_connection_timeout = '2s'"
+_ANSWERS = """SELECT nodename || ':' || nodeport, success
+    FROM run_command_on_workers('SELECT 1') ORDER BY 1"""
 _KNOWN = """SELECT column_to_column_name(logicalrelid, partkey) FROM pg_dist_partition
     WHERE logicalrelid = to_regclass(%s)"""
 # Without tables of other programs that happen to be distributed by a column of the same type.
@@ -24,7 +31,7 @@ _ALONE = "none"
 
 
 class NotDistributable(ChatMemoryError):
-    """The database is no cluster, or a table is distributed in another way."""
+    """The database is no cluster, or a table is distributed in another way, or at this moment."""
 
 
 @dataclass(frozen=True)
@@ -56,14 +63,18 @@ def _placement(model: type[Model], memory: type[Model]) -> Placement | None:
     return None
 
 
-def distribute() -> list[Placement]:
+def distribute(*, single_node: bool = False) -> list[Placement]:
     """Distribute the tables that are not yet, with their rows, in one transaction; return them.
 
-    Raises NotDistributable.
+    Raises NotDistributable, also for a cluster of one node unless a `single_node` is meant.
     """
-    check_cluster()
+    check_postgresql()
     with database.atomic(), database.connection().cursor() as cursor:
+        _take_turn(cursor)
+        check_cluster(cursor)
         placed = [each for each in placements() if not _is_known(cursor, each)]
+        if placed and not single_node:
+            _check_nodes(cursor)
         for each in placed:
             _place(cursor, each)
         for each in placed:
@@ -72,22 +83,48 @@ def distribute() -> list[Placement]:
     return placed
 
 
-def check_cluster() -> None:
-    """Raise NotDistributable unless the database has the extension and the tables."""
+def check_postgresql() -> None:
+    """Raise NotDistributable for a database of another kind."""
     connection = database.connection()
     if connection.vendor != "postgresql":
         raise NotDistributable(
             f"{connection.display_name} cannot be distributed: set DATABASE_URL to a PostgreSQL "
             "with the extension citus"
         )
-    with connection.cursor() as cursor:
-        if not _has_extension(cursor):
-            raise NotDistributable(
-                "this PostgreSQL has no extension citus: install it on each node, and run "
-                "CREATE EXTENSION citus there in the database of this name (docs/operations.md)"
-            )
-        if placements()[0].table not in connection.introspection.table_names(cursor):
-            raise NotDistributable("the tables are missing: run manage.py migrate first")
+
+
+def _take_turn(cursor: CursorWrapper) -> None:
+    """Let no other process distribute until the transaction ends. Raises NotDistributable."""
+    cursor.execute(_LOCK)
+    (is_ours,) = cursor.fetchone()
+    if not is_ours:
+        raise NotDistributable("another distribute is at work in this database: wait until it ends")
+
+
+def check_cluster(cursor: CursorWrapper) -> None:
+    """Raise NotDistributable unless the database has the extension and the tables."""
+    if not _has_extension(cursor):
+        raise NotDistributable(
+            "this PostgreSQL has no extension citus: install it on each node, and run "
+            "CREATE EXTENSION citus there in the database of this name (docs/operations.md)"
+        )
+    if placements()[0].table not in database.connection().introspection.table_names(cursor):
+        raise NotDistributable("the tables are missing: run manage.py migrate first")
+
+
+def _check_nodes(cursor: CursorWrapper) -> None:
+    """Raise NotDistributable for a coordinator that knows no other node.
+
+    A database that was dropped and restored has lost its list of nodes with the extension.
+    """
+    cursor.execute(_OTHERS)
+    (others,) = cursor.fetchone()
+    if not others:
+        raise NotDistributable(
+            "this database knows no other node, so all conversations would stay on this one: add "
+            "the nodes with citus_add_node first, also those of a database that was restored "
+            "(docs/operations.md); to distribute over this one alone, use --single-node"
+        )
 
 
 def distributed_tables() -> list[str]:
@@ -98,6 +135,24 @@ def distributed_tables() -> list[str]:
         if not _has_extension(cursor):
             return []
         return [each.table for each in placements() if each.column and _is_known(cursor, each)]
+
+
+def unreachable_nodes() -> list[str]:
+    """Return the nodes that do not answer; none if the database is no cluster.
+
+    Raises OperationalError if no node with conversations answers.
+    """
+    if database.connection().vendor != "postgresql":
+        return []
+    with database.atomic(), database.connection().cursor() as cursor:
+        if not _has_extension(cursor):
+            return []
+        cursor.execute(_SOON)
+        cursor.execute(_ANSWERS)
+        answers = dict(cursor.fetchall())
+    if answers and not any(answers.values()):
+        raise OperationalError("no node with conversations answers")
+    return [node for node, is_there in answers.items() if not is_there]
 
 
 def _has_extension(cursor: CursorWrapper) -> bool:

@@ -127,6 +127,25 @@ def test_a_branch_of_a_deleted_branch_is_reached(branches):
     assert queries.branches(["m"]) == []
 
 
+def test_a_later_conversation_of_the_same_id_has_not_the_branches(branches):
+    services.delete("m")
+    services.create("m", TokenWindow(5_000))
+    services.add("m", SAID)
+    services.branch("branch", "leaf", [])
+    services.delete("branch")
+    assert queries.branches(["m"]) == []
+    services.redact("m", 2, branches=["twig", "leaf"])
+    assert not Message.objects.filter(memory__in=["twig", "leaf"], redacted_step__gt=0).exists()
+
+
+def test_sources_that_somebody_altered_do_not_go_round_for_ever(branches):
+    Memory.objects.filter(pk="branch").update(branched_from="twig")
+    Memory.objects.update(created_at=timezone.now())
+    services.redact("m", 2, branches=["branch", "twig"])
+    assert not Message.objects.filter(memory="twig", redacted_step__gt=0).exists()
+    assert queries.branches(["branch"]) == ["twig"]
+
+
 def test_a_page_asks_before_it_redacts_in_branches(operator_client, branches):
     page = operator_client.post("/c/m/redact/2/").content.decode()
     assert '<input type="checkbox" name="branch" value="twig" checked>' in page

@@ -176,6 +176,23 @@ def test_an_error_in_a_statement_is_not_an_outage(statement):
     assert outage(raised.value) is None
 
 
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite has no nodes")
+@pytest.mark.parametrize(
+    ("message", "state"),
+    [
+        ("server closed the connection unexpectedly", "down"),
+        ("SSL SYSCALL error: EOF detected", "down"),
+        ("failure on connection marked as essential: 10.0.0.7:5432", "down"),
+        ("cache lookup failed for relation 1", None),
+    ],
+)
+def test_citus_tells_in_words_that_a_node_ended(message, state):
+    with connection.cursor() as cursor, pytest.raises(DatabaseError) as raised:
+        cursor.execute(f"DO $$ BEGIN RAISE '{message}' USING ERRCODE = 'XX000'; END $$")
+    found = outage(raised.value)
+    assert (found and found.state) == state
+
+
 def test_a_database_that_is_stopped_and_comes_back(warm_processes, tmp_path):
     cluster_of_its_own = binaries()
     if cluster_of_its_own is None:

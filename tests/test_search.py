@@ -10,6 +10,7 @@ from contextlib import closing
 
 import pytest
 from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from chatmemory import AiMessage, UserMessage, queries, search, services
 from chatmemory.core.policies import MessageWindow
@@ -443,3 +444,20 @@ def test_what_is_not_searched_is_not_in_the_index(db, change):
     services.redact("m", 1)
     assert [indexed("nee"), indexed("ha "), indexed("red")] == [0, 0, 1]
     assert verify("m") is None
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="PostgreSQL keeps such a number")
+@pytest.mark.parametrize("known", [-1, 0])
+def test_common_words_are_known_where_the_number_of_rows_is_not(db, known):
+    """It is -1 before the first ANALYZE, and 0 on the coordinator of a cluster."""
+    services.create("m", MessageWindow(5))
+    services.add("m", [UserMessage("the delivery")] * 30)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE pg_class SET reltuples = %s WHERE oid = 'chatmemory_message'::regclass", [known]
+        )
+    index = search.index_of(connection)
+    with CaptureQueriesContext(connection) as sent:
+        assert index.few("delivery", 1) is None
+    assert "TABLESAMPLE" in sent[-1]["sql"]  # the index was not asked
+    assert index.few("parcel", 1) == []

@@ -345,6 +345,15 @@ def test_an_interrupted_branch_of_a_memory_that_was_cleared_is_verified(monkeypa
     assert verify("long") is None
 
 
+def test_it_does_not_go_on_with_a_later_conversation_of_the_same_id(half_a_branch):
+    services.delete("source")
+    services.finish_deletions()
+    services.create("source", MessageWindow(3))
+    services.add("source", users(10))
+    with pytest.raises(MemoryExists):
+        services.branch("source", "long", users(1))
+
+
 def test_another_call_does_not_go_on_with_it(half_a_branch):
     services.create("other", MessageWindow(3))
     services.add("other", users(10))

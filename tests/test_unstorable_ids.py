@@ -6,6 +6,7 @@ import pytest
 
 from chatmemory import (
     InvalidValue,
+    MemoryNotFound,
     MessageWindow,
     MessageWindowChatMemory,
     UnstorableText,
@@ -42,6 +43,16 @@ READS = {
 def test_it_is_refused(read, memory_id):
     with pytest.raises(UnstorableText, match="a memory id cannot contain NUL or lone surrogates"):
         read(memory_id)
+
+
+@pytest.mark.parametrize("read", READS.values(), ids=READS)
+def test_one_that_is_too_long_is_not_looked_for(read, django_assert_num_queries):
+    """Citus would take it for an error in the query."""
+    with (
+        django_assert_num_queries(0),
+        pytest.raises(MemoryNotFound, match=r"aaa'… \(256 characters\): ids have at most 255"),
+    ):
+        read("a" * 256)
 
 
 @pytest.mark.parametrize("number", [256, 1000, 70_000])

@@ -316,7 +316,8 @@ class RedactedMessageSerializer(MessageDetailSerializer):
     copies = CopySerializer(
         many=True,
         allow_null=True,
-        help_text="Those in branches that still have the text; null if it was removed before.",
+        help_text="Those in branches that still have the text; null if it was removed before, and "
+        "while a node of a cluster is down, which may have some.",
     )
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 
-from chatmemory.core.exceptions import UnstorableText
+from chatmemory.core.exceptions import MemoryNotFound, UnstorableText
 from chatmemory.core.ids import string_id
 
+ID_LENGTH = 255
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
@@ -19,8 +20,14 @@ def check_text(text: str, what: str) -> None:
 def storable_id(memory_id: object) -> str:
     """Return an id that can be asked for, if only to find nothing.
 
-    Raises InvalidValue for no string, UnstorableText.
+    Raises InvalidValue for no string, UnstorableText, and MemoryNotFound for one that is too long,
+    of which Citus would take the query for an error.
     """
     found = string_id(memory_id)
+    if len(found) > ID_LENGTH:
+        raise MemoryNotFound(
+            f"no conversation has the id {found[:20]!r}… ({len(found):,} characters): "
+            f"ids have at most {ID_LENGTH}"
+        )
     check_text(found, "a memory id")
     return found

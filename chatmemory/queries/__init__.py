@@ -34,6 +34,7 @@ from chatmemory.queries.conversations import (
     memories,
     memory,
     policy,
+    unreachable_nodes,
 )
 from chatmemory.queries.counts import OverviewStats, count, count_each, overview_stats
 from chatmemory.queries.cursors import CursorPage
@@ -205,6 +206,7 @@ __all__ = [
     "step_samples",
     "steps",
     "trial",
+    "unreachable_nodes",
     "whole_history",
     "window",
 ]

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.db import DatabaseError
+from django.db.backends.utils import CursorWrapper
 from django.db.models import BooleanField, F, Func, Q, QuerySet, TextField, Value
 from django.db.models.functions import Cast
 
@@ -37,6 +38,7 @@ _OF_NAMES = (
 )
 _INDEXES = ("message_by_phrase", "memory_by_id_part", "memory_by_labels")
 _NUMBER = "SELECT reltuples FROM pg_class WHERE oid = 'chatmemory_message'::regclass"
+_NUMBER_BY_CONVERSATION = "SELECT COALESCE(SUM(last_seq), 0) FROM chatmemory_memory"
 # The same blocks each time: others would have to be read from the disk.
 _SAMPLE = f"""SELECT
     COUNT(*) FILTER (WHERE origin = 'SAID' AND UPPER({beginning_of("text")}) LIKE UPPER(%s)),
@@ -87,13 +89,25 @@ class PostgresqlIndex(TextIndex):
         The index would first list all of them.
         """
         with self.connection.cursor() as cursor:
-            cursor.execute(_NUMBER)
-            (number,) = cursor.fetchone()
+            number = self._number(cursor)
             if number < FAR_MORE * most or not searches_messages(words):
                 return False
-            cursor.execute(_SAMPLE, [self._pattern(words), 100 * SAMPLED / number])
+            cursor.execute(_SAMPLE, [self._pattern(words), min(100, 100 * SAMPLED / number)])
             found, sampled = cursor.fetchone()
         return bool(found * number > FAR_MORE * most * sampled)
+
+    def _number(self, cursor: CursorWrapper) -> int:
+        """Return how many messages there are, about.
+
+        PostgreSQL does not know before the first ANALYZE, nor ever on the coordinator of a cluster,
+        where the table is empty: there the conversations are asked.
+        """
+        cursor.execute(_NUMBER)
+        (number,) = cursor.fetchone()
+        if number <= 0:
+            cursor.execute(_NUMBER_BY_CONVERSATION)
+            (number,) = cursor.fetchone()
+        return int(number)
 
     def _pattern(self, words: str) -> str:
         return f"%{self.connection.ops.prep_for_like_query(words)}%"

@@ -22,6 +22,8 @@ from chatmemory.services.erasure import (
     delete,
     delete_all,
     finish_deletions,
+    known_branches,
+    known_copies,
     redact,
     unaudited_deletions,
 )
@@ -66,6 +68,8 @@ __all__ = [
     "import_all",
     "import_conversation",
     "keep_trial",
+    "known_branches",
+    "known_copies",
     "label",
     "not_anchored",
     "pin",

@@ -15,6 +15,7 @@ from chatmemory.core.stored_policies import can_decide
 from chatmemory.core.transitions import refill
 from chatmemory.core.window import Totals
 from chatmemory.ledger.adding import add_all, required_policy
+from chatmemory.ledger.branches import source_of
 from chatmemory.ledger.changes import ChangeResult, NewMessage
 from chatmemory.ledger.counting import change_policy, count_all, counted_entries
 from chatmemory.ledger.entries import read_message, stay_entries
@@ -132,7 +133,7 @@ def _begin(source_id: str, new_id: str, policy: Policy, labels: dict[str, str], 
         create(new_id, policy, labels, actor)
     except MemoryExists:
         begun = Memory.objects.filter(pk=new_id, branched_from=source_id).first()
-        if begun is None or begun.imported is None:
+        if begun is None or begun.imported is None or source_of(begun) is None:
             raise
         if (begun.labels, begun.policy) != (labels, policy):
             raise

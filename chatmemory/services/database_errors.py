@@ -5,7 +5,9 @@ The transaction of the request was rolled back, so that the caller can repeat it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import wraps
 from typing import ParamSpec, TypeVar
@@ -49,6 +51,12 @@ _POSTGRESQL = {
     "57P": _DOWN,  # admin_shutdown, crash_shutdown, cannot_connect_now
     "08": _DOWN,  # connection exceptions
 }
+# Citus has no code of its own for a node that ends while it carries out a command.
+_INTERNAL = "XX000"
+_NODE_LOST = re.compile(
+    "closed the connection|SSL SYSCALL|connection not open|could not (send|receive) data"
+    "|failure on connection"
+)
 RETRY_SECONDS = 2
 
 P = ParamSpec("P")
@@ -77,6 +85,8 @@ def outage(error: BaseException | None) -> Outage | None:
     if name := getattr(cause, "sqlite_errorname", None):
         return _by_prefix(_SQLITE, name) or _missing_table(error)
     if state := getattr(cause, "sqlstate", None):
+        if state == _INTERNAL and _NODE_LOST.search(str(error)):
+            return Outage(*_DOWN)
         return _by_prefix(_POSTGRESQL, state)
     # There is no code if the connection failed or was lost.
     return Outage(*_DOWN) if isinstance(error, (OperationalError, InterfaceError)) else None
@@ -95,6 +105,21 @@ def explained(call: Callable[P, T]) -> Callable[P, T]:
             raise
 
     return noting
+
+
+@contextmanager
+def leaving_out_lost_nodes() -> Iterator[None]:
+    """Leave out what the block does in the database if a node of a cluster is down.
+
+    What is around the block goes on. If the whole database is down, that fails.
+    """
+    try:
+        with database.atomic():
+            yield
+    except (DatabaseError, InterfaceError) as error:
+        found = outage(error)
+        if found is None or found.state != "down":
+            raise
 
 
 def in_words(error: BaseException) -> str | None:

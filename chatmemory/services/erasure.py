@@ -11,10 +11,10 @@ from django.db.models import Model, QuerySet, Value
 from django.db.models.expressions import Combinable
 from django.utils import timezone
 
-from chatmemory import database
+from chatmemory import database, queries
 from chatmemory.core.exceptions import MemoryNotFound, MessageNotFound
 from chatmemory.ledger.audited import check_hidden
-from chatmemory.ledger.branches import copies_of
+from chatmemory.ledger.branches import copies_of, source_of
 from chatmemory.ledger.changes import ChangeResult
 from chatmemory.ledger.contradictions import Contradicted, naming
 from chatmemory.ledger.recorder import Recorder
@@ -31,6 +31,7 @@ from chatmemory.models import (
 from chatmemory.search import given_labels, searched_characters
 from chatmemory.search.sqlite_tables import INDEXED_AT_ONCE
 from chatmemory.services import audit
+from chatmemory.services.database_errors import leaving_out_lost_nodes
 from chatmemory.services.locking import lock_memory, locked, notify_followers
 from chatmemory.services.slices import size_of, sizes_of
 from chatmemory.services.validation import check_change, check_ids, check_number
@@ -59,8 +60,11 @@ def delete(memory_id: str, *, actor: str = "", expected_version: int | None = No
         _record_erasure(AuditEntry.Action.DELETE, memory_id, actor, detail)
         _erase_responses(memory_id)
         database.on_commit(lambda: notify_followers(memory_id))
-        # Its branches are from then on branches of its own source.
-        Memory.objects.filter(branched_from=memory_id).update(branched_from=memory.branched_from)
+        if source := source_of(memory):
+            # Its branches are from then on branches of its own source.
+            branches = Memory.objects.filter(branched_from=memory_id)
+            saved = branches.filter(created_at__gte=memory.created_at)
+            saved.update(branched_from=source.pk)
         if size_of(memory) <= AT_ONCE:
             memory.delete()
         else:
@@ -174,9 +178,8 @@ def redact(
         if row is None:
             raise MessageNotFound(f"{memory_id!r} has no message #{seq}")
         if row.redacted_step is None:
-            for copy in copies_of(row) if chosen else ():
-                if copy.memory_id in chosen:
-                    redact(copy.memory_id, copy.seq, actor=actor)
+            for copy in copies_of(row, chosen):
+                redact(copy.memory_id, copy.seq, actor=actor)
             _erase_copies(recorder)
         result = recorder.redact(row)
         if result is not None:
@@ -184,6 +187,20 @@ def redact(
             _record_erasure(AuditEntry.Action.REDACT, memory_id, actor, detail)
             database.on_commit(truncate_log_soon)
         return result
+
+
+def known_copies(memory_id: str, seq: int) -> list[tuple[str, int]] | None:
+    """Return `queries.copies`; None while a node of a cluster is down, which may have some."""
+    with leaving_out_lost_nodes():
+        return queries.copies(memory_id, seq)
+    return None
+
+
+def known_branches(memory_ids: Iterable[str]) -> list[str] | None:
+    """Return `queries.branches`; None while a node of a cluster is down, which may have some."""
+    with leaving_out_lost_nodes():
+        return queries.branches(memory_ids)
+    return None
 
 
 def _erase_copies(recorder: Recorder) -> None:

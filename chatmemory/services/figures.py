@@ -78,13 +78,10 @@ def _keep(key: str, found: Mapping[Chosen, Figures]) -> None:
     if found and not RecallFigures.objects.filter(key=key).exists():
         forget_old_figures()
     with database.atomic():
-        locked = Memory.objects.select_for_update(skip_locked=True)
-        rows = locked.filter(id__in=[each.id for each in found])
-        states = {row.pk: state_of(row.head, row.last_step) for row in rows.order_by("id")}
         kept = [
             RecallFigures(memory_id=each.id, key=key, state=each.state, figures=figures.to_dict())
             for each, figures in found.items()
-            if states.get(each.id) == each.state
+            if _locked_state(each.id) == each.state
         ]
         RecallFigures.objects.bulk_create(
             kept,
@@ -92,3 +89,12 @@ def _keep(key: str, found: Mapping[Chosen, Figures]) -> None:
             unique_fields=["memory", "key"],
             update_fields=["state", "figures", "computed_at"],
         )
+
+
+def _locked_state(memory_id: str) -> str | None:
+    """Lock one conversation and return its state; None if it is deleted or being changed.
+
+    Citus cannot lock rows of several conversations with one statement.
+    """
+    row = Memory.objects.select_for_update(skip_locked=True).filter(id=memory_id)
+    return next((state_of(*each) for each in row.values_list("head", "last_step")), None)

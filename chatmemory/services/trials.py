@@ -20,6 +20,7 @@ from chatmemory.core.exceptions import MemoryNotFound
 from chatmemory.core.messages import ChatMessage
 from chatmemory.ledger.lookup import find_memory
 from chatmemory.models import Trial
+from chatmemory.services.database_errors import leaving_out_lost_nodes
 from chatmemory.services.validation import check_actor, storable_messages
 
 KEY_BYTES = 12
@@ -49,10 +50,11 @@ def keep_trial(
         with database.atomic():
             if not Trial.objects.filter(memory=memory, key=row.key).update(tried_at=now):
                 Trial.objects.bulk_create([row], ignore_conflicts=True)
-            forget_old_trials()
-            _forget_surplus(actor)
     except IntegrityError:  # told at the commit: the conversation was deleted meanwhile
         raise MemoryNotFound(f"no conversation has the id {memory_id!r}") from None
+    with leaving_out_lost_nodes():  # a later trial forgets those
+        forget_old_trials()
+        _forget_surplus(actor)
     return row.key
 
 

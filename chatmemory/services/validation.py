@@ -19,13 +19,13 @@ from chatmemory.core.given import brief, chat_messages, several
 from chatmemory.core.ids import string_id
 from chatmemory.core.messages import ChatMessage, text_of
 from chatmemory.core.policies import Policy
+from chatmemory.core.storable import ID_LENGTH as ID_LENGTH
 from chatmemory.core.storable import check_text as check_text
 from chatmemory.core.storable import storable_id
 from chatmemory.core.written_policies import measured
 from chatmemory.ledger.changes import NewMessage
 from chatmemory.search import DIGEST_LABEL
 
-ID_LENGTH = 255
 ACTOR_LENGTH = 255
 LIMIT_MAX = 2**63 - 1
 LABELS_MAX = 64

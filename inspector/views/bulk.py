@@ -60,13 +60,13 @@ def bulk(request: HttpRequest) -> HttpResponseBase:
 def _ask(request: HttpRequest, chosen: Sequence[queries.MemoryRow], form: BulkForm) -> HttpResponse:
     """Show what would be deleted, and ask whether the branches are to be deleted, too."""
     ids = [row.id for row in chosen]
-    branches = queries.branches(ids)
+    branches = services.known_branches(ids)
     context = {
         "chosen": chosen,
         "ids": json.dumps(ids),
         "said": sum(row.said_count for row in chosen),
         "branches": branches,
-        "branch_ids": json.dumps(branches),
+        "branch_ids": json.dumps(branches or []),
         "form": form,
     }
     return render(request, "inspector/delete.html", context)

@@ -68,9 +68,11 @@ def pin(request: HttpRequest, memory_id: str, seq: int) -> HttpResponse:
 
 @require_POST
 def redact(request: HttpRequest, memory_id: str, seq: int) -> HttpResponse:
-    """Redacts a message, then shows it. Asks first if branches have copies of it."""
-    copies = queries.copies(memory_id, seq)
-    if copies and "confirmed" not in request.POST:
+    """Redacts a message, then shows it. Asks first if branches have copies of it, or may have some
+    on a node that is down.
+    """
+    copies = services.known_copies(memory_id, seq)
+    if copies != [] and "confirmed" not in request.POST:
         context = {"memory_id": memory_id, "seq": seq, "copies": copies}
         return render(request, "inspector/redact.html", context)
     branches = request.POST.getlist("branch")

@@ -22,15 +22,21 @@ def healthz(request: HttpRequest) -> HttpResponse:
 @require_safe
 @login_not_required
 def readyz(request: HttpRequest) -> HttpResponse:
-    """Answers 200 if the database can be read, and says if nothing can be stored; else 503."""
+    """Answers 200 if the database can be read, and says if nothing can be stored; else 503.
+
+    A cluster is ready while one of its nodes is down, as the conversations of the others are.
+    """
     try:
-        queries.any_memory()
+        gone = queries.unreachable_nodes()
+        if not gone:
+            queries.any_memory()
         state = _state()
     except DatabaseError as error:
         found = outage(error)
         reason = str(found or error)
         return HttpResponse(f"{reason}\n", content_type="text/plain", status=503)
-    return HttpResponse(f"{state}\n", content_type="text/plain")
+    degraded = "".join(f", degraded: node {node}" for node in gone)
+    return HttpResponse(f"{state}{degraded}\n", content_type="text/plain")
 
 
 def _state() -> str:

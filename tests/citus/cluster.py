@@ -15,15 +15,16 @@ from psycopg.conninfo import make_conninfo
 
 URL = os.environ.get("CITUS_DATABASE_URL", "")
 NODES = "SELECT nodename, nodeport, groupid FROM pg_dist_node WHERE isactive ORDER BY groupid"
+KNOWS_ITSELF = "SELECT citus_set_coordinator_host('{}', {})"
 SHARDS = 4  # of each table: fewer than the default, because each is an empty table in a test
 
 
 @contextmanager
-def cluster_database() -> Iterator[str]:
-    """The URL of a new database on all nodes of the cluster."""
+def cluster_database(*, knows_nodes: bool = True) -> Iterator[str]:
+    """The URL of a new database on all nodes of the cluster, or on the coordinator alone."""
     name = f"chatmemory_{uuid4().hex[:12]}"
     with psycopg.connect(URL) as admin:
-        nodes = admin.execute(NODES).fetchall()
+        nodes = admin.execute(NODES).fetchall()[: None if knows_nodes else 1]
     try:
         for host, port, _ in nodes:
             execute(host, port, "postgres", f"CREATE DATABASE {name}")
@@ -33,9 +34,9 @@ def cluster_database() -> Iterator[str]:
             coordinator,
             coordinator_port,
             name,
-            f"SELECT citus_set_coordinator_host('{coordinator}', {coordinator_port})",
-            *(f"SELECT citus_add_node('{host}', {port})" for host, port, _ in workers),
             f"ALTER DATABASE {name} SET citus.shard_count = {SHARDS}",
+            *([KNOWS_ITSELF.format(coordinator, coordinator_port)] if knows_nodes else []),
+            *(f"SELECT citus_add_node('{host}', {port})" for host, port, _ in workers),
         )
         yield f"{URL.rpartition('/')[0]}/{name}"
     finally:

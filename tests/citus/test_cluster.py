@@ -9,7 +9,7 @@ from io import StringIO
 from typing import Any
 
 import pytest
-from django.core.management import call_command
+from django.core.management import CommandError, call_command
 from django.db import OperationalError, connection
 
 from chatmemory import MessageWindow, UserMessage, queries, services
@@ -22,7 +22,7 @@ from chatmemory.models import AuditEntry, Memory, Message, Step
 from ..api.story import told
 from ..connecting import connected_to
 from ..plans.plans import LARGE, rows_of, sent_by
-from .cluster import SHARDS, URL
+from .cluster import SHARDS, URL, cluster_database
 
 if not URL:
     reason = "CITUS_DATABASE_URL names no coordinator of a Citus cluster"
@@ -87,6 +87,24 @@ def test_each_table_is_distributed_once(cluster):
     assert again.getvalue() == "all tables are distributed already\n"
 
 
+def test_a_database_that_knows_no_other_node_is_not_distributed_by_chance(django_db_blocker):
+    """Such as one that was dropped and restored, which loses its list of nodes."""
+    said = StringIO()
+    with (
+        django_db_blocker.unblock(),
+        cluster_database(knows_nodes=False) as url,
+        connected_to(url),
+    ):
+        call_command("migrate", verbosity=0)
+        with pytest.raises(CommandError, match=r"knows no other node.*use --single-node"):
+            call_command("distribute")
+        assert distributed_tables() == []
+        call_command("distribute", single_node=True, stdout=said)
+        services.create("here", MessageWindow(3))
+        call_command("distribute")
+    assert said.getvalue().startswith("chatmemory_memory: distributed by id\n")
+
+
 def test_nothing_is_left_on_the_coordinator(cluster):
     """Of its own table, Citus shows the rows on the nodes; what erasure could not reach is here."""
     sizes = [rows_of("SELECT pg_relation_size(%s)", [table]) for table in distributed_tables()]
@@ -101,6 +119,11 @@ def test_every_ledger_matches_its_replay(cluster):
 @pytest.mark.parametrize("name", WRITES)
 def test_a_change_asks_one_shard(cluster, name):
     assert on_several_shards(WRITES[name]) == []
+
+
+def test_deleting_what_is_no_branch_asks_one_shard(cluster):
+    services.create("brief", MessageWindow(3))
+    assert on_several_shards(partial(services.delete, "brief")) == []
 
 
 @pytest.mark.parametrize("path", PAGES)
@@ -185,3 +208,21 @@ def test_a_writer_does_not_wait_for_ever(cluster):
             rows_of("SELECT set_config('statement_timeout', '5s', false)", [])
             with pytest.raises(OperationalError, match="lock timeout"):
                 services.add("own", [UserMessage("waiting")])
+
+
+def test_long_lists_are_copied_to_the_nodes(client_of_api):
+    """Psycopg sends COPY; Citus passes it on to the node of each row."""
+    said = [UserMessage(f"message {n}") for n in range(2_500)]
+    commands = sent_to_nodes(
+        lambda: services.import_conversation("imported", said, MessageWindow(700))
+    )
+    assert [each for each in commands if re.search(r"COPY \S*chatmemory_message_[0-9]+", each)]
+    lists = [[USER | {"name": f"{n + first}"} for n in range(1_000)] for first in (0, 500)]
+    for messages in lists:
+        answer = client_of_api.put("/api/v1/store/put/", messages)
+        assert answer.status_code == 204, answer.data
+    assert queries.said("imported") == said
+    assert queries.memory("put").said_count == 1_500
+    output = StringIO()
+    call_command("verify_memories", "imported", "put", stdout=output)
+    assert "2 conversations" in output.getvalue()

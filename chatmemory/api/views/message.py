@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from rest_framework.request import Request
@@ -59,20 +60,24 @@ class Redaction(Resource):
         chosen = requests.read_body(requests.RedactRequest, request)["branches"]
         with services.atomic():
             queries.memory(memory_id)
-            copies = _copies(request, memory_id, seq)
-            ids = {copy["id"] for copy in copies}
-            reached = ids if chosen is True else ids.intersection(chosen)
+            prefix = prefix_of(request)
+            # All have to be known for all to be reached; those that are named are found by name.
+            known = queries.copies if chosen is True else services.known_copies
+            copies = _copies(known(memory_id, seq), prefix)
+            named = [copy["id"] for copy in copies or ()] if chosen is True else chosen
+            reached = {branch for branch in named if branch.startswith(prefix)}
             made = services.redact(memory_id, seq, branches=reached, **requests.changed_by(request))
-        left = [copy for copy in copies if copy["id"] not in reached]
+        left = copies and [copy for copy in copies if copy["id"] not in reached]
         return _message(memory_id, seq, copies=None if made is None else left)
 
 
-def _copies(request: Request, memory_id: str, seq: int) -> list[dict[str, Any]]:
-    """The copies of a message in branches that the caller may see."""
-    prefix = prefix_of(request)
+def _copies(found: Iterable[tuple[str, int]] | None, prefix: str) -> list[dict[str, Any]] | None:
+    """The copies of a message in branches that the caller may see; None if they are unknown."""
+    if found is None:
+        return None
     return [
         {"id": branch, "address": address(branch), "seq": number}
-        for branch, number in queries.copies(memory_id, seq)
+        for branch, number in found
         if branch.startswith(prefix)
     ]
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.core.management.base import CommandError
+from django.core.management.base import CommandError, CommandParser
 from django.db import DatabaseError
 
 from chatmemory import distribution
@@ -17,9 +17,17 @@ class Command(DatabaseCommand):
         "are distributed stay as they are."
     )
 
+    def add_arguments(self, parser: CommandParser) -> None:
+        super().add_arguments(parser)
+        parser.add_argument(
+            "--single-node",
+            action="store_true",
+            help="distribute though the database knows no other node",
+        )
+
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            placed = distribution.distribute()
+            placed = distribution.distribute(single_node=options["single_node"])
         except (distribution.NotDistributable, DatabaseError) as error:
             raise CommandError(in_words(error) or str(error)) from error
         for each in placed:

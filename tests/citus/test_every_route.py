@@ -1,0 +1,127 @@
+"""Each route of the site and the API on a cluster: what it changes, and an id that is too long."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.urls import reverse
+
+from chatmemory import AiMessage, MessageWindow, UserMessage, services
+from chatmemory.core.exceptions import MemoryNotFound
+from chatmemory.ledger.verification import verify
+from chatmemory.models import Memory
+
+from ..test_roles import API, PAGES
+from .cluster import URL
+
+if not URL:
+    reason = "CITUS_DATABASE_URL names no coordinator of a Citus cluster"
+    pytest.skip(reason, allow_module_level=True)
+
+SAID = [
+    UserMessage("Be brief."),
+    UserMessage("Where is order A-1182?"),
+    AiMessage("In Dijon."),
+    UserMessage("When does A-1182 come?"),
+]
+ROWS = [{"role": "user", "content": "A-1182?"}, {"role": "assistant", "content": "In Dijon."}]
+DRAFT = {"role": "user", "text": "And now?", "at": "3"}
+FIRST = [UserMessage("first")]
+POSTS: dict[str, list[dict[str, Any]]] = {
+    "bulk": [
+        {"action": "export", "id": "m"},
+        {"action": "label", "id": ["m", "other"], "label_as_text": "team:support"},
+        {"action": "delete", "id": ["m", "other"]},
+        {"action": "delete", "id": ["m", "other"], "confirmed": "1"},
+    ],
+    "pin": [{}, {"pinned": "no"}],
+    "redact": [{}, {"confirmed": "1", "branch": "branch"}],
+    "simulate": [DRAFT],
+    "verdict": [DRAFT],
+    "add": [DRAFT],
+    "branch": [DRAFT | {"new_id": "new"}],
+    "adopt": [
+        {"policy": "message_window:2"},
+        {"policy": "message_window:2", "confirmed": "1"},
+    ],
+    "settings": [{"kind": "message_window", "limit": "2"}],
+    "change": [{"kind": "message_window", "limit": "2"}],
+    "lab": [{}, {"kind": "message_window"}],
+    "lab-of-file": [{"file": ...}],
+    "compare-file": [{"file": ..., "policy": "message_window:1"}],
+    "adopt-for-many": [
+        {"kind": "message_window", "limit": "2"},
+        {"kind": "message_window", "limit": "2", "confirmed": "1"},
+    ],
+    "import": [{"file": ..., "format": "auto", "kind": "message_window", "limit": "20"}],
+    "demo": [{}],
+    "playground": [{"script": "user: hello"}],
+    "policies": [{"beginning": "acme/", "policy": "message_window:5"}],
+    "remove-policy": [{"prefix": "acme/"}],
+    "tokens": [{"name": "one", "role": "viewer"}],
+    "revoke-token": [{}],
+    "sign-in": [{"username": "nobody", "password": "wrong"}],
+    "theme": [{"theme": "dark"}],
+    "display": [{"switch": "type"}],
+}
+
+
+def names_of(table: dict[str, Any], method: str) -> set[str]:
+    return {name.partition(":")[2] for name, (_, methods) in table.items() if method in methods}
+
+
+@pytest.fixture
+def stored(cluster):
+    """Conversations of a test, one of them a branch."""
+    services.create("m", MessageWindow(3))
+    services.add("m", SAID)
+    services.branch("m", "branch", FIRST)
+    services.create("other", MessageWindow(3))
+    services.add("other", SAID)
+    yield
+    own = ("m", "branch", "other", "new", "file", "transcript")
+    services.delete_all(Memory.objects.filter(pk__in=own).values_list("pk", flat=True))
+
+
+def test_no_post_is_left_out():
+    assert names_of(PAGES, "post") == POSTS.keys()
+
+
+@pytest.mark.parametrize("name", POSTS)
+def test_each_form_of_the_site_is_carried_out(browser, stored, name):
+    arguments = PAGES[f"inspector:{name}"][0]
+    arguments = arguments | {"seq": 2} if "seq" in arguments else arguments
+    for fields in POSTS[name]:
+        if "file" in fields:
+            file = SimpleUploadedFile("transcript.json", json.dumps(ROWS).encode())
+            fields = fields | {"file": file}
+        answer = browser.post(reverse(f"inspector:{name}", kwargs=arguments), fields)
+        assert answer.status_code < 400
+        b"".join(answer)  # an export is made while it is sent
+    for memory in Memory.objects.filter(pk__in=("m", "branch", "other", "new", "transcript")):
+        assert verify(memory.pk) is None
+
+
+@pytest.mark.parametrize("name", ["conversation", "export", "settings", "compare", "live"])
+def test_a_page_of_an_id_that_is_too_long_is_not_found(browser, name):
+    assert browser.get(reverse(f"inspector:{name}", args=["x" * 256])).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("route", "method"),
+    [(name, method) for name, (given, methods) in API.items() for method in methods if given],
+)
+def test_no_operation_fails_for_an_id_that_is_too_long(client_of_api, route, method):
+    url = reverse(route, kwargs=API[route][0] | {"memory_id": "x" * 256})
+    assert getattr(client_of_api, method)(url, {}).status_code in (400, 404, 422)
+
+
+def test_a_branch_that_is_too_long_is_not_found(client_of_api, stored):
+    url = reverse("chatmemory:redact", args=["m", 1])
+    answer = client_of_api.post(url, {"branches": ["x" * 256]})
+    assert answer.status_code == 404
+    with pytest.raises(MemoryNotFound, match="ids have at most 255"):
+        services.delete_all(["x" * 256])

@@ -1,0 +1,155 @@
+"""While a node is down, only what is on it fails, and what has to ask all nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import count
+from typing import NamedTuple
+
+import psycopg
+import pytest
+
+from chatmemory import MessageWindow, UserMessage, queries, services
+from chatmemory.core.exceptions import MemoryNotFound
+from chatmemory.ledger.verification import verify
+
+from ..connecting import connected_to
+from ..plans.plans import rows_of
+from .cluster import URL
+
+if not URL:
+    reason = "CITUS_DATABASE_URL names no coordinator of a Citus cluster"
+    pytest.skip(reason, allow_module_level=True)
+
+WORKERS = "SELECT nodeport FROM pg_dist_node WHERE groupid > 0 ORDER BY groupid LIMIT 2"
+NODE_OF = """SELECT nodeport FROM pg_dist_placement JOIN pg_dist_node USING (groupid)
+    WHERE shardid = get_shard_id_for_distribution_column('chatmemory_memory', %s)"""
+MOVE = "UPDATE pg_dist_node SET nodeport = %s WHERE nodeport = %s"
+CLOSED = 1  # a port on which nothing listens
+NUMBERS = count()
+DRAFT = {"role": "user", "text": "And now?"}
+USER = {"type": "USER", "contents": [{"type": "TEXT", "text": "once"}]}
+
+
+class Ids(NamedTuple):
+    """Conversations on a node that is down and on another, and branches of the latter on both."""
+
+    lost: str
+    there: str
+    lost_branch: str
+    near_branch: str
+
+
+@pytest.fixture
+def ids(cluster) -> Iterator[Ids]:
+    (lost,), (there,) = rows_of(WORKERS, [])
+    found = Ids(*(new_id(port) for port in (lost, there, lost, there)))
+    for memory_id in found[:2]:
+        services.create(memory_id, MessageWindow(3))
+        services.add(memory_id, [UserMessage(f"{memory_id} {n}") for n in range(2)])
+    for branch in found[2:]:
+        services.branch(found.there, branch, [])
+    with psycopg.connect(cluster.url, autocommit=True) as admin:
+        admin.execute(MOVE, [CLOSED, lost])
+        try:
+            with connected_to(cluster.url):
+                yield found
+        finally:
+            admin.execute(MOVE, [lost, CLOSED])
+    left = {memory.id for memory in queries.memories(found)}
+    services.delete_all(left)
+
+
+def new_id(port: int) -> str:
+    names = (f"c{number}" for number in NUMBERS)
+    return next(name for name in names if rows_of(NODE_OF, [name]) == [(port,)])
+
+
+@pytest.fixture
+def page(browser):
+    """A reader of pages, who sees a 503 as a browser does."""
+    browser.raise_request_exception = False
+    return browser
+
+
+@pytest.fixture
+def api(client_of_api):
+    client_of_api.raise_request_exception = False
+    return client_of_api
+
+
+def test_the_site_is_ready_and_names_the_node(page, ids):
+    ready = page.get("/readyz")
+    assert (ready.status_code, ready.content) == (200, b"ready, degraded: node 127.0.0.1:1\n")
+
+
+def test_the_site_is_not_ready_without_any_node(page, ids, cluster):
+    elsewhere = "UPDATE pg_dist_node SET nodename = %s WHERE groupid > 0"
+    with psycopg.connect(cluster.url, autocommit=True) as admin:
+        (host,) = admin.execute("SELECT nodename FROM pg_dist_node WHERE groupid = 0").fetchone()
+        admin.execute(elsewhere, ["nobody.invalid"])
+        try:
+            assert page.get("/readyz").status_code == 503
+        finally:
+            admin.execute(elsewhere, [host])
+
+
+@pytest.mark.parametrize("path", ["", "messages/", "history/", "steps/"])
+def test_a_conversation_can_be_read_unless_its_node_is_down(api, ids, path):
+    assert api.get(f"/api/v1/memories/{ids.there}/{path}").status_code == 200
+    lost = api.get(f"/api/v1/memories/{ids.lost}/{path}")
+    assert (lost.status_code, lost.data["title"]) == (503, "Database down")
+
+
+def test_what_lists_all_conversations_fails(page, api, ids):
+    assert page.get("/").status_code == api.get("/api/v1/memories/").status_code == 503
+
+
+def test_a_conversation_can_be_changed_unless_its_node_is_down(api, ids):
+    body = {"messages": [USER]}
+    for memory_id, status in ((ids.there, 201), (ids.lost, 503)):
+        url = f"/api/v1/memories/{memory_id}/messages/"
+        assert api.post(url, body).status_code == status
+        assert api.post(url, body, headers={"Idempotency-Key": memory_id}).status_code == status
+    assert verify(ids.there) is None
+
+
+def test_a_simulation_is_kept(page, ids):
+    answer = page.post(f"/c/{ids.there}/simulate/", DRAFT)
+    assert answer.status_code == 302
+    assert b"And now?" in page.get(answer["Location"]).content
+    assert page.post(f"/c/{ids.lost}/simulate/", DRAFT).status_code == 503
+
+
+def test_a_message_is_redacted_with_the_branch_that_is_named(api, ids):
+    url = f"/api/v1/memories/{ids.there}/messages/1/redact/"
+    assert api.post(url, {"branches": True}).status_code == 503
+    assert api.post(url, {"branches": [ids.lost_branch]}).status_code == 503
+    assert queries.message(ids.there, 1).redacted is None
+    answer = api.post(url, {"branches": [ids.near_branch]}, headers={"Idempotency-Key": "named"})
+    assert (answer.status_code, answer.data["copies"]) == (200, None)
+    for memory_id in (ids.there, ids.near_branch):
+        assert queries.message(memory_id, 1).redacted
+        assert verify(memory_id) is None
+
+
+def test_a_page_warns_before_it_redacts(page, ids):
+    url = f"/c/{ids.there}/redact/1/"
+    assert b"A node of the cluster does not answer" in page.post(url).content
+    assert queries.message(ids.there, 1).redacted is None
+    assert page.post(url, {"confirmed": "1"}).status_code == 302
+    assert queries.message(ids.there, 1).redacted
+
+
+def test_a_conversation_is_deleted(api, ids):
+    assert api.delete(f"/api/v1/memories/{ids.there}/").status_code == 204
+    assert api.delete(f"/api/v1/memories/{ids.lost}/").status_code == 503
+    with pytest.raises(MemoryNotFound):
+        queries.memory(ids.there)
+
+
+def test_a_page_warns_before_it_deletes(page, ids):
+    form = {"action": "delete", "id": ids.there}
+    assert b"A node of the cluster does not answer" in page.post("/bulk/", form).content
+    assert page.post("/bulk/", form | {"confirmed": "1"}).status_code == 302
+    assert not queries.memories([ids.there])
