@@ -27,6 +27,7 @@ _APPS = (
     "django.contrib.staticfiles",
 )
 _AUTHENTICATION = "django.contrib.auth.middleware.AuthenticationMiddleware"
+_LOCALE = "django.middleware.locale.LocaleMiddleware"
 _CONTEXT_PROCESSORS = (
     "django.template.context_processors.request",
     "django.contrib.auth.context_processors.auth",
@@ -55,6 +56,10 @@ def _middleware() -> Iterator[CheckMessage]:
             "The inspector's middleware is missing.",
             hint="In the settings: import inspector, and MIDDLEWARE += inspector.MIDDLEWARE.",
             id="inspector.E002",
+        )
+    elif _LOCALE in settings.MIDDLEWARE[settings.MIDDLEWARE.index(MIDDLEWARE[0]) :]:
+        yield Error(
+            f"The inspector's middleware must stand after {_LOCALE!r}.", id="inspector.E010"
         )
     if not any(name.endswith("AuthenticationMiddleware") for name in settings.MIDDLEWARE):
         yield Error(f"The inspector needs {_AUTHENTICATION!r} in MIDDLEWARE.", id="inspector.E003")
