@@ -4,13 +4,14 @@ PYTHON ?= python3
 PORT ?= 8000
 VENV := .venv
 PEERS := .venv-peers
+NEWER := .venv-newer
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_ROOT_USER_ACTION := ignore
 # Without bytecode, each start of a process compiles Django and all other packages again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: run install test test-postgresql conformance fuzz load crash attack bench bench-peers check format screenshots lock clean
+.PHONY: run install test test-postgresql newer conformance fuzz load crash attack bench bench-peers check format screenshots lock clean
 
 run: install
 	@$(BIN)/python manage.py migrate --verbosity 0
@@ -32,6 +33,19 @@ test-postgresql: $(VENV)/installed-dev
 	@case "$$DATABASE_URL" in postgres*) ;; *) echo "DATABASE_URL must name a PostgreSQL"; exit 1;; esac
 	$(PYTEST) -m database --ignore tests/browser --ignore tests/inspector --ignore tests/fuzz \
 	  --ignore tests/load $(ARGS)
+
+# What differs between versions of Django and Python, on the newest Django and the newest Python that
+# is here: that of pyenv, of Debian, or NEWER_PYTHON=/path/to/python3.13.
+NEWER_PYTHON ?= $(firstword $(wildcard $(addsuffix /bin/python,$(lastword $(sort \
+  $(wildcard $(HOME)/.pyenv/versions/3.1[2-9].*)))) /usr/bin/python3.13 /usr/bin/python3.12))
+
+newer:
+	@if [ -z "$(NEWER_PYTHON)" ]; then \
+	  echo "make newer is left out: there is no Python 3.12 or newer (pyenv install 3.13, or NEWER_PYTHON=…)"; \
+	else $(MAKE) --no-print-directory $(NEWER)/installed && \
+	  $(NEWER)/bin/pytest -n auto --dist worksteal --ignore tests/api/test_generated_client.py \
+	    tests/api tests/formats tests/mounted tests/stores tests/test_public_names.py tests/test_wheel.py $(ARGS); \
+	fi
 
 # Every sequence on every store, where `make test` replays a sample over HTTP and on PostgreSQL.
 conformance: $(VENV)/installed-dev
@@ -83,13 +97,14 @@ screenshots: $(VENV)/installed-dev
 	$(BIN)/python -m docs.images.take
 
 lock: $(VENV)/installed-dev
-	for name in requirements requirements-dev requirements-peers; do \
+	for name in requirements requirements-dev requirements-peers requirements-newer; do \
+	  case $$name in *-newer) python=3.12;; *) python=3.11;; esac; \
 	  $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url \
-	    --no-emit-find-links --no-header --python-version 3.11 $$name.in -o $$name.txt; \
+	    --no-emit-find-links --no-header --python-version $$python $$name.in -o $$name.txt; \
 	done
 
 clean:
-	rm -rf $(VENV) $(PEERS) .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(PEERS) $(NEWER) .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -103,6 +118,12 @@ $(VENV)/installed: requirements.txt | $(VENV)/bin/python
 
 $(VENV)/installed-dev: requirements-dev.txt | $(VENV)/installed
 	@$(BIN)/pip install --quiet --no-compile --require-hashes -r requirements-dev.txt
+	@touch $@
+
+$(NEWER)/installed: requirements-newer.txt
+	@rm -rf $(NEWER)
+	@$(NEWER_PYTHON) -m venv $(NEWER)
+	@$(NEWER)/bin/pip install --quiet --no-compile --require-hashes -r requirements-newer.txt
 	@touch $@
 
 $(PEERS)/installed: requirements-peers.txt

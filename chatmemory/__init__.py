@@ -91,6 +91,8 @@ from chatmemory.stores.memory import (
     SingleSlotChatMemoryStore,
 )
 
+__version__ = "0.1.0"
+
 __all__ = [
     "AiMessage",
     "Audio",

@@ -106,7 +106,7 @@ def check_settings() -> None:
     fact_words()
     configured_policies()
     if configuration().REDIS_URL and find_spec("redis") is None:
-        raise _wrong("REDIS_URL", "needs the extra redis: pip install 'django-chatmemory[redis]'")
+        raise _wrong("REDIS_URL", "needs the extra redis: pip install '.[redis]' in a checkout")
 
 
 def _wrong(setting: str, why: str) -> ImproperlyConfigured:

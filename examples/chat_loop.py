@@ -82,8 +82,8 @@ def main() -> None:
     memories = ChatMemoryProvider(lambda name: MessageWindowChatMemory(name, max_messages=10))
     tools = {"find_order": lambda order: f"{order}: shipped"}
     assistant = Assistant(model, memories, tools, "Be brief.")
-    print(assistant.chat("order-7741", "Where is my parcel?"))
-    print(len(memories.get("order-7741").messages()), "messages in memory")
+    print(assistant.chat("my-order-1", "Where is my parcel?"))
+    print(len(memories.get("my-order-1").messages()), "messages in memory")
 
 
 if __name__ == "__main__":

@@ -32,6 +32,7 @@ _MIDDLEWARE = {
     "inspector.E003": "django.contrib.auth.middleware.AuthenticationMiddleware",
     "inspector.E007": "django.middleware.csrf.CsrfViewMiddleware",
 }
+_LOCALE = "django.middleware.locale.LocaleMiddleware"
 _CONTEXT_PROCESSORS = (
     "django.template.context_processors.request",
     "django.contrib.auth.context_processors.auth",
@@ -60,6 +61,10 @@ def _middleware() -> Iterator[CheckMessage]:
             "The inspector's middleware is missing.",
             hint="In the settings: import inspector, and MIDDLEWARE += inspector.MIDDLEWARE.",
             id="inspector.E002",
+        )
+    elif _LOCALE in settings.MIDDLEWARE[settings.MIDDLEWARE.index(MIDDLEWARE[0]) :]:
+        yield Error(
+            f"The inspector's middleware must stand after {_LOCALE!r}.", id="inspector.E010"
         )
     for id, needed in _MIDDLEWARE.items():
         name = needed.rpartition(".")[2]  # a project may have one of its own

@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+from types import ModuleType
 from typing import Any
 
+from django.conf import settings
+from django.conf.urls.i18n import is_language_prefix_patterns_used
 from django.core.handlers.asgi import get_script_prefix
 from django.http import HttpRequest
-from django.urls import Resolver404, ResolverMatch, resolve, reverse
+from django.urls import (
+    LocalePrefixPattern,
+    Resolver404,
+    ResolverMatch,
+    URLPattern,
+    URLResolver,
+    get_resolver,
+    resolve,
+    reverse,
+)
+from django.utils import translation
 
 from inspector.asgi import Scope
 from inspector.conf import configuration
@@ -27,13 +41,15 @@ def is_own(request: HttpRequest) -> bool:
 def is_own_route(match: ResolverMatch | None, path: str) -> bool:
     """Whether a path is that of a page or the API, or one below them without a route."""
     if match is None:
-        return is_api(path) or _is_below(path, reverse("inspector:overview"))
+        with _language_of(path):
+            return is_api(path) or _is_below(path, reverse("inspector:overview"))
     return not _NAMESPACES.isdisjoint(match.app_names)
 
 
 def is_api(path: str) -> bool:
     """Whether this is the path of the API, or below it."""
-    return _is_below(path, reverse("chatmemory:docs").removesuffix("docs/"))
+    with _language_of(path):
+        return _is_below(path, reverse("chatmemory:docs").removesuffix("docs/"))
 
 
 def needs_account(match: ResolverMatch | None) -> bool:
@@ -43,15 +59,24 @@ def needs_account(match: ResolverMatch | None) -> bool:
 
 def route_of(request: HttpRequest) -> ResolverMatch | None:
     """Return the route of a request, before Django has looked it up."""
-    return route_at(request.path_info, getattr(request, "urlconf", None))
+    return _route(request.path_info, getattr(request, "urlconf", None))
 
 
-def route_at(path: str, urlconf: Any = None) -> ResolverMatch | None:
-    """Return the route of a path, which does not begin with the prefix of the script."""
-    try:
-        return resolve(path, urlconf)
-    except Resolver404:
-        return None
+def route_at(path: str) -> ResolverMatch | None:
+    """Return the route of a path, which does not begin with the prefix of the script, before any
+    middleware.
+    """
+    with _language_of(path):
+        return _route(path)
+
+
+def keep_language(request: HttpRequest) -> None:
+    """Have the addresses of this request begin with its language, in a project with i18n_patterns,
+    although texts are in English.
+    """
+    urlconf: Any = getattr(request, "urlconf", settings.ROOT_URLCONF)
+    if is_language_prefix_patterns_used(urlconf):
+        request.urlconf = _urlconf_in(translation.get_language(), urlconf)
 
 
 def path_in(scope: Scope) -> str:
@@ -62,3 +87,49 @@ def path_in(scope: Scope) -> str:
 
 def _is_below(path: str, root: str) -> bool:
     return root != "/" and path.startswith(root)
+
+
+def _route(path: str, urlconf: Any = None) -> ResolverMatch | None:
+    try:
+        return resolve(path, urlconf)
+    except Resolver404:
+        return None
+
+
+def _language_of(path: str) -> translation.override:
+    """The language with which a path begins, else the active one, as Django's LocaleMiddleware
+    has it.
+    """
+    return translation.override(
+        translation.get_language_from_path(path) or translation.get_language()
+    )
+
+
+class _Prefix(LocalePrefixPattern):
+    """The prefix of one language, whichever is active."""
+
+    def __init__(self, language_prefix: str) -> None:
+        super().__init__()
+        self._language_prefix = language_prefix
+
+    @property
+    def language_prefix(self) -> str:
+        return self._language_prefix
+
+
+@lru_cache
+def _urlconf_in(language: str | None, urlconf: Any) -> Any:
+    """Return a copy of a project's URLs whose patterns of languages are those of one."""
+    resolver = get_resolver(urlconf)
+
+    def in_language(each: URLPattern | URLResolver) -> URLPattern | URLResolver:
+        if not isinstance(each.pattern, LocalePrefixPattern):
+            return each
+        with translation.override(language):
+            prefix = _Prefix(each.pattern.language_prefix)
+        return URLResolver(prefix, each.url_patterns)  # type: ignore[union-attr]
+
+    copy = ModuleType(f"{resolver.urlconf_name} in {language}")
+    own = {"urlpatterns": [in_language(each) for each in resolver.url_patterns]}
+    vars(copy).update(vars(resolver.urlconf_module) | own)
+    return copy

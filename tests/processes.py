@@ -19,6 +19,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import IO
 
@@ -154,7 +155,8 @@ def fork_for(channel: socket.socket) -> dict[str, list[str]]:
 def main() -> None:
     channel = socket.socket(fileno=int(sys.argv[1]))
     for name in PACKAGES.split():
-        importlib.import_module(name)
+        if find_spec(name.partition(".")[0]):  # REST framework uses jinja2 where it is installed
+            importlib.import_module(name)
     from chatmemory.core.estimators.encodings import encoding
 
     encoding("o200k_base")

@@ -69,6 +69,27 @@ def test_the_store_of_the_docs_keeps_any_text_under_any_id(tmp_path):
     assert ran.returncode == 0, ran.stderr
 
 
+DEMO = {path.stem for path in (ROOT / "inspector/demo").glob("*.json")}
+
+
+@pytest.mark.parametrize(
+    "name", ["README.md", "docs/library.md", "docs/policies.md", "examples/chat_loop.py"]
+)
+def test_snippets_change_no_demo_conversation(name):
+    """They may be pasted after `make run`, which loads these."""
+    assert "order-7741" in DEMO
+    text = (ROOT / name).read_text("utf-8")
+    assert not [id for id in DEMO if f'"{id}"' in text]
+
+
+def test_what_says_how_to_install_works_before_the_first_release():
+    """The package is in no registry: the names of extras stand behind a dot, not behind a name."""
+    tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True).stdout
+    names = [name for name in tracked.split() if name.endswith((".py", ".md", ".html"))]
+    told = {name for name in names if "install 'django-" in (ROOT / name).read_text("utf-8")}
+    assert told <= {"tests/test_docs.py", "CHANGELOG.md"}
+
+
 def test_the_api_page_has_the_java_store():
     store = (ROOT / "examples/langchain4j/HttpChatMemoryStore.java").read_text("utf-8")
     assert f"```java\n{store}```" in (ROOT / "docs/api.md").read_text("utf-8")

@@ -114,6 +114,17 @@ def test_a_refused_conversation_stores_nothing(tmp_path):
     assert not Memory.objects.exists()
 
 
+def test_a_file_with_a_turn_of_which_nothing_can_be_read_is_refused(tmp_path, capsys):
+    file = tmp_path / "anthropic.json"
+    call = {"type": "tool_use", "name": "find", "input": {}}
+    turns = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": [call]}]
+    file.write_text(json.dumps(turns))
+    with pytest.raises(CommandError, match="1 conversation was refused, none was imported"):
+        call_command("import_transcripts", file)
+    assert "message 2: no part of its content can be read" in capsys.readouterr().err
+    assert not Memory.objects.exists()
+
+
 @pytest.mark.parametrize(
     ("content", "words"),
     [

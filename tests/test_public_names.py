@@ -56,7 +56,7 @@ def test_the_library_works_without_django():
 
 def test_the_store_says_that_it_needs_django():
     ran = run(NO_DJANGO + "import chatmemory.stores.database")
-    words = "DjangoChatMemoryStore needs Django: pip install 'django-chatmemory[django]'"
+    words = "DjangoChatMemoryStore needs Django: pip install '.[django]' in a checkout"
     assert ran.stderr.splitlines()[-1] == f"ImportError: {words}"
 
 

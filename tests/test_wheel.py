@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
+from importlib.metadata import PathDistribution
 from pathlib import Path
 
 import pytest
+from trove_classifiers import classifiers
+
+import chatmemory
 
 from .wheels import ROOT, empty_venv, python
 
@@ -78,6 +83,32 @@ def run(installed, tmp_path):
     return run
 
 
+def test_the_wheel_has_all_that_the_checkout_has_for_it(installed):
+    """Pages and scripts come from folders beside the packages."""
+    ls = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+    tracked = subprocess.run(ls, cwd=ROOT, capture_output=True, text=True).stdout
+    shipped = {
+        f"inspector/{name}" if name.startswith(("templates/", "static/")) else name
+        for name in tracked.split()
+        if name.startswith(("chatmemory/", "inspector/", "templates/", "static/"))
+    }
+    found = {str(path.relative_to(installed)) for path in installed.rglob("*") if path.is_file()}
+    assert shipped == {
+        name for name in found if "dist-info" not in name and not name.endswith(".pyc")
+    }
+
+
+def test_its_metadata_say_what_is_true(installed):
+    (folder,) = installed.glob("*.dist-info")
+    told = PathDistribution(folder).metadata
+    assert told["Version"] == chatmemory.__version__
+    assert told["License-Expression"] == "MIT"
+    classified = set(told.get_all("Classifier") or ())
+    assert classified <= classifiers
+    assert {f"Framework :: Django :: {version}" for version in ("5.2", "6.0", "6.1")} <= classified
+    assert {f"Programming Language :: Python :: 3.{minor}" for minor in (11, 12, 13)} <= classified
+
+
 def test_the_library_needs_only_what_the_wheel_asks_for(run):
     program = (ROOT / "tests/a_program.py").read_text("utf-8")
     modules = "import sys; print(*{name.partition('.')[0] for name in sys.modules})"
@@ -88,8 +119,8 @@ def test_the_library_needs_only_what_the_wheel_asks_for(run):
 
 def test_stores_that_need_more_say_what(run):
     assert run("", "-c", WITHOUT) == [
-        "DjangoChatMemoryStore needs Django: pip install 'django-chatmemory[django]'",
-        "HttpChatMemoryStore needs httpx: pip install 'django-chatmemory[http]'",
+        "DjangoChatMemoryStore needs Django: pip install '.[django]' in a checkout",
+        "HttpChatMemoryStore needs httpx: pip install '.[http]' in a checkout",
     ]
 
 

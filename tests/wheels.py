@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tarfile
 from collections.abc import Iterable
 from importlib.metadata import PathDistribution, distribution
 from pathlib import Path
@@ -17,12 +18,23 @@ OURS = {"DATABASE_URL", "CHATMEMORY_VAR", "DJANGO_SETTINGS_MODULE", "PYTHONPATH"
 
 
 def install(folder: Path) -> Path:
-    """Build the wheel, and return a folder with its content, as pip would install it."""
-    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
-    subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
-    (wheel,) = folder.glob("django_chatmemory-*.whl")
-    ZipFile(wheel).extractall(folder / "site")
+    """Build the wheel, and return a folder with its content, as pip would install it.
+
+    As `python -m build` does it: the wheel is built from the source distribution, and that from the
+    checkout.
+    """
+    with tarfile.open(_build("sdist", ROOT, folder)) as sources:
+        sources.extractall(folder, filter="data")
+    (unpacked,) = (path for path in folder.iterdir() if path.is_dir())
+    ZipFile(_build("wheel", unpacked, folder)).extractall(folder / "site")
     return folder / "site"
+
+
+def _build(target: str, sources: Path, folder: Path) -> Path:
+    build = [sys.executable, "-m", "hatchling", "build", "-t", target, "-d", str(folder)]
+    subprocess.run(build, cwd=sources, check=True, capture_output=True)
+    (built,) = folder.glob({"sdist": "*.tar.gz", "wheel": "*.whl"}[target])
+    return built
 
 
 def empty_venv(installed: Path, folder: Path, extra: str = "") -> list[Path]:

@@ -24,12 +24,12 @@ def ref(name: str) -> Schema:
 
 
 def _object(required: list[str], **properties: Any) -> Schema:
-    return {
-        "type": "object",
-        "required": required,
-        "properties": properties,
-        "additionalProperties": False,
-    }
+    needed = {"required": required} if required else {}
+    return {"type": "object", **needed, "properties": properties, "additionalProperties": False}
+
+
+def _or_null(name: str) -> Schema:
+    return {"oneOf": [ref(name), {"type": "null"}]}
 
 
 def _names(*names: str) -> Schema:
@@ -101,8 +101,7 @@ def _typed(name: str, type: str, /, *required: str, **properties: Any) -> dict[s
 
 
 _TEXT = {"type": "string"}
-_CONTENTS = {"type": "array", "items": {"allOf": [ref("Content")], "nullable": True}}
-_CALL = {"allOf": [ref("ToolExecutionRequest")], "nullable": True}
+_CONTENTS = {"type": "array", "items": _or_null("Content")}
 _ATTRIBUTES = ref("Attributes")
 _MESSAGES = {
     "SYSTEM": "SystemMessage",
@@ -131,7 +130,7 @@ _CHAT_MESSAGES: dict[str, Schema] = {
         "AI",
         text=_TEXT,
         thinking=_TEXT,
-        toolExecutionRequests={"type": "array", "items": _CALL},
+        toolExecutionRequests={"type": "array", "items": _or_null("ToolExecutionRequest")},
         attributes=_ATTRIBUTES,
     ),
     **_typed(

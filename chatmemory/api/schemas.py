@@ -15,6 +15,16 @@ from chatmemory.api.sent_messages import most_messages
 class OperationSchema(AutoSchema):
     """Describes an operation, under the name of its resource wherever the API is mounted."""
 
+    def get_summary(self) -> str:
+        return self._documented()[0].removesuffix(".")
+
+    def get_description(self) -> str:  # type: ignore[override]  # of REST framework's own schemas
+        return self._documented()[2]
+
+    def _documented(self) -> tuple[str, str, str]:
+        """Return the first line of a handler's docstring, and what follows after a blank line."""
+        return str(super().get_description()).partition("\n\n")
+
     def get_tags(self) -> list[str]:
         return [self.path.partition("/v1/")[2].partition("/")[0]]
 

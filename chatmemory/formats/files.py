@@ -170,7 +170,7 @@ def _read(conversations: Sequence[Any], name: str, format: Format) -> Reading:
         raw = format.find(value)
         where = f"conversation {number}" + (f" ({printable(raw.name)})" if raw and raw.name else "")
         if raw is None:
-            refused.append(Refused(where, f"no conversation in the format {name}"))
+            refused.append(Refused(where, f"no conversation in the format {name}: {_shape(value)}"))
             continue
         try:
             read = format.parse(raw.turns)

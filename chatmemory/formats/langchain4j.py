@@ -7,7 +7,7 @@ from typing import Any
 
 from chatmemory.core.codec import message_from_dict, message_to_dict
 from chatmemory.core.exceptions import InvalidMessage
-from chatmemory.core.messages import ChatMessage
+from chatmemory.core.messages import ChatMessage, MessageType
 from chatmemory.formats.conversion import Reader
 from chatmemory.formats.format import Format, RawTranscript, Rendered, Rendering, Transcript
 from chatmemory.formats.json_values import is_list_of, name_of, unread
@@ -24,8 +24,8 @@ def find(value: Any) -> RawTranscript | None:
 
 
 def _is_ours(value: Any) -> bool:
-    """Other formats have types too, but beside a role, which LangChain4j refuses."""
-    return is_list_of(value, "type") and "role" not in value[0]
+    """Whether the first message has a type of LangChain4j's: other formats have types, too."""
+    return is_list_of(value, "type") and value[0]["type"] in tuple(MessageType)
 
 
 class _Reader(Reader):

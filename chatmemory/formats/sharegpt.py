@@ -45,7 +45,7 @@ def find(value: Any) -> RawTranscript | None:
     """Return a list of turns, or an object that holds one under `conversations`."""
     if is_list_of(value, "from", "value"):
         return RawTranscript(None, value)
-    if not isinstance(value, dict) or not is_list_of(value.get("conversations"), "from"):
+    if not isinstance(value, dict) or not is_list_of(value.get("conversations"), "from", "value"):
         return None
     turns = list(value["conversations"])
     if value.get("system"):

@@ -1,7 +1,7 @@
 """The store with a whole history: Django models behind LangChain4j's ChatMemoryStore.
 
     store = DjangoChatMemoryStore()
-    memory = MessageWindowChatMemory(id="order-7741", max_messages=20, store=store)
+    memory = MessageWindowChatMemory(id="my-order-1", max_messages=20, store=store)
 
 Memories of this library use `transact`: it locks the conversation and records the policy and the
 reason of every eviction. Other clients can use the three plain methods. The history then holds all
@@ -31,7 +31,7 @@ except ModuleNotFoundError as error:
     if (error.name or "").partition(".")[0] not in ("asgiref", "django"):
         raise
     raise ImportError(
-        "DjangoChatMemoryStore needs Django: pip install 'django-chatmemory[django]'"
+        "DjangoChatMemoryStore needs Django: pip install '.[django]' in a checkout"
     ) from error
 
 P = ParamSpec("P")

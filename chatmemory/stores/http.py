@@ -28,7 +28,7 @@ try:
     import httpx
 except ModuleNotFoundError as error:
     raise ImportError(
-        "HttpChatMemoryStore needs httpx: pip install 'django-chatmemory[http]'"
+        "HttpChatMemoryStore needs httpx: pip install '.[http]' in a checkout"
     ) from error
 
 RETRIED = (429, 503)

@@ -16,7 +16,7 @@ from inspector.middleware.body_limit import refused_body
 from inspector.middleware.headers import with_headers
 from inspector.middleware.login_required import LoginRequired
 from inspector.middleware.observability import observed
-from inspector.mount import is_api, is_own, route_of
+from inspector.mount import is_api, is_own, keep_language, route_of
 from inspector.views.errors import answer_to, not_allowed, not_found
 
 
@@ -25,9 +25,9 @@ class InspectorMiddleware:
     errors, refuses bodies that are too large, and asks for an account. Other requests of the
     project are left alone.
 
-    It may stand anywhere in MIDDLEWARE: what stands after it is covered too, such as redirects.
-    Django's middleware reads forms in `process_view`, which comes after this. Middleware of a
-    project that reads them earlier must stand after this.
+    It may stand anywhere in MIDDLEWARE after LocaleMiddleware: what stands after it is covered too,
+    such as redirects. Django's middleware reads forms in `process_view`, which comes after this.
+    Middleware of a project that reads them earlier must stand after this.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
@@ -45,8 +45,14 @@ class InspectorMiddleware:
         request.htmx = HtmxDetails(request)  # type: ignore[attr-defined]
         if refusal := too_many_requests(request, match):
             return refusal
+        keep_language(request)
         with translation.override(None):  # English, and numbers as scripts and SVG read them
-            response = self._get_response(request)
+            response = self._in_english(request)
+        response.headers.setdefault("Content-Language", "en")
+        return response
+
+    def _in_english(self, request: HttpRequest) -> HttpResponse:
+        response = self._get_response(request)
         if response.status_code == 404 and request.resolver_match is None:
             return not_found(request)
         if response.status_code == 405 and not is_api(request.path):

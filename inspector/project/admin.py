@@ -5,13 +5,24 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import admin
-from django.contrib.auth.admin import UserAdmin
-from django.contrib.auth.models import User
+from django.contrib.auth.admin import GroupAdmin, UserAdmin
+from django.contrib.auth.models import Group, User
+from django.db.models import ManyToManyField
+from django.forms import CheckboxSelectMultiple
 from django.http import HttpRequest
 
 _ONLY_FOR_SUPERUSERS = ("is_superuser", "is_staff", "groups", "user_permissions")
 
-admin.site.unregister(User)
+# Instead of two lists between which names are moved: those have no names for screen readers.
+_CHECKBOXES: Any = {ManyToManyField: {"widget": CheckboxSelectMultiple}}
+
+admin.site.unregister([Group, User])
+
+
+@admin.register(Group)
+class RoleAdmin(GroupAdmin):
+    filter_horizontal = ()
+    formfield_overrides = _CHECKBOXES
 
 
 @admin.register(User)
@@ -19,6 +30,10 @@ class AccountAdmin(UserAdmin):  # type: ignore[type-arg]
     """Like Django's, but only a superuser gives permissions, and changes or deletes superusers and
     staff: others could make themselves superuser.
     """
+
+    filter_horizontal = ()
+    formfield_overrides = _CHECKBOXES
+    readonly_fields = ("last_login", "date_joined")
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         own = super().get_readonly_fields(request, obj)

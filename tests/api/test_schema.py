@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 
 import pytest
+from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from chatmemory.api.examples import FILE, recorded
 from chatmemory.api.problems import CONTENT_TYPE
@@ -28,6 +29,26 @@ def operations(document) -> dict[str, dict]:
         if path != "/api/v1/schema/"
         for operation in methods.values()
     }
+
+
+def test_the_document_is_valid(document):
+    assert document["openapi"].startswith("3.1.")
+    assert [str(each) for each in OpenAPIV31SpecValidator(document).iter_errors()] == []
+
+
+def test_what_may_be_null_has_null_among_its_types(document):
+    assert '"nullable"' not in json.dumps(document)
+    row = document["components"]["schemas"]["Stay"]["properties"]
+    assert row["left_step"]["type"] == ["integer", "null"]
+
+
+def test_every_operation_has_a_line_of_summary_and_a_description(document):
+    for name, operation in operations(document).items():
+        assert re.fullmatch(r"[^\n.]{5,60}", operation["summary"]), name
+        assert operation["description"], name
+    tags = {tag for operation in operations(document).values() for tag in operation["tags"]}
+    assert {each["name"] for each in document["tags"]} == tags
+    assert document["servers"]
 
 
 def test_the_examples_are_what_the_api_answers(api):

@@ -114,3 +114,18 @@ def test_a_retry_after_a_redaction_adds_nothing(api, memory_id):
     assert stored(memory_id) == [("[redacted #1]", "1"), ("b", "2")]
     other = openai({"role": "assistant", "content": "secret"}, client_ids=["1"])
     assert api.post(f"{URL}messages/", other).data["title"] == "Duplicate client id"
+
+
+@pytest.mark.parametrize(
+    ("turn", "why"),
+    [
+        ({"role": "user"}, "content is missing"),
+        ({"role": "assistant", "content": [{"type": "tool_use"}]}, "no part of its content"),
+    ],
+)
+def test_a_message_of_which_nothing_can_be_read_is_refused(api, memory_id, turn, why):
+    for method, path in (("post", "messages"), ("put", "messages"), ("post", "simulate")):
+        answer = getattr(api, method)(f"{URL}{path}/", openai(said("a"), turn))
+        assert (answer.status_code, answer.data["field"]) == (422, "messages[1]")
+        assert why in answer.data["detail"]
+    assert stored(memory_id) == []

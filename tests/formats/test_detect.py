@@ -70,3 +70,47 @@ def test_an_invalid_id_is_replaced_by_the_position(name):
 def test_openai_messages_with_a_type_are_not_taken_for_langchain4j():
     reading = read_transcripts(json.dumps([{"type": "message", **CHAT[0]}]))
     assert reading.format == "openai_chat"
+
+
+OPEN_TELEMETRY = {"role": "user", "parts": [{"type": "text", "content": "hi"}]}
+ANTHROPIC = [
+    {"role": "user", "content": "hi"},
+    {"role": "assistant", "content": [{"type": "tool_use", "name": "find", "input": {}}]},
+]
+
+
+@pytest.mark.parametrize(
+    ("value", "names"),
+    [
+        ([OPEN_TELEMETRY], "'role', 'parts'"),
+        ([{"id": "1", **OPEN_TELEMETRY}], "'id', 'role', 'parts'"),
+        ([{"role": "user"}], "'role'"),
+        ([{"type": "function_call", "name": "find"}], "'type', 'name'"),
+        ({"conversations": [{"from": "human"}]}, "'conversations'"),
+    ],
+)
+def test_other_formats_are_not_taken_for_one_that_is_known(value, names):
+    with pytest.raises(UnreadableTranscript, match=f"an object with {names}$"):
+        read_transcripts(json.dumps(value))
+
+
+def test_a_conversation_of_another_format_beside_others_is_described():
+    reading = read_transcripts(json.dumps([CHAT, [OPEN_TELEMETRY]]))
+    (refused,) = reading.refused
+    assert refused.where == "conversation 2"
+    assert refused.why.endswith("a list that begins with an object with 'role', 'parts'")
+
+
+@pytest.mark.parametrize(
+    ("turns", "why"),
+    [
+        (ANTHROPIC, "message 2: no part of its content can be read: a part of type 'tool_use'"),
+        (
+            [{"type": "message", "role": "user", "content": [{"type": "input_text", "text": "x"}]}],
+            "message 1: no part of its content can be read: a part of type 'input_text'",
+        ),
+    ],
+)
+def test_a_conversation_with_a_turn_that_cannot_be_read_is_refused(turns, why):
+    reading = read_transcripts(json.dumps(turns))
+    assert (reading.transcripts, [each.why for each in reading.refused]) == ((), [why])

@@ -132,7 +132,13 @@ def test_a_result_without_its_call_keeps_the_name_of_its_tool():
             "how the text is divided into parts",
         ),
         (
-            {"role": "user", "content": [{"type": "file", "file": {"file_id": "f"}}]},
+            {
+                "role": "user",
+                "content": [
+                    {"type": "text", "text": "x"},
+                    {"type": "file", "file": {"file_id": "f"}},
+                ],
+            },
             "a file that is not an inline PDF",
         ),
         (
@@ -199,3 +205,54 @@ def test_a_malformed_message_is_refused_with_its_place(message, why):
     with pytest.raises(UnreadableTranscript, match=why) as caught:
         parse({"role": "user", "content": "x"}, message)
     assert caught.value.index == 1
+
+
+def parts_of(*types: str) -> list[dict]:
+    return [{"type": type, "text": "hi"} for type in types]
+
+
+@pytest.mark.parametrize(
+    ("turn", "why"),
+    [
+        ({"role": "user"}, "content is missing"),
+        ({"role": "user", "content": None}, "content is missing"),
+        ({"role": "user", "content": []}, "content is missing"),
+        ({"role": "system"}, "content is missing"),
+        ({"role": "assistant"}, "content is missing"),
+        ({"role": "tool", "tool_call_id": "a"}, "content is missing"),
+        ({"role": "user", "parts": parts_of("text")}, "`parts` are of another format"),
+        (
+            {"role": "assistant", "content": None, "parts": parts_of("text")},
+            "`parts` are of another",
+        ),
+        ({"role": "assistant", "content": "", "parts": parts_of("text")}, "`parts` are of another"),
+        ({"role": "user", "content": parts_of("input_text")}, "a part of type 'input_text'"),
+        ({"role": "system", "content": parts_of("input_text")}, "a part of type 'input_text'"),
+        ({"role": "assistant", "content": parts_of("tool_use")}, "a part of type 'tool_use'"),
+        ({"role": "assistant", "content": parts_of("thinking")}, "a part of type 'thinking'"),
+        ({"role": "tool", "content": parts_of("tool_result")}, "a part of type 'tool_result'"),
+    ],
+)
+def test_a_turn_of_which_nothing_can_be_read_is_refused(turn, why):
+    with pytest.raises(UnreadableTranscript, match=why) as caught:
+        parse({"role": "user", "content": "hi"}, turn)
+    assert caught.value.index == 1
+
+
+@pytest.mark.parametrize(
+    ("turn", "message"),
+    [
+        ({"role": "user", "content": ""}, UserMessage("")),
+        ({"role": "assistant", "content": None}, AiMessage(None)),
+        ({"role": "assistant", "reasoning_content": "hm"}, AiMessage(None, (), "hm")),
+        (
+            {"role": "assistant", "content": parts_of("thinking"), "tool_calls": [call("find")]},
+            AiMessage(None, [ToolExecutionRequest("call_1", "find", "{}")]),
+        ),
+        ({"role": "tool", "content": None}, ToolExecutionResultMessage(None, None, "")),
+        ({"role": "tool", "content": []}, ToolExecutionResultMessage(None, None, "")),
+        ({"role": "user", "content": parts_of("input_text", "text")}, UserMessage("hi")),
+    ],
+)
+def test_a_turn_that_says_something_or_says_that_it_is_empty_is_read(turn, message):
+    assert parse(turn).messages == (message,)

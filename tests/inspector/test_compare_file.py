@@ -145,7 +145,7 @@ def test_it_belongs_to_the_lab(operator_client, db):
 )
 def test_one_of_several_conversations_is_chosen(post, wanted, title):
     conversations = [{"id": name, "messages": langchain4j(SAID)} for name in ("b", "", "c", "2")]
-    conversations[1]["messages"] = [{"type": "ROBOT"}]
+    conversations[1]["messages"] = [{"type": "USER"}]
     page = post(file=file_of(conversations), conversation=wanted)
     assert carried(page)["title"] == title
     assert title in words(page)
@@ -163,7 +163,7 @@ def test_a_conversation_without_a_name_is_known_by_its_number(post):
         ({}, 'Choose a file of at most 16 MB, the limit of INSPECTOR["UPLOAD_BYTES"].'),
         ({"file": SimpleUploadedFile("x", b"nonsense")}, "line 1"),
         ({"file": SimpleUploadedFile("x", b"[]")}, "No conversation"),
-        ({"file": file_of([{"id": "a", "messages": [{"type": "ROBOT"}]}])}, "Conversation 1 (a): "),
+        ({"file": file_of([{"id": "a", "messages": [{"type": "USER"}]}])}, "Conversation 1 (a): "),
         (
             {"file": file_of(langchain4j(SAID)), "conversation": "<7>"},
             "no readable conversation “<7>”. It has 1, such as “1”",

@@ -455,7 +455,7 @@ def test_the_page_of_a_file_asks_for_the_file_and_not_for_conversations_of_the_s
 @pytest.mark.parametrize("refused", [1, 2, 9])
 def test_conversations_of_a_file_that_are_refused_are_told(operator_client, db, refused):
     said = [{"type": "USER", "contents": [{"type": "TEXT", "text": "Order A-1182"}]}]
-    robots = [{"id": f"r{n}", "messages": [{"type": "ROBOT"}]} for n in range(refused)]
+    robots = [{"id": f"r{n}", "messages": [{"type": "USER"}]} for n in range(refused)]
     content = json.dumps([*robots, {"id": "good", "messages": said}]).encode()
     status, text = uploaded(operator_client, content)
     assert status == 200
@@ -469,7 +469,7 @@ def test_conversations_of_a_file_that_are_refused_are_told(operator_client, db, 
 
 
 def test_a_file_whose_conversations_are_all_refused_says_why(operator_client, db):
-    robots = [{"id": f"r{n}", "messages": [{"type": "ROBOT"}]} for n in range(2)]
+    robots = [{"id": f"r{n}", "messages": [{"type": "USER"}]} for n in range(2)]
     status, text = uploaded(operator_client, json.dumps(robots).encode())
     assert status == 422
     assert "Conversation 1 (r0): " in text

@@ -16,7 +16,10 @@ from chatmemory.api.views.base import Resource, with_query
 class MemoryHistory(Resource):
     @reads(HistorySerializer, query=requests.HistoryQuery, name="get_history")
     def get(self, request: Request, memory_id: str) -> Response:
-        """Show what was said, ordered by seq; `earlier` and `later` are the pages beside it."""
+        """Show what was said.
+
+        Messages are ordered by seq. `earlier` and `later` are the pages beside this one.
+        """
         asked = requests.read(requests.HistoryQuery, request.query_params)
         at = asked.pop("at", None)
         page = queries.history(memory_id, queries.Part(**asked), at)

@@ -28,7 +28,11 @@ from chatmemory.core.policies import Policy
 class Memories(Resource):
     @reads(MemoryPageSerializer, query=requests.MemoryListQuery, name="list_memories")
     def get(self, request: Request) -> Response:
-        """List conversations, page by page."""
+        """List conversations.
+
+        The most active come first unless `ordering` says otherwise. `next` and `previous` are the
+        pages beside this one.
+        """
         asked = requests.read(requests.MemoryListQuery, request.query_params)
         paging = {name: asked.pop(name) for name in ("ordering", "size")}
         cursor = asked.pop("cursor", "")
@@ -82,19 +86,28 @@ class MemoryDetail(Resource):
 
     @reads(MemorySerializer, name="get_memory")
     def get(self, request: Request, memory_id: str) -> Response:
-        """Show one conversation: its policy, labels and totals."""
+        """Show one conversation.
+
+        Its policy, its labels, and the totals of its history and its window.
+        """
         row = queries.memory(memory_id)
         return response(MemorySerializer, row, version=row.version)
 
     @changes(MemorySerializer, body=requests.ChangeMemoryRequest, name="change_memory")
     def patch(self, request: Request, memory_id: str) -> Response:
-        """Change the policy, the labels or both; each change is a step."""
+        """Change the policy, the labels or both.
+
+        Each change is a step. What is not named stays as it is.
+        """
         body = requests.read_body(requests.ChangeMemoryRequest, request)
         row = services.change(memory_id, **body, **requests.changed_by(request))
         return response(MemorySerializer, queries.memory_row(row), version=row.version)
 
     @changes(None, status=204, name="delete_memory")
     def delete(self, request: Request, memory_id: str) -> Response:
-        """Delete the conversation and its whole history. This cannot be undone."""
+        """Delete a conversation.
+
+        Its whole history goes with it. This cannot be undone.
+        """
         services.delete(memory_id, **requests.changed_by(request))
         return Response(status=204)

@@ -23,7 +23,10 @@ from chatmemory.ledger.snapshots import one_snapshot
 class MemoryMessage(Resource):
     @reads(MessageDetailSerializer, name="get_message")
     def get(self, request: Request, memory_id: str, seq: int) -> Response:
-        """Show one message: its content, its stays in memory, and why it left."""
+        """Show one message.
+
+        Its content, its stays in memory, and why it left.
+        """
         return _message(memory_id, seq)
 
 
@@ -31,15 +34,20 @@ class MemoryMessage(Resource):
 class Pin(Resource):
     @changes(MessageDetailSerializer, name="pin_message")
     def post(self, request: Request, memory_id: str, seq: int) -> Response:
-        """Pin a message that is in memory, with what belongs to it: a tool call and its results. It
-        leaves only when memory is cleared, or set to a list without it.
+        """Pin a message that is in memory.
+
+        What belongs to it is pinned with it: a tool call and its results. It leaves only when
+        memory is cleared, or set to a list without it.
         """
         services.pin(memory_id, seq, **requests.changed_by(request))
         return _message(memory_id, seq)
 
     @changes(MessageDetailSerializer, name="unpin_message")
     def delete(self, request: Request, memory_id: str, seq: int) -> Response:
-        """Let a pinned message leave again when there is no room."""
+        """Unpin a message.
+
+        It may leave again when there is no room.
+        """
         services.unpin(memory_id, seq, **requests.changed_by(request))
         return _message(memory_id, seq)
 
@@ -50,12 +58,12 @@ class Redaction(Resource):
 
     @changes(RedactedMessageSerializer, body=requests.RedactRequest, name="redact_message")
     def post(self, request: Request, memory_id: str, seq: int) -> Response:
-        """Remove a message's text from this conversation, for good; a tombstone stays. A second
-        time changes nothing.
+        """Redact a message.
 
-        Branches keep their copies unless they are named, and so does the conversation that this one
-        is a branch of. The response lists the copies that still have the text: redact them where
-        they are.
+        Its text is removed from this conversation for good; a tombstone stays. A second time
+        changes nothing. Branches keep their copies unless they are named, and so does the
+        conversation that this one is a branch of. The response lists the copies that still have the
+        text: redact them where they are.
         """
         chosen = requests.read_body(requests.RedactRequest, request)["branches"]
         with services.atomic():

@@ -35,7 +35,10 @@ from chatmemory.streaming import json_list
 class MemoryMessages(Resource):
     @reads(WindowSerializer, query=requests.WindowQuery, name="get_window")
     def get(self, request: Request, memory_id: str) -> HttpResponse:
-        """Show what the model sees, now or after a step."""
+        """Show what the model sees.
+
+        The window as it is now or was after a step, always complete.
+        """
         asked = requests.read(requests.WindowQuery, request.query_params)
         window = queries.window(memory_id, asked.get("at"))
         answer = whole_json(_window(window, render_each(window.messages, asked["as"])))
@@ -46,7 +49,10 @@ class MemoryMessages(Resource):
 
     @changes(MessageChangesSerializer, status=201, body=requests.AddRequest, name="add_messages")
     def post(self, request: Request, memory_id: str) -> Response:
-        """Add messages, one step each; all of them are stored or none."""
+        """Add messages.
+
+        Each is a step of its own, and the policy evicts what exceeds it. All are stored or none.
+        """
         body = requests.read_body(requests.AddRequest, request)
         with body["sent"].named_in_errors():
             results = services.add(memory_id, body["new"], **requests.changed_by(request))
@@ -54,7 +60,10 @@ class MemoryMessages(Resource):
 
     @changes(MessageChangesSerializer, body=requests.MessagesRequest, name="set_window")
     def put(self, request: Request, memory_id: str) -> Response:
-        """Replace the window by a list of messages; the policy evicts what exceeds it."""
+        """Replace the window.
+
+        What the list adds becomes part of the history, and the policy evicts what exceeds it.
+        """
         body = requests.read_body(requests.MessagesRequest, request)
         sent = body["sent"]
         with sent.named_in_errors():
@@ -63,7 +72,10 @@ class MemoryMessages(Resource):
 
     @changes(ChangesSerializer, name="clear_window")
     def delete(self, request: Request, memory_id: str) -> Response:
-        """Clear the window; the history stays."""
+        """Clear the window.
+
+        The history stays.
+        """
         result = services.clear_messages(memory_id, **requests.changed_by(request))
         return _changes(memory_id, [result])
 

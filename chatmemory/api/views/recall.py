@@ -24,7 +24,10 @@ class RecallOf(Resource):
 
     @reads(RecallSerializer, query=requests.RecallQuery, name="get_recall")
     def get(self, request: Request) -> Response:
-        """Show what policies would have held of stored conversations, up to 20,000 messages."""
+        """Measure policies on stored conversations.
+
+        How much of what the assistant needed each policy would have held, in up to 20,000 messages.
+        """
         asked = requests.read(requests.RecallQuery, request.query_params)
         policies, own = asked.pop("policies"), prefix_of(request)
         prefix = asked.pop("prefix", "")
@@ -39,7 +42,10 @@ class RecallOf(Resource):
 
     @reads(RecallSerializer, body=requests.RecallRequest, name="recall")
     def post(self, request: Request) -> Response:
-        """Show what policies would have held of the conversations sent; nothing is stored."""
+        """Measure policies on the conversations sent.
+
+        How much of what the assistant needed each policy would have held. Nothing is stored.
+        """
         body = requests.read_body(requests.RecallRequest, request)
         policies = body["policies"]
         histories = (histories_for(said, policies, fact_words()) for said in body["said"])

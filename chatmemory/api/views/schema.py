@@ -14,10 +14,20 @@ from rest_framework.request import Request
 from chatmemory.api.operations import described
 from chatmemory.api.views.base import Guarded
 
-_INFO = {
+_INFO: dict[str, Any] = {
     "title": "chatmemory",
     "version": "1",
     "description": "Chat memory with LangChain4j's semantics, the whole history and a ledger.",
+    "license": {"name": "MIT", "identifier": "MIT"},
+}
+_ABOUT = {
+    "info": _INFO,
+    "servers": [{"url": "/", "description": "The host that this document is from."}],
+    "tags": [
+        {"name": "memories", "description": "Conversations: their windows, histories and steps."},
+        {"name": "recall", "description": "What policies would have held of what was needed."},
+        {"name": "store", "description": "The ChatMemoryStore protocol of LangChain4j."},
+    ],
 }
 
 
@@ -26,7 +36,7 @@ class Generator(SchemaGenerator):
 
     def get_schema(self, request: Any = None, public: bool = False) -> Any:
         schema = super().get_schema(request, public)  # type: ignore[no-untyped-call]
-        return schema | {"info": _INFO}
+        return schema | _ABOUT
 
 
 class Schema(Guarded, SpectacularAPIView):
@@ -34,7 +44,7 @@ class Schema(Guarded, SpectacularAPIView):
 
     api_version = _INFO["version"]  # not what a caller asks for, which would go into a header
     generator_class = Generator
-    custom_settings = {"COMPONENT_SPLIT_PATCH": False}
+    custom_settings = {"COMPONENT_SPLIT_PATCH": False, "OAS_VERSION": "3.1.1"}
 
     @property
     def patterns(self) -> list[Any]:  # type: ignore[override]

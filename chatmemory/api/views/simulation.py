@@ -26,7 +26,10 @@ class Simulate(Resource):
 
     @reads(SimulationSerializer, body=requests.SimulationRequest, name="simulate", refusals=(409,))
     def post(self, request: Request, memory_id: str) -> HttpResponse:
-        """Show what adding messages would do, under this policy or another; nothing is stored."""
+        """Show what adding messages would do.
+
+        Under the policy of the conversation or another, now or after a step. Nothing is stored.
+        """
         body = requests.read_body(requests.SimulationRequest, request)
         sent = body["sent"]
         with sent.named_in_errors():

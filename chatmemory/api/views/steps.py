@@ -20,7 +20,10 @@ from chatmemory.api.views.base import Resource, with_query
 class MemorySteps(Resource):
     @reads(StepsSerializer, query=requests.StepsQuery, name="list_steps")
     def get(self, request: Request, memory_id: str) -> Response:
-        """List the steps in order; `later` is the next page."""
+        """List the steps.
+
+        They are in the order in which they happened. `later` is the next page.
+        """
         asked = requests.read(requests.StepsQuery, request.query_params)
         size = asked["size"]
         rows = queries.steps(memory_id, after=asked.get("after", 0), size=size + 1)
@@ -32,8 +35,10 @@ class MemorySteps(Resource):
 class MemoryStep(Resource):
     @reads(StepDetailSerializer, query=requests.StepQuery, name="get_step")
     def get(self, request: Request, memory_id: str, n: int) -> Response:
-        """Show one step: what arrived, what was evicted and why, and the arithmetic. `later` has
-        more of what arrived and was evicted.
+        """Show one step.
+
+        What arrived, what was evicted and why, and the arithmetic. `later` has more of what arrived
+        and was evicted.
         """
         asked = requests.read(requests.StepQuery, request.query_params)
         start = asked.get("after", 0)

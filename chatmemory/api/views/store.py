@@ -20,7 +20,10 @@ from chatmemory.streaming import json_list
 class Store(Resource):
     @reads(MESSAGES, name="get_messages")
     def get(self, request: Request, memory_id: str) -> HttpResponse:
-        """getMessages: the messages in memory, untrimmed; [] for an unknown id."""
+        """getMessages: the messages in memory.
+
+        A lowered limit does not hide any. An unknown id has none: `[]`.
+        """
         messages = protocol.get_messages(check_id(memory_id))
         return whole_json(json_list(map(message_to_dict, messages)))
 
@@ -28,13 +31,19 @@ class Store(Resource):
         None, status=204, body={"application/json": ref("MessageList")}, name="update_messages"
     )
     def put(self, request: Request, memory_id: str) -> Response:
-        """updateMessages: replaces the whole list; an unknown id is created."""
+        """updateMessages: replaces the whole list.
+
+        An unknown id is created.
+        """
         messages = requests.read_list(request).messages
         protocol.update_messages(memory_id, messages, **requests.changed_by(request))
         return Response(status=204)
 
     @changes(None, status=204, name="delete_messages")
     def delete(self, request: Request, memory_id: str) -> Response:
-        """deleteMessages: clears the window; the history stays."""
+        """deleteMessages: clears the window.
+
+        The history stays.
+        """
         protocol.delete_messages(memory_id, **requests.changed_by(request))
         return Response(status=204)

@@ -55,16 +55,21 @@ _READ: dict[str, tuple[str, ...]] = {
 def find(value: Any) -> RawTranscript | None:
     """Return a list of messages, or an object that holds one under `messages`.
 
-    In the files of tau-bench it is under `traj`.
+    In the files of tau-bench it is under `traj`. The first message has a role and what such a role
+    says: other formats have roles, too.
     """
-    if is_list_of(value, "role"):
+    if _is_ours(value):
         return RawTranscript(None, value)
     if isinstance(value, dict):
         for key in _LISTS:
-            if is_list_of(value.get(key), "role"):
+            if _is_ours(value.get(key)):
                 losses = tuple(unread("conversation", value, (key, *_NAMES)))
                 return RawTranscript(_name(value), value[key], losses)
     return None
+
+
+def _is_ours(value: Any) -> bool:
+    return is_list_of(value, "role") and not {"content", *_ASSISTANT}.isdisjoint(value[0])
 
 
 def _name(value: dict[str, Any]) -> str | None:
@@ -95,11 +100,16 @@ class _Reader(Reader):
         self.expect(turn, "role", "content", *_READ[role])
         match role:
             case "system" | "developer":
-                yield from self.system(self.text(turn.get("content")))
+                text = self.text(turn)
+                if text is None:
+                    raise self.nothing_in(turn)
+                yield from self.system(text)
             case "user":
                 self.calls.interrupted()
-                name = text_in(turn, "name")
-                yield UserMessage(self.contents(turn.get("content")) or "", name)
+                contents = self.contents(turn)
+                if contents is None:
+                    raise self.nothing_in(turn)
+                yield UserMessage(contents, text_in(turn, "name"))
             case "assistant":
                 yield self.assistant(turn)
             case _:
@@ -107,13 +117,16 @@ class _Reader(Reader):
 
     def assistant(self, turn: dict[str, Any]) -> AiMessage:
         calls = tuple(self.requests(turn))
-        text, refusal = self.text(turn.get("content")), text_in(turn, "refusal")
+        text, refusal = self.text(turn), text_in(turn, "refusal")
         if refusal:
             self.lose("a refusal beside the text" if text else "that the answer was a refusal")
             text = text or refusal
         if turn.get("audio"):
             self.lose("an audio answer")
-        return AiMessage(text, calls, text_in(turn, "reasoning_content"))
+        thinking = text_in(turn, "reasoning_content")
+        if text is None and not calls and thinking is None and not _is_null(turn):
+            raise self.nothing_in(turn)
+        return AiMessage(text, calls, thinking)
 
     def requests(self, turn: dict[str, Any]) -> Iterator[ToolExecutionRequest]:
         calls = turn.get("tool_calls") or []
@@ -133,27 +146,42 @@ class _Reader(Reader):
 
     def result(self, turn: dict[str, Any]) -> ToolExecutionResultMessage:
         id, name = self.calls.answered(text_in(turn, "tool_call_id"), text_in(turn, "name"))
-        return ToolExecutionResultMessage(id, name, self.contents(turn.get("content")) or "")
+        contents = self.contents(turn)
+        if contents is None:
+            if not _is_null(turn) and turn.get("content") != []:
+                raise self.nothing_in(turn)
+            contents = ""
+        return ToolExecutionResultMessage(id, name, contents)
 
-    def text(self, content: Any) -> str | None:
-        """Return a text, or the joined texts of content parts; other parts are losses."""
-        if content is None or isinstance(content, str):
-            return content
-        parts = self.contents(content)
-        texts = [part.text for part in parts if isinstance(part, TextContent)]
-        if len(texts) < len(parts):
+    def text(self, turn: dict[str, Any]) -> str | None:
+        """Return the joined texts of a turn's content, None without any; other parts are losses."""
+        contents = self.contents(turn)
+        if contents is None or isinstance(contents, str):
+            return contents
+        texts = [part.text for part in contents if isinstance(part, TextContent)]
+        if len(texts) < len(contents):
             self.lose("parts of the content that are not text")
         if len(texts) > 1:
             self.lose("how the text is divided into parts")
-        return "\n".join(texts)
+        return "\n".join(texts) if texts else None
 
-    def contents(self, content: Any) -> Any:
-        """Return a string as it is, and a list of parts as contents."""
+    def contents(self, turn: dict[str, Any]) -> str | list[Content] | None:
+        """Return the content of a turn, a list of parts as contents; None where nothing is read."""
+        content = turn.get("content")
+        if content == "" and turn.get("parts"):
+            return None
         if content is None or isinstance(content, str):
             return content
         if not isinstance(content, list):
             raise InvalidMessage("content must be a string or a list of parts")
-        return [read for part in content if (read := self.part(part)) is not None]
+        return [read for part in content if (read := self.part(part)) is not None] or None
+
+    def nothing_in(self, turn: dict[str, Any]) -> InvalidMessage:
+        """Return the error of a turn that would be an empty message."""
+        if turn.get("content"):
+            return InvalidMessage(f"no part of its content can be read: {self.losses[-1].what}")
+        elsewhere = "; `parts` are of another format" if turn.get("parts") else ""
+        return InvalidMessage(f"content is missing{elsewhere}")
 
     def part(self, part: Any) -> Content | None:
         part = object_in(part, "a part of the content must be an object")
@@ -197,6 +225,11 @@ class _Reader(Reader):
         if url.startswith("data:") and found:
             return ImageContent(Image(base64_data=data, mime_type=head[5:]), detail)
         return ImageContent(Image(url=url), detail)
+
+
+def _is_null(turn: dict[str, Any]) -> bool:
+    """Whether a turn says that it has no content."""
+    return "content" in turn and turn["content"] is None and not turn.get("parts")
 
 
 def _audio(audio: dict[str, Any]) -> AudioContent:

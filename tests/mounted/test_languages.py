@@ -1,0 +1,103 @@
+"""The pages and the API in a project whose addresses begin with the language of the reader."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from django.conf import settings as site
+from django.core.handlers.asgi import ASGIHandler
+from django.test import Client
+
+import inspector
+from inspector.checks import check_project
+from inspector.live import with_live_streams
+from inspector.live.routes import is_stream, requested_memory
+from tests.mounted.test_mounted import MIDDLEWARE, PAGES, asked_in_chunks, without
+
+pytestmark = pytest.mark.django_db
+LOCALE = "django.middleware.locale.LocaleMiddleware"
+
+
+@pytest.fixture(autouse=True, params=["en-us", "de"])
+def project(settings, request):
+    """English at /en/ and German at /de/; `en-us` is what startproject writes."""
+    settings.ROOT_URLCONF = "tests.mounted.in_languages"
+    settings.MIDDLEWARE = [*MIDDLEWARE[:2], LOCALE, *MIDDLEWARE[2:], *inspector.MIDDLEWARE]
+    settings.REST_FRAMEWORK = {}
+    settings.INSPECTOR = {}
+    settings.LANGUAGE_CODE = request.param
+    settings.LANGUAGES = [("en", "English"), ("de", "Deutsch")]
+    settings.USE_THOUSAND_SEPARATOR = True
+    return settings
+
+
+def text_of(html: str, language: str) -> str:
+    """A page without what is random, and without its language."""
+    html = re.sub(r'value="\w{64}"|data-part="[\w-]+"|<time.*?</time>', "", html)
+    return html.replace(f"/{language}/ops/", "/ops/")
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_pages_stay_in_the_addresses_of_a_language(operator_client, memory_id, path):
+    path = path.replace("order-7741", memory_id)
+    pages = {}
+    for language in ("en", "de"):
+        page = operator_client.get(f"/{language}{path}")
+        assert page.status_code == 200
+        led = set(re.findall(r'(?:href|src|action|hx-\w+|data-[\w-]*url)="(/[^"]*)"', page.text))
+        ours = (f"/{language}/ops/chat/", site.STATIC_URL)
+        assert not [each for each in led if not each.startswith(ours)]
+        pages[language] = text_of(page.text, language)
+    assert pages["de"] == pages["en"]
+
+
+@pytest.mark.parametrize("language", ["en", "de"])
+def test_signed_out_readers_sign_in_at_their_language(language):
+    answer = Client().get(f"/{language}/ops/chat/lab/")
+    assert answer["Location"] == f"/{language}/ops/chat/sign-in/?next=/{language}/ops/chat/lab/"
+
+
+@pytest.mark.parametrize("language", ["en", "de"])
+def test_what_is_not_there_is_told_in_english(operator_client, language):
+    answer = operator_client.get(f"/{language}/ops/chat/nothing/")
+    assert answer.status_code == 404
+    assert "Page not found · Memory inspector" in " ".join(answer.text.split())
+    assert f'href="/{language}/ops/chat/"' in answer.text
+
+
+@pytest.mark.parametrize("language", ["en", "de"])
+def test_the_api_answers_in_english_at_each_language(api, language):
+    root = f"/{language}/ops/chat/api/v1/"
+    made = api.post(f"{root}memories/", {"id": "a", "policy": None}, format="json")
+    assert made["Location"] == f"http://testserver{root}memories/a/"
+    refused = api.post(f"{root}memories/", {}, format="json")
+    assert refused.json()["detail"] == "This field is required."
+    document = api.get(f"{root}schema/?format=json").json()
+    assert all(path.startswith(root) for path in document["paths"])
+
+
+@pytest.mark.parametrize("language", ["en", "de"])
+def test_a_stream_is_known_beside_django(language):
+    scope = {"type": "http", "path": f"/{language}/ops/chat/c/order-7741/live/", "root_path": ""}
+    assert is_stream(scope)
+    assert requested_memory(scope) == "order-7741"
+
+
+@pytest.mark.parametrize("language", ["en", "de"])
+def test_a_body_is_counted_beside_django(project, language):
+    path = f"/{language}/ops/chat/theme/"
+    assert asked_in_chunks(path, b"a" * 2**17, with_live_streams(ASGIHandler())) == (413, False)
+
+
+def test_a_check_says_where_the_middleware_must_stand(project):
+    assert check_project() == []
+    others = without(project.MIDDLEWARE, *inspector.MIDDLEWARE)
+    project.MIDDLEWARE = [*inspector.MIDDLEWARE, *others]
+    (found,) = check_project()
+    assert "after 'django.middleware.locale.LocaleMiddleware'" in found.msg
+
+
+def test_pages_of_the_project_keep_their_language(operator_client):
+    assert operator_client.get("/de/").headers["Content-Language"] == "de"
+    assert operator_client.get("/de/ops/chat/lab/").headers["Content-Language"] == "en"
