@@ -100,8 +100,8 @@ def test_a_question_about_it_is_no_mention_of_it(operator_client):
 def test_what_only_the_assistant_said_is_said_to_be_its_own(operator_client):
     page = find(operator_client, "find=your+confirmation")
     assert page.panel.found.answer.summary == (
-        "Only in the assistant’s own words (#44). Forgotten at step 42, when #42 arrived, until #44 "
-        "said it again. In memory since #44."
+        "Only in the assistant’s own words (#44). Forgotten at step 42, when #42 arrived, until "
+        "#44 said it again. In memory since #44."
     )
     assert "No user and no tool said it" in page.panel.found.answer.decided_by
 
