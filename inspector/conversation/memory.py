@@ -162,7 +162,7 @@ class MemoryPane:
             text=state.texts[row.seq],
             is_code=is_code(row.type, row.has_calls),
             amount=row.tokens,
-            past=past,
+            past=min(past, self.bar_width),
             this=max(0, min(self._cost(row), self.bar_width - past)),
             soon=self.next_words if row.seq in self._next else "",
             is_over=self._is_over(past, row),

@@ -146,12 +146,16 @@ def test_what_is_forecast_happens(db, policy, sequence, drafts, other):
 
 
 def added(policy: Policy) -> tuple[frozenset[int], type[ChatMemoryError] | None, bool]:
-    """Return what leaves with the smallest message, why it is refused, and if it is oversized."""
+    """Return what leaves with the smallest message, why it is refused, and if it is oversized: it
+    leaves at once, or is kept over the limit.
+    """
     try:
         (change,) = queries.simulate("m", [UserMessage("a")]).changes
     except (NoRoomBesidePins, OversizedMessage) as error:
         return frozenset(), type(error), isinstance(error, OversizedMessage)
-    return frozenset(each.seq for each in change.evicted), None, bool(change.misfit)
+    is_kept = policy.keeps_newest and policy.is_exceeded_by(change.after)
+    left = frozenset(each.seq for each in change.evicted)
+    return left, None, bool(change.misfit) or is_kept
 
 
 def check_next_add() -> None:

@@ -230,7 +230,9 @@ def test_the_mark_tells_whether_there_is_room_for_another_message(
     )
 
 
-def test_no_bar_is_wider_than_its_column(operator_client, crowded):
+@pytest.mark.parametrize("limit", [30, 3, 1])
+def test_no_bar_is_wider_than_its_column(operator_client, crowded, limit):
+    services.change(crowded, policy=TokenWindow(limit))
     pane = conversation(operator_client, crowded).memory_pane
     assert all(row.past + row.this <= pane.bar_width for row in pane.system)
 
