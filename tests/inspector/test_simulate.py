@@ -138,6 +138,15 @@ def test_a_limit_under_which_nothing_leaves_shows_no_departures(operator_client,
     assert f"With a limit of {limit}, 1 message comes back: #1." in said(response, "why")
 
 
+def test_a_script_warns_of_a_word_that_is_no_role(operator_client, full):
+    typed = {"role": "script", "text": "user: one\nassistant: two"}
+    html = operator_client.post(VERDICT, typed).content.decode()
+    assert "“assistant:” is no role: line 2 goes on with the message before it." in html
+    assert "Would evict" in html
+    told = operator_client.post(VERDICT, typed | {"role": "user"}).content.decode()
+    assert "is no role" not in told
+
+
 def test_several_drafts_are_asked_about_as_several(operator_client, full):
     response = preview(operator_client, role="script", text="user: d\nai: e")
     assert "What would the drafts push out?" in said(response, "why")
