@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import NamedTuple
 
 from chatmemory.core.messages import MessageType
@@ -68,14 +69,14 @@ def _unpaired(turns: Sequence[Turn]) -> Iterator[str]:
 
 def _opening(turns: Sequence[Turn]) -> Iterator[str]:
     """Yield the problem of the first message, system messages aside."""
-    first = next((turn for turn in turns if turn.type is not MessageType.SYSTEM), None)
+    before = sum(1 for _ in takewhile(lambda turn: turn.type is MessageType.SYSTEM, turns))
     if not turns:
         return
-    if first is None:
+    if before == len(turns):
         yield "No. There is only a system message."
         return
-    seq, type, calls = first
+    seq, type, calls = turns[before]
     if type is not MessageType.USER:
         name = "a tool call" if calls else _NAMES[type]
-        which = f"{name} ({named(seq)})"
-        yield f"No. The first message after system is {which}; it must be User."
+        which = "The first message after system" if before else "The first message"
+        yield f"No. {which} is {name} ({named(seq)}); it must be User."

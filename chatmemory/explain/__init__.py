@@ -5,7 +5,7 @@ from chatmemory.core.phrases import place_of
 from chatmemory.explain.arithmetic import Receipt, ReceiptLine, receipt, shortened
 from chatmemory.explain.captions import Caption, caption
 from chatmemory.explain.causes import Cause, cause_of, reason_of, short_reason
-from chatmemory.explain.forecasts import change_of_policy, forecast
+from chatmemory.explain.forecasts import change_of_policy, forecast, tried_limit
 from chatmemory.explain.keeping import what_would_keep
 from chatmemory.explain.limits import (
     beyond_limit,
@@ -77,6 +77,7 @@ __all__ = [
     "seqs",
     "short_reason",
     "shortened",
+    "tried_limit",
     "what_is_hidden",
     "what_would_keep",
     "why_in",

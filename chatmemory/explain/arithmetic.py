@@ -50,7 +50,8 @@ def receipt(change: ChangeResult) -> Receipt:
     The first line plus the signed lines gives the last line; `over` and `ahead` are the sum so far.
     Empty if no policy decided the change.
     """
-    if not can_decide(change.policy) or change.kind not in ("add", "set"):
+    is_trim = change.kind == "policy" and bool(change.evicted)
+    if not can_decide(change.policy) or not (is_trim or change.kind in ("add", "set")):
         return ()
     return _Writing(change, change.policy).lines()
 
@@ -105,7 +106,7 @@ class _Writing:
 
     def lines(self) -> list[ReceiptLine]:
         self._tell("total", BEFORE)
-        if self._change.kind == "add" and self._is_over:
+        if self._change.kind != "set" and self._is_over:
             self._tell_over(ALREADY)
             self._evict(before_arrival=True)
         self._policy = self._policy_after

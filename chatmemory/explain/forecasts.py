@@ -63,6 +63,13 @@ def change_of_policy(outlook: Outlook) -> str:
     return f"{_difference(outlook)}{no_add}"
 
 
+def tried_limit(limit: int, outlook: Outlook) -> Caption:
+    """Return what another limit alone would do, as the caption of a simulation."""
+    first, *others = change_of_policy(outlook).split(". ", 1)
+    event = f"With a limit of {limit:,}, {decapitalized(first.removesuffix('.'))}"
+    return Caption(event, detail="".join(others))
+
+
 def _difference(outlook: Outlook) -> str:
     if outlook.leaving:
         many = counted(len(outlook.leaving), "message")

@@ -22,6 +22,8 @@ def _cause(answer: WhatWouldKeep) -> str:
     unpinned = ", with nothing pinned" if answer.leaves_out_pins else ""
     if answer.keeping.limit is None:
         return f"No limit{unpinned}."
+    if answer.is_within_limit:
+        return f"The same limit{unpinned or ' from the first message on'}."
     about = "About " if answer.keeping.tried_every > 1 else ""
     return f"{about}{in_unit(answer.keeping.limit, answer.policy)} or more{unpinned}."
 
@@ -38,8 +40,11 @@ def _details(answer: WhatWouldKeep) -> Iterator[str]:
     elif keeping.limit is None:
         yield f"Even with room for everything, memory would not hold it at step {answer.step:,}."
     else:
+        limit = "that limit"
+        if answer.is_within_limit:
+            limit = f"{in_unit(keeping.limit, answer.policy)} or more"
         yield (
-            f"With that limit from the first message on, #{answer.seq} would still be in memory at "
+            f"With {limit} from the first message on, #{answer.seq} would still be in memory at "
             f"step {answer.step:,}."
         )
         if keeping.tried_every > 1:

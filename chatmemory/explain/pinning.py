@@ -17,11 +17,12 @@ def _sentences(preview: PinPreview) -> Iterator[str]:
     policy = preview.policy
     if len(preview.seqs) > 1:
         yield f"{seqs(preview.seqs)} go together: a tool call and its results."
+    pin = "Without this pin" if preview.is_pinned else "With this pin"
     if preview.held:
         held = f"{preview.held:,} of {policy.limit:,} {policy.unit}"
-        yield f"Pins would then hold {held}; {_room(preview)}."
+        yield f"{pin}, pins would hold {held}; {_room(preview)}."
     else:
-        yield "Nothing would then be pinned."
+        yield f"{pin}, nothing would be pinned."
     before, after = preview.leaving, preview.leaving_then
     if after and after != before:
         rather = f", not {seqs(before)}" if before else ""

@@ -11,7 +11,7 @@ from chatmemory.explain.arithmetic import receipt
 from chatmemory.explain.captions import caption
 from chatmemory.explain.reasons import Explanation
 from chatmemory.explain.wording import capitalized, counted, decapitalized, role, seqs
-from chatmemory.queries import Mentions, NoRoom
+from chatmemory.queries import Mentions, NoRoom, Turn
 
 STRETCHES = 12
 _NOT_YET = "not said yet"
@@ -152,7 +152,7 @@ def stretches_of(mentions: Mentions, last_step: int) -> tuple[Stretch, ...]:
     for first, last in mentions.spans:
         if step < first:
             stretches.append(Stretch(step, first - 1, False, _gone(mentions, step)))
-        stretches.append(Stretch(first, last, True, _came(mentions, first)))
+        stretches.append(Stretch(first, last, True, _began(mentions, first)))
         step = last + 1
     if step <= last_known:
         stretches.append(Stretch(step, last_known, False, _gone(mentions, step)))
@@ -235,8 +235,9 @@ def _yes(mentions: Mentions, moment: Moment, here: Stretch) -> tuple[str, str]:
         cause, said = _only_in(found), f"In memory since {since}."
     lost = [last + 1 for _, last in mentions.spans if last < here.first]
     if lost:
-        gap = f"Forgotten from step {lost[-1]:,} until step {here.first:,}"
-        said = f"{gap}, {_went(mentions, lost[-1])}; then {here.why}. {said}"
+        again = _came(turn, is_again=True) if turn else f"step {here.first:,}"
+        forgotten = f"Forgotten at step {lost[-1]:,}, {_went(mentions, lost[-1])}"
+        said = f"{forgotten}, until {again}. {said}"
     return cause, said
 
 
@@ -286,16 +287,19 @@ def _gone(mentions: Mentions, step: int) -> str:
     return f"forgotten {_went(mentions, step)}"
 
 
-def _came(mentions: Mentions, step: int) -> str:
-    """Say what brought the phrase into memory."""
+def _began(mentions: Mentions, step: int) -> str:
+    """Say what brought the phrase into memory, and in which role."""
     turn = mentions.turns.get(step)
     if turn is None:
         return "in memory"
+    name = f"{role(turn.type, turn.has_calls)} " if turn.is_new and len(turn.seqs) == 1 else ""
+    return f"{name}{_came(turn, is_again=step > mentions.first_step)}"
+
+
+def _came(turn: Turn, is_again: bool) -> str:
     if not turn.is_new:
         return f"{seqs(turn.seqs)} came back"
-    name = role(turn.type, turn.has_calls) + " " if len(turn.seqs) == 1 else ""
-    again = " again" if step > mentions.first_step else ""
-    return f"{name}{seqs(turn.seqs)} said it{again}"
+    return f"{seqs(turn.seqs)} said it{' again' if is_again else ''}"
 
 
 def _went(mentions: Mentions, step: int) -> str:

@@ -28,6 +28,7 @@ from chatmemory.formats.files import read_transcripts
 
 _LINE_BREAK = re.compile(r"\r?\n")
 _ROLE_LINE = re.compile(r"\s*(user|ai|system|call|result)\s*:\s?(.*)", re.IGNORECASE)
+_WORD_LINE = re.compile(r"\s*([^\W\d]\w*)\s*:(\s.*)?")
 _CALL = re.compile(r"\s*([\w.-]+)\s*\((.*)\)\s*", re.DOTALL)
 
 
@@ -49,9 +50,24 @@ def write_draft(message: ChatMessage) -> tuple[str, str]:
 
 def read_script(text: str) -> list[ChatMessage]:
     """Reads the messages of a script, in order. Raises InvalidValue."""
-    if text.lstrip()[:1] in ("[", "{"):
+    if _is_json(text):
         return _messages_of_json(text)
     return _with_tool_names([_message(role, said) for role, said in _turns(text)])
+
+
+def unknown_role(text: str) -> tuple[int, str] | None:
+    """Return the first line of a script that begins with a word and a colon as if it were a role,
+    with the word; None if there is none.
+    """
+    for n, line in enumerate(() if _is_json(text) else _LINE_BREAK.split(text), 1):
+        found = _WORD_LINE.fullmatch(line)
+        if found and not _ROLE_LINE.fullmatch(line):
+            return n, found[1]
+    return None
+
+
+def _is_json(text: str) -> bool:
+    return text.lstrip()[:1] in ("[", "{")
 
 
 def _spellings(message: ChatMessage) -> Iterator[tuple[str, str]]:

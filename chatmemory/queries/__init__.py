@@ -73,7 +73,7 @@ from chatmemory.queries.pinning import PinPreview, pin_preview
 from chatmemory.queries.recalling import READ_AT_ONCE, recall_history, recall_of_stored
 from chatmemory.queries.recalling import sums as recall_sums
 from chatmemory.queries.rehearsal import Line, Scene, rehearse
-from chatmemory.queries.remembering import Mentions
+from chatmemory.queries.remembering import Mentions, Turn
 from chatmemory.queries.rows import (
     MemoryRow,
     MessageRow,
@@ -154,6 +154,7 @@ __all__ = [
     "StepSamples",
     "Totals",
     "Trial",
+    "Turn",
     "Use",
     "Verdict",
     "WhatWouldKeep",

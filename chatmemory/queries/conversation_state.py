@@ -61,7 +61,8 @@ class ConversationState:
     below a leading system message; `texts` are the beginnings of their texts by seq. `left_by` is
     the change by which the selected message left, or None while it is in memory. With a `trial`,
     `drafts`, `simulated` and `outlook` are set, `window` is the resulting window and
-    `stored_window` the one before it (see `simulated_state`). `injected` are the messages of the
+    `stored_window` the one before it (see `simulated_state`). `trim` is what a limit that is tried
+    without drafts evicts at the next add. `injected` are the messages of the
     window that were never said: a client put them there. `when_said` are the tokens when they were
     said of messages that count otherwise in the window. `remembered` are the ranges of steps,
     first and last, at which a message that contains the phrase was in memory, as far as known.
@@ -86,6 +87,7 @@ class ConversationState:
     compared: SeenWindow | None = None
     drafts: tuple[MessageRow, ...] = ()
     simulated: tuple[ChangeResult, ...] | None = None
+    trim: ChangeResult | None = None
     outlook: Outlook = NO_OUTLOOK
     trial: Trial | None = None
     remembered: tuple[tuple[int, int], ...] = ()
@@ -108,10 +110,10 @@ class ConversationState:
 
     @cached_property
     def change(self) -> ChangeResult | None:
-        """The change of the step, or of all drafts together in a simulation."""
+        """The change of the step; in a simulation, of all drafts together or of the limit alone."""
         if self.simulated is None:
             return self.detail.change if self.detail else None
-        return combined(self.simulated)
+        return combined(self.simulated) or self.trim
 
     @cached_property
     def in_window(self) -> frozenset[int]:

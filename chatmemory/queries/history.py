@@ -99,18 +99,27 @@ def nearest(memory_id: str, phrase: str, newest: int) -> str:
     """Return what was said up to message `newest` that is nearest to a phrase, or an empty string.
 
     It is the word that has the longest word of the phrase in it that was said; if there is none,
-    one that has the longest beginning of its longest word.
+    one that has the longest beginning of its longest word. A part without a digit must have more
+    than half of the longest word, and four letters if they are ASCII.
     """
     words = sorted(set(phrase.split()), key=len, reverse=True)[:NEAREST_WORDS]
     longest = words[0] if words else ""
     shorter = range(len(longest) - 1, max(2, len(longest) - 1 - NEAREST_WORDS), -1)
-    parts = [*words, *(longest[:length] for length in shorter)]
+    beginnings = [longest[:length] for length in shorter]
+    parts = [part for part in (*words, *beginnings) if _is_telling(part, longest)]
+    if not parts:
+        return ""
     said = said_by(memory_id, newest)
     saying = {f"part{i}": search.has(part) for i, part in enumerate(parts)}
     latest = said.aggregate(**{n: Max("seq", filter=Q(each)) for n, each in saying.items()})
     found = ((part, seq) for part, seq in zip(parts, latest.values(), strict=True) if seq)
     part, seq = next(found, ("", 0))
     return _word_with(part, said.get(seq=seq).text[:SEARCHED]) if part else ""
+
+
+def _is_telling(part: str, longest: str) -> bool:
+    is_word = len(part) > 3 or not part.isascii()
+    return (is_word and 2 * len(part) > len(longest)) or any(map(str.isdigit, part))
 
 
 def _word_with(part: str, text: str) -> str:

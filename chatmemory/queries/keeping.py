@@ -45,6 +45,12 @@ class WhatWouldKeep:
     leaves_out_changes: bool = False
     leaves_out_pins: bool = False
 
+    @property
+    def is_within_limit(self) -> bool:
+        """Whether the limit in force is enough, had it been so throughout, with nothing pinned."""
+        limit = self.keeping.limit if self.keeping else None
+        return limit is not None and limit <= self.policy.limit
+
 
 def what_would_keep(
     step: Step, row: MessageRow | None, left_by: ChangeResult | None, is_asked: bool

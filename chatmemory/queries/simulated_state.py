@@ -47,8 +47,8 @@ def simulated_state(
     if trial is None or not can_decide(state.window.policy):
         return with_calls(state, stored)
     simulation = tried(stored, trial)
-    changes = simulation.changes
-    window = simulation.window
+    changes, window = simulation.changes, simulation.window
+    evicting = (simulation.trim,) if simulation.trim else changes
     drafts = tuple(_drafts(memory_id, trial.drafts, changes))
     part = window_part(window, query.msg)
     kept = frozenset(window.seqs)
@@ -56,10 +56,11 @@ def simulated_state(
         state,
         window=window,
         part=part,
-        texts=_texts(state, (*window.rows[:1], *window.rows[part]), drafts, changes),
+        texts=_texts(state, (*window.rows[:1], *window.rows[part]), drafts, evicting),
         mentions=simulated_mentions(state.mentions, query.find, drafts, kept, changes),
         drafts=drafts,
         simulated=changes,
+        trim=simulation.trim,
         outlook=simulation.outlook(),
         selected=_draft(drafts, query.msg) if asks_for_draft else state.selected,
         left_by=_left_by(changes, query.msg) or state.left_by,

@@ -11,16 +11,17 @@ from chatmemory.core.estimators import family_named
 from chatmemory.core.exceptions import LongRecount, PolicyRequired
 from chatmemory.core.messages import ChatMessage, MessageType
 from chatmemory.core.policies import Policy
-from chatmemory.core.window import NOTHING, Totals
+from chatmemory.core.transitions import over_limit
+from chatmemory.core.window import NOTHING, Entry, Totals, total
 from chatmemory.core.written_policies import given_policy
 from chatmemory.ledger.adding import add_all, required_policy
-from chatmemory.ledger.changes import ChangeResult
+from chatmemory.ledger.changes import ChangeResult, EvictedMessage
 from chatmemory.ledger.counting import change_policy
 from chatmemory.ledger.entries import stay_entries
 from chatmemory.ledger.recorder import Recorder
 from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.models import Memory
-from chatmemory.queries.window_rows import NoRoom, WindowPlace, WindowView, view_of
+from chatmemory.queries.window_rows import NoRoom, WindowPlace, WindowView, entries_of, view_of
 from chatmemory.queries.windows import StoredState
 from chatmemory.services.validation import storable_additions
 
@@ -65,6 +66,34 @@ class Simulation:
         """The resulting window in order, as a read gives it."""
         return self._after(self.changes)
 
+    @cached_property
+    def trim(self) -> ChangeResult | None:
+        """What the limit alone evicts at the next add; None with messages, and if nothing leaves.
+
+        It holds no step, and is no change of its own: a read hides what the next add evicts.
+        """
+        stored = total(self.rows)
+        evictions = over_limit(entries_of(self.rows), stored, self.policy)
+        if self.changes or self.window.no_room or not evictions:
+            return None
+        places = {row.seq: row for row in self.rows}
+        evicted = [
+            EvictedMessage(*places[seq][:4], each.reason, _seq(each.because))
+            for each in evictions
+            if (seq := _seq(each.entry)) is not None
+        ]
+        oldest = self.rows[: self.rows.index(places[evicted[-1].seq])]
+        return ChangeResult(
+            kind="policy",
+            step=None,
+            policy=self.policy,
+            before=stored,
+            after=self.totals,
+            policy_before=self.policy,
+            evicted=tuple(evicted),
+            passed_pins=any(row.pinned for row in oldest),
+        )
+
     def outlook(self, first: int = 0) -> Outlook:
         """Return what the changes from the position `first` on do to what the model sees."""
         past, changes = self.changes[:first], self.changes[first:]
@@ -103,6 +132,11 @@ class Simulation:
     @property
     def totals(self) -> Totals:
         return self.window.totals
+
+
+def _seq(entry: Entry | None) -> int | None:
+    key = entry.key if entry else None
+    return key if isinstance(key, int) else None
 
 
 @one_snapshot()

@@ -33,7 +33,7 @@ def falls(rows: Sequence[MemoryRow], width: int) -> Falls:
         width=width,
         height=ROW_HEIGHT * max(1, len(rows)),
         track=_path((i, 0, width) for i, _ in bars),
-        past=_path((i, 0, min(row.past, width)) for i, row in bars),
+        past=_path((i, 0, row.past) for i, row in bars),
         this=_path((i, row.past, row.this) for i, row in bars if not row.is_over),
         over=_path((i, row.past, row.this) for i, row in bars if row.is_over),
     )

@@ -30,6 +30,7 @@ class MemoryPane:
         self._state = state
         self._rows = state.window.rows
         self._related = related(state)
+        self.next_to_leave = state.next_to_leave
         self._next = frozenset(state.next_to_leave)
         self.is_full = state.is_full
 
@@ -65,10 +66,19 @@ class MemoryPane:
         return _elsewhere(rows, rows[0].seq) if rows else None
 
     @property
-    def next_to_leave(self) -> WindowPlace | None:
-        """The message of memory that leaves first when the next one finds no room."""
-        first = self._state.next_to_leave[:1]
-        return next((row for row in self._rows if row.seq in first), None) if first else None
+    def next_others(self) -> str:
+        """What leaves with the first message: ` with #27 and #28`."""
+        others = self.next_to_leave[1:]
+        return f" with {explain.seqs(others)}" if others else ""
+
+    @property
+    def next_amount(self) -> str:
+        """How much leaves first, in the policy's unit; empty for one of so many messages."""
+        policy = self._state.window.policy
+        rows = [row for row in self._rows if row.seq in self._next]
+        if not can_decide(policy) or (len(rows) == 1 and policy.unit == "messages"):
+            return ""
+        return explain.in_unit(cost_of_all(policy, rows), policy)
 
     @property
     def next_words(self) -> str:
@@ -108,7 +118,7 @@ class MemoryPane:
     @property
     def ghosts_when(self) -> str:
         if self._state.is_simulated:
-            return "if this is added"
+            return "if this is added" if self._state.drafts else "at the next add"
         change = self._state.change
         if change and len(change.arrived) == 1:
             return f"when #{change.arrived[0].seq} arrived"
@@ -152,7 +162,7 @@ class MemoryPane:
             text=state.texts[row.seq],
             is_code=is_code(row.type, row.has_calls),
             amount=row.tokens,
-            past=past,
+            past=min(past, self.bar_width),
             this=max(0, min(self._cost(row), self.bar_width - past)),
             soon=self.next_words if row.seq in self._next else "",
             is_over=self._is_over(past, row),

@@ -245,10 +245,12 @@ class Panel:
 
     @property
     def compare_url(self) -> str:
-        """The comparison of the policy in force with the limit that would have kept the message."""
+        """The comparison of the policy in force with a higher limit that would have kept the
+        message.
+        """
         answer = self._state.would_keep
         limit = answer.keeping.limit if answer and answer.keeping else None
-        if answer is None or limit is None:
+        if answer is None or limit is None or answer.is_within_limit:
             return ""
         kept = replace(answer.policy, limit=limit)
         return compare_url(self._state.memory.id, answer.policy, kept)

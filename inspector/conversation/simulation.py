@@ -28,18 +28,20 @@ class SimulationView:
 
     @cached_property
     def caption(self) -> Caption:
-        if self._state.change is None:
+        change = self._state.change
+        if change is None or change is self._state.trim:
             policy = self._state.window.policy
-            limit = f"With a limit of {policy.limit if policy else 0:,}"
-            return Caption(limit, detail=explain.change_of_policy(self._state.outlook))
+            return explain.tried_limit(policy.limit if policy else 0, self._state.outlook)
         drafts = len(self._state.drafts)
         event = f"Your {'draft' if drafts == 1 else f'{drafts:,} drafts'} would arrive"
         is_one = len(self._changes) == 1
-        told = self.previews[0].caption if is_one else explain.caption(self._state.change)
+        told = self.previews[0].caption if is_one else explain.caption(change)
         return replace(told, event=event)
 
     @cached_property
     def previews(self) -> list[Preview]:
+        if self._state.trim:
+            return [Preview(self.caption, explain.receipt(self._state.trim))]
         return [Preview(explain.caption(change), lines) for change, lines in self.receipts]
 
     @cached_property

@@ -6,7 +6,7 @@ from django import forms
 from django.core.exceptions import NON_FIELD_ERRORS
 
 from chatmemory import ChatMessage, InvalidValue, Policy
-from chatmemory.formats.script import read_draft, write_draft
+from chatmemory.formats.script import read_draft, unknown_role, write_draft
 from chatmemory.queries import Trial
 from chatmemory.services.validation import ID_LENGTH, LIMIT_MAX, check_added, check_id
 from inspector.forms.fields import STEP_MAX
@@ -75,6 +75,12 @@ class DraftForm(forms.Form):
         except InvalidValue as error:
             raise forms.ValidationError(str(error)) from error
         return data
+
+    @property
+    def unknown_role(self) -> tuple[int, str] | None:
+        """A line of the script that begins like one of a role, and its word; None without one."""
+        data = self.cleaned_data
+        return unknown_role(data.get("text", "")) if data.get("role") == "script" else None
 
     @property
     def step(self) -> int | None:

@@ -32,13 +32,13 @@ def bulk(request: HttpRequest) -> HttpResponseBase:
     """Performs an action on the chosen conversations, then returns to the filtered overview."""
     form = BulkForm(request.POST)
     if not form.is_valid():
-        return _refused(request, first_problem(form))
+        return _refused(request, form, first_problem(form))
     if not request.user.has_perm(REQUIRED[form.cleaned_data["action"]]):
         raise PermissionDenied
     try:
         chosen = _chosen(form)
     except ValidationError as error:
-        return _refused(request, str(error.message))
+        return _refused(request, form, str(error.message))
     actor = actor_of(request)
     match form.cleaned_data["action"]:
         case "export":
@@ -53,7 +53,7 @@ def bulk(request: HttpRequest) -> HttpResponseBase:
             try:
                 services.label([row.id for row in chosen], name, value, actor)
             except InvalidValue as error:
-                return _refused(request, str(error))
+                return _refused(request, form, str(error))
     return redirect(reverse("inspector:overview") + form.back)
 
 
@@ -81,8 +81,8 @@ def _chosen(form: BulkForm) -> list[queries.MemoryRow]:
     return queries.all_memories(which)
 
 
-def _refused(request: HttpRequest, problem: str) -> HttpResponse:
-    context = {"problem": problem}
+def _refused(request: HttpRequest, form: BulkForm, problem: str) -> HttpResponse:
+    context = {"problem": problem, "back": form.back}
     return render(request, "inspector/refused.html", context, status=422)
 
 

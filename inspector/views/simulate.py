@@ -60,6 +60,7 @@ def verdict(request: HttpRequest, memory_id: str) -> HttpResponse:
             context["writing"] = trying(queries.simulated_state(memory_id, query, trial))
     except ChatMemoryError as error:
         context["problem"] = "" if form.asks_nothing else str(error)
+    context["unknown_role"] = form.unknown_role
     return render(request, "inspector/_writing.html", context)
 
 

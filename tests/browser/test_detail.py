@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
+from chatmemory import services
+
 pytestmark = pytest.mark.usefixtures("demo_conversations")
 SIZES = [(1440, 900), (1280, 720), (1100, 800), (390, 844)]
 
@@ -30,6 +32,18 @@ def test_why_stands_beside_the_other_panes(open_page, width):
     boxes = [page.locator(f"[data-pane={name}]").bounding_box() for name in ("history", "memory")]
     why = page.locator(".why").bounding_box()
     assert all(box["x"] + box["width"] <= why["x"] for box in boxes)
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+@pytest.mark.parametrize("width", [1440, 390])
+def test_the_line_of_a_redaction_wraps_within_its_pane(open_page, width):
+    services.redact("order-7741", 25, actor="a-name-that-is-as-long-as-names-become@example.org")
+    page = open_page("/c/order-7741/?msg=25", viewport={"width": width, "height": 844})
+    line, pane = page.locator(".why .flag"), page.locator(".why__body")
+    expect(line).to_contain_text("Redacted at step 59")
+    boxes = line.bounding_box(), pane.bounding_box()
+    assert boxes[0]["x"] + boxes[0]["width"] <= boxes[1]["x"] + boxes[1]["width"]
+    assert pane.evaluate("pane => pane.scrollWidth <= pane.clientWidth")
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 

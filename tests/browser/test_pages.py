@@ -5,6 +5,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
+from chatmemory import MessageWindow, SystemMessage, services
 from inspector.access.sign_in_links import get_account, make_token
 
 pytestmark = pytest.mark.usefixtures("demo_conversations")
@@ -152,6 +153,15 @@ def test_axe_finds_nothing(open_page, violations_in_both_schemes, path):
 @pytest.mark.parametrize("path", PAGES)
 def test_axe_finds_nothing_on_a_phone(open_page, violations, path):
     assert violations(open_page(path, **PHONE)) == []
+
+
+def test_axe_finds_nothing_where_memory_has_one_row(open_page, violations):
+    services.create("one", MessageWindow(4))
+    services.add("one", [SystemMessage("Be brief.")])
+    page = open_page("/c/one/")
+    assert violations(page) == []
+    searches = page.get_by_role("search").evaluate_all("all => all.map(each => each.ariaLabel)")
+    assert searches == ["All conversations", "This conversation"]
 
 
 def test_axe_finds_nothing_in_help_and_in_large_type(open_page, violations):

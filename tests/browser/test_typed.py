@@ -191,6 +191,46 @@ def test_drafts_are_explained_edited_and_removed(open_page, violations):
 
 
 @pytest.mark.parametrize("javascript", [True, False])
+def test_edit_leads_to_the_text_of_the_draft(open_page, javascript):
+    page = open_page("/c/order-7741/?at=42", javascript=javascript)
+    preview(page, TEXT)
+    page.get_by_role("link", name="Edit draft 1").click()
+    expect(message(page)).to_be_focused()
+    page.get_by_role("link", name="draft 1", exact=True).click()
+    page.locator(".why").get_by_role("link", name="Edit").click()
+    expect(message(page)).to_be_focused()
+
+
+def test_edit_leads_to_the_end_of_the_text(open_page):
+    page = open_page("/c/order-7741/?at=42")
+    preview(page, TEXT)
+    page.get_by_role("link", name="Edit draft 1").click()
+    expect(message(page)).to_be_focused()
+    page.keyboard.type("!")
+    expect(message(page)).to_have_value(f"{TEXT}!")
+
+
+def test_script_stays_chosen_and_shows_its_syntax(open_page):
+    page = open_page("/c/order-7741/?at=42")
+    script, syntax = page.get_by_role("radio", name="Script"), page.get_by_text("call: find(")
+    expect(syntax).to_be_hidden()
+    page.locator("label", has_text="Script").click()
+    expect(syntax).to_be_visible()
+    message(page).fill("user: one\nai: two")
+    page.get_by_role("button", name="Preview").click()
+    expect(page.locator(".draft")).to_have_count(2)
+    expect(message(page)).to_have_value("")
+    expect(script).to_be_checked()
+    page.get_by_role("link", name="Discard").click()
+    expect(page.locator(".draft")).to_have_count(0)
+    expect(script).to_be_checked()
+    page.locator("label", has_text="User").click()
+    page.reload()
+    expect(page.get_by_role("radio", name="User")).to_be_checked()
+    expect(syntax).to_be_hidden()
+
+
+@pytest.mark.parametrize("javascript", [True, False])
 def test_an_edited_draft_keeps_its_first_line_break(open_page, javascript):
     page = open_page("/c/order-7741/?at=42", javascript=javascript)
     preview(page, "\n\nBelow two empty lines")

@@ -52,7 +52,8 @@ def test_both_providers_refuse(shape, problem):
     ("shape", "problem"),
     [
         ((S, A, U), "No. The first message after system is AI (#2); it must be User."),
-        (((A, 1), R), "No. The first message after system is a tool call (#1); it must be User."),
+        (((A, 1), R), "No. The first message is a tool call (#1); it must be User."),
+        ((A, S, U), "No. The first message is AI (#1); it must be User."),
         ((S,), "No. There is only a system message."),
     ],
 )

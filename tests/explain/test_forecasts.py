@@ -21,10 +21,10 @@ from chatmemory import (
     services,
 )
 from chatmemory.core.policies import Policy
-from chatmemory.queries import Outlook, Simulation
+from chatmemory.queries import Simulation
 
 from ..properties import examples
-from .test_receipts import changes, conversation, make, messages, policies
+from .test_receipts import changes, check_sum, conversation, make, messages, policies
 
 OVER = re.compile(r"[Mm]emory would be ([\d,]+) (?:messages?|tokens?) over the limit")
 REFUSED = "no message fits"
@@ -124,7 +124,7 @@ def test_what_is_said_of_the_next_add_beside_pins_happens(db, policy, sequence, 
         simulation = queries.simulate("m", [], other)
         before = {row.seq for row in queries.outline("m").rows}
         make("m", "policy", other)
-        check_change(simulation.outlook(), before)
+        check_change(simulation, before)
 
 
 @given(
@@ -142,16 +142,20 @@ def test_what_is_forecast_happens(db, policy, sequence, drafts, other):
         simulation = queries.simulate("m", [], other)
         before = {row.seq for row in queries.outline("m").rows}
         make("m", "policy", other)
-        check_change(simulation.outlook(), before)
+        check_change(simulation, before)
 
 
 def added(policy: Policy) -> tuple[frozenset[int], type[ChatMemoryError] | None, bool]:
-    """Return what leaves with the smallest message, why it is refused, and if it is oversized."""
+    """Return what leaves with the smallest message, why it is refused, and if it is oversized: it
+    leaves at once, or is kept over the limit.
+    """
     try:
         (change,) = queries.simulate("m", [UserMessage("a")]).changes
     except (NoRoomBesidePins, OversizedMessage) as error:
         return frozenset(), type(error), isinstance(error, OversizedMessage)
-    return frozenset(each.seq for each in change.evicted), None, bool(change.misfit)
+    is_kept = policy.keeps_newest and policy.is_exceeded_by(change.after)
+    left = frozenset(each.seq for each in change.evicted)
+    return left, None, bool(change.misfit) or is_kept
 
 
 def check_next_add() -> None:
@@ -192,8 +196,9 @@ def check_draft(drafts: list, other: Policy | None) -> None:
     assert bool(said) == (over > 0 and told.event in ("Over the limit", "Would evict"))
 
 
-def check_change(outlook: Outlook, before: set[int]) -> None:
-    words, window = explain.change_of_policy(outlook), queries.outline("m")
+def check_change(simulation: Simulation, before: set[int]) -> None:
+    outlook, window = simulation.outlook(), queries.outline("m")
+    words = explain.change_of_policy(outlook)
     now = {row.seq for row in window.rows}
     assert (set(outlook.leaving), set(outlook.returning)) == (before - now, now - before)
     left, refused, is_oversized = added(window.policy)
@@ -202,3 +207,15 @@ def check_change(outlook: Outlook, before: set[int]) -> None:
         assert refused is NoRoomBesidePins or is_oversized
     elif "at the next add" in words:
         assert left.issuperset(row.seq for row in window.over_limit) or is_tight(refused)
+    check_trim(simulation, {row.seq for row in window.over_limit})
+
+
+def check_trim(simulation: Simulation, hidden: set[int]) -> None:
+    """What the limit alone would push out is what it hides, and its arithmetic adds up."""
+    trim = simulation.trim
+    if trim is None:
+        assert not hidden or simulation.outlook().no_room
+        return
+    event("trims")
+    assert {each.seq for each in trim.evicted} == hidden
+    check_sum(trim)

@@ -124,7 +124,7 @@ SENTENCE = re.compile(
 
 def check_sentences(cause: str, detail: str) -> None:
     """Where the phrase is found in other messages alone, a sentence says where it was."""
-    if cause.startswith("only in") and not detail.startswith(("In memory", "Forgotten from")):
+    if cause.startswith("only in") and not detail.startswith(("In memory", "Forgotten at")):
         assert SENTENCE.match(detail)
 
 

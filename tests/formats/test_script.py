@@ -13,7 +13,7 @@ from chatmemory import (
     ToolExecutionResultMessage,
     UserMessage,
 )
-from chatmemory.formats.script import read_draft, read_script, write_draft
+from chatmemory.formats.script import read_draft, read_script, unknown_role, write_draft
 
 
 def call(name: str, arguments: str | None = None) -> AiMessage:
@@ -35,6 +35,21 @@ def test_each_line_is_a_message():
         result("find", "found"),
         AiMessage("ok"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("script", "found"),
+    [
+        ("user: hi\nassistant: hello\nTool: 7", (2, "assistant")),
+        ("user: hi\n  Human : hello", (2, "Human")),
+        ("user: see https://example.org\nat 12:30\nhttps://example.org\n- a: b", None),
+        ('call: find({\n"id": 7\n})', None),
+        ('[{"role": "user",\ncontent: "no"}]', None),
+        ("user: one\nai: two\n\n  system: three", None),
+    ],
+)
+def test_a_word_before_a_colon_that_is_no_role_is_found(script, found):
+    assert unknown_role(script) == found
 
 
 def test_results_answer_their_calls_in_order():

@@ -27,6 +27,13 @@ def test_a_link_signs_in_once():
     assert Client().get(url).status_code == 403
 
 
+def test_a_used_link_goes_on_to_the_page_where_it_has_signed_in():
+    url, client = link(), Client()
+    for _ in range(2):
+        assert client.get(url).headers["Location"] == "/"
+    assert client.get("/sign-in/forged/").headers["Location"] == "/"
+
+
 @pytest.mark.django_db(transaction=True)
 def test_a_link_used_many_times_at_once_signs_in_once(served):
     url = served.sign_in_link()

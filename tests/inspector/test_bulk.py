@@ -12,6 +12,8 @@ from chatmemory.formats import read_transcripts
 from chatmemory.services.validation import LABELS_MAX
 from inspector.forms import bulk
 
+from .markup import tree
+
 URL = "/bulk/"
 NASTY = "acme/<b>7"
 
@@ -46,6 +48,20 @@ def test_a_label_is_added_to_the_existing_ones(operator_client, three):
     assert queries.memory("one").labels == {"kept": "yes", "team": "blue"}
     assert queries.memory(NASTY).labels == {"kept": "yes"}
     assert queries.step("one", 4).row.actor == "operator"
+
+
+def test_a_label_without_a_name_is_asked_for_where_it_is_typed(operator_client, three):
+    """Other actions need none. What is refused all the same leads back to the same list."""
+    page = tree(operator_client.get("/?q=o").content.decode())
+    (field,) = page.iterfind(".//input[@name='label_as_text']")
+    assert "required" in field.attrib
+    buttons = page.iterfind(".//form[@id='bulk']//button[@name='action']")
+    free = {each.get("value"): "formnovalidate" in each.attrib for each in buttons}
+    assert free == {"export": True, "label": False, "delete": True}
+    form = {"action": "label", "id": "one", "label_as_text": "", "next": "?q=o"}
+    refused = operator_client.post(URL, form).content.decode()
+    assert "Write the label as name:value." in refused
+    assert 'href="/?q=o"' in refused
 
 
 def test_nothing_is_deleted_before_it_is_confirmed(operator_client, three):

@@ -65,6 +65,11 @@ def test_the_numbers_are_those_of_the_library(page):
         assert row["said_again"] == found.said_again
 
 
+def test_the_chart_says_how_many_policies_it_has(page):
+    assert 'by message under 1 policy"' in page("?policy=message_window:3")
+    assert 'by message under 2 policies"' in page("?policy=message_window:3&policy=everything")
+
+
 def test_csv_has_the_same_rows(page):
     rows = list(csv.DictReader(io.StringIO(page(f"{POLICIES}&as=csv"))))
     assert [row["policy"] for row in rows] == [

@@ -244,7 +244,14 @@ def test_the_tape_is_labelled_in_words(operator_client, db):
     services.add("support", [UserMessage(f"said {n}") for n in range(59)])
     labels = operator_client.get("/c/support/?at=40").context["page"].timeline.labels
     names = [label.text for label in labels if not label.text.isdigit()]
-    assert names == ["pinned", "window", "not said yet", "forgotten"]
+    assert names == ["system", "window", "not said yet", "forgotten"]
+
+
+def test_a_system_message_that_nobody_pinned_has_no_pin(operator_client, db):
+    services.create("support", MessageWindow(12))
+    services.add("support", [SystemMessage("Be brief.")])
+    html = operator_client.get("/c/support/").content.decode()
+    assert "i-pin" not in html.partition('id="pinned"')[2].partition("</ol>")[0]
 
 
 def test_a_long_window_is_shown_from_its_end(operator_client, db):

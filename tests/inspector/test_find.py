@@ -31,8 +31,8 @@ def test_a_phrase_that_came_back_is_answered_with_the_gap(operator_client):
     now = answer(operator_client, "find=A-1182")
     assert now.question == "Does it still remember “A-1182”?"
     assert now.summary == (
-        "Yes, since #47. Forgotten from step 43 until step 47, when #43 arrived; then User #47 "
-        "said it again. #47 and #49 are in memory."
+        "Yes, since #47. Forgotten at step 43, when #43 arrived, until #47 said it again. "
+        "#47 and #49 are in memory."
     )
     assert [(each.first, each.last, each.is_in) for each in now.stretches] == [
         (1, 24, False),
@@ -100,8 +100,8 @@ def test_a_question_about_it_is_no_mention_of_it(operator_client):
 def test_what_only_the_assistant_said_is_said_to_be_its_own(operator_client):
     page = find(operator_client, "find=your+confirmation")
     assert page.panel.found.answer.summary == (
-        "Only in the assistant’s own words (#44). Forgotten from step 42 until step 44, when #42 "
-        "arrived; then AI #44 said it again. In memory since #44."
+        "Only in the assistant’s own words (#44). Forgotten at step 42, when #42 arrived, until "
+        "#44 said it again. In memory since #44."
     )
     assert "No user and no tool said it" in page.panel.found.answer.decided_by
 
@@ -134,6 +134,9 @@ def test_the_last_mention_explains_the_consequence(operator_client):
         ("A-1182", ""),
         ("zzzz", ""),
         ("  ", ""),
+        ("allergy", ""),
+        ("all the zebras", ""),
+        ("160 elephants", "160"),
     ],
 )
 def test_a_similar_phrase_is_offered(operator_client, phrase, near):
@@ -271,8 +274,8 @@ def test_a_simulation_knows_who_said_it_though_it_was_long_ago(operator_client, 
 def test_turns_are_told_though_very_many_followed(operator_client):
     say([UserMessage(("Anna", "hm")[n % 2]) for n in range(150)], 1)
     assert told(operator_client, "at=3").startswith(
-        "At step 3: yes, since #3. Forgotten from step 2 until step 3, when #2 arrived; then "
-        "User #3 said it again. #3 is in memory. Later: forgotten when #4 arrived, at step 4."
+        "At step 3: yes, since #3. Forgotten at step 2, when #2 arrived, until #3 said it again. "
+        "#3 is in memory. Later: forgotten when #4 arrived, at step 4."
     )
 
 

@@ -176,10 +176,19 @@ def test_pins_are_left_out_and_said(operator_client, db):
     services.add(c, words(3))
     html = operator_client.get("/c/c/?msg=4").content.decode()
     assert "memory needed 6 of 5 messages" in html
-    assert "<b>3 messages or more, with nothing pinned.</b>" in html
+    assert "<b>The same limit, with nothing pinned.</b> With 3 messages or more from the" in html
+    assert "Compare with this limit" not in html
     assert "This leaves out that messages were pinned" in html
     before = operator_client.get("/c/c/?at=9&msg=4").content.decode()
     assert "with nothing pinned" in before
+
+
+def test_a_limit_that_is_in_force_by_now_is_not_compared_with_a_lower_one(operator_client, db):
+    c = conversation(MessageWindow(2), *words(5))
+    services.change(c, policy=MessageWindow(4))
+    html = operator_client.get("/c/c/?msg=2").content.decode()
+    assert "<b>The same limit from the first message on.</b> With 4 messages or more" in html
+    assert "Compare with this limit" not in html
 
 
 def test_pins_that_came_later_are_not_left_out(operator_client, db):

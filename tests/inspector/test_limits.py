@@ -209,11 +209,10 @@ def test_what_was_forgotten_and_what_is_in_memory_make_what_was_said(operator_cl
 def test_why_and_memory_mark_the_same_message_under_a_lowered_limit(operator_client, lowered):
     page = conversation(operator_client, lowered)
     assert [row.seq for row in page.memory_pane.messages if row.soon] == [8]
-    assert page.memory_pane.next_to_leave.seq == 8
+    assert page.memory_pane.next_to_leave == (8,)
     why = said(operator_client.get("/c/lowered/"), "why")
     assert (
-        "Free: 0 msg. 7 messages over the limit will leave at the next add. "
-        "Leaves next: #8, 7 tokens."
+        "Free: 0 msg. 7 messages over the limit will leave at the next add. Leaves next: #8."
     ) in why
     assert "leaves next" in said(operator_client.get("/c/lowered/"), "kept-8")
     assert "It leaves at the next add." in said(operator_client.get("/c/lowered/?msg=8"), "why")
@@ -231,7 +230,9 @@ def test_the_mark_tells_whether_there_is_room_for_another_message(
     )
 
 
-def test_no_bar_is_wider_than_its_column(operator_client, crowded):
+@pytest.mark.parametrize("limit", [30, 3, 1])
+def test_no_bar_is_wider_than_its_column(operator_client, crowded, limit):
+    services.change(crowded, policy=TokenWindow(limit))
     pane = conversation(operator_client, crowded).memory_pane
     assert all(row.past + row.this <= pane.bar_width for row in pane.system)
 

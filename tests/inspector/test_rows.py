@@ -10,6 +10,7 @@ from chatmemory import (
     AiMessage,
     MessageWindow,
     SystemMessage,
+    TokenWindow,
     ToolExecutionRequest,
     ToolExecutionResultMessage,
     UserMessage,
@@ -20,6 +21,8 @@ from chatmemory.models import Message
 from chatmemory.queries import ConversationQuery
 from chatmemory.services import protocol
 from inspector import demo
+
+from .markup import said
 
 CALL = AiMessage(
     None,
@@ -111,6 +114,15 @@ class TestNextToLeave:
         services.create("c", MessageWindow(4))
         services.add("c", [CALL, *RESULTS, UserMessage("ok")])
         assert self.next(operator_client) == [1, 2, 3]
+        why = said(operator_client.get("/c/c/"), "why")
+        assert "Leaves next: #1 with #2 and #3, 3 messages." in why
+
+    def test_is_told_in_tokens_where_they_are_the_limit(self, operator_client, db):
+        services.create("c", TokenWindow(400))
+        services.add("c", [CALL, *RESULTS, UserMessage("ok")])
+        tokens = sum(row.tokens for row in queries.outline("c").rows[:3])
+        why = said(operator_client.get("/c/c/"), "why")
+        assert f"First to leave: #1 with #2 and #3, {tokens} tokens." in why
 
     @pytest.mark.parametrize("messages", [[], [SystemMessage("Be brief.")]])
     def test_is_nothing_where_nothing_can_leave(self, operator_client, db, messages):

@@ -16,6 +16,7 @@ from chatmemory.core.policies import MessageWindow, TokenWindow
 from chatmemory.core.readable import readable_text
 from chatmemory.models import Trial
 from chatmemory.services import protocol
+from inspector.conversation.timeline.chart import HEIGHT
 
 from .markup import said, tree
 
@@ -95,13 +96,55 @@ def test_a_limit_alone_speaks_of_no_draft(operator_client, full):
     assert "What would this limit push out?" in said(response, "why")
     assert "draft" not in said(response, "why").lower()
     assert "Step 3 simulated" in said(response, "tape-bar")
-    words = "With a limit of 1. 2 messages would leave at the next add: #1 and #2."
+    words = "With a limit of 1, 2 messages would leave at the next add: #1 and #2."
     assert words in said(response, "tape-bar")
+    assert words in said(response, "why")
     assert "+ 0" not in response.content.decode()
     trial = key_of(response)
     why = said(operator_client.get(f"/c/order-7741/?trial={trial}&msg=1"), "why")
     assert "Would #1 still count? " in why
     assert "It would be over the limit. The model would no longer see it" in why
+
+
+def test_a_lowered_limit_shows_what_leaves_at_the_next_add_as_a_draft_does(operator_client, full):
+    response = preview(operator_client, text="", limit="1")
+    assert "Would leave at the next add" in said(response, "ghosts")
+    page = response.context["page"]
+    assert [row.seq for row in page.memory_pane.ghosts.rows] == [1, 2]
+    assert [row.row.seq for row in page.history_pane.rows if row.frame.leaves_now] == [1, 2]
+    leaving = [cell.seq for cell in page.timeline.cells if "is-leaving" in cell.css]
+    assert leaving == [1, 2]
+    assert "Already 2 over 3 " in said(response, "why")
+    assert "In memory after 1 " in said(response, "why")
+
+
+def test_a_lowered_limit_is_drawn_where_its_label_stands(operator_client, full):
+    response = preview(operator_client, text="", limit="2")
+    chart = response.context["page"].timeline.chart
+    (label,) = [each for each in chart.labels if each.text == "limit 2"]
+    assert chart.tried == f"M0 {round(label.y * HEIGHT / 100)}H3"
+    assert f'd="{chart.tried}"' in response.content.decode()
+    (bar,) = chart.drafts
+    assert (bar.x, bar.memory) == (2, round(label.y * HEIGHT / 100))
+    assert response.context["page"].timeline.is_simulated
+    assert operator_client.get("/c/order-7741/").context["page"].timeline.chart.tried == ""
+
+
+@pytest.mark.parametrize("limit", ["3", "9"])
+def test_a_limit_under_which_nothing_leaves_shows_no_departures(operator_client, full, limit):
+    services.change(full, policy=MessageWindow(2))
+    response = preview(operator_client, text="", limit=limit)
+    assert "Would leave" not in response.content.decode()
+    assert f"With a limit of {limit}, 1 message comes back: #1." in said(response, "why")
+
+
+def test_a_script_warns_of_a_word_that_is_no_role(operator_client, full):
+    typed = {"role": "script", "text": "user: one\nassistant: two"}
+    html = operator_client.post(VERDICT, typed).content.decode()
+    assert "“assistant:” is no role: line 2 goes on with the message before it." in html
+    assert "Would evict" in html
+    told = operator_client.post(VERDICT, typed | {"role": "user"}).content.decode()
+    assert "is no role" not in told
 
 
 def test_several_drafts_are_asked_about_as_several(operator_client, full):

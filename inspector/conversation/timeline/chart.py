@@ -50,18 +50,22 @@ class DraftBar:
 
 @dataclass(frozen=True)
 class Chart:
-    """The paths of a chart with `columns` steps. `limits` is empty if the limit is above it."""
+    """The paths of a chart with `columns` steps.
+
+    `limits` are those in force and `tried` is one that is tried; both are empty above the chart.
+    """
 
     columns: int
     said: str
     memory: str
     limits: str
+    tried: str
     evictions: str
     labels: tuple[AxisLabel, ...]
     drafts: tuple[DraftBar, ...]
 
 
-def chart(points: Sequence[Point], limit: int | None) -> Chart:
+def chart(points: Sequence[Point], limit: int | None, is_tried: bool = False) -> Chart:
     """Return the chart of points in order of steps; `limit` is the one that is named."""
     columns = points[-1].step
     most = max(1, *(max(point.said, point.memory) for point in points))
@@ -73,6 +77,7 @@ def chart(points: Sequence[Point], limit: int | None) -> Chart:
         said=_area(steps, [_y(point.said, top) for point in points]),
         memory=_area(steps, [_y(point.memory, top) for point in points]),
         limits="".join(_limits(points, top)),
+        tried=f"M0 {_y(limit, top)}H{columns}" if is_tried and limit and limit <= top else "",
         evictions=_evictions(points),
         labels=tuple(_labels(top, limit)),
         drafts=tuple(

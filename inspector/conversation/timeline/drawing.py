@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from weakref import WeakKeyDictionary
 
 from chatmemory import Policy, can_decide, load_or_tokens
@@ -47,6 +47,7 @@ class Timeline:
     flag: str
     band: str
     band_words: str
+    is_simulated: bool
 
     @property
     def is_whole(self) -> bool:
@@ -77,10 +78,6 @@ class Timeline:
         """The height of the chart, with the evictions below it if the strip has not all steps."""
         return HEIGHT if self.is_whole else HEIGHT + EVICTIONS
 
-    @property
-    def is_simulated(self) -> bool:
-        return any(cell.is_draft for cell in self.cells)
-
 
 def draw(state: ConversationState) -> Timeline | None:
     """Return the timeline with its playhead at the state's step, or None if there is no step."""
@@ -101,13 +98,15 @@ def draw(state: ConversationState) -> Timeline | None:
         flag=flag,
         band="".join(f"M{begin - 1} 2H{end}" for begin, end in state.remembered),
         band_words=_band_words(state.mentions),
+        is_simulated=state.is_simulated,
     )
 
 
 def _chart(state: ConversationState) -> Chart:
     """Return the chart of the state, which is kept if it is the same at steps around it."""
-    if state.drafts or not state.samples.outline.by_step:
-        return chart(list(_points(state)), limit_of(state))
+    if state.is_simulated or not state.samples.outline.by_step:
+        is_tried = state.stored_window.policy != state.window.policy
+        return chart(list(_points(state)), limit_of(state), is_tried)
     measured_by = state.window.policy, limit_of(state)
     kept = _KEPT.get(state.samples.outline)
     if kept is None or kept[0] != measured_by:
@@ -118,14 +117,15 @@ def _chart(state: ConversationState) -> Chart:
 
 def _points(state: ConversationState) -> Iterator[Point]:
     """Yield the points of the chart in the unit of the policy in force; drafts take the place of
-    the steps after the playhead.
+    the steps after the playhead, and a limit that is tried alone that of the playhead's step.
     """
     policy = state.window.policy
     stored = state.samples.outline.by_step.values() or state.samples.part
-    drafts = list(_drafts(state))
-    end = state.at + len(drafts)
-    yield from (_point(point, policy) for point in stored if point.step <= state.at)
-    yield from drafts
+    simulated = list(_simulated(state))
+    first = simulated[0].step if simulated else state.at + 1
+    end = simulated[-1].step if simulated else state.at
+    yield from (_point(point, policy) for point in stored if point.step < first)
+    yield from simulated
     yield from (_point(point, policy) for point in stored if point.step > end)
 
 
@@ -140,13 +140,18 @@ def _point(point: StepPoint, policy: Policy | None) -> Point:
     )
 
 
-def _drafts(state: ConversationState) -> Iterator[Point]:
-    """Yield the point of the state's step and those of the drafts behind it, if there are some."""
+def _simulated(state: ConversationState) -> Iterator[Point]:
+    """Yield the point of the state's step, and those of the drafts behind it; none without a
+    simulation.
+    """
     policy = state.window.policy
     after = {change.seq: change.after for change in state.simulated or ()}
     base = next((each for each in state.samples.part if each.step == state.at), None)
     said = said_load(policy, base.said) if base else 0
-    if base and state.drafts:
+    if base and state.is_simulated and not state.drafts:
+        memory = load_or_tokens(policy, state.window.totals)
+        yield replace(_point(base, policy), memory=memory, limit=limit_of(state), is_draft=True)
+    elif base and state.drafts:
         yield _point(base, policy)
     for n, draft in enumerate(state.drafts, 1):
         said += cost(policy, draft.tokens)
@@ -181,13 +186,13 @@ def strip_labels(strip: Sequence[Cell], at: int, flag: str) -> list[Label]:
 
 
 def _names(strip: Sequence[Cell], head: int, beside: float) -> Iterator[Label]:
-    """Yield pinned, window, not said yet and forgotten, where there are such cells.
+    """Yield system, window, not said yet and forgotten, where there are such cells.
 
     Forgotten may stand at the end of its cells, or in their middle.
     """
     lives = [cell.css.split()[0] for cell in strip]
     if strip[0].step == 1 and lives[0] == "is-in" and strip[0].glyph == "system":
-        yield Label("pinned", 0, "start")
+        yield Label("system", 0, "start")
     window = lives[: head + 1][::-1]
     kept = next((n for n, life in enumerate(window) if life != "is-in"), len(window))
     if kept * strip_width(len(strip)) / len(strip) >= beside + text_width("window"):

@@ -11,7 +11,7 @@ const tellsProblem = () => Boolean(document.querySelector("#verdict .out"));
 function keep() {
   const { elements } = form();
   const { text, role, limit } = elements;
-  if (!differs(text) && !differs(limit)) return sessionStorage.removeItem(key(elements));
+  if (!differs(text) && !differs(limit) && role.value !== "script") return sessionStorage.removeItem(key(elements));
   const kept = { text: text.value, role: role.value, limit: differs(limit) ? limit.value : null };
   sessionStorage.setItem(key(elements), JSON.stringify(kept));
 }
@@ -31,14 +31,17 @@ function restore(isRefused = false) {
 }
 
 // What was previewed or added is part of the page now. The verdict on it goes, too: the server's composer
-// may be the same as before, and is then not swapped.
+// may be the same as before, and is then not swapped. Who writes scripts goes on with them.
 function clear() {
   const { elements } = form();
   sessionStorage.removeItem(key(elements));
   elements.text.value = elements.text.defaultValue = "";
   elements.limit.value = elements.limit.defaultValue;
+  if (!elements.draft) keep();
   recount();
 }
+
+const edited = () => form()?.elements.draft?.value;
 
 function caret() {
   const text = form()?.elements.text;
@@ -47,6 +50,7 @@ function caret() {
 
 export function bindComposer() {
   let place = null;
+  let editedBefore = null;
   document.addEventListener("input", ({ target }) => {
     if (!form() || target.form !== form()) return;
     keep();
@@ -55,12 +59,16 @@ export function bindComposer() {
   document.body.addEventListener("htmx:beforeSwap", ({ detail: { requestConfig, xhr } }) => {
     if (form() && isOfComposer(requestConfig) && xhr.status < 300) clear();
     place = caret();
+    editedBefore = edited();
   });
   document.body.addEventListener("htmx:afterSettle", ({ detail: { target, xhr } }) => {
     if (target?.id === "verdict") return;
     restore(xhr?.status === 422);
     const text = form()?.elements.text;
-    if (!place || !text || document.activeElement === text) return;
+    const begins = edited() !== undefined && edited() !== editedBefore;
+    editedBefore = edited();
+    if (begins) place = [text.value.length, text.value.length];
+    if (!place || !text || (document.activeElement === text && !begins)) return;
     text.focus({ preventScroll: true });
     text.setSelectionRange(...place);
   });
