@@ -35,7 +35,13 @@ from chatmemory.queries.conversations import (
     memory,
     policy,
 )
-from chatmemory.queries.counts import OverviewStats, count, count_each, overview_stats
+from chatmemory.queries.counts import (
+    OverviewStats,
+    count,
+    count_each,
+    outside,
+    overview_stats,
+)
 from chatmemory.queries.cursors import CursorPage
 from chatmemory.queries.feed import (
     FeedItem,
@@ -185,6 +191,7 @@ __all__ = [
     "newest_change",
     "newest_change_or_erasure",
     "outline",
+    "outside",
     "overview",
     "overview_rows",
     "overview_stats",

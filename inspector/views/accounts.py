@@ -55,8 +55,13 @@ class SignOut(LogoutView):
 @never_cache
 @login_not_required
 def sign_in_by_link(request: HttpRequest, token: str) -> HttpResponse:
-    """Signs in the holder of an unused link, if the request comes from this machine."""
+    """Signs in the holder of an unused link, if the request comes from this machine.
+
+    A link that no longer works leads somebody who is signed in on to the pages.
+    """
     user = use_token(token) if is_local(request) else None
+    if user is None and request.user.is_authenticated:
+        return redirect("inspector:overview")
     if user is None:
         return render(request, "inspector/link_used.html", status=403)
     login(request, user, backend="django.contrib.auth.backends.ModelBackend")

@@ -27,6 +27,12 @@ def test_a_link_signs_in_once():
     assert Client().get(url).status_code == 403
 
 
+def test_a_used_link_leads_on_who_is_signed_in(operator_client):
+    url = link()
+    Client().get(url)
+    assert operator_client.get(url).headers["Location"] == "/"
+
+
 @pytest.mark.django_db(transaction=True)
 def test_a_link_used_many_times_at_once_signs_in_once(served):
     url = served.sign_in_link()
