@@ -43,7 +43,7 @@ _BRANCHED = Q(branched_from__isnull=False)
 _DANGLING = Q(dangling_call__isnull=False)
 _OVERSIZED = Q(oversized_step__isnull=False)
 _OVER_LIMIT = Q(window_load__gt=F("policy_limit"))
-_EVICTING = Q(count_after__lte=F("count_before"))
+_EVICTING = Q(count_after__lte=F("count_before"), note="")
 
 
 class Memory(PolicyColumns, ChainColumns):
@@ -218,6 +218,9 @@ class Step(PolicyColumns):
         UNPIN = "unpin"
         REPAIR = "repair"
         REDACT = "redact"
+
+    # The notes of the steps that made a conversation: what they evict is not in the feed.
+    IMPORTED, BRANCHED = "imported", "branched"
 
     pk = models.CompositePrimaryKey("memory_id", "n")
     memory = models.ForeignKey(Memory, models.CASCADE, related_name="+", db_index=False)

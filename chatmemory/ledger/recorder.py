@@ -53,8 +53,8 @@ class Recorder:
 
     Without an actor it is for simulations: no rows are kept, and nothing of it can be written. With
     `at`, a simulation starts from that past step. A conversation `is_new` in the transaction that
-    inserts it. `policy` is the one in force. `results` are the changes so far, without those that
-    changed nothing.
+    inserts it. `note` is that of all its steps. `policy` is the one in force. `results` are the
+    changes so far, without those that changed nothing.
     """
 
     def __init__(
@@ -63,9 +63,11 @@ class Recorder:
         actor: str | None = None,
         at: Step | None = None,
         is_new: bool = False,
+        note: str = "",
     ) -> None:
         self.memory = memory
         self._is_new = is_new
+        self._note = note
         if at is not None:
             _go_back(memory, at)
         self.policy = memory.policy
@@ -142,7 +144,7 @@ class Recorder:
             self._is_changed = True
             return None
         transition = self._recount() if is_recounted else unchanged(self.window, policy)
-        return self._step(transition, Step.Kind.POLICY, note=note)
+        return self._step(transition, Step.Kind.POLICY, note=note or self._note)
 
     def set_labels(self, labels: dict[str, str]) -> ChangeResult | None:
         """Change the labels, as a step; equal labels change nothing."""
@@ -276,6 +278,7 @@ class Recorder:
         if kind in BOUNDED:
             check_bounds(memory.window_count, memory.window_size)
         memory.window_load = load_of(self.policy, transition.after)
+        stamped.setdefault("note", self._note)
         stamp = Stamp(memory, kind, self._actor or "", self._now, **stamped)
         rows = rows_for(change, before, self._counters, stamp)
         if self._actor is not None:

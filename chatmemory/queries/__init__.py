@@ -36,7 +36,13 @@ from chatmemory.queries.conversations import (
     policy,
     unreachable_nodes,
 )
-from chatmemory.queries.counts import OverviewStats, count, count_each, overview_stats
+from chatmemory.queries.counts import (
+    OverviewStats,
+    count,
+    count_each,
+    outside,
+    overview_stats,
+)
 from chatmemory.queries.cursors import CursorPage
 from chatmemory.queries.feed import (
     FeedItem,
@@ -187,6 +193,7 @@ __all__ = [
     "newest_change",
     "newest_change_or_erasure",
     "outline",
+    "outside",
     "overview",
     "overview_rows",
     "overview_stats",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeVar
@@ -57,6 +57,17 @@ def overview_stats(since: datetime) -> OverviewStats:
         forgotten_in=left["memories"],
         reach=_median(Memory.objects.filter(active, window_count__gt=0), "window_count"),
     )
+
+
+def outside(which: MemoryFilter, memory_ids: Collection[str]) -> set[str] | None:
+    """Return those of these ids that a filter does not show, or None if its search finds too much
+    to know it while somebody waits.
+    """
+    rows = countable(which)
+    if rows is None:
+        return None
+    shown = rows.filter(which.columns(), id__in=memory_ids).values_list("id", flat=True)
+    return set(memory_ids) - set(shown)
 
 
 def _median(rows: QuerySet[Memory], column: str) -> int:

@@ -103,11 +103,12 @@ def moment(at: datetime) -> int:
 
 
 def evicting_adds() -> QuerySet[Step]:
-    """Return the adds that evicted a message, with the number that each has `evicted`.
+    """Return the adds that evicted a message, with the number that each has `evicted`. Those by
+    which an import or a branch made a conversation are left out.
 
     The condition is that of the index step_evicting.
     """
-    adds = Step.objects.filter(kind=Step.Kind.ADD, count_after__lte=F("count_before"))
+    adds = Step.objects.filter(kind=Step.Kind.ADD, count_after__lte=F("count_before"), note="")
     return adds.annotate(evicted=F("count_before") + _arrived() - F("count_after"))
 
 

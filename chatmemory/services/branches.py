@@ -155,7 +155,7 @@ def _end_branch(
     Then other changes are allowed. Raises ImportUnfinished if another process did it meanwhile.
     """
     stored = len(copied.history)
-    with locked(new_id, actor=actor, imported=stored) as recorder:
+    with locked(new_id, actor=actor, imported=stored, note=Step.BRANCHED) as recorder:
         own = recorder.window
         # What is not written yet could not be read later. In a branch, seqs have no gaps
         own.refill(

@@ -67,19 +67,20 @@ def locked(
     create: Callable[[], Memory] | None = None,
     expected_version: int | None = None,
     imported: int | None = None,
+    note: str = "",
 ) -> Iterator[Recorder]:
     """Lock a conversation, and write at the end of the block what the block recorded.
 
     An unknown id gets the row that `create` returns, which is not saved yet. `imported` is how much
-    of an import is stored: while one is unfinished, only its own next slice can be written. Raises
-    InvalidValue for an invalid id, actor or version, MemoryNotFound, VersionConflict,
-    ImportUnfinished, DeletionUnfinished.
+    of an import is stored: while one is unfinished, only its own next slice can be written. All
+    steps get the `note`. Raises InvalidValue for an invalid id, actor or version, MemoryNotFound,
+    VersionConflict, ImportUnfinished, DeletionUnfinished.
     """
     check_change(memory_id, actor, expected_version)
     with database.atomic():
         memory, is_new = _lock_or_create(memory_id, create, expected_version)
         check_imported(memory, imported)
-        recorder = Recorder(memory, actor, is_new=is_new)
+        recorder = Recorder(memory, actor, is_new=is_new, note=note)
         yield recorder
         writes = recorder.writes()
         if writes:

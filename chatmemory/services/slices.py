@@ -21,7 +21,7 @@ from chatmemory.ledger.bounds import check_bounds
 from chatmemory.ledger.changes import ChangeResult, NewMessage
 from chatmemory.ledger.counting import counter
 from chatmemory.ledger.entries import numbered, stay_entries
-from chatmemory.models import Memory
+from chatmemory.models import Memory, Step
 from chatmemory.search.sqlite_tables import INDEXED_AT_ONCE
 from chatmemory.services.locking import locked
 from chatmemory.services.validation import check_ids
@@ -100,10 +100,10 @@ def add_slices(
     another process goes on with the same messages.
     """
     results: list[ChangeResult] = []
+    add, note = (add_copies, Step.BRANCHED) if copied else (add_all, Step.IMPORTED)
     for start, end in database.giving_way(_slices(new, stored)):
         with database.atomic():
-            with locked(memory_id, actor=actor, imported=start) as recorder:
-                add = add_copies if copied else add_all
+            with locked(memory_id, actor=actor, imported=start, note=note) as recorder:
                 results += add(recorder, new[start:end])
             set_stored(memory_id, end)
     return results

@@ -8,6 +8,7 @@ from django import forms
 
 from chatmemory.services.validation import ID_LENGTH, is_id
 
+ACTIONS = ("count", "export", "label", "delete")
 MAX_CONVERSATIONS = 5_000
 QUERY_LENGTH = 12_000  # several fields of 200 characters, each in up to 12 of a URL
 
@@ -16,11 +17,12 @@ class BulkForm(forms.Form):
     """An action on the chosen conversations.
 
     They are the checked ones of the page and `also` those of other pages, as a JSON list, or with
-    `every` all that match `next`, the query string of the overview to return to. `branches` are
-    branches to be deleted with them, as a JSON list.
+    `every` all that match `next`, the query string of the overview to return to. `count` counts
+    those that this overview does not show. `branches` are branches to be deleted with them, as a
+    JSON list.
     """
 
-    action = forms.ChoiceField(choices=[(name, name) for name in ("export", "label", "delete")])
+    action = forms.ChoiceField(choices=[(name, name) for name in ACTIONS])
     also = forms.CharField(required=False)
     branches = forms.CharField(required=False)
     every = forms.BooleanField(required=False)

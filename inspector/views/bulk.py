@@ -10,6 +10,7 @@ from django.http import (
     HttpRequest,
     HttpResponse,
     HttpResponseBase,
+    JsonResponse,
     QueryDict,
 )
 from django.shortcuts import redirect, render
@@ -24,7 +25,7 @@ from chatmemory.streaming import json_list, streamed
 from inspector.forms import BulkForm, check_number, first_problem
 from inspector.overview import Asked
 
-REQUIRED = {"export": READ, "label": WRITE, "delete": ERASE}
+REQUIRED = {"count": READ, "export": READ, "label": WRITE, "delete": ERASE}
 
 
 @require_POST
@@ -35,6 +36,9 @@ def bulk(request: HttpRequest) -> HttpResponseBase:
         return _refused(request, form, first_problem(form))
     if not request.user.has_perm(REQUIRED[form.cleaned_data["action"]]):
         raise PermissionDenied
+    if form.cleaned_data["action"] == "count":
+        outside = _outside(form, form.ids)
+        return JsonResponse({"outside": None if outside is None else len(outside)})
     try:
         chosen = _chosen(form)
     except ValidationError as error:
@@ -61,8 +65,10 @@ def _ask(request: HttpRequest, chosen: Sequence[queries.MemoryRow], form: BulkFo
     """Show what would be deleted, and ask whether the branches are to be deleted, too."""
     ids = [row.id for row in chosen]
     branches = services.known_branches(ids)
+    outside = _outside(form, ids) or set()
     context = {
-        "chosen": chosen,
+        "chosen": sorted(chosen, key=lambda row: row.id not in outside),
+        "outside": outside,
         "ids": json.dumps(ids),
         "said": sum(row.said_count for row in chosen),
         "branches": branches,
@@ -72,11 +78,21 @@ def _ask(request: HttpRequest, chosen: Sequence[queries.MemoryRow], form: BulkFo
     return render(request, "inspector/delete.html", context)
 
 
+def _outside(form: BulkForm, memory_ids: Sequence[str]) -> set[str] | None:
+    """Return which of these the overview does not show on any of its pages; see `outside`."""
+    return queries.outside(_shown(form), memory_ids)
+
+
+def _shown(form: BulkForm) -> queries.MemoryFilter:
+    """Return what the overview shows to which the form returns."""
+    return Asked.read(QueryDict(form.back[1:]).dict()).which
+
+
 def _chosen(form: BulkForm) -> list[queries.MemoryRow]:
     """Return the chosen conversations without those deleted meanwhile. Raises ValidationError."""
     if not form.cleaned_data["every"]:
         return queries.memories(form.ids)
-    which = Asked.read(QueryDict(form.back[1:]).dict()).which
+    which = _shown(form)
     check_number(queries.count(which))
     return queries.all_memories(which)
 

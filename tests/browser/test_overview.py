@@ -7,7 +7,8 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from chatmemory import MessageWindow, UserMessage, services
+from chatmemory import MessageWindow, TokenWindow, UserMessage, services
+from chatmemory.services import protocol
 from inspector.overview import headlines
 
 PAGE = 25
@@ -135,6 +136,32 @@ def test_the_keyboard_walks_from_conversation_to_conversation(reader, served):
     expect(page.get_by_role("heading", name="walk-b")).to_be_visible()
 
 
+HEIGHTS = "rows => new Set(rows.map(row => Math.round(row.getBoundingClientRect().height))).size"
+
+
+@pytest.mark.parametrize("width", [390, 760, 1440])
+def test_what_was_found_takes_one_line_more_than_the_name(open_page, transactional_db, width):
+    labels = {"team": "returns and complaints", "channel": "telephone", "tier": "gold"}
+    for name, given in (("meta-a", {}), ("meta-b", labels)):
+        services.create(name, MessageWindow(3), given)
+        services.add(name, [UserMessage("metaphors"), UserMessage("and more")])
+    page = open_page("/?q=metaphor", viewport={"width": width, "height": 900})
+    expect(page.locator("[data-rows] .label")).to_have_count(len(labels))
+    assert page.locator("[data-rows] tr").evaluate_all(HEIGHTS) == 1
+    assert row(page, "meta-b").bounding_box()["height"] < {390: 110}.get(width, 70)
+
+
+def test_the_order_is_chosen_beside_the_search(open_page, transactional_db):
+    for n in range(10):
+        services.create(f"message-{n}", MessageWindow(3))
+        services.create(f"token-{n}", TokenWindow(30))
+    protocol.update_messages("client", [UserMessage("hello")])
+    page = open_page("/")
+    expect(page.locator(".filter")).to_have_count(5)
+    parts = page.locator(".filters .field, .filter, #sort")
+    assert len({round(part.bounding_box()["y"]) for part in parts.all()}) == 1
+
+
 def test_what_is_typed_is_left_alone(reader, served):
     served.create("typed")
     served.say("typed", "one")
@@ -218,6 +245,26 @@ def test_a_choice_stays_over_pages_and_reload(reader, crowd):
     page.get_by_role("searchbox").fill("team:blue")
     expect(page.locator("[data-rows] tr")).to_have_count(2)
     assert sorted(order(page)) == ["crowd-00", "crowd-27"]
+
+
+def test_a_choice_says_what_a_new_search_does_not_show(reader, crowd):
+    page = reader("/?q=crowd-")
+    page.get_by_role("checkbox", name="Select crowd-27").check()
+    page.get_by_role("checkbox", name="Select crowd-26").check()
+    page.get_by_role("searchbox").fill("crowd-27")
+    expect(page.locator("[data-rows] tr")).to_have_count(1)
+    expect(page.get_by_text("2 selected, 1 not in this search", exact=True)).to_be_visible()
+    page.get_by_role("button", name="Delete 2…").click()
+    expect(page.get_by_text("1 of them is not in this search")).to_be_visible()
+    expect(page.get_by_text("crowd-26 · 1 message · not in this search")).to_be_visible()
+
+
+def test_a_label_without_words_is_asked_for_where_it_is_written(reader, crowd):
+    page = reader("/?q=crowd-")
+    page.get_by_role("checkbox", name="Select crowd-27").check()
+    page.get_by_role("button", name="Label", exact=True).click()
+    expect(page.get_by_label("Label, as name:value")).to_be_focused()
+    expect(page.get_by_text("1 selected", exact=True)).to_be_visible()
 
 
 def test_everything_that_matches_is_chosen_and_exported_by_one_press(reader, crowd):

@@ -19,6 +19,8 @@ from chatmemory import (
 )
 from chatmemory.access.tokens import create_token
 
+from .chromium import FLAGS, chromium
+
 WIDTHS = (375, 760, 800, 1024, 1199, 1200, 1440)
 # What is cut by a box that scrolls, or closed, is not cut by the screen.
 CUT = """
@@ -147,3 +149,69 @@ def test_a_comparison_leads_back_to_its_conversation_on_any_screen(open_page, na
     page.get_by_role("button", name="Large type").click()
     back.click()
     expect(page).to_have_url(re.compile(f"/c/{name}/$"))
+
+
+MENU = ("Conversations", "Lab", "Lessons", "Import", "API", "Policies", "Tokens")
+
+
+@pytest.mark.parametrize("path", ["/", "/c/m/", "/lab/"])
+def test_the_whole_menu_opens_on_a_phone(open_page, violations, path):
+    services.create("m", MessageWindow(9))
+    services.add("m", [UserMessage(f"message {n}") for n in range(12)])
+    page = open_page(path, viewport={"width": 375, "height": 844})
+    page.get_by_role("button", name="Menu").click()
+    nav = page.get_by_role("navigation", name="Main")
+    for words in MENU:
+        expect(nav.get_by_role("link", name=words)).to_be_in_viewport(ratio=1)
+    assert nav.evaluate("each => each.scrollWidth <= each.clientWidth")
+    assert violations(page) == []
+
+
+@pytest.mark.parametrize("width", [760, 900, 1024, 1100, 1200, 1440])
+def test_large_type_keeps_the_menu_and_the_way_back(open_page, width):
+    services.create("m", MessageWindow(9))
+    services.add("m", [UserMessage(f"message {n}") for n in range(12)])
+    page = open_page("/c/m/", viewport={"width": width, "height": 900})
+    page.get_by_role("button", name="Large type").click()
+    expect(page.locator("html")).to_have_attribute("data-type", "large")
+    leads_everywhere(page)
+    assert page.evaluate(CUT) == []
+
+
+def leads_everywhere(page) -> None:
+    back = page.locator("#pagehead").get_by_role("link", name="Conversations")
+    expect(back).to_be_in_viewport(ratio=1)
+    expect(page.get_by_role("button", name="Sign out")).to_be_in_viewport(ratio=1)
+    menu = page.get_by_role("button", name="Menu")
+    if menu.is_visible():
+        menu.click()
+    for words in MENU:
+        link = page.get_by_role("navigation", name="Main").get_by_role("link", name=words)
+        expect(link).to_be_in_viewport(ratio=1)
+
+
+@pytest.fixture
+def large_browser(browser):
+    """A browser whose owner has set it to a font of 24 px instead of 16."""
+    size = "--blink-settings=defaultFontSize=24"
+    large = browser.browser_type.launch(executable_path=chromium(), args=[*FLAGS, size])
+    yield large
+    large.close()
+
+
+@pytest.mark.parametrize("width", [800, 1440])
+def test_the_large_font_of_a_browser_keeps_the_menu_and_the_way_back(
+    large_browser, live_server, open_page, width
+):
+    services.create("m", MessageWindow(9))
+    services.add("m", [UserMessage(f"message {n}") for n in range(12)])
+    cookies = open_page("/").context.cookies()
+    page = large_browser.new_page(viewport={"width": width, "height": 900})
+    page.context.add_cookies(cookies)
+    for path in ("/c/m/", "/", "/lab/", "/learn/tool-calls/"):
+        page.goto(live_server.url + path)
+        assert page.evaluate("getComputedStyle(document.documentElement).fontSize") == "24px"
+        assert page.evaluate(CUT) == [], path
+    page.goto(live_server.url + "/c/m/")
+    leads_everywhere(page)
+    page.close()

@@ -6,12 +6,13 @@ from urllib.parse import urlencode
 import pytest
 from django.test import Client
 
-from chatmemory import UserMessage, queries, services
+from chatmemory import UserMessage, queries, search, services
 from chatmemory.core.policies import MessageWindow, TokenWindow
 from chatmemory.formats import read_transcripts
 from chatmemory.services.validation import LABELS_MAX
 from inspector.forms import bulk
 
+from . import markup
 from .markup import tree
 
 URL = "/bulk/"
@@ -73,6 +74,33 @@ def test_nothing_is_deleted_before_it_is_confirmed(operator_client, three):
     assert queries.count() == 3
     assert operator_client.post(URL, form | {"confirmed": "1"})["Location"] == "/"
     assert [row.memory.id for row in queries.overview().rows] == ["two"]
+
+
+def test_what_the_search_does_not_show_is_named_before_it_is_deleted(operator_client, three):
+    form = {"action": "delete", "id": "two", "also": '["one"]', "next": "?q=tw"}
+    page = operator_client.post(URL, form).content.decode()
+    assert "Delete 2 conversations?" in page
+    assert "1 of them is not in this search" in page
+    listed = "one · 3 messages · not in this search two · 3 messages"
+    assert listed in markup.words(page.encode())
+    assert ">Delete 2</button>" in page
+    for query in ("", "?sort=said", "?q=o"):
+        page = operator_client.post(URL, form | {"next": query}).content.decode()
+        assert "not in this search" not in page
+
+
+def test_it_counts_how_many_of_the_chosen_the_search_does_not_show(operator_client, three):
+    form = {"action": "count", "also": json.dumps([*three, "gone"]), "next": "?q=o"}
+    assert operator_client.post(URL, form).json() == {"outside": 2}
+    form = {"action": "count", "also": json.dumps(three), "next": "?policy=token_window"}
+    assert operator_client.post(URL, form).json() == {"outside": 3}
+
+
+def test_what_is_too_much_to_count_is_not_counted(operator_client, three, monkeypatch):
+    monkeypatch.setattr(search, "FEW", 0)
+    services.add("one", [UserMessage("a word that many say")])
+    form = {"action": "count", "also": '["one"]', "next": "?q=word"}
+    assert operator_client.post(URL, form).json() == {"outside": None}
 
 
 def test_a_deleted_conversation_does_not_stop_the_action(operator_client, three):

@@ -18,7 +18,7 @@ from chatmemory import (
 )
 from chatmemory.core.policies import MessageWindow, TokenWindow
 from chatmemory.queries.mentions import MENTIONS_COUNTED
-from chatmemory.services import protocol
+from chatmemory.services import protocol, slices
 from inspector.overview import asked, headlines
 from inspector.templatetags.inspector import ago
 from inspector.views import overview
@@ -237,6 +237,30 @@ def test_what_left_at_once_and_was_not_seen_is_not_counted(db):
     services.add("ours", [UserMessage("a"), UserMessage("b")])
     left = sum(queries.memory(each).left_count for each in ("theirs", "ours"))
     assert queries.overview_stats(asked.midnight()).forgotten == left == 3
+
+
+def test_what_leaves_while_a_conversation_is_made_is_not_forgotten_today(db):
+    services.create("ours", MessageWindow(1))
+    services.add("ours", [UserMessage("a"), UserMessage("b")])
+    many = [UserMessage(f"message {n}") for n in range(slices.SLICE + 1)]
+    services.import_conversation("short", [UserMessage("a"), UserMessage("b")], MessageWindow(1))
+    services.import_conversation("long", many, MessageWindow(1))
+    services.branch("long", "copied", [UserMessage("a draft")])
+    assert queries.overview_stats(asked.midnight()).forgotten == 1
+    assert [(item.memory_id, item.seq) for item in queries.feed()] == [("ours", 1)]
+    for memory_id in ("short", "long", "copied"):
+        services.add(memory_id, [UserMessage("said today")])
+    assert queries.overview_stats(asked.midnight()).forgotten == 4
+    assert {item.memory_id for item in queries.feed()} == {"ours", "short", "long", "copied"}
+
+
+def test_a_step_says_that_it_was_imported_or_copied(db):
+    services.import_conversation("there", [UserMessage("a")], MessageWindow(1))
+    services.branch("there", "here", [UserMessage("b")])
+    services.add("here", [UserMessage("c")])
+    assert queries.step("there", 1).row.note == "imported"
+    notes = [queries.step("here", n).row.note for n in (1, 2, 3)]
+    assert notes == ["branched", "branched", ""]
 
 
 def test_what_left_at_once_and_was_not_seen_leaves_room_in_the_feed(db):

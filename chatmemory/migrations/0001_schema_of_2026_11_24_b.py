@@ -644,7 +644,7 @@ class Migration(migrations.Migration):
                 models.OrderBy(models.F("at"), descending=True),
                 models.F("memory"),
                 models.OrderBy(models.F("n"), descending=True),
-                condition=models.Q(("count_after__lte", models.F("count_before"))),
+                condition=models.Q(("count_after__lte", models.F("count_before")), ("note", "")),
                 name="step_evicting",
             ),
         ),
