@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Any, overload
+from typing import Any, TypeVar, overload
 
 from chatmemory.conf import configuration
 from chatmemory.core.codec import message_to_dict
@@ -147,11 +147,20 @@ def check_labels(labels: Mapping[str, str]) -> dict[str, str]:
     return dict(labels)
 
 
-def storable_additions(given: Iterable[ChatMessage | NewMessage]) -> list[NewMessage]:
+Item = TypeVar("Item")
+
+
+class Storable(list[Item]):
+    """Messages that have been checked, and are not checked again while a writer is held."""
+
+
+def storable_additions(given: Iterable[ChatMessage | NewMessage]) -> Storable[NewMessage]:
     """Return messages that are to be added, if they can be stored.
 
     Raises InvalidMessage, InvalidValue, MessageTooLarge, UnstorableText.
     """
+    if isinstance(given, Storable):
+        return given
     new = [each if isinstance(each, NewMessage) else NewMessage(each) for each in several(given)]
     storable_messages([each.message for each in new])
     for each in new:
@@ -159,14 +168,16 @@ def storable_additions(given: Iterable[ChatMessage | NewMessage]) -> list[NewMes
             check_client_id(each.client_id)
         if each.said_at is not None:
             _check_time(each.said_at)
-    return new
+    return Storable(new)
 
 
-def storable_messages(given: Iterable[ChatMessage]) -> list[ChatMessage]:
+def storable_messages(given: Iterable[ChatMessage]) -> Storable[ChatMessage]:
     """Return messages if they can be stored.
 
     Raises InvalidMessage, MessageTooLarge with the index of the message, UnstorableText.
     """
+    if isinstance(given, Storable):
+        return given
     messages = chat_messages(given)
     for index, message in enumerate(messages):
         _check_strings(message, index)
@@ -174,7 +185,7 @@ def storable_messages(given: Iterable[ChatMessage]) -> list[ChatMessage]:
             raise UnstorableText(
                 "the text contains a NUL character, which cannot be stored: remove it"
             )
-    return messages
+    return Storable(messages)
 
 
 def _check_strings(message: ChatMessage, index: int) -> None:
