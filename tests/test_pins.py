@@ -143,6 +143,26 @@ def test_a_pin_can_be_taken_off_where_nothing_leaves(order):
     assert verify(order) is None
 
 
+def test_a_pin_and_its_end_under_a_lowered_limit_say_what_moves(db):
+    """What the model sees before and after differs by what the preview says, and no more."""
+    services.create("m", MessageWindow(6))
+    services.add("m", users("one", "two", "three", "four", "five", "six"))
+    services.pin("m", 1)
+    services.change("m", policy=MessageWindow(3))
+    assert seqs() == [1, 5, 6]
+    with pytest.raises(NotPinnable, match="#2 is hidden by a lowered limit"):
+        services.pin("m", 2)
+    preview = pin_preview(queries.outline("m"), 1)
+    assert (preview.hidden, preview.shown) == ((1,), (4,))
+    words = explain.pinning(preview)
+    assert "The lowered limit would then hide #1 too." in words
+    assert "The lowered limit would no longer hide #4." in words
+    services.unpin("m", 1)
+    assert seqs() == [4, 5, 6]
+    services.pin("m", 5)
+    assert seqs() == [4, 5, 6]
+
+
 def test_there_is_no_room_for_a_system_message_behind_others(db):
     services.create("m", MessageWindow(3, always_keep_system_message_first=False))
     services.add("m", [*users("one", "two"), SystemMessage("Be brief.")])
@@ -380,6 +400,8 @@ def check_room(place: int) -> None:
             change("m", seq)
         except NotPinnable:
             return
+        moved = {*preview.hidden, *preview.shown}
+        assert moved == set(window.seqs) ^ set(queries.outline("m").seqs)
         assert largest is None or fits(largest)
         assert not (larger and fits(larger)) or is_kept_oversized(preview)
         transaction.set_rollback(True)

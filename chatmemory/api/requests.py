@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC
 from typing import Any, TypedDict
 
@@ -273,20 +274,29 @@ def _forget(*lists: Any) -> None:
 
 
 def read_ahead(shape: Any, request: Request, memory_id: str) -> None:
-    """Read a body before anything is locked, and count its messages, or the window anew for its
-    policy.
+    """Read a body before anything is locked, check and count its messages, or count the window anew
+    for its policy.
 
     What is wrong with it is told when it is used.
     """
     with suppress(ChatMemoryError, APIException):
         if not isinstance(shape, type):
-            services.count_ahead(memory_id, read_list(request).messages)
+            request.sent_messages = _checked(memory_id, read_list(request))  # type: ignore[attr-defined]
             return
         body = read_body(shape, request)
-        if (sent := body.get("sent")) is not None:
-            services.count_ahead(memory_id, sent.messages)
+        if "new" in body:
+            body["new"] = services.new_messages(memory_id, body["new"])
+        elif "sent" in body:
+            body["sent"] = _checked(memory_id, body["sent"])
         if (policy := body.get("policy")) is not None:
             body["recount"] = services.Recount.ahead(memory_id, policy.estimator)
+
+
+def _checked(memory_id: str, sent: SentMessages) -> SentMessages:
+    """Return messages of which nothing has to be checked or counted any more."""
+    messages = services.storable_messages(sent.messages)
+    services.count_ahead(memory_id, messages)
+    return replace(sent, messages=messages)
 
 
 class ChangedBy(TypedDict):

@@ -158,9 +158,33 @@ class ChangeSerializer(Json):
     before = TotalsSerializer()
     after = TotalsSerializer()
 
+    def to_representation(self, change: ChangeResult) -> dict[str, Any]:
+        """Answer what the fields say without asking each of them, which takes ten times as long: an
+        answer may have a thousand changes, and with an Idempotency-Key is made before the commit.
+        """
+        return {
+            "kind": str(change.kind),
+            "ignored": change.ignored,
+            "step": change.step,
+            "seq": change.seq,
+            "evicted": self.get_evicted(change),
+            "evicted_count": self.get_evicted_count(change),
+            "before": change.before._asdict(),
+            "after": change.after._asdict(),
+        }
+
     @extend_schema_field(EvictedSerializer(many=True))
-    def get_evicted(self, change: ChangeResult) -> Any:
-        return EvictedSerializer(change.evicted[:PAGE_MAX], many=True).data
+    def get_evicted(self, change: ChangeResult) -> list[dict[str, Any]]:
+        return [
+            {
+                "seq": left.seq,
+                "type": str(left.type),
+                "tokens": left.tokens,
+                "reason": str(left.reason),
+                "because_seq": left.because_seq,
+            }
+            for left in change.evicted[:PAGE_MAX]
+        ]
 
     def get_evicted_count(self, change: ChangeResult) -> int:
         return len(change.evicted)

@@ -29,6 +29,10 @@ def _sentences(preview: PinPreview) -> Iterator[str]:
         yield f"{seqs(after)} would leave next{rather}."
     elif not after:
         yield "Nothing else could then leave."
+    if preview.hidden:
+        yield f"The lowered limit would then hide {seqs(preview.hidden)} too."
+    if preview.shown:
+        yield f"The lowered limit would no longer hide {seqs(preview.shown)}."
 
 
 def _room(preview: PinPreview) -> str:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from chatmemory.core.eviction import group_of
 from chatmemory.core.messages import MessageType
 from chatmemory.core.policies import Policy
 from chatmemory.core.stored_policies import can_decide
 from chatmemory.queries.leaving import next_to_leave
-from chatmemory.queries.window_rows import WindowPlace, WindowView
+from chatmemory.queries.window_rows import WindowPlace, WindowView, view_of
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,8 @@ class PinPreview:
 
     `held` is what pinned messages would hold of the limit, in the policy's unit, and `room` how
     large a message can be that still fits beside them, below 1 if none does. `leaving` leave next
-    as it is, `leaving_then` afterwards.
+    as it is, `leaving_then` afterwards. Where a lowered limit hides messages, `hidden` are those
+    that it would hide too, and `shown` those that would be seen again.
     """
 
     policy: Policy
@@ -29,6 +30,8 @@ class PinPreview:
     room: int
     leaving: tuple[int, ...]
     leaving_then: tuple[int, ...]
+    hidden: tuple[int, ...]
+    shown: tuple[int, ...]
 
 
 def pin_preview(
@@ -60,11 +63,19 @@ def pin_preview(
         room=then.room_without_pins(policy) - held,
         leaving=next_to_leave(window),
         leaving_then=next_to_leave(then),
+        hidden=_not_in(then, window),
+        shown=_not_in(window, then),
     )
 
 
 def _changed(
     window: WindowView[WindowPlace], seqs: set[int], pinned: bool
 ) -> WindowView[WindowPlace]:
-    rows = tuple(row._replace(pinned=pinned) if row.seq in seqs else row for row in window.rows)
-    return replace(window, rows=rows)
+    rows = (row._replace(pinned=pinned) if row.seq in seqs else row for row in window.in_order)
+    return view_of(window.memory_id, window.step, window.policy, rows)
+
+
+def _not_in(other: WindowView[WindowPlace], window: WindowView[WindowPlace]) -> tuple[int, ...]:
+    """Return what a lowered limit hides of one window, but not of another one."""
+    seqs = {row.seq for row in window.over_limit}
+    return tuple(row.seq for row in other.over_limit if row.seq not in seqs)

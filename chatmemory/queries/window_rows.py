@@ -58,7 +58,7 @@ class WindowView(Generic[Place]):
 
     `over_limit` are messages that are still stored in the window, but hidden by a lowered limit;
     the next add evicts them, unless there is `no_room` for any message. `stored` are the totals
-    with them, as the ledger has them.
+    with them, as the ledger has them, and `in_order` the rows that were shown or hidden.
     """
 
     memory_id: str
@@ -66,6 +66,7 @@ class WindowView(Generic[Place]):
     policy: Policy | None
     rows: tuple[Place, ...]
     over_limit: tuple[Place, ...]
+    in_order: tuple[Place, ...]
 
     @cached_property
     def seqs(self) -> list[int]:
@@ -144,7 +145,7 @@ def view_of(
     hidden = hidden_by(policy, stored, total(stored))
     shown = tuple(row for row in stored if row.seq not in hidden) if hidden else stored
     over = tuple(row for row in stored if row.seq in hidden) if hidden else ()
-    return WindowView(memory_id, step, policy, shown, over)
+    return WindowView(memory_id, step, policy, shown, over, stored)
 
 
 def hidden_by(policy: Policy | None, rows: Iterable[Place], totals: Totals) -> set[int]:

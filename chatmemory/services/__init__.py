@@ -31,9 +31,16 @@ from chatmemory.services.figures import compute_figures, forget_old_figures
 from chatmemory.services.imports import Imported, Report, import_all, import_conversation
 from chatmemory.services.locking import CHANNEL
 from chatmemory.services.memories import change, create, label
-from chatmemory.services.messages import add, change_and_add, clear_messages, set_messages
+from chatmemory.services.messages import (
+    add,
+    change_and_add,
+    clear_messages,
+    new_messages,
+    set_messages,
+)
 from chatmemory.services.pins import pin, unpin
 from chatmemory.services.trials import forget_old_trials, keep_trial
+from chatmemory.services.validation import storable_messages
 from chatmemory.services.write_ahead_log import truncate_log
 
 __all__ = [
@@ -71,12 +78,14 @@ __all__ = [
     "known_branches",
     "known_copies",
     "label",
+    "new_messages",
     "not_anchored",
     "pin",
     "redact",
     "remove_default_policy",
     "set_default_policy",
     "set_messages",
+    "storable_messages",
     "truncate_log",
     "unaudited_deletions",
     "unpin",

@@ -19,6 +19,7 @@ from chatmemory.ledger.counting import (
 )
 from chatmemory.services.locking import locked
 from chatmemory.services.validation import (
+    Storable,
     check_id,
     check_policy,
     storable_additions,
@@ -47,7 +48,7 @@ def add(
 
 def new_messages(
     memory_id: str, messages: Iterable[ChatMessage | NewMessage], policy: Policy | None = None
-) -> list[NewMessage]:
+) -> Storable[NewMessage]:
     """Return messages that are to be added, checked and counted, for a new policy if one is given.
 
     Raises the exceptions of `add`.

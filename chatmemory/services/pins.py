@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from chatmemory.core.eviction import group_of
 from chatmemory.core.exceptions import MessageNotFound, NotPinnable, PolicyRequired
 from chatmemory.core.messages import MessageType
+from chatmemory.core.transitions import over_limit
+from chatmemory.core.window import total
 from chatmemory.ledger.adding import required_policy
 from chatmemory.ledger.changes import ChangeResult
 from chatmemory.ledger.entries import StayEntry, stay_entries
@@ -57,7 +59,7 @@ def _change(recorder: Recorder, seq: int, pinned: bool) -> ChangeResult | None:
     if all(entry.pinned is pinned for entry in group):
         return None
     if pinned:
-        _check_pinnable(recorder, group)
+        _check_pinnable(recorder, group, entries)
     return recorder.pin(entries[position], pinned)
 
 
@@ -71,9 +73,16 @@ def _check_limited(memory: Memory) -> None:
         )
 
 
-def _check_pinnable(recorder: Recorder, group: Sequence[StayEntry]) -> None:
+def _check_pinnable(
+    recorder: Recorder, group: Sequence[StayEntry], window: Sequence[StayEntry]
+) -> None:
     """Raise NotPinnable for a message whose pin would do nothing, or harm."""
     first = group[0]
+    hidden = {each.entry for each in over_limit(window, total(window), recorder.policy)}
+    if not hidden.isdisjoint(group):
+        raise NotPinnable(
+            f"#{first.seq} is hidden by a lowered limit: only what the model sees can stay"
+        )
     if first.type is MessageType.SYSTEM:
         raise NotPinnable(
             f"#{first.seq} is a system message: it stays until another takes its place"

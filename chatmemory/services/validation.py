@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import overload
+from typing import TypeVar, overload
 
 from chatmemory.conf import configuration
 from chatmemory.core.codec import message_to_json, path_text, strings_of
@@ -146,11 +146,20 @@ def check_labels(labels: Mapping[str, str]) -> dict[str, str]:
     return dict(labels)
 
 
-def storable_additions(given: Iterable[ChatMessage | NewMessage]) -> list[NewMessage]:
+Item = TypeVar("Item")
+
+
+class Storable(list[Item]):
+    """Messages that have been checked, and are not checked again while a writer is held."""
+
+
+def storable_additions(given: Iterable[ChatMessage | NewMessage]) -> Storable[NewMessage]:
     """Return messages that are to be added, if they can be stored.
 
     Raises InvalidMessage, InvalidValue, MessageTooLarge, UnstorableText.
     """
+    if isinstance(given, Storable):
+        return given
     new = [each if isinstance(each, NewMessage) else NewMessage(each) for each in several(given)]
     storable_messages([each.message for each in new])
     for each in new:
@@ -158,14 +167,16 @@ def storable_additions(given: Iterable[ChatMessage | NewMessage]) -> list[NewMes
             check_client_id(each.client_id)
         if each.said_at is not None:
             _check_time(each.said_at)
-    return new
+    return Storable(new)
 
 
-def storable_messages(given: Iterable[ChatMessage]) -> list[ChatMessage]:
+def storable_messages(given: Iterable[ChatMessage]) -> Storable[ChatMessage]:
     """Return messages if they can be stored.
 
     Raises InvalidMessage, MessageTooLarge with the index of the message, UnstorableText.
     """
+    if isinstance(given, Storable):
+        return given
     messages, longest = chat_messages(given), configuration().TEXT_CHARACTERS
     for index, message in enumerate(messages):
         as_json = message_to_json(message)
@@ -178,7 +189,7 @@ def storable_messages(given: Iterable[ChatMessage]) -> list[ChatMessage]:
             raise UnstorableText(
                 "the text contains a NUL character, which cannot be stored: remove it"
             )
-    return messages
+    return Storable(messages)
 
 
 def _check_size(text: str, path: str, index: int) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from rest_framework import serializers
 
 from chatmemory import AiMessage, UserMessage, queries, services
+from chatmemory.api.responses import ChangeSerializer, EvictedSerializer
 from chatmemory.services import protocol
 
 from .said import URL, add, user
@@ -153,3 +155,13 @@ def test_what_cannot_be_sent_in_parts_is_not_told_to_be(api, memory_id, method, 
     rule = 'at most 10,000 messages in all, the limit of CHATMEMORY["LISTED_MESSAGES"]'
     assert (answer.status_code, answer.data["detail"]) == (422, rule)
     assert queries.memory(memory_id).last_step == 0
+
+
+def test_a_change_is_answered_as_its_fields_say(memory_id):
+    """It is made without asking each field, and its document is made of the fields."""
+    added = services.add(memory_id, [UserMessage(f"message {n}") for n in range(5)])
+    for change in (*added, services.clear_messages(memory_id)):
+        told = serializers.Serializer.to_representation(ChangeSerializer(), change)
+        evicted = EvictedSerializer(change.evicted, many=True).data
+        assert ChangeSerializer(change).data == told | {"evicted": evicted}
+        assert list(ChangeSerializer(change).data) == list(told)

@@ -249,6 +249,14 @@ def test_a_list_with_an_oversized_message_is_rejected():
     assert str(error.value).startswith("message 2: the message is oversized")
 
 
+def test_in_a_list_a_system_message_counts_beside_others_once_it_leads():
+    policy, brief = TokenWindow(50, oversized="reject"), system(20)
+    assert refill(Window(), [user(), brief, user(15)], policy).evictions == ()
+    with pytest.raises(OversizedMessage, match="20 for the system message"):
+        refill(Window(), [user(), brief, user(28)], policy)
+    assert len(refill(Window(), [user(26), user(20), brief], policy).evictions) == 1
+
+
 # Pins
 
 

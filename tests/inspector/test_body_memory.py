@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import socket
+from contextlib import ExitStack
+
 import pytest
 import requests
 
@@ -159,3 +162,53 @@ def test_the_largest_files(served, path, shape):
             answer = session.send(asked)
     assert answer.status_code in (200, 422)
     assert "larger than 16 MB" not in answer.text
+
+
+CARRIED = ["objects", "lists", "texts", "one emoji", "as many objects as are decoded"]
+
+
+@pytest.mark.parametrize("shape", [*CARRIED, "very short messages"])
+def test_a_conversation_that_a_form_of_the_lab_carries(served, shape):
+    """Beside a file, Django reads fields of up to 4 MB in all; 2 MB of them may be messages."""
+    pages = served.session()
+    pages.get(f"{served.url}/import/").raise_for_status()
+    start = part("csrfmiddlewaretoken", pages.cookies["csrftoken"].encode())
+    start += part("kind", b"message_window") + part("limit", b"9")
+    for size in (2 * MEGABYTE, 4 * MEGABYTE - 10 * KILOBYTE):
+        content = HOSTILE[shape](size)
+        body = start + part("messages", content) + b"--part--\r\n"
+        for path in ("/lab/compare/", "/lab/file/", "/import/"):
+            with bounded_growth(served):
+                answer = pages.post(served.url + path, data=body, headers=MULTIPART)
+            assert answer.status_code in (200, 400, 422), path
+
+
+@pytest.mark.parametrize("path", ["/sign-in/", "/theme/", "/import/", "/api/v1/memories/"])
+def test_bodies_that_are_cut_off_leave_nothing_behind(served, path):
+    """Their clients send all but the last byte, slowly enough to be there at once, and go."""
+    head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: {FORM['Content-Type']}\r\n"
+    served.api.get(f"{served.url}/api/v1/memories/").raise_for_status()
+    with bounded_growth(served, 20 * MEGABYTE):
+        with ExitStack() as opened:
+            for _ in range(30):
+                address = ("127.0.0.1", served.port)
+                sending = opened.enter_context(socket.create_connection(address, 20))
+                length = 64 * KILOBYTE
+                sending.sendall(f"{head}Content-Length: {length}\r\n\r\n".encode())
+                sending.sendall(b"a" * (length - 1))
+        assert served.api.get(f"{served.url}/readyz").status_code == 200
+
+
+@pytest.mark.parametrize("start", ["", EMOJI.decode()], ids=["ascii", "an emoji in each"])
+def test_the_largest_window_is_rendered_within_the_bound(served, start):
+    served.create("m", limit=10_000)
+    for n in range(31):
+        served.say("m", f"{start}{n} " + "word " * 99_999)
+    served.api.get(f"{served.url}/api/v1/memories/").raise_for_status()
+    for path in ("memories/m/messages/", "memories/m/messages/?as=openai_chat", "store/m/"):
+        for packed in ("gzip", "identity"):
+            with bounded_growth(served):
+                answer = served.api.get(
+                    f"{served.url}/api/v1/{path}", headers={"Accept-Encoding": packed}
+                )
+                assert len(answer.content) > 15_000_000

@@ -1,0 +1,128 @@
+"""A change with an Idempotency-Key holds the writer hardly longer than without (`make attack`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from time import perf_counter
+from uuid import uuid4
+
+import pytest
+from django.db import transaction
+from rest_framework.test import APIClient
+
+from chatmemory import MessageWindow, UserMessage, queries, services
+from chatmemory.access.tokens import create_token
+from chatmemory.core.codec import message_to_dict
+
+MESSAGES, ROUNDS, MOST = 10_000, 5, 1.2
+ANY = 0.02  # seconds for any key: its row, and what a short answer says
+WORDS = "some words of a message of the usual length, which are counted and stored, "
+
+pytestmark = pytest.mark.long
+
+
+def said(count: int, first: str = "") -> list[UserMessage]:
+    return [UserMessage(f"{first}{n}: {WORDS}") for n in range(count)]
+
+
+LISTS = [[message_to_dict(each) for each in said(MESSAGES, first)] for first in ("a", "b")]
+
+
+def refill(memory_id: str) -> None:
+    if not queries.memory(memory_id).window.count:
+        services.set_messages(memory_id, said(MESSAGES))
+
+
+@dataclass
+class Call:
+    """A request that is made again and again; `body` gets the number of the round."""
+
+    method: str
+    name: str
+    path: str
+    body: Callable[[int], object] = lambda n: None
+    before: Callable[[str], object] = refill
+
+
+def create_again(memory_id: str) -> None:
+    services.create(memory_id, MessageWindow(MESSAGES))
+    services.set_messages(memory_id, said(MESSAGES))
+
+
+def unpin_first(memory_id: str) -> None:
+    services.unpin(memory_id, first(memory_id))
+
+
+def pin_first(memory_id: str) -> None:
+    services.pin(memory_id, first(memory_id))
+
+
+def first(memory_id: str) -> int:
+    return queries.outline(memory_id).rows[0].seq
+
+
+def policy(n: int) -> dict:
+    """One that counts the window otherwise than the one before."""
+    estimator = ("gpt-4", "gpt-4o")[n % 2]
+    return {"kind": "message_window", "max_messages": MESSAGES, "estimator": estimator}
+
+
+CALLS = [
+    Call("post", "memories", "memories/", lambda n: {"id": uuid4().hex, "policy": None}),
+    Call("patch", "memory", "memories/{id}/", lambda n: {"policy": policy(n)}),
+    Call("post", "messages", "memories/{id}/messages/", lambda n: {"messages": LISTS[0][:1000]}),
+    Call("put", "messages", "memories/{id}/messages/", lambda n: {"messages": LISTS[n % 2]}),
+    Call("put", "store", "store/{id}/", lambda n: LISTS[n % 2]),
+    Call("post", "pin", "memories/{id}/messages/{seq}/pin/", before=unpin_first),
+    Call("delete", "pin", "memories/{id}/messages/{seq}/pin/", before=pin_first),
+    Call("delete", "messages", "memories/{id}/messages/"),
+    Call("delete", "store", "store/{id}/"),
+    Call("post", "redact", "memories/{id}/messages/{seq}/redact/", lambda n: {}),
+]
+
+
+@contextmanager
+def holds(monkeypatch) -> Iterator[list[float]]:
+    """The seconds of each transaction."""
+    seconds: list[float] = []
+    enter, leave = transaction.Atomic.__enter__, transaction.Atomic.__exit__
+
+    def entering(self):
+        is_outer = not transaction.get_connection(self.using).in_atomic_block
+        enter(self)
+        if is_outer:
+            seconds.append(-perf_counter())
+
+    def leaving(self, *error):
+        leave(self, *error)
+        if not transaction.get_connection(self.using).in_atomic_block:
+            seconds[-1] += perf_counter()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(transaction.Atomic, "__enter__", entering)
+        patch.setattr(transaction.Atomic, "__exit__", leaving)
+        yield seconds
+
+
+@pytest.mark.parametrize("call", CALLS, ids=lambda call: f"{call.method} {call.path}")
+def test_a_key_makes_no_hold_longer(committing, monkeypatch, call):
+    api = APIClient()
+    api.credentials(HTTP_AUTHORIZATION=f"Bearer {create_token('tests', role='admin')}")
+    for memory_id in ("with", "without"):
+        create_again(memory_id)
+        pin_first(memory_id)
+    held: dict[str, list[float]] = {"with": [], "without": []}
+    for n in range(ROUNDS):
+        for memory_id, seconds in held.items():
+            call.before(memory_id)
+            path = call.path.format(id=memory_id, seq=first(memory_id))
+            headers = {"Idempotency-Key": uuid4().hex} if memory_id == "with" else {}
+            with holds(monkeypatch) as made:
+                ask = getattr(api, call.method)
+                answer = ask(f"/api/v1/{path}", call.body(n), format="json", headers=headers)
+            assert answer.status_code in (200, 201, 204), answer.content[:500]
+            seconds.append(max(made))
+    with_key, without = min(held["with"]), min(held["without"])
+    assert with_key <= MOST * without + ANY, held
