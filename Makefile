@@ -83,14 +83,14 @@ check: $(VENV)/installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/djlint --quiet --check --lint templates
+	$(BIN)/djlint --quiet --check --lint templates inspector/project/templates
 	$(BIN)/python manage.py makemigrations --check --dry-run
 	$(BIN)/python manage.py check
 
 format: $(VENV)/installed-dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
-	$(BIN)/djlint --quiet --reformat templates
+	$(BIN)/djlint --quiet --reformat templates inspector/project/templates
 
 # The pictures of docs/, anew.
 screenshots: $(VENV)/installed-dev

@@ -19,6 +19,10 @@ class Server(uvicorn.Server):
     """Closes connections on which no request arrives, and stops without refusing one: ends the live
     streams, whose readers would otherwise keep it from stopping, and answers connections that it
     has already accepted.
+
+    It reads private names of uvicorn's connections, so pyproject.toml bounds the version below the
+    next minor. Gunicorn's own ASGI worker has no limit for slow headers, and no hook for ending
+    streams before it waits for them.
     """
 
     def __init__(self, config: uvicorn.Config) -> None:
