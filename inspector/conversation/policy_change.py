@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from chatmemory import Policy, explain, queries
+from chatmemory.explain import Receipt
 from chatmemory.queries import Simulation
 
 
@@ -30,6 +32,11 @@ class PolicyChange:
     def summary(self) -> str:
         """What would leave at the next add, or come back, in sentences."""
         return explain.change_of_policy(self.simulation.outlook())
+
+    @cached_property
+    def receipt(self) -> Receipt:
+        """The arithmetic of what would leave at the next add; empty if nothing would."""
+        return explain.receipt(self.simulation.trim) if self.simulation.trim else ()
 
     @property
     def after(self) -> str:

@@ -191,14 +191,38 @@ def test_drafts_are_explained_edited_and_removed(open_page, violations):
 
 
 @pytest.mark.parametrize("javascript", [True, False])
-def test_edit_leads_to_the_text_of_the_draft(open_page, javascript):
-    page = open_page("/c/order-7741/?at=42", javascript=javascript)
+def test_a_role_is_chosen_on_a_phone(open_page, javascript):
+    page = open_page("/c/order-7741/", javascript=javascript, **PHONE)
+    message(page).click()
+    page.locator("label", has_text="Script").click()
+    expect(page.get_by_role("radio", name="Script")).to_be_checked()
+    expect(page.get_by_text("call: find(")).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+@pytest.mark.parametrize("options", [{}, {"javascript": False}, PHONE])
+def test_edit_leads_to_the_text_of_the_draft(open_page, options):
+    page = open_page("/c/order-7741/?at=42", **options)
+    message(page).click()
     preview(page, TEXT)
     page.get_by_role("link", name="Edit draft 1").click()
     expect(message(page)).to_be_focused()
     page.get_by_role("link", name="draft 1", exact=True).click()
     page.locator(".why").get_by_role("link", name="Edit").click()
     expect(message(page)).to_be_focused()
+
+
+def test_edit_is_pressed_on_a_phone_whether_the_composer_is_open_or_not(open_page):
+    page = open_page("/c/order-7741/?at=42", **PHONE)
+    message(page).click()
+    preview(page, TEXT)
+    for is_open in (True, False):
+        message(page).focus() if is_open else message(page).blur()
+        expect(page.get_by_role("button", name="Preview")).to_be_visible(visible=is_open)
+        page.get_by_role("link", name="Edit draft 1").click()
+        expect(page.get_by_role("button", name="Change draft 1")).to_be_visible()
+        page.get_by_role("link", name="Cancel").click()
+        expect(message(page)).to_have_value("")
 
 
 def test_edit_leads_to_the_end_of_the_text(open_page):

@@ -56,6 +56,10 @@ export function bindComposer() {
     keep();
     recount();
   });
+  // On small screens a composer without the focus is one line: what is pressed above it would move away.
+  document.addEventListener("mousedown", (event) => {
+    if (event.target.closest("#drafts") && form()?.contains(document.activeElement)) event.preventDefault();
+  });
   document.body.addEventListener("htmx:beforeSwap", ({ detail: { requestConfig, xhr } }) => {
     if (form() && isOfComposer(requestConfig) && xhr.status < 300) clear();
     place = caret();
