@@ -16,7 +16,8 @@ LARGEST = Decimal(1_000_000)
 class Prices:
     """Prices of a million tokens. A cached price that is missing is the input price.
 
-    Price lists are mostly in dollars. `source` and `as_of` say where the prices stand and since when, in the user's own words.
+    Price lists are mostly in dollars. `source` and `as_of` say where the prices stand and since
+    when, in the user's own words.
     """
 
     input: Decimal | None = None
