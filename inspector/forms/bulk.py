@@ -39,7 +39,7 @@ class BulkForm(forms.Form):
 
     @property
     def back(self) -> str:
-        query: str = self.cleaned_data["next"]
+        query: str = self.cleaned_data.get("next", "")
         return query if query.startswith("?") else ""
 
     @property

@@ -57,7 +57,7 @@ class SignOut(LogoutView):
 def sign_in_by_link(request: HttpRequest, token: str) -> HttpResponse:
     """Signs in the holder of an unused link, if the request comes from this machine.
 
-    A link that no longer works leads somebody who is signed in on to the pages.
+    Who is signed in already goes on with a used one, too.
     """
     user = use_token(token) if is_local(request) else None
     if user is None and request.user.is_authenticated:

@@ -33,7 +33,7 @@ def bulk(request: HttpRequest) -> HttpResponseBase:
     """Performs an action on the chosen conversations, then returns to the filtered overview."""
     form = BulkForm(request.POST)
     if not form.is_valid():
-        return _refused(request, first_problem(form))
+        return _refused(request, form, first_problem(form))
     if not request.user.has_perm(REQUIRED[form.cleaned_data["action"]]):
         raise PermissionDenied
     if form.cleaned_data["action"] == "count":
@@ -42,7 +42,7 @@ def bulk(request: HttpRequest) -> HttpResponseBase:
     try:
         chosen = _chosen(form)
     except ValidationError as error:
-        return _refused(request, str(error.message))
+        return _refused(request, form, str(error.message))
     actor = actor_of(request)
     match form.cleaned_data["action"]:
         case "export":
@@ -57,15 +57,15 @@ def bulk(request: HttpRequest) -> HttpResponseBase:
             try:
                 services.label([row.id for row in chosen], name, value, actor)
             except InvalidValue as error:
-                return _refused(request, str(error))
+                return _refused(request, form, str(error))
     return redirect(reverse("inspector:overview") + form.back)
 
 
 def _ask(request: HttpRequest, chosen: Sequence[queries.MemoryRow], form: BulkForm) -> HttpResponse:
     """Show what would be deleted, and ask whether the branches are to be deleted, too."""
+    outside = _outside(form, [row.id for row in chosen]) or set()
     ids = [row.id for row in chosen]
     branches = queries.branches(ids)
-    outside = _outside(form, ids) or set()
     context = {
         "chosen": sorted(chosen, key=lambda row: row.id not in outside),
         "outside": outside,
@@ -97,8 +97,8 @@ def _chosen(form: BulkForm) -> list[queries.MemoryRow]:
     return queries.all_memories(which)
 
 
-def _refused(request: HttpRequest, problem: str) -> HttpResponse:
-    context = {"problem": problem}
+def _refused(request: HttpRequest, form: BulkForm, problem: str) -> HttpResponse:
+    context = {"problem": problem, "back": form.back}
     return render(request, "inspector/refused.html", context, status=422)
 
 

@@ -27,10 +27,11 @@ def test_a_link_signs_in_once():
     assert Client().get(url).status_code == 403
 
 
-def test_a_used_link_leads_on_who_is_signed_in(operator_client):
-    url = link()
-    Client().get(url)
-    assert operator_client.get(url).headers["Location"] == "/"
+def test_a_used_link_goes_on_to_the_page_where_it_has_signed_in():
+    url, client = link(), Client()
+    for _ in range(2):
+        assert client.get(url).headers["Location"] == "/"
+    assert client.get("/sign-in/forged/").headers["Location"] == "/"
 
 
 @pytest.mark.django_db(transaction=True)
