@@ -154,6 +154,10 @@ class FleetPage:
             self._cost(sums.everything),
         )
 
+    @property
+    def has_price(self) -> bool:
+        return self.asked.prices.input is not None
+
     def _row(self, label: str, point: Point, css: str) -> LimitRow:
         return LimitRow(
             label,

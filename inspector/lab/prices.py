@@ -16,13 +16,14 @@ LARGEST = Decimal(1_000_000)
 class Prices:
     """Prices of a million tokens. A cached price that is missing is the input price.
 
-    `source` and `as_of` say where the prices stand and since when, in the user's own words.
+    Price lists are mostly in dollars. `source` and `as_of` say where the prices stand and since
+    when, in the user's own words.
     """
 
     input: Decimal | None = None
     cached: Decimal | None = None
     output: Decimal | None = None
-    currency: str = ""
+    currency: str = "$"
     source: str = ""
     as_of: str = ""
 
@@ -33,13 +34,14 @@ class Prices:
             _number(given.get("input", "")),
             _number(given.get("cached", "")),
             _number(given.get("output", "")),
-            *(searchable(given.get(name, ""))[:80] for name in WORDS),
+            searchable(given.get("currency", ""))[:80] or cls.currency,
+            *(searchable(given.get(name, ""))[:80] for name in ("source", "as_of")),
         )
 
     @property
     def given(self) -> dict[str, str]:
-        values = {each.name: getattr(self, each.name) for each in fields(self)}
-        return {name: str(value) for name, value in values.items() if value not in (None, "")}
+        values = [(each, getattr(self, each.name)) for each in fields(self)]
+        return {each.name: str(value) for each, value in values if value != each.default}
 
     def cost(self, prompt: int, reusable: int, output: int) -> Decimal | None:
         """Return what so many tokens cost; None without an input price."""
@@ -61,7 +63,6 @@ class Prices:
 
 
 PRICES = ("input", "cached", "output")
-WORDS = ("currency", "source", "as_of")
 
 
 def wrong_price(given: Mapping[str, str]) -> str:

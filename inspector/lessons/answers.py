@@ -14,6 +14,8 @@ from inspector.lessons.lesson import Ask, Question
 from inspector.lessons.numbers import DIGITS, whole
 from inspector.lessons.stage import Moment
 
+NOTHING = "none"  # what the button “Nothing leaves” sends
+
 
 @dataclass(frozen=True)
 class Answer:
@@ -26,11 +28,21 @@ class Answer:
     def of(cls, asked: QueryDict, question: Question) -> Answer | None:
         """Return the answer in an address; None if there is none that can be given."""
         if question.ask is Ask.LEAVES:
-            picked = frozenset(_number(text) for text in asked.getlist("leaves"))
-            return cls(picked=picked) if "check" in asked else None
+            picked = picked_in(asked, 10**DIGITS)
+            return None if picked is None else cls(picked=picked)
         value = _number(asked.get("answer", ""))
         given = question.limits or range(1, len(question.choices) + 1)
         return cls(value=value) if value in given else None
+
+
+def picked_in(asked: QueryDict, most: int) -> frozenset[int] | None:
+    """Return the messages that somebody picked, empty if they said that nothing leaves; None if
+    they did not answer: to pick nothing is no answer.
+    """
+    if asked.get("check") == NOTHING:
+        return frozenset()
+    picked = frozenset(whole(text, most) or 0 for text in asked.getlist("leaves"))
+    return picked if picked and "check" in asked else None
 
 
 def _number(text: str) -> int:

@@ -60,10 +60,13 @@ class Kept:
 
 
 class Words(NamedTuple):
-    """What is said of a message that the model goes on to see, and of one that it does not."""
+    """What is said of a message that the model goes on to see, of one that it does not, and where
+    there is none of these.
+    """
 
     stays: str
     leaves: str
+    nothing: str
 
 
 @dataclass(frozen=True)
@@ -108,7 +111,9 @@ class Board:
 
     @property
     def words(self) -> Words:
-        return Words("seen", "hidden") if self.hides else Words("stays", "leaves")
+        if self.hides:
+            return Words("seen", "hidden", "Nothing is hidden")
+        return Words("stays", "leaves", "Nothing leaves")
 
     @property
     def unit(self) -> str:

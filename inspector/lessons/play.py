@@ -10,6 +10,7 @@ from django.utils.http import urlencode
 
 from chatmemory import ChatMessage, InvalidValue, Policy, policy_from_dict, policy_kinds
 from chatmemory.formats.script import read_script
+from inspector.lessons.answers import picked_in
 from inspector.lessons.numbers import whole
 from inspector.lessons.packing import pack, unpack
 
@@ -41,14 +42,13 @@ class Play:
         if kind not in policy_kinds():
             raise InvalidValue("There is no such kind of memory.")
         asks = "ask" in asked
-        leaves = frozenset(whole(each, MESSAGES_MAX) or 0 for each in asked.getlist("leaves"))
         return cls(
             unpack(asked.get("chat", "")),
             kind,
             whole(asked.get("limit", ""), LIMIT_MAX) or DEFAULT_LIMIT,
             whole(asked.get("at", ""), MESSAGES_MAX),
             asks,
-            leaves if asks and "check" in asked else None,
+            picked_in(asked, MESSAGES_MAX) if asks else None,
         )
 
     @classmethod

@@ -64,8 +64,7 @@ def bulk(request: HttpRequest) -> HttpResponseBase:
 def _ask(request: HttpRequest, chosen: Sequence[queries.MemoryRow], form: BulkForm) -> HttpResponse:
     """Show what would be deleted, and ask whether the branches are to be deleted, too."""
     ids = [row.id for row in chosen]
-    branches = services.known_branches(ids)
-    outside = _outside(form, ids) or set()
+    branches, outside = services.known_branches(ids), _outside(form, ids) or set()
     context = {
         "chosen": sorted(chosen, key=lambda row: row.id not in outside),
         "outside": outside,

@@ -156,3 +156,12 @@ def test_no_field_touches_the_one_above_it(open_page, width):
 def is_within(page) -> bool:
     width = page.viewport_size["width"]
     return bool(page.evaluate("document.documentElement.scrollWidth") <= width)
+
+
+def test_a_phone_shows_the_curve_before_the_form(open_page):
+    page = open_page("/lab/", viewport={"width": 390, "height": 844})
+    plot = page.locator(".lab__plot")
+    expect(plot).to_be_visible()
+    below = page.locator(".cmp__controls, .lab__file, .lab__table")
+    foot = plot.bounding_box()["y"] + plot.bounding_box()["height"]
+    assert all(each.bounding_box()["y"] >= foot for each in below.all())

@@ -40,10 +40,11 @@ def answer(page, moment, is_right: bool) -> None:
     match question.ask:
         case Ask.LEAVES:
             stays = [row.seq for row in moment.before.window.rows if row.seq in moment.after.seen]
-            for seq in moment.leaving if is_right else stays[:1]:
+            picks = moment.leaving if is_right else stays[:1]
+            for seq in picks:
                 tab_to(page, page.locator(f"input[name=leaves][value='{seq}']"))
                 page.keyboard.press("Space")
-            tab_to(page, page.locator("[name=check]:visible"))
+            tab_to(page, page.locator(f"[name=check][value='{1 if picks else 'none'}']:visible"))
         case Ask.LIMIT:
             rights = [limit == moment.keeping for limit in question.limits]
             tab_to(page, page.locator("[name=answer]").nth(rights.index(is_right)))

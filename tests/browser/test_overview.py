@@ -259,14 +259,6 @@ def test_a_choice_says_what_a_new_search_does_not_show(reader, crowd):
     expect(page.get_by_text("crowd-26 · 1 message · not in this search")).to_be_visible()
 
 
-def test_a_label_without_words_is_asked_for_where_it_is_written(reader, crowd):
-    page = reader("/?q=crowd-")
-    page.get_by_role("checkbox", name="Select crowd-27").check()
-    page.get_by_role("button", name="Label", exact=True).click()
-    expect(page.get_by_label("Label, as name:value")).to_be_focused()
-    expect(page.get_by_text("1 selected", exact=True)).to_be_visible()
-
-
 def test_everything_that_matches_is_chosen_and_exported_by_one_press(reader, crowd):
     page = reader("/?q=crowd-")
     page.get_by_role("checkbox", name="Select all on this page").check()

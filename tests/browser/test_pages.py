@@ -252,10 +252,10 @@ def test_several_conversations_are_labelled_and_deleted(open_page, violations):
     with page.expect_download() as download:
         page.get_by_role("button", name="Export").click()
     assert download.value.suggested_filename == "conversations.jsonl"
-    page.get_by_role("button", name="Delete…").click()
+    page.get_by_role("button", name="Delete 3…").click()
     expect(page.get_by_role("heading", name="Delete 3 conversations?")).to_be_visible()
     assert violations(page) == []
-    page.get_by_role("button", name="Delete").click()
+    page.get_by_role("button", name="Delete 3").click()
     expect(page.get_by_role("heading", name="No conversations yet")).to_be_visible()
 
 

@@ -109,7 +109,7 @@ def test_each_share_has_its_smallest_limit_and_rows_of_the_chosen_one_are_marked
 ):
     services.compute_figures(asked().query, 60)
     rows = table(operator_client, MESSAGES)
-    assert rows["90 %"] == rows["100 %"] == ("is-pick", "3 msg", "0", "no price given")
+    assert rows["90 %"] == rows["100 %"] == ("is-pick", "3 msg", "0", "100 %")
     for n in range(COUNT):
         services.create(f"long/{n}", MessageWindow(2))
         services.add(f"long/{n}", [SAID[0], *SAID[1:3] * 2, SAID[3]])
@@ -120,6 +120,25 @@ def test_each_share_has_its_smallest_limit_and_rows_of_the_chosen_one_are_marked
     assert rows["90 %"][:3] == ("", "5 msg", "1")
     assert rows["95 %"] == rows["100 %"] == ("", "no limit", "", "")
     assert rows["chosen"][:3] == ("is-pick", "3 msg", "7")
+
+
+def test_a_cost_has_a_column_if_there_is_a_price_and_a_currency_in_any_case(
+    operator_client, conversations
+):
+    services.compute_figures(asked().query, 60)
+
+    def heads(query: str) -> list[str]:
+        page = tree(operator_client.get(f"/lab/?{MESSAGES}{query}").content.decode())
+        return [" ".join(head.itertext()) for head in page.findall(".//thead/tr/th")]
+
+    assert heads("")[-1] == "Of everything"
+    assert heads("&input=0")[-1] == "1,000 calls source and date not given"
+    for query, currency in (("", "$"), ("&currency=€", "€")):
+        rows = table(operator_client, f"{MESSAGES}&input=2.5{query}")
+        assert {cost[:1] for *_, cost in rows.values() if cost} == {currency}
+    html = operator_client.get(f"/lab/?{MESSAGES}").content.decode()
+    assert 'name="currency" value="$"' in html
+    assert "currency=" not in html
 
 
 def test_conversations_whose_limit_is_only_measured_are_not_those_of_today(operator_client, db):

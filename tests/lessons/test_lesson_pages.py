@@ -10,6 +10,7 @@ from django.test import Client
 
 from inspector.lessons.catalogue import catalogue
 from inspector.lessons.lesson import Ask
+from inspector.lessons.page import Told
 
 LESSONS = catalogue().lessons
 
@@ -29,7 +30,7 @@ def answers(moment) -> tuple[str, str]:
                 row.seq for row in moment.before.window.rows if row.seq in moment.after.seen
             )
             right = "".join(f"leaves={seq}&" for seq in moment.leaving)
-            return f"{right}check=1", f"leaves={stays}&check=1"
+            return f"{right}check={1 if right else 'none'}", f"leaves={stays}&check=1"
         case Ask.LIMIT:
             wrong = next(n for n in moment.step.question.limits if n != moment.keeping)
             return f"answer={moment.keeping}", f"answer={wrong}"
@@ -64,6 +65,36 @@ def test_a_step_asks_and_explains_the_right_and_the_wrong_answer(slug, moment):
         shown = page.content.decode()
         for seq in re.findall(r'href="#m(\d+)"', shown):
             assert f'id="m{seq}"' in shown
+
+
+def test_nothing_that_is_picked_is_no_answer_and_nothing_leaves_is_one():
+    address = "/learn/token-window/?step=2"
+    client = Client()
+    open_page = client.get(f"{address}&check=1")
+    assert "answer__headline" not in open_page.content.decode()
+    assert "Pick the messages first, or press “Nothing leaves”." in words(open_page)
+    assert "you said" not in words(open_page)
+    assert "Pick the messages first" not in words(client.get(address))
+    assert "Right. Nothing leaves." in words(client.get(f"{address}&check=none"))
+    answered = words(client.get("/learn/token-window/?step=1&check=none"))
+    assert "Not this time." in answered
+    assert "you said: stays" in answered
+    assert "Nothing is hidden" in words(client.get("/learn/moving-limits/?step=1"))
+
+
+def test_it_is_said_before_that_a_system_message_can_be_replaced():
+    page = words(Client().get("/learn/system-messages/?step=2"))
+    assert "A new system message takes the place of the old one." in page
+
+
+@pytest.mark.parametrize("slug", ["tool-calls", "what-a-provider-refuses"])
+def test_the_hard_lessons_have_few_words_a_step(slug):
+    told = [Told(moment) for moment in LESSONS[slug].moments]
+    assert len(told) == 3
+    for each in told:
+        asked = re.sub(r"<[^>]+>", "", f"{each.text} {each.question}").split()
+        assert len(asked) <= 35
+        assert len(asked + re.sub(r"<[^>]+>", "", each.why).split()) <= 75
 
 
 def test_a_finished_lesson_has_a_sentence_and_the_way_on():

@@ -168,7 +168,9 @@ def test_a_question_is_asked_by_a_link(db):
     assert "Which messages leave?" in words(asked)
     assert "was the oldest" not in words(asked)
     assert "Right. #1 leaves." in words(Client().get(link(limit=2, at=2, ask=1, check=1, leaves=1)))
-    wrong = Client().get(link(limit=2, at=2, ask=1, check=1))
+    unanswered = words(Client().get(link(limit=2, at=2, ask=1, check=1)))
+    assert "Pick the messages first, or press “Nothing leaves”." in unanswered
+    wrong = Client().get(link(limit=2, at=2, ask=1, check="none"))
     assert "Not this time. #1 leaves." in words(wrong)
 
 

@@ -49,7 +49,7 @@ export function showChosen() {
   form().querySelector("[data-also]").value = JSON.stringify(elsewhere);
   ask(elsewhere);
   form().querySelector("[data-chosen]").textContent = words(elsewhere.length);
-  const remove = form().querySelector("[data-delete]");
+  const remove = form().querySelector("[value=delete]");
   const number = every().checked ? every().dataset.total || "all" : chosen.size;
   if (remove) remove.textContent = `Delete ${isNaN(number) ? number : counted(number)}…`;
   const all = document.querySelector("[data-check-all]");
