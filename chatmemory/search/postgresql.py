@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.db import DatabaseError
-from django.db.backends.utils import CursorWrapper
 from django.db.models import BooleanField, F, Func, Q, QuerySet, TextField, Value
 from django.db.models.functions import Cast
 
@@ -39,10 +38,11 @@ _OF_NAMES = (
 _INDEXES = ("message_by_phrase", "memory_by_id_part", "memory_by_labels")
 _NUMBER = "SELECT reltuples FROM pg_class WHERE oid = 'chatmemory_message'::regclass"
 _NUMBER_BY_CONVERSATION = "SELECT COALESCE(SUM(last_seq), 0) FROM chatmemory_memory"
-# The same blocks each time: others would have to be read from the disk.
+# REPEATABLE takes the same blocks each time: others would have to be read from the disk. On a
+# cluster it would take the same of each shard, and none of small ones.
 _SAMPLE = f"""SELECT
     COUNT(*) FILTER (WHERE origin = 'SAID' AND UPPER({beginning_of("text")}) LIKE UPPER(%s)),
-    COUNT(*) FROM chatmemory_message TABLESAMPLE SYSTEM (%s) REPEATABLE (0)"""  # noqa: S608
+    COUNT(*) FROM chatmemory_message TABLESAMPLE SYSTEM (%s)"""  # noqa: S608
 SAMPLED = 1_000  # messages
 FAR_MORE = 10
 _ALTERED_BY_JSON = re.compile(r'[:"\\\x00-\x1f]')
@@ -86,28 +86,22 @@ class PostgresqlIndex(TextIndex):
     def _is_common(self, words: str, most: int) -> bool:
         """Return whether a sample of messages tells that far more than `most` have the words.
 
-        The index would first list all of them.
+        The index would first list all of them. PostgreSQL does not know how many messages there are
+        before the first ANALYZE, nor ever on the coordinator of a cluster, where the table itself
+        is empty: the conversations tell.
         """
         with self.connection.cursor() as cursor:
-            number = self._number(cursor)
+            cursor.execute(_NUMBER)
+            (number,), sample = cursor.fetchone(), f"{_SAMPLE} REPEATABLE (0)"
+            if number <= 0:
+                cursor.execute(_NUMBER_BY_CONVERSATION)
+                (number,), sample = cursor.fetchone(), _SAMPLE
+            number = int(number)
             if number < FAR_MORE * most or not searches_messages(words):
                 return False
-            cursor.execute(_SAMPLE, [self._pattern(words), min(100, 100 * SAMPLED / number)])
+            cursor.execute(sample, [self._pattern(words), min(100, 100 * SAMPLED / number)])
             found, sampled = cursor.fetchone()
         return bool(found * number > FAR_MORE * most * sampled)
-
-    def _number(self, cursor: CursorWrapper) -> int:
-        """Return how many messages there are, about.
-
-        PostgreSQL does not know before the first ANALYZE, nor ever on the coordinator of a cluster,
-        where the table is empty: there the conversations are asked.
-        """
-        cursor.execute(_NUMBER)
-        (number,) = cursor.fetchone()
-        if number <= 0:
-            cursor.execute(_NUMBER_BY_CONVERSATION)
-            (number,) = cursor.fetchone()
-        return int(number)
 
     def _pattern(self, words: str) -> str:
         return f"%{self.connection.ops.prep_for_like_query(words)}%"

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 from django.db import OperationalError, connection
+from django.test.utils import CaptureQueriesContext
 
-from chatmemory import MessageWindow, UserMessage, queries, services
+from chatmemory import MessageWindow, UserMessage, queries, search, services
 from chatmemory.core.exceptions import MemoryNotFound
 from chatmemory.distribution import distributed_tables, placements
 from chatmemory.ledger.snapshots import one_snapshot
@@ -119,6 +120,13 @@ def test_every_ledger_matches_its_replay(cluster):
 @pytest.mark.parametrize("name", WRITES)
 def test_a_change_asks_one_shard(cluster, name):
     assert on_several_shards(WRITES[name]) == []
+
+
+def test_common_words_are_known(cluster):
+    """The coordinator's own statistics tell of an empty table."""
+    with CaptureQueriesContext(connection) as sent:
+        assert search.index_of(connection).few("m10", 1) is None
+    assert "TABLESAMPLE" in sent[-1]["sql"]  # the index was not asked
 
 
 def test_deleting_what_is_no_branch_asks_one_shard(cluster):
