@@ -252,7 +252,7 @@ ALTERATIONS = {
         OUT_OF_REACH,
         alter_policy_before_the_first_step,
     ),
-    "the time of the last activity": (OUT_OF_REACH, update(Memory, updated_at=EARLIER)),
+    "the time of the last activity": (VERIFY, update(Memory, updated_at=EARLIER)),
     "the actor of a deletion's audit entry": (OUT_OF_REACH, alter_deletion(actor="mallory")),
     "the time of an audit entry": (OUT_OF_REACH, update(AuditEntry, at=EARLIER)),
 }

@@ -358,6 +358,7 @@ def cut_off(memory_id: str) -> None:
     open_stays = Stay.objects.filter(**scope, left_step=None)
     Memory.objects.filter(pk=memory_id).update(
         window_size=sum(stay.size for stay in open_stays),
+        updated_at=before.at,
         **{name: getattr(before, name) for name in ("last_seq", "last_stay", "said_count")},
         history_tokens=before.history_tokens,
         last_step=before.n,

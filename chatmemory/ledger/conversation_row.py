@@ -35,6 +35,13 @@ def check_load(memory: Memory, window: Totals) -> None:
         expect(memory, "window_load", load, load_of(policy, window))
 
 
+def check_activity(memory: Memory) -> None:
+    """Compare the time of the last activity with that of the last step, which digests cover."""
+    last = Step.objects.filter(memory=memory, n=memory.last_step).values_list("at", flat=True)
+    for at in last:
+        expect(memory, "updated_at", memory.updated_at, at)
+
+
 def check_imported(memory: Memory, said: Totals) -> None:
     """Check what an unfinished import says: until its end nothing but its adds are steps, and
     those of its messages that are ignored are none. Where a branch was to be made, copies may need

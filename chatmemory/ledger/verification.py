@@ -29,7 +29,12 @@ from chatmemory.ledger.contradictions import (
     naming,
     stay_name,
 )
-from chatmemory.ledger.conversation_row import check_anchor, check_imported, check_load
+from chatmemory.ledger.conversation_row import (
+    check_activity,
+    check_anchor,
+    check_imported,
+    check_load,
+)
 from chatmemory.ledger.counters import Counters, unprotected
 from chatmemory.ledger.encoding import Encoded
 from chatmemory.ledger.entries import StayEntry, read_message, size_of, stay_entries, stay_entry
@@ -274,6 +279,7 @@ class _Replay:
         expect(memory, "ordered_from", memory.ordered_from, self.ordered_from)
         expect(memory, "last_seq", memory.last_seq, self.rows.last_seq)
         expect(memory, "last_stay", memory.last_stay, self.rows.last_stay)
+        check_activity(memory)
         check_load(memory, self.window.totals)
         check_imported(memory, self.said)
         self.check_flags()

@@ -23,7 +23,7 @@ View = TypeVar("View", bound=Callable[..., HttpResponse])
 
 READING = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 FORM = ("form", "300/minute")
-_SAID = "too many requests came from your address: wait a moment, then try again"
+_SAID = "they came from your address: wait a moment, then try again"
 
 
 class _Throttle(PerAddress):

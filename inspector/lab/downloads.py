@@ -12,7 +12,7 @@ from django.http import HttpResponse
 
 from inspector.templatetags.inspector import sentence
 
-_FORMULAS = ("=", "+", "-", "@", "\t", "\r")
+_FORMULAS = ("=", "+", "-", "@", "\t", "\r", *(chr(ord(sign) + 0xFEE0) for sign in "=+-@"))
 Rows = Iterable[Mapping[str, Any]]
 
 
@@ -39,7 +39,9 @@ def _file(content: str, type: str, name: str) -> HttpResponse:
 
 
 def _cell(value: Any) -> Any:
-    """A value for a spreadsheet: an apostrophe keeps text from being taken for a formula."""
+    """A value for a spreadsheet: an apostrophe keeps text from being taken for a formula, which may
+    begin with a full-width sign, too.
+    """
     return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULAS) else value
 
 

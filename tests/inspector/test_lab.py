@@ -24,6 +24,7 @@ from chatmemory import (
 )
 from chatmemory.models import Memory, Message, RecallFigures, Step
 from chatmemory.services import figures
+from inspector.lab.downloads import csv_file
 from inspector.lab.fleet_asked import FleetAsked
 from inspector.lab.shares import percent
 
@@ -561,3 +562,11 @@ def test_old_questions_and_all_but_the_newest_are_forgotten(conversations, monke
     RecallFigures.objects.update(computed_at=timezone.now() - timedelta(days=31))
     services.forget_old_figures()
     assert not RecallFigures.objects.exists()
+
+
+@pytest.mark.parametrize(
+    "start", ["=", "+", "-", "@", "\t", "\uff1d", "\uff0b", "\uff0d", "\uff20"]
+)
+def test_no_text_of_a_csv_is_taken_for_a_formula(start):
+    content = csv_file(["name"], [{"name": f"{start}1+1"}], "lab").content.decode()
+    assert list(csv.DictReader(io.StringIO(content))) == [{"name": f"'{start}1+1"}]

@@ -71,8 +71,14 @@ class Proxy:
 
 @pytest.fixture(scope="module")
 def proxy(shared_server, tmp_path_factory) -> Iterator[Proxy]:
-    folder = tmp_path_factory.mktemp("nginx")
-    proxy = Proxy(free_port(), free_port(), folder / "certificate.pem", shared_server)
+    with proxying(shared_server, tmp_path_factory.mktemp("nginx")) as proxy:
+        yield proxy
+
+
+@contextmanager
+def proxying(served: Served, folder: Path) -> Iterator[Proxy]:
+    """nginx in front of a server."""
+    proxy = Proxy(free_port(), free_port(), folder / "certificate.pem", served)
     make_certificate(proxy.certificate, folder / "key.pem")
     (folder / "site.conf").write_text(site_for(proxy, folder))
     user = "user root;" if os.getuid() == 0 else ""
@@ -237,3 +243,14 @@ def test_nobody_pretends_to_be_local(proxy):
     stranger = proxy.session()
     stranger.get(link, headers=headers)
     assert "sessionid" not in stranger.cookies
+
+
+@pytest.mark.own_server(CHATMEMORY_FORM_RATE="3/minute")
+@pytest.mark.parametrize("path", ["/sign-in/", "/theme/", "/nowhere/"])
+def test_a_stranger_who_keeps_posting_is_told_to_wait(served, tmp_path, path):
+    with proxying(served, tmp_path) as proxy:
+        stranger = proxy.session()
+        del stranger.headers["Authorization"]
+        statuses = [stranger.post(proxy.url + path, {"theme": "a"}).status_code for _ in range(4)]
+        assert statuses[3] == 429
+        assert 429 not in statuses[:3]

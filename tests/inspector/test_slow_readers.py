@@ -149,7 +149,9 @@ def slow_socket(served, path: str):
         connection.settimeout(SECONDS)
         connection.connect(("127.0.0.1", served.port))
         head = f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {served.token}"
-        connection.sendall(f"{head}\r\nConnection: close\r\n\r\n".encode())
+        connection.sendall(
+            f"{head}\r\nX-Forwarded-Proto: https\r\nConnection: close\r\n\r\n".encode()
+        )
         assert connection.recv(12) == b"HTTP/1.1 200"
         yield connection
 

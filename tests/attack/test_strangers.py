@@ -1,0 +1,97 @@
+"""Strangers who keep posting to a deployed server, and clients that read slowly (`make attack`)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+import requests
+
+from ..deployed import deploying
+from ..inspector.test_body_memory import FORM, KILOBYTE, filled
+from ..inspector.test_slow_readers import slow_socket
+from ..peaks import GROWTH_MAX, MEGABYTE
+
+pytestmark = pytest.mark.long
+SECONDS = 60
+RATE = 300  # forms a minute
+REFUSED = 100  # bodies a minute, in each of two processes
+
+
+@pytest.fixture
+def deployed(template, tmp_path):
+    with deploying(tmp_path, template, CHATMEMORY_METRICS_DIR="") as deployed:
+        yield deployed
+
+
+def bytes_of(worker: int, name: str) -> int:
+    lines = Path(f"/proc/{worker}/status").read_text().splitlines()
+    return int(next(line for line in lines if line.startswith(name)).split()[1]) * KILOBYTE
+
+
+@contextmanager
+def bounded_workers(deployed):
+    """What is asked meanwhile takes at most 100 MB of any worker."""
+    before = {}
+    for worker in deployed.workers():
+        Path(f"/proc/{worker}/clear_refs").write_text("5")
+        before[worker] = bytes_of(worker, "VmRSS")
+    yield
+    for worker, size in before.items():
+        assert bytes_of(worker, "VmHWM") - size < GROWTH_MAX
+
+
+def stranger(deployed) -> requests.Session:
+    session = requests.Session()
+    session.headers["X-Forwarded-Proto"] = "https"
+    session.get(f"{deployed.served.url}/sign-in/").raise_for_status()
+    return session
+
+
+@pytest.mark.parametrize("path", ["/sign-in/", "/theme/", "/display/", "/nowhere/"])
+def test_a_stranger_who_keeps_posting_is_told_to_wait(deployed, path):
+    asking, url = stranger(deployed), deployed.served.url
+    body = filled(b"theme=", b"%41", 64 * KILOBYTE)
+    with bounded_workers(deployed):
+        statuses = Counter(
+            asking.post(url + path, data=body, headers=FORM, timeout=SECONDS).status_code
+            for _ in range(RATE + RATE // 5)
+        )
+    assert statuses[429] > 0
+    assert 200 not in statuses
+    assert deployed.served.api.get(f"{url}/api/v1/memories/").status_code == 200
+
+
+@pytest.mark.parametrize(
+    "path", ["/sign-in/", "/theme/", "/learn/playground/", "/api/v1/memories/"]
+)
+def test_a_stranger_who_keeps_posting_large_bodies_is_told_to_wait(deployed, path):
+    asking, url = stranger(deployed), deployed.served.url
+    body = filled(b"theme=", b"%41", 15 * MEGABYTE)
+    with bounded_workers(deployed):
+        for n in range(2 * REFUSED + 1):
+            sent = body if n < 12 else body[: 3 * MEGABYTE]
+            answer = asking.post(url + path, data=sent, headers=FORM, timeout=SECONDS)
+            if answer.status_code == 429:
+                break
+            assert answer.status_code == 413
+    assert answer.status_code == 429
+    assert 0 < int(answer.headers["Retry-After"]) <= 60
+
+
+def test_slow_readers_of_large_windows_stop_nobody(deployed):
+    served = deployed.served
+    served.create("m", limit=100)
+    for n in range(10):
+        served.say("m", f"{n} " + "some words of a message " * 20_000)
+    with bounded_workers(deployed), ExitStack() as opened:
+        for _ in range(3):
+            opened.enter_context(slow_socket(served, "/api/v1/memories/m/messages/"))
+            opened.enter_context(slow_socket(served, "/api/v1/store/m/"))
+        for _ in range(20):
+            answer = served.api.get(f"{served.url}/api/v1/memories/m/", timeout=SECONDS)
+            assert answer.status_code in (200, 429)  # the same token reads slowly
+        page = stranger(deployed).get(f"{served.url}/learn/", timeout=SECONDS)
+        assert page.status_code == 200
