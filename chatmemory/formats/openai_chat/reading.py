@@ -58,17 +58,17 @@ def find(value: Any) -> RawTranscript | None:
     In the files of tau-bench it is under `traj`. The first message has a role and what such a role
     says: other formats have roles, too.
     """
-    if _is_ours(value):
+    if _are_chat_messages(value):
         return RawTranscript(None, value)
     if isinstance(value, dict):
         for key in _LISTS:
-            if _is_ours(value.get(key)):
+            if _are_chat_messages(value.get(key)):
                 losses = tuple(unread("conversation", value, (key, *_NAMES)))
                 return RawTranscript(_name(value), value[key], losses)
     return None
 
 
-def _is_ours(value: Any) -> bool:
+def _are_chat_messages(value: Any) -> bool:
     return is_list_of(value, "role") and not {"content", *_ASSISTANT}.isdisjoint(value[0])
 
 
