@@ -67,18 +67,16 @@ class MemoryPane:
 
     @property
     def next_others(self) -> str:
-        """What leaves with the first message: ` with #27 and #28`."""
-        others = self.next_to_leave[1:]
-        return f" with {explain.seqs(others)}" if others else ""
+        """What leaves with the first message, and how much all of it is: ` with #27, 88 tokens`.
 
-    @property
-    def next_amount(self) -> str:
-        """How much leaves first, in the policy's unit; empty for one of so many messages."""
-        policy = self._state.window.policy
-        rows = [row for row in self._rows if row.seq in self._next]
-        if not can_decide(policy) or (len(rows) == 1 and policy.unit == "messages"):
-            return ""
-        return explain.in_unit(cost_of_all(policy, rows), policy)
+        Of one message, a limit in messages says nothing.
+        """
+        policy, others = self._state.window.policy, self.next_to_leave[1:]
+        words = f" with {explain.seqs(others)}" if others else ""
+        if not can_decide(policy) or (not others and policy.unit == "messages"):
+            return words
+        load = cost_of_all(policy, (row for row in self._rows if row.seq in self._next))
+        return f"{words}, {explain.in_unit(load, policy)}"
 
     @property
     def next_words(self) -> str:

@@ -140,7 +140,7 @@ def test_a_limit_under_which_nothing_leaves_shows_no_departures(operator_client,
 
 def test_a_script_warns_of_a_word_that_is_no_role(operator_client, full):
     typed = {"role": "script", "text": "user: one\nassistant: two"}
-    html = operator_client.post(VERDICT, typed).content.decode()
+    html = " ".join(operator_client.post(VERDICT, typed).content.decode().split())
     assert "“assistant:” is no role: line 2 goes on with the message before it." in html
     assert "Would evict" in html
     told = operator_client.post(VERDICT, typed | {"role": "user"}).content.decode()
