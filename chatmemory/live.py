@@ -20,13 +20,14 @@ from contextlib import aclosing, asynccontextmanager, suppress
 from typing import NamedTuple
 
 import psycopg
-from django.db import DatabaseError, close_old_connections
+from django.db import DatabaseError, OperationalError, close_old_connections
 from psycopg import sql
 
 from chatmemory import database
 from chatmemory.models import Memory
-from chatmemory.queries import moment, newest_change_or_erasure
+from chatmemory.queries import moment, newest_change_or_erasure, unreachable_nodes
 from chatmemory.services import CHANNEL
+from chatmemory.services.database_errors import leaving_out_lost_nodes
 
 SQLITE_SECONDS = 0.05
 COALESCE_SECONDS = 0.05
@@ -142,19 +143,35 @@ class Follower:
         loop = asyncio.get_running_loop()
         found = await loop.run_in_executor(self._thread, _newest, memory_ids)
         for memory_id in memory_ids:
-            for watcher in self._watchers.get(memory_id, ()):
-                watcher.find(found.get(memory_id))
+            for watcher in self._watchers.get(memory_id, ()) if memory_id in found else ():
+                watcher.find(found[memory_id])
 
 
-def _newest(memory_ids: list[str]) -> dict[str, Newest]:
+def _newest(memory_ids: list[str]) -> dict[str, Newest | None]:
+    """Return the newest step by id; None for no conversation. While a node of a cluster is down,
+    its conversations are left out.
+    """
     try:
-        rows = Memory.objects.filter(id__in=memory_ids).values_list("pk", "last_step", "created_at")
-        found = {memory_id: Newest(step, moment(at)) for memory_id, step, at in rows}
-        if ALL_CONVERSATIONS in memory_ids:
-            found[ALL_CONVERSATIONS] = Newest(newest_change_or_erasure())
+        return _read(memory_ids)
+    except OperationalError:
+        if len(memory_ids) == 1 or not unreachable_nodes():
+            raise
+        found: dict[str, Newest | None] = {}
+        for memory_id in memory_ids:
+            with leaving_out_lost_nodes():
+                found |= _read([memory_id])
         return found
     finally:
         close_old_connections()  # this thread stays, its connection must not
+
+
+def _read(memory_ids: list[str]) -> dict[str, Newest | None]:
+    rows = Memory.objects.filter(id__in=memory_ids).values_list("pk", "last_step", "created_at")
+    found: dict[str, Newest | None] = dict.fromkeys(memory_ids)
+    found |= {memory_id: Newest(step, moment(at)) for memory_id, step, at in rows}
+    if ALL_CONVERSATIONS in memory_ids:
+        found[ALL_CONVERSATIONS] = Newest(newest_change_or_erasure())
+    return found
 
 
 def _changes() -> AsyncGenerator[None, None]:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import psycopg
 import pytest
 
-from chatmemory import MessageWindow, UserMessage, queries, services
+from chatmemory import MessageWindow, UserMessage, live, queries, services
 from chatmemory.core.exceptions import MemoryNotFound
 from chatmemory.ledger.verification import verify
 
@@ -99,6 +99,19 @@ def test_a_conversation_can_be_read_unless_its_node_is_down(api, ids, path):
     assert api.get(f"/api/v1/memories/{ids.there}/{path}").status_code == 200
     lost = api.get(f"/api/v1/memories/{ids.lost}/{path}")
     assert (lost.status_code, lost.data["title"]) == (503, "Database down")
+
+
+@pytest.mark.parametrize("path", ["", "settings/", "export/", "compare/", "live/"])
+def test_a_page_can_be_read_unless_its_node_is_down(page, ids, path):
+    assert page.get(f"/c/{ids.there}/{path}").status_code == 200
+    assert page.get(f"/c/{ids.lost}/{path}").status_code == 503
+
+
+def test_watchers_of_other_conversations_are_told(ids):
+    watched = [ids.lost, live.ALL_CONVERSATIONS, ids.there, "nobody"]
+    found = live._newest(watched)
+    assert found.keys() <= {ids.there, "nobody"}
+    assert found[ids.there].step == queries.memory(ids.there).version
 
 
 def test_what_lists_all_conversations_fails(page, api, ids):
