@@ -10,6 +10,8 @@ from datetime import timedelta
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from chatmemory import (
@@ -57,6 +59,17 @@ def lab(operator_client, conversations):
 
 def asked(query: str = MESSAGES) -> FleetAsked:
     return FleetAsked.read(dict(part.split("=", 1) for part in query.split("&")))
+
+
+@pytest.mark.database
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite locks the whole file")
+def test_conversations_are_locked_one_by_one(conversations):
+    """Citus cannot lock rows of several conversations with one statement."""
+    with CaptureQueriesContext(connection) as sent:
+        services.compute_figures(asked().query, 60)
+    locks = [each["sql"] for each in sent if "FOR UPDATE" in each["sql"]]
+    assert len(locks) == COUNT
+    assert not [sql for sql in locks if " IN (" in sql]
 
 
 def test_the_answer_is_a_sentence(lab):
