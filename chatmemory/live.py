@@ -179,7 +179,7 @@ def _changes() -> AsyncGenerator[None, None]:
 
 
 async def _sqlite() -> AsyncGenerator[None, None]:
-    opened = sqlite3.connect(database.connection().settings_dict["NAME"])
+    opened = sqlite3.connect(database.connection().settings_dict["NAME"], uri=True)
     try:
         seen = None
         while True:

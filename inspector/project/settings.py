@@ -100,8 +100,14 @@ def _make_private(file: Path) -> None:
 def _database() -> dict[str, Any]:
     settings = database("DATABASE_URL", f"sqlite:///{VAR / 'chatmemory.sqlite3'}")
     if settings["ENGINE"].endswith("sqlite3"):
+        file = Path(settings["NAME"])
+        if file.exists() and os.statvfs(file).f_flag & os.ST_RDONLY:
+            # On such a file system nothing changes, and SQLite can make no log beside the file
+            settings["NAME"] = f"{file.resolve().as_uri()}?immutable=1"
+            settings["OPTIONS"] = {"init_command": "PRAGMA query_only = ON"}
+            return settings
         if settings["NAME"] != ":memory:":
-            _make_private(Path(settings["NAME"]))
+            _make_private(file)
         settings["OPTIONS"] = {
             # SQLite has one writer at a time. A transaction that takes the lock at BEGIN waits for
             # it; one that takes it later fails at once if another has written meanwhile.

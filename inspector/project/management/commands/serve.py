@@ -8,6 +8,7 @@ import uvicorn
 from django.core.management.base import CommandError, CommandParser
 from django.db import connections
 
+from chatmemory import queries
 from chatmemory.management.base import DatabaseCommand
 from inspector.access.sign_in_links import OPERATOR, sign_in_link
 from inspector.project.management.arguments import port_number
@@ -40,7 +41,6 @@ class Command(DatabaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         check_migrated()
         port = options["port"]
-        again = "sign_in_link" if port == PORT else f"sign_in_link --port {port}"
         listener = _listen(port)
         config = uvicorn.Config(
             "inspector.project.asgi:application",
@@ -49,14 +49,23 @@ class Command(DatabaseCommand):
             ws="none",
             timeout_graceful_shutdown=2,
         )
-        server = AnnouncedServer(
-            config,
-            f"\nMemory inspector: {sign_in_link(OPERATOR, port)}\n"
-            f"The link works once. {typed(again)} prints another. Ctrl-C stops.\n",
-        )
+        server = AnnouncedServer(config, _announcement(port))
         connections.close_all()  # requests open their own
         with suppress(KeyboardInterrupt):  # uvicorn raises it again after it has stopped
             server.run(sockets=[listener])
+
+
+def _announcement(port: int) -> str:
+    if not queries.is_writable():
+        return (
+            f"\nMemory inspector: http://{HOST}:{port}/\n"
+            "The database is read-only: nobody can sign in, and tokens read. Ctrl-C stops.\n"
+        )
+    again = "sign_in_link" if port == PORT else f"sign_in_link --port {port}"
+    return (
+        f"\nMemory inspector: {sign_in_link(OPERATOR, port)}\n"
+        f"The link works once. {typed(again)} prints another. Ctrl-C stops.\n"
+    )
 
 
 def _listen(port: int) -> socket.socket:
