@@ -178,6 +178,6 @@ def test_redis_is_an_extra(monkeypatch):
     monkeypatch.setattr("chatmemory.conf.find_spec", {}.get)
     with (
         override_settings(CHATMEMORY={"REDIS_URL": "redis://localhost"}),
-        pytest.raises(ImproperlyConfigured, match=r"django-chatmemory\[redis\]"),
+        pytest.raises(ImproperlyConfigured, match=r"pip install '\.\[redis\]'"),
     ):
         check_settings()

@@ -36,6 +36,7 @@ INSTALLED_APPS += ["people"]
 AUTH_USER_MODEL = "people.Person"
 LANGUAGE_CODE = "de"
 USE_THOUSAND_SEPARATOR = True
+SILENCED_SYSTEM_CHECKS = ["inspector.W002"]  # nothing here limits wrong passwords
 """
 URLS = """
 from django.contrib.staticfiles.urls import staticfiles_urlpatterns

@@ -160,7 +160,7 @@ def test_each_step_says_what_happened(db):
     page = words(Client().get(link(limit=2, at=3)))
     assert "User message #3 arrived. 1 message left: #1 was the oldest." in page
     assert "3 of 4 messages" in page
-    assert "Anthropic No. The first message after system is AI (#2); it must be User." in page
+    assert "Anthropic No. The first message is AI (#2); it must be User." in page
 
 
 def test_a_question_is_asked_by_a_link(db):
