@@ -240,7 +240,7 @@ def test_an_interrupted_import_matches_its_replay(half):
 def test_two_processes_do_not_import_a_slice_twice(half):
     new = [services.NewMessage(message) for message in users(10)]
     with pytest.raises(ImportUnfinished):
-        services.slices.add_slices("long", new)
+        list(services.slices.add_slices("long", new))
     assert queries.memory("long").said_count == 4
 
 

@@ -16,7 +16,7 @@ from chatmemory.core.window import NOTHING, Totals
 _INJECTED = "SYNTHETIC"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class NewMessage:
     """A message to be added, with the client's id for it and the time at which it was said."""
 

@@ -91,10 +91,10 @@ def branch(
     with database.atomic():
         stored = _begin(source.pk, new_id, first, label, actor)
         if not is_long(copied.history) and len(copied.window) <= SLICE:
-            add_slices(new_id, copied.history, actor=actor, copied=True)
+            _copy_history(new_id, copied, 0, actor)
             return _end_branch(new_id, copied, new, in_force, actor)
     try:
-        add_slices(new_id, copied.history, stored=stored, actor=actor, copied=True)
+        _copy_history(new_id, copied, stored, actor)
         return _end_branch(new_id, copied, new, in_force, actor)
     except ImportUnfinished:  # another process goes on with it
         raise
@@ -122,6 +122,11 @@ def _copy(row: Message, tokens: int, policy: Policy) -> ChatMessage:
     if is_redacted(message):
         remember_tokens(message, family_named(policy.estimator), tokens)
     return message
+
+
+def _copy_history(new_id: str, copied: _Copied, stored: int, actor: str) -> None:
+    for _ in add_slices(new_id, copied.history, stored=stored, actor=actor, copied=True):
+        pass
 
 
 def _begin(source_id: str, new_id: str, policy: Policy, labels: dict[str, str], actor: str) -> int:

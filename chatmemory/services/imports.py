@@ -95,7 +95,7 @@ def import_conversation(
     A long one is stored in several transactions. Until the last, other changes raise
     ImportUnfinished. Raises the exceptions of `create` and `add`; then nothing is stored.
     """
-    return _import_labelled(memory_id, messages, policy, check_labels(labels or {}), actor)
+    return list(_import_labelled(memory_id, messages, policy, check_labels(labels or {}), actor))
 
 
 def _import_labelled(
@@ -104,7 +104,8 @@ def _import_labelled(
     policy: Policy,
     labels: dict[str, str],
     actor: str,
-) -> list[ChangeResult]:
+) -> Iterable[ChangeResult]:
+    """Return what each add does; those of a long conversation are made while they are iterated."""
     policy = check_policy(policy)
     new = storable_additions(messages)
     if not is_long(new):
@@ -122,10 +123,9 @@ def _import_labelled(
 
 def _add_rest(
     memory_id: str, new: Sequence[NewMessage], stored: int, actor: str
-) -> list[ChangeResult]:
-    results = add_slices(memory_id, new, stored=stored, actor=actor)
+) -> Iterator[ChangeResult]:
+    yield from add_slices(memory_id, new, stored=stored, actor=actor)
     set_stored(memory_id, None)
-    return results
 
 
 def import_all(
@@ -166,11 +166,11 @@ def _import(memory_id: str, transcript: Transcript, policy: Policy | None, actor
         check_id(memory_id)
         own = check_policy(policy or default_policy(memory_id) or MessageWindow(20))
         results = _import_labelled(memory_id, transcript.messages, own, labels, actor)
+        return _imported(memory_id, transcript, results)
     except MemoryExists as error:
         return _import_again(memory_id, transcript, own, actor, str(error))
     except ChatMemoryError as error:
         return Imported(printable(memory_id), refused=str(error))
-    return _imported(memory_id, transcript, results)
 
 
 def _content(transcript: Transcript) -> Iterator[bytes]:
@@ -208,6 +208,6 @@ def _import_again(
         new = storable_additions(transcript.messages)
         check_all(new, policy)
         results = _add_rest(memory_id, new, memory.imported, actor)
+        return _imported(memory_id, transcript, results, memory.said_count)
     except ChatMemoryError as error:
         return Imported(memory_id, refused=str(error))
-    return _imported(memory_id, transcript, results, memory.said_count)

@@ -92,21 +92,20 @@ def add_slices(
     stored: int = 0,
     actor: str = "",
     copied: bool = False,
-) -> list[ChangeResult]:
-    """Add the messages after those that are stored, one step each. Those of another conversation
-    are `copied`.
+) -> Iterator[ChangeResult]:
+    """Add the messages after those that are stored, one step each, and yield what each change did.
+    Those of another conversation are `copied`.
 
-    Afterwards all are stored, and `set_stored` with None ends it. Raises ImportUnfinished if
-    another process goes on with the same messages.
+    When it has been iterated, all are stored, and `set_stored` with None ends it. Raises
+    ImportUnfinished if another process goes on with the same messages.
     """
-    results: list[ChangeResult] = []
     add, note = (add_copies, Step.BRANCHED) if copied else (add_all, Step.IMPORTED)
     for start, end in database.giving_way(_slices(new, stored)):
         with database.atomic():
             with locked(memory_id, actor=actor, imported=start, note=note) as recorder:
-                results += add(recorder, new[start:end])
+                results = add(recorder, new[start:end])
             set_stored(memory_id, end)
-    return results
+        yield from results
 
 
 def set_stored(memory_id: str, count: int | None) -> None:

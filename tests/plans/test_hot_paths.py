@@ -149,8 +149,9 @@ def test_a_long_window_is_read_by_one_query_also_before_autovacuum_has_seen_it(d
     plans = plans_of(lambda: queries.window("wide"))
     (reading,) = (plan for plan in plans if '"frame"' in plan.sql)
     assert "chatmemory_message by key" in reading.indexes
-    # Each row of the window once, which is the whole conversation here
-    assert set(reading.faults) <= {"reads 10000 rows: Index Scan"}
+    # Each row of the window once, which is the whole conversation here. Without statistics the
+    # planner may sort the stays instead of asking their index for the order.
+    assert set(reading.faults) <= {"reads 10000 rows: Index Scan", "sorts 10000 rows"}
 
 
 def test_common_words_are_read_where_they_are_tried(db):
