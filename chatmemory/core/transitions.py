@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from itertools import islice, takewhile
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from chatmemory.core import refusals
 from chatmemory.core.eviction import Eviction, Head, Reason, group_of, oldest_first
@@ -30,18 +30,6 @@ from chatmemory.core.messages import MessageType
 from chatmemory.core.options import WHOLE
 from chatmemory.core.policies import Policy
 from chatmemory.core.window import NOTHING, Entry, Totals, Window, total
-
-
-class Evictions(Protocol):
-    """Where a decision puts what leaves, in order: a list, or what looks at it and lets it go.
-
-    Its length is the number that was put there; it iterates over those that it keeps.
-    """
-
-    def append(self, eviction: Eviction, /) -> None: ...
-    def extend(self, evictions: Iterable[Eviction], /) -> None: ...
-    def __len__(self) -> int: ...
-    def __iter__(self) -> Iterator[Eviction]: ...
 
 
 class Change(StrEnum):
@@ -117,20 +105,17 @@ def admit(
     arrival: Entry,
     policy: Policy,
     policy_again: Callable[[], Policy] | None = None,
-    evictions: Evictions | None = None,
 ) -> Transition:
     """Return the transition that adds `arrival`.
 
     `policy_again` is called after the append, because LangChain4j calls its limit provider twice.
-    What leaves is put into `evictions`, if given, and the transition has what that keeps. Raises
-    OversizedMessage and NoRoomBesidePins.
+    Raises OversizedMessage and NoRoomBesidePins.
     """
-    leaving = [] if evictions is None else evictions
-    transition = _added(window, arrival, policy, policy_again, leaving)
+    transition = _added(window, arrival, policy, policy_again)
     if transition.pinned.count and not transition.has_room:
         entries = list(window)
         unpinned = Window(entry for entry in entries if not entry.pinned)
-        if _added(unpinned, arrival, policy, policy_again, []).has_room:
+        if _added(unpinned, arrival, policy, policy_again).has_room:
             entries.insert(0 if transition.at_head else len(entries), arrival)
             refusals.refuse_beside_pins(
                 transition.policy or policy, arrival, entries, transition.evictions
@@ -143,10 +128,9 @@ def _added(
     arrival: Entry,
     policy: Policy,
     policy_again: Callable[[], Policy] | None,
-    evictions: Evictions,
 ) -> Transition:
     head = Head(window, window.totals)
-    evictions.extend(policy.trim(head))
+    evictions = list(policy.trim(head))
     is_trimmed = bool(evictions)
     if arrival.type is MessageType.SYSTEM:
         in_force = head.first_of(window.systems())
@@ -190,16 +174,13 @@ def refill(
     window: Window,
     arrivals: Sequence[Entry],
     policy: Policy | None,
-    evictions: Evictions | None = None,
 ) -> Transition:
     """Return the transition that replaces the whole list, and trims it by the policy.
 
-    Without a policy, nothing is trimmed. `evictions` are as in `admit`. Raises OversizedMessage.
+    Without a policy, nothing is trimmed. Raises OversizedMessage.
     """
-    evictions = [] if evictions is None else evictions
     head = Head(arrivals, total(arrivals))
-    if policy:
-        trim(head, policy, evictions)
+    evictions = trim(head, policy) if policy else []
     if policy and policy.rejects_oversized:
         refusals.check_list(policy, head.leading_system, arrivals)
     return Transition(
@@ -213,11 +194,9 @@ def refill(
     )
 
 
-def clear(window: Window, policy: Policy | None, evictions: Evictions | None = None) -> Transition:
-    """Return the transition by which all messages leave. `evictions` are as in `admit`."""
-    evictions = [] if evictions is None else evictions
-    evictions.extend(Eviction(entry, Reason.CLEARED) for entry in window)
-    left = tuple(evictions)
+def clear(window: Window, policy: Policy | None) -> Transition:
+    """Return the transition by which all messages leave."""
+    left = tuple(Eviction(entry, Reason.CLEARED) for entry in window)
     return Transition(Change.CLEAR, window.totals, Totals(), policy, policy, evictions=left)
 
 
@@ -246,11 +225,10 @@ def unchanged(window: Window, policy: Policy | None) -> Transition:
     return Transition(Change.KEEP, window.totals, window.totals, policy, policy)
 
 
-def trim(head: Head, policy: Policy, evictions: Evictions) -> None:
+def trim(head: Head, policy: Policy) -> list[Eviction]:
     """Trim once, and take the rest of a turn that lost its beginning by it."""
-    evictions.extend(policy.trim(head))
-    if len(evictions):
-        evictions.extend(policy.snap(head))
+    evictions = list(policy.trim(head))
+    return [*evictions, *policy.snap(head)] if evictions else []
 
 
 def over_limit(entries: Iterable[Entry], totals: Totals, policy: Policy | None) -> list[Eviction]:
@@ -258,10 +236,7 @@ def over_limit(entries: Iterable[Entry], totals: Totals, policy: Policy | None) 
 
     The entries may be the first ones of a window with these totals.
     """
-    evictions: list[Eviction] = []
-    if policy:
-        trim(Head(entries, totals), policy, evictions)
-    return evictions
+    return trim(Head(entries, totals), policy) if policy else []
 
 
 def next_to_leave(entries: Iterable[Entry], totals: Totals, policy: Policy) -> list[Eviction]:
