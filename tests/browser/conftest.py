@@ -319,8 +319,10 @@ def reader(contexts, served):
 
     yield open_
     for page in pages:
-        page.context.clear_cookies()
         page.close()
+    # Not before: a page that is still loading would ask for its stream without a session.
+    for page in pages:
+        page.context.clear_cookies()
     assert not faults
 
 
