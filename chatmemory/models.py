@@ -293,7 +293,7 @@ class Trial(models.Model):
 class RecallFigures(models.Model):
     """What the lab has computed of a conversation: numbers only, and no part of it.
 
-    They are those of a `state` of the ledger, and of a question: see `queries.fleet`.
+    They are those of a `state` of the ledger, and of a question: see `queries.lab`.
     """
 
     pk = models.CompositePrimaryKey("memory_id", "key")

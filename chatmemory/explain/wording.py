@@ -59,6 +59,19 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
+def percent(part: int, whole: int) -> str:
+    """Return a share in whole percent, 100 % only of everything and 0 % only of nothing.
+
+    Empty if `whole` is 0.
+    """
+    if not whole:
+        return ""
+    rounded = round(100 * part / whole)
+    if 0 < part < whole:
+        rounded = min(max(rounded, 1), 99)
+    return f"{rounded} %"
+
+
 def in_unit(number: int, policy: Policy) -> str:
     """Format a number in the unit of a policy: 1 message, 1,043 tokens."""
     return counted(number, policy.unit.removesuffix("s"))

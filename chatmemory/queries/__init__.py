@@ -51,9 +51,11 @@ from chatmemory.queries.feed import (
     newest_change,
     newest_change_or_erasure,
 )
-from chatmemory.queries.file_fleet import FileFleet
 from chatmemory.queries.filters import MemoryFilter
-from chatmemory.queries.fleet import (
+from chatmemory.queries.history import Part, history, message
+from chatmemory.queries.keeping import WhatWouldKeep
+from chatmemory.queries.lab import (
+    FileFleet,
     Fleet,
     FleetLists,
     FleetQuery,
@@ -64,8 +66,6 @@ from chatmemory.queries.fleet import (
     fleet,
     fleet_lists,
 )
-from chatmemory.queries.history import Part, history, message
-from chatmemory.queries.keeping import WhatWouldKeep
 from chatmemory.queries.mentions import MENTIONS_COUNTED, Mention
 from chatmemory.queries.overview import (
     ORDERINGS,

@@ -4,7 +4,7 @@ from inspector.forms.bulk import BulkForm, check_number
 from inspector.forms.composer import BranchForm, DraftForm
 from inspector.forms.fields import first_problem
 from inspector.forms.policies import DefaultPolicyForm
-from inspector.forms.search import searchable
+from inspector.forms.search import searchable, whole_number
 from inspector.forms.settings import SettingsForm, settings_digest
 from inspector.forms.tokens import TokenForm
 from inspector.forms.transfer import ExportForm, ImportForm
@@ -22,4 +22,5 @@ __all__ = [
     "first_problem",
     "searchable",
     "settings_digest",
+    "whole_number",
 ]

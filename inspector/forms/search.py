@@ -1,4 +1,4 @@
-"""The search boxes of the overview and of a conversation."""
+"""What people type into search boxes and addresses."""
 
 from __future__ import annotations
 
@@ -10,3 +10,9 @@ def searchable(text: str) -> str:
     cut to 200 characters.
     """
     return text.replace("\0", "").encode(errors="ignore").decode().strip()[:SEARCH_LENGTH]
+
+
+def whole_number(text: str, digits: int) -> int | None:
+    """Return the number that a text is; None if it is anything else, or has more digits."""
+    is_number = text.isascii() and text.isdigit() and len(text) <= digits
+    return int(text) if is_number else None

@@ -1,24 +1,83 @@
-"""What the address of a comparison asks for, and the links to other such addresses."""
+"""What the addresses of a comparison and of the lab ask for, and links to other such addresses."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from datetime import UTC, datetime
+from decimal import Decimal, InvalidOperation
+from typing import Any
 
 from django.http import QueryDict
 from django.urls import reverse
 from django.utils.http import urlencode
 
-from chatmemory import InvalidValue, Policy, policies_from_text, text_of_policy
-from chatmemory.queries import POLICIES_MAX
-from inspector.forms import searchable
-from inspector.lab.numbers import whole_number, wrong_number
-from inspector.lab.prices import Prices, wrong_price
+from chatmemory import InvalidValue, Policy, policies_from_text, policy_kinds, text_of_policy
+from chatmemory.queries import POLICIES_MAX, FleetQuery, MemoryFilter
+from inspector.forms import searchable, whole_number
 
 FORMS = ("csv", "json")
+SAMPLE = 1_000
+ANY_LIMIT = 10**9  # goes together with all options
+NUMBERS = {name: name for name in ("limit", "sample", "seed")}
+TEXTS = ("q", "label", "prefix", "since", "options", "estimator")
+PRICES = ("input", "cached", "output")
+MILLION = 1_000_000
+DIGITS = 9
 
 
 @dataclass(frozen=True)
-class Asked:
+class Prices:
+    """Prices of a million tokens, as the address has them: nothing here is a price of anybody.
+
+    A cached price that is missing is the input price. `source` and `as_of` say where the prices
+    stand and since when, in the user's own words.
+    """
+
+    input: Decimal | None = None
+    cached: Decimal | None = None
+    output: Decimal | None = None
+    currency: str = "$"
+    source: str = ""
+    as_of: str = ""
+
+    @classmethod
+    def read(cls, given: Mapping[str, str]) -> Prices:
+        """Return the prices of an address. What is no price is missing."""
+        return cls(
+            _price(given.get("input", "")),
+            _price(given.get("cached", "")),
+            _price(given.get("output", "")),
+            searchable(given.get("currency", ""))[:80] or cls.currency,
+            *(searchable(given.get(name, ""))[:80] for name in ("source", "as_of")),
+        )
+
+    @property
+    def given(self) -> dict[str, str]:
+        values = [(each, getattr(self, each.name)) for each in fields(self)]
+        return {each.name: str(value) for each, value in values if value != each.default}
+
+    def cost(self, prompt: int, reusable: int = 0, output: int = 0) -> Decimal | None:
+        """Return what so many tokens cost; None without an input price."""
+        if self.input is None:
+            return None
+        cached = self.input if self.cached is None else self.cached
+        fresh = (prompt - reusable) * self.input + reusable * cached
+        return (fresh + output * (self.output or 0)) / MILLION
+
+    def words(self, cost: Decimal | None, times: float = 1) -> str:
+        """Return a cost in words, such as `€2.43`."""
+        return "" if cost is None else f"{self.currency}{cost * Decimal(times):,.2f}"
+
+    @property
+    def said(self) -> str:
+        """Where the prices are from."""
+        parts = [self.source, self.as_of and f"as of {self.as_of}"]
+        return ", ".join(filter(None, parts)) or "source and date not given"
+
+
+@dataclass(frozen=True)
+class ComparisonAsked:
     """The policies as texts, the place, the phrase and the prices of a comparison.
 
     Without a `memory_id` it is of a file. Its links are then only the parameters of an address,
@@ -39,30 +98,27 @@ class Asked:
     options: str = ""
 
     @classmethod
-    def read(cls, memory_id: str, given: QueryDict) -> Asked:
+    def read(cls, memory_id: str, given: QueryDict) -> ComparisonAsked:
         """Read the parameters of an address, and add the policy of the form."""
         values: dict[str, str] = given.dict()  # type: ignore[assignment]
         texts = [text for text in given.getlist("policy") if text.strip()]
         typed = {name: values.get(name, "").strip() for name in ("kind", "limit", "options")}
-        added = [_written(**typed)] if typed["limit"] else []
+        added = [_written(*typed.values())] if typed["limit"] else []
         policies, problem = _policies([*texts, *added])
         is_refused = added and problem and policies == _policies(texts)[0]
         return cls(
             memory_id,
             tuple(map(text_of_policy, policies)),
-            whole_number(values.get("at", "")),
+            _number(values, "at"),
             searchable(values.get("phrase", "")),
             Prices.read(values),
             form if (form := values.get("as", "")) in FORMS else "",
-            problem or wrong_number(values, {"at": "after"}) or wrong_price(values),
+            problem or _wrong_value(values, {"at": "after"}),
             **(typed if is_refused else {}),
         )
 
     def chosen(self) -> list[Policy | None]:
         return [policy for text in self.policies for policy in policies_from_text(text)]
-
-    def with_policies(self, policies: list[Policy | None]) -> Asked:
-        return replace(self, policies=tuple(map(text_of_policy, policies)))
 
     @property
     def action(self) -> str:
@@ -71,43 +127,133 @@ class Asked:
             return reverse("inspector:compare", args=[self.memory_id])
         return reverse("inspector:compare-file")
 
-    def link(self, at: int | None = None, phrase: str | None = None, form: str = "") -> str:
-        """Return the address at another place or with another phrase; `form` is csv or json."""
-        place = self.at if at is None else at
-        words = self.phrase if phrase is None else phrase
-        more = {"as": form} if form else {}
-        return self._address(self.policies, place, words, more)
-
     @property
     def query(self) -> str:
         """The parameters of the address."""
-        return self.link().partition("?")[2] if self.memory_id else self.link()
+        pairs = [("policy", text) for text in self.policies]
+        pairs += [("at", str(self.at))] if self.at is not None else []
+        pairs += [("phrase", self.phrase)] if self.phrase else []
+        pairs += self.prices.given.items()
+        pairs += [("as", self.form)] if self.form else []
+        return urlencode(pairs)
+
+    def link(self, **changes: Any) -> str:
+        """Return the address with another place, phrase, form or other policies."""
+        query = replace(self, **changes).query
+        return f"{self.action}?{query}" if self.memory_id else query
 
     def without(self, text: str) -> str:
         """Return the address without a policy."""
-        return self._address(
-            tuple(each for each in self.policies if each != text), self.at, self.phrase, {}
-        )
+        return self.link(policies=tuple(each for each in self.policies if each != text))
 
     def plus(self, text: str) -> str:
-        """Return the address with another policy, in place of the last one if there are four."""
-        kept = self.policies[: POLICIES_MAX - 1]
-        return self._address((*kept, text), self.at, self.phrase, {})
-
-    def _address(
-        self, policies: tuple[str, ...], at: int | None, phrase: str, more: dict[str, str]
-    ) -> str:
-        pairs = [("policy", text) for text in policies]
-        pairs += [("at", str(at))] if at is not None else []
-        pairs += [("phrase", phrase)] if phrase else []
-        pairs += [*self.prices.given.items(), *more.items()]
-        query = urlencode(pairs)
-        return f"{self.action}?{query}" if self.memory_id else query
+        """Return the address with another policy, in place of the last one if there are four;
+        empty without one, or if it is there.
+        """
+        is_new = text and text not in self.policies
+        return self.link(policies=(*self.policies[: POLICIES_MAX - 1], text)) if is_new else ""
 
 
-def _written(kind: str, limit: str, options: str) -> str:
-    """Return the policy of the form as text."""
-    return ",".join(filter(None, [f"{kind}:{limit}".replace(" ", ""), options]))
+@dataclass(frozen=True)
+class FleetAsked:
+    """Which conversations, under which kind of policy; `sample` 0 means all of them.
+
+    `problem` says what was wrong with the address; the rest of it is used.
+    """
+
+    q: str = ""
+    label: str = ""
+    prefix: str = ""
+    since: str = ""
+    kind: str = "token_window"
+    options: str = ""
+    estimator: str = ""
+    limit: int | None = None
+    sample: int = SAMPLE
+    seed: int = 1
+    prices: Prices = field(default_factory=Prices)
+    problem: str = ""
+
+    @classmethod
+    def read(cls, given: Mapping[str, str]) -> FleetAsked:
+        """Read the parameters of an address; of those that are wrong, take the usual ones."""
+        sample, seed = _number(given, "sample"), _number(given, "seed")
+        asked = cls(
+            **{name: searchable(given.get(name, "")) for name in TEXTS},
+            kind=kind if (kind := given.get("kind", "")) in policy_kinds() else cls.kind,
+            limit=_number(given, "limit") or None,
+            sample=cls.sample if sample is None else sample,
+            seed=cls.seed if seed is None else seed,
+            prices=Prices.read(given),
+            problem=_problem(given),
+        )
+        try:
+            asked.policy(ANY_LIMIT)
+        except InvalidValue as error:
+            return replace(asked, options="", estimator="", problem=str(error))
+        if asked.since and asked.active_since is None:
+            return replace(asked, since="", problem="A date is written as 2026-01-31.")
+        return asked
+
+    def policy(self, limit: int) -> Policy:
+        """Return the policy with a limit. Raises InvalidValue, UnknownEstimator."""
+        estimator = f"estimator={self.estimator}" if self.estimator else ""
+        policy = policies_from_text(_written(self.kind, str(limit), self.options, estimator))[0]
+        if policy is None:
+            raise InvalidValue("choose a policy with a limit")
+        if policy.meters_only:
+            raise InvalidValue("with meters_only nothing is lost at any limit: leave it out here")
+        return policy
+
+    @property
+    def active_since(self) -> datetime | None:
+        try:
+            return datetime.strptime(self.since, "%Y-%m-%d").replace(tzinfo=UTC)
+        except ValueError:
+            return None
+
+    @property
+    def which(self) -> MemoryFilter:
+        return MemoryFilter(
+            search=self.q,
+            label=self.label,
+            id_prefix=self.prefix,
+            active_since=self.active_since,
+        )
+
+    @property
+    def query(self) -> FleetQuery:
+        return FleetQuery(self.which, self.policy(ANY_LIMIT), self.sample, self.seed)
+
+    @property
+    def given(self) -> dict[str, str]:
+        """The parameters that differ from the usual ones."""
+        usual = FleetAsked()
+        values = {name: getattr(self, name) for name in (*TEXTS, "kind", *NUMBERS)}
+        kept = {name: str(v) for name, v in values.items() if v != getattr(usual, name)}
+        return kept | self.prices.given
+
+    def link(self, **changes: object) -> str:
+        """Return the address with changed parameters; an empty one is left out."""
+        given = {**self.given, **{name: str(value) for name, value in changes.items()}}
+        query = urlencode({name: value for name, value in given.items() if value})
+        return reverse("inspector:lab") + (f"?{query}" if query else "")
+
+    @property
+    def words(self) -> str:
+        """Which conversations are chosen, in words."""
+        parts = [
+            self.q and f"with “{self.q}”",
+            self.label and f"labelled {self.label}",
+            self.prefix and f"beginning with {self.prefix}",
+            self.since and f"active since {self.since}",
+        ]
+        return ", ".join(filter(None, parts)) or "of this site"
+
+
+def _written(kind: str, limit: str, *options: str) -> str:
+    """Return the policy of a form as text."""
+    return ",".join(filter(None, [f"{kind}:{limit}".replace(" ", ""), *options]))
 
 
 def _policies(texts: list[str]) -> tuple[list[Policy | None], str]:
@@ -122,3 +268,35 @@ def _policies(texts: list[str]) -> tuple[list[Policy | None], str]:
     if len(found) > POLICIES_MAX:
         problem = f"At most {POLICIES_MAX} policies are compared at a time: remove one first."
     return found[:POLICIES_MAX], problem
+
+
+def _problem(given: Mapping[str, str]) -> str:
+    """Return what is wrong with the kind, the numbers and the prices of the lab's address."""
+    if given.get("kind") and given["kind"] not in policy_kinds():
+        return f"the kind of a policy is {' or '.join(policy_kinds())}"
+    if given.get("limit") and _number(given, "limit") == 0:
+        return "limit must be greater than zero"
+    return _wrong_value(given, NUMBERS)
+
+
+def _wrong_value(given: Mapping[str, str], numbers: Mapping[str, str]) -> str:
+    """Return which number or price of an address is none; `numbers` are their names on the page."""
+    for name, label in numbers.items():
+        if given.get(name) and _number(given, name) is None:
+            return f"{label} must be a whole number of up to {DIGITS} digits"
+    for name in PRICES:
+        if given.get(name) and _price(given[name]) is None:
+            return f"the {name} price must be a number below {MILLION:,}, such as 2.50"
+    return ""
+
+
+def _number(given: Mapping[str, str], name: str) -> int | None:
+    return whole_number(given.get(name, ""), DIGITS)
+
+
+def _price(text: str) -> Decimal | None:
+    try:
+        number = Decimal(text.strip().replace(",", ".")) if len(text) < 20 else None
+    except InvalidOperation:
+        return None
+    return number if number is not None and number.is_finite() and 0 <= number < MILLION else None

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import accumulate, pairwise
+from typing import Any
 
-from chatmemory import Policy as LimitedPolicy
 from chatmemory import explain, policy_kinds, text_of_policy
 from chatmemory.queries import Compared, ComparedRow, Comparison, Followed, Use
 from inspector.conversation.glyphs import glyph
 from inspector.conversation.links import conversation_url
-from inspector.lab import drawing
-from inspector.lab.asked import Asked
-from inspector.lab.shares import percent
+from inspector.lab.asked import ComparisonAsked
 
 LISTED = 12
 STYLES = ("p-a", "p-b", "p-c", "p-d")
+COLUMNS_MAX = 400
+HEIGHT = 100
 
 
 @dataclass(frozen=True)
-class Fact:
+class LostFact:
     """A lost recall: `follow` follows the fact, just before it was needed.
 
     Only messages of a stored conversation have links.
@@ -44,15 +45,19 @@ class Value:
 
 
 @dataclass(frozen=True)
-class Row:
+class ValueRow:
     label: str
     note: str
     values: tuple[Value, ...]
 
 
 @dataclass(frozen=True)
-class Policy:
-    """One policy of the page, with its line in the chart."""
+class ComparedColumn:
+    """One policy of the page: its name, its line in the chart, what it lost, and its links.
+
+    `keeps` is the smallest limit of its kind that holds the phrase, and `try_it` the address with
+    that limit.
+    """
 
     name: str
     short: str
@@ -68,20 +73,134 @@ class Policy:
     remove: str
     keeps: str
     try_it: str
-    lost: tuple[Fact, ...]
+    lost: tuple[LostFact, ...]
     more_lost: int
 
 
 class ComparePage:
-    def __init__(self, found: Comparison, asked: Asked) -> None:
+    def __init__(self, found: Comparison, asked: ComparisonAsked) -> None:
+        texts = tuple(text_of_policy(each.policy) for each in found.policies)
         self.found = found
-        self.asked = asked.with_policies([each.policy for each in found.policies])
+        self.asked = replace(asked, policies=texts)
         self.is_stored = bool(asked.memory_id)
         self.size = len(found.history)
         self.at = found.at
         self.phrase = found.phrase
-        self.top = drawing.top_of(found)
-        self.columns = len(drawing.columns(self.size))
+        self.top = max(1, sum(found.history.tokens) + found.history.overhead)
+        self.columns = len(_columns(self.size))
+
+    @property
+    def place(self) -> str:
+        """The chosen place in words."""
+        return f"#{self.found.history.numbers[self.at - 1]:,}" if self.at else "the beginning"
+
+    @cached_property
+    def numbers(self) -> list[dict[str, Any]]:
+        """What programs read of each policy, and what the table shows."""
+        return list(map(self._numbers, self.found.policies, self.found.followed))
+
+    def _numbers(self, each: Compared, followed: Followed) -> dict[str, Any]:
+        sums, at = each.prompts, followed.forgotten
+        cost = self._cost(each)
+        return {
+            "policy": text_of_policy(each.policy),
+            "messages": self.size,
+            "recalls": each.recalls,
+            "held": each.held,
+            "lost": len(each.lost),
+            "said_again": len(each.said_again),
+            "forgotten": each.forgotten,
+            "calls": sums.calls,
+            "prompt_tokens": sums.tokens,
+            "output_tokens": sums.output,
+            "cache_breaks": sums.breaks,
+            "reusable_tokens": sums.reusable,
+            "cost": None if cost is None else str(cost),
+            **{f"refused_by_{name.lower()}": count for name, count in sums.refused.items()},
+            "phrase": self.phrase or None,
+            "phrase_forgotten_at": None if at is None else self.found.history.numbers[at],
+            "phrase_kept_by": followed.keeping.limit if followed.keeping else None,
+        }
+
+    def _cost(self, each: Compared) -> Any:
+        sums = each.prompts
+        return self.asked.prices.cost(sums.tokens, sums.reusable, sums.output)
+
+    # The answer
+
+    @property
+    def answer(self) -> tuple[str, str]:
+        """The sentence on top: which limit still holds the phrase, or is enough for most facts.
+
+        The first part is the limit.
+        """
+        if self.phrase and self.found.mentions:
+            kept = [each.keeps for each in self.policies if each.keeps]
+            if kept:
+                limits = " or ".join(dict.fromkeys(kept))
+                return limits, f"still {_hold(limits)} “{self.phrase}” at {self.place}."
+        offered = self.found.offered
+        if offered is None:
+            return "No limit", "loses a fact here: the assistant used none of them again."
+        limit = explain.in_unit(offered.limit, offered)
+        return limit, f"{_hold(limit)} 95 % of what the assistant needed here."
+
+    @property
+    def offer(self) -> str:
+        """The address with the limit of the answer, if it is not among the policies."""
+        if self.phrase and self.found.mentions:
+            return next((each.try_it for each in self.policies if each.try_it), "")
+        return self.asked.plus(text_of_policy(self.found.offered)) if self.found.offered else ""
+
+    # The policies
+
+    @cached_property
+    def policies(self) -> list[ComparedColumn]:
+        return list(map(self._column, STYLES, self.found.policies, self.found.followed))
+
+    def _column(self, css: str, each: Compared, followed: Followed) -> ComparedColumn:
+        policy, text, keeping = each.policy, text_of_policy(each.policy), followed.keeping
+        tokens = each.prompt_sizes()
+        facts = tuple(map(self._lost_fact, each.lost[:LISTED]))
+        least = keeping.limit if keeping else None
+        return ComparedColumn(
+            name="Everything" if policy is None else policy.label,
+            short="All" if policy is None else policy.short_unit.capitalize(),
+            limit="" if policy is None else f"{policy.limit:,}",
+            options=", ".join(explain.option_words(policy)),
+            css=css,
+            text=text,
+            is_current=policy is not None and policy == self.found.in_force,
+            tokens=tokens[self.at - 1] if self.at else 0,
+            path=_stepped(tokens, self.top),
+            limit_path=self._limit_path(each),
+            strip=_strip(each, self.at),
+            remove=self.asked.without(text) if len(self.found.policies) > 1 else "",
+            keeps=_keeps(each, followed),
+            try_it=self.asked.plus(text_of_policy(replace(policy, limit=least)))
+            if policy and least
+            else "",
+            lost=facts,
+            more_lost=len(each.lost) - len(facts),
+        )
+
+    def _lost_fact(self, use: Use) -> LostFact:
+        numbers = self.found.history.numbers
+        said, needed = numbers[use.mention], numbers[use.position]
+        return LostFact(
+            use.fact,
+            self.asked.link(at=use.position, phrase=use.fact),
+            said,
+            self._message_link(said),
+            needed,
+            self._message_link(needed, find=use.fact),
+        )
+
+    def _message_link(self, number: int, **more: str) -> str:
+        memory_id = self.asked.memory_id
+        return conversation_url(memory_id, msg=number, **more) if memory_id else ""
+
+    # The chart
 
     @property
     def head(self) -> float:
@@ -90,163 +209,97 @@ class ComparePage:
 
     @property
     def said_path(self) -> str:
-        return drawing.said(self.found)
+        """The area of everything that was said."""
+        history = self.found.history
+        sums = [tokens + history.overhead for tokens in accumulate(history.tokens)]
+        path = _stepped(sums, self.top)
+        return f"{path}V{HEIGHT}Z" if path else ""
 
-    @cached_property
-    def policies(self) -> tuple[Policy, ...]:
-        return tuple(map(self._policy, range(len(self.found.policies))))
-
-    def _policy(self, place: int) -> Policy:
-        each, followed = self.found.policies[place], self.found.followed[place]
-        tokens = self._tokens[place]
-        policy, text = each.policy, text_of_policy(each.policy)
-        keeping = followed.keeping
-        least = _text_with(policy, keeping.limit) if keeping else ""
-        facts = tuple(map(self._fact, each.lost[:LISTED]))
-        return Policy(
-            name="Everything" if policy is None else policy.label,
-            short="All" if policy is None else policy.short_unit.capitalize(),
-            limit="" if policy is None else f"{policy.limit:,}",
-            options=", ".join(explain.option_words(policy)),
-            css=STYLES[place],
-            text=text,
-            is_current=policy is not None and policy == self.found.in_force,
-            tokens=tokens[self.at - 1] if self.at else 0,
-            path=drawing.stepped(tokens, self.top),
-            limit_path=drawing.limit_line(each, self.top, self.columns),
-            strip=drawing.strip(each, self.at),
-            remove=self.asked.without(text) if len(self.found.policies) > 1 else "",
-            keeps=_keeps(each, followed),
-            try_it=self.asked.plus(least) if least and least not in self.asked.policies else "",
-            lost=facts,
-            more_lost=len(each.lost) - len(facts),
-        )
-
-    @cached_property
-    def _tokens(self) -> list[list[int]]:
-        return [each.prompt_sizes() for each in self.found.policies]
-
-    def _fact(self, use: Use) -> Fact:
-        numbers = self.found.history.numbers
-        said, needed = numbers[use.mention], numbers[use.position]
-        return Fact(
-            use.fact,
-            self.asked.link(at=use.position, phrase=use.fact),
-            said,
-            self._message(said),
-            needed,
-            self._message(needed, find=use.fact),
-        )
-
-    def _message(self, number: int, **more: str) -> str:
-        memory_id = self.asked.memory_id
-        return conversation_url(memory_id, msg=number, **more) if memory_id else ""
+    def _limit_path(self, each: Compared) -> str:
+        """Return the line of a limit in tokens, if it is within the chart."""
+        policy = each.policy
+        if policy is None or policy.unit != "tokens" or policy.limit > self.top:
+            return ""
+        return f"M0 {HEIGHT - policy.limit * HEIGHT / self.top:.2f}H{self.columns}"
 
     # The table
 
     @property
-    def rows(self) -> Iterator[Row]:
-        compared = self.found.policies
-        calls = compared[0].prompts.calls if compared else 0
-        recalls = compared[0].recalls if compared else 0
-        again = "facts that were forgotten"
+    def rows(self) -> Iterator[ValueRow]:
+        recalls, calls = self.numbers[0]["recalls"], self.numbers[0]["calls"]
+        per_call = [round(each.prompts.per_call) for each in self.found.policies]
         broken = "prompts that do not begin like the one before"
-        held = [each.held for each in compared]
-        yield self._numbers("Facts still held", f"of {recalls:,} used again", held, max)
-        lost = [len(each.lost) for each in compared]
-        yield self._numbers("Facts lost", "had left before", lost)
-        repeated = [len(each.said_again) for each in compared]
-        yield self._numbers("Said again by the user", again, repeated)
-        forgotten = [each.forgotten for each in compared]
-        yield self._numbers("Messages forgotten", f"of {self.size:,} said", forgotten)
-        per_call = [round(each.prompts.per_call) for each in compared]
-        yield self._numbers("Prompt tokens per call", f"of {calls:,} calls", per_call)
-        tokens = [each.prompts.tokens for each in compared]
-        yield self._numbers("Prompt tokens in all", "of all calls together", tokens)
-        yield self._cost()
-        breaks = [each.prompts.breaks for each in compared]
-        yield self._numbers("Prompt-cache breaks", broken, breaks)
+        yield self._ranked("Facts still held", f"of {recalls:,} used again", "held", max)
+        yield self._ranked("Facts lost", "had left before", "lost")
+        yield self._ranked("Said again by the user", "facts that were forgotten", "said_again")
+        yield self._ranked("Messages forgotten", f"of {self.size:,} said", "forgotten")
+        yield _ranked("Prompt tokens per call", f"of {calls:,} calls", per_call)
+        yield self._ranked("Prompt tokens in all", "of all calls together", "prompt_tokens")
+        yield self._costs()
+        yield self._ranked("Prompt-cache breaks", broken, "cache_breaks")
         yield self._reusable()
-        yield from self._providers(calls)
+        for name in self.found.policies[0].prompts.refused:
+            yield self._refused(name, calls)
         if self.phrase:
-            yield self._forgotten()
-            yield self._kept_by()
+            yield self._phrase_forgotten()
+            kept = (Value(each.keeps or "—") for each in self.policies)
+            yield ValueRow("Smallest limit that still holds it", f"at {self.place}", tuple(kept))
 
-    def _numbers(
-        self, label: str, note: str, values: list[int], choose: Callable[..., int] = min
-    ) -> Row:
-        best = choose(values, default=0)
-        is_close = len(set(values)) < 2
-        cells = (Value(f"{n:,}", css="" if is_close or n != best else "best") for n in values)
-        return Row(label, note, tuple(cells))
+    def _ranked(
+        self, label: str, note: str, name: str, choose: Callable[..., int] = min
+    ) -> ValueRow:
+        return _ranked(label, note, [each[name] for each in self.numbers], choose)
 
-    def _cost(self) -> Row:
+    def _costs(self) -> ValueRow:
         prices = self.asked.prices
-        cells = []
-        for each in self.found.policies:
-            sums = each.prompts
-            cost = prices.cost(sums.tokens, sums.reusable, sums.output)
-            cells.append(Value(prices.words(cost, 1_000) or "no price given"))
-        return Row("Cost of 1,000 such conversations", prices.said, tuple(cells))
+        costs = [prices.words(self._cost(each), 1_000) for each in self.found.policies]
+        cells = tuple(Value(cost or "no price given") for cost in costs)
+        return ValueRow("Cost of 1,000 such conversations", prices.said, cells)
 
-    def _reusable(self) -> Row:
-        prompts = [each.prompts for each in self.found.policies]
-        return Row(
+    def _reusable(self) -> ValueRow:
+        shares = [
+            explain.percent(each["reusable_tokens"], each["prompt_tokens"]) for each in self.numbers
+        ]
+        return ValueRow(
             "Reusable tokens",
             "of prompts that begin alike; minimums of providers are ignored",
-            tuple(Value(percent(each.reusable, each.tokens) or "no prompts") for each in prompts),
+            tuple(Value(share or "no prompts") for share in shares),
         )
 
-    def _providers(self, calls: int) -> Iterator[Row]:
-        names = self.found.policies[0].prompts.refused if self.found.policies else {}
-        for name in names:
-            refused = [each.prompts.refused[name] for each in self.found.policies]
-            cells = (
-                Value(f"{number:,} refused", f"of {calls:,}", "bad") if number else Value("accepts")
-                for number in refused
-            )
-            yield Row(name, "would accept each prompt?", tuple(cells))
+    def _refused(self, provider: str, calls: int) -> ValueRow:
+        refused = [each.prompts.refused[provider] for each in self.found.policies]
+        cells = (
+            Value(f"{number:,} refused", f"of {calls:,}", "bad") if number else Value("accepts")
+            for number in refused
+        )
+        return ValueRow(provider, "would accept each prompt?", tuple(cells))
 
-    def _forgotten(self) -> Row:
-        numbers = self.found.history.numbers
+    def _phrase_forgotten(self) -> ValueRow:
+        numbers, mentions = self.found.history.numbers, self.found.mentions
+        is_part = self.found.is_part
+        note = f"not said in the latest {self.size:,} messages" if is_part else "nobody said it"
+        if mentions:
+            note = f"said in #{numbers[mentions[0]]:,}"
         cells = []
-        for followed in self.found.followed:
-            if not self.found.mentions:
-                cells.append(Value("not said here" if self.found.is_part else "never said"))
-            elif followed.forgotten is None:
+        for each in self.numbers:
+            at = each["phrase_forgotten_at"]
+            if not mentions:
+                cells.append(Value("not said here" if is_part else "never said"))
+            elif at is None:
                 cells.append(Value("never", "kept to the end", "best"))
             else:
-                cells.append(Value(f"at #{numbers[followed.forgotten]:,}"))
-        first = numbers[self.found.mentions[0]] if self.found.mentions else None
-        unsaid = "nobody said it"
-        if self.found.is_part:
-            unsaid = f"not said in the latest {len(numbers):,} messages"
-        note = f"said in #{first:,}" if first else unsaid
-        return Row(f"“{self.phrase}” first forgotten", note, tuple(cells))
-
-    def _kept_by(self) -> Row:
-        pairs = zip(self.found.policies, self.found.followed, strict=True)
-        cells = (Value(_keeps(each, followed) or "—") for each, followed in pairs)
-        return Row("Smallest limit that still holds it", f"at {self.place}", tuple(cells))
+                cells.append(Value(f"at #{at:,}"))
+        return ValueRow(f"“{self.phrase}” first forgotten", note, tuple(cells))
 
     # The matrix
 
     @property
-    def place(self) -> str:
-        """The chosen place in words."""
-        return f"#{self.found.history.numbers[self.at - 1]:,}" if self.at else "the beginning"
-
-    @property
     def matrix(self) -> Iterator[tuple[ComparedRow, str, list[str]]]:
         """The messages before the place: the row, its glyph, and where each policy has it."""
-        entries = self.found.history.entries
         for row in self.found.rows:
-            entry = entries[row.position]
-            yield (
-                row,
-                glyph(entry.type, entry.has_calls),
-                [self._where(each, row.position) for each in self.found.policies],
-            )
+            entry = self.found.history.entries[row.position]
+            places = [self._where(each, row.position) for each in self.found.policies]
+            yield row, glyph(entry.type, entry.has_calls), places
 
     def _where(self, each: Compared, position: int) -> str:
         """Return an empty text for a message in the window, else when it left, or that it never
@@ -280,36 +333,14 @@ class ComparePage:
     def kinds(self) -> list[tuple[str, str]]:
         return [(name, kind.label) for name, kind in policy_kinds().items()]
 
-    @property
-    def answer(self) -> tuple[str, str]:
-        """The sentence on top: which limit still holds the phrase, or is enough for most facts.
 
-        The first part is the limit.
-        """
-        if self.phrase and self.found.mentions:
-            pairs = zip(self.found.policies, self.found.followed, strict=True)
-            kept = [words for each, followed in pairs if (words := _keeps(each, followed))]
-            if kept:
-                limits = " or ".join(dict.fromkeys(kept))
-                return limits, f"still {_hold(limits)} “{self.phrase}” at {self.place}."
-        offered = self.found.offered
-        if offered is None:
-            return "No limit", "loses a fact here: the assistant used none of them again."
-        limit = explain.in_unit(offered.limit, offered)
-        return limit, f"{_hold(limit)} 95 % of what the assistant needed here."
-
-    @property
-    def offer(self) -> str:
-        """The address with the limit of the answer, if it is not among the policies."""
-        if self.phrase and self.found.mentions:
-            return next((each.try_it for each in self.policies if each.try_it), "")
-        text = text_of_policy(self.found.offered) if self.found.offered else ""
-        return self.asked.plus(text) if text and text not in self.asked.policies else ""
-
-
-def _text_with(policy: LimitedPolicy | None, limit: int | None) -> str:
-    """Return a policy as text with another limit; empty without one of both."""
-    return text_of_policy(replace(policy, limit=limit)) if policy and limit else ""
+def _ranked(
+    label: str, note: str, values: Sequence[int], choose: Callable[..., int] = min
+) -> ValueRow:
+    """Return a row of numbers in which the best is marked, unless all are equal."""
+    best, is_close = choose(values), len(set(values)) < 2
+    cells = (Value(f"{n:,}", css="" if is_close or n != best else "best") for n in values)
+    return ValueRow(label, note, tuple(cells))
 
 
 def _hold(limits: str) -> str:
@@ -326,3 +357,30 @@ def _keeps(each: Compared, followed: Followed) -> str:
         return "no limit"
     about = "about " if keeping.tried_every > 1 else ""
     return f"{about}{explain.in_unit(keeping.limit, each.policy)}"
+
+
+def _columns(size: int) -> list[range]:
+    """Return which messages stand in each column: one, or several of a long history."""
+    count = min(size, COLUMNS_MAX)
+    edges = [place * size // count for place in range(count + 1)] if count else [0]
+    return [range(first, last) for first, last in pairwise(edges)]
+
+
+def _stepped(values: Sequence[int], top: int) -> str:
+    """Return a path of steps; a column has the largest value of its messages."""
+    heights = [max(values[place] for place in each) for each in _columns(len(values))]
+    parts = [f"V{HEIGHT - value * HEIGHT / top:.2f}H{x}" for x, value in enumerate(heights, 1)]
+    return f"M0 {HEIGHT}{''.join(parts)}" if parts else ""
+
+
+def _strip(each: Compared, at: int) -> str:
+    """Return the messages that are in the window at a place, as ranges of columns."""
+    drawn: list[list[int]] = []
+    for x, places in enumerate(_columns(len(each.history))):
+        if not any(each.has(place, at) for place in places):
+            continue
+        if drawn and drawn[-1][1] == x:
+            drawn[-1][1] = x + 1
+        else:
+            drawn.append([x, x + 1])
+    return "".join(f"M{first} 5H{last}" for first, last in drawn)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.http import HttpResponse
@@ -13,7 +13,7 @@ from django.http import HttpResponse
 from inspector.templatetags.inspector import sentence
 
 _FORMULAS = ("=", "+", "-", "@", "\t", "\r", *(chr(ord(sign) + 0xFEE0) for sign in "=+-@"))
-Rows = Iterable[Mapping[str, Any]]
+Rows = Sequence[Mapping[str, Any]]
 
 
 def csv_file(columns: Sequence[str], rows: Rows, name: str) -> HttpResponse:
@@ -25,7 +25,7 @@ def csv_file(columns: Sequence[str], rows: Rows, name: str) -> HttpResponse:
 
 
 def json_file(rows: Rows, name: str) -> HttpResponse:
-    return _file(json.dumps(list(rows), indent=2), "application/json", f"{name}.json")
+    return _file(json.dumps(rows, indent=2), "application/json", f"{name}.json")
 
 
 def no_numbers(problem: str) -> HttpResponse:

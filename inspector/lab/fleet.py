@@ -10,10 +10,8 @@ from chatmemory import explain, policy_kinds, text_of_policy
 from chatmemory.formats import Refused
 from chatmemory.queries import Fleet, FleetLists, Point, smallest_limit
 from inspector.conversation.links import conversation_url
-from inspector.lab.asked import Asked
+from inspector.lab.asked import ComparisonAsked, FleetAsked
 from inspector.lab.curve import Curve
-from inspector.lab.fleet_asked import FleetAsked
-from inspector.lab.shares import percent
 
 SHARES = (0.9, 0.95, 0.99, 1.0)
 ANSWER = 0.95
@@ -25,11 +23,11 @@ class LimitRow:
 
     label: str
     limit: str
-    lost: str
-    lossless: str
-    per_call: str
-    share: str
-    cost: str
+    lost: str = ""
+    lossless: str = ""
+    per_call: str = ""
+    share: str = ""
+    cost: str = ""
     css: str = ""
     link: str = ""
 
@@ -117,11 +115,11 @@ class FleetPage:
 
     @property
     def held_share(self) -> str:
-        return percent(self.pick.held, self.sums.recalls) if self.pick else ""
+        return explain.percent(self.pick.held, self.sums.recalls) if self.pick else ""
 
     @property
     def token_share(self) -> str:
-        return percent(self.pick.prompts, self.sums.everything) if self.pick else ""
+        return explain.percent(self.pick.prompts, self.sums.everything) if self.pick else ""
 
     @property
     def lost(self) -> int:
@@ -131,70 +129,60 @@ class FleetPage:
 
     @property
     def rows(self) -> Iterator[LimitRow]:
-        if self.sums.today_count:
-            yield self._today()
-        for share in SHARES if self.sums.recalls else ():
-            point = smallest_limit(self.found.points, self.sums.recalls, share)
+        sums, limits = self.sums, self.found.limits
+        if sums.today_count:
+            lost = sums.today_recalls - sums.today_held
+            own = self._in_unit(next(iter(limits))) if len(limits) == 1 else "their own"
+            css = "is-today loses" if lost else "is-today"
+            today = (lost, sums.today_lossless, sums.today_prompts, sums.today_calls)
+            yield self._row("today", own, *today, css)
+        for share in SHARES if sums.recalls else ():
+            label = f"{100 * share:.0f} %"
+            point = smallest_limit(self.found.points, sums.recalls, share)
             if point is None:
-                yield LimitRow(f"{share:.0%}".replace("%", " %"), "no limit", *[""] * 5)
-                continue
-            css = "is-pick" if self.pick and point.limit == self.pick.limit else ""
-            yield self._row(f"{share:.0%}".replace("%", " %"), point, css)
-        picked = self.asked.limit is not None and self.pick
-        if picked:
-            yield self._row("chosen", picked, "is-pick")
-        sums = self.sums
-        yield LimitRow(
-            "everything",
-            "no limit",
-            "0",
-            f"{sums.count:,}",
-            self._per_call(sums.everything),
-            percent(sums.everything, sums.everything),
-            self._cost(sums.everything),
+                yield LimitRow(label, "no limit")
+            else:
+                is_pick = self.pick is not None and point.limit == self.pick.limit
+                yield self._point_row(label, point, "is-pick" if is_pick else "")
+        if self.asked.limit is not None and self.pick:
+            yield self._point_row("chosen", self.pick, "is-pick")
+        yield self._row("everything", "no limit", 0, sums.count, sums.everything, sums.calls)
+
+    def _point_row(self, label: str, point: Point, css: str) -> LimitRow:
+        link = "" if self.file else self.asked.link(limit=point.limit)
+        numbers = (self.sums.recalls - point.held, point.lossless, point.prompts, self.sums.calls)
+        return self._row(label, self._in_unit(point.limit), *numbers, css, link)
+
+    def _row(
+        self,
+        label: str,
+        limit: str,
+        lost: int,
+        lossless: int,
+        tokens: int,
+        calls: int,
+        css: str = "",
+        link: str = "",
+    ) -> LimitRow:
+        prices = self.asked.prices
+        return LimitRow(
+            label,
+            limit,
+            f"{lost:,}",
+            f"{lossless:,}",
+            f"{round(tokens / calls):,} tok" if calls else "",
+            explain.percent(tokens, self.sums.everything),
+            prices.words(prices.cost(tokens), 1_000 / calls) if calls else "",
+            css,
+            link,
         )
+
+    def _in_unit(self, limit: int) -> str:
+        return f"{limit:,} {self.short_unit}"
 
     @property
     def has_price(self) -> bool:
         return self.asked.prices.input is not None
-
-    def _row(self, label: str, point: Point, css: str) -> LimitRow:
-        return LimitRow(
-            label,
-            f"{point.limit:,} {self.short_unit}",
-            f"{self.sums.recalls - point.held:,}",
-            f"{point.lossless:,}",
-            self._per_call(point.prompts),
-            percent(point.prompts, self.sums.everything),
-            self._cost(point.prompts),
-            css,
-            "" if self.file else self.asked.link(limit=point.limit),
-        )
-
-    def _today(self) -> LimitRow:
-        sums = self.sums
-        lost = sums.today_recalls - sums.today_held
-        many = len(self.found.limits)
-        limit = f"{next(iter(self.found.limits)):,} {self.short_unit}" if many == 1 else "their own"
-        return LimitRow(
-            "today",
-            limit,
-            f"{lost:,}",
-            f"{sums.today_lossless:,}",
-            self._per_call(sums.today_prompts, sums.today_calls),
-            percent(sums.today_prompts, sums.everything),
-            self._cost(sums.today_prompts, sums.today_calls),
-            "is-today loses" if lost else "is-today",
-        )
-
-    def _per_call(self, tokens: int, calls: int | None = None) -> str:
-        calls = self.sums.calls if calls is None else calls
-        return f"{round(tokens / calls):,} tok" if calls else ""
-
-    def _cost(self, tokens: int, calls: int | None = None) -> str:
-        calls = self.sums.calls if calls is None else calls
-        cost = self.asked.prices.cost(tokens, 0, 0)
-        return self.asked.prices.words(cost, 1_000 / calls) if calls else ""
 
     # The lists
 
@@ -202,9 +190,9 @@ class FleetPage:
     def losers(self) -> Iterator[Listed]:
         if self.pick is None:
             return
-        policy = self.asked.policy(self.pick.limit)
+        policies = (text_of_policy(self.asked.policy(self.pick.limit)), "everything")
         for each in self.lists.losers:
-            asked = Asked(each.id, (text_of_policy(policy), "everything"), each.at, each.fact)
+            asked = ComparisonAsked(each.id, policies, each.at, each.fact)
             count = f"{each.lost:,} of {each.recalls:,}"
             link = "" if self.file else asked.link()
             yield Listed(each.id, link, each.fact, count, each.said, each.needed)
@@ -224,11 +212,6 @@ class FleetPage:
             (name, kind.unit, self.asked.link(kind=name, limit=""), name == self.asked.kind)
             for name, kind in policy_kinds().items()
         ]
-
-    @property
-    def hidden(self) -> list[tuple[str, str]]:
-        """The parameters that the form of the next slice repeats."""
-        return list(self.asked.given.items())
 
     @property
     def csv(self) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse, QueryDict
@@ -22,11 +21,13 @@ from chatmemory import (
 from chatmemory.access.actors import actor_of
 from inspector.conversation.policy_change import policy_change
 from inspector.forms import settings_digest
-from inspector.lab.asked import Asked
+from inspector.lab.asked import ComparisonAsked
 from inspector.lab.compared import ComparePage
 from inspector.lab.downloads import csv_file, json_file, no_numbers
 from inspector.lab.files import conversation_of
 
+COMPARE = "inspector/compare.html"
+COMPARE_FILE = "inspector/compare_file.html"
 OUTDATED = "Someone set another policy meanwhile. Look at the preview, then use it."
 CHANGED = "The conversation has changed meanwhile. Look at the preview, then use it."
 
@@ -37,19 +38,15 @@ def compare(request: HttpRequest, memory_id: str) -> HttpResponse:
 
     `?phrase=` follows a phrase, and `?as=csv` or `?as=json` are the numbers alone.
     """
-    asked = Asked.read(memory_id, request.GET)
+    asked = ComparisonAsked.read(memory_id, request.GET)
+    context = {"memory_id": memory_id}
     if asked.form and asked.problem:
         return no_numbers(asked.problem)
     try:
         found = queries.comparison(memory_id, asked.chosen(), asked.at, asked.phrase)
     except InvalidValue as error:
-        return _refused(request, memory_id, str(error))
-    page = ComparePage(found, asked)
-    if asked.form:
-        return _download(page, memory_id)
-    shown: dict[str, Any] = {"page": page, "memory_id": memory_id, "problem": asked.problem}
-    status = 422 if asked.problem else 200
-    return render(request, "inspector/compare.html", shown, status=status)
+        return _refused(request, COMPARE, context, str(error))
+    return _compared(request, COMPARE, context, ComparePage(found, asked), memory_id)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -59,35 +56,50 @@ def compare_file(request: HttpRequest) -> HttpResponse:
     The forms of the page carry the conversation, and `go` has the parameters of a link.
     """
     go = request.POST.get("go")
-    asked = Asked.read("", QueryDict(go) if go else request.POST or request.GET)
-    shown: dict[str, Any] = {"page": None, "asked": asked, "problem": asked.problem}
+    asked = ComparisonAsked.read("", QueryDict(go) if go else request.POST or request.GET)
+    context: dict[str, Any] = {"asked": asked}
     if asked.form and asked.problem:
         return no_numbers(asked.problem)
-    if request.method == "POST":
-        try:
-            shown["file"] = file = conversation_of(request.POST, request.FILES)
-            found = queries.comparison_of(file.messages, asked.chosen(), asked.at, asked.phrase)
-        except InvalidValue as error:
-            shown["problem"] = str(error)
-            return render(request, "inspector/compare_file.html", shown, status=422)
-        shown["page"] = page = ComparePage(found, asked)
-        shown["asked"] = page.asked
-        if asked.form:
-            return _download(page, file.title)
-    status = 422 if asked.problem else 200
-    return render(request, "inspector/compare_file.html", shown, status=status)
+    if request.method != "POST":
+        context["problem"] = asked.problem
+        return render(request, COMPARE_FILE, context, status=422 if asked.problem else 200)
+    try:
+        context["file"] = file = conversation_of(request.POST, request.FILES)
+        found = queries.comparison_of(file.messages, asked.chosen(), asked.at, asked.phrase)
+    except InvalidValue as error:
+        return _refused(request, COMPARE_FILE, context, str(error))
+    return _compared(request, COMPARE_FILE, context, ComparePage(found, asked), file.title)
+
+
+def _compared(
+    request: HttpRequest, template: str, context: dict[str, Any], page: ComparePage, name: str
+) -> HttpResponse:
+    """Show a comparison, or send the numbers of it in the form that was asked for."""
+    asked, numbers = page.asked, page.numbers
+    if asked.form == "json":
+        return json_file(numbers, f"{name}-policies")
+    if asked.form == "csv":
+        return csv_file(list(numbers[0]), numbers, f"{name}-policies")
+    context |= {"page": page, "asked": asked, "problem": asked.problem}
+    return render(request, template, context, status=422 if asked.problem else 200)
+
+
+def _refused(
+    request: HttpRequest, template: str, context: dict[str, Any], problem: str
+) -> HttpResponse:
+    return render(request, template, {**context, "problem": problem}, status=422)
 
 
 @require_POST
 def adopt(request: HttpRequest, memory_id: str) -> HttpResponse:
-    """Asks whether the policy of the form shall be in force, then makes it so, as one step.
+    """Ask whether the policy of the form shall be in force, then make it so, as one step.
 
     It asks again if the policy in force is no longer that of the digest `seen`.
     """
     try:
         policy = _policy(request.POST.get("policy", ""))
     except InvalidValue as error:
-        return _refused(request, memory_id, str(error))
+        return _refused(request, COMPARE, {"memory_id": memory_id}, str(error))
     if "confirmed" not in request.POST:
         return _asked(request, memory_id, policy)
     memory, actor = queries.memory(memory_id), actor_of(request)
@@ -108,7 +120,7 @@ def _asked(
         "memory_id": memory_id,
         "policy": policy,
         "text": text_of_policy(policy),
-        "back": Asked.read(memory_id, QueryDict(request.POST.get("back", ""))).query,
+        "back": ComparisonAsked.read(memory_id, QueryDict(request.POST.get("back", ""))).query,
         "seen": settings_digest(queries.policy(memory_id)),
         "problem": problem,
     }
@@ -125,45 +137,3 @@ def _policy(text: str) -> Policy:
     if policy is None:
         raise InvalidValue("a conversation needs a limit: choose another policy")
     return policy
-
-
-def _refused(request: HttpRequest, memory_id: str, problem: str) -> HttpResponse:
-    context = {"page": None, "memory_id": memory_id, "problem": problem}
-    return render(request, "inspector/compare.html", context, status=422)
-
-
-def numbers(page: ComparePage) -> Iterator[dict[str, Any]]:
-    """Yield what a program reads of each policy."""
-    history = page.found.history
-    prices = page.asked.prices
-    for each, followed in zip(page.found.policies, page.found.followed, strict=True):
-        sums = each.prompts
-        cost = prices.cost(sums.tokens, sums.reusable, sums.output)
-        at = followed.forgotten
-        yield {
-            "policy": text_of_policy(each.policy),
-            "messages": len(history),
-            "recalls": each.recalls,
-            "held": each.held,
-            "lost": len(each.lost),
-            "said_again": len(each.said_again),
-            "forgotten": each.forgotten,
-            "calls": sums.calls,
-            "prompt_tokens": sums.tokens,
-            "output_tokens": sums.output,
-            "cache_breaks": sums.breaks,
-            "reusable_tokens": sums.reusable,
-            "cost": None if cost is None else str(cost),
-            **{f"refused_by_{name.lower()}": count for name, count in sums.refused.items()},
-            "phrase": page.phrase or None,
-            "phrase_forgotten_at": None if at is None else history.numbers[at],
-            "phrase_kept_by": followed.keeping.limit if followed.keeping else None,
-        }
-
-
-def _download(page: ComparePage, name: str) -> HttpResponse:
-    """Answer the numbers in the form that was asked for."""
-    rows = list(numbers(page))
-    if page.asked.form == "json":
-        return json_file(rows, f"{name}-policies")
-    return csv_file(list(rows[0]) if rows else [], rows, f"{name}-policies")

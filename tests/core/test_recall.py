@@ -32,6 +32,7 @@ from chatmemory.core.recall.curves import curve_of
 from chatmemory.core.recall.facts import Words, facts_of
 from chatmemory.core.recall.histories import history_from, history_of
 from chatmemory.core.recall.prompts import prompts_of
+from chatmemory.core.recall.refusals import Refusals
 from chatmemory.core.recall.replay import departures
 from chatmemory.core.recall.scores import uses
 from chatmemory.core.transitions import fold
@@ -137,7 +138,7 @@ def test_the_curve_is_the_replay_under_every_limit(history, policy):
 @given(histories(st.one_of(none, one_system, many_systems)), policies)
 def test_prompts_are_the_windows_before_the_calls(history, policy):
     keeps_first = policy.always_keep_system_message_first
-    found = prompts_of(history, departures(history, policy), keeps_first)
+    found = prompts_of(history, departures(history, policy), keeps_first, Refusals(history))
     turns = [
         Turn(n, entry.type, requests)
         for n, (entry, requests) in enumerate(

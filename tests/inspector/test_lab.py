@@ -20,15 +20,15 @@ from chatmemory import (
     SystemMessage,
     TokenWindow,
     UserMessage,
+    explain,
     queries,
     services,
     text_of,
 )
 from chatmemory.models import Memory, Message, RecallFigures, Step
 from chatmemory.services import figures
+from inspector.lab.asked import FleetAsked
 from inspector.lab.downloads import csv_file
-from inspector.lab.fleet_asked import FleetAsked
-from inspector.lab.shares import percent
 
 from .markup import tree
 
@@ -105,7 +105,7 @@ def test_the_table_compares_with_today_and_with_everything(operator_client, lab)
     ],
 )
 def test_all_and_nothing_are_said_of_no_other_share(part, whole, words):
-    assert percent(part, whole) == words
+    assert explain.percent(part, whole) == words
 
 
 def table(client, query: str) -> dict[str, tuple[str, str, str, str]]:
@@ -518,7 +518,7 @@ def test_what_is_wrong_with_a_file_is_said(operator_client, db, content, words):
 
 
 def test_a_file_with_too_much_is_refused(operator_client, db, monkeypatch):
-    monkeypatch.setattr("chatmemory.queries.file_fleet.READ_AT_ONCE", 1)
+    monkeypatch.setattr("chatmemory.queries.lab.READ_AT_ONCE", 1)
     content = json.dumps([{"role": "user", "content": "a"}] * 2).encode()
     assert "The file has 2 messages" in uploaded(operator_client, content)[1]
 

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from chatmemory.core.recall.figures import Sums
 from chatmemory.queries import Fleet, Point
-from inspector.lab.curve import TICKS, Curve
-from inspector.lab.today import MARGIN, NARROW, WIDE, Limit, labels_in
+from inspector.lab.curve import MARGIN, NARROW, TICKS, WIDE, Curve, Limit, labels_in
 
 LAST = 3_000
 LIMITS = st.lists(st.integers(1, 4_000), min_size=1, max_size=3, unique=True).map(sorted)

@@ -9,18 +9,16 @@ window under one constant policy, so that policies compare.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 
 from chatmemory.core.estimators import estimator_for
 from chatmemory.core.given import chat_messages
-from chatmemory.core.messages import ChatMessage, MessageType
+from chatmemory.core.messages import ChatMessage
 from chatmemory.core.policies import DEFAULT_ESTIMATOR, Policy, TokenWindow
+from chatmemory.core.recall.comparison import compare
 from chatmemory.core.recall.curves import RecallCurve, curve_of
 from chatmemory.core.recall.facts import Words, words_of
 from chatmemory.core.recall.histories import History, history_of
-from chatmemory.core.recall.prompts import calls_of
-from chatmemory.core.recall.replay import departures
-from chatmemory.core.recall.scores import uses
 from chatmemory.core.written_policies import given_policies, given_policy
 
 __all__ = ["Recall", "RecallCurve", "histories_for", "recall", "recall_curve", "recall_of"]
@@ -51,17 +49,9 @@ class Recall:
 
     def plus(self, other: Recall) -> Recall:
         """Return the sums of both, for more conversations under the same policy."""
-        return Recall(
-            self.policy,
-            self.conversations + other.conversations,
-            self.recalls + other.recalls,
-            self.held + other.held,
-            self.nothing_lost + other.nothing_lost,
-            self.said_again + other.said_again,
-            self.prompt_tokens + other.prompt_tokens,
-            self.calls + other.calls,
-            self.reusable_tokens + other.reusable_tokens,
-        )
+        names = [each.name for each in fields(self) if each.name != "policy"]
+        sums = {name: getattr(self, name) + getattr(other, name) for name in names}
+        return replace(self, **sums)
 
 
 def recall(
@@ -96,20 +86,17 @@ def histories_for(
 
 def recall_of(history: History, policy: Policy | None) -> Recall:
     """Return what a policy would have held of one history."""
-    left = departures(history, policy)
-    keeps_first = policy is not None and policy.always_keep_system_message_first
-    calls = list(calls_of(history, left, keeps_first))
-    recalls = [use.is_held for use in uses(history, left, MessageType.AI)]
+    found = compare(history, policy)
     return Recall(
         policy,
         conversations=1,
-        recalls=len(recalls),
-        held=sum(recalls),
-        nothing_lost=int(all(recalls)),
-        said_again=sum(not use.is_held for use in uses(history, left, MessageType.USER)),
-        prompt_tokens=sum(call.tokens for call in calls),
-        calls=len(calls),
-        reusable_tokens=sum(call.reusable for call in calls),
+        recalls=found.recalls,
+        held=found.held,
+        nothing_lost=int(not found.lost),
+        said_again=len(found.said_again),
+        prompt_tokens=found.prompts.tokens,
+        calls=found.prompts.calls,
+        reusable_tokens=found.prompts.reusable,
     )
 
 

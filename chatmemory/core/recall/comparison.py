@@ -60,7 +60,7 @@ class Compared:
 
 
 def compare(history: History, policy: Policy | None, refusals: Refusals | None = None) -> Compared:
-    """Replay a history under a policy. Several comparisons can share its `refusals`."""
+    """Replay a history under a policy; providers are asked with the `refusals` of the history."""
     left = departures(history, policy)
     keeps_first = policy is not None and policy.always_keep_system_message_first
     recalls = list(uses(history, left, MessageType.AI))

@@ -68,10 +68,9 @@ def prompts_of(
 ) -> Prompts:
     """Return the prompts of a replay. `keeps_first`: new system messages go to the head.
 
-    Several replays of a history can share its `refusals`.
+    Providers are asked with the `refusals` of the history, which several replays can share.
     """
-    refusals = refusals or Refusals(history)
-    refused = dict.fromkeys(refusals.providers, 0)
+    refused = dict.fromkeys(refusals.providers if refusals else (), 0)
     calls = tokens = reusable = breaks = output = 0
     for call in calls_of(history, left, keeps_first):
         calls += 1
@@ -79,7 +78,7 @@ def prompts_of(
         reusable += call.reusable
         breaks += call.is_broken
         output += history.tokens[call.position]
-        for provider in refusals.of(call.window, call.newest):
+        for provider in refusals.of(call.window, call.newest) if refusals else ():
             refused[provider] += 1
     return Prompts(calls, tokens, reusable, breaks, output, refused)
 

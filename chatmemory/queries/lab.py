@@ -13,22 +13,24 @@ from typing import NamedTuple
 from django.db.models import Q
 
 from chatmemory.conf import fact_words
-from chatmemory.core.estimators import family_named
+from chatmemory.core.estimators import estimator_for, family_named
+from chatmemory.core.exceptions import InvalidValue
 from chatmemory.core.messages import MessageType
 from chatmemory.core.policies import Policy
 from chatmemory.core.policy_texts import text_of_policy
-from chatmemory.core.recall.figures import Figures, Point, Sums, distance
-from chatmemory.core.recall.histories import History
+from chatmemory.core.recall.figures import Figures, Point, Sums, distance, figures_of
+from chatmemory.core.recall.histories import History, history_of
 from chatmemory.core.recall.replay import departures
 from chatmemory.core.recall.scores import uses
 from chatmemory.core.window import Totals
 from chatmemory.core.written_policies import measured
+from chatmemory.formats import Transcript
 from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.managers import MemoryQuerySet
 from chatmemory.models import RecallFigures, Stay
 from chatmemory.queries.comparing import COMPARED_MAX
 from chatmemory.queries.filters import MemoryFilter
-from chatmemory.queries.recalling import recall_history
+from chatmemory.queries.recalling import READ_AT_ONCE, recall_history
 
 LISTED = 5
 ROWS_AT_ONCE = 500
@@ -191,16 +193,17 @@ def fleet_lists(query: FleetQuery, limit: int) -> FleetLists:
     """
     index = limit // distance(query.kind)
     losing: list[tuple[int, int, str]] = []
-    repeating: list[tuple[str, tuple[int, int]]] = []
+    repeats: list[Repeat] = []
     for memory_id, figures in _figures(query, chosen_of(query)[1]):
-        lost = figures.recalls - figures.held_at(index)
-        heapq.heappush(losing, (lost, figures.recalls, memory_id))
-        if len(losing) > LISTED:
-            heapq.heappop(losing)
-        if figures.repeats and len(repeating) < LISTED:
-            repeating.append((memory_id, figures.repeats[0]))
-    losers = _losers(query, limit, sorted(losing, reverse=True))
-    return FleetLists(losers, _repeats(repeating))
+        if lost := figures.recalls - figures.held_at(index):
+            losing.append((lost, figures.recalls, memory_id))
+        if figures.repeats and len(repeats) < LISTED:
+            again, said = figures.repeats[0]
+            repeats.append(Repeat(memory_id, _same_fact(memory_id, again, said), said, again))
+    policy = replace(query.kind, limit=limit)
+    worst = [memory_id for _, _, memory_id in heapq.nlargest(LISTED, losing)]
+    losers = [_loser(id, _history(id, policy), policy) for id in worst]
+    return FleetLists(tuple(filter(None, losers)), tuple(repeats))
 
 
 def _figures(query: FleetQuery, chosen: Sequence[Chosen]) -> Iterator[tuple[str, Figures]]:
@@ -211,35 +214,54 @@ def _figures(query: FleetQuery, chosen: Sequence[Chosen]) -> Iterator[tuple[str,
             yield row.memory_id, Figures.from_dict(row.figures)
 
 
+def _history(memory_id: str, policy: Policy) -> History:
+    return recall_history(memory_id, policy.estimator, latest=COMPARED_MAX)
+
+
 def _limits(query: FleetQuery) -> Counter[int]:
     rows = query.which.rows().filter(policy_kind=query.kind.kind)
     rows = rows.exclude(policy_options__has_key="meters_only")
     return Counter(rows.values_list("policy_limit", flat=True))
 
 
-def _losers(
-    query: FleetQuery, limit: int, worst: Sequence[tuple[int, int, str]]
-) -> tuple[Loser, ...]:
-    policy = replace(query.kind, limit=limit)
-    return tuple(
-        _loser(memory_id, lost, recalls, policy) for lost, recalls, memory_id in worst if lost
-    )
+class FileFleet:
+    """The conversations of a file. Raises InvalidValue for too many messages, UnknownEstimator."""
+
+    def __init__(self, transcripts: Sequence[Transcript], kind: Policy) -> None:
+        amount = sum(len(each.messages) for each in transcripts)
+        if amount > READ_AT_ONCE:
+            raise InvalidValue(
+                f"the file has {amount:,} messages, and the lab reads up to {READ_AT_ONCE:,} of a "
+                "file: import it, or use manage.py recall"
+            )
+        estimator, words = estimator_for(kind.estimator), fact_words()
+        self._kind = kind
+        self._names = [each.name or "" for each in transcripts]
+        self._histories = [history_of(each.messages, estimator, words) for each in transcripts]
+
+    def fleet(self) -> Fleet:
+        sums = Sums(distance(self._kind))
+        for history in self._histories:
+            sums.add(figures_of(history, self._kind))
+        count = len(self._histories)
+        return Fleet(count, count, sums, sums.points())
+
+    def lists(self, limit: int) -> FleetLists:
+        """Return which conversations lose most under a limit."""
+        policy = replace(self._kind, limit=limit)
+        pairs = zip(self._names, self._histories, strict=True)
+        losers = filter(None, (_loser(name, history, policy) for name, history in pairs))
+        return FleetLists(tuple(heapq.nlargest(LISTED, losers, key=lambda each: each.lost)))
 
 
-def _loser(memory_id: str, lost: int, recalls: int, policy: Policy) -> Loser:
-    history = recall_history(memory_id, policy.estimator, latest=COMPARED_MAX)
-    for use in uses(history, departures(history, policy), MessageType.AI):
-        if not use.is_held:
-            said, needed = history.numbers[use.mention], history.numbers[use.position]
-            return Loser(memory_id, lost, recalls, use.fact, said, needed, use.position)
-    return Loser(memory_id, lost, recalls)
-
-
-def _repeats(found: Sequence[tuple[str, tuple[int, int]]]) -> tuple[Repeat, ...]:
-    return tuple(
-        Repeat(memory_id, _same_fact(memory_id, again, said), said, again)
-        for memory_id, (again, said) in found
-    )
+def _loser(id: str, history: History, policy: Policy) -> Loser | None:
+    """Return what a conversation loses under a policy; None if it loses nothing."""
+    recalls = list(uses(history, departures(history, policy), MessageType.AI))
+    lost = [use for use in recalls if not use.is_held]
+    if not lost:
+        return None
+    said, needed = history.numbers[lost[0].mention], history.numbers[lost[0].position]
+    return Loser(id, len(lost), len(recalls), lost[0].fact, said, needed, lost[0].position)
 
 
 def _same_fact(memory_id: str, again: int, said: int) -> str:
