@@ -11,7 +11,7 @@ class InspectorConfig(AppConfig):
     def ready(self) -> None:
         import inspector.checks
         import inspector.installed  # refuses a project without chatmemory
-        import inspector.lessons.checks  # noqa: F401  (the same)
+        import inspector.lessons.catalogue  # noqa: F401  (the same)
         from inspector.observability import metrics, tracing
 
         memory_changed.connect(metrics.memory_changed, dispatch_uid="inspector.metrics")

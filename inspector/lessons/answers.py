@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from django.http import QueryDict
 
 from chatmemory.explain import in_unit, seqs
+from inspector.forms import whole_number
 from inspector.lessons.facts import of_choice
-from inspector.lessons.happening import Happening
 from inspector.lessons.lesson import Ask, Question
-from inspector.lessons.numbers import DIGITS, whole
-from inspector.lessons.stage import Moment
+from inspector.lessons.stage import Happening, Moment
 
+DIGITS = 6  # of a number in an address, which anybody writes
 NOTHING = "none"  # what the button “Nothing leaves” sends
 
 
@@ -28,25 +28,27 @@ class Answer:
     def of(cls, asked: QueryDict, question: Question) -> Answer | None:
         """Return the answer in an address; None if there is none that can be given."""
         if question.ask is Ask.LEAVES:
-            picked = picked_in(asked, 10**DIGITS)
+            picked = picked_in(asked)
             return None if picked is None else cls(picked=picked)
-        value = _number(asked.get("answer", ""))
+        value = whole_number(asked.get("answer", ""), DIGITS) or 0
         given = question.limits or range(1, len(question.choices) + 1)
         return cls(value=value) if value in given else None
 
 
-def picked_in(asked: QueryDict, most: int) -> frozenset[int] | None:
+def picked_in(asked: QueryDict) -> frozenset[int] | None:
     """Return the messages that somebody picked, empty if they said that nothing leaves; None if
     they did not answer: to pick nothing is no answer.
     """
     if asked.get("check") == NOTHING:
         return frozenset()
-    picked = frozenset(whole(text, most) or 0 for text in asked.getlist("leaves"))
+    picked = frozenset(whole_number(text, DIGITS) or 0 for text in asked.getlist("leaves"))
     return picked if picked and "check" in asked else None
 
 
-def _number(text: str) -> int:
-    return whole(text, 10**DIGITS) or 0
+def number_in(asked: QueryDict, name: str, most: int) -> int | None:
+    """Return a number of an address, `most` for a larger one; None if it has none."""
+    number = whole_number(asked.get(name, ""), DIGITS)
+    return None if number is None else min(number, most)
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,7 @@ def judge(moment: Moment, answer: Answer) -> Judgement:
     assert question is not None
     match question.ask:
         case Ask.LEAVES:
-            return judge_picks(moment, answer.picked, _VERBS[not question.adds])
+            return judge_picks(moment, answer.picked)
         case Ask.LIMIT:
             return _judge_limit(moment, question, answer.value)
     choice = question.choices[answer.value - 1]
@@ -79,28 +81,10 @@ def right_choice(moment: Moment) -> str:
     return next(of_choice(choice, moment) for choice in choices if moment.holds(choice))
 
 
-@dataclass(frozen=True)
-class Verbs:
-    """What messages do: one of them, several, and those that do not."""
-
-    one: str
-    many: str
-    not_one: str
-    not_many: str
-
-
-_VERBS: Mapping[bool, Verbs] = {
-    False: Verbs("leaves", "leave", "stays", "stay"),
-    True: Verbs("is hidden", "are hidden", "is still seen", "are still seen"),
-}
-
-
-def judge_picks(
-    happening: Happening, picked: frozenset[int], verbs: Verbs = _VERBS[False]
-) -> Judgement:
+def judge_picks(happening: Happening, picked: frozenset[int]) -> Judgement:
     """Compare the messages that somebody picked with those that leave."""
-    key = frozenset(happening.leaving)
-    right = what_leaves(happening, verbs)
+    key, verbs = frozenset(happening.leaving), happening.verbs
+    right = what_leaves(happening)
     missing, surplus = sorted(key - picked), sorted(picked - key)
     if not missing and not surplus:
         return Judgement(True, f"Right. {right}")
@@ -113,10 +97,10 @@ def judge_picks(
     return Judgement(False, f"Not this time. {right}")
 
 
-def what_leaves(happening: Happening, verbs: Verbs = _VERBS[False]) -> str:
+def what_leaves(happening: Happening) -> str:
     """Return which messages leave: `#3 and #4 leave. #5 cannot stay.`"""
-    key, lost = happening.leaving, happening.lost
-    leave = f"{seqs(key)} {_verb(key, verbs.one, verbs.many)}." if key else f"Nothing {verbs.one}."
+    key, lost, verbs = happening.leaving, happening.lost, happening.verbs
+    leave = f"{seqs(key)} {_verb(key, verbs.one, verbs.many)}." if key else f"{verbs.nothing}."
     return f"{leave} {seqs(lost)} cannot stay." if lost else leave
 
 
@@ -144,7 +128,7 @@ def solution(moment: Moment) -> str:
     assert question is not None
     match question.ask:
         case Ask.LEAVES:
-            return what_leaves(moment, _VERBS[not question.adds])
+            return what_leaves(moment)
         case Ask.LIMIT:
             return in_unit(moment.keeping, moment.after.policy)
     return right_choice(moment)

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import takewhile
-from typing import NamedTuple
 
 from chatmemory import Reason
 from chatmemory.explain import ReceiptLine, reason_of, receipt, role
@@ -14,59 +13,37 @@ from chatmemory.queries import Line, Scene
 from chatmemory.services import ChangeResult
 from inspector.conversation.glyphs import glyph
 from inspector.conversation.rows import css_of, is_code, pairing
-from inspector.lessons.happening import Happening
+from inspector.lessons.stage import Happening, Verbs
 
 SLOTS_MAX = 12
 
 
 @dataclass(frozen=True)
-class Cell:
-    """A message in the row of cells."""
+class BoardMessage:
+    """A message in the row of cells, the history or the memory.
 
-    seq: int
-    glyph: str
-    css: str
-    words: str
-
-
-@dataclass(frozen=True)
-class Said:
-    """A message of the history."""
-
-    line: Line
-    glyph: str
-    role: str
-    css: str
-    tag: str
-    leaves_now: bool
-    is_code: bool
-
-
-@dataclass(frozen=True)
-class Kept:
-    """A message of the memory. `is_right` is None where nobody was asked about it.
-
-    `note` says what becomes of it, or what somebody said of it.
+    `note` says what becomes of it, or what somebody said of it. `is_right` is None where nobody was
+    asked about it.
     """
 
     line: Line
-    glyph: str
     css: str
-    is_code: bool
-    is_next: bool
-    is_gone: bool
-    is_right: bool | None
-    note: str
+    note: str = ""
+    is_next: bool = False
+    is_gone: bool = False
+    is_right: bool | None = None
 
+    @property
+    def glyph(self) -> str:
+        return glyph(self.line.type, self.line.has_calls)
 
-class Words(NamedTuple):
-    """What is said of a message that the model goes on to see, of one that it does not, and where
-    there is none of these.
-    """
+    @property
+    def role(self) -> str:
+        return role(self.line.type, self.line.has_calls)
 
-    stays: str
-    leaves: str
-    nothing: str
+    @property
+    def is_code(self) -> bool:
+        return is_code(self.line.type, self.line.has_calls)
 
 
 @dataclass(frozen=True)
@@ -74,14 +51,13 @@ class Board:
     """What a board shows: the scene before, or once it `is_revealed` the one after the events.
 
     `asks` offers the messages of the memory to be picked; `picked` are those that somebody picked,
-    None if nobody was asked. Where the limit `hides` them, they do not leave.
+    None if nobody was asked.
     """
 
     happening: Happening
     is_revealed: bool = False
     asks: bool = False
     picked: frozenset[int] | None = None
-    hides: bool = False
 
     @property
     def scene(self) -> Scene:
@@ -110,10 +86,8 @@ class Board:
         return self.asks and not self.is_revealed
 
     @property
-    def words(self) -> Words:
-        if self.hides:
-            return Words("seen", "hidden", "Nothing is hidden")
-        return Words("stays", "leaves", "Nothing leaves")
+    def verbs(self) -> Verbs:
+        return self.happening.verbs
 
     @property
     def unit(self) -> str:
@@ -144,45 +118,33 @@ class Board:
         return [i < self.load for i in range(self.limit)]
 
     @cached_property
-    def cells(self) -> list[Cell]:
-        lines = self.lines
-        in_frame = [line.seq in self.scene.seen for line in lines]
-        return [self._cell(i, in_frame) for i in range(len(lines))]
+    def cells(self) -> list[BoardMessage]:
+        """All messages, with those that arrive next."""
+        in_frame = [line.seq in self.scene.seen for line in self.lines]
+        return [self._cell(i, in_frame) for i in range(len(self.lines))]
 
-    def _cell(self, i: int, in_frame: Sequence[bool]) -> Cell:
-        line = self.lines[i]
-        is_next = self._is_next(line)
-        is_in = in_frame[i]
-        state = "is-draft" if is_next else "is-in" if is_in else "is-out"
+    def _cell(self, i: int, in_frame: Sequence[bool]) -> BoardMessage:
+        line, is_in = self.lines[i], in_frame[i]
+        is_next, is_gone = self._is_next(line), line.seq in self.gone
         css = css_of(
-            state,
+            "is-draft" if is_next else "is-in" if is_in else "is-out",
             is_in and (i == 0 or not in_frame[i - 1]) and "is-first",
             is_in and (i == len(in_frame) - 1 or not in_frame[i + 1]) and "is-last",
-            line.seq in self.gone and "is-leaving",
+            is_gone and "is-leaving",
             pairing(self.lines, i),
         )
-        words = "arrives next" if is_next else "in memory" if is_in else self.tag(line)
-        name = f"#{line.seq} {role(line.type, line.has_calls)}"
-        return Cell(line.seq, glyph(line.type, line.has_calls), css, f"{name}, {words}")
+        note = "arrives next" if is_next else "in memory" if is_in else self.tag(line)
+        return BoardMessage(line, css, note, is_next, is_gone)
 
     @cached_property
-    def history(self) -> list[Said]:
-        lines = self.scene.said
-        return [self._said(lines, i) for i in range(len(lines))]
+    def history(self) -> list[BoardMessage]:
+        return [self._said(self.scene.said, i) for i in range(len(self.scene.said))]
 
-    def _said(self, lines: Sequence[Line], i: int) -> Said:
+    def _said(self, lines: Sequence[Line], i: int) -> BoardMessage:
         line = lines[i]
-        is_in, is_leaving = line.seq in self.scene.seen, line.seq in self.gone
-        css = css_of("is-in" if is_in else "is-out", is_leaving and "is-leaving", pairing(lines, i))
-        return Said(
-            line,
-            glyph(line.type, line.has_calls),
-            role(line.type, line.has_calls),
-            css,
-            "" if is_in else self.tag(line),
-            is_leaving,
-            is_code(line.type, line.has_calls),
-        )
+        is_in, is_gone = line.seq in self.scene.seen, line.seq in self.gone
+        css = css_of("is-in" if is_in else "is-out", is_gone and "is-leaving", pairing(lines, i))
+        return BoardMessage(line, css, "" if is_in else self.tag(line), is_gone=is_gone)
 
     def tag(self, line: Line) -> str:
         """Say since when a message is not in memory."""
@@ -193,7 +155,7 @@ class Board:
         return f"forgotten, {reason}" if reason else f"forgotten when #{change.seq} arrived"
 
     @cached_property
-    def memory(self) -> list[Kept]:
+    def memory(self) -> list[BoardMessage]:
         """The messages of the memory, with those that leave now and those that arrive next."""
         known = {line.seq: line for line in self.lines}
         if self.is_revealed and not self.gone:
@@ -203,28 +165,19 @@ class Board:
             rows = [*before, *self.arriving]
         return [self._kept(rows, i) for i in range(len(rows))]
 
-    def _kept(self, rows: Sequence[Line], i: int) -> Kept:
+    def _kept(self, rows: Sequence[Line], i: int) -> BoardMessage:
         line = rows[i]
-        is_gone = line.seq in self.gone
-        is_next = self._is_next(line)
+        is_gone, is_next = line.seq in self.gone, self._is_next(line)
         is_picked = line.seq in (self.picked or ())
         was_asked = self.is_revealed and self.picked is not None and line not in self.arriving
         css = css_of(is_next and "is-next", is_gone and "is-gone", pairing(rows, i))
-        return Kept(
-            line,
-            glyph(line.type, line.has_calls),
-            css,
-            is_code(line.type, line.has_calls),
-            is_next=is_next,
-            is_gone=is_gone,
-            is_right=is_gone == is_picked if was_asked and (is_gone or is_picked) else None,
-            note=self._note(line, is_gone, is_picked, was_asked),
-        )
-
-    def _note(self, line: Line, is_gone: bool, is_picked: bool, was_asked: bool) -> str:
         if was_asked and (is_gone or is_picked):
-            return f"you said: {self.words.leaves if is_picked else self.words.stays}"
-        if is_gone:
+            note = f"you said: {self.verbs.leaves if is_picked else self.verbs.stays}"
+            return BoardMessage(line, css, note, is_next, is_gone, is_gone == is_picked)
+        return BoardMessage(line, css, self._note(line), is_next, is_gone)
+
+    def _note(self, line: Line) -> str:
+        if line.seq in self.gone:
             change = self.scene.left_by.get(line.seq)
             return (_reason(change, line.seq) or "the oldest") if change else "hidden"
         if self._is_next(line):

@@ -1,6 +1,7 @@
 """The lessons that there are: those of this package, then those in the folder of the settings.
 
 Files are read again when they change, so a lesson that is dropped into the folder is there at once.
+A system check says what is wrong with a file, by line and field.
 """
 
 from __future__ import annotations
@@ -10,16 +11,17 @@ from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
+
+from django.core.checks import CheckMessage, Error, register
 
 from inspector.conf import configuration
 from inspector.lessons import facts
 from inspector.lessons.lesson import Lesson
-from inspector.lessons.reading import Problem, UnusableLesson, read_lesson, unusable
+from inspector.lessons.lesson_files import InvalidLesson, line_of, read_lesson
 from inspector.lessons.stage import Moment, moments
-from inspector.lessons.tables import Invalid
 
 OWN = Path(__file__).parent / "files"
-BYTES_MAX = 100_000
 RESERVED = ("playground",)
 _SLUG = re.compile(r"[a-zA-Z0-9_-]{1,80}")
 
@@ -33,29 +35,37 @@ class Staged:
 
 
 @dataclass(frozen=True)
+class LessonProblem:
+    """What is wrong with a lesson file, and where."""
+
+    source: str
+    line: int
+    field: str
+    why: str
+
+    def __str__(self) -> str:
+        field = f"{self.field}: " if self.field else ""
+        return f"{self.source}, line {self.line}: {field}{self.why}"
+
+
+@dataclass(frozen=True)
 class Catalogue:
     """The lessons by slug, in order, and what is wrong with the files that are left out."""
 
     lessons: dict[str, Staged]
-    problems: tuple[Problem, ...]
-
-
-def folder() -> Path | None:
-    """Return the folder of a teacher's own lessons; None if the settings name none."""
-    named = configuration().LESSONS
-    return Path(named) if named else None
+    problems: tuple[LessonProblem, ...]
 
 
 def catalogue() -> Catalogue:
     """Return all lessons. A file that cannot be used is left out, and a check names it."""
     lessons: dict[str, Staged] = {}
-    problems: list[Problem] = []
+    problems: list[LessonProblem] = []
     for file in _files():
         found = _found(file)
-        if isinstance(found, Problem):
+        if isinstance(found, LessonProblem):
             problems.append(found)
         elif why := _unusable_name(found.lesson.slug, lessons):
-            problems.append(Problem(str(file), 1, "", f"{why}: rename the file"))
+            problems.append(LessonProblem(str(file), 1, "", f"{why}: rename the file"))
         else:
             lessons[found.lesson.slug] = found
     return Catalogue(lessons, tuple(problems))
@@ -68,42 +78,55 @@ def _unusable_name(slug: str, taken: Container[str]) -> str:
     return f"there is something else with the name {slug}" if is_taken else ""
 
 
+def _folder() -> Path | None:
+    """Return the folder of a teacher's own lessons; None if the settings name none."""
+    named = configuration().LESSONS
+    return Path(named) if named else None
+
+
 def _files() -> Iterator[Path]:
     yield from sorted(OWN.glob("*.toml"))
-    if (own := folder()) is not None:
+    if (own := _folder()) is not None:
         yield from sorted(own.glob("*.toml"))
 
 
-def _found(file: Path) -> Staged | Problem:
+def _found(file: Path) -> Staged | LessonProblem:
     try:
         return _since(file, file.stat().st_mtime_ns)
     except OSError as error:
-        return Problem(str(file), 1, "", f"cannot be read: {error.strerror}")
+        return LessonProblem(str(file), 1, "", f"cannot be read: {error.strerror}")
 
 
 @lru_cache(maxsize=200)
-def _since(file: Path, changed: int) -> Staged | Problem:
+def _since(file: Path, changed: int) -> Staged | LessonProblem:
     """Return the lesson of a file as it is since it was changed, or what is wrong with it."""
+    content, source = file.read_bytes(), str(file)
     try:
-        return stage(file.read_bytes(), str(file))
-    except UnusableLesson as error:
-        return error.problem
-
-
-def stage(content: bytes, source: str) -> Staged:
-    """Return the lesson of a file's content with its moments. Raises UnusableLesson."""
-    if len(content) > BYTES_MAX:
-        raise UnusableLesson(Problem(source, 1, "", f"is larger than {BYTES_MAX:,} bytes"))
-    try:
-        text = content.decode()
-    except UnicodeDecodeError as error:
-        line = content[: error.start].count(b"\n") + 1
-        raise UnusableLesson(Problem(source, line, "", "is not UTF-8")) from error
-    lesson = read_lesson(text, source)
-    try:
+        lesson = read_lesson(content, source)
         played = moments(lesson)
         for moment in played:
             facts.check(moment)
-    except Invalid as error:
-        raise unusable(error, text, source) from error
+    except InvalidLesson as error:
+        line = error.line or line_of(error.path, content.decode())
+        return LessonProblem(source, line, error.field, error.why)
     return Staged(lesson, played)
+
+
+@register("lessons")
+def check_lessons(**_: Any) -> list[CheckMessage]:
+    """Refuse a folder that does not exist, and each file that is no lesson."""
+    own = _folder()
+    if own is None:
+        return []  # tests check the lessons of the package
+    if not own.is_dir():
+        return [
+            Error(
+                f"INSPECTOR['LESSONS'] names {own}, which is no folder.",
+                hint="Make the folder, or take the setting away.",
+                id="inspector.E007",
+            )
+        ]
+    return [
+        Error(str(problem), hint="docs/lessons.md has the fields of a lesson.", id="inspector.E008")
+        for problem in catalogue().problems
+    ]

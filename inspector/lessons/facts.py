@@ -14,8 +14,8 @@ from django.utils.safestring import SafeString, mark_safe
 from chatmemory.explain import seqs
 from chatmemory.queries import Scene
 from inspector.lessons.lesson import Choice, Step
+from inspector.lessons.lesson_files import InvalidLesson
 from inspector.lessons.stage import Moment
-from inspector.lessons.tables import Invalid
 
 _FACT = re.compile(r"\{(\w+)(?::(\w+))?\}")
 _BOLD = re.compile(r"\*\*(.+?)\*\*")
@@ -85,16 +85,16 @@ def marked_up(text: str, is_linked: bool = True) -> SafeString:
 
 
 def check(moment: Moment) -> None:
-    """Fill every text of a step. Raises Invalid for a fact or a message that does not exist."""
+    """Fill every text of a step. Raises InvalidLesson for a fact or message that is not there."""
     for inner, text, scene in _texts(moment):
         path = ("step", moment.number - 1, *inner)
         try:
             words = filled(text, moment, scene)
         except LookupError as error:
-            raise Invalid(path, str(error)) from error
+            raise InvalidLesson(path, str(error)) from error
         for seq in _MESSAGE.findall(words):
             if int(seq) > len(moment.after.said):
-                raise Invalid(path, f"#{seq} is not said at this step")
+                raise InvalidLesson(path, f"#{seq} is not said at this step")
 
 
 def _texts(moment: Moment) -> Iterator[tuple[tuple[str | int, ...], str, Scene]]:

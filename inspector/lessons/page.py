@@ -1,9 +1,10 @@
-"""The page of a lesson: its path of steps, the question of one of them, and the board beside it."""
+"""The page of a step of a lesson, and the screens of a lesson on a projector."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import cached_property
 from typing import NamedTuple
 
@@ -16,9 +17,8 @@ from inspector.lessons.answers import Answer, Judgement, judge, solution
 from inspector.lessons.board import Board
 from inspector.lessons.catalogue import Staged
 from inspector.lessons.facts import filled, marked_up, of_choice
-from inspector.lessons.happening import Happening
 from inspector.lessons.lesson import Ask, Lesson, Practice
-from inspector.lessons.stage import Moment
+from inspector.lessons.stage import Happening, Moment
 
 LETTERS = "ABCDEFGH"  # as many as OFFERS_MAX
 # A practice's page is one of the inspector's, by the name of its URL, or a place on one.
@@ -62,11 +62,6 @@ class Told:
         question = self.moment.step.question
         return self._filled(question.text if question else "")
 
-    @property
-    def is_of_limits(self) -> bool:
-        question = self.moment.step.question
-        return question is not None and bool(question.limits)
-
     @cached_property
     def hint(self) -> SafeString:
         question = self.moment.step.question
@@ -76,6 +71,11 @@ class Told:
     def why(self) -> SafeString:
         question = self.moment.step.question
         return self._filled(question.why if question else "", is_after=True)
+
+    @property
+    def is_of_limits(self) -> bool:
+        question = self.moment.step.question
+        return question is not None and bool(question.limits)
 
     @cached_property
     def solution(self) -> SafeString:
@@ -120,7 +120,6 @@ class Told:
             is_revealed=is_revealed,
             asks=asks,
             picked=answer.picked if answer and asks else None,
-            hides=question is not None and not question.adds,
         )
 
     def _filled(self, text: str, is_after: bool = False) -> SafeString:
@@ -215,3 +214,50 @@ def practice_url(practice: Practice) -> str:
     except NoReverseMatch:
         return ""
     return f"{url}{'?' if practice.query else ''}{practice.query}{place}"
+
+
+# Screens for a projector: one idea on each, and a pause between a question and its answer
+
+
+class ScreenKind(StrEnum):
+    TITLE = "title"
+    TEXT = "text"
+    QUESTION = "question"
+    ANSWER = "answer"
+    WHY = "why"
+    END = "end"
+
+
+ASKED = (ScreenKind.QUESTION, ScreenKind.ANSWER, ScreenKind.WHY)
+
+
+@dataclass(frozen=True)
+class Screen:
+    """A screen. `told` is the step that it is of; None for the first and the last one."""
+
+    kind: ScreenKind
+    told: Told | None = None
+
+    @property
+    def is_revealed(self) -> bool:
+        return self.kind in (ScreenKind.ANSWER, ScreenKind.WHY)
+
+    @property
+    def board(self) -> Board | None:
+        return self.told.board(self.is_revealed) if self.told else None
+
+    @property
+    def offers(self) -> list[Offer]:
+        return list(self.told.offers(is_revealed=self.is_revealed)) if self.told else []
+
+
+def screens(staged: Staged) -> list[Screen]:
+    """Return the screens of a lesson, in order."""
+    shown = [Screen(ScreenKind.TITLE)]
+    for moment in staged.moments:
+        told = Told(moment, is_plain=True)
+        if moment.step.text:
+            shown.append(Screen(ScreenKind.TEXT, told))
+        if moment.step.question:
+            shown += [Screen(kind, told) for kind in ASKED]
+    return [*shown, Screen(ScreenKind.END)]

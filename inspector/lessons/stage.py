@@ -5,13 +5,63 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 from chatmemory import ChatMemoryError, ChatMessage, Policy
 from chatmemory.explain import receipt
-from chatmemory.queries import Scene, rehearse
-from inspector.lessons.happening import Happening
+from chatmemory.queries import Line, Scene, rehearse
 from inspector.lessons.lesson import Ask, Choice, Lesson, Question, Step
-from inspector.lessons.tables import Invalid
+from inspector.lessons.lesson_files import InvalidLesson
+
+
+class Verbs(NamedTuple):
+    """What messages do: one of them and several, those that do not, and both in one word."""
+
+    one: str
+    many: str
+    not_one: str
+    not_many: str
+    leaves: str
+    stays: str
+
+    @property
+    def nothing(self) -> str:
+        return f"Nothing {self.one}"
+
+
+LEAVE = Verbs("leaves", "leave", "stays", "stay", "leaves", "stays")
+HIDE = Verbs("is hidden", "are hidden", "is still seen", "are still seen", "hidden", "seen")
+
+
+@dataclass(frozen=True)
+class Happening:
+    """The scene before some events, and one after each of them; no event leaves it as it is."""
+
+    before: Scene
+    changes: tuple[Scene, ...] = ()
+
+    @property
+    def after(self) -> Scene:
+        return self.changes[-1] if self.changes else self.before
+
+    @property
+    def arriving(self) -> tuple[Line, ...]:
+        return self.after.said[len(self.before.said) :]
+
+    @property
+    def leaving(self) -> tuple[int, ...]:
+        """The messages that the model saw before, and does not see after, in their order."""
+        rows = self.before.window.rows
+        return tuple(row.seq for row in rows if row.seq not in self.after.seen)
+
+    @property
+    def lost(self) -> tuple[int, ...]:
+        """The messages that arrive and leave at once."""
+        return tuple(line.seq for line in self.arriving if line.seq not in self.after.seen)
+
+    @property
+    def verbs(self) -> Verbs:
+        return LEAVE
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,6 +71,12 @@ class Moment(Happening):
     lesson: Lesson
     number: int
     step: Step
+
+    @property
+    def verbs(self) -> Verbs:
+        """What messages do: what a limit that is set hides does not leave."""
+        question = self.step.question
+        return HIDE if question is not None and not question.adds else LEAVE
 
     @property
     def needed(self) -> int:
@@ -63,7 +119,7 @@ class Moment(Happening):
 
 
 def moments(lesson: Lesson) -> tuple[Moment, ...]:
-    """Return the moments of a lesson. Raises Invalid for a step that its script cannot play."""
+    """Return the moments of a lesson. Raises InvalidLesson for a step that it cannot play."""
     stage = _Stage(lesson)
     return tuple(stage.moment(i, step) for i, step in enumerate(lesson.steps))
 
@@ -77,7 +133,7 @@ class _Stage:
         try:
             self._scenes = rehearse(lesson.policy, self._events)
         except ChatMemoryError as error:
-            raise Invalid(("script",), str(error)) from error
+            raise InvalidLesson(("script",), str(error)) from error
 
     def moment(self, i: int, step: Step) -> Moment:
         before, after = self._spans[i]
@@ -91,7 +147,7 @@ class _Stage:
         )
         if step.question:
             for field, why in _faults(moment, step.question):
-                raise Invalid(("step", i, field), why)
+                raise InvalidLesson(("step", i, field), why)
         return moment
 
     def _plan(self, i: int, step: Step) -> tuple[int, int]:
@@ -100,7 +156,7 @@ class _Stage:
             self._set(step.limit)
         if step.said is not None:
             if step.said < self._said:
-                raise Invalid(("step", i, "said"), f"{self._said} messages are said already")
+                raise InvalidLesson(("step", i, "said"), f"{self._said} messages are said already")
             self._say(i, "said", step.said - self._said)
         before = len(self._events)
         if step.question:
@@ -113,7 +169,7 @@ class _Stage:
         messages = self._lesson.messages[self._said : self._said + count]
         if len(messages) < count:
             rest = f"the script has only {len(self._lesson.messages)} messages"
-            raise Invalid(("step", i, field), rest)
+            raise InvalidLesson(("step", i, field), rest)
         self._events += messages
         self._said += count
 

@@ -8,11 +8,9 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from inspector.lessons import progress
-from inspector.lessons.answers import Answer
+from inspector.lessons.answers import Answer, number_in
 from inspector.lessons.catalogue import Catalogue, Staged, catalogue
-from inspector.lessons.numbers import whole
-from inspector.lessons.page import LessonPage
-from inspector.lessons.screens import screens
+from inspector.lessons.page import LessonPage, screens
 
 
 @require_safe
@@ -69,7 +67,7 @@ def _staged(known: Catalogue, slug: str) -> Staged:
 
 def _number(request: HttpRequest, name: str, most: int) -> int:
     """Return a number from 1 to `most` of the address; 1 without a valid one."""
-    return max(1, whole(request.GET.get(name, ""), most) or 1)
+    return max(1, number_in(request.GET, name, most) or 1)
 
 
 def _path(

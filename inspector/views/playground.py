@@ -10,8 +10,7 @@ from django.views.decorators.http import require_http_methods
 from chatmemory import ChatMemoryError
 from inspector.access.throttling import throttled
 from inspector.lessons.catalogue import catalogue
-from inspector.lessons.play import Play
-from inspector.lessons.playground import Playground, of_sample
+from inspector.lessons.playground import Play, Playground, of_sample
 
 FIRST_SAMPLE = "message-window"
 

@@ -12,7 +12,7 @@ from django.test import Client
 
 from inspector.lessons.catalogue import catalogue
 from inspector.lessons.facts import FACTS
-from inspector.lessons.reading import CLAIMS, OF_ASK, PAGES, QUESTION, STEP
+from inspector.lessons.lesson_files import CLAIMS, OF_ASK, PAGES, QUESTION, STEP
 
 GOOD = '''
 title = "What does the shop remember?"

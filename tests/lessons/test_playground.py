@@ -20,9 +20,15 @@ from hypothesis import strategies as st
 from chatmemory import InvalidValue
 from inspector.access.throttling import PerAddress
 from inspector.lessons.catalogue import catalogue
-from inspector.lessons.packing import CHARACTERS_MAX, PACKED_MAX, pack, unpack
-from inspector.lessons.play import MESSAGES_MAX, Play
-from inspector.lessons.playground import Playground
+from inspector.lessons.playground import (
+    CHARACTERS_MAX,
+    MESSAGES_MAX,
+    PACKED_MAX,
+    Play,
+    Playground,
+    pack,
+    unpack,
+)
 
 from ..properties import examples
 
@@ -243,7 +249,7 @@ def test_the_sums_and_the_rows_are_those_of_the_core(seed):
         board, scene = page.board, page.scenes[at]
         kept = [row for row in board.memory if not row.is_gone]
         assert [row.line.seq for row in kept] == [place.seq for place in scene.window.rows]
-        assert {said.line.seq for said in board.history if not said.tag} == scene.seen
+        assert {said.line.seq for said in board.history if not said.note} == scene.seen
         known = page.scenes[at - 1].seen | {line.seq for line in board.arriving}
         assert {row.line.seq for row in board.memory if row.is_gone} == known - scene.seen
         if tally := board.tally:
