@@ -2,26 +2,19 @@
 
 from chatmemory.core.naming import named
 from chatmemory.core.phrases import place_of
-from chatmemory.explain.arithmetic import Receipt, ReceiptLine, receipt, shortened
-from chatmemory.explain.captions import Caption, caption
+from chatmemory.explain.captions import Caption, caption, change_of_policy, forecast, tried_limit
 from chatmemory.explain.causes import Cause, cause_of, reason_of, short_reason
-from chatmemory.explain.forecasts import change_of_policy, forecast, tried_limit
-from chatmemory.explain.keeping import what_would_keep
 from chatmemory.explain.limits import (
     beyond_limit,
     beyond_tried_limit,
     leaving,
     one_beyond_limit,
     over_limit,
+    pinning,
     what_is_hidden,
 )
-from chatmemory.explain.pinning import pinning
-from chatmemory.explain.reasons import (
-    Explanation,
-    room_before,
-    why_in,
-    why_left,
-)
+from chatmemory.explain.reasons import Explanation, room_before, what_would_keep, why_in, why_left
+from chatmemory.explain.receipts import Receipt, ReceiptLine, receipt, shortened
 from chatmemory.explain.remembering import Moment, Remembrance, Stretch, remembers, without
 from chatmemory.explain.wording import (
     amount,

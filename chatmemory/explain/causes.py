@@ -10,7 +10,11 @@ from dataclasses import dataclass
 from chatmemory.core.eviction import Reason
 from chatmemory.core.misfits import Misfit
 from chatmemory.core.naming import named
-from chatmemory.ledger.changes import EvictedMessage
+from chatmemory.core.policies import Policy
+from chatmemory.core.stored_policies import can_decide
+from chatmemory.core.window import Totals
+from chatmemory.explain.wording import capitalized
+from chatmemory.ledger.changes import ChangeResult, EvictedMessage
 
 
 @dataclass(frozen=True)
@@ -90,3 +94,24 @@ def reason_of(evicted: EvictedMessage) -> str:
     if because and evicted.reason is Reason.REPLACED:
         return f"replaced by {named(because)}"
     return short_reason(evicted.reason, evicted.misfit)
+
+
+def why_no_fit(change: ChangeResult, message: EvictedMessage) -> str:
+    """Return the sum in a sentence.
+
+    Beside what is pinned, a leading system message remains after such an add, or nothing.
+    """
+    policy, name = change.policy, named(message.seq)
+    remaining = change.after.without(change.pinned)
+    if not can_decide(policy):
+        return ""
+    if message.misfit is not None and message.misfit.is_of_system:
+        return f"It takes {_of_limit(policy, remaining)}: nothing else can stay."
+    if message.misfit is Misfit.TOO_BIG:
+        return f"{capitalized(name)} alone needs {_of_limit(policy, Totals(1, message.tokens))}."
+    both = Totals(remaining.count + 1, remaining.tokens + message.tokens)
+    return f"With the system message, {name} needs {_of_limit(policy, both)}."
+
+
+def _of_limit(policy: Policy, totals: Totals) -> str:
+    return f"{policy.load(*totals):,} of {policy.limit:,} {policy.unit}"

@@ -1,10 +1,12 @@
-"""What it means that a window is over its limit."""
+"""What it means that a window is over its limit, and what pins leave of it."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from chatmemory.core.stored_policies import can_decide
-from chatmemory.explain.wording import capitalized, counted
-from chatmemory.queries import NoRoom, WindowPlace, WindowView
+from chatmemory.explain.wording import capitalized, counted, in_unit, seqs
+from chatmemory.queries import NoRoom, PinPreview, WindowPlace, WindowView
 
 _NO_ROOM = {
     NoRoom.BESIDE_PINS: "beside what is pinned no message fits: unpin one, or raise the limit",
@@ -99,3 +101,42 @@ def leaving(count: int, is_least: bool = False) -> str:
     """
     many = f"{count:,} or more messages" if is_least else counted(count, "message")
     return f"{many} over the limit will leave at the next add"
+
+
+# What pins leave for other messages
+
+
+def pinning(preview: PinPreview) -> str:
+    """Say what pins would hold after a pin, or after its end, and what would then leave next."""
+    return " ".join(_sentences(preview))
+
+
+def _sentences(preview: PinPreview) -> Iterator[str]:
+    policy = preview.policy
+    if len(preview.seqs) > 1:
+        yield f"{seqs(preview.seqs)} go together: a tool call and its results."
+    pin = "Without this pin" if preview.is_pinned else "With this pin"
+    if preview.held:
+        held = f"{preview.held:,} of {policy.limit:,} {policy.unit}"
+        yield f"{pin}, pins would hold {held}; {_room(preview)}."
+    else:
+        yield f"{pin}, nothing would be pinned."
+    before, after = preview.leaving, preview.leaving_then
+    if after and after != before:
+        rather = f", not {seqs(before)}" if before else ""
+        yield f"{seqs(after)} would leave next{rather}."
+    elif not after:
+        yield "Nothing else could then leave."
+    if preview.hidden:
+        yield f"The lowered limit would then hide {seqs(preview.hidden)} too."
+    if preview.shown:
+        yield f"The lowered limit would no longer hide {seqs(preview.shown)}."
+
+
+def _room(preview: PinPreview) -> str:
+    if preview.room < 1:
+        return "no message would fit beside them"
+    if preview.policy.unit == "messages":
+        return f"there is room for {counted(preview.room, 'other message')} beside them"
+    room = in_unit(preview.room, preview.policy)
+    return f"a message of up to {room} fits beside them, a result with its call"

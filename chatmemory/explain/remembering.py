@@ -7,9 +7,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from chatmemory.core.speakers import Speaker
-from chatmemory.explain.arithmetic import receipt
 from chatmemory.explain.captions import caption
 from chatmemory.explain.reasons import Explanation
+from chatmemory.explain.receipts import receipt
 from chatmemory.explain.wording import capitalized, counted, decapitalized, role, seqs
 from chatmemory.queries import Mentions, NoRoom, Turn
 

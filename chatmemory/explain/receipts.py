@@ -93,7 +93,7 @@ def _before(lines: Receipt, seq: int) -> Receipt:
 
 
 class _Writing:
-    """The writing of a receipt, which repeats the decisions of a change with running totals."""
+    """The writing of a receipt: running totals, and what leaves in the order of the ledger."""
 
     def __init__(self, change: ChangeResult, policy: Policy) -> None:
         self._change = change
@@ -105,111 +105,107 @@ class _Writing:
         self._lines: list[ReceiptLine] = []
 
     def lines(self) -> list[ReceiptLine]:
-        self._tell("total", BEFORE)
+        self._sum("total", BEFORE)
         if self._change.kind != "set" and self._is_over:
-            self._tell_over(ALREADY)
+            self._sum_over(ALREADY)
             self._evict(before_arrival=True)
         self._policy = self._policy_after
         for message in self._change.evicted:
             if message.reason in REMOVED:
                 self._leave(message)
-        self._arrive()
+        for arrived in self._change.arrived:
+            self._arrive(arrived)
         if self._is_over:
-            self._tell_over(NEEDED)
+            self._sum_over(NEEDED)
         self._evict()
-        self._tell("over" if self._is_over else "fits", AFTER)
+        self._sum("over" if self._is_over else "fits", AFTER)
         return self._lines
 
     @property
+    def _load(self) -> int:
+        return self._policy.load(*self._totals)
+
+    @property
     def _is_over(self) -> bool:
-        return self._policy.load(*self._totals) > self._policy.limit
+        return self._load > self._policy.limit
 
     @property
     def _is_above_mark(self) -> bool:
         """Whether the low mark makes more leave. A client does not know it."""
-        above = self._policy.load(*self._totals) > self._policy.low_mark
-        return above and not self._change.by_client
+        return self._load > self._policy.low_mark and not self._change.by_client
 
     def _evict(self, before_arrival: bool = False) -> None:
-        """Tell what leaves; with `before_arrival`, what leaves before anything arrives."""
+        """Write what leaves; with `before_arrival`, what leaves before anything arrives."""
         arriving = {each.seq for each in self._change.arrived} if before_arrival else set()
         is_first, is_on_to_mark = True, False
         while self._queue:
             reason = self._queue[0].reason
             if self._is_over and reason is not Reason.ORPHANED and not is_first:
-                self._tell_over(STILL)
+                self._sum_over(STILL)
             if self._queue[0].seq in arriving:
                 return
             if not self._is_over and reason is Reason.CAPACITY and self._is_above_mark:
                 if not (is_first or is_on_to_mark):
-                    self._tell("ahead", f"{ON_TO_MARK} {self._policy.low_mark:,}")
+                    self._sum("ahead", f"{ON_TO_MARK} {self._policy.low_mark:,}")
                     is_on_to_mark = True
             elif not self._is_over and before_arrival and reason is not Reason.ORPHANED:
                 return
             self._leave(self._queue.popleft())
             is_first = False
 
-    def _leave(self, message: EvictedMessage) -> None:
-        self._totals = self._totals.without(Totals(1, message.tokens))
-        self._move(message, -1, self._leaves(message), sub=message.reason is Reason.ORPHANED)
+    def _arrive(self, message: ArrivedMessage) -> None:
         if self._policy.overhead and not self._totals.count:
-            self._tell_overhead("minus", NOTHING_LEFT)
+            self._write(OVERHEAD, "plus", self._policy.overhead, 0)
+        self._move(message, 1, f"{_name(message)} arrives")
 
-    def _arrive(self) -> None:
-        """Tell all that arrives."""
-        arrived = self._change.arrived
-        if arrived and self._policy.overhead and not self._totals.count:
-            self._tell_overhead("plus", OVERHEAD)
-        for message in arrived:
-            self._totals = Totals(self._totals.count + 1, self._totals.tokens + message.tokens)
-            name = f"{capitalized(named(message.seq))} {role(message.type, message.has_calls)}"
-            self._move(message, 1, f"{name} arrives")
+    def _leave(self, message: EvictedMessage) -> None:
+        self._move(message, -1, self._why(message), sub=message.reason is Reason.ORPHANED)
+        if self._policy.overhead and not self._totals.count:
+            self._write(NOTHING_LEFT, "minus", -self._policy.overhead, 0, sub=True)
 
     def _move(
         self, message: ArrivedMessage | EvictedMessage, sign: int, label: str, sub: bool = False
     ) -> None:
+        count, tokens = self._totals
+        self._totals = Totals(count + sign, tokens + sign * message.tokens)
         amount, kind = sign * self._policy.cost(message.tokens), "plus" if sign > 0 else "minus"
-        self._write(label, amount, kind, sign * message.tokens, sub, message.seq)
+        self._write(label, kind, amount, sign * message.tokens, sub, message.seq)
 
-    def _tell(self, kind: str, label: str) -> None:
-        """Tell the sum so far."""
-        self._write(label, self._policy.load(*self._totals), kind, self._totals.tokens)
+    def _sum(self, kind: str, label: str) -> None:
+        self._write(label, kind, self._load, self._totals.tokens)
 
-    def _tell_over(self, label: str) -> None:
-        excess = self._policy.load(*self._totals) - self._policy.limit
-        limit = "" if self._has_tokens_beside else " the limit"
-        self._tell("over", f"{label} {excess:,} over{limit}")
-
-    def _tell_overhead(self, kind: str, label: str) -> None:
-        amount = self._policy.overhead if kind == "plus" else -self._policy.overhead
-        self._write(label, amount, kind, tokens=0, sub=kind == "minus")
-
-    @property
-    def _has_tokens_beside(self) -> bool:
-        return self._policy.unit != "tokens"
+    def _sum_over(self, label: str) -> None:
+        limit = " the limit" if self._policy.unit == "tokens" else ""
+        self._sum("over", f"{label} {self._load - self._policy.limit:,} over{limit}")
 
     def _write(
         self,
         label: str,
-        amount: int,
         kind: str,
+        amount: int,
         tokens: int,
         sub: bool = False,
         seq: int | None = None,
     ) -> None:
-        beside = tokens if self._has_tokens_beside else None
+        beside = None if self._policy.unit == "tokens" else tokens
         unit = self._policy.short_unit
         self._lines.append(ReceiptLine(label, amount, kind, unit, beside, sub, seq))
 
-    def _leaves(self, evicted: EvictedMessage) -> str:
-        name = f"{capitalized(named(evicted.seq))} {role(evicted.type, evicted.has_calls)}"
+    def _why(self, evicted: EvictedMessage) -> str:
+        """Return the label of a message that leaves."""
+        name = _name(evicted)
         if evicted.misfit:
             return f"{name} itself"
-        if evicted.reason is Reason.ORPHANED:
-            return f"{capitalized(named(evicted.seq))} its result"
-        if evicted.reason is Reason.TURN:
-            return f"{name}, rest of its turn"
-        if evicted.reason is Reason.CAPACITY:
-            which = "the" if evicted.seq == self._oldest else "next"
-            return f"{name}, {which} {oldest(self._change)}"
+        match evicted.reason:
+            case Reason.ORPHANED:
+                return f"{capitalized(named(evicted.seq))} its result"
+            case Reason.TURN:
+                return f"{name}, rest of its turn"
+            case Reason.CAPACITY:
+                which = "the" if evicted.seq == self._oldest else "next"
+                return f"{name}, {which} {oldest(self._change)}"
         return f"{name}, {reason_of(evicted)}"
+
+
+def _name(message: ArrivedMessage | EvictedMessage) -> str:
+    return f"{capitalized(named(message.seq))} {role(message.type, message.has_calls)}"
