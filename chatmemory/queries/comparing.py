@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from chatmemory import search
 from chatmemory.conf import configuration, fact_words
 from chatmemory.core.estimators import estimator_for
 from chatmemory.core.exceptions import InvalidValue
@@ -23,9 +22,7 @@ from chatmemory.core.written_policies import measured
 from chatmemory.ledger.lookup import find_memory
 from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.models import Step
-from chatmemory.queries.glimpses import beginnings
-from chatmemory.queries.history import said_by
-from chatmemory.queries.recalling import estimator_of, recall_history
+from chatmemory.queries.recalling import estimator_of, said_with_history
 
 COMPARED_MAX = 10_000  # messages, the latest
 POLICIES_MAX = 4
@@ -76,14 +73,6 @@ class Comparison:
         return len(self.history) < self.said_count
 
 
-@dataclass(frozen=True)
-class _Texts:
-    """The texts of a history: numbers of those with a phrase, and the beginnings of some."""
-
-    holding: Callable[[str], Collection[int]]
-    beginnings: Callable[[Sequence[int]], dict[int, str]]
-
-
 @one_snapshot()
 def comparison(
     memory_id: str, policies: Policies, at: int | None = None, phrase: str = ""
@@ -98,16 +87,10 @@ def comparison(
     """
     memory = find_memory(memory_id)
     name = _estimator(policies, estimator_of(memory))
-    history = recall_history(memory_id, name, latest=COMPARED_MAX)
-    bare = _replayed(history, memory.policy, policies, name)
+    said, history = said_with_history(memory_id, name, latest=COMPARED_MAX)
+    found = _followed(_replayed(history, memory.policy, policies, name), said, at, phrase)
     pins = Step.objects.filter(memory_id=memory_id, kind=Step.Kind.PIN)
-    found = replace(bare, said_count=memory.said_count, leaves_out_pins=pins.exists())
-    said = said_by(memory_id, memory.last_seq)
-    texts = _Texts(
-        lambda words: set(said.filter(search.has(words)).values_list("seq", flat=True)),
-        lambda seqs: beginnings(memory_id, seqs, TEXT_SIZE),
-    )
-    return _followed(found, texts, at, phrase)
+    return replace(found, said_count=memory.said_count, leaves_out_pins=pins.exists())
 
 
 def comparison_of(
@@ -125,11 +108,7 @@ def comparison_of(
         )
     name = _estimator(policies, configuration().ESTIMATOR)
     history = history_of(messages, estimator_for(name), fact_words())
-    texts = _Texts(
-        lambda words: {n for n, m in enumerate(messages, 1) if has_phrase(text_of(m), words)},
-        lambda numbers: {n: readable_text(messages[n - 1])[:TEXT_SIZE] for n in numbers},
-    )
-    return _followed(_replayed(history, None, policies, name), texts, at, phrase)
+    return _followed(_replayed(history, None, policies, name), messages, at, phrase)
 
 
 def _estimator(policies: Policies, usual: str) -> str:
@@ -148,15 +127,17 @@ def _replayed(
     return Comparison(in_force, size, history, compared, size, (), "", (), (), offered)
 
 
-def _followed(found: Comparison, texts: _Texts, at: int | None, phrase: str) -> Comparison:
+def _followed(
+    found: Comparison, said: Sequence[ChatMessage], at: int | None, phrase: str
+) -> Comparison:
     """Return the comparison at a place, with the rows before it, and what became of a phrase."""
     history = found.history
     place = len(history) if at is None else min(at, len(history))
-    mentions = _mentions(texts, history, phrase)
+    mentions = _mentions(said, history, phrase)
     return replace(
         found,
         at=place,
-        rows=_rows(texts, history, place, mentions),
+        rows=_rows(said, history, place, mentions),
         phrase=phrase,
         mentions=mentions,
         followed=tuple(
@@ -188,28 +169,22 @@ def _offered(history: History, current: Policy | None, estimator: str) -> Policy
     return replace(policy, limit=limit) if limit else None
 
 
-def _mentions(texts: _Texts, history: History, phrase: str) -> tuple[int, ...]:
+def _mentions(said: Sequence[ChatMessage], history: History, phrase: str) -> tuple[int, ...]:
     """Return the positions of the messages with a fact, or with a phrase in their text."""
     if not phrase:
         return ()
     by_fact = tuple(place for place, facts in enumerate(history.facts) if phrase in facts)
-    if by_fact:
-        return by_fact
-    holding = texts.holding(phrase)
-    return tuple(place for place, seq in enumerate(history.numbers) if seq in holding)
+    by_text = (n for n, message in enumerate(said) if has_phrase(text_of(message), phrase))
+    return by_fact or tuple(by_text)
 
 
 def _rows(
-    texts: _Texts, history: History, at: int, mentions: Sequence[int]
+    said: Sequence[ChatMessage], history: History, at: int, mentions: Sequence[int]
 ) -> tuple[ComparedRow, ...]:
     """Return the messages before a place, and the last earlier ones that hold the phrase."""
-    first = max(0, at - ROWS)
+    first, holding = max(0, at - ROWS), set(mentions)
     earlier = [position for position in mentions if position < first][-EARLIER_ROWS:]
-    shown = [*earlier, *range(first, at)]
-    begun = texts.beginnings([history.numbers[each] for each in shown])
-    holding = set(mentions)
     return tuple(
-        ComparedRow(each, seq, begun.get(seq, ""), each in holding)
-        for each in shown
-        for seq in (history.numbers[each],)
+        ComparedRow(n, history.numbers[n], readable_text(said[n])[:TEXT_SIZE], n in holding)
+        for n in (*earlier, *range(first, at))
     )

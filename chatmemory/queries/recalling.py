@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from chatmemory.conf import configuration, fact_words
 from chatmemory.core.estimators import estimator_for, family_named, is_known
 from chatmemory.core.exceptions import InvalidValue, MemoryNotFound
+from chatmemory.core.messages import ChatMessage
 from chatmemory.core.policies import Policy
 from chatmemory.core.recall import Recall, recall_of
 from chatmemory.core.recall.histories import History, history_from
@@ -21,7 +22,6 @@ from chatmemory.queries.history import said_by
 READ_AT_ONCE = 20_000  # messages that an answer may replay
 
 
-@one_snapshot()
 def recall_history(
     memory_id: str,
     estimator: str | None = None,
@@ -34,6 +34,17 @@ def recall_history(
     With `latest`, only so many messages, the last ones; with `seqs`, only these. Numbers are seqs.
     Raises MemoryNotFound, UnknownEstimator.
     """
+    return said_with_history(memory_id, estimator, latest, seqs)[1]
+
+
+@one_snapshot()
+def said_with_history(
+    memory_id: str,
+    estimator: str | None = None,
+    latest: int | None = None,
+    seqs: Collection[int] = (),
+) -> tuple[list[ChatMessage], History]:
+    """Return the messages of `recall_history` with it."""
     memory = find_memory(memory_id)
     name = estimator or estimator_of(memory)
     said = said_by(memory_id, memory.last_seq)
@@ -46,7 +57,8 @@ def recall_history(
         for row, message in zip(rows, messages, strict=True)
     ]
     overhead = estimator_for(name).estimate_token_count_in_messages([])
-    return history_from(messages, tokens, overhead, [row.seq for row in rows], fact_words())
+    seqs = [row.seq for row in rows]
+    return messages, history_from(messages, tokens, overhead, seqs, fact_words())
 
 
 def estimator_of(memory: Memory) -> str:

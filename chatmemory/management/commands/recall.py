@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +18,7 @@ from chatmemory.core.recall.histories import History
 from chatmemory.formats import FORMATS, read_transcripts
 from chatmemory.management.base import FILE_HELP, FORMAT_HELP, DatabaseCommand
 
-COLUMNS = (
-    "conversations",
-    "recalls",
-    "held",
-    "nothing_lost",
-    "said_again",
-    "prompt_tokens",
-    "calls",
-    "reusable_tokens",
-)
+COLUMNS = tuple(each.name for each in fields(Recall) if each.name != "policy")
 
 
 class Command(DatabaseCommand):
