@@ -88,7 +88,7 @@ def comparison(
     memory = find_memory(memory_id)
     name = _estimator(policies, estimator_of(memory))
     said, history = said_with_history(memory_id, name, latest=COMPARED_MAX)
-    found = _followed(_replayed(history, memory.policy, policies, name), said, at, phrase)
+    found = _compared(said, history, name, policies, memory.policy, at, phrase)
     pins = Step.objects.filter(memory_id=memory_id, kind=Step.Kind.PIN)
     return replace(found, said_count=memory.said_count, leaves_out_pins=pins.exists())
 
@@ -108,41 +108,42 @@ def comparison_of(
         )
     name = _estimator(policies, configuration().ESTIMATOR)
     history = history_of(messages, estimator_for(name), fact_words())
-    return _followed(_replayed(history, None, policies, name), messages, at, phrase)
+    return _compared(messages, history, name, policies, None, at, phrase)
 
 
 def _estimator(policies: Policies, usual: str) -> str:
     return next((policy.estimator for policy in policies if policy), usual)
 
 
-def _replayed(
-    history: History, in_force: Policy | None, policies: Policies, estimator: str
+def _compared(
+    said: Sequence[ChatMessage],
+    history: History,
+    estimator: str,
+    policies: Policies,
+    in_force: Policy | None,
+    at: int | None,
+    phrase: str,
 ) -> Comparison:
-    """Return the comparison at the end, without a phrase and rows."""
+    """Return the comparison of messages, whose history is counted by an estimator."""
     offered = _offered(history, in_force, estimator)
     chosen = _distinct(policies or [in_force, offered, None], estimator)
     refusals = Refusals(history)
     compared = tuple(compare(history, policy, refusals) for policy in chosen)
-    size = len(history)
-    return Comparison(in_force, size, history, compared, size, (), "", (), (), offered)
-
-
-def _followed(
-    found: Comparison, said: Sequence[ChatMessage], at: int | None, phrase: str
-) -> Comparison:
-    """Return the comparison at a place, with the rows before it, and what became of a phrase."""
-    history = found.history
     place = len(history) if at is None else min(at, len(history))
     mentions = _mentions(said, history, phrase)
-    return replace(
-        found,
+    return Comparison(
+        history=history,
+        policies=compared,
         at=place,
         rows=_rows(said, history, place, mentions),
         phrase=phrase,
         mentions=mentions,
         followed=tuple(
-            follow(history, each.left, mentions, each.policy, place) for each in found.policies
+            follow(history, each.left, mentions, each.policy, place) for each in compared
         ),
+        offered=offered,
+        in_force=in_force,
+        said_count=len(history),
     )
 
 
