@@ -5,7 +5,7 @@
 
 from chatmemory.core.lint import Verdict
 from chatmemory.core.recall.comparison import Compared
-from chatmemory.core.recall.figures import Point
+from chatmemory.core.recall.figures import LimitPoint
 from chatmemory.core.recall.figures import smallest as smallest_limit
 from chatmemory.core.recall.phrases import Followed
 from chatmemory.core.recall.scores import Use
@@ -131,6 +131,7 @@ __all__ = [
     "FleetLists",
     "FleetQuery",
     "Followed",
+    "LimitPoint",
     "Line",
     "Loser",
     "MemoryFilter",
@@ -145,7 +146,6 @@ __all__ = [
     "Page",
     "Part",
     "PinPreview",
-    "Point",
     "PolicyAdoption",
     "Repeat",
     "Scene",

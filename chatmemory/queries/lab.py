@@ -18,7 +18,7 @@ from chatmemory.core.exceptions import InvalidValue
 from chatmemory.core.messages import MessageType
 from chatmemory.core.policies import Policy
 from chatmemory.core.policy_texts import text_of_policy
-from chatmemory.core.recall.figures import Figures, Point, Sums, distance, figures_of
+from chatmemory.core.recall.figures import Figures, LimitPoint, Sums, distance, figures_of
 from chatmemory.core.recall.histories import History, history_of
 from chatmemory.core.recall.replay import departures
 from chatmemory.core.recall.scores import uses
@@ -97,7 +97,7 @@ class Fleet:
     matching: int
     chosen: int
     sums: Sums
-    points: Sequence[Point]
+    points: Sequence[LimitPoint]
     limits: Counter[int] = field(default_factory=Counter)
 
     @property

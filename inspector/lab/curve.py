@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from chatmemory.queries import Fleet, Point
+from chatmemory.queries import Fleet, LimitPoint
 from inspector.conversation.timeline import Label
 from inspector.conversation.timeline.labels import GAP
 
@@ -43,13 +43,13 @@ class Mark:
 class Curve:
     """The chart of a fleet, in which a limit can be marked."""
 
-    def __init__(self, found: Fleet, pick: Point | None) -> None:
+    def __init__(self, found: Fleet, pick: LimitPoint | None) -> None:
         self._found = found
         self._points = found.points
         self._pick = pick
 
     @cached_property
-    def _drawn(self) -> list[Point]:
+    def _drawn(self) -> list[LimitPoint]:
         points = self._points
         apart = max(1, -(-len(points) // DRAWN))
         return [*points[apart - 1 :: apart], *points[-1:]] if points else []

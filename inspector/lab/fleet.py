@@ -8,7 +8,7 @@ from functools import cached_property
 
 from chatmemory import explain, policy_kinds, text_of_policy
 from chatmemory.formats import Refused
-from chatmemory.queries import Fleet, FleetLists, Point, smallest_limit
+from chatmemory.queries import Fleet, FleetLists, LimitPoint, smallest_limit
 from inspector.conversation.links import conversation_url
 from inspector.lab.asked import ComparisonAsked, FleetAsked
 from inspector.lab.curve import Curve
@@ -65,16 +65,12 @@ class FleetPage:
         self.grid_noun = kind.unit.removesuffix("s")
         self.is_chosen = bool(asked.q or asked.label or asked.prefix or asked.since)
 
-    @property
-    def is_done(self) -> bool:
-        return self.found.is_done
-
     @cached_property
-    def best(self) -> Point | None:
+    def best(self) -> LimitPoint | None:
         return smallest_limit(self.found.points, self.sums.recalls, ANSWER)
 
     @cached_property
-    def pick(self) -> Point | None:
+    def pick(self) -> LimitPoint | None:
         """What the chosen limit gives: that of the address, or else of the answer.
 
         It is on the grid, or above its end, from where on nothing changes, and goes together with
@@ -148,7 +144,7 @@ class FleetPage:
             yield self._point_row("chosen", self.pick, "is-pick")
         yield self._row("everything", "no limit", 0, sums.count, sums.everything, sums.calls)
 
-    def _point_row(self, label: str, point: Point, css: str) -> LimitRow:
+    def _point_row(self, label: str, point: LimitPoint, css: str) -> LimitRow:
         link = "" if self.file else self.asked.link(limit=point.limit)
         numbers = (self.sums.recalls - point.held, point.lossless, point.prompts, self.sums.calls)
         return self._row(label, self._in_unit(point.limit), *numbers, css, link)

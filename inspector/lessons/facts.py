@@ -13,7 +13,7 @@ from django.utils.safestring import SafeString, mark_safe
 
 from chatmemory.explain import seqs
 from chatmemory.queries import Scene
-from inspector.lessons.lesson import Choice, Step
+from inspector.lessons.lesson import Choice, LessonStep
 from inspector.lessons.lesson_files import InvalidLesson
 from inspector.lessons.stage import Moment
 
@@ -99,7 +99,7 @@ def check(moment: Moment) -> None:
 
 def _texts(moment: Moment) -> Iterator[tuple[tuple[str | int, ...], str, Scene]]:
     """Yield each text of a step with the scene that it speaks of."""
-    step: Step = moment.step
+    step: LessonStep = moment.step
     yield ("text",), step.text, moment.before
     if step.question is None:
         return

@@ -48,7 +48,7 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Step:
+class LessonStep:
     """A step tells a text and may ask a question.
 
     Before it, the limit becomes `limit`, and the script goes on until `said` messages are said;
@@ -84,7 +84,7 @@ class Lesson:
     script: str
     messages: tuple[ChatMessage, ...]
     policy: Policy
-    steps: tuple[Step, ...]
+    steps: tuple[LessonStep, ...]
     remember: str
     practices: tuple[Practice, ...]
     source: str

@@ -11,7 +11,7 @@ from typing import Any
 
 from chatmemory import ChatMemoryError, ChatMessage, Policy, policy_from_dict
 from chatmemory.formats.script import read_script
-from inspector.lessons.lesson import Ask, Choice, Claim, Lesson, Practice, Question, Step
+from inspector.lessons.lesson import Ask, Choice, Claim, Lesson, LessonStep, Practice, Question
 
 MESSAGES_MAX = 60
 STEPS_MAX = 12
@@ -117,14 +117,14 @@ def _policy(table: Table) -> Policy:
         raise table.invalid("policy", str(error)) from error
 
 
-def _step(table: Table) -> Step:
+def _step(table: Table) -> LessonStep:
     said, limit = table.optional_number("said"), table.optional_number("limit")
     if "ask" not in table:
         if "question" in table:
             raise table.invalid("question", f"needs ask beside it: {', '.join(Ask)}")
         table.only(STEP)
-        return Step(table.line("text"), said, limit)
-    return Step(table.line("text", default=""), said, limit, _question(table))
+        return LessonStep(table.line("text"), said, limit)
+    return LessonStep(table.line("text", default=""), said, limit, _question(table))
 
 
 def _question(table: Table) -> Question:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from chatmemory import ChatMemoryError, ChatMessage, Policy
 from chatmemory.explain import receipt
 from chatmemory.queries import Line, Scene, rehearse
-from inspector.lessons.lesson import Ask, Choice, Lesson, Question, Step
+from inspector.lessons.lesson import Ask, Choice, Lesson, LessonStep, Question
 from inspector.lessons.lesson_files import InvalidLesson
 
 
@@ -70,7 +70,7 @@ class Moment(Happening):
 
     lesson: Lesson
     number: int
-    step: Step
+    step: LessonStep
 
     @property
     def verbs(self) -> Verbs:
@@ -120,11 +120,11 @@ class Moment(Happening):
 
 def moments(lesson: Lesson) -> tuple[Moment, ...]:
     """Return the moments of a lesson. Raises InvalidLesson for a step that it cannot play."""
-    stage = _Stage(lesson)
+    stage = _Staging(lesson)
     return tuple(stage.moment(i, step) for i, step in enumerate(lesson.steps))
 
 
-class _Stage:
+class _Staging:
     def __init__(self, lesson: Lesson) -> None:
         self._lesson = lesson
         self._events: list[ChatMessage | Policy] = []
@@ -135,7 +135,7 @@ class _Stage:
         except ChatMemoryError as error:
             raise InvalidLesson(("script",), str(error)) from error
 
-    def moment(self, i: int, step: Step) -> Moment:
+    def moment(self, i: int, step: LessonStep) -> Moment:
         before, after = self._spans[i]
         scenes = self._scenes
         moment = Moment(
@@ -150,7 +150,7 @@ class _Stage:
                 raise InvalidLesson(("step", i, field), why)
         return moment
 
-    def _plan(self, i: int, step: Step) -> tuple[int, int]:
+    def _plan(self, i: int, step: LessonStep) -> tuple[int, int]:
         """Append a step's events; return the numbers of the scenes before and after its answer."""
         if step.limit:
             self._set(step.limit)

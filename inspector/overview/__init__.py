@@ -2,6 +2,6 @@
 
 from inspector.overview.asked import ORDERINGS, PARAMETERS, Asked
 from inspector.overview.headlines import Headlines, current_headlines
-from inspector.overview.rows import Leaving, Row
+from inspector.overview.rows import FeedRow, Row
 
-__all__ = ["ORDERINGS", "PARAMETERS", "Asked", "Headlines", "Leaving", "Row", "current_headlines"]
+__all__ = ["ORDERINGS", "PARAMETERS", "Asked", "FeedRow", "Headlines", "Row", "current_headlines"]

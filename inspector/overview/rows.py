@@ -22,7 +22,7 @@ NO_ROOM = {NoRoom.BESIDE_PINS: "no room beside pins", NoRoom.REJECTED: "no messa
 
 
 @dataclass(frozen=True)
-class Label:
+class LabelLink:
     """A label of a conversation, with the link to all that have it."""
 
     text: str
@@ -124,12 +124,12 @@ class Row:
         return spark(self.row.loads, self.limit)
 
     @property
-    def labels(self) -> list[Label]:
+    def labels(self) -> list[LabelLink]:
         """The first labels; the one that is filtered by comes first."""
         given = self.memory.given_labels
         texts = [f"{name}:{value}" if value else name for name, value in given.items()]
         texts.sort(key=lambda text: text != self.asked.label)
-        return [Label(text, self.asked.link(label=text)) for text in texts[:LABELS_SHOWN]]
+        return [LabelLink(text, self.asked.link(label=text)) for text in texts[:LABELS_SHOWN]]
 
     @property
     def more_labels(self) -> int:
@@ -148,7 +148,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Leaving:
+class FeedRow:
     """An entry of the feed."""
 
     item: FeedItem

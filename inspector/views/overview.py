@@ -15,7 +15,7 @@ from chatmemory.queries import CursorPage
 from chatmemory.services.validation import is_id
 from inspector import demo
 from inspector.htmx import render_page_or_fragment
-from inspector.overview import ORDERINGS, Asked, Leaving, Row, current_headlines
+from inspector.overview import ORDERINGS, Asked, FeedRow, Row, current_headlines
 
 PAGE_SIZE = 25
 MOMENT = re.compile(r"[0-9]{1,18}")
@@ -93,6 +93,6 @@ def _found(asked: Asked) -> CursorPage[queries.OverviewRow]:
 def _feed(seen: int | None = None) -> dict[str, Any]:
     items = queries.feed()
     return {
-        "feed": [Leaving(item, is_new=seen is not None and item.moment > seen) for item in items],
+        "feed": [FeedRow(item, is_new=seen is not None and item.moment > seen) for item in items],
         "newest": max((item.moment for item in items), default=0),
     }

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from chatmemory import AiMessage, MessageType, MessageWindow, TokenWindow, UserMessage
 from chatmemory.core.recall import figures, recall_of
-from chatmemory.core.recall.figures import Figures, Point, Sums, figures_of, smallest
+from chatmemory.core.recall.figures import Figures, LimitPoint, Sums, figures_of, smallest
 from chatmemory.core.recall.histories import history_from
 
 from ..properties import examples
@@ -98,7 +98,12 @@ def prompts_at(history, kind, limit: int) -> int:
 
 
 def test_the_smallest_limit_is_the_one_from_which_every_larger_one_holds():
-    points = [Point(1, 9, 0, 0), Point(2, 5, 0, 0), Point(3, 9, 0, 0), Point(4, 10, 0, 0)]
+    points = [
+        LimitPoint(1, 9, 0, 0),
+        LimitPoint(2, 5, 0, 0),
+        LimitPoint(3, 9, 0, 0),
+        LimitPoint(4, 10, 0, 0),
+    ]
     assert smallest(points, 10, 0.9) == points[2]
     assert smallest(points, 10, 1.0) == points[3]
     assert smallest(points[:3], 10, 1.0) is None

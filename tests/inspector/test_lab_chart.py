@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chatmemory.core.recall.figures import Sums
-from chatmemory.queries import Fleet, Point
+from chatmemory.queries import Fleet, LimitPoint
 from inspector.lab.curve import MARGIN, NARROW, TICKS, WIDE, Curve, Limit, labels_in
 
 LAST = 3_000
@@ -17,7 +17,7 @@ LIMITS = st.lists(st.integers(1, 4_000), min_size=1, max_size=3, unique=True).ma
 
 @given(st.integers(1, 2_000_000))
 def test_ticks_are_round_and_neither_few_nor_many(last):
-    found = Fleet(1, 1, Sums(1), [Point(last, 0, 0, 0)])
+    found = Fleet(1, 1, Sums(1), [LimitPoint(last, 0, 0, 0)])
     ticks = Curve(found, None).ticks
     limits = [int(tick.words.replace(",", "")) for tick in ticks]
     apart = limits[0]
@@ -28,7 +28,7 @@ def test_ticks_are_round_and_neither_few_nor_many(last):
 
 @given(st.integers(1, 2_000_000), st.integers(0, 10**9), st.sampled_from([NARROW, WIDE]))
 def test_no_number_of_the_axis_is_cut_at_the_right(last, picked, width):
-    curve = Curve(Fleet(1, 1, Sums(1), [Point(last, 0, 0, 0)]), Point(picked, 0, 0, 0))
+    curve = Curve(Fleet(1, 1, Sums(1), [LimitPoint(last, 0, 0, 0)]), LimitPoint(picked, 0, 0, 0))
     for mark in (*curve.ticks, curve.picked):
         start, end = mark.label.span(width)
         assert end <= width + MARGIN

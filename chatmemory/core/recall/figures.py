@@ -179,7 +179,7 @@ def _lossless(held: Changes, recalls: int) -> Changes:
 
 
 @dataclass(frozen=True)
-class Point:
+class LimitPoint:
     """What a limit gives: recalls held, conversations that lose nothing, and prompt tokens."""
 
     limit: int
@@ -228,7 +228,7 @@ class Sums:
             self.today_prompts += figures.today_prompts
             self.today_lossless += figures.today_held == figures.recalls
 
-    def points(self) -> list[Point]:
+    def points(self) -> list[LimitPoint]:
         """Return what each limit of the grid gives, up to the one from which nothing changes."""
         if not self.count:
             return []
@@ -239,7 +239,7 @@ class Sums:
             held += self._held[index]
             lossless += self._lossless[index]
             prompts += self._prompts[index]
-            found.append(Point(index * self.every, held, lossless, prompts + risen))
+            found.append(LimitPoint(index * self.every, held, lossless, prompts + risen))
         return found
 
 
@@ -269,7 +269,7 @@ class _Rises:
             yield round(slope * index - base)
 
 
-def smallest(points: Sequence[Point], recalls: int, share: float) -> Point | None:
+def smallest(points: Sequence[LimitPoint], recalls: int, share: float) -> LimitPoint | None:
     """Return the smallest limit from which every larger one holds this share of the recalls."""
     enough = None
     for point in reversed(points):
