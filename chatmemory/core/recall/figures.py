@@ -201,7 +201,7 @@ class Sums:
         self._held: Counter[int] = Counter()
         self._lossless: Counter[int] = Counter()
         self._prompts: Counter[int] = Counter()
-        self._rises = _Rises()
+        self._slopes: defaultdict[int, float] = defaultdict(float)
 
     def add(self, figures: Figures) -> None:
         self.count += 1
@@ -211,15 +211,14 @@ class Sums:
         self.calls += figures.calls
         self.everything += figures.everything
         self.is_coarse |= figures.is_coarse
+        prompts = self._risen(figures.prompts) if figures.is_coarse else figures.prompts
         for mine, changes in (
             (self._held, figures.held),
             (self._lossless, figures.lossless),
-            (self._prompts, figures.prompts),
+            (self._prompts, prompts),
         ):
             for index, change in changes.items():
                 mine[index] += change
-        if figures.is_coarse:
-            self._rises.add(figures.prompts)
         if figures.today_held is not None and figures.today_prompts is not None:
             self.today_count += 1
             self.today_held += figures.today_held
@@ -228,45 +227,31 @@ class Sums:
             self.today_prompts += figures.today_prompts
             self.today_lossless += figures.today_held == figures.recalls
 
+    def _risen(self, changes: Changes) -> Changes:
+        """Let sums rise evenly from one change to the next, and return the first change."""
+        for (first, _), (last, change) in pairwise(sorted(changes.items())):
+            slope = change / (last - first)
+            self._slopes[first + 1] += slope
+            self._slopes[last + 1] -= slope
+        return {index: changes[index] for index in sorted(changes)[:1]}
+
     def points(self) -> list[LimitPoint]:
         """Return what each limit of the grid gives, up to the one from which nothing changes."""
         if not self.count:
             return []
-        top = max([*self._held, *self._lossless, *self._prompts, 1])
+        ends = (index - 1 for index in self._slopes)
+        top = max([*self._held, *self._lossless, *self._prompts, *ends, 1])
         held = lossless = prompts = 0
+        slope = risen = 0.0
         found = []
-        for index, risen in enumerate(self._rises.up_to(top), 1):
+        for index in range(1, top + 1):
             held += self._held[index]
             lossless += self._lossless[index]
             prompts += self._prompts[index]
-            found.append(LimitPoint(index * self.every, held, lossless, prompts + risen))
-        return found
-
-
-class _Rises:
-    """How far sums have risen from one change to the next, at which they are what the change says.
-
-    A rise is a line: its slope times the index, less its slope times the index where it begins.
-    """
-
-    def __init__(self) -> None:
-        self._slopes: defaultdict[int, float] = defaultdict(float)
-        self._bases: defaultdict[int, float] = defaultdict(float)
-
-    def add(self, changes: Changes) -> None:
-        for (first, _), (last, change) in pairwise(sorted(changes.items())):
-            slope = change / (last - first)
-            for index, sign in ((first, 1), (last, -1)):
-                self._slopes[index] += sign * slope
-                self._bases[index] += sign * slope * first
-
-    def up_to(self, top: int) -> Iterator[int]:
-        """Yield how far they have risen at each index from 1."""
-        slope = base = 0.0
-        for index in range(1, top + 1):
             slope += self._slopes.get(index, 0)
-            base += self._bases.get(index, 0)
-            yield round(slope * index - base)
+            risen += slope
+            found.append(LimitPoint(index * self.every, held, lossless, prompts + round(risen)))
+        return found
 
 
 def smallest(points: Sequence[LimitPoint], recalls: int, share: float) -> LimitPoint | None:
