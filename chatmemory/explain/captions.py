@@ -9,6 +9,7 @@ from chatmemory.core.eviction import Reason
 from chatmemory.core.naming import named
 from chatmemory.core.policies import Policy
 from chatmemory.core.stored_policies import can_decide
+from chatmemory.core.window import Totals
 from chatmemory.explain.causes import cause_of, why_no_fit
 from chatmemory.explain.limits import would_be_no_room
 from chatmemory.explain.wording import (
@@ -63,13 +64,15 @@ def _fit(change: ChangeResult) -> str:
     """Say whether an add that evicted nothing fits."""
     if change.kind != "add" or not can_decide(change.policy):
         return ""
-    over = change.policy.load(*change.after) - change.policy.limit
     is_, fits = ("would be", "would fit") if change.is_of_draft else ("is", "fits")
-    return (
-        f"Memory {is_} {in_unit(over, change.policy)} over the limit."
-        if over > 0
-        else f"It {fits}."
-    )
+    return _over(change.policy, change.after, is_) or f"It {fits}."
+
+
+def _over(policy: Policy | None, totals: Totals, is_: str = "would be") -> str:
+    """Say how much memory is over its limit; empty if it is not."""
+    if not can_decide(policy) or not policy.is_exceeded_by(totals):
+        return ""
+    return f"Memory {is_} {in_unit(policy.load(*totals) - policy.limit, policy)} over the limit."
 
 
 def _event(change: ChangeResult) -> str:
@@ -155,7 +158,7 @@ def forecast(changes: Sequence[ChangeResult], outlook: Outlook, policy: Policy |
     if misfits:
         also = f" Would also evict {loss}: {_named(outlook)}." if leaving else ""
         return _no_fit(*misfits[-1], also)
-    over = _over(outlook, policy)
+    over = _over(policy, outlook.after)
     if leaving:
         still = decapitalized(over).removesuffix(".")
         detail = "; ".join(filter(None, [_named(outlook), still]))
@@ -163,14 +166,6 @@ def forecast(changes: Sequence[ChangeResult], outlook: Outlook, policy: Policy |
     event = "Over the limit" if over else "Fits"
     told = filter(None, [over, *_nothing_leaves(outlook, "would come")])
     return Caption(event, detail=" ".join(told))
-
-
-def _over(outlook: Outlook, policy: Policy | None) -> str:
-    """Say how much memory would be over its limit; empty if it would not be."""
-    if not can_decide(policy) or not policy.is_exceeded_by(outlook.after):
-        return ""
-    over = policy.load(*outlook.after) - policy.limit
-    return f"Memory would be {in_unit(over, policy)} over the limit."
 
 
 def _no_fit(change: ChangeResult, message: EvictedMessage, also: str) -> Caption:

@@ -53,7 +53,10 @@ def _what_exceeds(window: WindowView[WindowPlace]) -> str:
 def what_is_hidden(window: WindowView[WindowPlace]) -> str:
     """Say how many messages a lowered limit hides, and what becomes of them."""
     count = len(window.over_limit)
-    return f"{hidden(count)}; {_NO_ROOM[window.no_room]}" if window.no_room else leaving(count)
+    if not window.no_room:
+        return leaving(count)
+    are = "is" if count == 1 else "are"
+    return f"{counted(count, 'message')} over the limit {are} hidden; {_NO_ROOM[window.no_room]}"
 
 
 def beyond_limit(window: WindowView[WindowPlace]) -> str:
@@ -87,12 +90,6 @@ def beyond_tried_limit(no_room: NoRoom | None) -> str:
 def would_be_no_room(no_room: NoRoom) -> str:
     """Say in a sentence why a limit that is tried would let no message in."""
     return f"{capitalized(_WOULD_BE_NO_ROOM[no_room])}."
-
-
-def hidden(count: int) -> str:
-    """Say how many messages a lowered limit hides, which do not leave because nothing can come."""
-    are = "is" if count == 1 else "are"
-    return f"{counted(count, 'message')} over the limit {are} hidden"
 
 
 def leaving(count: int, is_least: bool = False) -> str:
