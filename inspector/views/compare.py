@@ -26,8 +26,8 @@ from inspector.lab.compared import ComparePage
 from inspector.lab.downloads import csv_file, json_file, no_numbers
 from inspector.lab.files import conversation_of
 
-COMPARE = "inspector/compare.html"
-COMPARE_FILE = "inspector/compare_file.html"
+COMPARE = "inspector/lab/compare.html"
+COMPARE_FILE = "inspector/lab/compare_file.html"
 OUTDATED = "Someone set another policy meanwhile. Look at the preview, then use it."
 CHANGED = "The conversation has changed meanwhile. Look at the preview, then use it."
 
@@ -128,7 +128,7 @@ def _asked(
         context["change"] = policy_change(memory_id, policy, "recount" in request.POST)
     except LongRecount as error:
         context["recounted"] = error.messages
-    return render(request, "inspector/adopt.html", context, status=status)
+    return render(request, "inspector/lab/adopt.html", context, status=status)
 
 
 def _policy(text: str) -> Policy:

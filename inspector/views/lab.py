@@ -62,7 +62,7 @@ def _stored(request: HttpRequest, asked: FleetAsked) -> HttpResponse:
 def _page(request: HttpRequest, page: FleetPage) -> HttpResponse:
     context = {"page": page, "asked": page.asked, "is_stopped": "stop" in request.GET}
     status = 422 if page.asked.problem else 200
-    return render(request, "inspector/lab.html", context, status=status)
+    return render(request, "inspector/lab/lab.html", context, status=status)
 
 
 def _csv(found: queries.Fleet) -> HttpResponse:
@@ -100,4 +100,4 @@ def adopt_for_many(request: HttpRequest) -> HttpResponse:
         "changed": changed,
         "confirmed": is_confirmed,
     }
-    return render(request, "inspector/lab_adopt.html", context)
+    return render(request, "inspector/lab/adopt_for_many.html", context)
