@@ -9,7 +9,7 @@ from chatmemory.core.estimators import estimator_for, family_named, is_known
 from chatmemory.core.exceptions import InvalidValue, MemoryNotFound
 from chatmemory.core.messages import ChatMessage
 from chatmemory.core.policies import Policy
-from chatmemory.core.recall import Recall, recall_of
+from chatmemory.core.recall import Recall, for_each_policy, recall_of
 from chatmemory.core.recall.histories import History, history_from
 from chatmemory.ledger.counting import counter
 from chatmemory.ledger.entries import read_message
@@ -102,10 +102,7 @@ def sums(
 
 
 def _histories(memory_id: str, policies: Sequence[Policy | None]) -> list[History]:
-    named = next((policy.estimator for policy in policies if policy), None)
-    names = [policy.estimator if policy else named for policy in policies]
     try:
-        read = {name: recall_history(memory_id, name) for name in set(names)}
+        return for_each_policy(policies, lambda name: recall_history(memory_id, name))
     except MemoryNotFound:
         return []
-    return [read[name] for name in names]

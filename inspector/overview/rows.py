@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -13,7 +14,6 @@ from chatmemory.queries import FeedItem, NoRoom, OverviewRow
 from inspector.conversation.glyphs import glyph
 from inspector.conversation.measures import Gauge, gauge
 from inspector.overview.asked import Asked
-from inspector.overview.sparkline import spark
 
 BUSY_SECONDS = 60
 LABELS_SHOWN = 3
@@ -171,3 +171,18 @@ def cut_around(words: str, mention: queries.Mention) -> Hit:
     before = ("…" if begin else "") + text[begin : place.start]
     after = text[place.stop : end] + ("…" if len(text) > end else "")
     return Hit(mention, before, text[place], after)
+
+
+def spark(loads: Sequence[int], limit: int | None) -> tuple[str, str, float | None]:
+    """Return a sparkline in a box of 40 by 20: its area, its line and the limit's height.
+
+    The last load is at the right edge.
+    """
+    top = max([limit or 0, *loads, 1]) * 1.1
+    heights = [20 - 20 * load / top for load in loads]
+    start = 40 - len(heights)
+    points = "".join(f"V{y:.1f}H{start + i + 1}" for i, y in enumerate(heights))
+    if not heights:
+        return "", "", None
+    line = f"M{start} {heights[0]:.1f}{points}"
+    return f"M{start} 20{points}V20Z", line, round(20 - 20 * limit / top, 1) if limit else None

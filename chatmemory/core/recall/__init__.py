@@ -8,7 +8,7 @@ window under one constant policy, so that policies compare.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 
 from chatmemory.core.estimators import estimator_for
@@ -21,7 +21,15 @@ from chatmemory.core.recall.facts import Words, words_of
 from chatmemory.core.recall.histories import History, history_of
 from chatmemory.core.written_policies import given_policies, given_policy
 
-__all__ = ["Recall", "RecallCurve", "histories_for", "recall", "recall_curve", "recall_of"]
+__all__ = [
+    "Recall",
+    "RecallCurve",
+    "for_each_policy",
+    "histories_for",
+    "recall",
+    "recall_curve",
+    "recall_of",
+]
 
 
 @dataclass(frozen=True)
@@ -74,14 +82,23 @@ def recall(
 def histories_for(
     said: Sequence[ChatMessage], policies: Sequence[Policy | None], words: Words
 ) -> list[History]:
-    """Return the history of messages for each policy, counted by its estimator.
+    """Return the history of messages for each policy, counted by its estimator."""
+    return for_each_policy(
+        policies, lambda name: history_of(said, estimator_for(name or DEFAULT_ESTIMATOR), words)
+    )
 
-    A policy that is None takes the estimator of the others.
+
+def for_each_policy(
+    policies: Sequence[Policy | None], read: Callable[[str | None], History]
+) -> list[History]:
+    """Return a history for each policy, read once by the name of each estimator.
+
+    A policy that is None takes the estimator of the others; without any, its name is None.
     """
-    named = next((policy.estimator for policy in policies if policy), DEFAULT_ESTIMATOR)
+    named = next((policy.estimator for policy in policies if policy), None)
     names = [policy.estimator if policy else named for policy in policies]
-    read = {name: history_of(said, estimator_for(name), words) for name in names}
-    return [read[name] for name in names]
+    histories = {name: read(name) for name in set(names)}
+    return [histories[name] for name in names]
 
 
 def recall_of(history: History, policy: Policy | None) -> Recall:
