@@ -108,44 +108,44 @@ def why_in(window: WindowView[WindowPlace], seq: int) -> Explanation:
     position = next((i for i, each in enumerate(window.seqs) if each == seq), None)
     if position is None:
         raise LookupError(f"#{seq} is not in memory at step {window.step}")
-    row, policy = window.rows[position], window.policy
     question = f"Why is {named(seq)} {'still ' if seq > 0 else ''}in memory?"
+    return Explanation(question, *_stays_because(window, position))
+
+
+def _stays_because(window: WindowView[WindowPlace], position: int) -> tuple[str, str]:
+    """Return the cause for which a message is in memory, and the detail."""
+    row, policy = window.rows[position], window.policy
     if policy is None:
-        return Explanation(
-            question, "The client keeps it.", "The client decides what memory holds."
-        )
+        return "The client keeps it.", "The client decides what memory holds."
     if not can_decide(policy):
         detail = f"The policy kind {policy.kind} is not installed: what leaves next is unknown."
-        return Explanation(question, "Nothing has pushed it out.", detail)
+        return "Nothing has pushed it out.", detail
     if policy.meters_only:
         detail = "The policy only measures memory; the client decides what it holds."
-        return Explanation(question, "The client keeps it.", detail)
+        return "The client keeps it.", detail
     if row.pinned:
         detail = "A pinned message leaves only when memory is cleared, or set without it."
-        return Explanation(question, "It is pinned.", detail)
+        return "It is pinned.", detail
     if _is_kept(window, row):
-        return Explanation(
-            question,
-            "It is the system message.",
-            "It stays in memory until another system message takes its place.",
-        )
+        detail = "It stays in memory until another system message takes its place."
+        return "It is the system message.", detail
     if policy.keeps_newest and policy.is_exceeded_by(window.totals):
-        return _why_kept(window, row, question)
+        return _stays_as_newest(window, policy, row)
     room = room_before(window, position)
     when = f"when {room:,} more {policy.unit} arrive" if room > 1 else "at the next add"
     may = "may leave" if policy.has_window_options else "leaves"
-    return Explanation(question, "There is room for it.", f"It {may} {when}.")
+    return "There is room for it.", f"It {may} {when}."
 
 
-def _why_kept(window: WindowView[WindowPlace], row: WindowPlace, question: str) -> Explanation:
-    """Explain why a message is in memory that the limit has no room for."""
-    policy, newest = window.policy, window.rows[-1]
-    is_large = can_decide(policy) and policy.is_exceeded_by(Totals(1, row.tokens))
+def _stays_as_newest(
+    window: WindowView[WindowPlace], policy: Policy, row: WindowPlace
+) -> tuple[str, str]:
+    """Return the same for a message that the limit has no room for."""
+    newest, is_large = window.rows[-1].seq, policy.is_exceeded_by(Totals(1, row.tokens))
     cause = "It is too big for the limit." if is_large else "There is no room for it."
-    if row.seq == newest.seq:
-        return Explanation(question, cause, "It stays while it is the newest message.")
-    detail = f"It stays with {named(newest.seq)} while that is the newest message."
-    return Explanation(question, cause, detail)
+    if row.seq == newest:
+        return cause, "It stays while it is the newest message."
+    return cause, f"It stays with {named(newest)} while that is the newest message."
 
 
 def _is_kept(window: WindowView[WindowPlace], row: WindowPlace) -> bool:

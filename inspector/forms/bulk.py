@@ -64,7 +64,7 @@ class BulkForm(forms.Form):
 
 
 def check_number(chosen: int) -> None:
-    """Raises ValidationError for no conversations, and for too many at once."""
+    """Raise ValidationError for no conversations, and for too many at once."""
     if not chosen:
         raise forms.ValidationError("Choose at least one conversation.")
     if chosen > MAX_CONVERSATIONS:

@@ -56,7 +56,7 @@ class Asked:
 
     @classmethod
     def read(cls, given: Mapping[str, str]) -> Asked:
-        """Reads the parameters of an address."""
+        """Read the parameters of an address."""
         asked = {name: searchable(given.get(name, "")) for name in PARAMETERS}
         known: dict[str, list[str]] = {
             "policy": [kind for kind, _ in policy_choices()],

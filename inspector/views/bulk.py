@@ -30,7 +30,7 @@ REQUIRED = {"count": READ, "export": READ, "label": WRITE, "delete": ERASE}
 
 @require_POST
 def bulk(request: HttpRequest) -> HttpResponseBase:
-    """Performs an action on the chosen conversations, then returns to the filtered overview."""
+    """Perform an action on the chosen conversations, then return to the filtered overview."""
     form = BulkForm(request.POST)
     if not form.is_valid():
         return _refused(request, form, first_problem(form))
@@ -102,7 +102,7 @@ def _refused(request: HttpRequest, form: BulkForm, problem: str) -> HttpResponse
 
 
 def _export(request: HttpRequest, memory_ids: Sequence[str]) -> HttpResponseBase:
-    """Sends JSON Lines, one conversation each, in LangChain4j's format, which the import reads."""
+    """Send JSON Lines, one conversation each, in LangChain4j's format, which the import reads."""
     response = streamed(request, _lines(memory_ids), "application/jsonl")
     response["Content-Disposition"] = 'attachment; filename="conversations.jsonl"'
     return response

@@ -45,7 +45,7 @@ def now(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def add_demo(request: HttpRequest) -> HttpResponse:
-    """Stores the example conversations that an empty overview offers."""
+    """Store the example conversations that an empty overview offers."""
     demo.load()
     return redirect("inspector:overview")
 

@@ -24,7 +24,7 @@ def settings(request: HttpRequest, memory_id: str) -> HttpResponse:
 
 @require_POST
 def change(request: HttpRequest, memory_id: str) -> HttpResponse:
-    """Stores the policy and the labels, then shows the conversation."""
+    """Store the policy and the labels, then show the conversation."""
     memory = queries.memory(memory_id)
     form = SettingsForm(memory, request.POST)
     if not form.is_valid():
