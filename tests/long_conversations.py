@@ -13,8 +13,10 @@ from chatmemory import (
     ToolExecutionRequest,
     ToolExecutionResultMessage,
     UserMessage,
+    search,
     services,
 )
+from chatmemory.ledger.indexing import repair
 from chatmemory.ledger.ranks import RANK_SPACING
 from chatmemory.models import Memory, Message, Stay, Step
 
@@ -115,6 +117,7 @@ def fleet(until: int, start: int = 0) -> None:
                 """,
                 [start, until, model],
             )
+    search.index_of(connection).rebuild()
 
 
 def wide_conversation(
@@ -182,3 +185,5 @@ def _copy(
             """,
             [first, last, memory_id, first, first],
         )
+    if model is Message:
+        repair(memory_id)

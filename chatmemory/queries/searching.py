@@ -19,7 +19,7 @@ READ_MAX = 200_000  # messages of these
 def having(which: MemoryFilter, rows: MemoryQuerySet, number: int) -> MemoryQuerySet:
     """Select from sorted rows those that a search finds: all, or as many as a page needs."""
     words, ids = which.search, which.few
-    if ids is None and search.reads_as_found(words):
+    if ids is None and search.scan_is_exact(words):
         ids = _first(words, rows, number)
     return rows.containing(words) if ids is None else rows.filter(id__in=ids)
 
@@ -43,7 +43,7 @@ def _first(words: str, rows: MemoryQuerySet, number: int) -> list[str] | None:
         tried |= these
         if sum(tried.values()) > READ_MAX:
             return None
-        said = set(Memory.objects.filter(search.trying(words), id__in=these).values_list("id"))
+        said = set(Memory.objects.filter(search.scan_filter(words), id__in=these).values_list("id"))
         found += [memory_id for memory_id in these if (memory_id,) in said]
         if len(found) >= number or len(tried) < end:
             return found[:number]

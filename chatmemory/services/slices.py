@@ -22,7 +22,7 @@ from chatmemory.ledger.changes import ChangeResult, NewMessage
 from chatmemory.ledger.counting import counter
 from chatmemory.ledger.entries import numbered, stay_entries
 from chatmemory.models import Memory, Step
-from chatmemory.search.sqlite_tables import INDEXED_AT_ONCE
+from chatmemory.search.sqlite import INDEXED_AT_ONCE
 from chatmemory.services.locking import locked
 from chatmemory.services.validation import check_ids
 
