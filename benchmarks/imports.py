@@ -3,8 +3,7 @@
     .venv/bin/python -m benchmarks.imports
 
 The rows are inserted by the database's driver with one `executemany` for each table, into the same
-database with its indexes, also that of SQLite for searches, in one transaction for each conversation
-as well.
+database with its indexes, also that of SQLite for searches. Each conversation is one transaction.
 """
 
 from __future__ import annotations

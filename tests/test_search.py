@@ -438,7 +438,7 @@ def test_every_search_in_a_conversation_ends_at_the_same_character(db, monkeypat
     assert counts(far) == [0, 0, 0, 0]
     services.add("m", [at_the_edge("needles", "needle")])
     assert nearest("m", "needlexy", 3) == "needles"
-    monkeypatch.setattr("chatmemory.queries.considered.MENTIONS_MAX", 1)
+    monkeypatch.setattr("chatmemory.queries.phrase.MATCHES_MAX", 1)
     services.add("m", [UserMessage(f"{near} {far}")] * 2)
     assert [counts(words)[0] for words in (near, far)] == [3 + (near == "needle"), 2]
 

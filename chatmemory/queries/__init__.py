@@ -66,7 +66,6 @@ from chatmemory.queries.lab import (
     fleet,
     fleet_lists,
 )
-from chatmemory.queries.mentions import MENTIONS_COUNTED, Mention
 from chatmemory.queries.overview import (
     ORDERINGS,
     OverviewRow,
@@ -75,11 +74,11 @@ from chatmemory.queries.overview import (
     overview,
     overview_rows,
 )
+from chatmemory.queries.phrase import MATCHES_MAX, PhraseMatches, Turn
 from chatmemory.queries.pinning import PinPreview, pin_preview
 from chatmemory.queries.recalling import READ_AT_ONCE, recall_history, recall_of_stored
 from chatmemory.queries.recalling import sums as recall_sums
 from chatmemory.queries.rehearsal import Line, Scene, rehearse
-from chatmemory.queries.remembering import Mentions, Turn
 from chatmemory.queries.rows import (
     MemoryRow,
     MessageRow,
@@ -90,6 +89,7 @@ from chatmemory.queries.rows import (
     memory_row,
     step_row,
 )
+from chatmemory.queries.searching import MENTIONS_COUNTED, Mention
 from chatmemory.queries.simulated_state import simulated_state
 from chatmemory.queries.simulation import Outlook, Simulation, simulate
 from chatmemory.queries.step_samples import (
@@ -111,6 +111,7 @@ __all__ = [
     "CLIENT",
     "COMPARED_MAX",
     "HIDDEN_MAX",
+    "MATCHES_MAX",
     "MENTIONS_COUNTED",
     "ORDERINGS",
     "POLICIES_MAX",
@@ -137,7 +138,6 @@ __all__ = [
     "MemoryFilter",
     "MemoryRow",
     "Mention",
-    "Mentions",
     "MessageRow",
     "NoRoom",
     "Outlook",
@@ -145,6 +145,7 @@ __all__ = [
     "OverviewStats",
     "Page",
     "Part",
+    "PhraseMatches",
     "PinPreview",
     "PolicyAdoption",
     "Repeat",

@@ -17,7 +17,7 @@ from chatmemory.queries.glimpses import beginnings, number_of_calls, several_cal
 from chatmemory.queries.history import Part, history_page, message_in
 from chatmemory.queries.keeping import WhatWouldKeep, what_would_keep
 from chatmemory.queries.leaving import is_full, next_to_leave
-from chatmemory.queries.remembering import Mentions, change_at, mentions_of
+from chatmemory.queries.phrase import PhraseMatches, change_at, phrase_matches
 from chatmemory.queries.rows import MemoryRow, MessageRow, Page, StepDetail, memory_row
 from chatmemory.queries.simulation import NO_OUTLOOK, Outlook
 from chatmemory.queries.step_samples import StepSamples, step_samples
@@ -79,7 +79,7 @@ class ConversationState:
     samples: StepSamples
     evictions: tuple[int | None, int | None]
     texts: Mapping[int, str]
-    mentions: Mentions
+    mentions: PhraseMatches
     calls: Mapping[int, int] = field(default_factory=dict)
     selected: MessageRow | None = None
     left_by: ChangeResult | None = None
@@ -177,7 +177,7 @@ def state_of(stored: StoredState, query: ConversationQuery) -> ConversationState
     window = stored.window
     part = window_part(window, query.msg)
     selected = message_in(memory, query.msg) if query.msg else None
-    mentions = mentions_of(stored, query.find, detail)
+    mentions = phrase_matches(stored, query.find, detail)
     history = _history(row, query, mentions)
     left_by = _left_by(memory, selected, detail)
     known = {row.seq: row.readable for row in (*history.rows, *mentions.rows)}
@@ -235,7 +235,7 @@ def _leading(window: WindowView[WindowPlace]) -> tuple[WindowPlace, ...]:
     return (window.system_at_head,) if window.system_at_head else ()
 
 
-def _history(step: Step, query: ConversationQuery, found: Mentions) -> Page:
+def _history(step: Step, query: ConversationQuery, found: PhraseMatches) -> Page:
     """Return a page of the history.
 
     It is before or after a message if there are any, else around the selected one, else around the

@@ -24,7 +24,7 @@ from chatmemory.queries.conversation_state import (
     with_calls,
 )
 from chatmemory.queries.glimpses import beginnings
-from chatmemory.queries.remembering import simulated_mentions
+from chatmemory.queries.phrase import simulated_matches
 from chatmemory.queries.rows import MessageRow
 from chatmemory.queries.trials import Trial, tried
 from chatmemory.queries.window_rows import WindowPlace
@@ -57,7 +57,7 @@ def simulated_state(
         window=window,
         part=part,
         texts=_texts(state, (*window.rows[:1], *window.rows[part]), drafts, evicting),
-        mentions=simulated_mentions(state.mentions, query.find, drafts, kept, changes),
+        mentions=simulated_matches(state.mentions, query.find, drafts, kept, changes),
         drafts=drafts,
         simulated=changes,
         trim=simulation.trim,

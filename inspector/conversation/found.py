@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from chatmemory import explain
-from chatmemory.explain import Remembrance, role
+from chatmemory.explain import PhraseAnswer, role
 from chatmemory.queries import ConversationState, MessageRow, Speaker
 from inspector.conversation.glyphs import glyph
 from inspector.conversation.rows import tag
@@ -48,7 +48,7 @@ class Found:
         self._mentions = state.mentions
 
     @cached_property
-    def answer(self) -> Remembrance:
+    def answer(self) -> PhraseAnswer:
         state = self._state
         moment = explain.Moment(
             at=state.at,
@@ -76,8 +76,13 @@ class Found:
 
     @property
     def unlisted(self) -> int:
-        """The number of mentions that are not among the groups."""
-        return self._mentions.count - len(self._mentions.rows)
+        """The number of mentions that were looked at and are not among the groups."""
+        return self.count - len(self._mentions.rows)
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether there are more than were looked at."""
+        return self._mentions.is_partial
 
     @property
     def nearest(self) -> str:

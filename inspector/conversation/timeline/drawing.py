@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from weakref import WeakKeyDictionary
 
 from chatmemory import Policy, can_decide, load_or_tokens
-from chatmemory.queries import ConversationState, Mentions, StepPoint, StepPoints
+from chatmemory.queries import ConversationState, PhraseMatches, StepPoint, StepPoints
 from inspector.conversation.measures import cost, limit_of, said_load, short_unit
 from inspector.conversation.timeline.cells import Cell, cells
 from inspector.conversation.timeline.chart import EVICTIONS, HEIGHT, Chart, Point, chart
@@ -209,11 +209,11 @@ def _percent(columns: float, strip: Sequence[Cell]) -> float:
     return round(100 * columns / len(strip), 2)
 
 
-def _band_words(mentions: Mentions) -> str:
+def _band_words(mentions: PhraseMatches) -> str:
     """Return the ranges of the band, and those that were looked at if they are only a part."""
     words = _in_words(mentions.spans)
-    part = f"; only {_in_words([mentions.known])} looked at" if mentions.is_partial else ""
-    return f"{words}{part}"
+    is_partial = mentions.is_partial and mentions.first_step > 1
+    return f"{words}; only from {mentions.first_step:,} on looked at" if is_partial else words
 
 
 def _in_words(ranges: Sequence[tuple[int, int]]) -> str:
