@@ -70,20 +70,20 @@ class Moment:
     at: int
     last_step: int
     last_seq: int
-    hidden: Collection[int] = ()
+    hidden: frozenset[int] = frozenset()
     no_room: NoRoom | None = None
 
 
 def remembers(phrase: str, matches: PhraseMatches, moment: Moment) -> PhraseAnswer:
     """Explain whether a phrase is in memory at a step, and when it was and will be."""
     question = f"{'Would' if matches.is_simulated else 'Does'} it still remember “{phrase}”?"
-    if matches.speaker is None:
+    if not matches.speakers:
         if _NUMBER.fullmatch(phrase):
             newest = f"The newest is #{moment.last_seq}."
             return PhraseAnswer(question, f"There is no message {phrase}.", newest)
         detail = "No message contains these words."
         return PhraseAnswer(question, "It was never said.", detail)
-    if matches.leaving or (matches.is_simulated and _deciding(matches)):
+    if matches.leaving or (matches.is_simulated and matches.deciding):
         return _simulated(question, matches)
     return _stored(question, matches, moment)
 
@@ -93,7 +93,7 @@ def _stored(question: str, matches: PhraseMatches, moment: Moment) -> PhraseAnsw
     periods = periods_of(matches, moment.last_step)
     here = next((each for each in periods if each.first <= moment.at <= each.last), None)
     cause, detail = _answer(matches, moment, here)
-    if here and here.is_in and _are_hidden(matches, moment):
+    if here and here.is_in and moment.hidden.issuperset(matches.deciding):
         why = f"{here.why}; over the limit at step {moment.at:,}"
         periods = tuple(replace(each, why=why) if each is here else each for each in periods)
     is_past = moment.at < moment.last_step
@@ -119,7 +119,7 @@ def _simulated(question: str, matches: PhraseMatches) -> PhraseAnswer:
     """Answer for a simulation that keeps the phrase in memory or pushes it out."""
     decided_by = _decided_by(matches)
     leaving = f"{seqs(matches.leaving)} would leave." if matches.leaving else ""
-    if kept := _deciding(matches):
+    if kept := matches.deciding:
         is_own = matches.speaker is Speaker.ASSISTANT
         cause = _only_in(matches.present) if is_own else "Yes."
         detail = f"{capitalized(_are_in(kept))} {leaving}".strip()
@@ -157,22 +157,12 @@ def without(left: Sequence[int], phrase: str) -> str:
 
 
 def _answer(matches: PhraseMatches, moment: Moment, here: Period | None) -> tuple[str, str]:
-    if here and _deciding(matches):
+    if here and matches.deciding:
         return _yes(matches, moment, here)
     cause, sentence = _out_of_memory(matches, moment, here)
     told = caption(matches.lost).summary if matches.lost else ""
     echo = _echo(matches, moment.hidden)
     return (echo, f"{sentence} {told}".strip()) if echo else (cause, told)
-
-
-def _deciding(matches: PhraseMatches) -> tuple[int, ...]:
-    """Return the deciding messages in memory."""
-    return matches.present.get(matches.speaker, ()) if matches.speaker is not None else ()
-
-
-def _are_hidden(matches: PhraseMatches, moment: Moment) -> bool:
-    """Return whether a limit hides all deciding messages."""
-    return all(map(moment.hidden.__contains__, _deciding(matches)))
 
 
 def _echo(matches: PhraseMatches, hidden: Collection[int] = ()) -> str:
@@ -212,7 +202,7 @@ def _yes(matches: PhraseMatches, moment: Moment, here: Period) -> tuple[str, str
 
     The assistant may only have asked for it: its own words are no plain yes.
     """
-    kept = _deciding(matches)
+    kept = matches.deciding
     visible = [seq for seq in kept if seq not in moment.hidden]
     others = _seen_of_others(matches, moment.hidden)
     if not visible:
@@ -254,9 +244,9 @@ def _out_of_memory(matches: PhraseMatches, moment: Moment, here: Period | None) 
     if here and here.is_in is None:
         return "No, nothing in memory mentions it.", ""
     if here is None or moment.at < matches.first_step:
-        return f"{capitalized(_NOT_YET)}.", f"{_who_have(matches)} not said it yet."
+        return f"{capitalized(_NOT_YET)}.", f"{_WHO_HAVE[matches.speaker]} not said it yet."
     is_plural = matches.speaker is Speaker.ASSISTANT
-    whose = capitalized(_whose(matches))
+    whose = capitalized(_WHOSE[matches.speaker])
     if here.first == matches.first_step:
         they_were = "they were" if is_plural else "it was"
         sentence = f"{whose} had no room when {they_were} said, at step {here.first:,}."
@@ -312,17 +302,9 @@ def _no_room(matches: PhraseMatches) -> str:
     return f"it had no room when it was said, at step {matches.first_step:,}"
 
 
-def _whose(matches: PhraseMatches) -> str:
-    return _WHOSE[matches.speaker] if matches.speaker is not None else ""
-
-
-def _who_have(matches: PhraseMatches) -> str:
-    return _WHO_HAVE[matches.speaker] if matches.speaker is not None else ""
-
-
 def _decided_by(matches: PhraseMatches) -> str:
     """Say which mentions are looked at if not all are, whose decide, and whose do not."""
-    whose, parts = _whose(matches), []
+    whose, parts = _WHOSE[matches.speaker], []
     if matches.is_partial:
         parts.append(
             f"There are more than {MATCHES_MAX:,} mentions: the newest {MATCHES_MAX:,} are looked "

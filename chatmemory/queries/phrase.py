@@ -89,9 +89,14 @@ class PhraseMatches:
         return sorted({*self.speakers.values()})
 
     @property
-    def speaker(self) -> Speaker | None:
-        """Whose messages decide."""
-        return min(self.speakers.values(), default=None)
+    def speaker(self) -> Speaker:
+        """Whose messages decide, if there are some."""
+        return min(self.speakers.values())
+
+    @property
+    def deciding(self) -> tuple[int, ...]:
+        """The messages in memory that decide."""
+        return self.present.get(self.speaker, ())
 
 
 def phrase_matches(stored: StoredState, phrase: str, detail: StepDetail | None) -> PhraseMatches:
