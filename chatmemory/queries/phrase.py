@@ -11,7 +11,7 @@ at the step of the question: its answer is then true, and only earlier steps are
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Container, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from django.db.models import QuerySet
@@ -107,8 +107,11 @@ def phrase_matches(stored: StoredState, phrase: str, detail: StepDetail | None) 
     newest, is_partial = _newest(memory.pk, phrase)
     if not newest:
         return PhraseMatches(nearest=nearest(memory.pk, phrase, memory.last_seq))
-    speakers = newest | _in_window(stored, phrase) if is_partial else newest
-    stays, deciding = stays_of_messages(memory.pk, speakers), min(speakers.values())
+    here = _in_window(stored, phrase) if is_partial else {}
+    speakers = newest | here
+    older = sorted(here.keys() - newest.keys(), key=lambda seq: (here[seq], -seq))[:MATCHES_MAX]
+    stays = stays_of_messages(memory.pk, [*newest, *older])
+    deciding = min(speakers.values())
     decisive = [stay for stay in stays if speakers[stay.seq] is deciding]
     first_step = min((s.entered_step for s in decisive if s.seq in newest), default=at)
     stayed = ((s.entered_step, (s.left_step or memory.last_step + 1) - 1) for s in decisive)
@@ -127,7 +130,7 @@ def phrase_matches(stored: StoredState, phrase: str, detail: StepDetail | None) 
         first_step=first_step,
         spans=spans,
         turns=_turns(begins, ends, decisive, arrivals),
-        present=_present(stays, at, speakers),
+        present=_present(stays, at, speakers, here),
         left_at=left_steps,
         arrivals=arrivals,
         lost=_lost(memory, spans, at, detail),
@@ -208,13 +211,13 @@ def _telling(
 
 
 def _present(
-    stays: Sequence[Stay], at: int, speakers: Mapping[int, Speaker]
+    stays: Sequence[Stay], at: int, speakers: Mapping[int, Speaker], known: Iterable[int]
 ) -> dict[Speaker, tuple[int, ...]]:
-    """Return the messages that were in memory after a step by who said them."""
+    """Return the messages that were in memory after a step by who said them; some are `known`."""
     before = (stay for stay in stays if stay.entered_step <= at)
-    here = sorted({s.seq for s in before if s.left_step is None or s.left_step > at})
-    said_by = {who: tuple([seq for seq in here if speakers[seq] is who]) for who in Speaker}
-    return {who: seqs for who, seqs in said_by.items() if seqs}
+    here = {s.seq for s in before if s.left_step is None or s.left_step > at}.union(known)
+    said_by = {who: sorted(seq for seq in here if speakers[seq] is who) for who in Speaker}
+    return {who: tuple(seqs) for who, seqs in said_by.items() if seqs}
 
 
 def _turns(
