@@ -287,15 +287,16 @@ WAYS = {
     "few places": {},
     "conversations in turn": {"FEW": 0},
     "conversations in turn, in vain": {"FEW": 0, "TRIED": (1,)},
-    "very long conversations": {"FEW": 0, "READ_MAX": 0},
+    "very long conversations": {"FEW": 0, "READ_MAX": 0, "READ_AT_ONCE": 0},
 }
+PATCHED = {"FEW": search, "READ_AT_ONCE": search.reading}
 
 
 @pytest.fixture(params=WAYS)
 def way(request, monkeypatch) -> str:
     """Each way in which a page of a search is found."""
     for name, value in WAYS[request.param].items():
-        monkeypatch.setattr(search if name == "FEW" else searching, name, value)
+        monkeypatch.setattr(PATCHED.get(name, searching), name, value)
     return request.param
 
 

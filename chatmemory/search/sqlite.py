@@ -15,7 +15,6 @@ make them from the old values.
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
@@ -41,11 +40,10 @@ _DOT_ABOVE = "\u0307"
 # CROSS JOIN keeps the order of the tables: the index finds few rows, the others have all.
 _FOUND = """SELECT said.memory_id, said.seq FROM chatmemory_search
     CROSS JOIN chatmemory_searchable said ON said.id = chatmemory_search.rowid
-    WHERE chatmemory_search MATCH %s AND {where} CASE said.seq
+    WHERE chatmemory_search MATCH %s AND CASE said.seq
     WHEN 0 THEN (SELECT {named} FROM chatmemory_memory m WHERE m.id = said.memory_id)
     ELSE (SELECT {said} FROM chatmemory_message m
         WHERE m.memory_id = said.memory_id AND m.seq = said.seq) END"""
-_OF_THESE = "said.seq > 0 AND said.memory_id IN (SELECT value FROM json_each(%s)) AND"
 
 
 def _names_of(row: str) -> str:
@@ -135,34 +133,33 @@ class SqliteIndex(TextIndex):
         return Q(id__in=RawSQL(f"SELECT memory_id FROM ({sql})", parameters))  # noqa: S611
 
     def few(self, words: str, most: int) -> list[str] | None:
-        if len(words) < TRIGRAM:
-            return None
-        sql, parameters = self._found(words)
-        with self.connection.cursor() as cursor:
-            cursor.execute(f"{sql} LIMIT %s", [*parameters, most + 1])
-            places = [memory_id for memory_id, _ in cursor]
-        return sorted(set(places)) if len(places) <= most else None
+        places = self._places(words, most)
+        return None if places is None else sorted({memory_id for memory_id, _ in places})
 
     def scan_is_exact(self, words: str) -> bool:
         return words.isascii() or len(words) < TRIGRAM or all(map(_is_indexed_alike, words))
 
     def mentions(self, words: str, memory_ids: Sequence[str], most: int) -> dict[str, list[int]]:
-        if self._reads(words, memory_ids, most):
+        places = None
+        if not self.are_short(memory_ids):
+            places = self._places(words, most * len(memory_ids))
+        if places is None:
             return super().mentions(words, memory_ids, most)
-        sql, parameters = self._found(words, memory_ids)
-        seqs: dict[str, list[int]] = defaultdict(list)
-        with self.connection.cursor() as cursor:
-            cursor.execute(f"SELECT * FROM ({sql}) ORDER BY memory_id, seq DESC", parameters)
-            for memory_id, seq in cursor:
-                if len(seqs[memory_id]) < most:
-                    seqs[memory_id].append(seq)
+        these, seqs = set(memory_ids), defaultdict[str, list[int]](list)
+        for memory_id, seq in sorted(places, reverse=True):
+            if seq and memory_id in these and len(seqs[memory_id]) < most:
+                seqs[memory_id].append(seq)
         return dict(seqs)
 
-    def _reads(self, words: str, memory_ids: Sequence[str], most: int) -> bool:
-        """Return whether these conversations are read sooner than all places are found."""
-        if len(words) < TRIGRAM or not self.scan_is_exact(words):
-            return len(words) < TRIGRAM
-        return self.are_short(memory_ids) or self.few(words, most * len(memory_ids)) is None
+    def _places(self, words: str, most: int) -> list[tuple[str, int]] | None:
+        """Return the messages that have the words, or None if they are too many, or too short."""
+        if len(words) < TRIGRAM:
+            return None
+        sql, parameters = self._found(words)
+        with self.connection.cursor() as cursor:
+            cursor.execute(f"{sql} LIMIT %s", [*parameters, most + 1])
+            places = cursor.fetchall()
+        return places if len(places) <= most else None
 
     def has(self, text: Combinable, words: str) -> Any:
         if not words.isascii() and words.lower() != words.upper():
@@ -177,7 +174,7 @@ class SqliteIndex(TextIndex):
     def place(self, text: Combinable, words: str) -> Combinable:
         return super().place(text, words) if words.isascii() else _Place(text, Value(folded(words)))
 
-    def _found(self, words: str, memory_ids: Sequence[str] = ()) -> tuple[str, list[str]]:
+    def _found(self, words: str) -> tuple[str, list[str]]:
         """Return the statement that finds the places of words, and its parameters."""
         sought, compared = folded(words), _PLACE
         if words.isascii():
@@ -185,10 +182,7 @@ class SqliteIndex(TextIndex):
         named, said = (
             compared.format(text=text) for text in (_names_of("m"), beginning_of("m.text"))
         )
-        where = _OF_THESE if memory_ids else ""
-        these = [json.dumps(list(memory_ids))] if memory_ids else []
-        found = _FOUND.format(where=where, named=named, said=said)
-        return found, [_trigrams(words), *these, sought, sought]
+        return _FOUND.format(named=named, said=said), [_trigrams(words), sought, sought]
 
     def install(self) -> None:
         self.run(*TABLES)
