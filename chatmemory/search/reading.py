@@ -163,9 +163,6 @@ class TextIndex:
     def add_functions(self) -> None:
         """Give a new connection the functions that a search calls."""
 
-    def drop_triggers(self) -> None:
-        """Keep the index from following changes, until `rebuild` and `install_triggers`."""
-
     def rebuild(self) -> None:
         """Fill the index again, so that it contains no erased text."""
 

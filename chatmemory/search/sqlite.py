@@ -193,7 +193,7 @@ class SqliteIndex(TextIndex):
         """A database whose migration was undone has no index."""
         if "chatmemory_searchable" not in self.connection.introspection.table_names():
             return
-        self.drop_triggers()
+        self._drop_triggers()
         for name, does in _TRIGGERS.items():
             self.run(f"CREATE TRIGGER chatmemory_search_{name} {does}")
 
@@ -202,7 +202,7 @@ class SqliteIndex(TextIndex):
             self.run(*EMPTY, *_put_messages("TRUE"), *_put_names("TRUE"))
 
     def remove(self) -> None:
-        self.drop_triggers()
+        self._drop_triggers()
         for table in ("search", "searchable"):
             self.run(f"DROP TABLE chatmemory_{table}")
 
@@ -211,7 +211,7 @@ class SqliteIndex(TextIndex):
             "chatmemory_place", 2, _place, deterministic=True
         )
 
-    def drop_triggers(self) -> None:
+    def _drop_triggers(self) -> None:
         self.run(*(f"DROP TRIGGER IF EXISTS chatmemory_search_{name}" for name in _TRIGGERS))
 
 
