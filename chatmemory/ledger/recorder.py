@@ -52,9 +52,10 @@ class Recorder:
     """A recorder of the changes of one conversation, one step per change.
 
     Without an actor it is for simulations: no rows are kept, and nothing of it can be written. With
-    `at`, a simulation starts from that past step. A conversation `is_new` in the transaction that
-    inserts it. `note` is that of all its steps. `policy` is the one in force. `results` are the
-    changes so far, without those that changed nothing.
+    `at`, a simulation starts from that past step; with a `window`, it needs no database. A
+    conversation `is_new` in the transaction that inserts it. `note` is that of all its steps.
+    `policy` is the one in force. `results` are the changes so far, without those that changed
+    nothing.
     """
 
     def __init__(
@@ -64,6 +65,7 @@ class Recorder:
         at: Step | None = None,
         is_new: bool = False,
         note: str = "",
+        window: Window | None = None,
     ) -> None:
         self.memory = memory
         self._is_new = is_new
@@ -71,7 +73,9 @@ class Recorder:
         if at is not None:
             _go_back(memory, at)
         self.policy = memory.policy
-        self.window = stored_window(memory, stays_at(at) if at is not None else None)
+        if window is None:
+            window = stored_window(memory, stays_at(at) if at is not None else None)
+        self.window = window
         self.results: list[ChangeResult] = []
         self._actor = actor
         self._now: datetime = timezone.now()

@@ -26,6 +26,7 @@ from chatmemory.queries.conversation_state import (
     ConversationQuery,
     ConversationState,
     conversation_state,
+    simulated_state,
 )
 from chatmemory.queries.conversations import (
     any_memory,
@@ -52,7 +53,7 @@ from chatmemory.queries.feed import (
     newest_change_or_erasure,
 )
 from chatmemory.queries.filters import MemoryFilter
-from chatmemory.queries.history import Part, history, message
+from chatmemory.queries.history import Part, WholeHistory, history, message, said, whole_history
 from chatmemory.queries.keeping import WhatWouldKeep
 from chatmemory.queries.lab import (
     FileFleet,
@@ -66,6 +67,7 @@ from chatmemory.queries.lab import (
     fleet,
     fleet_lists,
 )
+from chatmemory.queries.over_limits import HIDDEN_MAX
 from chatmemory.queries.overview import (
     ORDERINGS,
     OverviewRow,
@@ -90,8 +92,14 @@ from chatmemory.queries.rows import (
     step_row,
 )
 from chatmemory.queries.searching import MENTIONS_COUNTED, Mention
-from chatmemory.queries.simulated_state import simulated_state
-from chatmemory.queries.simulation import Outlook, Simulation, simulate
+from chatmemory.queries.simulation import (
+    Outlook,
+    Simulation,
+    Trial,
+    simulate,
+    simulate_trial,
+    trial,
+)
 from chatmemory.queries.step_samples import (
     Arrival,
     StepPoint,
@@ -101,10 +109,14 @@ from chatmemory.queries.step_samples import (
     step_samples,
 )
 from chatmemory.queries.steps import step, steps
-from chatmemory.queries.trials import Trial, simulate_trial, trial
-from chatmemory.queries.whole import WholeHistory, said, whole_history
-from chatmemory.queries.window_rows import NoRoom, WindowPlace, WindowRow, WindowView
-from chatmemory.queries.windows import HIDDEN_MAX, outline, window
+from chatmemory.queries.windows import (
+    NoRoom,
+    WindowPlace,
+    WindowRow,
+    WindowView,
+    outline,
+    window,
+)
 from chatmemory.search import searches_messages
 
 __all__ = [

@@ -16,9 +16,9 @@ from chatmemory.core.window import Totals
 from chatmemory.models import Memory, Message, Step
 from chatmemory.queries.cursors import CursorPage, SortKey, page_by_cursor, whole
 from chatmemory.queries.filters import EVERYTHING, MemoryFilter
+from chatmemory.queries.over_limits import OverLimit, hidden_wholly, over_limits_now
 from chatmemory.queries.rows import MemoryRow, memory_row
 from chatmemory.queries.searching import Mention, best_matches, having
-from chatmemory.queries.windows import OverLimit, hidden_wholly, over_limits_now
 
 WITHIN_LIMIT = OverLimit()
 

@@ -30,9 +30,9 @@ class MemoryPane:
         self._state = state
         self._rows = state.window.rows
         self._related = related(state)
-        self.next_to_leave = state.next_to_leave
-        self._next = frozenset(state.next_to_leave)
-        self.is_full = state.is_full
+        self.next_to_leave = state.window.next_to_leave
+        self._next = frozenset(state.window.next_to_leave)
+        self.is_full = state.window.is_full
 
     @cached_property
     def head(self) -> tuple[WindowPlace, ...]:

@@ -24,18 +24,17 @@ class Writing:
     unit: str
 
 
-def writing(simulation: Simulation, first: int, since: int | None = None) -> Writing | None:
-    """Return the tokens of the simulated messages from the position `first` on, and what they would
-    do; None if none. With an earlier position `since`, it is told of those before them, too.
+def writing(simulation: Simulation, first: int) -> Writing | None:
+    """Return the tokens of the simulated messages from the position `first` on, and what those from
+    `simulation.since` on would do; None if none is written.
     """
     written, policy = simulation.changes[first:], simulation.policy
     if not written:
         return None
-    since = first if since is None else since
-    outlook = simulation.outlook(since)
+    outlook = simulation.outlook()
     return Writing(
         tokens=sum(change.gained for change in written),
-        verdict=explain.forecast(simulation.changes[since:], outlook, policy),
+        verdict=explain.forecast(simulation.changes[simulation.since :], outlook, policy),
         before=load_or_tokens(policy, outlook.before),
         after=load_or_tokens(policy, outlook.after),
         limit=policy.limit,

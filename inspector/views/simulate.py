@@ -52,9 +52,10 @@ def verdict(request: HttpRequest, memory_id: str) -> HttpResponse:
     try:
         trial = _trial(form, memory_id)
         if form.cleaned_data["written"]:
-            simulation = queries.simulate_trial(memory_id, trial, form.step)
             first = form.first_written(trial)
-            context["writing"] = writing(simulation, first, 0 if form.changes_limit else first)
+            since = 0 if form.changes_limit else first
+            simulation = queries.simulate_trial(memory_id, trial, form.step, since)
+            context["writing"] = writing(simulation, first)
         else:
             query = queries.ConversationQuery(at=form.step)
             context["writing"] = trying(queries.simulated_state(memory_id, query, trial))

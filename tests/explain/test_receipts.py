@@ -374,4 +374,4 @@ def check_simulated(memory_id, drafts, other) -> None:
     made = services.change_and_add(memory_id, drafts, policy=other)
     assert simulation.changes == tuple(made)
     rows = queries.outline(memory_id).rows
-    assert [each.seq for each in simulation.remaining] == [each.seq for each in rows]
+    assert [each.seq for each in simulation.window.rows] == [each.seq for each in rows]
