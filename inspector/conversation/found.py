@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from chatmemory import explain
-from chatmemory.explain import PhraseAnswer, role
+from chatmemory.explain import PhraseAnswer
 from chatmemory.queries import ConversationState, MessageRow, Speaker
-from inspector.conversation.glyphs import glyph
-from inspector.conversation.rows import tag
+from inspector.conversation.rows import LOOKS, tag
 
 HEADINGS = {
     Speaker.OTHERS: "Users and tools",
@@ -100,10 +99,11 @@ class Found:
     def _mention(self, row: MessageRow) -> Mention:
         arrival = _first_step(row)
         is_later = arrival > self._state.at
+        look = LOOKS[row.type, row.has_calls]
         return Mention(
             row=row,
-            glyph=glyph(row.type, row.has_calls),
-            role=role(row.type, row.has_calls),
+            glyph=look.glyph,
+            role=look.role,
             is_in=row.seq in self._state.in_window,
             tag=f"said at step {arrival:,}" if is_later else self._tag(row),
             step=arrival if is_later else self._mentions.left_at.get(row.seq),

@@ -18,7 +18,7 @@ from chatmemory import (
 from chatmemory.access.actors import actor_of
 from chatmemory.queries import Trial
 from inspector.conversation import ConversationPage, conversation_url
-from inspector.conversation.writing import trying, writing
+from inspector.conversation.simulation import trying, writing
 from inspector.forms import BranchForm, DraftForm, first_problem
 from inspector.htmx import render_page_or_fragment
 

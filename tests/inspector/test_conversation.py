@@ -63,7 +63,7 @@ def test_it_shows_history_beside_memory(operator_client, support):
         5,
         6,
     ]
-    assert context.load == 3
+    assert context.kept.load == 3
 
 
 def test_evicted_messages_have_their_step_and_reason(operator_client, support):

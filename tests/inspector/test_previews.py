@@ -22,7 +22,7 @@ from chatmemory import (
     services,
 )
 from chatmemory.queries import Trial
-from inspector.conversation.writing import writing
+from inspector.conversation.simulation import writing
 
 from ..explain.test_receipts import changes, conversation, policies
 from ..properties import examples
