@@ -12,14 +12,14 @@ from chatmemory.queries import ConversationState, WindowPlace
 from chatmemory.services import ChangeResult, EvictedMessage
 from inspector.conversation.history import related
 from inspector.conversation.measures import Measure
-from inspector.conversation.rows import LOOKS, Elsewhere, Ghosts, MemoryRow, pairings
+from inspector.conversation.rows import LOOKS, Elsewhere, JustEvicted, MemoryRow, pairings
 
-GHOSTS_MAX = 5
+EVICTED_MAX = 5
 BAR_HEIGHT = 3
 
 
 @dataclass(frozen=True)
-class Falls:
+class LoadBars:
     """The bars beside the rows of memory: read down, a staircase to the limit.
 
     They are paths in a box of `width` units of load by three units for each row. `track` is all the
@@ -64,10 +64,10 @@ class MemoryPane:
         return self._rows(rows[part], past)
 
     @property
-    def falls(self) -> Falls:
+    def load_bars(self) -> LoadBars:
         """The bars of the messages, one below the other."""
         width, bars = self.bar_width, list(enumerate(self.messages))
-        return Falls(
+        return LoadBars(
             width=width,
             height=BAR_HEIGHT * max(1, len(bars)),
             track=_path((i, 0, width) for i, _ in bars),
@@ -122,17 +122,17 @@ class MemoryPane:
         return None if limit is None else max(0, limit - self._load)
 
     @property
-    def ghosts(self) -> Ghosts | None:
+    def just_evicted(self) -> JustEvicted | None:
         """The messages that left by the change, which may have been under another policy."""
         change = self._state.change
         if change is None or not change.evicted:
             return None
-        rows = tuple(self._ghost(change, each) for each in change.evicted[:GHOSTS_MAX])
+        rows = tuple(self._evicted(change, each) for each in change.evicted[:EVICTED_MAX])
         load = Measure.of(change.policy).cost_of_all(change.evicted)
-        return Ghosts(rows, len(change.evicted) - len(rows), -load, -change.lost)
+        return JustEvicted(rows, len(change.evicted) - len(rows), -load, -change.lost)
 
     @property
-    def ghosts_when(self) -> str:
+    def just_evicted_when(self) -> str:
         if self._state.is_simulated:
             return "if this is added" if self._state.drafts else "at the next add"
         change = self._state.change
@@ -182,7 +182,7 @@ class MemoryPane:
             past += load
         return rows
 
-    def _ghost(self, change: ChangeResult, evicted: EvictedMessage) -> MemoryRow:
+    def _evicted(self, change: ChangeResult, evicted: EvictedMessage) -> MemoryRow:
         look = LOOKS[evicted.type, evicted.has_calls]
         is_oldest = evicted.reason is Reason.CAPACITY and not evicted.misfit
         return MemoryRow(

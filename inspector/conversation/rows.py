@@ -73,7 +73,7 @@ class Elsewhere:
 
 
 @dataclass(frozen=True)
-class Ghosts:
+class JustEvicted:
     """The messages that just left: the first rows, the number of others, and what all took away.
 
     `load` is in the policy's unit and `amount` in tokens; both are negative.

@@ -193,7 +193,7 @@ def test_a_message_window_says_messages_and_tokens(operator_client, lowered):
     assert (page.gauge.unit, page.gauge.tokens) == ("msg", 42)
     assert (page.said.load, page.said.tokens) == (14, 98)
     assert (page.forgotten.load, page.forgotten.tokens) == (8, 56)
-    assert (page.memory_pane.ghosts.load, page.memory_pane.ghosts.amount) == (-8, -56)
+    assert (page.memory_pane.just_evicted.load, page.memory_pane.just_evicted.amount) == (-8, -56)
     line = page.panel.receipt[-1]
     assert (line.amount, line.unit, line.tokens) == (6, "msg", 42)
 

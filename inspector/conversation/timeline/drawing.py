@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
-from weakref import WeakKeyDictionary
+from functools import cache, lru_cache
 
 from chatmemory import Policy
 from chatmemory.queries import ConversationState, PhraseMatches, StepPoint, StepPoints
@@ -25,9 +24,7 @@ from inspector.conversation.timeline.labels import (
 
 LISTED_RANGES = 5
 
-# The chart of an outline, with the policy and the limit for which it was drawn last.
-_KEPT: WeakKeyDictionary[StepPoints, tuple[tuple[Policy | None, int | None], Chart]]
-_KEPT = WeakKeyDictionary()
+KEPT = 128  # charts, as many as there are outlines
 
 
 @dataclass(frozen=True)
@@ -103,15 +100,17 @@ def draw(state: ConversationState, measure: Measure) -> Timeline | None:
 
 def _chart(state: ConversationState, measure: Measure) -> Chart:
     """Return the chart of the state, which is kept if it is the same at steps around it."""
-    if state.is_simulated or not state.samples.outline.by_step:
-        is_tried = state.stored_window.policy != state.window.policy
+    outline, policy = state.samples.outline, state.window.policy
+    if state.is_simulated or not outline.by_step:
+        is_tried = state.stored_window.policy != policy
         return chart(_points(state, measure), measure.limit, is_tried)
-    measured_by = state.window.policy, measure.limit
-    kept = _KEPT.get(state.samples.outline)
-    if kept is None or kept[0] != measured_by:
-        kept = measured_by, chart(_points(state, measure), measure.limit)
-        _KEPT[state.samples.outline] = kept
-    return kept[1]
+    return _kept_chart(outline, policy)
+
+
+@lru_cache(maxsize=KEPT)
+def _kept_chart(outline: StepPoints, policy: Policy | None) -> Chart:
+    measure = Measure.of(policy)
+    return chart(list(_measured(outline.by_step.values(), measure)), measure.limit)
 
 
 def _points(state: ConversationState, measure: Measure) -> list[Point]:
