@@ -179,7 +179,9 @@ def simulated_state(
 def _stored_state(stored: StoredState, query: ConversationQuery) -> ConversationState:
     """Return the state of a conversation that is already read, without tool calls."""
     memory, row = stored.memory, stored.step
-    detail = step_detail(row) if row.n else None
+    samples = step_samples(memory, row.n)
+    previous = next((each for each in samples.part if each.step == row.n - 1), None)
+    detail = step_detail(row, previous) if row.n else None
     window = stored.window
     part = _window_part(window, query.msg)
     selected = message_in(memory, query.msg) if query.msg else None
@@ -196,7 +198,7 @@ def _stored_state(stored: StoredState, query: ConversationQuery) -> Conversation
         stored_window=window,
         part=part,
         history=history,
-        samples=step_samples(memory, row.n),
+        samples=samples,
         evictions=evictions_around(memory.pk, row.n),
         texts=_texts(memory.pk, known, window, part, (detail.change,) if detail else ()),
         mentions=mentions,

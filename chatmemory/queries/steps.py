@@ -18,6 +18,7 @@ from chatmemory.ledger.statements import Compiled
 from chatmemory.models import Message, Stay, Step
 from chatmemory.queries.rows import StepDetail, StepRow, step_row
 from chatmemory.queries.stays import misfit_at, pinned_at
+from chatmemory.queries.step_samples import StepPoint
 
 _ENTERED = ("seq", "type", "has_calls", "tokens")
 _LEFT = (*_ENTERED, "entered_step", "reason", "passed_pins")
@@ -32,9 +33,10 @@ def step(memory_id: str, n: int) -> StepDetail:
     return step_detail(find_step(memory, n))
 
 
-def step_detail(row: Step) -> StepDetail:
-    """Return the step of a row with its change."""
-    previous = next(iter(step_rows(row.memory_id, row.n - 1)), None)
+def step_detail(row: Step, previous: Step | StepPoint | None = None) -> StepDetail:
+    """Return the step of a row with its change; the step before it is read if it is not given."""
+    if previous is None and row.n > 1:
+        (previous,) = step_rows(row.memory_id, row.n - 1)
     last_seq, last_stay = (previous.last_seq, previous.last_stay) if previous else (0, 0)
     left = _left_at(row.memory_id, row.n)
     moved = {each.seq for each in left if each.reason == Reason.MOVED}
@@ -118,7 +120,7 @@ def _left(memory_id: str) -> QuerySet[Stay, Any]:
     return left.values_list("left_step", named=True)
 
 
-def _policy_before(row: Step, previous: Step | None) -> Policy | None:
+def _policy_before(row: Step, previous: Step | StepPoint | None) -> Policy | None:
     """Return the policy under which an add first trimmed; other changes trim once at most."""
     if row.by_client:
         return None
