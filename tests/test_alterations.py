@@ -24,7 +24,6 @@ from chatmemory.ledger.changes import NewMessage
 from chatmemory.ledger.reading import LedgerRows
 from chatmemory.ledger.verification import verify
 from chatmemory.models import AuditEntry, Memory, Message, Stay, Step
-from tests.test_anchoring import make_older
 from tests.test_verification import add_copy, cut_off, heads, rewrite
 
 SECURITY = Path(__file__).parents[1] / "SECURITY.md"
@@ -139,12 +138,6 @@ def compute_chain_anew_with_an_entry() -> None:
     AuditEntry.objects.filter(action="redact").update(id=1_000_000)
 
 
-def alter_before_anchoring() -> None:
-    make_older("m")
-    Step.objects.filter(n=2).update(actor="mallory")
-    services.anchor("m")
-
-
 def alter_policy_before_the_first_step() -> None:
     services.delete("m")
     services.create("m", TokenWindow(500))
@@ -175,9 +168,6 @@ ALTERATIONS = {
     "the load that is compared with the limit": (VERIFY, update(Memory, window_load=501)),
     "the load that is compared with the limit, removed": (VERIFY, update(Memory, window_load=None)),
     "how much of an import is stored": (VERIFY, update(Memory, imported=5)),
-    "since when digests vouch": (VERIFY, update(Memory, anchored_at=EARLIER)),
-    "the step since which digests vouch": (VERIFY, update(Memory, anchored_step=3)),
-    "how many steps are older than digests": (VERIFY, update(Memory, older_steps=999)),
     "values that cannot be read": (VERIFY, update(Step, of_step=2, policy_limit=0)),
     "values of another type than their column (SQLite)": (
         VERIFY,
@@ -238,10 +228,6 @@ ALTERATIONS = {
     "digests that were computed anew, with an audit entry of a deletion at a later step": (
         OUT_OF_REACH,
         compute_chain_anew_with_an_entry,
-    ),
-    "what is older than digests, altered before it was anchored": (
-        OUT_OF_REACH,
-        alter_before_anchoring,
     ),
     "the words in the search index": (
         OUT_OF_REACH,

@@ -82,24 +82,6 @@ def test_an_added_audit_entry_of_a_redaction_is_named(conversation):
     assert verify(conversation).row == "an audit entry of step 31"
 
 
-@pytest.mark.parametrize(
-    "columns",
-    [
-        {"anchored_at": EARLIER},
-        {"anchored_step": 3},
-        {"older_steps": 31},
-        {"older_steps": -1},
-        {"older_steps": 30},
-        {"older_steps": 3, "anchored_step": 31, "anchored_at": EARLIER},
-        {"older_steps": 4, "anchored_step": 3, "anchored_at": EARLIER},
-        {"anchored_step": 3, "anchored_at": EARLIER},
-    ],
-)
-def test_an_anchor_of_a_conversation_without_one_is_named(conversation, columns):
-    Memory.objects.update(**columns)
-    assert verify(conversation) is not None
-
-
 def test_an_import_that_has_stored_another_number_is_named(conversation):
     Memory.objects.update(imported=29)
     assert "its import has stored 29" in verify(conversation).what

@@ -13,7 +13,6 @@ from .connecting import connected, connected_to
 from .serving import MANAGE, free_port
 
 ASKING = {
-    "anchor_ledger": [],
     "compact": [],
     "create_token": ["app"],
     "import_transcripts": ["chats.json"],

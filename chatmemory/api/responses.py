@@ -74,9 +74,6 @@ class MemorySerializer(Json):
     head = serializers.CharField(
         allow_null=True, help_text="Digest of the newest step and of all before it, to be kept."
     )
-    anchored_at = serializers.DateTimeField(
-        allow_null=True, help_text="Since when digests vouch for a conversation older than them."
-    )
     said_count = serializers.IntegerField(help_text="Messages in history.")
     history_tokens = serializers.IntegerField()
     window = TotalsSerializer()

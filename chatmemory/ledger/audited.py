@@ -24,14 +24,10 @@ class Redaction(NamedTuple):
 
 
 class Deletion(NamedTuple):
-    """A deletion: how many steps the conversation had, and its head if it had one.
-
-    Where it was anchored at its last step, that step's own digest had been a head before.
-    """
+    """A deletion: how many steps the conversation had, and its head."""
 
     steps: int | str | None
     head: int | str | None
-    before_anchor: int | str | None
 
     def is_of(self, steps: int, head: Bytes | None) -> bool:
         """Return whether this deleted a conversation with so many steps and this head."""
@@ -45,7 +41,7 @@ class Deletion(NamedTuple):
         """
         if not isinstance(self.steps, int) or not isinstance(self.head, str):
             return False
-        return step < self.steps or (step == self.steps and head in (self.head, self.before_anchor))
+        return step < self.steps or (step == self.steps and head == self.head)
 
 
 def redactions(memory_id: str) -> Counter[Redaction]:

@@ -53,13 +53,6 @@ def first_digest(memory: Memory) -> bytes:
     return _digest("conversation", encoded(content))
 
 
-def anchor_of(memory: Memory, older: Bytes, newest: Bytes) -> bytes:
-    """Return the head of an anchored conversation, given the digest of the last step that is older
-    than the chain, and the digest of the newest step when it was anchored.
-    """
-    return _digest("anchor", _ANCHOR.encoded(memory, older, newest))
-
-
 def begin(memory: Memory, previous_head: bytes | None) -> None:
     """Begin the chain of a new conversation, which is not yet saved."""
     memory.labels_salt = new_salt()
@@ -98,7 +91,7 @@ def _digest(kind: str, *content: bytes) -> bytes:
 
 _BEGINNINGS = {
     kind: f"chatmemory {VERSION} {kind} ".encode()
-    for kind in ("message", "labels", "conversation", "anchor", "step")
+    for kind in ("message", "labels", "conversation", "step")
 }
 
 
@@ -115,4 +108,3 @@ _STEP = Columns(
     ),
     *("previous", "messages", "begun", "ended"),
 )
-_ANCHOR = Columns(("anchored_at", "anchored_step", "older_steps"), "older", "newest")

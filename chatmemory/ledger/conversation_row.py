@@ -11,20 +11,6 @@ from chatmemory.models import Memory, Step
 ALWAYS_INSTALLED = (MessageWindow, TokenWindow)
 
 
-def check_anchor(memory: Memory) -> None:
-    """Raise Contradicted where the columns of an anchor do not go together; see `anchoring`.
-
-    An anchoring that was interrupted has stored how many steps are older, and no more.
-    """
-    older, anchored = memory.older_steps, memory.anchored_step
-    expect(memory, "whether it is anchored", anchored is not None, memory.anchored_at is not None)
-    last = memory.last_step if anchored is None else anchored
-    if anchored is not None and older is None:
-        raise Contradicted(memory, "is anchored, but no steps of it are older than digests")
-    if not 0 <= (older or 0) <= last <= memory.last_step:
-        raise Contradicted(memory, f"is anchored at step {last} after {older} older steps")
-
-
 def check_load(memory: Memory, window: Totals) -> None:
     """Compare the load. It is null after a step that was taken while the policy's kind was not
     installed.

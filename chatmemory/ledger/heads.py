@@ -16,8 +16,8 @@ def verify_head(memory_id: str, step: int, head: str) -> Contradiction | None:
     """
     try:
         with naming(f"step {step}"):
-            found = _heads_at(memory_id, step)
-            if head in found or any(
+            found = _head_at(memory_id, step)
+            if head == found or any(
                 deletion.covers(step, head) for deletion in audited.deletions(memory_id)
             ):
                 return None
@@ -27,25 +27,15 @@ def verify_head(memory_id: str, step: int, head: str) -> Contradiction | None:
     return Contradiction(memory_id, f"step {step}", other if found else gone)
 
 
-def _heads_at(memory_id: str, step: int) -> set[str]:
-    """Return the digest of a step, and what was the head at that step once it was anchored.
+def _head_at(memory_id: str, step: int) -> str:
+    """Return the digest of a step, in hexadecimal; that of step 0 is the conversation's own.
 
     Of a conversation that is hidden, as its deletion has begun, there is nothing.
     """
     memory = Memory.objects.filter(pk=memory_id).first()
-    digest = _digest_at(memory, step) if memory else b""
-    if memory is None or not digest:
-        return set()
-    heads = {digest.hex()}
-    if memory.anchored_step == step:
-        older = _digest_at(memory, memory.older_steps or 0)
-        heads.add(chain.anchor_of(memory, older, digest).hex())
-    return heads
-
-
-def _digest_at(memory: Memory, step: int) -> bytes:
-    """Return the digest of a step; that of step 0 is the conversation's own."""
+    if memory is None:
+        return ""
     if step == 0:
-        return chain.first_digest(memory)
+        return chain.first_digest(memory).hex()
     digests = Step.objects.filter(memory=memory, n=step).values_list("digest", flat=True)
-    return chain.stored(digests.first())
+    return chain.stored(digests.first()).hex()

@@ -43,10 +43,8 @@ def redacted(message: ChatMessage, seq: int) -> ChatMessage:
 
 
 def check_commitment(row: Message) -> None:
-    """Raise CorruptRow if a message is not the one that was said. One without a salt is older than
-    the chain of digests.
-    """
-    if row.salt is not None and chain.commitment_of(row) != bytes(row.commitment or b""):
+    """Raise CorruptRow if a message is not the one that was said."""
+    if chain.commitment_of(row) != chain.stored(row.commitment):
         raise CorruptRow(f"message #{row.seq} of {row.memory_id!r} is not what was said")
 
 

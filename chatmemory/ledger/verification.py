@@ -31,7 +31,6 @@ from chatmemory.ledger.contradictions import (
 )
 from chatmemory.ledger.conversation_row import (
     check_activity,
-    check_anchor,
     check_imported,
     check_load,
 )
@@ -75,7 +74,6 @@ class _Replay:
     """
 
     def __init__(self, memory: Memory) -> None:
-        check_anchor(memory)
         self.memory = memory
         self.rows = LedgerRows(memory)
         self.vouching = Vouching(memory)
@@ -266,6 +264,7 @@ class _Replay:
 
     def check_memory(self) -> None:
         memory = self.memory
+        expect(memory, "last_step", memory.last_step, self.last.n if self.last else 0)
         expect(memory, "window_count", memory.window_count, self.window.totals.count)
         expect(memory, "window_tokens", memory.window_tokens, self.window.totals.tokens)
         expect(memory, "said_count", memory.said_count, self.said.count)

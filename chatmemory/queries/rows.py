@@ -26,8 +26,7 @@ class MemoryRow:
     """A conversation as it is now. `load` is None if the client decides the window, `head` if it
     has no digests yet. `estimator` names the one that counts. `waiting_call` is the newest tool
     call while results are missing behind it, and `is_dangling` tells that one was left without
-    them. `anchored_at` is the time since when digests vouch for one that is older than the chain of
-    digests; `is_anchored` is False if some of its steps have none.
+    them.
     """
 
     id: str
@@ -45,8 +44,6 @@ class MemoryRow:
     is_dangling: bool
     is_oversized: bool
     head: str | None
-    anchored_at: datetime | None
-    is_anchored: bool
 
     @property
     def load(self) -> int | None:
@@ -217,8 +214,6 @@ def memory_row(row: Memory) -> MemoryRow:
         is_dangling=row.dangling_call is not None,
         is_oversized=(row.oversized_step or -LATELY_STEPS) > row.last_step - LATELY_STEPS,
         head=bytes(row.head).hex() if row.head else None,
-        anchored_at=row.anchored_at,
-        is_anchored=row.is_anchored,
     )
 
 

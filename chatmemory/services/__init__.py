@@ -8,7 +8,6 @@ from chatmemory.database import atomic
 from chatmemory.ledger.changes import ArrivedMessage, ChangeResult, EvictedMessage, NewMessage
 from chatmemory.ledger.counting import Recount, count_ahead
 from chatmemory.services.adoption import adopt_policy
-from chatmemory.services.anchoring import anchor, not_anchored
 from chatmemory.services.branches import branch
 from chatmemory.services.defaults import (
     NamedDefault,
@@ -55,7 +54,6 @@ __all__ = [
     "Report",
     "add",
     "adopt_policy",
-    "anchor",
     "atomic",
     "branch",
     "change",
@@ -79,7 +77,6 @@ __all__ = [
     "known_copies",
     "label",
     "new_messages",
-    "not_anchored",
     "pin",
     "redact",
     "remove_default_policy",

@@ -54,9 +54,6 @@ def delete(memory_id: str, *, actor: str = "", expected_version: int | None = No
         detail: dict[str, int | str] = {"steps": memory.last_step, "messages": memory.last_seq}
         if memory.head:
             detail["head"] = bytes(memory.head).hex()
-        if memory.anchored_step == memory.last_step > 0:
-            newest = Step.objects.get(memory=memory, n=memory.last_step)
-            detail["before_anchor"] = bytes(newest.digest or b"").hex()
         _record_erasure(AuditEntry.Action.DELETE, memory_id, actor, detail)
         _erase_responses(memory_id)
         database.on_commit(lambda: notify_followers(memory_id))

@@ -9,7 +9,6 @@ import pytest
 from chatmemory import MessageWindow, TokenWindow, UserMessage, queries, services
 from chatmemory.core.policies import KINDS
 from chatmemory.services import protocol
-from tests.test_anchoring import make_older
 from tests.test_policy_kinds import FrugalWindow
 
 from .markup import tree
@@ -63,17 +62,6 @@ class TestTheLedger:
         html = operator_client.get(URL).content.decode()
         assert f'<pre class="code" tabindex="0" dir="ltr">{queries.memory("c").head}</pre>' in html
         assert "of step 9" in html
-        assert "anchor_ledger" not in html
-
-    def test_says_since_when_digests_vouch_for_an_older_conversation(self, operator_client):
-        make_older("c")
-        html = operator_client.get(URL).content.decode()
-        assert "no digests yet" in html
-        assert "data-copy" not in html
-        at = services.anchor("c").anchored_at
-        html = operator_client.get(URL).content.decode()
-        assert f"{at:%Y-%m-%d %H:%M} UTC</time>; before that" in html
-        assert "data-copy" in html
 
 
 class TestThePreview:

@@ -210,7 +210,6 @@ def test_commands_use_the_database_of_conversations(routed, tmp_path):
     told = commands(
         routed,
         ["import_transcripts", str(tmp_path / "chats.json")],
-        ["anchor_ledger"],
         ["compact"],
         ["verify_memories", "--repair-index"],
         *([["backup", str(tmp_path / "copy.sqlite3")]] if is_sqlite else []),

@@ -6,11 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
-from django.db.models import Count, Max
 
 from chatmemory.core.exceptions import InvalidValue, MemoryNotFound
 from chatmemory.explain import counted
-from chatmemory.ledger.anchoring import NOT_ANCHORED
 from chatmemory.ledger.chain import stored
 from chatmemory.ledger.contradictions import Contradiction
 from chatmemory.ledger.heads import verify_head
@@ -23,16 +21,7 @@ from chatmemory.models import Memory
 from chatmemory.services.damage import damage
 from chatmemory.services.validation import check_id
 
-SHOWN = 20
 NO_ID = "its id is no readable text"
-
-
-def since(memory: Memory) -> str:
-    """Return since when digests vouch for an anchored conversation."""
-    return (
-        f"{memory.pk!r}: digests vouch for it since {memory.anchored_at:%Y-%m-%d %H:%M} UTC "
-        f"(step {memory.anchored_step}); before that, its replay alone"
-    )
 
 
 def written(memory_id: str) -> str:
@@ -119,7 +108,6 @@ class Command(DatabaseCommand):
         if faults:
             raise CommandError("; ".join(faults))
         self.stdout.write(f"{counted(verified, 'conversation')} verified: all match their replay")
-        self.print_anchors(ids)
         return None
 
     def of_replays(self, ids: list[str]) -> tuple[int, list[Contradiction]]:
@@ -145,26 +133,6 @@ class Command(DatabaseCommand):
         except UnicodeDecodeError as error:
             why = f"not UTF-8: {error.reason} at byte {error.start}"
             raise CommandError(f"{file}: {why}") from error
-
-    def print_anchors(self, ids: list[str]) -> None:
-        """Print since when digests vouch for conversations that are older than the chain."""
-        rows = Memory.objects.filter(id__in=ids) if ids else Memory.objects.all()
-        anchored = rows.filter(anchored_at__isnull=False).order_by("id")
-        found = anchored.aggregate(count=Count("pk"), latest=Max("anchored_at"))
-        if found["count"] > SHOWN:
-            self.stdout.write(
-                f"{found['count']:,} of them are older than digests, which vouch for all of them "
-                f"since {found['latest']:%Y-%m-%d %H:%M} UTC: name ids to see each"
-            )
-        else:
-            for row in anchored:
-                self.stdout.write(since(row))
-        waiting = rows.filter(NOT_ANCHORED).count()
-        if waiting:
-            self.stdout.write(
-                f"{waiting} of them are older than the chain of digests, and only their replay "
-                "speaks for them: run manage.py anchor_ledger"
-            )
 
     def repair_index(self, ids: list[str]) -> None:
         found = named_or_all(ids, Memory.objects.all())
