@@ -77,13 +77,10 @@ def _import_models(number: int) -> None:
 
 
 def _copy(table: Any) -> str:
-    """Return the statement that copies the rows of models. Digests hold ids, so they are left out:
-    the copies are as if they were older than the chain of digests.
+    """Return the statement that copies the rows of models. Digests are copies, too, so they are
+    those of the models.
     """
-    own = dict.fromkeys(
-        ("head", "first_labels", "labels_salt", "salt", "commitment", "digest"), "NULL"
-    )
-    own |= dict.fromkeys(("created_at", "updated_at", "said_at", "at"), "copies.at")
+    own = dict.fromkeys(("created_at", "updated_at", "said_at", "at"), "copies.at")
     own |= {"id": "copies.id", "memory_id": "copies.id", "labels": "copies.labels"}
     columns = [field.column for field in table._meta.local_concrete_fields]
     values = ", ".join(own.get(column, f"row.{column}") for column in columns)

@@ -1,4 +1,4 @@
-"""Columns that several tables have, or that belong together."""
+"""Columns that several tables have."""
 
 from __future__ import annotations
 
@@ -43,33 +43,3 @@ class PolicyColumns(models.Model):
         self.policy_limit = other.policy_limit
         self.policy_options = other.policy_options
         self.policy_estimator = other.policy_estimator
-
-
-class ChainColumns(models.Model):
-    """The chain of digests of a conversation; see `ledger.chain`.
-
-    All are null if the conversation was created before there were digests, and is not anchored.
-    """
-
-    head = models.BinaryField(null=True, help_text="digest of the newest step")
-    labels_salt = models.BinaryField(null=True)
-    first_labels = models.BinaryField(null=True, help_text="commitment of the first labels")
-    previous_head = models.BinaryField(
-        null=True, help_text="head of a deleted conversation with this id"
-    )
-    older_steps = models.BigIntegerField(
-        null=True, help_text="how many steps were written before the chain; see ledger.anchoring"
-    )
-    anchored_step = models.BigIntegerField(
-        null=True, help_text="the newest step when the older ones had got their digests"
-    )
-    anchored_at = models.DateTimeField(null=True)
-
-    class Meta:
-        abstract = True
-
-    @property
-    def is_anchored(self) -> bool:
-        """Whether all steps have digests. See `ledger.anchoring.NOT_ANCHORED`."""
-        is_native = self.first_labels is not None and self.older_steps is None
-        return is_native or self.anchored_at is not None

@@ -12,7 +12,7 @@ from django.db import models
 from django.db.models import F, Q
 from django.utils import timezone
 
-from chatmemory.columns import ChainColumns, PolicyColumns
+from chatmemory.columns import PolicyColumns
 from chatmemory.core.codec import payload_of
 from chatmemory.core.eviction import Reason
 from chatmemory.core.messages import MessageType
@@ -46,7 +46,7 @@ _OVER_LIMIT = Q(window_load__gt=F("policy_limit"))
 _EVICTING = Q(count_after__lte=F("count_before"), note="")
 
 
-class Memory(PolicyColumns, ChainColumns):
+class Memory(PolicyColumns):
     """A conversation. The caller chooses the `id`."""
 
     id = models.CharField(max_length=255, primary_key=True)
@@ -70,6 +70,14 @@ class Memory(PolicyColumns, ChainColumns):
     )
     window_load = models.BigIntegerField(
         null=True, help_text="load in the policy's unit; null without an installed policy"
+    )
+
+    # The chain of digests; see ledger.chain.
+    head = models.BinaryField(help_text="digest of the newest step")
+    labels_salt = models.BinaryField()
+    first_labels = models.BinaryField(help_text="commitment of the first labels")
+    previous_head = models.BinaryField(
+        null=True, help_text="head of a deleted conversation with this id"
     )
 
     # Bounds for reading past windows; see ledger.counters.
@@ -143,7 +151,7 @@ class Message(models.Model):
         null=True, blank=True, help_text="the step that redacted it"
     )
     salt = models.BinaryField(null=True, help_text="erased by a redaction")
-    commitment = models.BinaryField(null=True, help_text="of the words as they were said")
+    commitment = models.BinaryField(help_text="of the words as they were said")
 
     objects = TableManager()
 
@@ -249,7 +257,7 @@ class Step(PolicyColumns):
     commitment = models.BinaryField(
         null=True, help_text="of the new labels, or of what a redaction left"
     )
-    digest = models.BinaryField(null=True, help_text="of the step before and of all that it wrote")
+    digest = models.BinaryField(help_text="of the step before and of all that it wrote")
 
     objects = TableManager()
 

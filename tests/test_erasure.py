@@ -187,12 +187,6 @@ def a_file_with(words: str) -> Reading:
     return Reading("openai_chat", (Transcript("chat", (UserMessage(words),)),), ())
 
 
-def test_a_message_from_before_the_chain_is_redacted(secrets):
-    Message.objects.update(salt=None, commitment=None)
-    assert services.redact("m", 2) is not None
-    assert queries.message("m", 2).text == "[redacted #2]"
-
-
 def test_a_second_redaction_changes_nothing(secrets):
     assert services.redact("m", 2) is not None
     key = services.keep_trial("m", [UserMessage("hi")])

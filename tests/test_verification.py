@@ -57,7 +57,6 @@ ALTERATIONS = {
     "a note": (Step, {"n": 25}, {"note": "never"}, "step 25"),
     "a client's decision": (Step, {"n": 25}, {"by_client": True}, "step 25"),
     "a digest": (Step, {"n": 25}, {"digest": b"x" * 32}, "step 25"),
-    "a digest gone": (Step, {"n": 25}, {"digest": None}, "step 25"),
     "the head": (Memory, {}, {"head": b"x" * 32}, "the conversation's counters"),
     "the labels": (Memory, {}, {"labels": {"team": "other"}}, "the conversation's counters"),
     "when it was created": (Memory, {}, {"created_at": EARLIER}, "step 1"),
@@ -248,7 +247,7 @@ def test_a_counter_of_a_conversation_without_messages_is_named(db, steps, change
 
 def test_a_head_without_the_digests_behind_it_is_named(db):
     services.create("m", TokenWindow(100), {"team": "red"})
-    Memory.objects.update(first_labels=None, labels={"team": "blue"})
+    Memory.objects.update(first_labels=b"", labels={"team": "blue"})
     assert verify("m").what == "the head is not the digest of the newest step"
 
 

@@ -72,7 +72,7 @@ class MemorySerializer(Json):
     version = serializers.IntegerField(help_text="What If-Match is compared with.")
     last_step = serializers.IntegerField()
     head = serializers.CharField(
-        allow_null=True, help_text="Digest of the newest step and of all before it, to be kept."
+        help_text="Digest of the newest step and of all before it, to be kept."
     )
     said_count = serializers.IntegerField(help_text="Messages in history.")
     history_tokens = serializers.IntegerField()

@@ -27,7 +27,7 @@ class Vouching:
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
         self._previous = chain.first_digest(memory)
-        self._labels = memory.first_labels
+        self._labels = chain.stored(memory.first_labels)
         self._redacted: dict[int, _Redacted] = {}
         self._audited = audited.redactions(memory.pk)
 
@@ -54,7 +54,7 @@ class Vouching:
         """
         self._check_redaction(step)
         if step.kind == Step.Kind.LABELS:
-            self._labels = step.commitment
+            self._labels = chain.stored(step.commitment)
         self._previous = chain.digest_of(self._previous, step, said, begun, ended)
         if chain.stored(step.digest) != self._previous:
             raise Contradicted(step, "is not what its digest says: it or its rows were altered")
@@ -68,7 +68,7 @@ class Vouching:
         if chain.stored(memory.head) != self._previous:
             raise Contradicted(memory, "the head is not the digest of the newest step")
         labels = chain.commitment_of_labels(memory.labels, memory.labels_salt)
-        if labels != chain.stored(self._labels):
+        if labels != self._labels:
             raise Contradicted(memory, "the labels are not what their digest says")
         if memory.previous_head is not None:
             head = bytes(memory.previous_head).hex()

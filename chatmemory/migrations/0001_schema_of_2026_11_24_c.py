@@ -163,33 +163,6 @@ class Migration(migrations.Migration):
                 ("policy_limit", models.BigIntegerField(blank=True, null=True)),
                 ("policy_estimator", models.CharField(default="gpt-4o", max_length=255)),
                 ("policy_options", models.JSONField(blank=True, default=dict)),
-                ("head", models.BinaryField(help_text="digest of the newest step", null=True)),
-                ("labels_salt", models.BinaryField(null=True)),
-                (
-                    "first_labels",
-                    models.BinaryField(help_text="commitment of the first labels", null=True),
-                ),
-                (
-                    "previous_head",
-                    models.BinaryField(
-                        help_text="head of a deleted conversation with this id", null=True
-                    ),
-                ),
-                (
-                    "older_steps",
-                    models.BigIntegerField(
-                        help_text="how many steps were written before the chain; see ledger.anchoring",
-                        null=True,
-                    ),
-                ),
-                (
-                    "anchored_step",
-                    models.BigIntegerField(
-                        help_text="the newest step when the older ones had got their digests",
-                        null=True,
-                    ),
-                ),
-                ("anchored_at", models.DateTimeField(null=True)),
                 ("id", models.CharField(max_length=255, primary_key=True, serialize=False)),
                 ("labels", models.JSONField(blank=True, default=dict)),
                 ("created_at", models.DateTimeField()),
@@ -224,6 +197,15 @@ class Migration(migrations.Migration):
                     models.BigIntegerField(
                         help_text="load in the policy's unit; null without an installed policy",
                         null=True,
+                    ),
+                ),
+                ("head", models.BinaryField(help_text="digest of the newest step")),
+                ("labels_salt", models.BinaryField()),
+                ("first_labels", models.BinaryField(help_text="commitment of the first labels")),
+                (
+                    "previous_head",
+                    models.BinaryField(
+                        help_text="head of a deleted conversation with this id", null=True
                     ),
                 ),
                 ("oldest", models.BigIntegerField(default=1)),
@@ -344,10 +326,7 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 ("salt", models.BinaryField(help_text="erased by a redaction", null=True)),
-                (
-                    "commitment",
-                    models.BinaryField(help_text="of the words as they were said", null=True),
-                ),
+                ("commitment", models.BinaryField(help_text="of the words as they were said")),
                 (
                     "memory",
                     models.ForeignKey(
@@ -551,9 +530,7 @@ class Migration(migrations.Migration):
                 ),
                 (
                     "digest",
-                    models.BinaryField(
-                        help_text="of the step before and of all that it wrote", null=True
-                    ),
+                    models.BinaryField(help_text="of the step before and of all that it wrote"),
                 ),
                 (
                     "memory",

@@ -23,10 +23,9 @@ from chatmemory.search import given_labels
 
 @dataclass(frozen=True)
 class MemoryRow:
-    """A conversation as it is now. `load` is None if the client decides the window, `head` if it
-    has no digests yet. `estimator` names the one that counts. `waiting_call` is the newest tool
-    call while results are missing behind it, and `is_dangling` tells that one was left without
-    them.
+    """A conversation as it is now. `load` is None if the client decides the window. `estimator`
+    names the one that counts. `waiting_call` is the newest tool call while results are missing
+    behind it, and `is_dangling` tells that one was left without them.
     """
 
     id: str
@@ -43,7 +42,7 @@ class MemoryRow:
     waiting_call: int | None
     is_dangling: bool
     is_oversized: bool
-    head: str | None
+    head: str
 
     @property
     def load(self) -> int | None:
@@ -213,7 +212,7 @@ def memory_row(row: Memory) -> MemoryRow:
         waiting_call=row.waiting_call,
         is_dangling=row.dangling_call is not None,
         is_oversized=(row.oversized_step or -LATELY_STEPS) > row.last_step - LATELY_STEPS,
-        head=bytes(row.head).hex() if row.head else None,
+        head=bytes(row.head).hex(),
     )
 
 

@@ -128,14 +128,9 @@ def outline_of(steps: int) -> Sequence[int]:
 
 
 def _points(memory: Memory, numbers: Sequence[int]) -> StepPoints:
-    """Return the points of some steps, which are kept until the conversation changes.
-
-    Rows of earlier versions may have no head to keep them by.
-    """
+    """Return the points of some steps, which are kept until the conversation changes."""
     if not numbers:
         return NO_POINTS
-    if not memory.head:
-        return _read_points(memory.pk, numbers)
     return _kept_points(memory.pk, numbers, bytes(memory.head))
 
 

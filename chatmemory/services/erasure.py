@@ -51,9 +51,11 @@ def delete(memory_id: str, *, actor: str = "", expected_version: int | None = No
     check_change(memory_id, actor, expected_version)
     with database.atomic():
         memory = lock_memory(memory_id, expected_version)
-        detail: dict[str, int | str] = {"steps": memory.last_step, "messages": memory.last_seq}
-        if memory.head:
-            detail["head"] = bytes(memory.head).hex()
+        detail: dict[str, int | str] = {
+            "steps": memory.last_step,
+            "messages": memory.last_seq,
+            "head": bytes(memory.head).hex(),
+        }
         _record_erasure(AuditEntry.Action.DELETE, memory_id, actor, detail)
         _erase_responses(memory_id)
         database.on_commit(lambda: notify_followers(memory_id))

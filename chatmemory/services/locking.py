@@ -200,7 +200,7 @@ def _log_steps(recorder: Recorder, actor: str) -> None:
         memory_id=memory_id,
         first_step=steps[0],
         last_step=steps[-1],
-        head=recorder.memory.head.hex() if recorder.memory.head else "",
+        head=recorder.memory.head.hex(),
     )
 
 

@@ -282,13 +282,6 @@ def test_the_chart_is_kept_until_the_conversation_changes(long):
     assert chart_at(200).labels[0].text == "410"
 
 
-def test_the_chart_of_rows_without_digests_is_drawn_anew(long):
-    Memory.objects.update(head=None)
-    first, second = (step_samples(Memory.objects.get(pk=long), 1).outline for _ in range(2))
-    assert first is not second
-    assert first.by_step == second.by_step
-
-
 def test_a_long_tape_is_small(long, operator_client):
     """Without the ids and digests by which a step sends only the cells that changed."""
     html = operator_client.get(f"/c/{long}/?at=200").content.decode()

@@ -140,7 +140,7 @@ class Command(DatabaseCommand):
         self.stdout.write(f"Names and messages put into the search index: {repaired}")
 
     def print_heads(self, ids: list[str]) -> None:
-        rows = Memory.objects.filter(head__isnull=False, last_step__gt=0)
+        rows = Memory.objects.filter(last_step__gt=0)
         chosen = rows.filter(id__in=ids) if ids else rows
         unreadable = 0
         for memory_id, step, head in stored_ids(chosen, "last_step", "head"):
