@@ -7,7 +7,7 @@ from django.core.management import CommandError, call_command
 
 from chatmemory import UserMessage, services
 from chatmemory.core.policies import MessageWindow, TokenWindow
-from chatmemory.ledger.heads import verify_head
+from chatmemory.ledger.chain_check import verify_head
 from chatmemory.ledger.verification import verify
 from chatmemory.models import AuditEntry, Memory, Message
 from tests.test_verification import EARLIER, heads

@@ -10,7 +10,7 @@ from django.db import DatabaseError, connection
 
 from chatmemory import UserMessage, services
 from chatmemory.core.policies import MessageWindow
-from chatmemory.ledger.heads import verify_head
+from chatmemory.ledger.chain_check import verify_head
 from chatmemory.ledger.verification import verify
 from chatmemory.models import Memory, Stay
 
@@ -39,7 +39,7 @@ EVERYWHERE = {
 }
 POSTGRESQL = {
     "the time of a step": (STEP, "at = 'infinity'", "step 3"),
-    "the time of a message": (MESSAGE, "said_at = '-infinity'", "message 3"),
+    "the time of a message": (MESSAGE, "said_at = '-infinity'", "message #3"),
     "the beginning": (MEMORY, "created_at = '0044-01-01 BC'", "the conversation"),
     "the last activity": (MEMORY, "updated_at = 'infinity'", "the conversation"),
 }
@@ -49,14 +49,11 @@ SQLITE = {
     "text in a digest": (STEP, "digest = 'garbage'", "step 3"),
     "a number in a digest": (STEP, "digest = 1099511627776", "step 3"),
     "a number in a head": (MEMORY, "head = 1099511627776", "the conversation"),
-    "a number in a commitment": (MESSAGE, "commitment = 1099511627776", "message 3"),
-    "yes that Python reads as no": (STEP, "by_client = 2", "step 3"),
-    "pinned that Python reads as not": (STAY, "pinned = -1", "stay 3"),
-    "calls that Python reads as none": (STAY, "has_calls = 'yes'", "stay 3"),
+    "a number in a commitment": (MESSAGE, "commitment = 1099511627776", "message #3"),
     "bytes in a name": (STEP, "policy_estimator = x'00ff'", "step 3"),
     "bytes in a time": (STEP, "at = x'00ff'", "step 3"),
     "a time that is always another": (MEMORY, "updated_at = 'now'", "the conversation"),
-    "text that is not UTF-8": (MESSAGE, "text = CAST(x'ff' AS TEXT)", "message 3"),
+    "text that is not UTF-8": (MESSAGE, "text = CAST(x'ff' AS TEXT)", "message #3"),
     "year 0": (STEP, "at = '0000-01-01 00:00:00'", "step 3"),
     "the beginning in year 0": (MEMORY, "created_at = '0000-01-01 00:00:00'", "the conversation"),
 }

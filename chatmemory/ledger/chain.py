@@ -8,20 +8,41 @@ also compute the chain anew.
 
 A commitment is a digest over columns and a random salt. It stays when the words and the salt are
 erased, and does not let anybody guess the words.
+
+A digest is the SHA-256 of a JSON list: the version, what the digest is of, and values in a fixed
+order. The JSON is ASCII without spaces, objects are sorted by their names, times are microseconds
+since 1970 and bytes are hexadecimal.
 """
 
 from __future__ import annotations
 
-import hashlib
+import json
 import os
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from operator import attrgetter
+from typing import Any
 
-from chatmemory.core.codec import payload_of
-from chatmemory.ledger.encoding import Bytes, Columns, Encoded, encoded
 from chatmemory.models import Memory, Message, Stay, Step
 
-VERSION = 1
+VERSION = 2
 SALT_BYTES = 16
+
+Bytes = bytes | memoryview  # what databases return
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+_message_columns = attrgetter(
+    *("seq", "type", "text", "frame", "tokens", "origin", "said_at", "client_id", "salt")
+)
+_step_columns = attrgetter(
+    *("n", "kind", "at", "actor", "by_client", "count_before", "tokens_before", "count_after"),
+    *("tokens_after", "history_tokens", "last_seq", "said_count", "last_stay", "oldest", "seq"),
+    *("note", "policy_kind", "policy_limit", "policy_estimator", "policy_options", "commitment"),
+)
+_stay_columns = attrgetter("n", "seq", "rank", "type", "has_calls", "pinned", "tokens", "size")
 
 
 def stored(value: Bytes | None) -> bytes:
@@ -33,26 +54,6 @@ def new_salt() -> bytes:
     return os.urandom(SALT_BYTES)
 
 
-def commitment_of(message: Message) -> bytes:
-    """Return the digest of a message's columns and its salt, which a redacted one has not."""
-    return _digest("message", *_MESSAGE.parts(message, payload_of(message.frame, message.text)))
-
-
-def commitment_of_labels(labels: Mapping[str, str], salt: Bytes | None) -> bytes:
-    return _digest("labels", encoded({"salt": salt, "labels": dict(labels)}))
-
-
-def first_digest(memory: Memory) -> bytes:
-    """Return the digest before step 1. It continues the chain of a deleted one with the same id."""
-    content = {
-        "id": memory.pk,
-        "created_at": memory.created_at,
-        "labels": memory.first_labels,
-        "previous": memory.previous_head,
-    }
-    return _digest("conversation", encoded(content))
-
-
 def begin(memory: Memory, previous_head: bytes | None) -> None:
     """Begin the chain of a new conversation, which is not yet saved."""
     memory.labels_salt = new_salt()
@@ -61,11 +62,31 @@ def begin(memory: Memory, previous_head: bytes | None) -> None:
     memory.head = first_digest(memory)
 
 
+def first_digest(memory: Memory) -> bytes:
+    """Return the digest before step 1. It continues the chain of a deleted one with the same id."""
+    before = memory.first_labels, memory.previous_head
+    return _digest("conversation", memory.pk, memory.created_at, *before)
+
+
+def commitment_of(message: Message) -> bytes:
+    """Return the digest of a message's columns and its salt, which a redacted one has not."""
+    return _digest("message", *_message_columns(message))
+
+
+def commitment_of_labels(labels: Mapping[str, str], salt: Bytes) -> bytes:
+    return _digest("labels", labels, salt)
+
+
+def encoded_stay(stay: Stay) -> tuple[Any, ...]:
+    """Return the columns of a stay that are known when it begins."""
+    return _stay_columns(stay)
+
+
 def digest_of(
-    previous: Bytes | None,
+    previous: Bytes,
     step: Step,
-    commitments: Sequence[Bytes | None],
-    begun: Sequence[Encoded],
+    commitments: Sequence[Bytes],
+    begun: Sequence[tuple[Any, ...]],
     ended: Sequence[tuple[int, str]],
 ) -> bytes:
     """Return the digest of a step.
@@ -74,37 +95,18 @@ def digest_of(
     `encoded_stay`), `ended` the number and the reason of those that it ended. Stays are in the
     order of their numbers.
     """
-    return _digest("step", *_STEP.parts(step, previous, commitments, begun, ended))
+    return _digest("step", previous, *_step_columns(step), commitments, begun, ended)
 
 
-def encoded_stay(stay: Stay) -> Encoded:
-    """Return the columns of a stay that are known when it begins."""
-    return Encoded(_STAY.encoded(stay))
+def _digest(of: str, *values: Any) -> bytes:
+    return sha256(_as_json([VERSION, of, *values]).encode("ascii")).digest()
 
 
-def _digest(kind: str, *content: bytes) -> bytes:
-    digest = hashlib.sha256(_BEGINNINGS[kind])
-    for part in content:
-        digest.update(part)
-    return digest.digest()
+def _plain(value: datetime | Bytes) -> int | str:
+    """Return what JSON has in place of a time, or of bytes."""
+    if isinstance(value, datetime):
+        return (value - _EPOCH) // _MICROSECOND
+    return value.hex()
 
 
-_BEGINNINGS = {
-    kind: f"chatmemory {VERSION} {kind} ".encode()
-    for kind in ("message", "labels", "conversation", "step")
-}
-
-
-_MESSAGE = Columns(
-    ("seq", "type", "text", "tokens", "origin", "said_at", "client_id", "salt"), "payload"
-)
-_STAY = Columns(("n", "seq", "rank", "type", "has_calls", "pinned", "tokens"))
-_STEP = Columns(
-    (
-        *("n", "kind", "at", "actor", "by_client", "count_before", "tokens_before", "count_after"),
-        *("tokens_after", "history_tokens", "last_seq", "said_count", "last_stay", "oldest", "seq"),
-        *("note", "policy_kind", "policy_limit", "policy_estimator", "policy_options"),
-        "commitment",
-    ),
-    *("previous", "messages", "begun", "ended"),
-)
+_as_json = json.JSONEncoder(default=_plain, separators=(",", ":"), sort_keys=True).encode

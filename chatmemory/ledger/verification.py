@@ -1,54 +1,63 @@
-"""Verification: replay a conversation through the core and compare the result with the stored rows.
+"""Verification: replay a conversation through the core, and compare the result with stored rows.
 
-Every step that a policy decided is decided again, and its evictions, reasons and totals are
-compared. Steps of a client (`by_client`) are checked for consistency only. Rows are read and
-compared in the order of the ledger, so the first contradiction is the first row that is wrong, and
-memory holds one window, without its messages.
+Steps, stays and messages are read once, in the order of the ledger, so the first contradiction is
+the first row that is wrong. Every step that a policy decided is decided again by the functions that
+decided it, and its evictions, reasons and totals are compared. Steps of a client (`by_client`) are
+checked for consistency only. Memory holds one window, without the messages that no decision needs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Generator, Iterable, Mapping
-from contextlib import closing
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from itertools import takewhile
 from operator import attrgetter
+from typing import Any, NamedTuple, TypeVar
 
-from chatmemory.core.estimators import estimator_for, is_known
+from django.db.models import QuerySet
+
+from chatmemory import database
+from chatmemory.core.estimators import (
+    TokenCountEstimator,
+    count_tokens,
+    estimator_for,
+    is_known,
+)
 from chatmemory.core.eviction import Eviction, Reason
 from chatmemory.core.exceptions import NoRoomBesidePins, OversizedMessage
 from chatmemory.core.messages import ChatMessage, MessageType, text_of
-from chatmemory.core.policies import Policy
-from chatmemory.core.stored_policies import UnavailablePolicy
-from chatmemory.core.transitions import Transition, admit, clear, refill
+from chatmemory.core.policies import MessageWindow, Policy, TokenWindow
+from chatmemory.core.stored_policies import UnavailablePolicy, can_decide, load_of
+from chatmemory.core.transitions import Transition, admit, clear, pin, refill, unchanged
 from chatmemory.core.window import Totals, Window
 from chatmemory.ledger import chain, flags
-from chatmemory.ledger.audited import check_hidden
+from chatmemory.ledger.chain_check import ChainCheck, check_hidden
 from chatmemory.ledger.contradictions import (
     Contradicted,
     Contradiction,
     expect,
+    is_outage,
     naming,
     stay_name,
 )
-from chatmemory.ledger.conversation_row import (
-    check_activity,
-    check_imported,
-    check_load,
-)
 from chatmemory.ledger.counters import Counters, unprotected
-from chatmemory.ledger.encoding import Encoded
-from chatmemory.ledger.entries import StayEntry, read_message, size_of, stay_entries, stay_entry
+from chatmemory.ledger.entries import StayEntry, read_message, stay_entries, stay_entry
 from chatmemory.ledger.indexing import check_index
 from chatmemory.ledger.lookup import find_memory
-from chatmemory.ledger.pinning import PINNING, check_pins, moved_by_pin
-from chatmemory.ledger.reading import BATCH, EndedStay, LedgerRows
+from chatmemory.ledger.ranks import appended_rank, head_rank
 from chatmemory.ledger.redaction import is_redacted
 from chatmemory.ledger.snapshots import one_snapshot
-from chatmemory.ledger.stored_types import check_types
-from chatmemory.ledger.stored_window import open_stays
-from chatmemory.ledger.vouching import Vouching
 from chatmemory.models import Memory, Message, Stay, Step
 
+BATCH = 500  # rows that are read at once
+AT_ONCE = 4_000_000  # bytes of messages that are read at once
+
 TRIMMED = (Reason.CAPACITY, Reason.ORPHANED, Reason.TURN)
+PINNING = (Step.Kind.PIN, Step.Kind.UNPIN)
+DECIDED = (Step.Kind.ADD, Step.Kind.SET, Step.Kind.CLEAR, *PINNING)
+ALWAYS_INSTALLED = (MessageWindow, TokenWindow)
+
+Row = TypeVar("Row", Step, Stay, Message)
+Numbered = TypeVar("Numbered", Step, Stay)
 
 
 def verify(memory_id: str) -> Contradiction | None:
@@ -60,193 +69,319 @@ def verify(memory_id: str) -> Contradiction | None:
     try:
         with one_snapshot(), naming("the conversation"):
             check_hidden(memory_id)
-            check_types(memory_id)
-            _Replay(find_memory(memory_id)).run()
+            memory = find_memory(memory_id)
+            try:
+                _Replay(memory, BATCH).run()
+            except _UnreadableBatch:
+                _Replay(memory, batch=1).run()
     except Contradicted as found:
         return Contradiction(memory_id, found.row, found.what)
     return None
 
 
+class _UnreadableBatch(Contradicted):
+    """Drivers refuse all rows of a batch for one that cannot be read: read them one by one."""
+
+
+class _Rows:
+    """The rows of a conversation in the order of its ledger, read in batches."""
+
+    def __init__(self, memory: Memory, batch: int) -> None:
+        self._memory = memory
+        self._batch = batch
+
+    def check_numbers(self) -> None:
+        """Raise Contradicted for a row with a number that was not given."""
+        memory = self._memory
+        _check_numbers(Step.objects.filter(memory=memory), "n", memory.last_step)
+        _check_numbers(Message.objects.filter(memory=memory), "seq", memory.last_seq)
+        _check_numbers(Stay.objects.filter(memory=memory), "n", memory.last_stay)
+
+    def steps(self) -> Iterator[Step]:
+        for steps in self._batches(Step, self._memory.last_step):
+            yield from steps
+
+    def stays(self) -> Iterator[tuple[Stay, Message]]:
+        """Yield the stays by number, each with its message."""
+        for stays in self._batches(Stay, self._memory.last_stay):
+            for part in database.parts_of({stay: stay.size for stay in stays}, AT_ONCE):
+                messages = self._read(Message, "seq", [stay.seq for stay in part])
+                for stay in part:
+                    if stay.seq not in messages:
+                        what = f"is missing, but stay {stay.n} is of it"
+                        raise Contradicted(_name(Message, stay.seq), what)
+                    yield stay, messages[stay.seq]
+
+    def _batches(self, model: type[Numbered], last: int) -> Iterator[list[Numbered]]:
+        """Yield the rows from number 1 to `last`, up to one that is missing."""
+        for first in range(1, last + 1, self._batch):
+            numbers = range(first, min(first + self._batch, last + 1))
+            rows = self._read(model, "n", numbers)
+            found = [rows[n] for n in takewhile(rows.__contains__, numbers)]
+            yield found
+            if len(found) < len(numbers):
+                missing = _name(model, numbers[len(found)])
+                raise Contradicted(missing, f"is missing; the counter is {last}")
+
+    def _read(self, model: type[Row], number: str, numbers: Sequence[int]) -> dict[int, Row]:
+        rows = model.objects.filter(memory=self._memory, **{f"{number}__in": numbers})
+        try:
+            return {getattr(row, number): row for row in rows}
+        except Exception as error:
+            if is_outage(error):
+                raise
+            if self._batch > 1:
+                raise _UnreadableBatch(model, str(error)) from error
+            raise Contradicted(_name(model, numbers[0]), f"cannot be read: {error}") from error
+
+
+def _name(model: type[Step] | type[Stay] | type[Message], number: int) -> str:
+    return f"message #{number}" if model is Message else f"{model._meta.model_name} {number}"
+
+
+def _check_numbers(rows: QuerySet[Any], number: str, last: int) -> None:
+    for row in rows.filter(**{f"{number}__lt": 1}).order_by(number)[:1]:
+        raise Contradicted(row, "is below the first, which has the number 1")
+    for row in rows.filter(**{f"{number}__gt": last}).order_by(number)[:1]:
+        raise Contradicted(row, f"is above the counter, which is {last}")
+
+
+class _End(NamedTuple):
+    """The end of a stay, and its reason."""
+
+    entry: StayEntry
+    reason: str
+
+
 class _Replay:
     """A replay of one conversation. The attributes are those of the step that is replayed.
 
-    Entries have their message only where a decision needs it: system messages.
+    Entries have their message only where a decision or a flag needs it: system messages and calls.
     """
 
-    def __init__(self, memory: Memory) -> None:
+    def __init__(self, memory: Memory, batch: int) -> None:
         self.memory = memory
-        self.rows = LedgerRows(memory)
-        self.vouching = Vouching(memory)
+        self.rows = _Rows(memory, batch)
+        self.stays = self.rows.stays()
+        self.next_stay = next(self.stays, None)
+        self.ends: dict[int, dict[int, _End]] = {}  # of the stays that were read, by step
+        self.chain = ChainCheck(memory)
         self.window = Window()
-        self.newest_rank: int | None = None
-        self.said = Totals()
-        self.flags = Memory()
-        self.is_undecided = False
-        self.ordered_from = 0
-        self.last: Step | None = None
+        self.last = Step(n=0, oldest=Counters().oldest)
+        self.policy_before: Policy | None = None
+        self.policy: Policy | None = None
+        self.estimator: TokenCountEstimator | None = None
         self.arrived: list[StayEntry] = []
-        self.left: dict[int, EndedStay] = {}
-        self.commitments: list[bytes | memoryview | None] = []
-        self.begun: list[Encoded] = []
+        self.left: dict[int, _End] = {}
+        self.said = Totals()
+        self.last_seq = self.last_stay = self.ordered_from = self.clears = 0
+        self.oversized_step: int | None = None
+        self.is_undecided = False
 
     def run(self) -> None:
-        with closing(self.rows):
-            for step in self.rows.steps:
-                with naming(step):
-                    self.check_step(step)
-                self.last = step
-            self.rows.check_end()
-        with naming(self.memory):
-            self.check_memory()
-        self.vouching.check_end()
-        check_index(self.memory.pk)  # last, because what is missing there hides no alteration
+        self.rows.check_numbers()
+        for step in self.rows.steps():
+            with naming(step):
+                self.check_step(step)
+            self.last = step
+        self.check_end()
 
     def check_step(self, step: Step) -> None:
-        self.read(step)
+        self.policy_before, self.policy = self.policy, step.policy
+        if step.n == 1:
+            self.policy_before = self.policy
+        name = step.policy_estimator
+        self.estimator = estimator_for(name) if is_known(name) else None
+        commitments: list[chain.Bytes] = []
+        begun: list[tuple[Any, ...]] = []
+        self.arrived = []
+        for stay, row in self.begun_by(step):
+            with naming(row):
+                if self.read_stay(step, stay, row):
+                    commitments.append(row.commitment)
+            begun.append(chain.encoded_stay(stay))
+        self.left = self.ends.pop(step.n, {})
+        self.check_counters(step)
         try:
-            self.replay(step, self.last.policy if self.last else step.policy)
+            self.replay(step)
         except (OversizedMessage, NoRoomBesidePins) as error:
             raise Contradicted(step, f"the policy refuses what it adds: {error}") from error
-        ended = [(stay.n, str(stay.reason)) for stay in self.left.values()]
-        self.vouching.check_step(step, self.commitments, self.begun, ended)
+        ended = [(n, self.left[n].reason) for n in sorted(self.left)]
+        self.chain.check_step(step, commitments, begun, ended)
 
     # Rows
 
-    def read(self, step: Step) -> None:
-        """Read and check the rows of a step."""
-        self.arrived, self.begun, self.commitments = [], [], []
-        for stay, row, is_new in self.rows.begun(step.n):
-            with naming(row):
-                self.read_stay(stay, row, is_new, step)
-        self.left = self.rows.ended(step.n)
-        self.expect_rows(step)
+    def begun_by(self, step: Step) -> Iterator[tuple[Stay, Message]]:
+        """Yield the stays that a step began, each with its message."""
+        while self.next_stay and self.next_stay[0].entered_step <= step.n:
+            yield self.next_stay
+            self.next_stay = next(self.stays, None)
 
-    def read_stay(self, stay: Stay, row: Message, is_new: bool, step: Step) -> None:
-        message = read_message(row)
+    def read_stay(self, step: Step, stay: Stay, row: Message) -> bool:
+        """Check a stay; return whether its message is new."""
+        message, is_new = read_message(row), stay.seq > self.last_seq
         if is_new:
-            self.check_message(row, message)
-        _check_stay(stay, row, message, step)
+            self.check_message(stay, row, message)
+        self.check_stay(step, stay, row, message)
         if is_new:
             expect(row, "tokens", row.tokens, stay.tokens)
-            self.commitments.append(row.commitment)
-        self.begun.append(chain.encoded_stay(stay))
-        is_system = message.type is MessageType.SYSTEM
-        self.arrived.append(stay_entry(stay, message if is_system else None))
+        is_needed = stay.has_calls or message.type is MessageType.SYSTEM
+        entry = stay_entry(stay, message if is_needed else None)
+        self.arrived.append(entry)
+        if stay.left_step is not None:
+            self.ends.setdefault(stay.left_step, {})[stay.n] = _End(entry, stay.reason or "")
+        self.last_stay = stay.n
+        return is_new
 
-    def check_message(self, row: Message, message: ChatMessage) -> None:
+    def check_message(self, stay: Stay, row: Message, message: ChatMessage) -> None:
+        self.last_seq += 1
+        if stay.seq != self.last_seq:
+            what = f"is of message #{stay.seq}, where #{self.last_seq} must be next"
+            raise Contradicted(stay, what)
         expect(row, "type", row.type, message.type.value)
         expect(row, "text", row.text, text_of(message))
-        self.vouching.check_message(row)
+        self.chain.check_message(row)
         if row.origin == Message.Origin.SAID:
             self.said = Totals(self.said.count + 1, self.said.tokens + row.tokens)
 
-    def expect_rows(self, step: Step) -> None:
-        """Compare the counters of the step."""
-        expect(step, "last_seq", step.last_seq, self.rows.last_seq)
-        expect(step, "last_stay", step.last_stay, self.rows.last_stay)
+    def check_stay(self, step: Step, stay: Stay, row: Message, message: ChatMessage) -> None:
+        left = stay.left_step
+        if stay.entered_step != step.n or (left is not None and left < step.n):
+            raise Contradicted(stay, f"lasts from step {stay.entered_step} to {left}")
+        if (left is None) != (stay.reason is None):
+            raise Contradicted(stay, f"left at {left} for the reason {stay.reason}")
+        expect(stay, "type", stay.type, row.type)
+        expect(stay, "has_calls", stay.has_calls, message.has_tool_execution_requests)
+        if row.redacted_step is not None or is_redacted(message):
+            return
+        expect(stay, "size", stay.size, len(row.payload.encode(errors="surrogatepass")))
+        if self.estimator:
+            expect(stay, "tokens", stay.tokens, count_tokens(self.estimator, message))
+
+    def check_counters(self, step: Step) -> None:
+        expect(step, "last_seq", step.last_seq, self.last_seq)
+        expect(step, "last_stay", step.last_stay, self.last_stay)
         expect(step, "said_count", step.said_count, self.said.count)
         expect(step, "history_tokens", step.history_tokens, self.said.tokens)
 
     # Steps
 
-    def replay(self, step: Step, policy_before: Policy | None) -> None:
-        if step.kind not in PINNING:
-            check_pins(self.window, self.arrived, self.left)
+    def replay(self, step: Step) -> None:
+        """Decide a step again, compare it with what is stored, and apply it to the window."""
         expect(step, "count before", step.count_before, self.window.totals.count)
         expect(step, "tokens before", step.tokens_before, self.window.totals.tokens)
-        if _is_followed(step, policy_before):
-            self.follow(step)
-        elif step.kind == Step.Kind.ADD:
-            self.decide_add(step, policy_before)
-        elif step.kind == Step.Kind.SET:
-            self.decide_set(step)
-        elif step.kind in PINNING:
-            self.compare(step, moved_by_pin(step, self.window, self.arrived), self.left)
-            refill(self.window, self.remaining(self.left), None).apply_to(self.window)
-        else:
-            self.apply(step, clear(self.window, step.policy), self.left)
+        if step.kind not in PINNING:
+            self.check_pins()
+        self.decided(step).apply_to(self.window)
         expect(step, "count after", step.count_after, self.window.totals.count)
         expect(step, "tokens after", step.tokens_after, self.window.totals.tokens)
         self.check_oldest(step)
         if step.kind in (Step.Kind.SET, *PINNING):
             self.ordered_from = step.last_stay
-        self.is_undecided |= isinstance(step.policy, UnavailablePolicy)
+        self.clears += step.kind == Step.Kind.CLEAR
+        self.is_undecided |= isinstance(self.policy, UnavailablePolicy)
 
-    def decide_add(self, step: Step, policy_before: Policy | None) -> None:
-        arrived, policy = self.arrived, step.policy
-        if len(arrived) != 1 or policy is None or policy_before is None:
-            raise Contradicted(step, f"adds {len(arrived)} messages under {policy}")
-        (arrival,) = arrived
-        transition = admit(self.window, arrival, policy_before, lambda: policy)
+    def decided(self, step: Step) -> Transition:
+        """Return the transition that the core decides, or what is stored where it cannot decide."""
+        if not self.can_decide(step):
+            return self.stored()
+        match step.kind:
+            case Step.Kind.ADD:
+                return self.decided_add(step)
+            case Step.Kind.SET:
+                return self.decided_set(step)
+            case Step.Kind.CLEAR:
+                transition = clear(self.window, self.policy)
+                self.compare(step, transition.evictions, self.left)
+                return transition
+        return self.decided_pin(step)
+
+    def can_decide(self, step: Step) -> bool:
+        """Return whether neither a client nor a policy that is not installed decided a step."""
+        if step.by_client or step.kind not in DECIDED:
+            return False
+        policies = (self.policy_before, self.policy)
+        is_policy_asked = step.kind in (Step.Kind.ADD, Step.Kind.SET)
+        return not (is_policy_asked and any(isinstance(p, UnavailablePolicy) for p in policies))
+
+    def stored(self) -> Transition:
+        """Return the transition that the stays of the step tell."""
+        if not self.arrived and not self.left:
+            return unchanged(self.window, self.policy)
+        return refill(self.window, self.remaining(self.left), None)
+
+    def decided_add(self, step: Step) -> Transition:
+        policy = self.policy
+        if len(self.arrived) != 1 or policy is None or self.policy_before is None:
+            raise Contradicted(step, f"adds {len(self.arrived)} messages under {policy}")
+        (arrival,) = self.arrived
+        transition = admit(self.window, arrival, self.policy_before, lambda: policy)
         if transition.ignored:
             raise Contradicted(step, f"adds #{arrival.seq}, which the policy ignores")
-        self.check_rank(arrival, transition)
-        self.apply(step, transition, self.left)
-        flags.added(self.flags, transition, step.n)
+        first = next(stay_entries(self.window), None) if transition.at_head else None
+        rank = head_rank(first.rank) if first else appended_rank(arrival.n)
+        expect(stay_name(arrival.n, arrival.seq), "rank", arrival.rank, rank)
+        self.compare(step, transition.evictions, self.left)
+        if transition.is_oversized:
+            self.oversized_step = step.n
+        return transition
 
-    def check_rank(self, arrival: StayEntry, transition: Transition) -> None:
-        name, rank = stay_name(arrival.n, arrival.seq), arrival.rank
-        first = next(stay_entries(self.window), None)
-        if transition.at_head and first and rank >= first.rank:
-            raise Contradicted(name, f"rank {rank} is not below the head's {first.rank}")
-        if not transition.at_head:
-            if self.newest_rank is not None and rank <= self.newest_rank:
-                raise Contradicted(name, f"rank {rank} is not above {self.newest_rank}")
-            self.newest_rank = rank
-
-    def decide_set(self, step: Step) -> None:
+    def decided_set(self, step: Step) -> Transition:
         """Rebuild the list before the policy trimmed it, and trim it again."""
-        for stay in self.left.values():
-            if stay.reason not in (*TRIMMED, Reason.SET, Reason.MOVED):
-                name = stay_name(stay.n, stay.seq)
-                raise Contradicted(name, f"left a set list for the reason {stay.reason}")
-        not_in_list = {n for n, stay in self.left.items() if stay.reason not in TRIMMED}
-        not_in_list &= {entry.n for entry in (*stay_entries(self.window), *self.arrived)}
-        entries = self.remaining(not_in_list)
-        trimmed = {n: stay for n, stay in self.left.items() if n not in not_in_list}
-        self.apply(step, refill(self.window, entries, step.policy), trimmed)
-        self.newest_rank = entries[-1].rank if entries else self.newest_rank
+        for n, (entry, reason) in self.left.items():
+            if reason not in (*TRIMMED, Reason.SET, Reason.MOVED):
+                what = f"left a set list for the reason {reason}"
+                raise Contradicted(stay_name(n, entry.seq), what)
+        trimmed = {n: end for n, end in self.left.items() if end.reason in TRIMMED}
+        entries = self.remaining(self.left.keys() - trimmed.keys())
+        transition = refill(self.window, entries, self.policy)
+        self.compare(step, transition.evictions, trimmed)
+        return transition
 
-    def follow(self, step: Step) -> None:
-        """Apply the stored changes, and check that they are possible."""
-        if not self.left and not self.arrived:
-            return
-        known = {entry.n for entry in (*stay_entries(self.window), *self.arrived)}
-        for stay in self.left.values():
-            if stay.n not in known:
-                name = stay_name(stay.n, stay.seq)
-                raise Contradicted(name, f"left at step {step.n}, when it was not in the window")
-        entries = self.remaining(self.left)
-        refill(self.window, entries, None).apply_to(self.window)
-        self.newest_rank = entries[-1].rank if entries else self.newest_rank
+    def decided_pin(self, step: Step) -> Transition:
+        """Pin or unpin again. The stays that begin have the ranks of those that end."""
+        entries = stay_entries(self.window)
+        chosen = next((each for each in entries if each.seq == step.seq), None)
+        if chosen is None:
+            raise Contradicted(step, f"pins #{step.seq}, which was not in the window")
+        transition = pin(self.window, chosen, self.policy, step.kind == Step.Kind.PIN)
+        moved = {eviction.entry for eviction in transition.evictions}
+        seqs = {entry.seq for entry in stay_entries(moved)}
+        begun = [each for each in stay_entries(transition.arrivals) if each.seq in seqs]
+        expected = [(each.seq, each.rank, each.pinned) for each in begun]
+        found = [(each.seq, each.rank, each.pinned) for each in self.arrived]
+        expect(step, "what it pins or unpins", found, expected)
+        self.compare(step, transition.evictions, self.left)
+        return self.stored()
 
     def remaining(self, gone: Container[int]) -> list[StayEntry]:
         """Return the window and the arrivals by rank, without the stays that are `gone`."""
         entries = (*stay_entries(self.window), *self.arrived)
         return sorted((each for each in entries if each.n not in gone), key=attrgetter("rank"))
 
-    def apply(self, step: Step, transition: Transition, left: Mapping[int, EndedStay]) -> None:
-        """Apply a transition if what it evicts is what left."""
-        self.compare(step, transition.evictions, left)
-        transition.apply_to(self.window)
-
-    def compare(
-        self, step: Step, evictions: Iterable[Eviction], left: Mapping[int, EndedStay]
-    ) -> None:
+    def compare(self, step: Step, evictions: Iterable[Eviction], left: Mapping[int, _End]) -> None:
         """Raise Contradicted for the first stay that did not end as decided."""
         decided = {
-            entry.n: EndedStay(entry.n, entry.seq, eviction.reason)
+            entry.n: _End(entry, eviction.reason)
             for eviction in evictions
             for entry in stay_entries([eviction.entry])
         }
         for n in sorted(decided.keys() | left.keys()):
             expected, found = decided.get(n), left.get(n)
             if expected is None or found is None or expected.reason != found.reason:
-                raise Contradicted(
-                    stay_name(n, (expected or left[n]).seq),
+                seq = (expected or left[n]).entry.seq
+                what = (
                     f"at step {step.n} the replay has {_reason(expected)}, "
-                    f"stored is {_reason(found)}",
+                    f"stored is {_reason(found)}"
                 )
+                raise Contradicted(stay_name(n, seq), what)
+
+    def check_pins(self) -> None:
+        """Check that the step pins and unpins nothing: only what moves stays pinned."""
+        moved = [end.entry for end in self.left.values() if end.reason == Reason.MOVED]
+        pinned = {entry.seq for entry in moved if entry.pinned}
+        for entry in self.arrived:
+            expect(stay_name(entry.n, entry.seq), "pinned", entry.pinned, entry.seq in pinned)
 
     def check_oldest(self, step: Step) -> None:
         """Check that the bound of a step is one for the window that it left."""
@@ -262,74 +397,68 @@ class _Replay:
 
     # The conversation
 
-    def check_memory(self) -> None:
-        memory = self.memory
-        expect(memory, "last_step", memory.last_step, self.last.n if self.last else 0)
-        expect(memory, "window_count", memory.window_count, self.window.totals.count)
-        expect(memory, "window_tokens", memory.window_tokens, self.window.totals.tokens)
-        expect(memory, "said_count", memory.said_count, self.said.count)
-        expect(memory, "history_tokens", memory.history_tokens, self.said.tokens)
-        if self.last:
-            expect(memory, "policy", memory.policy, self.last.policy)
-        oldest = self.last.oldest if self.last else Counters().oldest
-        expect(memory, "oldest", memory.oldest, oldest)
-        expect(memory, "ordered_from", memory.ordered_from, self.ordered_from)
-        expect(memory, "last_seq", memory.last_seq, self.rows.last_seq)
-        expect(memory, "last_stay", memory.last_stay, self.rows.last_stay)
-        check_activity(memory)
-        check_load(memory, self.window.totals)
-        check_imported(memory, self.said)
-        self.check_flags()
+    def check_end(self) -> None:
+        if self.next_stay:
+            stay, _ = self.next_stay
+            raise Contradicted(stay, f"begins at step {stay.entered_step}, which does not exist")
+        for n, ends in self.ends.items():
+            for entry, _ in ends.values():
+                what = f"left at step {n}, which does not exist"
+                raise Contradicted(stay_name(entry.n, entry.seq), what)
+        with naming(self.memory):
+            self.check_memory()
+        self.chain.check_end()
+        check_index(self.memory.pk)  # last, because what is missing there hides no alteration
 
-    def check_flags(self) -> None:
-        with closing(self.standing_entries()) as entries:
-            flags.replaced(self.flags, entries)
+    def check_memory(self) -> None:
+        memory, (count, tokens) = self.memory, self.window.totals
+        replayed: dict[str, Any] = {
+            "last_step": self.last.n,
+            "last_seq": self.last_seq,
+            "last_stay": self.last_stay,
+            "said_count": self.said.count,
+            "history_tokens": self.said.tokens,
+            "window_count": count,
+            "window_tokens": tokens,
+            "window_size": sum(entry.size for entry in stay_entries(self.window)),
+            "oldest": self.last.oldest,
+            "ordered_from": self.ordered_from,
+        }
+        if self.last.n:
+            replayed |= {"policy": self.policy, "updated_at": self.last.at}
+            replayed |= {"policy_estimator": self.last.policy_estimator}
+        for name, value in (replayed | self.flags()).items():
+            expect(memory, name, getattr(memory, name), value)
+        self.check_load()
+        self.check_imported()
+
+    def flags(self) -> dict[str, int | None]:
+        flagged = Memory(oversized_step=self.oversized_step)
+        flags.replaced(flagged, self.window)
         names = ["waiting_call", "missing_results", "dangling_call"]
         if not self.is_undecided:
             names.append("oversized_step")
-        for name in names:
-            expect(self.memory, name, getattr(self.memory, name), getattr(self.flags, name))
+        return {name: getattr(flagged, name) for name in names}
 
-    def standing_entries(self) -> Generator[StayEntry]:
-        """Yield the stored window's entries, which must add up to the replayed ones; those of tool
-        calls with their messages.
+    def check_load(self) -> None:
+        """Compare the load. It is null after a step that was taken while the policy's kind was not
+        installed.
         """
-        standing, size = Totals(), 0
-        stays = open_stays(self.memory.pk).select_related("message")
-        for stay in stays.iterator(BATCH):
-            entry = stay_entry(stay, read_message(stay.message) if stay.has_calls else None)
-            standing, size = standing.plus(entry), size + entry.size
-            yield entry
-        expect(self.memory, "the sum of the open stays", standing, self.window.totals)
-        expect(self.memory, "window_size", self.memory.window_size, size)
+        load, policy = self.memory.window_load, self.memory.policy
+        is_known = load is not None or type(policy) in ALWAYS_INSTALLED
+        if policy is None or (can_decide(policy) and is_known):
+            expect(self.memory, "window_load", load, load_of(policy, self.window.totals))
+
+    def check_imported(self) -> None:
+        """Check what an unfinished import says: until its end nothing but its adds are steps, and
+        those of its messages that are ignored are none. Where a branch was to be made, copies may
+        need a cleared memory (see `adding.add_copies`).
+        """
+        imported, steps = self.memory.imported, self.last.n - self.clears
+        if imported is not None and not steps == self.said.count <= imported:
+            what = f"its import has stored {imported}, but {steps} steps were taken"
+            raise Contradicted(self.memory, what)
 
 
-def _reason(stay: EndedStay | None) -> str:
-    return str(stay.reason) if stay else "no departure"
-
-
-def _check_stay(stay: Stay, row: Message, message: ChatMessage, step: Step) -> None:
-    if not stay.entered_step == step.n <= (stay.left_step or step.n):
-        raise Contradicted(stay, f"lasts from step {stay.entered_step} to {stay.left_step}")
-    if (stay.left_step is None) != (stay.reason is None):
-        raise Contradicted(stay, f"left at {stay.left_step} for the reason {stay.reason}")
-    expect(stay, "type", stay.type, row.type)
-    expect(stay, "has_calls", stay.has_calls, message.has_tool_execution_requests)
-    if row.redacted_step is not None or is_redacted(message):
-        return
-    expect(stay, "size", stay.size, size_of(message))
-    name = step.policy_estimator
-    if is_known(name):
-        # Not by `count_tokens`, which refuses counts that earlier versions took
-        counted = estimator_for(name).estimate_token_count_in_message(message)
-        expect(stay, "tokens", stay.tokens, counted)
-
-
-def _is_followed(step: Step, policy_before: Policy | None) -> bool:
-    """Return whether a step cannot be replayed: a client or an unknown policy decided it."""
-    kinds = (Step.Kind.ADD, Step.Kind.SET, Step.Kind.CLEAR, *PINNING)
-    if step.by_client or step.kind not in kinds:
-        return True
-    decides = step.kind in (Step.Kind.ADD, Step.Kind.SET)
-    policies = (policy_before, step.policy) if decides else ()
-    return any(isinstance(policy, UnavailablePolicy) for policy in policies)
+def _reason(end: _End | None) -> str:
+    return end.reason if end else "no departure"

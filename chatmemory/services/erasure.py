@@ -13,8 +13,8 @@ from django.utils import timezone
 
 from chatmemory import database, queries
 from chatmemory.core.exceptions import MemoryNotFound, MessageNotFound
-from chatmemory.ledger.audited import check_hidden
 from chatmemory.ledger.branches import copies_of, source_of
+from chatmemory.ledger.chain_check import check_hidden
 from chatmemory.ledger.changes import ChangeResult
 from chatmemory.ledger.contradictions import Contradicted, naming
 from chatmemory.ledger.recorder import Recorder

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 from datetime import UTC, datetime
 
 import pytest
 
+from chatmemory.core.eviction import Reason
 from chatmemory.ledger import chain
 from chatmemory.models import Memory, Message, Stay, Step
 
 AT = datetime(2026, 1, 2, 3, 4, 5, 678, tzinfo=UTC)
+MICROSECONDS = 1_767_323_045_000_678
 
 
 @pytest.fixture
@@ -33,17 +36,30 @@ def step() -> Step:
     )
 
 
-def test_the_encoding_of_version_1_does_not_change(message, step):
+def digest_of_json(text: str) -> str:
+    return hashlib.sha256(text.encode("ascii")).hexdigest()
+
+
+def test_the_digests_of_version_2_do_not_change(message, step):
     memory = Memory(id="m", created_at=AT, first_labels=b"l")
-    stay = Stay(n=5, seq=5, rank=5 << 20, type="USER", tokens=4)
-    digest = chain.digest_of(
-        chain.first_digest(memory),
-        step,
-        [chain.commitment_of(message), None],
-        [chain.encoded_stay(stay)],
-        [(4, "CAPACITY")],
+    stay = Stay(n=5, seq=5, rank=5 << 20, type="USER", tokens=4, size=40)
+    first = chain.first_digest(memory)
+    assert first.hex() == digest_of_json(f'[2,"conversation","m",{MICROSECONDS},"6c",null]')
+    commitment = chain.commitment_of(message)
+    assert commitment.hex() == digest_of_json(
+        f'[2,"message",5,"USER","na\\u00efve","{{}}",4,"SAID",{MICROSECONDS},null,"73"]'
     )
-    assert digest.hex() == "47958623762ade94d55059d4f599972d9b40f1cd909aa9106b5763a89a327655"
+    assert chain.commitment_of_labels({"b": "c", "a": ""}, b"s").hex() == digest_of_json(
+        '[2,"labels",{"a":"","b":"c"},"73"]'
+    )
+    digest = chain.digest_of(
+        first, step, [commitment], [chain.encoded_stay(stay)], [(4, Reason.CAPACITY)]
+    )
+    assert digest.hex() == digest_of_json(
+        f'[2,"step","{first.hex()}",5,"add",{MICROSECONDS},"ada",false,0,1,2,3,4,5,6,7,8,null,'
+        '"","frugal",9,"gpt-4o",{"first":true,"share":0.5},null,'
+        f'["{commitment.hex()}"],[[5,5,5242880,"USER",false,false,4,40]],[[4,"CAPACITY"]]]'
+    )
 
 
 @pytest.mark.parametrize(

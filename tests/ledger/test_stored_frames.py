@@ -1,4 +1,4 @@
-"""Stored messages have their text once; the frames of earlier versions have it as well."""
+"""Stored messages have their text once."""
 
 from __future__ import annotations
 
@@ -30,14 +30,10 @@ SAID = [
 ]
 
 
-@pytest.fixture(params=["now", "earlier"])
-def conversation(request) -> str:
-    """A conversation that this version stored, or an earlier one: whole JSON as frames."""
+@pytest.fixture
+def conversation() -> str:
     services.create("m", MessageWindow(9))
     services.add("m", SAID)
-    if request.param == "earlier":
-        for row in Message.objects.filter(memory="m"):
-            Message.objects.filter(memory="m", seq=row.seq).update(frame=row.payload)
     return "m"
 
 

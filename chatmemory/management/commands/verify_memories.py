@@ -10,8 +10,8 @@ from django.core.management.base import CommandError, CommandParser
 from chatmemory.core.exceptions import InvalidValue, MemoryNotFound
 from chatmemory.explain import counted
 from chatmemory.ledger.chain import stored
+from chatmemory.ledger.chain_check import verify_head
 from chatmemory.ledger.contradictions import Contradiction
-from chatmemory.ledger.heads import verify_head
 from chatmemory.ledger.indexing import repair
 from chatmemory.ledger.lookup import StoredId, stored_ids
 from chatmemory.ledger.verification import verify
