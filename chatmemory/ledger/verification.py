@@ -140,10 +140,12 @@ def _name(model: type[Step] | type[Stay] | type[Message], number: int) -> str:
 
 
 def _check_numbers(rows: QuerySet[Any], number: str, last: int) -> None:
-    for row in rows.filter(**{f"{number}__lt": 1}).order_by(number)[:1]:
-        raise Contradicted(row, "is below the first, which has the number 1")
-    for row in rows.filter(**{f"{number}__gt": last}).order_by(number)[:1]:
-        raise Contradicted(row, f"is above the counter, which is {last}")
+    for row in rows.exclude(**{f"{number}__range": (1, last)}).order_by(number)[:1]:
+        below, above = (
+            "below the first, which has the number 1",
+            f"above the counter, which is {last}",
+        )
+        raise Contradicted(row, f"is {below if getattr(row, number) < 1 else above}")
 
 
 class _End(NamedTuple):
