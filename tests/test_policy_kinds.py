@@ -26,7 +26,7 @@ from chatmemory import (
     queries,
     services,
 )
-from chatmemory.core.eviction import Eviction, Head, Reason, results_behind
+from chatmemory.core.eviction import Eviction, Head
 from chatmemory.core.policies import KINDS, Policy
 from chatmemory.ledger.verification import verify
 from chatmemory.models import Memory
@@ -53,10 +53,8 @@ class FrugalWindow(Policy):
         return tokens + self.surcharge
 
     def evict(self, head: Head) -> Iterator[Eviction]:
-        while self.is_exceeded_by(head.totals) and (victim := head.pop(1)):
-            yield Eviction(victim, Reason.CAPACITY)
-            if victim.has_calls:
-                yield from results_behind(head, 1, victim)
+        while self.is_exceeded_by(head.totals) and head.peek(1):
+            yield from head.evict(1)
 
 
 POLICY = FrugalWindow(60, surcharge=7)

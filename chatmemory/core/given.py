@@ -25,7 +25,7 @@ def chat_message(given: object) -> ChatMessage:
     )
 
 
-def several(given: Iterable[Any]) -> Iterable[Any]:
+def message_list(given: Iterable[Any]) -> Iterable[Any]:
     """Return what is given if it can be a list of messages. Raises InvalidMessage."""
     if isinstance(given, ChatMessage | str | bytes | Mapping) or not isinstance(given, Iterable):
         raise InvalidMessage(f"a list of chat messages is wanted, not {brief(given)}")
@@ -34,7 +34,7 @@ def several(given: Iterable[Any]) -> Iterable[Any]:
 
 def chat_messages(given: Iterable[Any]) -> list[ChatMessage]:
     """Return the messages that are given. Raises InvalidMessage."""
-    return [chat_message(each) for each in several(given)]
+    return [chat_message(each) for each in message_list(given)]
 
 
 def brief(value: object) -> str:

@@ -25,7 +25,7 @@ from chatmemory.core.estimators import (
     count_tokens,
     family_of,
 )
-from chatmemory.core.given import chat_message, several
+from chatmemory.core.given import chat_message, message_list
 from chatmemory.core.ids import string_id
 from chatmemory.core.messages import ChatMessage
 from chatmemory.core.options import WindowOptions
@@ -81,13 +81,13 @@ class ChatMemory(ABC):
 
     def extend(self, messages: Iterable[ChatMessage]) -> None:
         """Add every message of an iterable, one by one."""
-        for message in several(messages):
+        for message in message_list(messages):
             self._add(message)
 
     def set(self, messages: Iterable[ChatMessage]) -> None:
         """Replace the whole list. If it exceeds the limit, the oldest messages are left out."""
         policy = self.policy()
-        arrivals = [self._entry(message) for message in several(messages)]
+        arrivals = [self._entry(message) for message in message_list(messages)]
 
         def decide(window: Window) -> Transition:
             window.count_with(self._family, self._count)

@@ -13,11 +13,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import KW_ONLY, Field, dataclass, field, fields, replace
 from decimal import Decimal
 from functools import cache
-from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack
 
 from chatmemory.core.estimators import TokenCountEstimator, count_overhead
-from chatmemory.core.eviction import Eviction, Head, before_next_user, oldest_first
+from chatmemory.core.eviction import Eviction, Head, oldest_first, rest_of_turn
 from chatmemory.core.exceptions import InvalidValue
 from chatmemory.core.options import (
     SWITCHES,
@@ -152,21 +151,22 @@ class Policy(ABC):
         is_special = self.oversized is not Oversized.EVICT
         return self.low_water != WHOLE or self.snap_to_user or is_special or self.meters_only
 
-    def trim(self, head: Head) -> Iterator[Eviction]:
+    def trim(self, head: Head) -> list[Eviction]:
         """Take what exceeds the limit, and what is above the low mark if anything does."""
         is_over = self.is_exceeded_by(head.totals)
         if self.meters_only or not (is_over or has_own_rule(type(self))):
-            return iter(())
-        evictions = self.evict(head)
-        if not is_over or self.low_water == WHOLE:
-            return evictions
-        mark = self.low_mark
-        more = oldest_first(head, lambda totals: self.load(*totals) > mark, spares_newest=True)
-        return chain(evictions, more)
+            return []
+        evictions = list(self.evict(head))
+        if is_over and self.low_water != WHOLE:
+            evictions += oldest_first(head, self._is_above_mark, spares_newest=True)
+        return evictions
 
-    def snap(self, head: Head) -> Iterator[Eviction]:
+    def evict_partial_turn(self, head: Head) -> list[Eviction]:
         """Take the rest of a turn that has lost its beginning, if that is asked for."""
-        return before_next_user(head) if self.snap_to_user else iter(())
+        return list(rest_of_turn(head)) if self.snap_to_user else []
+
+    def _is_above_mark(self, totals: Totals) -> bool:
+        return self.load(*totals) > self.low_mark
 
     def metering(self) -> Self:
         """Return the policy that only measures the window by this limit."""

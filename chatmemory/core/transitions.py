@@ -23,12 +23,20 @@ from enum import StrEnum
 from itertools import islice, takewhile
 from typing import NamedTuple
 
-from chatmemory.core import refusals
 from chatmemory.core.eviction import Eviction, Head, Reason, group_of, oldest_first
 from chatmemory.core.exceptions import OversizedMessage
+from chatmemory.core.fitting import (
+    CannotFit,
+    check_list,
+    check_oversized,
+    is_oversized,
+    refuse_beside_pins,
+    why_it_cannot_fit,
+)
 from chatmemory.core.messages import MessageType
 from chatmemory.core.options import WHOLE
-from chatmemory.core.policies import Policy
+from chatmemory.core.policies import Policy, has_own_rule
+from chatmemory.core.stored_policies import can_decide
 from chatmemory.core.window import NOTHING, Entry, Totals, Window, total
 
 
@@ -79,6 +87,17 @@ class Transition(NamedTuple):
         arrived = {arrival.key for arrival in self.arrivals}
         return arrived.isdisjoint([eviction.entry.key for eviction in self.evictions])
 
+    @property
+    def cannot_fit(self) -> CannotFit | None:
+        """Why an add evicted its own message; None if it did not."""
+        if self.change is not Change.ADD or not can_decide(self.policy):
+            return None
+        left = {each.entry.key for each in self.evictions if each.reason is Reason.CAPACITY}
+        arrival = next((entry for entry in self.arrivals if entry.key in left), None)
+        if arrival is None:
+            return None
+        return why_it_cannot_fit(self.policy, self.after.without(self.pinned), arrival.tokens)
+
     def with_entries(self, entries: Mapping[Entry, Entry]) -> Transition:
         """Return the transition with entries replaced by those of the mapping."""
         return self._replace(
@@ -90,13 +109,14 @@ class Transition(NamedTuple):
         """Apply the transition to the window on which it was decided."""
         if self.ignored or self.change is Change.KEEP:
             return
-        if self.change is not Change.ADD:
-            window.refill(self.arrivals)
-        elif self.arrivals:
-            window.place(self.arrivals[0], self.at_head)
-        if self.change is not Change.CLEAR:
+        if self.change is Change.ADD:
+            for arrival in self.arrivals:
+                window.place(arrival, self.at_head)
             for eviction in self.evictions:
                 window.discard(eviction.entry)
+        else:
+            gone = {eviction.entry.key for eviction in self.evictions}
+            window.refill([entry for entry in self.arrivals if entry.key not in gone])
         window.totals = self.after
 
 
@@ -117,9 +137,7 @@ def admit(
         unpinned = Window(entry for entry in entries if not entry.pinned)
         if _added(unpinned, arrival, policy, policy_again).has_room:
             entries.insert(0 if transition.at_head else len(entries), arrival)
-            refusals.refuse_beside_pins(
-                transition.policy or policy, arrival, entries, transition.evictions
-            )
+            refuse_beside_pins(transition.policy or policy, arrival, entries, transition.evictions)
     return transition
 
 
@@ -130,10 +148,11 @@ def _added(
     policy_again: Callable[[], Policy] | None,
 ) -> Transition:
     head = Head(window, window.totals)
-    evictions = list(policy.trim(head))
+    evictions = policy.trim(head)
     is_trimmed = bool(evictions)
     if arrival.type is MessageType.SYSTEM:
-        in_force = head.first_of(window.systems())
+        gone = {eviction.entry for eviction in evictions}
+        in_force = next((each for each in window.systems() if each not in gone), None)
         if in_force is not None and in_force.message == arrival.message:
             return Transition(Change.ADD, window.totals, window.totals, policy, policy)
         if in_force is not None:
@@ -142,10 +161,10 @@ def _added(
     at_head = arrival.type is MessageType.SYSTEM and policy.always_keep_system_message_first
     head.place(arrival, at_head)
     policy_after = policy_again() if policy_again else policy
-    ahead = len(evictions)
-    evictions.extend(policy_after.trim(head))
-    if is_trimmed or len(evictions) > ahead:
-        evictions.extend(policy_after.snap(head))
+    trimmed = policy_after.trim(head)
+    evictions += trimmed
+    if is_trimmed or trimmed:
+        evictions += policy_after.evict_partial_turn(head)
     transition = Transition(
         Change.ADD,
         before=window.totals,
@@ -159,15 +178,10 @@ def _added(
     )
     if transition.has_room:
         return transition
-    is_oversized = _is_oversized(policy_after, head.leading_system, arrival)
-    return transition._replace(is_oversized=is_oversized)
-
-
-def _is_oversized(policy: Policy, system: Entry | None, arrival: Entry) -> bool:
-    """Raises OversizedMessage if the policy rejects such a message."""
-    if policy.rejects_oversized:
-        refusals.check_oversized(policy, system, arrival)
-    return refusals.is_oversized(policy, system, arrival)
+    system = head.leading_system
+    if policy_after.rejects_oversized:
+        check_oversized(policy_after, system, arrival)
+    return transition._replace(is_oversized=is_oversized(policy_after, system, arrival))
 
 
 def refill(
@@ -182,7 +196,7 @@ def refill(
     head = Head(arrivals, total(arrivals))
     evictions = trim(head, policy) if policy else []
     if policy and policy.rejects_oversized:
-        refusals.check_list(policy, head.leading_system, arrivals)
+        check_list(policy, head.leading_system, arrivals)
     return Transition(
         Change.SET,
         before=window.totals,
@@ -227,8 +241,8 @@ def unchanged(window: Window, policy: Policy | None) -> Transition:
 
 def trim(head: Head, policy: Policy) -> list[Eviction]:
     """Trim once, and take the rest of a turn that lost its beginning by it."""
-    evictions = list(policy.trim(head))
-    return [*evictions, *policy.snap(head)] if evictions else []
+    evictions = policy.trim(head)
+    return [*evictions, *policy.evict_partial_turn(head)] if evictions else []
 
 
 def over_limit(entries: Iterable[Entry], totals: Totals, policy: Policy | None) -> list[Eviction]:
@@ -251,14 +265,23 @@ def next_to_leave(entries: Iterable[Entry], totals: Totals, policy: Policy) -> l
     head = Head(entries, totals)
     head.place(arrival, at_head=False)
     limit = max(1, policy.load(*head.totals) - 1)
-    evictions = replace(policy, limit=limit, low_water=WHOLE).evict(head)
-    leaving = [each for each in islice(evictions, 1) if each.entry is not arrival]
-    leaving += takewhile(lambda each: each.reason is Reason.ORPHANED, evictions)
-    if not leaving or not policy.has_window_options:
+    leaving = _first_to_leave(head, replace(policy, limit=limit, low_water=WHOLE))
+    if not leaving or leaving[0].entry is arrival:
+        return []
+    if not policy.has_window_options:
         return leaving
     mark = limit - (policy.limit - policy.low_mark)
     leaving += oldest_first(head, lambda totals: policy.load(*totals) > mark, spares_newest=True)
-    return [*leaving, *policy.snap(head)]
+    return [*leaving, *policy.evict_partial_turn(head)]
+
+
+def _first_to_leave(head: Head, policy: Policy) -> list[Eviction]:
+    """Evict the first message that the policy takes, with the results that leave with it."""
+    if not has_own_rule(type(policy)):
+        return head.evict_at(head.oldest) if head.at(head.oldest) else []
+    evictions = iter(policy.evict(head))
+    leaving = list(islice(evictions, 1))
+    return [*leaving, *takewhile(lambda each: each.reason is Reason.ORPHANED, evictions)]
 
 
 def visible(window: Window, policy: Policy | None) -> list[Entry]:

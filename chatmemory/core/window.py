@@ -1,4 +1,4 @@
-"""A window: the messages that the model sees, in order, read from the head on demand.
+"""A window: the messages that the model sees, in order.
 
 A window knows no limit. `policies` define how much fits, `eviction` takes messages from the head,
 and `transitions` define the effect of each change.
@@ -7,7 +7,6 @@ and `transitions` define the effect of each change.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol
@@ -89,11 +88,9 @@ class Window:
     counted.
     """
 
-    # Evictions take from the head and arrivals go to either end, so most changes need only the
-    # first few entries. A window of 100,000 messages is therefore not loaded to add one. That is
-    # why the entries are kept in three parts: `_read` (from the head on), `_unread` (still in the
-    # source) and `_appended` (added behind the unread ones). They are kept by key, which Python
-    # hashes faster than an entry. `_left_unread` has the keys of what was discarded unread.
+    # An add through a database reads the first entries only, as evictions take from the head: to
+    # read 1,000 takes several times as long as the add. `_read` has what was read, `_unread` is
+    # still in the source, and `_appended` was added behind that.
 
     def __init__(
         self,
@@ -108,15 +105,23 @@ class Window:
         self.totals = total(self) if totals is None else totals
         self.counted_by = counted_by
 
-    def __iter__(self) -> Iterator[Entry]:
-        yield from self._read.values()
-        while (entry := self._read_next()) is not None:
-            yield entry
-        yield from self._appended.values()
+    def _fill(self, entries: Iterable[Entry], source: EntrySource | None = None) -> None:
+        self._source = source
+        self._read = list(entries)
+        self._unread = iter(()) if source is None else source.entries()
+        self._appended: list[Entry] = []
+        self._systems: list[Entry] | None = None
 
-    def systems(self) -> Iterator[Entry]:
-        """Yield the system messages in window order; each entry carries its message."""
-        return iter(tuple(self._known_systems()))
+    def __iter__(self) -> Iterator[Entry]:
+        yield from self._read
+        for entry in self._unread:
+            self._read.append(entry)
+            yield entry
+        yield from self._appended
+
+    def systems(self) -> list[Entry]:
+        """Return the system messages in window order; each entry carries its message."""
+        return list(self._known_systems())
 
     def with_messages(self) -> list[Entry]:
         """Return every entry with its message, in window order."""
@@ -139,51 +144,32 @@ class Window:
         """Add an entry at the end or at the head."""
         if entry.type is MessageType.SYSTEM:
             systems = self._known_systems()
-            systems[entry] = None
-            systems.move_to_end(entry, last=not at_head)
+            systems.insert(0 if at_head else len(systems), entry)
         if at_head:
-            self._read[entry.key] = entry
-            self._read.move_to_end(entry.key, last=False)
+            self._read.insert(0, entry)
+        elif self._source is None:
+            self._read.append(entry)
         else:
-            self._appended[entry.key] = entry
+            self._appended.append(entry)
 
     def discard(self, entry: Entry) -> None:
         """Remove an entry, also one that is not read yet."""
         if entry.type is MessageType.SYSTEM:
-            self._known_systems().pop(entry, None)
+            self._known_systems().remove(entry)
         for known in (self._read, self._appended):
-            if known.pop(entry.key, None) is not None:
+            if entry in known:
+                known.remove(entry)
                 return
-        self._left_unread.add(entry.key)
+        self._unread = (each for each in self._unread if each != entry)
 
     def refill(self, entries: Iterable[Entry]) -> None:
         """Replace all entries. System messages must be loaded."""
         self._fill(entries)
 
-    def _fill(self, entries: Iterable[Entry], source: EntrySource | None = None) -> None:
-        self._read: OrderedDict[object, Entry] = OrderedDict(
-            (entry.key, entry) for entry in entries
-        )
-        self._source = source
-        self._unread = iter(()) if source is None else source.entries()
-        self._appended: OrderedDict[object, Entry] = OrderedDict()
-        self._left_unread: set[object] = set()
-        self._systems: OrderedDict[Entry, None] | None = None
-
-    def _read_next(self) -> Entry | None:
-        for entry in self._unread:
-            if entry.key not in self._left_unread:
-                self._read[entry.key] = entry
-                return entry
-        return None
-
-    def _known_systems(self) -> OrderedDict[Entry, None]:
-        """Return the system messages, which are read once and then kept up to date."""
+    def _known_systems(self) -> list[Entry]:
         if self._systems is None:
             found = self if self._source is None else self._source.systems()
-            self._systems = OrderedDict(
-                (entry, None) for entry in found if entry.type is MessageType.SYSTEM
-            )
+            self._systems = [entry for entry in found if entry.type is MessageType.SYSTEM]
         return self._systems
 
 

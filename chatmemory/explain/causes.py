@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from chatmemory.core.eviction import Reason
-from chatmemory.core.misfits import Misfit
+from chatmemory.core.fitting import CannotFit
 from chatmemory.core.naming import named
 from chatmemory.core.policies import Policy
 from chatmemory.core.stored_policies import can_decide
@@ -52,26 +52,26 @@ _CAUSES = {
 }
 _LEFT_OUT = Cause("left out", "The client left it out of its list.")
 _MISFITS = {
-    Misfit.TOO_BIG: Cause(
+    CannotFit.TOO_BIG: Cause(
         "too big", "It was too big on its own.", "It would be too big on its own."
     ),
-    Misfit.TOO_BIG_BESIDE_SYSTEM: Cause(
+    CannotFit.TOO_BIG_BESIDE_SYSTEM: Cause(
         "too big beside system",
         "It was too big beside the system message.",
         "It would be too big beside the system message.",
     ),
-    Misfit.SYSTEM_TOO_BIG: Cause(
+    CannotFit.SYSTEM_TOO_BIG: Cause(
         "system too big",
         "The system message alone is larger than the limit.",
     ),
-    Misfit.SYSTEM_FILLS: Cause(
+    CannotFit.SYSTEM_FILLS: Cause(
         "system fills limit",
         "The system message alone fills the limit.",
     ),
 }
 
 
-def cause_of(reason: Reason, misfit: Misfit | None = None, by_client: bool = False) -> Cause:
+def cause_of(reason: Reason, misfit: CannotFit | None = None, by_client: bool = False) -> Cause:
     """Return the cause of a reason, or of a message that left in the step that added it.
 
     What made no room in a change `by_client` is not known: its limit is the client's own.
@@ -81,7 +81,7 @@ def cause_of(reason: Reason, misfit: Misfit | None = None, by_client: bool = Fal
     return _MISFITS[misfit] if misfit else _CAUSES[reason]
 
 
-def short_reason(reason: Reason, misfit: Misfit | None = None, by_client: bool = False) -> str:
+def short_reason(reason: Reason, misfit: CannotFit | None = None, by_client: bool = False) -> str:
     """Return a cause in a few words, without the message that caused it."""
     return cause_of(reason, misfit, by_client).short
 
@@ -107,7 +107,7 @@ def why_no_fit(change: ChangeResult, message: EvictedMessage) -> str:
         return ""
     if message.misfit is not None and message.misfit.is_of_system:
         return f"It takes {_of_limit(policy, remaining)}: nothing else can stay."
-    if message.misfit is Misfit.TOO_BIG:
+    if message.misfit is CannotFit.TOO_BIG:
         return f"{capitalized(name)} alone needs {_of_limit(policy, Totals(1, message.tokens))}."
     both = Totals(remaining.count + 1, remaining.tokens + message.tokens)
     return f"With the system message, {name} needs {_of_limit(policy, both)}."

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from chatmemory.core.exceptions import InvalidValue, UnreadableTranscript
-from chatmemory.core.given import chat_message, chat_messages, several
+from chatmemory.core.given import chat_message, chat_messages, message_list
 from chatmemory.core.messages import ChatMessage
 from chatmemory.core.registry import Registry
 from chatmemory.formats import langchain4j, openai_chat, sharegpt
@@ -54,7 +54,7 @@ class _Checked(Iterable[ChatMessage]):
     """Messages that can be read more than once, and are checked while they are read."""
 
     def __init__(self, given: Iterable[ChatMessage]) -> None:
-        self._given = list(given) if isinstance(given, Iterator) else several(given)
+        self._given = list(given) if isinstance(given, Iterator) else message_list(given)
 
     def __iter__(self) -> Iterator[ChatMessage]:
         return map(chat_message, self._given)

@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import NamedTuple
 
 from chatmemory.core.eviction import Reason
+from chatmemory.core.fitting import CannotFit
 from chatmemory.core.messages import ChatMessage, MessageType
-from chatmemory.core.misfits import Misfit
 from chatmemory.core.policies import Policy
 from chatmemory.core.window import NOTHING, Totals
 
@@ -59,7 +59,7 @@ class EvictedMessage(NamedTuple):
     tokens: int
     reason: Reason
     because_seq: int | None = None
-    misfit: Misfit | None = None
+    misfit: CannotFit | None = None
 
 
 @dataclass(frozen=True)

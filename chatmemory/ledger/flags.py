@@ -2,7 +2,7 @@
 
 A tool call is *dangling* if another message followed it before all of its results; providers refuse
 such a list. A message is *oversized* if the limit has no room for it even alone; see
-`core.refusals`.
+`core.fitting`.
 """
 
 from __future__ import annotations

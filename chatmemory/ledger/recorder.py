@@ -19,7 +19,6 @@ from chatmemory.core.codec import frame_of
 from chatmemory.core.estimators import family_named
 from chatmemory.core.eviction import Eviction, Reason
 from chatmemory.core.messages import MessageType, text_of
-from chatmemory.core.misfits import misfit_in
 from chatmemory.core.policies import Policy
 from chatmemory.core.stored_policies import load_of
 from chatmemory.core.transitions import Change, Transition, pin, unchanged
@@ -303,7 +302,7 @@ def result_of(
 ) -> ChangeResult:
     """Return what callers are told, without messages that only change position."""
     moved = {leaving.entry.seq for leaving in change.leaving if leaving.reason is Reason.MOVED}
-    misfit = misfit_in(change.transition)
+    misfit = change.transition.cannot_fit
     own = change.transition.arrivals[0] if misfit else None
     arrived = tuple(
         ArrivedMessage(

@@ -11,8 +11,8 @@ from django.db.models import Case, F, IntegerField, OuterRef, Q, QuerySet, Subqu
 from django.db.models.functions import Coalesce
 
 from chatmemory.core.eviction import Reason
+from chatmemory.core.fitting import CannotFit
 from chatmemory.core.messages import MessageType
-from chatmemory.core.misfits import Misfit
 from chatmemory.models import AuditEntry, Memory, Stay, Step
 from chatmemory.queries.stays import misfits_of
 
@@ -29,7 +29,7 @@ class FeedItem:
     has_calls: bool
     text: str
     reason: Reason
-    misfit: Misfit | None
+    misfit: CannotFit | None
     by_client: bool
 
     @property

@@ -9,7 +9,7 @@ from django.db.models import Q, QuerySet
 
 from chatmemory.core.estimators import family_named
 from chatmemory.core.eviction import Reason
-from chatmemory.core.keeping import Keeping, evicts_oldest_first, smallest_limit
+from chatmemory.core.loads import Keeping, evicts_oldest_first, smallest_limit
 from chatmemory.core.messages import TYPES, ChatMessage, MessageType
 from chatmemory.core.policies import Policy
 from chatmemory.core.stored_policies import can_decide

@@ -20,7 +20,6 @@ from chatmemory.core.policies import Policy
 from chatmemory.core.policy_texts import text_of_policy
 from chatmemory.core.recall.figures import Figures, LimitPoint, Sums, distance, figures_of
 from chatmemory.core.recall.histories import History, history_of
-from chatmemory.core.recall.replay import departures
 from chatmemory.core.recall.scores import uses
 from chatmemory.core.window import Totals
 from chatmemory.core.written_policies import measured
@@ -256,7 +255,7 @@ class FileFleet:
 
 def _loser(id: str, history: History, policy: Policy) -> Loser | None:
     """Return what a conversation loses under a policy; None if it loses nothing."""
-    recalls = list(uses(history, departures(history, policy), MessageType.AI))
+    recalls = list(uses(history, history.loads.left_at(policy), MessageType.AI))
     lost = [use for use in recalls if not use.is_held]
     if not lost:
         return None

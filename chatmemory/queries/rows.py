@@ -8,8 +8,8 @@ from functools import cached_property
 
 from chatmemory.core.eviction import Reason
 from chatmemory.core.exceptions import CorruptRow
+from chatmemory.core.fitting import CannotFit
 from chatmemory.core.messages import ChatMessage, MessageType
-from chatmemory.core.misfits import Misfit
 from chatmemory.core.policies import Policy
 from chatmemory.core.readable import readable_text
 from chatmemory.core.stored_policies import can_decide, load_of
@@ -103,7 +103,7 @@ class StayRow:
     left_step: int | None
     reason: Reason | None
     tokens: int
-    misfit: Misfit | None = None
+    misfit: CannotFit | None = None
     pinned: bool = False
     is_left_out: bool = False
 

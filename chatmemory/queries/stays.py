@@ -10,8 +10,8 @@ from django.db.models.lookups import IsNull
 
 from chatmemory import database
 from chatmemory.core.eviction import Reason
+from chatmemory.core.fitting import CannotFit, why_it_cannot_fit
 from chatmemory.core.messages import MessageType
-from chatmemory.core.misfits import Misfit, misfit
 from chatmemory.core.stored_policies import can_decide
 from chatmemory.core.window import NOTHING, Totals
 from chatmemory.ledger.statements import Compiled
@@ -57,7 +57,7 @@ def _of_messages(memory_id: str, seqs: str) -> QuerySet[Stay]:
     )
 
 
-def misfits_of(stays: Iterable[Stay], steps: Iterable[Step]) -> dict[tuple[str, int], Misfit]:
+def misfits_of(stays: Iterable[Stay], steps: Iterable[Step]) -> dict[tuple[str, int], CannotFit]:
     """Return why messages left in the step that added them, by conversation and number of the stay.
 
     Stays that are no such case are left out.
@@ -78,7 +78,7 @@ def misfits_of(stays: Iterable[Stay], steps: Iterable[Step]) -> dict[tuple[str, 
     return found
 
 
-def misfit_at(step: Step, tokens: int) -> Misfit | None:
+def misfit_at(step: Step, tokens: int) -> CannotFit | None:
     """Return why a message left for want of room in the step that added it.
 
     None if the step is not an add, or if its policy is not installed.
@@ -88,13 +88,13 @@ def misfit_at(step: Step, tokens: int) -> Misfit | None:
     return _misfit(step, tokens, pinned_at(step))
 
 
-def _misfit(step: Step, tokens: int, held: Totals) -> Misfit | None:
+def _misfit(step: Step, tokens: int, held: Totals) -> CannotFit | None:
     """Return why a message had no room beside what remained, of which `held` is pinned."""
     policy = step.policy
     if not can_decide(policy):
         return None
     remaining = Totals(step.count_after, step.tokens_after).without(held)
-    return misfit(policy, remaining, tokens)
+    return why_it_cannot_fit(policy, remaining, tokens)
 
 
 def pinned_at(step: Step) -> Totals:
@@ -120,7 +120,7 @@ def _pinned_at(steps: Sequence[Step]) -> dict[tuple[str, int], Totals]:
     return held
 
 
-def _misfits(memory_id: str, stays: Sequence[Stay]) -> dict[int, Misfit]:
+def _misfits(memory_id: str, stays: Sequence[Stay]) -> dict[int, CannotFit]:
     """Return `misfits_of` the stays of one conversation, by their number."""
     at_once = {stay.n: stay.entered_step for stay in stays if stay.left_step == stay.entered_step}
     if not at_once:
@@ -146,7 +146,7 @@ def _message_row(row: Message, has_calls: bool, stays: Sequence[StayRow]) -> Mes
     )
 
 
-def _stay_row(stay: Stay, misfit: Misfit | None) -> StayRow:
+def _stay_row(stay: Stay, misfit: CannotFit | None) -> StayRow:
     return StayRow(
         n=stay.n,
         seq=stay.seq,

@@ -15,7 +15,7 @@ from chatmemory.core.exceptions import (
     MessageTooLarge,
     UnstorableText,
 )
-from chatmemory.core.given import brief, chat_messages, several
+from chatmemory.core.given import brief, chat_messages, message_list
 from chatmemory.core.ids import string_id
 from chatmemory.core.messages import ChatMessage, text_of
 from chatmemory.core.policies import Policy
@@ -160,7 +160,9 @@ def storable_additions(given: Iterable[ChatMessage | NewMessage]) -> Storable[Ne
     """
     if isinstance(given, Storable):
         return given
-    new = [each if isinstance(each, NewMessage) else NewMessage(each) for each in several(given)]
+    new = [
+        each if isinstance(each, NewMessage) else NewMessage(each) for each in message_list(given)
+    ]
     storable_messages([each.message for each in new])
     for each in new:
         if each.client_id is not None:

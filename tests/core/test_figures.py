@@ -15,7 +15,7 @@ from chatmemory.core.recall.figures import Figures, LimitPoint, Sums, figures_of
 from chatmemory.core.recall.histories import history_from
 
 from ..properties import examples
-from .test_keeping import Halving
+from .test_loads import Halving
 from .test_recall import histories, many_systems, none, one_system
 
 SHORT = history_from([UserMessage("ab1"), AiMessage("ab1")], [9, 9], 3, [1, 2])

@@ -146,6 +146,20 @@ def test_what_leaves_next_is_all_that_leaves_on_the_way_to_the_mark():
     assert [eviction.entry for eviction in leaving] == list(window)[1:5]
 
 
+def test_a_message_without_tokens_leaves_on_the_way_to_the_mark_too():
+    window = Window([user(0), user(20), user(5)])
+    policy = TokenWindow(30, low_water=0.7, fixed_overhead=0)
+    leaving = next_to_leave(window, window.totals, policy)
+    assert [eviction.entry for eviction in leaving] == list(window)[:2]
+
+
+def test_on_the_way_to_the_mark_all_results_of_the_newest_call_stay():
+    """Above the limit the first one leaves, as its call is pinned."""
+    entries = [replace(call(), pinned=True), result(), result(), result()]
+    left = visible(Window(entries), MessageWindow(3, low_water=0.5))
+    assert left == [entries[0], *entries[2:]]
+
+
 # Whole turns
 
 
@@ -265,6 +279,12 @@ def test_pinned_messages_are_passed_over():
     window = pinned(first, second)
     assert added(window, user(), MessageWindow(2)) == [second]
     assert [entry.pinned for entry in window] == [True, False]
+
+
+def test_a_pinned_result_stays_when_its_call_leaves():
+    asked, found = call(), replace(result(), pinned=True)
+    window = Window([asked, found, result(), user()])
+    assert added(window, user(), MessageWindow(4)) == [asked]
 
 
 def test_a_call_and_its_results_are_pinned_together():

@@ -33,14 +33,13 @@ from chatmemory.core.recall.facts import Words, facts_of
 from chatmemory.core.recall.histories import history_from, history_of
 from chatmemory.core.recall.prompts import prompts_of
 from chatmemory.core.recall.refusals import Refusals
-from chatmemory.core.recall.replay import departures
 from chatmemory.core.recall.scores import uses
 from chatmemory.core.transitions import fold
 from chatmemory.core.window import Window, total
 from chatmemory.formats import read_transcripts
 
 from ..properties import examples
-from .test_keeping import Halving, Surcharged
+from .test_loads import Halving, Surcharged
 
 TEXTS = [f"{fact} and {other}" for fact in ("ab12", "cd34") for other in ("ef56", "well")]
 texts = st.sampled_from([*TEXTS, "nothing"])
@@ -106,7 +105,7 @@ def naive_recalls(history, policy, by):
 
 
 def told(history, policy, by):
-    left = departures(history, policy)
+    left = history.loads.left_at(policy)
     return sorted((use.position, use.fact, use.is_held) for use in uses(history, left, by))
 
 
@@ -138,7 +137,7 @@ def test_the_curve_is_the_replay_under_every_limit(history, policy):
 @given(histories(st.one_of(none, one_system, many_systems)), policies)
 def test_prompts_are_the_windows_before_the_calls(history, policy):
     keeps_first = policy.always_keep_system_message_first
-    found = prompts_of(history, departures(history, policy), keeps_first, Refusals(history))
+    found = prompts_of(history, history.loads.left_at(policy), keeps_first, Refusals(history))
     turns = [
         Turn(n, entry.type, requests)
         for n, (entry, requests) in enumerate(

@@ -312,7 +312,6 @@ def test_an_entry_removed_before_it_was_met_is_not_met():
     head = Head(entries, total(entries))
     head.remove(entries[1])
     assert [head.pop(), head.pop(), head.pop()] == [entries[0], entries[2], None]
-    assert head.first_of(entries) is None
 
 
 def test_one_memory_reads_what_another_wrote_to_the_same_store():

@@ -17,7 +17,7 @@ from chatmemory.core.contents import (
     VideoContent,
 )
 from chatmemory.core.exceptions import InvalidMessage
-from chatmemory.core.given import several
+from chatmemory.core.given import message_list
 from chatmemory.core.messages import (
     AiMessage,
     ChatMessage,
@@ -40,7 +40,7 @@ def message_to_json(message: ChatMessage | None) -> str:
 def messages_to_json(messages: Iterable[ChatMessage | None]) -> str:
     """Return messages as the text of a JSON array."""
     return write_json(
-        None if message is None else _values(message) for message in several(messages)
+        None if message is None else _values(message) for message in message_list(messages)
     )
 
 

@@ -10,7 +10,6 @@ from chatmemory.core.policies import Policy
 from chatmemory.core.recall.histories import History
 from chatmemory.core.recall.prompts import Prompts, prompt_sizes, prompts_of
 from chatmemory.core.recall.refusals import Refusals
-from chatmemory.core.recall.replay import departures
 from chatmemory.core.recall.scores import Use, uses
 
 
@@ -61,7 +60,7 @@ class Compared:
 
 def compare(history: History, policy: Policy | None, refusals: Refusals | None = None) -> Compared:
     """Replay a history under a policy; providers are asked with the `refusals` of the history."""
-    left = departures(history, policy)
+    left = history.loads.left_at(policy)
     keeps_first = policy is not None and policy.always_keep_system_message_first
     recalls = list(uses(history, left, MessageType.AI))
     repeats = uses(history, left, MessageType.USER)

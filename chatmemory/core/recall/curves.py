@@ -14,11 +14,10 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate
 
-from chatmemory.core.keeping import MOST_ADDS
+from chatmemory.core.loads import MOST_ADDS, Interval, evicts_oldest_first
 from chatmemory.core.messages import MessageType
 from chatmemory.core.policies import Policy
 from chatmemory.core.recall.histories import History
-from chatmemory.core.recall.replay import Loads, departures, has_bounds
 from chatmemory.core.recall.scores import uses
 from chatmemory.core.window import total
 
@@ -63,7 +62,7 @@ def curve_of(history: History, policy: Policy, most_adds: int = MOST_ADDS) -> Re
     A policy with options, and a history with several system messages, is replayed over a grid of
     limits so that at most `most_adds` messages are added.
     """
-    if has_bounds(history, policy):
+    if is_exact(history, policy):
         return _from_intervals(history, policy)
     most = max(1, policy.load(*total(history.entries)))
     step = max(1, -(-most * len(history) // most_adds))
@@ -71,12 +70,17 @@ def curve_of(history: History, policy: Policy, most_adds: int = MOST_ADDS) -> Re
     return tried(history, policy, [*range(first, max(first, most) + step, step)], step)
 
 
+def is_exact(history: History, policy: Policy) -> bool:
+    """Return whether loads tell under which limits a recall is held, so that none is tried."""
+    return evicts_oldest_first(policy) and history.loads.have_one_system
+
+
 def tried(history: History, policy: Policy, limits: Iterable[int], tried_every: int) -> RecallCurve:
     """Return the recall curve by a replay under each of these limits, which must ascend."""
     changes: dict[int, int] = {}
     recalls = held = 0
     for limit in limits:
-        left = departures(history, replace(policy, limit=limit))
+        left = history.loads.left_at(replace(policy, limit=limit))
         found = [use.is_held for use in uses(history, left, MessageType.AI)]
         recalls = len(found)
         changes[limit] = sum(found) - held
@@ -96,25 +100,15 @@ def _from_intervals(history: History, policy: Policy) -> RecallCurve:
     return RecallCurve(recalls, dict(changes))
 
 
-Interval = tuple[int, int | None]  # limits from the first on, up to but not including the second
-
-
 def limits_that_hold(history: History, policy: Policy) -> Iterator[list[Interval]]:
     """Yield, for each recall in order, the intervals of limits that hold it.
 
-    Only for histories and policies that `has_bounds`.
+    Only for histories and policies that `is_exact`.
     """
-    load = Loads(history, policy).between
-    pinned = history.facts[0] if history.first_system else frozenset()
-    everything = departures(history, None)
-    for use in uses(history, everything, MessageType.AI):
-        if use.fact in pinned:
+    loads = history.loads
+    for use in uses(history, loads.left_at(None), MessageType.AI):
+        system = loads.systems[use.position]
+        if system is not None and use.fact in history.facts[system]:
             yield [(1, None)]
-            continue
-        before, call = use.position - 1, history.calls[use.mention]
-        if call is None:
-            yield [(load(use.mention, before), None)]
-            continue
-        together, alone = load(call, before), load(use.mention, before)
-        apart = min(load(call, use.mention - 1), together)
-        yield [(together, None), (alone, apart)] if alone < apart else [(together, None)]
+        else:
+            yield loads.limits_that_hold(use.mention, use.position - 1, policy)

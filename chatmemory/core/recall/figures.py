@@ -14,10 +14,9 @@ from typing import Any
 
 from chatmemory.core.messages import MessageType
 from chatmemory.core.policies import Policy
-from chatmemory.core.recall.curves import curve_of
+from chatmemory.core.recall.curves import curve_of, is_exact
 from chatmemory.core.recall.histories import History
 from chatmemory.core.recall.prompts import prompt_tokens
-from chatmemory.core.recall.replay import departures, has_bounds
 from chatmemory.core.recall.scores import uses
 from chatmemory.core.window import total
 
@@ -85,21 +84,21 @@ def figures_of(
 ) -> Figures:
     """Return the figures of a history. The limit of `kind` is ignored."""
     every = distance(kind)
-    is_exact = has_bounds(history, kind)
-    indices = _replayed(history, kind, MOST_SUMMED if is_exact else MOST_REPLAYED)
+    is_summed = is_exact(history, kind)
+    indices = _replayed(history, kind, MOST_SUMMED if is_summed else MOST_REPLAYED)
     is_coarse = len(indices) <= indices[-1] - indices[0]
     tokens: list[int] = []
     held: list[int] = []
     recalls = 0
     for index in indices:
-        left = departures(history, replace(kind, limit=index * every))
+        left = history.loads.left_at(replace(kind, limit=index * every))
         tokens.append(prompt_tokens(history, left))
-        if not is_exact:
+        if not is_summed:
             found = [use.is_held for use in uses(history, left, MessageType.AI)]
             recalls = len(found)
             held.append(sum(found))
     held_changes = _changes(indices, held)
-    if is_exact:
+    if is_summed:
         curve = curve_of(history, kind)
         recalls, held_changes = curve.recalls, _rounded(curve.changes, every)
     figures = Figures(
@@ -107,7 +106,7 @@ def figures_of(
         messages=len(history),
         recalls=recalls,
         calls=sum(entry.type is MessageType.AI for entry in history.entries),
-        everything=prompt_tokens(history, departures(history, None)),
+        everything=prompt_tokens(history, history.loads.left_at(None)),
         held=held_changes,
         lossless=_lossless(held_changes, recalls),
         prompts=_changes(indices, tokens, keeps_all=is_coarse),
@@ -118,7 +117,7 @@ def figures_of(
 
 
 def _with_today(figures: Figures, history: History, policy: Policy) -> Figures:
-    left = departures(history, policy)
+    left = history.loads.left_at(policy)
     held = sum(use.is_held for use in uses(history, left, MessageType.AI))
     return replace(figures, today_held=held, today_prompts=prompt_tokens(history, left))
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from chatmemory.core.estimators import TokenCountEstimator, count_overhead, count_tokens
+from chatmemory.core.loads import Loads
 from chatmemory.core.messages import AiMessage, ChatMessage, MessageType
 from chatmemory.core.recall.facts import NO_WORDS, Words, facts_of
 from chatmemory.core.window import Entry
@@ -34,34 +35,8 @@ class History:
         return [entry.tokens for entry in self.entries]
 
     @cached_property
-    def first_system(self) -> Entry | None:
-        first = self.entries[0] if self.entries else None
-        return first if first is not None and first.type is MessageType.SYSTEM else None
-
-    @cached_property
-    def is_simple(self) -> bool:
-        """Whether it has no system message, or only the first message and repetitions of it."""
-        first = self.first_system
-        return all(
-            first is not None and entry.message == first.message
-            for entry in self.entries
-            if entry.type is MessageType.SYSTEM
-        )
-
-    @cached_property
-    def calls(self) -> list[int | None]:
-        """For each message, the call whose unbroken run of results holds it; else None."""
-        found: list[int | None] = []
-        call: int | None = None
-        for position, entry in enumerate(self.entries):
-            if entry.type is MessageType.SYSTEM:
-                found.append(None)
-            elif entry.type is MessageType.TOOL_EXECUTION_RESULT:
-                found.append(call)
-            else:
-                call = position if entry.has_calls else None
-                found.append(None)
-        return found
+    def loads(self) -> Loads:
+        return Loads(self.entries)
 
 
 def history_of(

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from chatmemory.core.keeping import Keeping, smallest_limit
+from chatmemory.core.loads import Keeping, smallest_limit
 from chatmemory.core.messages import MessageType
 from chatmemory.core.policies import Policy
 from chatmemory.core.recall.histories import History

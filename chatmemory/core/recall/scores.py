@@ -29,8 +29,8 @@ class Use(NamedTuple):
 def uses(history: History, left: Sequence[int], by: MessageType) -> Iterator[Use]:
     """Yield the facts that messages of a type took up again, each once per message.
 
-    `left` are the departures of a replay. By MessageType.AI they are recalls; by MessageType.USER
-    those that are not held were said again while they were forgotten.
+    `left` is when each message left in a replay. By MessageType.AI they are recalls; by
+    MessageType.USER those that are not held were said again while they were forgotten.
     """
     last: dict[str, int] = {}
     until: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""Refusals: messages that a policy does not let in, and the arithmetic that says why.
+"""Fitting: messages for which a limit has no room, which are refused or leave at once, and why.
 
 A message is *oversized* if the limit has no room for it even alone: beside the leading system
 message, and with what every request costs. Pinned messages do not count in that.
@@ -7,6 +7,7 @@ message, and with what every request costs. Pinned messages do not count in that
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import StrEnum
 from typing import NoReturn
 
 from chatmemory.core.eviction import Eviction
@@ -14,6 +15,40 @@ from chatmemory.core.exceptions import NoRoomBesidePins, OversizedMessage
 from chatmemory.core.messages import MessageType
 from chatmemory.core.policies import Policy
 from chatmemory.core.window import Entry, Totals, total
+
+
+class CannotFit(StrEnum):
+    """The cause for which a message cannot stay although all that can leave has left.
+
+    What remains is what a policy never evicts: a leading system message, or nothing. Pinned
+    messages do not count: an add that only they leave no room for is refused.
+    """
+
+    TOO_BIG = "TOO_BIG"
+    TOO_BIG_BESIDE_SYSTEM = "TOO_BIG_BESIDE_SYSTEM"
+    SYSTEM_TOO_BIG = "SYSTEM_TOO_BIG"
+    SYSTEM_FILLS = "SYSTEM_FILLS"
+
+    @property
+    def is_of_system(self) -> bool:
+        """Whether the system message leaves no room to any other."""
+        return self in (CannotFit.SYSTEM_TOO_BIG, CannotFit.SYSTEM_FILLS)
+
+
+def why_it_cannot_fit(policy: Policy, remaining: Totals, tokens: int) -> CannotFit:
+    """Return why a message of `tokens` tokens could not stay beside what remained without it.
+
+    `remaining` leaves out pinned messages.
+    """
+    if not remaining.count:
+        return CannotFit.TOO_BIG
+    if policy.is_exceeded_by(remaining):
+        return CannotFit.SYSTEM_TOO_BIG
+    if policy.is_exceeded_by(Totals(remaining.count + 1, remaining.tokens)):
+        return CannotFit.SYSTEM_FILLS
+    if policy.is_exceeded_by(Totals(1, tokens)):
+        return CannotFit.TOO_BIG
+    return CannotFit.TOO_BIG_BESIDE_SYSTEM
 
 
 def is_oversized(policy: Policy, system: Entry | None, message: Entry) -> bool:

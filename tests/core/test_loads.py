@@ -1,9 +1,11 @@
-"""The limits that keep a message, against replays under every limit."""
+"""Loads tell what the rule of eviction does: the rule is stated twice, and both must agree."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, replace
+from itertools import combinations_with_replacement
 from typing import ClassVar
 
 import pytest
@@ -12,7 +14,9 @@ from hypothesis import strategies as st
 
 from chatmemory import (
     AiMessage,
+    MessageType,
     MessageWindow,
+    NoRoomBesidePins,
     SystemMessage,
     TokenWindow,
     ToolExecutionRequest,
@@ -20,7 +24,7 @@ from chatmemory import (
     UserMessage,
 )
 from chatmemory.core.eviction import Eviction, Head, Reason
-from chatmemory.core.keeping import Keeping, limits_that_drop, smallest_limit
+from chatmemory.core.loads import Keeping, Loads, evicts_oldest_first, smallest_limit
 from chatmemory.core.policies import Policy
 from chatmemory.core.transitions import fold
 from chatmemory.core.window import Entry, Window, total
@@ -101,21 +105,57 @@ def entries(*said: tuple[object, int]) -> list[Entry]:
 SWEPT_LATER = entries(
     (CALL, 2), (SystemMessage("brief"), 5), (RESULT, 1), (SystemMessage("kind"), 1), (RESULT, 9)
 )
+options = {
+    "always_keep_system_message_first": first,
+    "snap_to_user": st.booleans(),
+    "oversized": st.sampled_from(["evict", "keep", "reject"]),
+    "meters_only": st.sampled_from([False, False, True]),
+}
+any_policy = (
+    oldest_first
+    | st.builds(Halving, st.just(1))
+    | st.builds(MessageWindow, st.integers(2, 9), low_water=st.just("0.5"), **options)
+    | st.builds(TokenWindow, st.integers(20, 40), low_water=st.just("0.29"), **options)
+    | st.builds(TokenWindow, st.integers(8, 40), **options)
+)
+pins = st.lists(st.builds(Entry, st.just(MessageType.USER), st.just(False), tokens), max_size=2)
 
 
-@examples(250)
-@given(histories, st.data(), oldest_first)
-@example(SWEPT_LATER, None, TokenWindow(1, fixed_overhead=0))
-def test_the_limits_that_drop_a_message_are_those_of_the_replays(said, data, policy):
-    for position in (
-        range(len(said)) if data is None else [data.draw(st.sampled_from(range(len(said))))]
-    ):
-        ranges = limits_that_drop(said, position, policy)
-        found = dropped(said, position, policy)
-        if ranges is None:
-            assert found == set(range(1, policy.load(*total(said)) + 3))
-        else:
-            assert found == {limit for limits in ranges for limit in limits}
+@examples(400)
+@given(histories, any_policy, st.integers(1, 45), pins)
+@example(SWEPT_LATER, TokenWindow(1, fixed_overhead=0), 8, [])
+def test_loads_tell_what_the_rule_does(said, policy, limit, pins):
+    policy = replace(policy, limit=max(limit, policy.least_limit))
+    loads = Loads(said)
+    assert loads.left_at(policy) == left_by_the_rule(said, policy)
+    if not evicts_oldest_first(policy):
+        return
+    limits = range(1, policy.load(*total(said)) + 3)
+    left = {each: left_by_the_rule(said, replace(policy, limit=each)) for each in limits}
+    assert left == {each: loads.left_at(replace(policy, limit=each)) for each in limits}
+    for position, last in combinations_with_replacement(range(len(said)), 2):
+        held = {each for each in limits if left[each][position] > last}
+        if last == len(said) - 1:
+            ranges = loads.limits_that_drop(position, policy)
+            dropped = limits if ranges is None else set().union(*ranges)
+            assert held == {*limits}.difference(dropped)
+        if loads.have_one_system and said[position].type is not MessageType.SYSTEM:
+            intervals = loads.limits_that_hold(position, last, policy)
+            assert held == {n for n in limits if any(a <= n < (b or n + 1) for a, b in intervals)}
+    beside_pins = replace(policy, limit=policy.limit + sum(policy.cost(p.tokens) for p in pins))
+    with suppress(NoRoomBesidePins):
+        pinned = [replace(each, pinned=True, key=object()) for each in pins]
+        assert left_by_the_rule(said, beside_pins, pinned) == loads.left_at(policy)
+
+
+def left_by_the_rule(said: list[Entry], policy: Policy, pinned: Iterable[Entry] = ()) -> list[int]:
+    """At which arrival each message left a window that begins with pinned messages."""
+    window = Window(pinned)
+    left = dict.fromkeys(said, len(said))
+    for position, change in enumerate(fold(window, said, policy)):
+        gone = said[position : position + 1] if change.ignored else ()
+        left |= dict.fromkeys([*gone, *(each.entry for each in change.evictions)], position)
+    return [left[each] for each in said]
 
 
 @examples(120)
@@ -132,7 +172,7 @@ def test_every_limit_from_the_smallest_on_keeps_the_message_and_the_one_below_do
 
 def test_a_result_may_stay_where_its_call_left_before_it_arrived():
     said = entries((CALL, 10), (RESULT, 1), (UserMessage("thanks"), 1))
-    ranges = limits_that_drop(said, 1, TokenWindow(1, fixed_overhead=0)) or ()
+    ranges = Loads(said).limits_that_drop(1, TokenWindow(1, fixed_overhead=0)) or ()
     assert [limit for limits in ranges for limit in limits] == [1, 10, 11]
     assert smallest_limit(said, 1, TokenWindow(1, fixed_overhead=0)) == Keeping(12)
 

@@ -1,0 +1,215 @@
+"""Loads: which limits keep a message, without trying limits.
+
+What was said is replayed from an empty window under one limit throughout. Such a window is the
+system message in force and the messages from some position on. So a message leaves as the oldest
+when the load of the window that begins at it exceeds the limit, and a result leaves with its call
+when the load of the window that begins at the call does so while the result is directly behind it.
+
+Holding a message is not monotone in the limit: a tool result whose call left before it arrived
+stays, while a larger limit may keep the call long enough to take the result with it.
+
+This states the rule of `eviction` a second time, for policies that evict by `oldest_first` and
+have no options. Other policies are replayed by that rule. A test compares both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+
+from chatmemory.core.messages import MessageType
+from chatmemory.core.policies import Policy, has_own_rule
+from chatmemory.core.transitions import fold
+from chatmemory.core.window import Entry, Window, total
+
+# How many messages are added in all when limits are tried one by one, and how few limits are too
+# few for an answer.
+MOST_ADDS = 20_000
+FEWEST_TRIED = 20
+_SYSTEM, _RESULT = MessageType.SYSTEM, MessageType.TOOL_EXECUTION_RESULT
+Interval = tuple[int, int | None]  # limits from the first on, up to but not including the second
+
+
+def evicts_oldest_first(policy: Policy) -> bool:
+    """Return whether a policy evicts by the rule that all policies share, and by no other."""
+    return not has_own_rule(type(policy)) and not policy.has_window_options
+
+
+class Loads:
+    """The loads of the windows of a history, by the positions of their first and last message.
+
+    `systems` are the positions of the system message in force after each message, `calls` those of
+    the tool call whose unbroken run of results holds it; None if there is none.
+    """
+
+    def __init__(self, said: Sequence[Entry]) -> None:
+        self.said = said
+        self.systems: list[int | None] = []
+        self.calls: list[int | None] = []
+        # The totals of what was said before a message, and with it and the system message in force
+        self._before: list[tuple[int, int]] = []
+        self._after: list[tuple[int, int]] = []
+        count = tokens = 0
+        system = call = in_force = None
+        for position, entry in enumerate(said):
+            self._before.append((count, tokens))
+            self.calls.append(call if entry.type is _RESULT else None)
+            if entry.type is not _SYSTEM:
+                count, tokens = count + 1, tokens + entry.tokens
+                if entry.type is not _RESULT:
+                    call = position if entry.has_calls else None
+            elif in_force is None or in_force.message != entry.message:
+                system, in_force = position, entry
+            self.systems.append(system)
+            self._after.append(
+                (count + 1, tokens + in_force.tokens) if in_force else (count, tokens)
+            )
+
+    @property
+    def have_one_system(self) -> bool:
+        """Whether no system message takes another's place, so that loads never fall."""
+        return len({*self.systems} - {None}) <= 1
+
+    def between(self, first: int, last: int, policy: Policy) -> int:
+        """Return the load of the window that holds the messages from `first` to `last`."""
+        (count, tokens), (count_before, tokens_before) = self._after[last], self._before[first]
+        return policy.load(count - count_before, tokens - tokens_before)
+
+    def left_at(self, policy: Policy | None) -> Sequence[int]:
+        """Return, for each message, the position of the message at whose arrival it left.
+
+        That is its own position where it found no room or was ignored, and the length of the
+        history where it stayed to the end. None as a policy keeps everything.
+        """
+        if policy is None:
+            return [len(self.said)] * len(self.said)
+        return self._by_loads(policy) if evicts_oldest_first(policy) else self._by_rule(policy)
+
+    def _by_rule(self, policy: Policy) -> list[int]:
+        left = [len(self.said)] * len(self.said)
+        places = {entry: position for position, entry in enumerate(self.said)}
+        for position, change in enumerate(fold(Window(), self.said, policy)):
+            if change.ignored:
+                left[position] = position
+            for eviction in change.evictions:
+                left[places[eviction.entry]] = position
+        return left
+
+    def _by_loads(self, policy: Policy) -> list[int]:
+        left = self._exceeded_at(policy)
+        for position, call in enumerate(self.calls):
+            if call is not None and left[call] >= position:
+                is_apart = self._is_apart(call, position, left[call], policy)
+                left[position] = left[position if is_apart else call]
+        until = len(self.said)
+        for position in reversed(range(len(self.said))):
+            if self.systems[position] == position:
+                left[position], until = until, position
+            elif self.said[position].type is _SYSTEM:
+                left[position] = position
+        return left
+
+    def _exceeded_at(self, policy: Policy) -> list[int]:
+        """Return where the window that begins at each message first exceeds the limit."""
+        exceeded, last = [], 0
+        for first in range(len(self.said)):
+            last = max(first, last)
+            while last < len(self.said) and self.between(first, last, policy) <= policy.limit:
+                last += 1
+            exceeded.append(last)
+        return exceeded
+
+    def _is_apart(self, call: int, result: int, last: int, policy: Policy) -> bool:
+        """Return whether a system message stands between a call and its result after a message,
+        so that the result does not leave with the call.
+        """
+        system = self.systems[min(last, len(self.said) - 1)]
+        is_between = system is not None and call < system < result
+        return is_between and not policy.always_keep_system_message_first
+
+    def limits_that_drop(self, position: int, policy: Policy) -> list[range] | None:
+        """Return the limits under which a message is not in the window at the end; None means all.
+
+        Only for policies that evict oldest first.
+        """
+        if self.said[position].type is _SYSTEM:
+            return [] if self.systems[-1] == position else None
+        loads = (self.between(position, last, policy) for last in range(position, len(self.said)))
+        dropped = [range(1, max(loads))]
+        if (call := self.calls[position]) is not None:
+            dropped += self._limits_that_sweep(call, position, policy)
+        return [limits for limits in dropped if limits]
+
+    def _limits_that_sweep(self, call: int, result: int, policy: Policy) -> Iterator[range]:
+        """Yield the limits under which a call leaves while its result is directly behind it.
+
+        The call leaves when the load of the window that begins at it exceeds the limit for the
+        first time.
+        """
+        highest = 1
+        for last in range(call, len(self.said)):
+            load = self.between(call, last, policy)
+            if load > highest and last >= result and not self._is_apart(call, result, last, policy):
+                yield range(highest, load)
+            highest = max(highest, load)
+
+    def limits_that_hold(self, position: int, last: int, policy: Policy) -> list[Interval]:
+        """Return the limits under which a message is in the window after the one at `last`.
+
+        Only for policies that evict oldest first, and where loads never fall.
+        """
+        alone, call = self.between(position, last, policy), self.calls[position]
+        if call is None or self._is_apart(call, position, last, policy):
+            return [(alone, None)]
+        together = self.between(call, last, policy)
+        apart = min(self.between(call, position - 1, policy), together)
+        return [(together, None), (alone, apart)] if alone < apart else [(together, None)]
+
+
+@dataclass(frozen=True)
+class Keeping:
+    """The smallest limit from which every larger one keeps a message; None if no limit does.
+
+    `tried_every` is the distance of the limits that were tried; 1 is exact.
+    """
+
+    limit: int | None
+    tried_every: int = 1
+
+
+def smallest_limit(
+    said: Sequence[Entry], position: int, policy: Policy, most_adds: int = MOST_ADDS
+) -> Keeping | None:
+    """Return the limit that keeps the message at a position to the end of `said`.
+
+    The limit of `policy` is ignored. A policy with a rule of its own is replayed under every limit,
+    or on a grid of limits so that at most `most_adds` messages are added; None if the grid would be
+    too coarse for an answer.
+    """
+    loads = Loads(said)
+    if not evicts_oldest_first(policy):
+        return _tried(loads, position, policy, most_adds)
+    dropped = loads.limits_that_drop(position, policy)
+    if dropped is None:
+        return Keeping(None)
+    return Keeping(max((limits.stop for limits in dropped), default=1))
+
+
+def _tried(loads: Loads, position: int, policy: Policy, most_adds: int) -> Keeping | None:
+    """Replay under limits from one that everything fits in downwards, until one drops the message.
+
+    Limits above the first one keep what it keeps, because nothing has to leave.
+    """
+    count = len(loads.said)
+    most = max(1, policy.load(*total(loads.said)))
+    step = max(1, -(-most * count // most_adds))
+    if step > 1 and most // step < FEWEST_TRIED:
+        return None
+    kept = None
+    least = policy.least_limit
+    for limit in chain([max(most, least)], range(most - 1 - (most - 1) % step, least - 1, -step)):
+        if loads.left_at(replace(policy, limit=limit))[position] < count:
+            break
+        kept = limit
+    return Keeping(kept, step)
