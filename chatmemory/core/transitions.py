@@ -54,7 +54,7 @@ class Transition(NamedTuple):
     """The effect of one change on a window. `arrivals` is empty if an add was ignored.
 
     It is also empty if nobody saw the message of a client's add, which left at once (see
-    `inference`).
+    `client_lists`).
 
     `evictions` are in the order in which they happen and may contain an arrival: a message larger
     than the window leaves in the step that added it. The arrivals of a SET are the whole new list.

@@ -6,7 +6,7 @@ so that the order of past windows does not change. What is not in the new list l
 SET.
 
 Lists come from two kinds of callers. A client of the bare store protocol sends the list after each
-of its own changes: if one add explains it, it is that add (see `core.inference`). The caller of
+of its own changes: if one add explains it, it is that add (see `core.client_lists`). The caller of
 `set_messages` means the list as a whole.
 """
 
@@ -17,10 +17,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
-from chatmemory.core.alignment import Alignment, align, rearrange
+from chatmemory.core.client_lists import Alignment, align, inferred_add, rearrange
 from chatmemory.core.codec import message_to_json
 from chatmemory.core.eviction import Eviction, Reason
-from chatmemory.core.inference import inferred_add
 from chatmemory.core.messages import MessageType, text_of
 from chatmemory.core.transitions import Transition, refill
 from chatmemory.core.window import Entry, Window, total

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chatmemory.core.alignment import Alignment, align, rearrange
+from chatmemory.core.client_lists import Alignment, align, rearrange
 
 from ..properties import examples
 

@@ -14,8 +14,8 @@ from chatmemory import (
     ToolExecutionResultMessage,
     UserMessage,
 )
+from chatmemory.core.client_lists import inferred_add
 from chatmemory.core.codec import message_to_json
-from chatmemory.core.inference import inferred_add
 from chatmemory.core.transitions import Transition
 from chatmemory.core.window import Entry, Window
 

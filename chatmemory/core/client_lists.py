@@ -1,0 +1,256 @@
+"""Lists that a client sent as a whole: the add that made one, or what stayed, moved and left.
+
+A LangChain4j service decides its memory itself: it trims the window, appends a message, trims again
+and sends the whole list. Its limit is not known here. An add is inferred if exactly one explains
+the list: the same transition that `admit` decides for live adds, under whatever limits. A list that
+no add explains, or more than one, was set. So was one that only lost its end: its last message
+stands where it stood, and nothing need have come. A list that was set is aligned with the list
+before.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import ClassVar
+
+from chatmemory.core.exceptions import NoRoomBesidePins
+from chatmemory.core.messages import MessageType, UserMessage
+from chatmemory.core.policies import Policy
+from chatmemory.core.transitions import Transition, admit
+from chatmemory.core.window import Entry, Window
+
+
+@dataclass(frozen=True)
+class _DownTo(Policy):
+    """The limit of a client, known by what it left: `limit` messages, which may be none."""
+
+    kind: ClassVar[str] = "down_to"
+    label: ClassVar[str] = "Down to"
+    unit: ClassVar[str] = "messages"
+    short_unit: ClassVar[str] = "msg"
+    limit_name: ClassVar[str] = "messages"
+
+    def __post_init__(self) -> None:
+        """Accept 0, which no client can set: a message that is too large leaves nothing."""
+
+    def load(self, count: int, tokens: int) -> int:
+        return count
+
+    def cost(self, tokens: int) -> int:
+        return 1
+
+
+# Stands for a message that left in the add that brought it. The list does not tell what it was.
+_UNSEEN = Entry.of(UserMessage("unseen"))
+
+
+def inferred_add(
+    window: Window, before: Sequence[str], arrivals: Sequence[Entry], after: Sequence[str]
+) -> Transition | None:
+    """Return the only add that makes the new list of the window; None if there are none or several.
+
+    `before` and `after` are the payloads of both lists, `arrivals` the entries of the new one. The
+    transition has no policy, as the client's is not known. It has no arrival if the added message
+    left at once; the evictions are then all that could leave.
+    """
+    found: dict[Hashable, Transition] = {}
+    is_beginning = list(after) == list(before[: len(after)])
+    candidates = [(_UNSEEN, False)] if is_beginning else _possible_arrivals(arrivals)
+    for transition in _possible_adds(window, len(before), candidates, len(arrivals)):
+        if _list_after(transition, window, before, after) == list(after):
+            evicted = frozenset((each.entry, each.reason) for each in transition.evictions)
+            found.setdefault((transition.arrivals, evicted), transition)
+    return _by_client(*found.values()) if len(found) == 1 else None
+
+
+def _possible_adds(
+    window: Window, length: int, candidates: Iterable[tuple[Entry, bool]], remaining: int
+) -> Iterator[Transition]:
+    """Yield the adds of these messages that may leave as many as the new list has.
+
+    What leaves after the message came left for want of room. If the limit was lowered before, the
+    same messages left before it came; system messages and tool results then fare differently.
+    """
+    for arrival, is_first in candidates:
+        for limit_before in (length, remaining, remaining - 1):
+            try:
+                transition = _admit(window, arrival, is_first, limit_before, remaining)
+            except NoRoomBesidePins:
+                continue
+            if not transition.ignored:
+                yield transition
+
+
+def _admit(window: Window, arrival: Entry, is_first: bool, *limits: int) -> Transition:
+    """Return the add under a limit before the message is appended and another after it."""
+    before, after = (_DownTo(limit, always_keep_system_message_first=is_first) for limit in limits)
+    return admit(window, arrival, before, lambda: after)
+
+
+def _possible_arrivals(arrivals: Sequence[Entry]) -> Iterator[tuple[Entry, bool]]:
+    """Yield the message that was added, and whether it goes to the head."""
+    yield _UNSEEN, False
+    if arrivals:
+        yield arrivals[-1], False
+    if arrivals and arrivals[0].type is MessageType.SYSTEM:
+        yield arrivals[0], True
+
+
+def _list_after(
+    transition: Transition, window: Window, before: Sequence[str], after: Sequence[str]
+) -> list[str] | None:
+    """Return the payloads after an add; None if a message of the new list left at once."""
+    evicted = {eviction.entry for eviction in transition.evictions}
+    (arrival,) = transition.arrivals
+    if (arrival is _UNSEEN) != (arrival in evicted):
+        return None
+    stayed = [
+        payload for entry, payload in zip(window, before, strict=True) if entry not in evicted
+    ]
+    if arrival is _UNSEEN:
+        return stayed
+    return [after[0], *stayed] if transition.at_head else [*stayed, after[-1]]
+
+
+def _by_client(transition: Transition) -> Transition:
+    """Return the add as one that the client decided, without a message that nobody saw."""
+    return transition._replace(
+        policy=None,
+        policy_before=None,
+        arrivals=tuple(entry for entry in transition.arrivals if entry is not _UNSEEN),
+        evictions=tuple(each for each in transition.evictions if each.entry is not _UNSEEN),
+    )
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """Two mappings from positions in the new list to positions in the old list.
+
+    `kept` messages are in the same order in both lists; `moved` ones are not. New positions in
+    neither mapping are arrivals; old positions in neither mapping have left. If the list `slides`,
+    messages left its head and others were appended.
+    """
+
+    kept: dict[int, int]
+    moved: dict[int, int]
+    slides: bool = False
+
+    def left(self, old_length: int) -> list[int]:
+        """Return the positions of the old list whose messages have left."""
+        stayed = {*self.kept.values(), *self.moved.values()}
+        return [position for position in range(old_length) if position not in stayed]
+
+
+def align(old: Sequence[str], new: Sequence[str]) -> Alignment:
+    """Match two lists of payloads as a slide if possible, else by longest common subsequence.
+
+    In a slide, messages leave the head of the old list, at least two stay (or all), and messages
+    are appended; a message at the head of both lists (a system message) may be kept apart from the
+    slide. Equal messages are matched from the end. A list that only lost its end is matched as it
+    stands.
+    """
+    if list(new) == list(old[: len(new)]):
+        return Alignment({i: i for i in range(len(new))}, {})
+    # The slide comes first because it is what a sliding window does to its list. A longest common
+    # subsequence may keep as many messages in another way: with repeated messages ("ok", "ok") it
+    # can match a new message with one that left, and then the history would miss what was said.
+    # One message in common is no sign of a slide: two lists often share an "ok".
+    for leading in (0, 1):
+        shift = _slide(old[leading:], new[leading:]) if old[:leading] == new[:leading] else None
+        if shift is not None and (shift == 0 or len(old) - leading - shift > 1):
+            first = leading + shift
+            slid = {leading + i: first + i for i in range(len(old) - first)}
+            return Alignment({**{i: i for i in range(leading)}, **slid}, {}, slides=shift > 0)
+    return rearrange(old, new)
+
+
+def rearrange(old: Sequence[str], new: Sequence[str]) -> Alignment:
+    """Match two lists of payloads so that as many messages as possible stay.
+
+    Use it for a list that was set as a whole, where no slide is expected.
+    """
+    kept = {j: i for i, j in _common_subsequence(old, new)}
+    return Alignment(kept, _moves(old, new, kept))
+
+
+def _slide(old: Sequence[str], new: Sequence[str]) -> int | None:
+    """Return the smallest k for which old[k:] is not empty and is a prefix of `new`.
+
+    Return None if there is no such k. The messages are compared as characters of two texts, which
+    takes 20 ms for 10,000 equal ones.
+    """
+    letters: dict[str, str] = {}
+    texts = [
+        "".join(letters.setdefault(payload, chr(len(letters))) for payload in payloads)
+        for payloads in (old, new)
+    ]
+    suffixes = (k for k in range(len(old)) if texts[1].startswith(texts[0][k:]))
+    return next(suffixes, None)
+
+
+def _moves(old: Sequence[str], new: Sequence[str], kept: dict[int, int]) -> dict[int, int]:
+    """Match the remaining equal messages, from the end: they are in both lists, out of order."""
+    free: dict[str, list[int]] = defaultdict(list)
+    stayed = set(kept.values())
+    for i in range(len(old)):
+        if i not in stayed:
+            free[old[i]].append(i)
+    candidates = (j for j in reversed(range(len(new))) if j not in kept)
+    return {j: free[new[j]].pop() for j in candidates if free.get(new[j])}
+
+
+def _common_subsequence(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """Yield the pairs of positions of a longest common subsequence, in no particular order.
+
+    Of equal messages the later ones are matched, because windows lose their oldest.
+    """
+    head, tail = _common_ends(old, new)
+    yield from ((i, i) for i in range(head))
+    yield from ((len(old) - i, len(new) - i) for i in range(1, tail + 1))
+    for i, j in _by_table(old[head : len(old) - tail], new[head : len(new) - tail]):
+        yield head + i, head + j
+
+
+def _common_ends(old: Sequence[str], new: Sequence[str]) -> tuple[int, int]:
+    """Return how many messages at the head and at the tail surely match.
+
+    At the head these are messages that are in each list once: of others, a later one may match.
+    """
+    shortest = min(len(old), len(new))
+    tail = 0
+    while tail < shortest and old[-1 - tail] == new[-1 - tail]:
+        tail += 1
+    often = [Counter(old), Counter(new)]
+    head = 0
+    while head < shortest - tail and old[head] == new[head]:
+        if any(count[old[head]] > 1 for count in often):
+            break
+        head += 1
+    return head, tail
+
+
+def _by_table(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """Yield the pairs, read from the table of the reversed lists: its last row is their head.
+
+    There is a row for each prefix of the reversed `old`, as an integer: bit j is 0 where the length
+    grows from j to j + 1 messages of the reversed `new` (Hyyrö, Bit-parallel LCS-length computation
+    revisited, 2004). For two lists of 10,000 messages it takes 0.2 s and 13 MB.
+    """
+    places: defaultdict[str, int] = defaultdict(int)
+    for j, item in enumerate(reversed(new)):
+        places[item] |= 1 << j
+    row = everywhere = (1 << len(new)) - 1
+    rows = [row]
+    for item in reversed(old):
+        matches = row & places[item]
+        row = (row + matches | row - matches) & everywhere
+        rows.append(row)
+    j = len(new)
+    for i, (row, shorter) in enumerate(pairwise(reversed(rows))):
+        j = (~row & (1 << j) - 1).bit_length()  # the last place up to j where the length grows
+        if j and shorter >> (j - 1) & 1:
+            j -= 1
+            yield i, len(new) - 1 - j
