@@ -73,9 +73,7 @@ from chatmemory.core.messages import (
     UserMessage,
     text_of,
 )
-from chatmemory.core.options import Oversized
-from chatmemory.core.policies import MessageWindow, Policy, TokenWindow, policy_kinds
-from chatmemory.core.policy_texts import policies_from_text, text_of_policy
+from chatmemory.core.policies import MessageWindow, Oversized, Policy, TokenWindow, policy_kinds
 from chatmemory.core.provider import ChatMemoryProvider
 from chatmemory.core.recall import Recall, RecallCurve, recall, recall_curve
 from chatmemory.core.store import ChatMemoryStore
@@ -83,8 +81,10 @@ from chatmemory.core.stored_policies import can_decide, load_or_tokens
 from chatmemory.core.window import Totals
 from chatmemory.core.written_policies import (
     caller_options,
+    policies_from_text,
     policy_from_dict,
     policy_from_text,
+    text_of_policy,
 )
 from chatmemory.stores.memory import (
     InMemoryChatMemoryStore,

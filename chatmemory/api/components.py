@@ -10,8 +10,7 @@ from decimal import Decimal
 from typing import Any
 
 from chatmemory.conf import configuration
-from chatmemory.core.options import Oversized, stored_value
-from chatmemory.core.policies import Policy, policy_kinds
+from chatmemory.core.policies import Oversized, Policy, policy_kinds, stored_value
 from chatmemory.core.written_policies import caller_options
 from chatmemory.formats import FORMATS
 from chatmemory.services.validation import ID_LENGTH, LABELS_MAX, LIMIT_MAX

@@ -15,7 +15,7 @@ from chatmemory.core.codec import message_to_dict
 from chatmemory.core.eviction import Reason
 from chatmemory.core.messages import ChatMessage
 from chatmemory.core.policies import Policy
-from chatmemory.core.policy_texts import text_of_policy
+from chatmemory.core.written_policies import text_of_policy
 from chatmemory.services import ChangeResult
 
 Json = serializers.Serializer[Any]

@@ -1,11 +1,11 @@
-"""Messages that callers give, checked where they come in: the error says what to give instead."""
+"""Messages and ids that callers give, checked where they come in: errors say what to do instead."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from chatmemory.core.exceptions import InvalidMessage
+from chatmemory.core.exceptions import InvalidMessage, InvalidValue
 from chatmemory.core.messages import ChatMessage
 
 _SHOWN = 80
@@ -41,3 +41,17 @@ def brief(value: object) -> str:
     """A value as an error shows it."""
     shown = repr(value)
     return shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"
+
+
+def string_id(memory_id: object, limit_name: str = "") -> str:
+    """Return an id if it is a string: 42 and "42" would be one conversation in a database.
+
+    `limit_name` is that of an argument for which a number may be meant. Raises InvalidValue.
+    """
+    if memory_id is None:
+        raise InvalidValue("id cannot be null")
+    if not isinstance(memory_id, str):
+        shown = brief(memory_id)
+        meant = f", or {limit_name}={shown}" if limit_name and isinstance(memory_id, int) else ""
+        raise InvalidValue(f"a memory id must be a string, not {shown}: use str(…){meant}")
+    return memory_id

@@ -17,7 +17,6 @@ from contextlib import nullcontext
 from functools import cached_property
 from typing import Any, ClassVar, ParamSpec, TypeVar, Unpack
 
-from chatmemory.core.collaborators import estimator_or_none, store_or_none
 from chatmemory.core.estimators import (
     OpenAiTokenCountEstimator,
     TokenCountEstimator,
@@ -25,20 +24,32 @@ from chatmemory.core.estimators import (
     count_tokens,
     family_of,
 )
-from chatmemory.core.given import chat_message, message_list
-from chatmemory.core.ids import string_id
+from chatmemory.core.exceptions import InvalidValue
+from chatmemory.core.given import brief, chat_message, message_list, string_id
 from chatmemory.core.messages import ChatMessage
-from chatmemory.core.options import WindowOptions
-from chatmemory.core.policies import DEFAULT_ESTIMATOR, MessageWindow, Policy, TokenWindow
-from chatmemory.core.single_slot import SingleSlotChatMemoryStore
-from chatmemory.core.store import ChatMemoryStore, Decide, TransactionalStore, WindowStore
+from chatmemory.core.policies import (
+    DEFAULT_ESTIMATOR,
+    MessageWindow,
+    Policy,
+    TokenWindow,
+    WindowOptions,
+)
+from chatmemory.core.store import (
+    ChatMemoryStore,
+    Decide,
+    SingleSlotChatMemoryStore,
+    TransactionalStore,
+    WindowStore,
+    turn_of,
+)
 from chatmemory.core.transitions import Transition, admit, refill, visible
-from chatmemory.core.turns import turn_of
 from chatmemory.core.window import Entry, Window
 
 Limit = int | Callable[[str], int]
 P = ParamSpec("P")
 T = TypeVar("T")
+_METHODS_OF_STORES = ("get_messages", "update_messages", "delete_messages")
+_METHODS_OF_ESTIMATORS = ("estimate_token_count_in_message", "estimate_token_count_in_messages")
 
 
 class ChatMemory(ABC):
@@ -299,3 +310,30 @@ class TokenWindowChatMemory(_LimitedChatMemory):
 def estimator_name(estimator: TokenCountEstimator) -> str:
     """Return the name of an estimator in a policy: its model name, else its family."""
     return getattr(estimator, "model_name", None) or family_of(estimator)
+
+
+def estimator_or_none(given: TokenCountEstimator | None) -> TokenCountEstimator | None:
+    """Return what is given if it can count tokens, or is None. Raises InvalidValue."""
+    if isinstance(given, str):
+        raise InvalidValue(
+            f"estimator must be an object that counts tokens, not the name {given!r}: "
+            f"use OpenAiTokenCountEstimator({given!r})"
+        )
+    _check_methods("estimator", given, _METHODS_OF_ESTIMATORS)
+    return given
+
+
+def store_or_none(given: ChatMemoryStore | None) -> ChatMemoryStore | None:
+    """Return what is given if it has the methods of a store, or is None. Raises InvalidValue."""
+    _check_methods("store", given, _METHODS_OF_STORES)
+    return given
+
+
+def _check_methods(what: str, given: object, names: tuple[str, ...]) -> None:
+    if given is None:
+        return
+    if isinstance(given, type):
+        raise InvalidValue(f"{what} must be an object, not the class: use {given.__name__}(…)")
+    missing = [name for name in names if not callable(getattr(given, name, None))]
+    if missing:
+        raise InvalidValue(f"{what} has no method {missing[0]}: {brief(given)}")

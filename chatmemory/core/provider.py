@@ -6,7 +6,7 @@ from collections.abc import Callable
 from threading import RLock
 
 from chatmemory.core.exceptions import InvalidValue
-from chatmemory.core.ids import string_id
+from chatmemory.core.given import string_id
 from chatmemory.core.memory import ChatMemory
 
 

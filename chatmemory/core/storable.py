@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from chatmemory.core.exceptions import MemoryNotFound, UnstorableText
-from chatmemory.core.ids import string_id
+from chatmemory.core.given import string_id
 
 ID_LENGTH = 255
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")

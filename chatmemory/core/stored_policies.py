@@ -9,8 +9,7 @@ from typing import Any, ClassVar, NoReturn, TypeGuard
 
 from chatmemory.core.eviction import Eviction, Head
 from chatmemory.core.exceptions import PolicyUnavailable
-from chatmemory.core.options import SWITCHES
-from chatmemory.core.policies import KINDS, Policy, option_fields
+from chatmemory.core.policies import KINDS, SWITCHES, Policy, option_fields
 from chatmemory.core.window import Totals
 
 

@@ -34,8 +34,7 @@ from chatmemory.core.fitting import (
     why_it_cannot_fit,
 )
 from chatmemory.core.messages import MessageType
-from chatmemory.core.options import WHOLE
-from chatmemory.core.policies import Policy, has_own_rule
+from chatmemory.core.policies import WHOLE, Policy, has_own_rule
 from chatmemory.core.stored_policies import can_decide
 from chatmemory.core.window import NOTHING, Entry, Totals, Window, total
 

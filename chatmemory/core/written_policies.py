@@ -1,17 +1,28 @@
-"""Policies as callers write them: as dictionaries, which JSON can hold, and as text."""
+"""Policies as callers write them: as dictionaries, which JSON can hold, and as text, such as
+`token_window:3000,low_water=0.6`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields
 from typing import Any, get_type_hints
 
 from chatmemory.core.estimators import estimator_for
 from chatmemory.core.exceptions import InvalidValue
 from chatmemory.core.given import brief
-from chatmemory.core.options import option_from_text, option_value
-from chatmemory.core.policies import KINDS, Policy, option_fields
+from chatmemory.core.policies import (
+    KINDS,
+    Policy,
+    option_fields,
+    option_value,
+    stored_value,
+)
 
+EVERYTHING = "everything"
 LIMIT_DIGITS = 18
+_SWITCH = {"true": True, "false": False}
 
 
 def measured(policy: Policy) -> Policy:
@@ -72,6 +83,23 @@ def policy_from_text(text: str) -> Policy:
     return measured(kind(int(limit), **given))
 
 
+def option_from_text(name: str, type_: type, text: str) -> Any:
+    """Return the value of an option that a person typed, such as `0.6` or `true`.
+
+    Raises InvalidValue.
+    """
+    if type_ is bool:
+        if text not in _SWITCH:
+            raise InvalidValue(f"{name} must be true or false, but is: {text!r:.60}")
+        return _SWITCH[text]
+    if type_ in (int, float):
+        try:
+            return type_(text)
+        except ValueError:
+            raise InvalidValue(f"{name} must be a number, but is: {text!r:.60}") from None
+    return option_value(name, type_, text)
+
+
 def _no_policy(given: object) -> InvalidValue:
     return InvalidValue(
         f"{brief(given)} is not a policy: write message_window:20 or token_window:1000"
@@ -99,3 +127,45 @@ def given_policies(given: Iterable[Any]) -> list[Policy | None]:
     if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
         raise InvalidValue(f"a list of policies is wanted, not {brief(given)}")
     return [given_policy(each) for each in given]
+
+
+def policies_from_text(text: str) -> list[Policy | None]:
+    """Return the policies of a list with commas; `everything` is None.
+
+    An item with `=` is an option of the policy before it. Raises InvalidValue and UnknownEstimator.
+    """
+    if not isinstance(text, str):
+        return [policy_from_text(text)]
+    return [_policy(item, options) for item, options in _items(text)]
+
+
+def _items(text: str) -> Iterator[tuple[str, list[str]]]:
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    if not parts:
+        raise InvalidValue("no policy: write token_window:1000 or message_window:20")
+    if "=" in parts[0]:
+        raise InvalidValue(f"the option {parts[0]!r} comes before the first policy")
+    starts = [place for place, part in enumerate(parts) if "=" not in part]
+    for start, end in zip(starts, [*starts[1:], len(parts)], strict=True):
+        yield parts[start], parts[start + 1 : end]
+
+
+def _policy(item: str, options: Sequence[str]) -> Policy | None:
+    if item == EVERYTHING:
+        if options:
+            raise InvalidValue(f"{EVERYTHING!r} has no options, but is given {options[0]!r}")
+        return None
+    return policy_from_text(",".join([item, *options]))
+
+
+def text_of_policy(policy: Policy | None) -> str:
+    """Return the text of a policy, which `policies_from_text` reads."""
+    if policy is None:
+        return EVERYTHING
+    usual = {each.name: stored_value(each.default) for each in fields(policy)}
+    options = [
+        f"{name}={value if isinstance(value, str) else json.dumps(value)}"
+        for name, value in policy.to_dict().items()
+        if name not in ("kind", policy.limit_name) and value != usual.get(name)
+    ]
+    return ",".join([f"{policy.kind}:{policy.limit}", *options])

@@ -17,12 +17,11 @@ from chatmemory.core.estimators import estimator_for, family_named
 from chatmemory.core.exceptions import InvalidValue
 from chatmemory.core.messages import MessageType
 from chatmemory.core.policies import Policy
-from chatmemory.core.policy_texts import text_of_policy
 from chatmemory.core.recall.figures import Figures, LimitPoint, Sums, distance, figures_of
 from chatmemory.core.recall.histories import History, history_of
 from chatmemory.core.recall.scores import uses
 from chatmemory.core.window import Totals
-from chatmemory.core.written_policies import measured
+from chatmemory.core.written_policies import measured, text_of_policy
 from chatmemory.formats import Transcript
 from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.managers import MemoryQuerySet

@@ -9,8 +9,7 @@ from chatmemory import database
 from chatmemory.core.estimators import family_named, remember_tokens
 from chatmemory.core.exceptions import ChatMemoryError, ImportUnfinished, MemoryExists
 from chatmemory.core.messages import ChatMessage
-from chatmemory.core.options import Oversized
-from chatmemory.core.policies import Policy
+from chatmemory.core.policies import Oversized, Policy
 from chatmemory.core.stored_policies import can_decide
 from chatmemory.core.transitions import refill
 from chatmemory.core.window import Totals

@@ -15,8 +15,7 @@ from chatmemory.core.exceptions import (
     MessageTooLarge,
     UnstorableText,
 )
-from chatmemory.core.given import brief, chat_messages, message_list
-from chatmemory.core.ids import string_id
+from chatmemory.core.given import brief, chat_messages, message_list, string_id
 from chatmemory.core.messages import ChatMessage, text_of
 from chatmemory.core.policies import Policy
 from chatmemory.core.storable import ID_LENGTH as ID_LENGTH

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from chatmemory.core.ids import string_id
+from chatmemory.core.given import string_id
 from chatmemory.core.messages import ChatMessage
-from chatmemory.core.single_slot import SingleSlotChatMemoryStore
-from chatmemory.core.store import ChatMemoryStore, Decide
+from chatmemory.core.store import ChatMemoryStore, Decide, SingleSlotChatMemoryStore
 from chatmemory.core.transitions import Transition
 
 __all__ = ["InMemoryChatMemoryStore", "SingleSlotChatMemoryStore"]

@@ -29,8 +29,7 @@ from chatmemory import (
 )
 from chatmemory.core.eviction import Reason, group_of
 from chatmemory.core.messages import MessageType
-from chatmemory.core.options import PolicyOptions, TokenOptions
-from chatmemory.core.policies import Policy, option_fields
+from chatmemory.core.policies import Policy, PolicyOptions, TokenOptions, option_fields
 from chatmemory.core.stored_policies import stored_policy
 from chatmemory.core.transitions import admit, next_to_leave, pin, refill, visible
 from chatmemory.core.window import Entry, Window, total

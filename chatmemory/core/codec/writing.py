@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from chatmemory.core.contents import (
@@ -29,6 +29,7 @@ from chatmemory.core.messages import (
 )
 from chatmemory.core.spelling import write_json
 
+_NESTED = (dict, list, tuple, Mapping)  # to ask for a Mapping first takes four times as long
 Path = tuple["Path", str] | None  # the path of what holds a value, and its place there
 
 
@@ -48,13 +49,7 @@ def message_to_dict(message: ChatMessage | None) -> dict[str, Any] | None:
     """Return one message as JSON values, the properties in LangChain4j's order."""
     if message is None:
         return None
-    return {name: _made(value) for name, value in _values(message).items()}
-
-
-def _made(value: Any) -> Any:
-    if isinstance(value, map):
-        return list(value)
-    return dict(value) if isinstance(value, Mapping) else value
+    return _values(message)
 
 
 def strings_of(message: ChatMessage) -> Iterator[tuple[Path, str]]:
@@ -62,30 +57,26 @@ def strings_of(message: ChatMessage) -> Iterator[tuple[Path, str]]:
 
     A path is a chain, as attributes may be deep and their names long: see `path_text`.
     """
-    waiting: list[Iterator[tuple[Any, Path]]] = [iter([(_values(message), None)])]
+    waiting: list[Iterator[tuple[Path, Any]]] = [iter([(None, _values(message))])]
     while waiting:
-        for value, path in waiting[-1]:
+        for path, value in waiting[-1]:
             if isinstance(value, str):
                 yield path, value
-            elif isinstance(value, Mapping):
-                waiting.append(_of_object(value, path))
-                break
-            elif isinstance(value, map | list | tuple):
-                waiting.append(_of_list(value, path))
+            elif isinstance(value, _NESTED):
+                waiting.append(_within(value, path))
                 break
         else:
             waiting.pop()
 
 
-def _of_object(values: Mapping[str, Any], path: Path) -> Iterator[tuple[Any, Path]]:
-    for name, value in values.items():
-        yield name, (path, " (a name in it)")
-        yield value, (path, f".{name}")
-
-
-def _of_list(values: Iterable[Any], path: Path) -> Iterator[tuple[Any, Path]]:
-    for n, value in enumerate(values):
-        yield value, (path, f"[{n}]")
+def _within(value: Mapping[str, Any] | Sequence[Any], path: Path) -> Iterator[tuple[Path, Any]]:
+    if isinstance(value, list | tuple):
+        for n, each in enumerate(value):
+            yield (path, f"[{n}]"), each
+    elif isinstance(value, Mapping):
+        for name, each in value.items():
+            yield (path, " (a name in it)"), name
+            yield (path, f".{name}"), each
 
 
 def path_text(path: Path) -> str:
@@ -98,7 +89,6 @@ def path_text(path: Path) -> str:
 
 
 def _values(message: ChatMessage) -> dict[str, Any]:
-    """Return JSON values of which the items of lists are made when they are asked for."""
     return {**_fields(message), "type": message.type.value}
 
 
@@ -109,26 +99,26 @@ def _fields(message: ChatMessage) -> dict[str, Any]:
         case UserMessage():
             return _present(
                 name=message.name or None,
-                contents=map(_content, message.contents),
-                attributes=message.attributes or None,
+                contents=[*map(_content, message.contents)],
+                attributes=dict(message.attributes) or None,
             )
         case AiMessage():
             return _present(
                 text=message.text,
                 thinking=message.thinking,
-                toolExecutionRequests=map(_request, message.tool_execution_requests),
-                attributes=message.attributes,
+                toolExecutionRequests=[*map(_request, message.tool_execution_requests)],
+                attributes=dict(message.attributes),
             )
         case ToolExecutionResultMessage():
             return _present(
                 id=message.id,
                 toolName=message.tool_name,
-                contents=map(_content, message.contents),
+                contents=[*map(_content, message.contents)],
                 isError=message.is_error,
-                attributes=message.attributes,
+                attributes=dict(message.attributes),
             )
         case CustomMessage():
-            return {"attributes": message.attributes}
+            return {"attributes": dict(message.attributes)}
     raise InvalidMessage(f"a {type(message).__name__} is not a chat message")
 
 
