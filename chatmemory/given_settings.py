@@ -6,10 +6,28 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, NamedTuple, TypeVar
 
+from django.apps import apps
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
+from django.core.management.base import SystemCheckError
 
 T = TypeVar("T")
+
+
+class AppMissing(ImproperlyConfigured, SystemCheckError):
+    """A project includes addresses without their application. `manage.py check` prints the text."""
+
+
+def require_apps(addresses: str, *names: str) -> None:
+    """Raise AppMissing unless the applications of some addresses are installed.
+
+    Without them, models would fail first, with an error that says less.
+    """
+    for name in names:
+        if not apps.is_installed(name):
+            raise AppMissing(
+                f'include("{addresses}") needs {name!r} in INSTALLED_APPS: see docs/mounting.md'
+            )
 
 
 class Wanted(NamedTuple):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.urls import ResolverMatch
 
 from chatmemory.api.bodies import BodyLimit, api_limit
+from chatmemory.formats import JsonBounds
 from inspector.conf import configuration
 from inspector.mount import is_api, needs_account
 
@@ -33,6 +34,15 @@ def limit_of(method: str, path: str, match: ResolverMatch | None, content_type: 
 def upload_limit() -> BodyLimit:
     """Return the limit of a file, beside which its form may have other fields."""
     return _limit("UPLOAD_BYTES")._replace(beside=configuration().FORM_BYTES)
+
+
+def upload_bounds() -> JsonBounds:
+    """Return what a file may take in memory. With one emoji in it, Python keeps four bytes for each
+    character of a text, and a message that is stored is there several times.
+    """
+    limit, manage = upload_limit(), configuration().MANAGE
+    told = f"more than one of {limit}, may: import it with {manage} import_transcripts"
+    return JsonBounds(limit.size * 9 // 2, limit.size // 3, told)
 
 
 def messages_limit() -> BodyLimit:

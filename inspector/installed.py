@@ -1,12 +1,5 @@
-"""Refuses addresses of a project that lacks the applications: without them, models fail first, with
-an error that says less.
-"""
+"""Refuses the addresses of the pages in a project that lacks the applications."""
 
-from django.apps import apps
-from django.core.exceptions import ImproperlyConfigured
+from chatmemory.given_settings import require_apps
 
-for _name in ("chatmemory", "inspector"):
-    if not apps.is_installed(_name):
-        raise ImproperlyConfigured(
-            f'include("inspector.urls") needs {_name!r} in INSTALLED_APPS: see docs/mounting.md'
-        )
+require_apps("inspector.urls", "chatmemory", "inspector")

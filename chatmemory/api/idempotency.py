@@ -69,6 +69,8 @@ def idempotent(handler: Handler, ahead: Callable[[Request, str], None] | None = 
         if header is None:
             return handler(view, request, *args, **kwargs)
         key, caller, asked = read_key(header), _caller(request), _asked(request)
+        known_by = fingerprint("request", asked)
+        _forget_some(caller, key)
         if ahead and "memory_id" in kwargs:
             ahead(request, kwargs["memory_id"])
         with _claimed(caller, key):
@@ -77,7 +79,7 @@ def idempotent(handler: Handler, ahead: Callable[[Request, str], None] | None = 
                 return _again(kept, asked, kwargs.get("memory_id") or _created(request))
             response = handler(view, request, *args, **kwargs)
             memory_id = kwargs.get("memory_id") or response.data["id"]
-            _keep(caller, key, asked, response, memory_id)
+            _keep(caller, key, known_by, response, memory_id)
             return response
 
     once.is_idempotent = True  # type: ignore[attr-defined]
@@ -135,12 +137,19 @@ def _in_use(key: str) -> KeyInUse:
     return KeyInUse(f"the first request with the key {key!r} is still in progress: try again later")
 
 
-def _kept(caller: str, key: str) -> IdempotentAnswer | None:
-    """The stored response of an earlier request; also deletes some that have expired."""
+def _forget_some(caller: str, key: str) -> None:
+    """Delete some responses that have expired, and that of this key, before anything is locked."""
     expired = IdempotentAnswer.objects.filter(created_at__lt=_earliest())
-    expired.filter(caller=caller, key=key).delete()
-    some = expired.select_for_update(skip_locked=True).values_list("id", flat=True)
-    IdempotentAnswer.objects.filter(id__in=list(some[:FORGOTTEN_AT_ONCE])).delete()
+    if not expired.exists():
+        return
+    with database.atomic():
+        expired.filter(caller=caller, key=key).delete()
+        some = expired.select_for_update(skip_locked=True).values_list("id", flat=True)
+        IdempotentAnswer.objects.filter(id__in=list(some[:FORGOTTEN_AT_ONCE])).delete()
+
+
+def _kept(caller: str, key: str) -> IdempotentAnswer | None:
+    """The stored response of an earlier request."""
     return IdempotentAnswer.objects.filter(caller=caller, key=key).first()
 
 
@@ -171,12 +180,12 @@ def _again(kept: IdempotentAnswer, asked: Asked, memory_id: str | None) -> Respo
     return Response(json.loads(kept.body), status=kept.status, headers=headers)
 
 
-def _keep(caller: str, key: str, asked: Asked, response: Response, memory_id: str) -> None:
+def _keep(caller: str, key: str, known_by: str, response: Response, memory_id: str) -> None:
     IdempotentAnswer.objects.create(
         caller=caller,
         key=key,
         memory_id=memory_id,
-        request=fingerprint("request", asked),
+        request=known_by,
         status=response.status_code,
         headers={name: response[name] for name in KEPT_HEADERS if name in response},
         body=json.dumps(response.data, cls=JSONEncoder),

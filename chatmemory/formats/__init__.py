@@ -7,6 +7,7 @@ render_messages(messages, format)
 A format is one `Format` in `FORMATS`; `Reader` and `Writer` are bases for writing one.
 """
 
+from chatmemory.core.codec import JsonBounds
 from chatmemory.formats.conversion import Reader, Writer
 from chatmemory.formats.files import Reading, Refused, read_transcripts
 from chatmemory.formats.format import Format, Loss, RawTranscript, Rendered, Rendering, Transcript
@@ -15,6 +16,7 @@ from chatmemory.formats.registry import FORMATS, parse_messages, render_each, re
 __all__ = [
     "FORMATS",
     "Format",
+    "JsonBounds",
     "Loss",
     "RawTranscript",
     "Reader",

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from io import BytesIO
-from itertools import islice
+from io import BytesIO, StringIO, TextIOWrapper
 from typing import IO, Any
 
-from chatmemory.core.codec import check_density, load_json
+from chatmemory.core.codec import JsonBounds, bytes_of, check_density, load_json_file
 from chatmemory.core.exceptions import InvalidMessage, UnreadableTranscript
 from chatmemory.core.printable import printable
 from chatmemory.formats.format import Format, Transcript
@@ -35,97 +34,53 @@ class Reading:
 
 
 def read_transcripts(
-    content: str | bytes | IO[bytes], format: str = "auto", *, called: str = "the file"
+    content: str | bytes | IO[bytes],
+    format: str = "auto",
+    *,
+    called: str = "the file",
+    bounds: JsonBounds | None = None,
 ) -> Reading:
     """Return every conversation of a JSON or JSON Lines file, or of what it holds.
 
     `format` is a format's name, or "auto" to take the first that finds a conversation.
     Conversations without a name are named by their position, from 1. Raises UnreadableTranscript,
-    which names the content as it is `called`, when it is not JSON or holds no conversation in the
-    format.
+    which names the content as it is `called`, when it is not JSON, exceeds the `bounds`, or holds
+    no conversation in the format.
     """
-    value = _decode(content)
+    value = _decode(content, bounds)
     known = FORMATS if format == "auto" else {format: format_named(format)}
     for name, each in known.items():
         conversations = _conversations(value, each)
         if conversations:
-            return _read(conversations, name, each)
+            return _read(conversations, name, each, bounds)
     formats = " or ".join(known)
     why = f"no conversation in the format {formats} found: {called} is {_shape(value)}"
     raise UnreadableTranscript(-1, why)
 
 
-def _decode(given: str | bytes | IO[bytes]) -> Any:
-    content = BytesIO(given) if isinstance(given, bytes) else given
-    text = _text(content)
+def _decode(content: str | bytes | IO[bytes], bounds: JsonBounds | None) -> Any:
     try:
-        return load_json(text)
+        if isinstance(content, str):
+            check_density(content)
+            return load_json_file(StringIO(content.removeprefix(_BOM), newline="\n"), bounds)
+        file = BytesIO(content) if isinstance(content, bytes) else content
+        return _decode_file(file, bounds)
     except InvalidMessage as error:
         why = str(error)  # the error itself holds what was decoded
-    if not _is_lines(text):
-        raise UnreadableTranscript(-1, why)
-    _check_density(text)
-    if isinstance(content, str):
-        return list(_decode_lines(_lines(text)))
-    del text  # one line at a time is decoded, as a text can take four times its bytes
-    return list(_decode_lines(_lines_of(content)))
+    raise UnreadableTranscript(-1, why)
 
 
-def _text(content: str | IO[bytes]) -> str:
+def _decode_file(file: IO[bytes], bounds: JsonBounds | None) -> Any:
+    text = TextIOWrapper(file, "utf-8-sig", newline="\n")
     try:
-        text = content if isinstance(content, str) else content.read().decode("utf-8-sig")
+        if text.read(1) != _BOM:
+            text.seek(0)
+        return load_json_file(text, bounds)
     except UnicodeDecodeError as error:
-        why = f"not UTF-8: {error.reason} at byte {error.start}"
-        raise UnreadableTranscript(-1, why) from error
-    return text.removeprefix(_BOM)
-
-
-def _is_lines(text: str) -> bool:
-    """Return whether there are several lines, of which the first may be a whole value."""
-    lines = islice(_lines(text), 2)
-    _, first = next(lines, (0, ""))
-    return first.rstrip().endswith(("}", "]")) and next(lines, None) is not None
-
-
-def _lines(text: str) -> Iterator[tuple[int, str]]:
-    """Yield the lines with something on them, by number.
-
-    They do not end where `splitlines` ends them: a JSON text may hold other line breaks (U+2028).
-    """
-    start, number = 0, 0
-    while start <= len(text):
-        end = text.find("\n", start)
-        end = len(text) if end < 0 else end
-        line, start, number = text[start:end], end + 1, number + 1
-        if line and not line.isspace():
-            yield number, line
-
-
-def _lines_of(file: IO[bytes]) -> Iterator[tuple[int, str]]:
-    """Yield the same of a file, whose beginning may have been read."""
-    file.seek(0)
-    for number, read in enumerate(iter(file.readline, b""), 1):
-        line = read.decode()
-        if number == 1:
-            line = line.removeprefix(_BOM).removeprefix(_BOM)
-        if line and not line.isspace():
-            yield number, line
-
-
-def _check_density(text: str) -> None:
-    """Raise UnreadableTranscript for more values than one that is a single value may have."""
-    try:
-        check_density(text)
-    except InvalidMessage as error:
-        raise UnreadableTranscript(-1, str(error)) from error
-
-
-def _decode_lines(lines: Iterator[tuple[int, str]]) -> Iterator[Any]:
-    for number, line in lines:
-        try:
-            yield load_json(line)
-        except InvalidMessage as error:
-            raise UnreadableTranscript(-1, f"line {number}: {error}") from error
+        place = file.tell() - len(error.object) + error.start
+        raise UnreadableTranscript(-1, f"not UTF-8: {error.reason} at byte {place}") from error
+    finally:
+        text.detach()  # the file stays open
 
 
 def _shape(value: Any) -> str:
@@ -163,7 +118,9 @@ def _conversations(value: Any, format: Format) -> list[Any]:
     return []
 
 
-def _read(conversations: Sequence[Any], name: str, format: Format) -> Reading:
+def _read(
+    conversations: Sequence[Any], name: str, format: Format, bounds: JsonBounds | None
+) -> Reading:
     transcripts: list[Transcript] = []
     refused: list[Refused] = []
     for number, value in enumerate(conversations, 1):
@@ -174,6 +131,7 @@ def _read(conversations: Sequence[Any], name: str, format: Format) -> Reading:
             continue
         try:
             read = format.parse(raw.turns)
+            _check_sizes(read, bounds)
         except UnreadableTranscript as error:
             refused.append(Refused(where, str(error)))
             continue
@@ -181,3 +139,11 @@ def _read(conversations: Sequence[Any], name: str, format: Format) -> Reading:
         name_or_number = raw.name or str(number)
         transcripts.append(replace(read, name=name_or_number, losses=losses, number=number))
     return Reading(name, tuple(transcripts), tuple(refused))
+
+
+def _check_sizes(read: Transcript, bounds: JsonBounds | None) -> None:
+    """Raise UnreadableTranscript for a message whose texts take more than the bounds allow."""
+    for index, message in enumerate(read.messages if bounds else ()):
+        if bounds and bytes_of(message) > bounds.each:
+            why = f"it takes more than {bounds.each:,} bytes of memory, {bounds.told}"
+            raise UnreadableTranscript(read.turns[index] if read.turns else index, why)

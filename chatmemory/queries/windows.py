@@ -160,6 +160,8 @@ def why_no_room(policy: Policy, held: int, room: int) -> NoRoom | None:
     """Return why every message is refused where pins hold so much of the room for messages."""
     if policy.meters_only or room - held >= 1:
         return None
+    if policy.keeps_newest and policy.cost(room + 1) > room:
+        return None  # a message larger than the limit is kept
     if room >= 1:
         return NoRoom.BESIDE_PINS
     return NoRoom.REJECTED if policy.rejects_oversized else None

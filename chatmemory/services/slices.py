@@ -10,9 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 from chatmemory import database
+from chatmemory.core.codec import characters_of
 from chatmemory.core.exceptions import MemoryNotFound, OversizedMessage, WindowTooLarge
-from chatmemory.core.messages import text_of
-from chatmemory.core.phrases import SEARCHED
 from chatmemory.core.policies import Policy
 from chatmemory.core.transitions import admit
 from chatmemory.core.window import Entry, Window
@@ -37,7 +36,7 @@ def is_long(new: Sequence[NewMessage]) -> bool:
 
 def _slices(new: Sequence[NewMessage], stored: int) -> Iterator[tuple[int, int]]:
     """Yield where each slice of the messages that are not stored begins and ends."""
-    sizes = {n: min(len(text_of(new[n].message)), SEARCHED) for n in range(stored, len(new))}
+    sizes = {n: characters_of(new[n].message) for n in range(stored, len(new))}
     for part in filter(None, database.parts_of(sizes, INDEXED_AT_ONCE)):
         first, end = part[0], part[-1] + 1
         yield from ((start, min(start + SLICE, end)) for start in range(first, end, SLICE))

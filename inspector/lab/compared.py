@@ -235,7 +235,8 @@ class ComparePage:
         yield self._ranked("Messages forgotten", f"of {self.size:,} said", "forgotten")
         yield _ranked("Prompt tokens per call", f"of {calls:,} calls", per_call)
         yield self._ranked("Prompt tokens in all", "of all calls together", "prompt_tokens")
-        yield self._costs()
+        if self.asked.prices.input is not None:
+            yield self._costs()
         yield self._ranked("Prompt-cache breaks", broken, "cache_breaks")
         yield self._reusable()
         for name in self.found.policies[0].prompts.refused:
@@ -252,8 +253,8 @@ class ComparePage:
 
     def _costs(self) -> ValueRow:
         prices = self.asked.prices
-        costs = [prices.words(self._cost(each), 1_000) for each in self.found.policies]
-        cells = tuple(Value(cost or "no price given") for cost in costs)
+        costs = (self._cost(each) for each in self.found.policies)
+        cells = tuple(Value(prices.words(cost, 1_000)) for cost in costs)
         return ValueRow("Cost of 1,000 such conversations", prices.said, cells)
 
     def _reusable(self) -> ValueRow:

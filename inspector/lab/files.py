@@ -9,7 +9,7 @@ from django.core.files.uploadedfile import UploadedFile
 
 from chatmemory import ChatMessage, InvalidValue, message_to_json, messages_to_json
 from chatmemory.formats import Reading, Transcript, read_transcripts
-from inspector.body_sizes import messages_limit, upload_limit
+from inspector.body_sizes import messages_limit, upload_bounds, upload_limit
 from inspector.conf import configuration
 from inspector.forms import searchable
 
@@ -34,7 +34,7 @@ def read_file(files: Files) -> tuple[str, Reading]:
     file, limit = files.get("file"), upload_limit()
     if file is None or file.size is None or file.size > limit.size:
         raise InvalidValue(f"Choose a file of at most {limit}.")
-    return file.name or "a file", read_transcripts(file)
+    return file.name or "a file", read_transcripts(file, bounds=upload_bounds())
 
 
 def conversations_of(files: Files) -> tuple[str, Reading]:

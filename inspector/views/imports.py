@@ -10,6 +10,7 @@ from chatmemory import InvalidValue
 from chatmemory.access.actors import actor_of
 from chatmemory.formats import read_transcripts
 from chatmemory.services.imports import Report, import_all
+from inspector.body_sizes import upload_bounds
 from inspector.forms import ImportForm, first_problem
 
 MAX_LISTED = 100
@@ -33,7 +34,7 @@ def import_file(request: HttpRequest) -> HttpResponse:
 
 def _import(form: ImportForm, actor: str) -> Report:
     data = form.cleaned_data
-    reading = read_transcripts(data["file"], data["format"])
+    reading = read_transcripts(data["file"], data["format"], bounds=upload_bounds())
     report = Report(reading.format, refused=list(reading.refused))
     for result in import_all(reading, form.policy, form.id_prefix, actor):
         report.add(result)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from time import perf_counter
+from statistics import median
+from time import thread_time
 from uuid import uuid4
 
 import pytest
@@ -16,8 +17,8 @@ from chatmemory import MessageWindow, UserMessage, queries, services
 from chatmemory.access.tokens import create_token
 from chatmemory.core.codec import message_to_dict
 
-MESSAGES, ROUNDS, MOST = 10_000, 5, 1.2
-ANY = 0.02  # seconds for any key: its row, and what a short answer says
+MESSAGES, ROUNDS, MOST = 10_000, 6, 1.2
+ANY = 0.004  # seconds for the row of a key, which are more than a fifth of a hold that takes 3 ms
 WORDS = "some words of a message of the usual length, which are counted and stored, "
 
 pytestmark = pytest.mark.long
@@ -85,7 +86,7 @@ CALLS = [
 
 @contextmanager
 def holds(monkeypatch) -> Iterator[list[float]]:
-    """The seconds of each transaction."""
+    """The seconds of work in each transaction: other programs have no part in them."""
     seconds: list[float] = []
     enter, leave = transaction.Atomic.__enter__, transaction.Atomic.__exit__
 
@@ -93,12 +94,12 @@ def holds(monkeypatch) -> Iterator[list[float]]:
         is_outer = not transaction.get_connection(self.using).in_atomic_block
         enter(self)
         if is_outer:
-            seconds.append(-perf_counter())
+            seconds.append(-thread_time())
 
     def leaving(self, *error):
         leave(self, *error)
         if not transaction.get_connection(self.using).in_atomic_block:
-            seconds[-1] += perf_counter()
+            seconds[-1] += thread_time()
 
     with monkeypatch.context() as patch:
         patch.setattr(transaction.Atomic, "__enter__", entering)
@@ -115,7 +116,7 @@ def test_a_key_makes_no_hold_longer(committing, monkeypatch, call):
         pin_first(memory_id)
     held: dict[str, list[float]] = {"with": [], "without": []}
     for n in range(ROUNDS):
-        for memory_id, seconds in held.items():
+        for memory_id, seconds in sorted(held.items(), reverse=bool(n % 2)):
             call.before(memory_id)
             path = call.path.format(id=memory_id, seq=first(memory_id))
             headers = {"Idempotency-Key": uuid4().hex} if memory_id == "with" else {}
@@ -124,5 +125,5 @@ def test_a_key_makes_no_hold_longer(committing, monkeypatch, call):
                 answer = ask(f"/api/v1/{path}", call.body(n), format="json", headers=headers)
             assert answer.status_code in (200, 201, 204), answer.content[:500]
             seconds.append(max(made))
-    with_key, without = min(held["with"]), min(held["without"])
+    with_key, without = median(held["with"]), median(held["without"])
     assert with_key <= MOST * without + ANY, held

@@ -454,8 +454,11 @@ def test_a_simulation_without_javascript(open_page):
 def test_enter_in_the_limit_of_a_simulation_previews_it(open_page):
     page = open_page("/c/order-7741/?at=42")
     preview(page, TEXT)
+    before = page.url
     page.get_by_role("spinbutton", name="Limit").fill("300")
     page.keyboard.press("Enter")
+    expect(page.locator("#pagehead .chip")).to_contain_text("300")  # the answer has arrived
+    expect(page).not_to_have_url(before)
     expect(page.locator("#simbar")).to_contain_text("Simulation from step 42")
     expect(page.get_by_role("spinbutton", name="Limit")).to_have_value("300")
     expect(page).to_have_url(re.compile(r"/c/order-7741/\?.*trial="))

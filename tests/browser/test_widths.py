@@ -215,3 +215,31 @@ def test_the_large_font_of_a_browser_keeps_the_menu_and_the_way_back(
     page.goto(live_server.url + "/c/m/")
     leads_everywhere(page)
     page.close()
+
+
+# What the heads of a page with a full window of 10,000 messages say while somebody writes.
+TEN_THOUSAND = """
+() => {
+  const of = "<b>10,000</b> / 10,000 msg";
+  const [count, load, tokens] = document.querySelectorAll(".pane--memory .pane__end > span");
+  [count.textContent, load.innerHTML, tokens.textContent] = ["10,000 messages", of, "129,000 tok"];
+  document.querySelector("#fill .gauge > span").innerHTML = `${of} · 129,000 tok`;
+  document.querySelector(".pagehead .chip b").textContent = "10,000";
+  document.querySelector("[data-follow]").textContent = "Waits while you write";
+}
+"""
+WIDER_THAN_ITS_PLACE = """
+() => [...document.querySelectorAll(".pane--memory .pane__end > span, .pagehead__end")]
+  .filter((each) => each.scrollWidth > each.clientWidth + 1)
+  .map((each) => each.textContent)
+"""
+
+
+@pytest.mark.parametrize("width", [390, *WIDTHS])
+def test_the_numbers_of_a_full_window_have_room(open_page, width):
+    services.create("long3", MessageWindow(10_000, oversized="keep"))
+    services.add("long3", [UserMessage("a")])
+    page = open_page("/c/long3/", viewport={"width": width, "height": 900})
+    page.evaluate(TEN_THOUSAND)
+    assert page.evaluate(OVER) == []
+    assert page.evaluate(WIDER_THAN_ITS_PLACE) == []

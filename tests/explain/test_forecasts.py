@@ -127,6 +127,16 @@ def test_what_is_said_of_the_next_add_beside_pins_happens(db, policy, sequence, 
         check_change(simulation, before)
 
 
+def test_under_keep_a_message_larger_than_the_limit_is_let_in_beside_pins(db):
+    services.create("m", TokenWindow(100))
+    services.add("m", [UserMessage("a"), UserMessage("b " * 5), UserMessage("c")])
+    services.pin("m", 2)
+    services.change("m", policy=TokenWindow(10, oversized="keep"))
+    assert REFUSED not in explain.over_limit(queries.outline("m"))
+    services.add("m", [UserMessage("long " * 20)])
+    assert [row.seq for row in queries.outline("m").rows] == [2, 4]
+
+
 @given(
     policy=policies,
     sequence=st.lists(changes, min_size=2, max_size=8),
@@ -145,17 +155,15 @@ def test_what_is_forecast_happens(db, policy, sequence, drafts, other):
         check_change(simulation, before)
 
 
-def added(policy: Policy) -> tuple[frozenset[int], type[ChatMemoryError] | None, bool]:
-    """Return what leaves with the smallest message, why it is refused, and if it is oversized: it
-    leaves at once, or is kept over the limit.
+def added() -> tuple[frozenset[int], type[ChatMemoryError] | None, bool]:
+    """Return what leaves with the smallest message, why it is refused, and if it is oversized and
+    refused or leaves at once.
     """
     try:
         (change,) = queries.simulate("m", [UserMessage("a")]).changes
     except (NoRoomBesidePins, OversizedMessage) as error:
         return frozenset(), type(error), isinstance(error, OversizedMessage)
-    is_kept = policy.keeps_newest and policy.is_exceeded_by(change.after)
-    left = frozenset(each.seq for each in change.evicted)
-    return left, None, bool(change.misfit) or is_kept
+    return frozenset(each.seq for each in change.evicted), None, bool(change.misfit)
 
 
 def check_next_add() -> None:
@@ -163,7 +171,7 @@ def check_next_add() -> None:
     words = explain.over_limit(window)
     if not words:
         return
-    left, refused, is_oversized = added(window.policy)
+    left, refused, is_oversized = added()
     if window.policy.meters_only:
         assert not left
     elif REFUSED in words:
@@ -201,7 +209,7 @@ def check_change(simulation: Simulation, before: set[int]) -> None:
     words = explain.change_of_policy(outlook)
     now = {row.seq for row in window.rows}
     assert (set(outlook.leaving), set(outlook.returning)) == (before - now, now - before)
-    left, refused, is_oversized = added(window.policy)
+    left, refused, is_oversized = added()
     if WOULD_REFUSE in words:
         event("would refuse")
         assert refused is NoRoomBesidePins or is_oversized

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import socket
+import sys
 from contextlib import ExitStack
 
 import pytest
 import requests
+
+from chatmemory.core.codec.json_text import OF_A_VALUE, load_json
+from inspector.body_sizes import upload_bounds
 
 from ..peaks import MEGABYTE, bounded_growth
 from .test_bodies import JSON, prepared_import
@@ -134,31 +138,77 @@ def test_the_largest_bodies_of_the_api(served, shape):
         assert answer.status_code in (200, 201, 204, 400, 422), (path, answer.text)
 
 
+def as_many(item: bytes) -> bytes:
+    """A list of as many equal messages or conversations as may be in a file."""
+    level, taken = [load_json(item.decode())], 0
+    while level:
+        taken += sum(sys.getsizeof(each) + OF_A_VALUE for each in level)
+        inner = [each.values() if isinstance(each, dict) else each for each in level]
+        level = [value for each in inner if not isinstance(each, str | None) for value in each]
+    return several(item, FILE, upload_bounds().all // taken)
+
+
 CHAT = b'{"messages":[{"role":"user","content":"hello"},{"role":"assistant","content":"hi"}]}\n'
 FILE = 16 * MEGABYTE - 100
-# What a file takes at most, in MB. With one emoji in it, Python keeps four bytes for each character
-# of it, and four more for those of a text that has one itself.
+CALL = (
+    b"""{"role":"assistant","content":null,"tool_calls":[{"id":"%b","type":"function",
+"function":{"name":"f","arguments":"{}"}}]}"""
+    % EMOJI
+)
+LONG = b"a b " * 100_000 + EMOJI
+# With one emoji in it, Python keeps four bytes for each character of a text.
 FILES = {
-    "conversations": (CHAT * (FILE // len(CHAT)), 100),
-    "objects": (b"{}\n" * (FILE // 3), 100),
-    "messages": (several(b'{"type":"AI","text":"' + b"word " * 20 + b'"}', FILE, FILE), 125),
-    "as many objects as are decoded": (HOSTILE["as many objects as are decoded"](FILE), 115),
-    "long texts with an emoji": (several(system(b"a b " * 100_000 + EMOJI), FILE), 145),
+    "conversations": CHAT * (FILE // len(CHAT)),
+    "objects": b"{}\n" * (FILE // 3),
+    "lists": several(b"[]", FILE, FILE),
+    "as many objects as are decoded": as_many(HOSTILE["as many objects as are decoded"](90)[1:-1]),
+    "as many short messages as are decoded": as_many(b'{"type":   "AI"}'),
+    "as many messages as are decoded": as_many(b'{"type":"AI","text":"' + b"word " * 20 + b'"}'),
+    "as many with an emoji": as_many(system(b"a b " * 60 + EMOJI)),
+    "as many longer ones with an emoji": as_many(system(b"a b " * 300 + EMOJI)),
+    "as many calls as are decoded": as_many(CALL),
+    "as many conversations as are decoded": as_many(CHAT.strip()),
+    "as many conversations with an emoji": as_many(CHAT.strip().replace(b"hello", EMOJI * 50)),
+    "as many attributes as are decoded": as_many(
+        attributes(b'"%b"' % (b"a b " * 24 + EMOJI), 250_000)[1:-1]
+    ),
+    "long texts with an emoji": several(system(LONG), FILE),
+    "one text": b"[" + system(filled(EMOJI, b"a b ", FILE - 40)) + b"]",
+    "one conversation with a name": b'{"id":"a","messages":%b}' % several(system(LONG), FILE - 100),
+    "one line of two": b'{"messages":%b}\n' % several(system(LONG), FILE - 1000) + CHAT,
+    "an attribute in lists": b'[{"type":"CUSTOM","attributes":{"a":[%b]}}]'
+    % several(b'"' + LONG + b'"', FILE - 100),
+    "an attribute in long messages": several(
+        b'{"type":"CUSTOM","attributes":{"a":[%b]}}'
+        % several(b'"' + LONG + b'"', 4 * MEGABYTE // 3),
+        FILE,
+    ),
+    "media and an emoji": several(
+        b'{"type":"USER","contents":[{"type":"TEXT","text":"%b"},'
+        b'{"type":"IMAGE","image":{"base64Data":"%b"}}]}' % (EMOJI, b"A" * (4 * MEGABYTE - 200)),
+        FILE,
+    ),
+    "escapes": several(system(rb"\u0101" * 300_000 + EMOJI), FILE),
+    "unfinished": several(system(LONG), FILE)[:-2],
 }
 
 
 READ = [(path, shape) for path in ("/lab/file/", "/lab/compare/", "/import/") for shape in FILES]
+# To import as many takes minutes.
+SLOW = ("as many conversations", "as many messages", "as many calls")
+READ = [each for each in READ if each[0] != "/import/" or not each[1].startswith(SLOW)]
 
 
 @pytest.mark.parametrize(("path", "shape"), READ)
 def test_the_largest_files(served, path, shape):
-    content, most = FILES[shape]
     with requests.Session() as session:
         session.send(prepared_import(served, "small.json", CHAT)).raise_for_status()
-        asked = prepared_import(served, "large.json", content, path)
-        with bounded_growth(served, most * MEGABYTE):
+        asked = prepared_import(served, "large.json", FILES[shape], path)
+        with bounded_growth(served):
             answer = session.send(asked)
     assert answer.status_code in (200, 422)
+    if shape.startswith("as many"):
+        assert "bytes of memory" not in answer.text
     assert "larger than 16 MB" not in answer.text
 
 

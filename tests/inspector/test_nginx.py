@@ -254,3 +254,18 @@ def test_a_stranger_who_keeps_posting_is_told_to_wait(served, tmp_path, path):
         statuses = [stranger.post(proxy.url + path, {"theme": "a"}).status_code for _ in range(4)]
         assert statuses[3] == 429
         assert 429 not in statuses[:3]
+
+
+@pytest.mark.parametrize("path", ["/sign-in/", "/api/v1/memories/"])
+def test_who_keeps_posting_bodies_that_nginx_refuses_is_told_to_wait(proxy, tmp_path, path):
+    with proxying(proxy.served, tmp_path) as own:
+        stranger = own.session()
+        del stranger.headers["Authorization"]
+        body = b" " * (64 if path == "/sign-in/" else 2048) * 1024 + b" "
+        statuses = []
+        while 429 not in statuses and len(statuses) < 200:
+            statuses.append((answer := stranger.post(own.url + path, data=body)).status_code)
+        assert set(statuses) == {413, 429}
+        assert len(statuses) > 100
+        assert answer.headers["Retry-After"] == "60"
+        assert stranger.get(f"{own.url}/sign-in/").status_code == 200

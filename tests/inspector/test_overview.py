@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.core.cache import cache
+from django.db import connection
 from django.utils import timezone
 
 from chatmemory import (
@@ -355,7 +356,8 @@ def test_a_search_takes_a_bounded_number_of_queries(
     for number in range(30):
         services.create(f"m{number}", MessageWindow(2))
         say(f"m{number}", *["a needle"] * (4 * number))
-    with django_assert_max_num_queries(19):
+    of_a_sample = 2 if connection.vendor == "postgresql" else 0
+    with django_assert_max_num_queries(19 + of_a_sample):
         page = operator_client.get("/?q=needle")
     assert all(row.hit for row in page.context["rows"])
 
@@ -396,7 +398,11 @@ def test_short_words_in_other_letters_are_counted_as_far_as_they_are_shown(
         say(other, f"hier {words} da")
         found.append(found_words(operator_client.get("/", {"q": words})))
     assert found[:2] == ["0 of 0 conversations", "1 of 1 conversation"]
-    assert found[2] == "1 of many conversations · messages with so short a word are not counted"
+    if connection.vendor == "sqlite":  # its index has no words shorter than a trigram
+        expected = "1 of many conversations · messages with so short a word are not counted"
+    else:
+        expected = "1 of 2 conversations"
+    assert found[2] == expected
 
 
 def found_words(page) -> str:

@@ -31,12 +31,14 @@ class Client:
         self.scope = {"type": "http", "method": "GET", "path": "/", "client": ("192.0.2.1", 5)}
         self.scope["headers"] = [(b"authorization", b"Bearer " + token)]
         self.taken, self.may_take = [], asyncio.Semaphore(0)
+        self.offered = asyncio.Semaphore(0)  # a part that it has not taken yet
         self.task = asyncio.create_task(application(self.scope, self.receive, self.send))
 
     async def receive(self):
         return {"type": "http.request"}
 
     async def send(self, message):
+        self.offered.release()
         await self.may_take.acquire()
         self.taken.append(message)
 
@@ -56,9 +58,17 @@ def admitting(answer: list[dict], places: Places) -> Admission:
     return Admission(application, places)
 
 
-async def settled() -> None:
-    for _ in range(20):
-        await asyncio.sleep(0.005)
+class WatchedPlaces(Places):
+    """Places that tell when a client asks for one to go on with its answer."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__(most, 0)
+        self.asked_again = asyncio.Semaphore(0)
+
+    async def take(self, errand: Errand, again: bool = False) -> None:
+        if again:
+            self.asked_again.release()
+        await super().take(errand, again)
 
 
 @pytest.mark.parametrize("answer", [PARTS, WHOLE], ids=["parts", "whole"])
@@ -69,10 +79,10 @@ def test_an_answer_that_is_being_sent_holds_no_place(answer, db):
         slow = []
         for _ in range(3):
             slow.append(Client(application))
-            await settled()
+            await slow[-1].offered.acquire()
         for each in slow:
             each.may_take.release()
-            await settled()
+            await each.offered.acquire()
         for _ in range(2):  # both places are free
             await places.take(Errand())
         for _ in range(2):
@@ -84,16 +94,18 @@ def test_an_answer_that_is_being_sent_holds_no_place(answer, db):
 
 def test_who_goes_on_with_an_answer_waits_as_long_as_it_takes(db):
     async def ask():
-        places = Places(2, 0)
+        places = WatchedPlaces(2)
         reading = Client(admitting(PARTS, places))
-        await settled()
+        await reading.offered.acquire()
         reading.may_take.release()
-        await settled()
+        await reading.offered.acquire()
+        await places.asked_again.acquire()
         for _ in range(2):
             await places.take(Errand())
         reading.may_take.release()
-        await settled()
+        await places.asked_again.acquire()
         assert len(reading.taken) == 2
+        assert reading.offered.locked()
         places.leave(Errand())
         assert await reading.all() == PARTS
 
@@ -102,11 +114,21 @@ def test_who_goes_on_with_an_answer_waits_as_long_as_it_takes(db):
 
 def test_a_client_reads_a_few_answers_slowly_at_once(db, monkeypatch):
     monkeypatch.setattr(slow_readers, "SLOW_SECONDS", 0)
+    count = slow_readers.Reader._count
 
     async def ask():
+        counted = asyncio.Semaphore(0)
+
+        def counting(reader):
+            count(reader)
+            counted.release()
+
+        monkeypatch.setattr(slow_readers.Reader, "_count", counting)
         application = admitting(WHOLE, Places(2, 0))
-        slow = [Client(application) for _ in range(SLOW_ANSWERS)]
-        await settled()
+        slow = []
+        for _ in range(SLOW_ANSWERS):
+            slow.append(Client(application))
+            await counted.acquire()
         refused = await Client(application).all()
         assert refused[0]["status"] == 429
         assert (b"retry-after", b"2") in refused[0]["headers"]

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
+import subprocess
+import sys
 import zlib
 from importlib import reload
 from io import BytesIO
@@ -27,6 +30,8 @@ from inspector.checks import check_project
 from inspector.live import with_live_streams
 from inspector.live.routes import is_stream, requested_memory
 from inspector.middleware import refusals
+
+from ..serving import ROOT
 
 pytestmark = pytest.mark.django_db
 CHAT = "/ops/chat/"
@@ -361,6 +366,32 @@ def test_addresses_without_the_app_say_what_is_missing(project, gone):
     project.INSTALLED_APPS = without(site.INSTALLED_APPS, gone, "inspector.project")
     with pytest.raises(ImproperlyConfigured, match=f"needs '{gone}' in INSTALLED_APPS"):
         reload(inspector.installed)
+
+
+@pytest.mark.parametrize(
+    ("addresses", "installed", "missing"),
+    [
+        ("inspector.urls", [], "chatmemory"),
+        ("inspector.urls", ["chatmemory"], "inspector"),
+        ("chatmemory.api.urls", [], "chatmemory"),
+    ],
+)
+def test_the_check_of_a_project_without_the_app_says_what_to_add(
+    tmp_path, addresses, installed, missing
+):
+    apps = ["django.contrib.auth", "django.contrib.contenttypes", *installed]
+    (tmp_path / "shop.py").write_text(
+        f"SECRET_KEY, ROOT_URLCONF, INSTALLED_APPS = 'x', 'addresses', {apps}\n"
+    )
+    (tmp_path / "addresses.py").write_text(
+        "from django.urls import include, path\n"
+        f"urlpatterns = [path('chat/', include('{addresses}'))]\n"
+    )
+    command = [sys.executable, "-m", "django", "check", "--settings=shop"]
+    environ = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"}
+    found = subprocess.run(command, cwd=tmp_path, env=environ, capture_output=True, text=True)
+    said = f"include(\"{addresses}\") needs '{missing}' in INSTALLED_APPS: see docs/mounting.md\n"
+    assert (found.returncode, found.stdout, found.stderr) == (1, "", said)
 
 
 def without(names: list[str], *gone: str) -> list[str]:

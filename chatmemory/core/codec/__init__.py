@@ -8,14 +8,18 @@ message in hash order; here they keep their order. Floats have Java's notation b
 
 from chatmemory.core.codec.frames import GAP, frame_of, message_from_frame, payload_of
 from chatmemory.core.codec.json_text import (
+    JsonBounds,
     check_density,
     check_names,
     decode_json,
     load_json,
+    load_json_file,
 )
 from chatmemory.core.codec.reading import message_from_dict, message_from_json, messages_from_json
 from chatmemory.core.codec.writing import (
     Path,
+    bytes_of,
+    characters_of,
     message_to_dict,
     message_to_json,
     messages_to_json,
@@ -28,12 +32,16 @@ from chatmemory.core.spelling import write_json
 __all__ = [
     "DEPTH_MAX",
     "GAP",
+    "JsonBounds",
     "Path",
+    "bytes_of",
+    "characters_of",
     "check_density",
     "check_names",
     "decode_json",
     "frame_of",
     "load_json",
+    "load_json_file",
     "message_from_dict",
     "message_from_frame",
     "message_from_json",

@@ -6,8 +6,10 @@ import json
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from sys import getsizeof, intern
+from typing import IO, Any
 
 from chatmemory.core.exceptions import InvalidMessage
 from chatmemory.core.field_checks import DEPTH_MAX, DIGITS_MAX
@@ -18,6 +20,12 @@ PROPERTIES_FREE = 100_000
 SIZE_PER_PROPERTY = 13  # the shortest messages of LangChain4j have 4 in 54 characters
 PROPERTIES_OF_ONE = 50_000
 
+PIECE = 2**18  # characters of a file that are read at once
+OF_A_VALUE = 150  # bytes that a message takes for each value that it is made of
+LONGEST_SIGN = 12  # characters of what has no end of its own: a number's exponent, -Infinity
+
+_TOO_DEEP = f"the JSON is nested too deeply: at most {DEPTH_MAX} levels are read"
+_SPACE = re.compile(r"[ \t\n\r]*")
 _STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
 
 
@@ -86,17 +94,25 @@ def _count(signs: str, text: str, start: int = 0, end: int | None = None) -> int
     return sum(text.count(sign, start, end) for sign in signs)
 
 
-def _check_depth(value: Any) -> None:
+def _check_depth(value: Any, above: int = 0) -> None:
     """Go down level by level: a recursive check could exhaust the stack itself."""
     level = [value]
-    for _ in range(DEPTH_MAX + 1):
-        level = [each for each in level if isinstance(each, dict | list)]
+    for _ in range(DEPTH_MAX + 1 - above):
+        level = _containers(level)
         if not level:
             return
-        level = [
-            inner for each in level for inner in (each.values() if isinstance(each, dict) else each)
-        ]
-    raise InvalidMessage(f"the JSON is nested too deeply: at most {DEPTH_MAX} levels are read")
+        level = _within(level)
+    raise InvalidMessage(_TOO_DEEP)
+
+
+def _containers(level: list[Any]) -> list[Any]:
+    return [each for each in level if isinstance(each, dict | list)]
+
+
+def _within(level: list[Any]) -> list[Any]:
+    return [
+        inner for each in level for inner in (each.values() if isinstance(each, dict) else each)
+    ]
 
 
 class JsonObject(dict[str, Any]):
@@ -170,3 +186,168 @@ _decoder = partial(
 )
 _DECODER = _decoder(object_pairs_hook=_object)
 _BOUNDED_DECODER = _decoder(object_pairs_hook=_small_object)
+_PIECE_DECODER = _decoder(
+    object_pairs_hook=lambda pairs: _small_object([(intern(name), each) for name, each in pairs])
+)
+
+
+@dataclass(frozen=True)
+class JsonBounds:
+    """How many bytes of memory the values of a JSON file may take, and a single text or message;
+    `told` is what an error says of both.
+    """
+
+    all: int
+    each: int
+    told: str
+
+
+def load_json_file(file: IO[str], bounds: JsonBounds | None = None) -> Any:
+    """Return the value of a file, or a list of the values that it has, each from a line of its own.
+
+    The file is decoded in pieces and never in memory as a whole: for one emoji in it, Python would
+    keep four bytes for each character. Raises InvalidMessage as `load_json`, and beyond the bounds.
+    """
+    return _JsonFile(file, bounds).read()
+
+
+class _JsonFile:
+    """A JSON file, of which a piece is in memory.
+
+    A value is decoded at once if it fits into a piece; else the items or properties of it are, and
+    a text is read on.
+    """
+
+    def __init__(self, file: IO[str], bounds: JsonBounds | None) -> None:
+        self._file, self._bounds = file, bounds
+        self._piece, self._at, self._is_last_piece = "", 0, False
+        self._before, self._lines, self._line_start = 0, 0, 0  # of the file, before the piece
+        self._has_new_line = False
+        self._taken = 0
+
+    def read(self) -> Any:
+        values = [self._value(0)]
+        while self._is_at_another():
+            values.append(self._value(0))
+        return values[0] if len(values) == 1 else values
+
+    def _is_at_another(self) -> bool:
+        self._has_new_line = False
+        if not self._next():
+            return False
+        if not self._has_new_line:
+            raise self._invalid("Extra data", self._at)
+        return True
+
+    def _value(self, level: int) -> Any:
+        sign = self._next()
+        while True:
+            try:
+                value, end = _PIECE_DECODER.raw_decode(self._piece, self._at)
+                if self._is_last_piece or end < len(self._piece) - LONGEST_SIGN:
+                    self._at = end
+                    _check_depth(value, level)
+                    self._take(value)
+                    return value
+            except json.JSONDecodeError as error:
+                if sign in ("[", "{") and len(self._piece) - self._at >= PIECE:
+                    return self._container(sign, level)
+                if self._is_last_piece or not self._is_cut(error):
+                    raise self._invalid(error.msg, error.pos) from error
+            except RecursionError as error:
+                raise InvalidMessage("the JSON is nested too deeply") from error
+            except InvalidMessage:
+                raise
+            except ValueError as error:
+                raise InvalidMessage(f"not valid JSON: {error}") from error
+            self._read_on()
+
+    def _container(self, sign: str, level: int) -> Any:
+        if level >= DEPTH_MAX:
+            raise InvalidMessage(_TOO_DEEP)
+        return self._list(level) if sign == "[" else self._object(level)
+
+    def _list(self, level: int) -> list[Any]:
+        items: list[Any] = []
+        is_done = self._is_empty("]")
+        while not is_done:
+            items.append(self._value(level + 1))
+            is_done = self._is_end("]")
+        return items
+
+    def _object(self, level: int) -> JsonObject:
+        pairs: list[tuple[str, Any]] = []
+        is_done = self._is_empty("}")
+        while not is_done:
+            if self._next() != '"':
+                raise self._invalid("Expecting property name enclosed in double quotes", self._at)
+            name = self._value(level + 1)
+            if self._next() != ":":
+                raise self._invalid("Expecting ':' delimiter", self._at)
+            self._at += 1
+            pairs.append((name, self._value(level + 1)))
+            is_done = self._is_end("}")
+        return _small_object(pairs)
+
+    def _is_empty(self, end: str) -> bool:
+        self._at += 1
+        if self._next() != end:
+            return False
+        self._at += 1
+        return True
+
+    def _is_end(self, end: str) -> bool:
+        sign = self._next()
+        if sign not in (",", end):
+            raise self._invalid("Expecting ',' delimiter", self._at)
+        self._at += 1
+        return sign == end
+
+    def _next(self) -> str:
+        """Return the character after white space; "" at the end of the file."""
+        while True:
+            start = self._at
+            self._at = _SPACE.match(self._piece, start).end()  # type: ignore[union-attr]
+            self._has_new_line |= "\n" in self._piece[start : self._at]
+            if self._at < len(self._piece):
+                return self._piece[self._at]
+            if self._is_last_piece:
+                return ""
+            self._read_on()
+
+    def _is_cut(self, error: json.JSONDecodeError) -> bool:
+        """Return whether an error may be due to the end of the piece."""
+        is_at_end = error.pos >= len(self._piece) - LONGEST_SIGN
+        return is_at_end or error.msg.startswith("Unterminated string")
+
+    def _read_on(self) -> None:
+        rest = self._piece[self._at :]
+        if self._bounds and len(rest) > self._bounds.each:
+            most = f"{self._bounds.each:,} characters"
+            raise InvalidMessage(f"a text in the JSON has more than {most}, {self._bounds.told}")
+        self._lines, self._line_start = self._place(self._at)
+        self._before += self._at
+        more = self._file.read(max(PIECE, len(rest) // 4))
+        self._piece, self._at, self._is_last_piece = rest + more, 0, not more
+
+    def _take(self, value: Any) -> None:
+        """Count what a value takes, and the messages that are made of it."""
+        level = [value] if self._bounds else []
+        while level:
+            self._taken += sum(map(getsizeof, level)) + OF_A_VALUE * len(level)
+            level = _within(_containers(level))
+        if self._bounds and self._taken > self._bounds.all:
+            most = f"{self._bounds.all:,} bytes of memory"
+            raise InvalidMessage(f"the JSON takes more than {most}, {self._bounds.told}")
+
+    def _place(self, at: int) -> tuple[int, int]:
+        """Return how many lines end before a place in the piece, and where the next begins."""
+        lines = self._piece.count("\n", 0, at)
+        start = self._before + self._piece.rfind("\n", 0, at) + 1
+        return self._lines + lines, start if lines else self._line_start
+
+    def _invalid(self, why: str, at: int) -> InvalidMessage:
+        lines, start = self._place(at)
+        place = self._before + at
+        where = f"line {lines + 1} column {place - start + 1} (char {place})"
+        return InvalidMessage(f"not valid JSON: {why}: {where}")

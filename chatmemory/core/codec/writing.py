@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from sys import getsizeof
 from typing import Any
 
 from chatmemory.core.contents import (
@@ -67,6 +68,16 @@ def strings_of(message: ChatMessage) -> Iterator[tuple[Path, str]]:
                 break
         else:
             waiting.pop()
+
+
+def characters_of(message: ChatMessage) -> int:
+    """Return how many characters the strings of a message have."""
+    return sum(len(text) for _, text in strings_of(message))
+
+
+def bytes_of(message: ChatMessage) -> int:
+    """Return how many bytes Python keeps of the strings of a message: up to four a character."""
+    return sum(getsizeof(text) for _, text in strings_of(message))
 
 
 def _within(value: Mapping[str, Any] | Sequence[Any], path: Path) -> Iterator[tuple[Path, Any]]:
