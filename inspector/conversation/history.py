@@ -6,7 +6,7 @@ from functools import cached_property
 
 from chatmemory import ChatMessage, MessageType, ToolExecutionResultMessage
 from chatmemory.queries import ConversationState, MessageRow
-from inspector.conversation.rows import LOOKS, HistoryFrame, HistoryRow, pairings, tag
+from inspector.conversation.rows import LOOKS, HistoryRow, pairings, tag
 
 
 class HistoryPane:
@@ -45,7 +45,7 @@ class HistoryPane:
         said, horizon = self._state.history.rows, self._state.window.horizon
         rows: list[HistoryRow] = []
         for row, paired in zip(said, pairings(said), strict=True):
-            is_horizon = row.seq == horizon and bool(rows) and not rows[-1].frame.is_in
+            is_horizon = row.seq == horizon and bool(rows) and not rows[-1].is_in
             rows.append(self._row(row, paired, is_horizon))
         drafts = () if self.has_later else self._state.drafts
         return rows + [self._row(draft, "is-draft") for draft in drafts]
@@ -72,17 +72,18 @@ class HistoryPane:
             "is-hit" if row.seq in state.found else "",
             "is-rel" if row.seq in self._related else "",
         )
-        frame = HistoryFrame(
-            seq=row.seq,
+        return HistoryRow(
+            row=row,
             tokens=row.tokens_at(state.at),
             glyph=look.glyph,
             role=look.role,
             css=" ".join(filter(None, classes)),
             tag="" if is_in else tag(state, row),
+            is_code=look.is_code,
             is_in=is_in,
             leaves_now=leaves_now,
+            is_horizon=is_horizon,
         )
-        return HistoryRow(row, frame, is_horizon)
 
 
 def related(state: ConversationState) -> frozenset[int]:

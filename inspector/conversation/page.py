@@ -191,7 +191,7 @@ class ConversationPage:
         at = None if self.is_live else self.at
         return conversation_url(self.memory.id, at=at, msg=self.selected_message, find=self.find)
 
-    @property
+    @cached_property
     def live_url(self) -> str:
         """The URL of the live page with the drafts, the selection and the search."""
         return conversation_url(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
 from chatmemory import MessageType
@@ -16,25 +16,18 @@ SHOWN = TEXT_SIZE - 1
 
 
 @dataclass(frozen=True)
-class HistoryFrame:
-    """All that a row of the history pane shows but the words, so that equal ones are drawn once."""
+class HistoryRow:
+    """A row of the history pane."""
 
-    seq: int
+    row: MessageRow
     tokens: int
     glyph: str
     role: str
     css: str
     tag: str
+    is_code: bool
     is_in: bool
     leaves_now: bool
-
-
-@dataclass(frozen=True)
-class HistoryRow:
-    """A row of the history pane."""
-
-    row: MessageRow
-    frame: HistoryFrame
     is_horizon: bool
 
 
@@ -56,11 +49,6 @@ class MemoryRow:
     soon: str = ""
     is_over: bool = False
     note: str = ""
-
-    @property
-    def frame(self) -> MemoryRow:
-        """The row without its words and its bar."""
-        return replace(self, text="", past=0, this=0)
 
 
 @dataclass(frozen=True)

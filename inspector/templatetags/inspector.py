@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from datetime import datetime
-from functools import cache, lru_cache
+from functools import cache
 from typing import Any
 
 from django import template
@@ -13,32 +13,25 @@ from django.template import Context, Engine, Template
 from django.templatetags.static import static
 from django.utils import timezone
 from django.utils.dateformat import format as format_date
-from django.utils.html import conditional_escape, escape, format_html, format_html_join
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.text import Truncator
 
-from chatmemory.explain import capitalized, place_of, policy_words, shortened
-from chatmemory.explain import counted as counted_noun
-from chatmemory.explain import named as name_of
+from chatmemory.explain import capitalized, counted, named, place_of, policy_words, shortened
 from chatmemory.queries import moment as moment_of
 from inspector.conf import configuration
 from inspector.conversation.links import chosen
-from inspector.conversation.rows import SHOWN, HistoryFrame, HistoryRow, MemoryRow
-from inspector.conversation.timeline import Cell, Label, Timeline
+from inspector.conversation.rows import SHOWN
+from inspector.conversation.timeline import Cell
 from inspector.display import switched_on, theme_of
 
 register = template.Library()
 register.filter("moment", moment_of)
+register.filter(counted)
+register.filter(named)
 register.filter(policy_words)
 register.filter(shortened)
 
-Frame = tuple[str, str]
-
-# How many different rows and labels a process keeps drawn, of the conversations that are read.
-FRAMES, LABELS = 2_000, 1_000
-WORDS = "\ue000"
-
-_CELL = '<part><li class="{css}" id="cells-{step}"><a {link}>{mark}</a>{head}</li></part>'
 _QUOTED = re.compile(r"(?<!\w)'([^']*)'(?!\w)")
 _LINK = 'href="{0}" hx-get="{0}"'
 
@@ -81,58 +74,6 @@ def mark(name: str, is_in: bool = True) -> SafeString:
 
 
 @register.simple_tag
-@lru_cache(LABELS)
-def label(label: Label) -> SafeString:
-    """A label of the timeline. A step moves a few of them."""
-    return _drawn("_tape_label.html", label=label)
-
-
-@register.simple_tag
-def said_row(said: HistoryRow, page: Any) -> SafeString:
-    """A row of the history."""
-    return _filled(_said_frame(said.frame), said.row.readable, page)
-
-
-@register.simple_tag
-def kept_row(row: MemoryRow, page: Any) -> SafeString:
-    """A row of memory, below the system message."""
-    return _filled(_kept_frame(row.frame), row.text, page)
-
-
-def _filled(frame: Frame, text: str, page: Any) -> SafeString:
-    before, after = frame
-    return mark_safe(f"{before}{conditional_escape(shown(text, page))}{after}")  # noqa: S308
-
-
-@lru_cache(FRAMES)
-def _said_frame(said: HistoryFrame) -> Frame:
-    return _frame("_said.html", said=said)
-
-
-@lru_cache(FRAMES)
-def _kept_frame(row: MemoryRow) -> Frame:
-    return _frame("_led.html", row=row, list="kept")
-
-
-def _frame(template_name: str, **context: object) -> Frame:
-    """The markup before and after the words of a row: it is kept, and what people said is not."""
-    before, after = _drawn(template_name, words=WORDS, **context).split(WORDS)
-    return before, after
-
-
-@register.simple_block_tag
-def part(content: str) -> SafeString:
-    """Marks an element that has an id as a part of the page; see `inspector.parts`."""
-    return mark_safe(f"<part>{content.strip()}</part>")  # noqa: S308
-
-
-@register.simple_block_tag
-def parts(content: str, id: str) -> SafeString:
-    """Marks the content of the element `id` as parts that come and go."""
-    return mark_safe(f"<parts {id}>{content}</parts>")  # noqa: S308
-
-
-@register.simple_tag
 def typed(command: str) -> str:
     """A command as it is typed where the site runs."""
     return f"{configuration().MANAGE} {command}"
@@ -158,7 +99,9 @@ def other_theme(context: Context) -> str:
 
 
 @register.simple_tag
-def to(page: Any, at: int | None = None, find: str | None = None, **chosen: int) -> SafeString:
+def to(
+    page: Any, at: int | None = None, find: str | None = None, **chosen: int | None
+) -> SafeString:
     """The attributes of a link on the page: a real address, and the same for HTMX."""
     return format_html(_LINK, page.link(page.at if at is None else at, find, **chosen))
 
@@ -173,7 +116,7 @@ def sort_link(asked: Any, key: str) -> str:
 def choice(seq: int) -> SafeString:
     """The name and the value by which a button chooses a message or a draft."""
     ((name, number),) = chosen(seq).items()
-    return format_html('name="{}" value="{}"', name, number)
+    return mark_safe(f'name="{name}" value="{number}"')  # noqa: S308
 
 
 @register.simple_tag
@@ -183,49 +126,23 @@ def address_of(page: Any, at: int) -> str:
 
 
 @register.simple_tag(takes_context=True)
-def cells(context: Context) -> SafeString:
-    """The cells of the tape, each a part. That of the playhead has its flag.
+def cell_link(context: Context, cell: Cell) -> SafeString:
+    """The attributes of the link of a cell, which the script of the tape follows.
 
-    There are many, so each is short: its link is relative to the page, unless that was posted to
-    another address. The script of the tape follows it. That of a draft is like other links.
+    There are many, so the address is short: relative to the page, unless that was posted to
+    another one. A draft has a link like others.
     """
-    page, tape = context["page"], context["tape"]
-    is_posted = "request" in context and context["request"].method == "POST"
-    base = f"{page.url}?" if is_posted else "?"
-    drawn = []
-    for i, cell in enumerate(tape.cells):
-        css = f"r-{cell.glyph} {cell.css}" if cell.glyph else cell.css
-        if cell.is_draft:
-            link = to(page, msg=cell.seq) + " "
-        else:
-            query = page.query(cell.step, msg=cell.seq).removeprefix("?")
-            link = f'href="{base}{escape(query)}" '
-        link += "" if i == tape.head else 'tabindex="-1" '
-        link += f'title="{escape(cell.words)}"'
-        head = _playhead(tape, cell) if i == tape.head else ""
-        drawn.append(_CELL.format(css=css, step=cell.step, link=link, mark=cell.mark, head=head))
-    return mark_safe("".join(drawn))  # noqa: S308
-
-
-def _playhead(tape: Timeline, cell: Cell) -> SafeString:
-    return _drawn("_playhead.html", flag=tape.flag, is_draft=cell.is_draft, is_start=not tape.at)
+    page = context["page"]
+    if cell.is_draft:
+        return to(page, msg=cell.seq)
+    request = context.get("request")
+    base = page.url if request and request.method == "POST" else ""
+    return format_html('href="{}{}"', base, page.query(cell.step, msg=cell.seq) or "?")
 
 
 @register.filter
 def thousands(number: int | None) -> str:
     return "" if number is None else f"{number:,}"
-
-
-@register.filter
-def counted(number: int, noun: str) -> str:
-    """1 message, 1,204 messages."""
-    return counted_noun(number, noun)
-
-
-@register.filter
-def named(seq: int) -> str:
-    """#26, or draft 1 for -1."""
-    return name_of(seq)
 
 
 @register.filter
@@ -252,7 +169,8 @@ def shown(text: str, page: Any) -> str:
         return _cut(text)
     begin = max(0, place.start - SHOWN // 2)
     before = ("…" if begin else "") + text[begin : place.start]
-    return _drawn("_hit.html", before=before, hit=text[place], after=_cut(text[place.stop :]))
+    after = _cut(text[place.stop :])
+    return format_html("{}<mark>{}</mark>{}", before, text[place], after)
 
 
 def _cut(text: str) -> str:

@@ -294,7 +294,7 @@ def test_a_receipt_goes_on_to_the_low_mark_only_if_a_message_leaves_for_it(db):
 
 def test_history_and_why_name_one_cause(operator_client, crowded):
     page = operator_client.get("/c/crowded/?at=2&msg=2").context["page"]
-    tag = page.history_pane.rows[1].frame.tag
+    tag = page.history_pane.rows[1].tag
     assert tag == "forgotten at step 2 · system too big"
     assert page.memory_pane.just_evicted.rows[0].note == "system too big"
 

@@ -62,7 +62,7 @@ def check_numbers(page: ConversationPage) -> None:
 
 def check_steps(page: ConversationPage) -> None:
     """No row says a step that is later than the one of the page."""
-    tags = [row.frame.tag for row in page.history_pane.rows]
+    tags = [row.tag for row in page.history_pane.rows]
     words = [cell.words for cell in page.timeline.cells] if page.timeline else []
     for text in (*tags, *words):
         assert all(int(step.replace(",", "")) <= page.at for step in STEP.findall(text))
@@ -79,7 +79,7 @@ def check_reasons(page: ConversationPage) -> None:
         if departure is None or departure.reason is None:
             continue
         cause = explain.cause_of(departure.reason, departure.misfit)
-        assert said.frame.tag == f"forgotten at step {departure.left_step:,} · {cause.short}"
+        assert said.tag == f"forgotten at step {departure.left_step:,} · {cause.short}"
         assert selected.panel.why.explanation.cause == cause.sentence
         assert life.left == departure.left_step
 

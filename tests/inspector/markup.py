@@ -1,4 +1,4 @@
-"""HTML as a tree, and what htmx does to it with a response of out-of-band swaps."""
+"""HTML as a tree."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from html.parser import HTMLParser
 from xml.etree.ElementTree import Element, SubElement
 
 VOID = {"area", "base", "br", "col", "hr", "img", "input", "link", "meta", "source", "wbr"}
-SWAP = "hx-swap-oob"
 
 
 class _Builder(HTMLParser):
@@ -42,45 +41,6 @@ def tree(html: str) -> Element:
 def roots(response) -> list[tuple[str, str | None]]:
     """The names and ids of the elements at the top of a response."""
     return [(each.tag, each.get("id")) for each in tree(response.content.decode())]
-
-
-def held(page: Element) -> str:
-    """What a page says that it holds."""
-    parts = (each for each in page.iter() if "data-part" in each.attrib)
-    return " ".join(f"{each.get('id')}:{each.get('data-part')}" for each in parts)
-
-
-def swap(page: Element, response: str) -> None:
-    """Change a page as htmx does: https://htmx.org/attributes/hx-swap-oob/.
-
-    A title at the top of a response is that of the page.
-    """
-    for element in tree(response):
-        if element.tag == "title":
-            page[:] = [element, *(each for each in page if each.tag != "title")]
-            continue
-        how, _, targets = element.attrib.pop(SWAP).partition(":")
-        for target in targets.split(",") if targets else [f"#{element.get('id')}"]:
-            _swap_one(page, how, target.removeprefix("#"), element)
-
-
-def _swap_one(page: Element, how: str, id: str, element: Element) -> None:
-    parent, target = next(
-        (parent, child) for parent in page.iter() for child in parent if child.get("id") == id
-    )
-    i = list(parent).index(target)
-    if how == "innerHTML":
-        target[:] = list(element)
-    elif how == "delete":
-        parent.remove(target)
-    elif how == "true":
-        parent[i] = element
-    elif how == "afterend":
-        parent[i + 1 : i + 1] = list(element)
-    elif how == "beforebegin":
-        parent[i:i] = list(element)
-    else:
-        raise AssertionError(how)
 
 
 def words(html: bytes) -> str:

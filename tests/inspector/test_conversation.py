@@ -68,7 +68,7 @@ def test_it_shows_history_beside_memory(operator_client, support):
 
 def test_evicted_messages_have_their_step_and_reason(operator_client, support):
     context = operator_client.get("/c/support/?at=6").context["page"]
-    tags = {said.row.seq: said.frame.tag for said in context.history_pane.rows}
+    tags = {said.row.seq: said.tag for said in context.history_pane.rows}
     assert tags[2] == "forgotten at step 5 · capacity"
     assert tags[3] == "forgotten at step 6 · capacity"
     assert tags[4] == "forgotten at step 6 · left with its call"
@@ -198,7 +198,7 @@ def test_the_history_pages_both_ways(operator_client, db):
         page = operator_client.get(f"/c/support/?{shown}&before=61").context["page"]
         assert page.state.history.rows[-1].seq == 60
     around = operator_client.get("/c/support/?msg=7").context["page"].history_pane.rows
-    assert [said.row.seq for said in around if "is-sel" in said.frame.css] == [7]
+    assert [said.row.seq for said in around if "is-sel" in said.css] == [7]
 
 
 @pytest.mark.parametrize("query", ["", "?at=600", "?at=600&msg=3", "?at=1400"])
@@ -215,7 +215,7 @@ def test_it_takes_a_bounded_number_of_queries(
 def test_a_call_and_its_result_belong_together(operator_client, support):
     def marked(seq: int) -> list[int]:
         pane = operator_client.get(f"/c/support/?msg={seq}").context["page"].history_pane
-        return [each.row.seq for each in pane.rows if "is-rel" in each.frame.css]
+        return [each.row.seq for each in pane.rows if "is-rel" in each.css]
 
     assert (marked(3), marked(4), marked(2)) == ([4], [3], [])
 
@@ -331,7 +331,7 @@ def test_what_a_list_of_the_client_left_out_is_tagged_so(operator_client, db):
     protocol.update_messages("theirs", said)
     protocol.update_messages("theirs", [*said[1:], UserMessage("one more")])
     page = operator_client.get("/c/theirs/").context["page"]
-    assert page.history_pane.rows[0].frame.tag == "forgotten at step 2 · left out"
+    assert page.history_pane.rows[0].tag == "forgotten at step 2 · left out"
 
 
 def test_an_empty_conversation_offers_no_step_forward(operator_client, db):

@@ -93,7 +93,7 @@ def test_a_search_of_all_conversations_does_not_call_in_memory_what_a_limit_hide
     assert (rows["kept"].hit.is_in, rows["kept"].hit.state) == (True, "in memory")
     (hidden,) = operator_client.get("/?q=message+3").context["rows"]
     assert (hidden.hit.is_in, hidden.hit.state) == (False, "leaves at the next add")
-    tag = conversation(operator_client, lowered, "?find=message+3").history_pane.rows[3].frame.tag
+    tag = conversation(operator_client, lowered, "?find=message+3").history_pane.rows[3].tag
     assert tag == hidden.hit.state
     assert rows[lowered].hit.mention.seq == 13
 
@@ -331,7 +331,7 @@ def test_the_overview_counts_in_memory_what_the_model_sees(operator_client, lowe
 
 def test_the_feed_names_the_cause_that_history_names(operator_client, crowded):
     (leaving,) = operator_client.get("/").context["feed"]
-    tag = conversation(operator_client, crowded).history_pane.rows[1].frame.tag
+    tag = conversation(operator_client, crowded).history_pane.rows[1].tag
     assert leaving.reason == "system too big"
     assert tag.endswith(leaving.reason)
 

@@ -34,7 +34,7 @@ def counted_when_said(seqs) -> int:
 def test_what_is_forgotten_is_counted_as_it_was_said(hindi):
     services.add(hindi, [UserMessage("और कब?")])
     page = shown()
-    gone = [said.row.seq for said in page.history_pane.rows if not said.frame.is_in]
+    gone = [said.row.seq for said in page.history_pane.rows if not said.is_in]
     assert len(gone) > 3
     assert page.forgotten.load == counted_when_said(gone)
     assert page.said.load == counted_when_said(range(1, 14)) + 3
@@ -55,16 +55,16 @@ def test_a_window_of_messages_tells_its_tokens_so_too(hindi):
 def test_a_simulation_tells_it_too(hindi):
     trial = queries.Trial((UserMessage("और कब?"),))
     page = ConversationPage(queries.simulated_state(hindi, ConversationQuery(), trial))
-    gone = [said.row.seq for said in page.history_pane.rows if not said.frame.is_in]
+    gone = [said.row.seq for said in page.history_pane.rows if not said.is_in]
     assert page.forgotten.load == counted_when_said(gone) > 0
 
 
 def test_history_counts_a_message_as_memory_does(hindi):
     page = shown()
     in_memory = {row.seq: row.amount for row in page.memory_pane.messages}
-    in_history = {s.row.seq: s.frame.tokens for s in page.history_pane.rows if s.frame.is_in}
+    in_history = {s.row.seq: s.tokens for s in page.history_pane.rows if s.is_in}
     assert in_history == in_memory
-    before = {said.row.seq: said.frame.tokens for said in shown(at=12).history_pane.rows}
+    before = {said.row.seq: said.tokens for said in shown(at=12).history_pane.rows}
     assert before == {seq: counted_when_said([seq]) for seq in before}
 
 

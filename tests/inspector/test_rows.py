@@ -54,7 +54,6 @@ def memory_texts(page) -> dict[int, str]:
 
 
 def test_rows_that_differ_in_words_only_have_their_own(operator_client, shop):
-    """Their markup around the words is drawn once, and kept for both."""
     services.create("other", MessageWindow(9))
     services.add("other", [SAID[0], UserMessage("where is <b>?"), *SAID[2:]])
     assert operator_client.get("/c/c/").content.count(b"where is it?") == 2

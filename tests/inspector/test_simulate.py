@@ -111,7 +111,7 @@ def test_a_lowered_limit_shows_what_leaves_at_the_next_add_as_a_draft_does(opera
     assert "Would leave at the next add" in said(response, "just-evicted")
     page = response.context["page"]
     assert [row.seq for row in page.memory_pane.just_evicted.rows] == [1, 2]
-    assert [row.row.seq for row in page.history_pane.rows if row.frame.leaves_now] == [1, 2]
+    assert [row.row.seq for row in page.history_pane.rows if row.leaves_now] == [1, 2]
     leaving = [cell.seq for cell in page.timeline.cells if "is-leaving" in cell.css]
     assert leaving == [1, 2]
     assert "Already 2 over 3 " in said(response, "why")
@@ -437,9 +437,9 @@ def test_a_past_step_has_no_add_button(operator_client, full):
 
 def test_the_history_shows_what_would_be_forgotten(operator_client, full):
     page = preview(operator_client).context["page"]
-    assert page.history_pane.rows[0].frame.tag == "would leave · capacity"
-    assert page.history_pane.rows[0].frame.leaves_now
-    assert "is-draft" in page.history_pane.rows[-1].frame.css
+    assert page.history_pane.rows[0].tag == "would leave · capacity"
+    assert page.history_pane.rows[0].leaves_now
+    assert "is-draft" in page.history_pane.rows[-1].css
     assert page.timeline.cells[page.timeline.head].is_draft
 
 

@@ -117,8 +117,7 @@ def test_every_hook_that_a_script_or_a_sheet_asks_for_is_on_a_page():
     asked = set(re.findall(r"\[(data-[\w-]+)", scripts() + styles()))
     set_by_scripts = {"data-deleted", "data-has-chosen", "data-js", "data-jump"}
     chosen = {f"data-{name}" for name in ("theme", *DISPLAYS)}
-    parts = (ROOT / "inspector/parts.py").read_text()
-    on_pages = set(re.findall(r"\b(data-[\w-]+)", html() + parts))
+    on_pages = set(re.findall(r"\b(data-[\w-]+)", html()))
     assert sorted(asked - set_by_scripts - chosen - on_pages) == []
 
 

@@ -21,7 +21,7 @@ function restore(isRefused = false) {
   if (!form()) return;
   const { elements } = form();
   const kept = JSON.parse(sessionStorage.getItem(key(elements)));
-  if (kept && !differs(elements.text)) {
+  if (kept) {
     elements.text.value = kept.text;
     elements.role.value = kept.role;
     if (kept.limit !== null) elements.limit.value = kept.limit;
@@ -30,8 +30,8 @@ function restore(isRefused = false) {
   if (elements.text.value.trim() || differs(elements.limit)) recount();
 }
 
-// What was previewed or added is part of the page now. The verdict on it goes, too: the server's composer
-// may be the same as before, and is then not swapped. Who writes scripts goes on with them.
+// What was previewed or added is part of the page now, and the verdict on it goes, too. Who writes scripts
+// goes on with them.
 function clear() {
   const { elements } = form();
   sessionStorage.removeItem(key(elements));
@@ -41,15 +41,14 @@ function clear() {
   recount();
 }
 
-const edited = () => form()?.elements.draft?.value;
-
-function caret() {
-  const text = form()?.elements.text;
-  return text && document.activeElement === text ? [text.selectionStart, text.selectionEnd] : null;
+function writeOn(text) {
+  text.focus({ preventScroll: true });
+  text.setSelectionRange(text.value.length, text.value.length);
 }
 
+const edited = () => form()?.elements.draft?.value;
+
 export function bindComposer() {
-  let place = null;
   let editedBefore = null;
   document.addEventListener("input", ({ target }) => {
     if (!form() || target.form !== form()) return;
@@ -62,19 +61,13 @@ export function bindComposer() {
   });
   document.body.addEventListener("htmx:beforeSwap", ({ detail: { requestConfig, xhr } }) => {
     if (form() && isOfComposer(requestConfig) && xhr.status < 300) clear();
-    place = caret();
     editedBefore = edited();
   });
   document.body.addEventListener("htmx:afterSettle", ({ detail: { target, xhr } }) => {
     if (target?.id === "verdict") return;
     restore(xhr?.status === 422);
-    const text = form()?.elements.text;
-    const begins = edited() !== undefined && edited() !== editedBefore;
+    if (edited() !== undefined && edited() !== editedBefore) writeOn(form().elements.text);
     editedBefore = edited();
-    if (begins) place = [text.value.length, text.value.length];
-    if (!place || !text || (document.activeElement === text && !begins)) return;
-    text.focus({ preventScroll: true });
-    text.setSelectionRange(...place);
   });
   document.body.addEventListener("htmx:historyRestore", () => restore());
   restore();

@@ -45,7 +45,7 @@ function tellDeletion() {
 }
 
 function retry() {
-  htmx.ajax("GET", again.path, { source: again.target, target: again.target, swap: "outerHTML" });
+  htmx.ajax("GET", again.path, { source: again.target, target: again.target });
 }
 
 export function bindFaults() {

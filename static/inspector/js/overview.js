@@ -3,7 +3,7 @@
 // cut or a crowd of changes loses and doubles nothing. Rows that are in use change where they are.
 import { announce } from "./announce.js";
 import { showChosen } from "./bulk.js";
-import { morph, morphList } from "./morph.js";
+import { morph, morphChildren } from "./morph.js";
 import { follow, showLine } from "./stream.js";
 
 const LEAST = 500;
@@ -97,9 +97,18 @@ function put(fresh, held) {
     const now = fresh.querySelector(part);
     if (now) morph(table().querySelector(part), now);
   }
-  if (rows()) morphList(rows(), freshRows, !held && isHeld());
+  if (rows()) putRows(freshRows, !held && isHeld());
   table().dataset.newest = fresh.dataset.newest;
   showChosen();
+}
+
+// With `keeps`, the rows stay where they are and no others come.
+function putRows(freshRows, keeps) {
+  if (!keeps) return morphChildren(rows(), freshRows);
+  for (const row of rows().children) {
+    const fresh = [...freshRows.children].find((each) => each.dataset.id === row.dataset.id);
+    if (fresh) morph(row, fresh);
+  }
 }
 
 // A redaction or a deletion changes the feed, too. What left last is marked until something else leaves.
@@ -111,7 +120,7 @@ function putFeed(fresh) {
   const marked = isMoved ? [] : [...list.querySelectorAll(".is-new")].map((item) => item.dataset.id);
   for (const item of freshList.children) if (marked.includes(item.dataset.id)) item.classList.add("is-new");
   const hadFocus = list.contains(document.activeElement);
-  morphList(list, freshList);
+  morphChildren(list, freshList);
   if (hadFocus && document.activeElement === document.body) list.focus();
   if (!isMoved) return;
   const count = list.querySelectorAll(".is-new").length;

@@ -41,14 +41,8 @@ function stand({ name, isAtEnd, seq, top }) {
   else pane.scrollTop = seq ? 0 : top;
 }
 
-// What has the focus in a row or pane, as it can be found again after a swap.
-function focused() {
-  const active = document.activeElement;
-  const pane = active?.closest("#main [data-pane]")?.dataset.pane;
-  const row = active?.closest("[data-seq]");
-  if (!pane || active.id) return null;
-  return row ? `[data-pane=${pane}] [data-seq="${row.dataset.seq}"] .hit` : `[data-pane=${pane}]`;
-}
+// The pane in which something has the focus: it gets it where that is gone after a swap.
+const focused = () => document.activeElement?.closest("#main [data-pane]")?.dataset.pane;
 
 export function bindPanes() {
   let before = null;
@@ -61,7 +55,9 @@ export function bindPanes() {
     before = null;
     places.forEach(stand);
     if (asked() !== askedBefore) showChosen();
-    if (focus && document.activeElement === document.body) document.querySelector(focus)?.focus({ preventScroll: true });
+    if (focus && document.activeElement === document.body) {
+      document.querySelector(`[data-pane=${focus}]`)?.focus({ preventScroll: true });
+    }
   });
   document.body.addEventListener("htmx:historyRestore", begin);
   begin();

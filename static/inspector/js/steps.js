@@ -5,7 +5,6 @@ import { showStep } from "./tape.js";
 let wanted = null;
 let sent = null;
 let isUnderWay = false;
-let isAhead = false;
 let waiting = [];
 
 const place = () => document.querySelector("[data-place]");
@@ -29,7 +28,7 @@ function ask() {
   if (isUnderWay || wanted === null) return;
   const history = wanted.continues ? { push: "false", replace: "true" } : {};
   sent = wanted;
-  const request = htmx.ajax("GET", address(wanted), { source: "#main", target: "#main", swap: "outerHTML", ...history });
+  const request = htmx.ajax("GET", address(wanted), { source: "#main", target: "#main", ...history });
   request.catch(() => {}); // faults.js says what failed
 }
 
@@ -53,15 +52,7 @@ function want(change, continues) {
 }
 
 function moveAhead() {
-  if (wanted === null || wanted.step === null) return;
-  showStep(wanted.step);
-  isAhead = true;
-}
-
-// Puts the tape as the server left it: what comes is the difference from that.
-function putBack() {
-  if (isAhead) showStep(shownStep());
-  isAhead = false;
+  if (wanted !== null && wanted.step !== null) showStep(wanted.step);
 }
 
 export function goTo(step, continues = false) {
@@ -92,7 +83,7 @@ function arrived() {
 function failed() {
   wanted = null;
   waiting = [];
-  putBack();
+  showStep(shownStep());
 }
 
 // A cell of the tape chooses its message too.
@@ -115,12 +106,7 @@ function press(event) {
 const EVENTS = {
   configRequest: configure,
   beforeSend: () => (isUnderWay = true),
-  // A response to an older page is not swapped: it is asked for again.
-  beforeSwap: ({ detail }) => {
-    if (!detail.shouldSwap) sent = null;
-    putBack();
-  },
-  afterSwap: () => isAhead || moveAhead(),
+  afterSwap: moveAhead,
   responseError: failed,
   afterRequest: arrived,
   sendError: failed,
