@@ -19,7 +19,6 @@ from django.core.checks import Error
 from django.core.checks import Warning as Caution
 from django.db import DEFAULT_DB_ALIAS, connections, router, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.backends.sqlite3.base import SQLiteCursorWrapper
 from django.db.models import BooleanField, F, Func, Q
 from django.db.models.expressions import RawSQL
 
@@ -57,11 +56,11 @@ def refusal() -> str | None:
 
 @contextmanager
 def cursor(ours: BaseDatabaseWrapper) -> Iterator[Any]:
-    """Yield a cursor of our connection, for statements that are executed again and again.
+    """Yield a cursor of our connection, for statements that are executed in each add.
 
-    On SQLite it is the driver's own, as the layers of Django's cursors take longer than most of our
-    statements. Where anything listens to queries, logs them or replaces Django's cursors, it is
-    Django's. Errors are those of `django.db` in both cases.
+    On SQLite it is the driver's own, as the layers of Django's take a tenth of an add. Where
+    anything listens to queries, logs them or replaces Django's cursors, it is Django's. Errors are
+    those of `django.db` in both cases.
     """
     if ours.vendor != "sqlite" or _is_observed(ours):
         with ours.cursor() as made:
@@ -79,7 +78,7 @@ def _is_observed(ours: BaseDatabaseWrapper) -> bool:
 
 
 class _Cursor(sqlite3.Cursor):
-    """A cursor that takes Django's placeholders."""
+    """A cursor that takes Django's placeholders, of statements that have no other `%s`."""
 
     def execute(self, sql: str, values: Any = ()) -> Self:
         return super().execute(_with_question_marks(sql), values)
@@ -90,7 +89,7 @@ class _Cursor(sqlite3.Cursor):
 
 @cache
 def _with_question_marks(sql: str) -> str:
-    return SQLiteCursorWrapper.convert_query(None, sql)  # type: ignore[arg-type]
+    return sql.replace("%s", "?")
 
 
 class _Transaction(transaction.Atomic):
@@ -116,7 +115,7 @@ def atomic(using: str | None = None) -> transaction.Atomic:
     return _Transaction(using or alias(), savepoint=True, durable=False)
 
 
-def giving_way(parts: Iterable[Part]) -> Iterator[Part]:
+def pausing_for_writers(parts: Iterable[Part]) -> Iterator[Part]:
     """Yield the parts of long work, each for a transaction of its own, and let other writers of a
     SQLite file in between.
 
@@ -149,12 +148,11 @@ def parts_of(sizes: Mapping[Key, int], most: int) -> Iterator[list[Key]]:
 
 
 @contextmanager
-def pipelined() -> Iterator[None]:
+def pipelined(ours: BaseDatabaseWrapper) -> Iterator[None]:
     """On PostgreSQL, send the statements of a block without waiting for the answer to each.
 
     Nothing can be read in the block. What fails is raised at its end.
     """
-    ours = connection()
     if ours.vendor != "postgresql":
         yield
         return
@@ -175,22 +173,17 @@ class _IsAny(Func):
     output_field = BooleanField()
 
 
-def listed(numbers: Iterable[int]) -> str:
-    """Return numbers as the text that `among` takes."""
-    text = ",".join(map(str, numbers))
-    return f"{{{text}}}" if connection().vendor == "postgresql" else f"[{text}]"
-
-
-def among(name: str, numbers: str) -> Q | Func:
-    """Return the condition that a field is one of the numbers that are `listed`.
+def in_list(name: str, numbers: Iterable[int]) -> Q | Func:
+    """Return the condition that a field is one of some numbers.
 
     They are one parameter however many they are, as Django prepares each parameter of a list, which
     takes longer than the database needs for them. PostgreSQL expects as many rows as an array has.
     SQLite may not choose an index of its columns if the query sorts by others.
     """
+    text = ",".join(map(str, numbers))
     if connection().vendor == "postgresql":
-        return _IsAny(F(name), RawSQL("%s::bigint[]", [numbers]))
-    return Q((f"{name}__in", RawSQL("SELECT value FROM json_each(%s)", [numbers])))
+        return _IsAny(F(name), RawSQL("%s::bigint[]", [f"{{{text}}}"]))
+    return Q((f"{name}__in", RawSQL("SELECT value FROM json_each(%s)", [f"[{text}]"])))
 
 
 def has_tables(using: str) -> bool:

@@ -15,7 +15,7 @@ from chatmemory import (
     UserMessage,
     services,
 )
-from chatmemory.ledger.ranks import RANK_SPACING
+from chatmemory.ledger.client_list import RANK_SPACING
 from chatmemory.models import Memory, Message, Stay, Step
 
 # The JSON of a copied message differs by the digits of its number.

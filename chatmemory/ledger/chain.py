@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 
 from chatmemory.core.codec import payload_of
 from chatmemory.ledger.encoding import Bytes, Columns, Encoded, encoded
+from chatmemory.ledger.sql import InsertedMessage, InsertedStay, InsertedStep
 from chatmemory.models import Memory, Message, Stay, Step
 
 VERSION = 1
@@ -33,7 +34,7 @@ def new_salt() -> bytes:
     return os.urandom(SALT_BYTES)
 
 
-def commitment_of(message: Message) -> bytes:
+def commitment_of(message: Message | InsertedMessage) -> bytes:
     """Return the digest of a message's columns and its salt, which a redacted one has not."""
     return _digest("message", *_MESSAGE.parts(message, payload_of(message.frame, message.text)))
 
@@ -70,7 +71,7 @@ def begin(memory: Memory, previous_head: bytes | None) -> None:
 
 def digest_of(
     previous: Bytes | None,
-    step: Step,
+    step: Step | InsertedStep,
     commitments: Sequence[Bytes | None],
     begun: Sequence[Encoded],
     ended: Sequence[tuple[int, str]],
@@ -84,7 +85,7 @@ def digest_of(
     return _digest("step", *_STEP.parts(step, previous, commitments, begun, ended))
 
 
-def encoded_stay(stay: Stay) -> Encoded:
+def encoded_stay(stay: Stay | InsertedStay) -> Encoded:
     """Return the columns of a stay that are known when it begins."""
     return Encoded(_STAY.encoded(stay))
 

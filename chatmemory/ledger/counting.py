@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
-
-from django.db.models import QuerySet
 
 from chatmemory.conf import configuration
 from chatmemory.core.estimators import (
@@ -23,17 +20,10 @@ from chatmemory.core.window import Entry
 from chatmemory.ledger.lookup import find_memory
 from chatmemory.ledger.recorder import Recorder
 from chatmemory.ledger.snapshots import one_snapshot
-from chatmemory.ledger.statements import Compiled
 from chatmemory.ledger.stored_window import stored_window
 from chatmemory.models import Memory
 
 SHORT = 2_000  # characters
-
-
-@Compiled
-def _estimators(memory_id: str) -> QuerySet[Memory, Any]:
-    row: QuerySet[Memory] = Memory.objects.filter(pk=memory_id)
-    return row.values_list("policy_estimator", named=True)
 
 
 def counter(estimator_name: str) -> Callable[[ChatMessage], int]:
@@ -70,7 +60,8 @@ def count_ahead(memory_id: str, messages: Iterable[ChatMessage]) -> str | None:
     If the policy's estimator changes before the lock is taken, the messages are counted again.
     Return the name of the conversation's estimator; None for an unknown id.
     """
-    name = next((row.policy_estimator for row in _estimators(memory_id)), None)
+    names = Memory.objects.filter(pk=memory_id).values_list("policy_estimator", flat=True)
+    name = next(iter(names), None)
     count_all(messages, name if name and is_known(name) else configuration().ESTIMATOR)
     return name
 

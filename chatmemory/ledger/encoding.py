@@ -11,8 +11,6 @@ from datetime import UTC, datetime, timedelta
 from operator import add, attrgetter, itemgetter
 from typing import Any, NamedTuple
 
-from chatmemory.models import Memory, Message, Stay, Step
-
 Bytes = bytes | memoryview  # what databases return
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -96,11 +94,11 @@ class Columns:
         self._columns_of = attrgetter(*columns)
         self._forms: dict[tuple[type, ...], _Form] = {}
 
-    def encoded(self, row: Memory | Message | Stay | Step, *others: Any) -> bytes:
+    def encoded(self, row: Any, *others: Any) -> bytes:
         """Return the mapping of the names to the values of a row, and to the others."""
         return b"".join(self.parts(row, *others))
 
-    def parts(self, row: Memory | Message | Stay | Step, *others: Any) -> tuple[bytes, bytes]:
+    def parts(self, row: Any, *others: Any) -> tuple[bytes, bytes]:
         """Return the same in two parts, as a step can have begun many stays."""
         values = (*self._columns_of(row), *others)
         types = tuple(map(type, values))

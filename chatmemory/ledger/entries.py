@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from chatmemory.core.codec import message_from_frame, message_to_json
-from chatmemory.core.eviction import Reason
 from chatmemory.core.exceptions import CorruptRow, InvalidMessage
-from chatmemory.core.messages import TYPES, ChatMessage
-from chatmemory.core.transitions import Transition
-from chatmemory.core.window import Entry
+from chatmemory.core.messages import TYPES, ChatMessage, MessageType
+from chatmemory.core.window import Entry, Window
 from chatmemory.models import Message
 
 
@@ -19,7 +17,7 @@ from chatmemory.models import Message
 class StayEntry(Entry):
     """An entry with the numbers of its rows; its key is `n`, the number of its stay.
 
-    `size` are the bytes of its message's JSON.
+    `size` are the bytes of its message's JSON. A new message has that JSON as `payload`.
     """
 
     n: int = 0
@@ -27,10 +25,18 @@ class StayEntry(Entry):
     rank: int = 0
     size: int = 0
     origin: str = Message.Origin.SAID
+    payload: str = ""
 
 
-def numbered(entry: Entry, n: int, seq: int, rank: int, origin: str = "") -> StayEntry:
-    """Return an entry with numbers."""
+def numbered(
+    entry: Entry, n: int, seq: int, rank: int, origin: str = "", payload: str = ""
+) -> StayEntry:
+    """Return an entry with numbers; `payload` is the JSON of a message that is not stored yet."""
+    if isinstance(entry, StayEntry):
+        size = entry.size
+    else:
+        payload = payload or message_to_json(entry.message)
+        size = size_of(payload)
     return StayEntry(
         type=entry.type,
         has_calls=entry.has_calls,
@@ -41,17 +47,15 @@ def numbered(entry: Entry, n: int, seq: int, rank: int, origin: str = "") -> Sta
         n=n,
         seq=seq,
         rank=rank,
-        size=entry.size if isinstance(entry, StayEntry) else size_of(entry.message),
+        size=size,
         origin=origin or Message.Origin.SAID,
+        payload=payload,
     )
 
 
-def size_of(message: ChatMessage | None) -> int:
+def size_of(payload: str) -> int:
     """Return the bytes of a message's JSON."""
-    return len(message_to_json(message).encode(errors="surrogatepass"))
-
-
-STAY_COLUMNS = ("n", "seq", "rank", "type", "has_calls", "tokens", "pinned", "size")
+    return len(payload.encode(errors="surrogatepass"))
 
 
 class StayRow(Protocol):
@@ -79,11 +83,11 @@ def stay_entry(stay: StayRow, message: ChatMessage | None = None) -> StayEntry:
     """Return the entry of a stored stay, with its message if that has been read."""
     return StayEntry(
         type=TYPES[stay.type],
-        has_calls=stay.has_calls,
+        has_calls=bool(stay.has_calls),  # SQLite has 0 and 1
         tokens=stay.tokens,
         message=message,
         key=stay.n,
-        pinned=stay.pinned,
+        pinned=bool(stay.pinned),
         n=stay.n,
         seq=stay.seq,
         rank=stay.rank,
@@ -98,35 +102,15 @@ def stay_entries(entries: Iterable[Entry]) -> Iterator[StayEntry]:
         yield entry
 
 
-class Leaving(NamedTuple):
-    """An entry whose stay ends, with the reason and the entry because of which it does."""
-
-    entry: StayEntry
-    reason: Reason
-    because_seq: int | None
-
-
-class NumberedTransition(NamedTuple):
-    """A transition on a stored window: which stays begin, and which end, in order.
-
-    An arrival that the transition evicts is in both.
-    """
-
-    transition: Transition
-    entering: tuple[StayEntry, ...]
-    leaving: tuple[Leaving, ...]
-
-    @classmethod
-    def of(cls, transition: Transition, last_stay: int) -> NumberedTransition:
-        """All entries must be numbered; arrivals up to `last_stay` have a stay already."""
-        arrivals = stay_entries(transition.arrivals)
-        entries = stay_entries(eviction.entry for eviction in transition.evictions)
-        leaving = (
-            Leaving(entry, eviction.reason, getattr(eviction.because, "seq", None))
-            for entry, eviction in zip(entries, transition.evictions, strict=True)
-        )
-        entering = tuple(entry for entry in arrivals if entry.n > last_stay)
-        return cls(transition, entering, tuple(leaving))
+def unprotected(window: Window) -> Iterator[StayEntry]:
+    """Yield the entries of a stored window without pinned ones and a leading system message."""
+    is_first = True
+    for entry in stay_entries(window):
+        if entry.pinned:
+            continue
+        if not is_first or entry.type is not MessageType.SYSTEM:
+            yield entry
+        is_first = False
 
 
 class MessageRow(Protocol):

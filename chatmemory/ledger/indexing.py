@@ -13,9 +13,9 @@ from collections.abc import Iterator, Sequence
 from django.db.models import Max
 
 from chatmemory import database
-from chatmemory.ledger import statements
+from chatmemory.ledger import sql
 from chatmemory.ledger.contradictions import Contradicted
-from chatmemory.ledger.writes import Write
+from chatmemory.ledger.sql import InsertedMessage, Write
 from chatmemory.models import Message
 from chatmemory.search.reading import beginning_of, searched_characters
 from chatmemory.search.sqlite_tables import INDEXED_AT_ONCE, names_of
@@ -77,17 +77,17 @@ class IndexedMessages:
         return self._next == seq
 
 
-def insertion(memory_id: str, messages: Sequence[Message]) -> list[Write]:
+def insertion(memory_id: str, messages: Sequence[InsertedMessage]) -> list[Write]:
     """Return the insertion of new messages, and of several also that into SQLite's index.
 
     One statement takes a fifth of the time in which triggers put in each.
     """
-    rows = statements.insertion(messages)
+    rows = sql.insertion(messages)
     if len(messages) < 2 or database.connection().vendor != "sqlite":
         return [rows]
     seqs = [message.seq for message in messages]
     part = (memory_id, min(seqs), max(seqs))
-    return [_PAUSE, rows, *[Write(sql, [part]) for sql in _ADD_MESSAGES], _RESUME]
+    return [_PAUSE, rows, *[Write(each, [part]) for each in _ADD_MESSAGES], _RESUME]
 
 
 def repair(memory_id: str) -> int:

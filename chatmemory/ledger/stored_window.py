@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
 
-from django.db.models import F, Q, QuerySet
+from django.db.models import Q, QuerySet
 
 from chatmemory.core.estimators import family_named
 from chatmemory.core.exceptions import InvalidValue
 from chatmemory.core.messages import ChatMessage, MessageType
 from chatmemory.core.window import Entry, EntrySource, Totals, Window
-from chatmemory.ledger.entries import STAY_COLUMNS, StayRow, read_message, stay_entry
-from chatmemory.ledger.statements import Compiled
+from chatmemory.ledger.entries import read_message, stay_entry
+from chatmemory.ledger.sql import HEAD_PAGE, OpenStay, first_stays, window_messages
 from chatmemory.models import Memory, Stay, Step
 
-HEAD_PAGE = 8
 PAGE_MAX = 4096
 _TOTALS = ("count_before", "tokens_before", "count_after", "tokens_after")
 _COUNTERS = ("last_seq", "last_stay", "said_count", "history_tokens", "oldest")
@@ -29,7 +27,7 @@ def open_stays(memory_id: str) -> QuerySet[Stay]:
 def stays_at(step: Step) -> QuerySet[Stay]:
     """Return the stays that were open after a step, by rank.
 
-    The range from the step's `oldest` to its `last_stay` bounds the query (see Counters). System
+    The range from the step's `oldest` to its `last_stay` bounds the query (see `Recorder`). System
     messages and pins may be older than that; an index finds them. The two bounds stand side by
     side, so that PostgreSQL knows how few stays they leave, and does not read all messages.
     """
@@ -58,8 +56,7 @@ def step_zero(memory: Memory) -> Step:
 class StoredStays(EntrySource):
     """The stays of a window by rank, read from the database in pages from the head.
 
-    Pages grow from 8 to 4096 stays: most changes need only the first few, and the others read the
-    whole window.
+    Pages grow, as most changes need only the first few stays, and the others the whole window.
     """
 
     def __init__(self, stays: QuerySet[Stay]) -> None:
@@ -69,16 +66,20 @@ class StoredStays(EntrySource):
     def stays(self) -> QuerySet[Stay]:
         return self._stays
 
-    def first_page(self) -> Sequence[StayRow]:
-        return list(_rows(self.stays[:HEAD_PAGE]))
+    def first_page(self) -> Iterable[OpenStay]:
+        return _page(self.stays, HEAD_PAGE)
 
     def entries(self) -> Iterator[Entry]:
         size, page = HEAD_PAGE, self.first_page()
-        yield from map(stay_entry, page)
-        while len(page) == size:
+        while True:
+            count, last = 0, 0
+            for stay in page:
+                count, last = count + 1, stay.rank
+                yield stay_entry(stay)
+            if count < size:
+                return
             size = min(size * 4, PAGE_MAX)
-            page = list(_rows(self.stays.filter(rank__gt=page[-1].rank)[:size]))
-            yield from map(stay_entry, page)
+            page = _page(self.stays.filter(rank__gt=last), size)
 
     def systems(self) -> Iterator[Entry]:
         return self._with_messages(self.stays.filter(type=MessageType.SYSTEM))
@@ -101,27 +102,16 @@ class OpenStays(StoredStays):
     def stays(self) -> QuerySet[Stay]:
         return open_stays(self._memory_id)
 
-    def first_page(self) -> Sequence[StayRow]:
-        return _first_open_stays(self._memory_id)
+    def first_page(self) -> Iterable[OpenStay]:
+        return first_stays(self._memory_id)
 
     def with_messages(self) -> Iterator[Entry]:
-        for row in _open_stays_with_messages(self._memory_id):
+        for row in window_messages(self._memory_id):
             yield stay_entry(row, read_message(row))
 
 
-def _rows(stays: QuerySet[Stay]) -> QuerySet[Stay, StayRow]:
-    return stays.values_list(*STAY_COLUMNS, named=True)
-
-
-@Compiled
-def _first_open_stays(memory_id: str) -> QuerySet[Stay, StayRow]:
-    return _rows(open_stays(memory_id)[:HEAD_PAGE])
-
-
-@Compiled
-def _open_stays_with_messages(memory_id: str) -> QuerySet[Stay, Any]:
-    stays = open_stays(memory_id).annotate(frame=F("message__frame"), text=F("message__text"))
-    return stays.values_list("memory_id", "frame", "text", *STAY_COLUMNS, named=True)
+def _page(stays: QuerySet[Stay], size: int) -> Iterator[OpenStay]:
+    return map(OpenStay._make, stays.values_list(*OpenStay._fields)[:size])
 
 
 class CountedWindow(Window):

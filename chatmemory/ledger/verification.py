@@ -12,6 +12,7 @@ from collections.abc import Container, Generator, Iterable, Mapping
 from contextlib import closing
 from operator import attrgetter
 
+from chatmemory.core.codec import message_to_json
 from chatmemory.core.estimators import estimator_for, is_known
 from chatmemory.core.eviction import Eviction, Reason
 from chatmemory.core.exceptions import NoRoomBesidePins, OversizedMessage
@@ -35,9 +36,15 @@ from chatmemory.ledger.conversation_row import (
     check_imported,
     check_load,
 )
-from chatmemory.ledger.counters import Counters, unprotected
 from chatmemory.ledger.encoding import Encoded
-from chatmemory.ledger.entries import StayEntry, read_message, size_of, stay_entries, stay_entry
+from chatmemory.ledger.entries import (
+    StayEntry,
+    read_message,
+    size_of,
+    stay_entries,
+    stay_entry,
+    unprotected,
+)
 from chatmemory.ledger.indexing import IndexedMessages
 from chatmemory.ledger.lookup import find_memory
 from chatmemory.ledger.pinning import PINNING, check_pins, moved_by_pin
@@ -274,7 +281,7 @@ class _Replay:
         expect(memory, "history_tokens", memory.history_tokens, self.said.tokens)
         if self.last:
             expect(memory, "policy", memory.policy, self.last.policy)
-        oldest = self.last.oldest if self.last else Counters().oldest
+        oldest = self.last.oldest if self.last else 1
         expect(memory, "oldest", memory.oldest, oldest)
         expect(memory, "ordered_from", memory.ordered_from, self.ordered_from)
         expect(memory, "last_seq", memory.last_seq, self.rows.last_seq)
@@ -320,7 +327,7 @@ def _check_stay(stay: Stay, row: Message, message: ChatMessage, step: Step) -> N
     expect(stay, "has_calls", stay.has_calls, message.has_tool_execution_requests)
     if row.redacted_step is not None or is_redacted(message):
         return
-    expect(stay, "size", stay.size, size_of(message))
+    expect(stay, "size", stay.size, size_of(message_to_json(message)))
     name = step.policy_estimator
     if is_known(name):
         # Not by `count_tokens`, which refuses counts that earlier versions took

@@ -203,7 +203,7 @@ def _older(stored: StoredState, phrase: str, oldest: int) -> _Older:
     if len(seqs) > ASKED_ONE_BY_ONE:
         said = said.filter(seq__gte=min(seqs), seq__lt=oldest)
     else:
-        said = said.filter(database.among("seq", database.listed(seqs)))
+        said = said.filter(database.in_list("seq", seqs))
     found = {seq for (seq,) in said} if seqs else set()
     places = [place for place in places if place.seq in found]
     places.sort(key=attrgetter("entered_step", "seq"))

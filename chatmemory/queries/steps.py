@@ -12,9 +12,8 @@ from chatmemory.core.messages import TYPES, MessageType
 from chatmemory.core.policies import Policy
 from chatmemory.core.window import NOTHING
 from chatmemory.ledger.changes import ArrivedMessage, ChangeResult, EvictedMessage
-from chatmemory.ledger.lookup import find_memory, find_step, no_step, step_rows
+from chatmemory.ledger.lookup import find_memory, find_step, no_step, numbered_step
 from chatmemory.ledger.snapshots import one_snapshot
-from chatmemory.ledger.statements import Compiled
 from chatmemory.models import Message, Stay, Step
 from chatmemory.queries.rows import StepDetail, StepRow, step_row
 from chatmemory.queries.stays import misfit_at, pinned_at
@@ -34,9 +33,9 @@ def step(memory_id: str, n: int) -> StepDetail:
 
 def step_detail(row: Step) -> StepDetail:
     """Return the step of a row with its change."""
-    previous = next(iter(step_rows(row.memory_id, row.n - 1)), None)
+    previous = numbered_step(row.memory_id, row.n - 1)
     last_seq, last_stay = (previous.last_seq, previous.last_stay) if previous else (0, 0)
-    left = _left_at(row.memory_id, row.n)
+    left = list(_left_at(row.memory_id, row.n))
     moved = {each.seq for each in left if each.reason == Reason.MOVED}
     entered = _entered_at(row.memory_id, last_stay, row.last_stay)
     arrived = _arrived(row, [each for each in entered if each.seq not in moved], last_seq)
@@ -62,7 +61,6 @@ def step_detail(row: Step) -> StepDetail:
     )
 
 
-@Compiled
 def _left_at(memory_id: str, n: int) -> QuerySet[Stay, Any]:
     """Return what left at a step; each row also tells whether an older pinned message stayed."""
     left = Stay.objects.filter(memory_id=memory_id, left_step=n)
@@ -74,7 +72,6 @@ def _left_at(memory_id: str, n: int) -> QuerySet[Stay, Any]:
     return left.values_list(*_LEFT, named=True)
 
 
-@Compiled
 def _entered_at(memory_id: str, stays_before: int, last_stay: int) -> QuerySet[Stay, Any]:
     entered = Stay.objects.filter(memory_id=memory_id, n__gt=stays_before, n__lte=last_stay)
     return entered.order_by("n").values_list(*_ENTERED, named=True)
@@ -98,24 +95,15 @@ def arrivals_at(memory_id: str, steps: Iterable[int]) -> dict[int, int]:
 
 def evictions_around(memory_id: str, at: int) -> tuple[int | None, int | None]:
     """Return the nearest steps before and after `at` at which a message left."""
-    before, after = _left_before(memory_id, at), _left_after(memory_id, at)
-    return before[0].left_step if before else None, after[0].left_step if after else None
+    before = _left(memory_id).filter(left_step__lt=at).order_by("-left_step").first()
+    after = _left(memory_id).filter(left_step__gt=at).order_by("left_step").first()
+    return before, after
 
 
-@Compiled
-def _left_before(memory_id: str, at: int) -> QuerySet[Stay, Any]:
-    return _left(memory_id).filter(left_step__lt=at).order_by("-left_step")[:1]
-
-
-@Compiled
-def _left_after(memory_id: str, at: int) -> QuerySet[Stay, Any]:
-    return _left(memory_id).filter(left_step__gt=at).order_by("left_step")[:1]
-
-
-def _left(memory_id: str) -> QuerySet[Stay, Any]:
+def _left(memory_id: str) -> QuerySet[Stay, int | None]:
     """Return the steps at which messages left."""
     left = Stay.objects.filter(memory_id=memory_id).exclude(reason=Reason.MOVED)
-    return left.values_list("left_step", named=True)
+    return left.values_list("left_step", flat=True)
 
 
 def _policy_before(row: Step, previous: Step | None) -> Policy | None:

@@ -80,7 +80,7 @@ def delete_all(memory_ids: Iterable[str], actor: str = "") -> None:
 
     Raises InvalidValue, and MemoryNotFound if one does not exist, before any is deleted.
     """
-    for part in database.giving_way(database.parts_of(sizes_of(memory_ids), AT_ONCE)):
+    for part in database.pausing_for_writers(database.parts_of(sizes_of(memory_ids), AT_ONCE)):
         with database.atomic():
             for memory_id in part:
                 with suppress(MemoryNotFound):
@@ -128,7 +128,7 @@ def _purge(memory_id: str) -> None:
         iter(partial(_purge_slice, memory_id, model, number, size), False)
         for model, number, size in ((Stay, "n", short), (Message, "seq", text), (Step, "n", short))
     )
-    for _ in database.giving_way(chain.from_iterable(slices)):
+    for _ in database.pausing_for_writers(chain.from_iterable(slices)):
         pass
     with database.atomic():
         _being_deleted(memory_id).delete()

@@ -143,7 +143,7 @@ def import_all(
     """
     check_actor(actor)
     named = zip(_names(reading.transcripts), reading.transcripts, strict=True)
-    for name, transcript in database.giving_way(named):
+    for name, transcript in database.pausing_for_writers(named):
         yield _import(f"{prefix}{name}", transcript, policy, actor)
 
 

@@ -93,7 +93,9 @@ def label(memory_ids: Iterable[str], name: str, value: str, actor: str = "") -> 
     for row in Memory.objects.filter(id__in=list(sizes)):
         check_labels({**given_labels(row.labels), name: value})
         check_imported(row)
-    for part in database.giving_way(database.parts_of(dict.fromkeys(sizes, 1), LABELLED_AT_ONCE)):
+    for part in database.pausing_for_writers(
+        database.parts_of(dict.fromkeys(sizes, 1), LABELLED_AT_ONCE)
+    ):
         with database.atomic():
             for memory_id in part:
                 with suppress(MemoryNotFound), locked(memory_id, actor=actor) as recorder:

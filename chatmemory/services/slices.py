@@ -100,7 +100,7 @@ def add_slices(
     ImportUnfinished if another process goes on with the same messages.
     """
     add, note = (add_copies, Step.BRANCHED) if copied else (add_all, Step.IMPORTED)
-    for start, end in database.giving_way(_slices(new, stored)):
+    for start, end in database.pausing_for_writers(_slices(new, stored)):
         with database.atomic():
             with locked(memory_id, actor=actor, imported=start, note=note) as recorder:
                 results = add(recorder, new[start:end])

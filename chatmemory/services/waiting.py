@@ -9,7 +9,7 @@ from chatmemory import database
 
 
 @contextmanager
-def without_waiting() -> Iterator[None]:
+def nowait() -> Iterator[None]:
     """A transaction in which a lock that another writer holds is an OperationalError at once."""
     connection = database.connection()
     if connection.vendor == "postgresql":

@@ -27,13 +27,16 @@ from chatmemory.core.messages import (
     ToolExecutionResultMessage,
     UserMessage,
 )
-from chatmemory.core.spelling import write_json
+from chatmemory.core.spelling import quoted, write_json
 
 Path = tuple["Path", str] | None  # the path of what holds a value, and its place there
 
 
 def message_to_json(message: ChatMessage | None) -> str:
     """Return one message as JSON text; None gives `null`."""
+    match message:
+        case UserMessage(contents=(TextContent(text=text),), name=None) if not message.attributes:
+            return f'{{"contents":[{{"text":{quoted(text)},"type":"TEXT"}}],"type":"USER"}}'
     return write_json(None if message is None else _values(message))
 
 

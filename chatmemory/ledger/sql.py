@@ -1,0 +1,302 @@
+"""The SQL of an add, for SQLite and PostgreSQL: what it reads, inserts and changes.
+
+Django's ORM takes several times as long for these small statements as the database. What is not in
+every add, or in every read of a window, uses the ORM. A row to be inserted is a named tuple of the
+columns of its table, in the order of its INSERT; tests/ledger/test_sql.py compares them with the
+models. Each statement names its conversation, so that a cluster sends it to one node.
+"""
+
+# ruff: noqa: S608 - the parts of the statements are constants of this file
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import DateTimeField, JSONField
+from django.utils.timezone import is_naive, make_aware, make_naive
+
+from chatmemory import database
+from chatmemory.core.eviction import Reason
+from chatmemory.core.messages import MessageType
+from chatmemory.models import Memory
+
+_AS_THEY_ARE = {str, int, bool, bytes, type(None), MessageType, Reason}
+COPIED = 20  # rows: PostgreSQL takes as many, or more, sooner by COPY than by INSERT
+HEAD_PAGE = 8  # stays, of which most adds need two or three
+
+
+class InsertedMessage(NamedTuple):
+    """A row of chatmemory_message."""
+
+    memory_id: str
+    seq: int
+    type: str
+    text: str
+    frame: str
+    tokens: int
+    origin: str
+    said_at: datetime
+    client_id: str | None
+    salt: bytes
+    commitment: bytes | None = None
+
+
+class InsertedStay(NamedTuple):
+    """A row of chatmemory_stay."""
+
+    memory_id: str
+    n: int
+    seq: int
+    entered_step: int
+    rank: int
+    type: str
+    has_calls: bool
+    pinned: bool
+    tokens: int
+    size: int
+    left_step: int | None = None
+    reason: str | None = None
+
+
+class InsertedStep(NamedTuple):
+    """A row of chatmemory_step."""
+
+    memory_id: str
+    n: int
+    kind: str
+    at: datetime
+    actor: str
+    by_client: bool
+    count_before: int
+    tokens_before: int
+    count_after: int
+    tokens_after: int
+    history_tokens: int
+    last_seq: int
+    said_count: int
+    last_stay: int
+    oldest: int
+    seq: int | None
+    note: str
+    commitment: bytes | None
+    policy_kind: str | None
+    policy_limit: int | None
+    policy_estimator: str
+    policy_options: dict[str, Any]
+    digest: bytes | None = None
+
+
+class OpenStay(NamedTuple):
+    """A stay of the current window, as far as entries need it."""
+
+    n: int
+    seq: int
+    rank: int
+    type: str
+    has_calls: bool
+    tokens: int
+    pinned: bool
+    size: int
+
+
+class WindowMessage(NamedTuple):
+    """A stay of the current window with its message, and the estimator that counted it."""
+
+    n: int
+    seq: int
+    rank: int
+    type: str
+    has_calls: bool
+    tokens: int
+    pinned: bool
+    size: int
+    memory_id: str
+    frame: str
+    text: str
+    redacted_step: int | None
+    estimator: str
+
+
+class Write(NamedTuple):
+    """A statement, and the rows of values with which it is executed.
+
+    `copy` is the COPY of PostgreSQL that takes the same rows.
+    """
+
+    sql: str
+    rows: Sequence[Sequence[Any]]
+    copy: str = ""
+
+
+_OPEN = "s.memory_id = %s AND s.left_step IS NULL ORDER BY s.rank"
+_STAY = ", ".join(f"s.{name}" for name in OpenStay._fields)
+_FIRST_STAYS = f"SELECT {_STAY} FROM chatmemory_stay s WHERE {_OPEN} LIMIT {HEAD_PAGE}"
+# The window of a conversation that is being deleted is empty.
+_WINDOW = f"""SELECT {_STAY}, s.memory_id, m.frame, m.text, m.redacted_step, c.policy_estimator
+    FROM chatmemory_stay s
+    JOIN chatmemory_message m ON m.memory_id = s.memory_id AND m.seq = s.seq
+    JOIN chatmemory_memory c ON c.id = s.memory_id AND c.deleted_at IS NULL
+    WHERE {_OPEN}"""
+_END_STAYS = """UPDATE chatmemory_stay SET left_step = %s, reason = %s
+    WHERE memory_id = %s AND n BETWEEN %s AND %s"""
+
+_FIELDS = Memory._meta.concrete_fields
+_NAMES = [field.attname for field in _FIELDS]
+_TIMES = [n for n, field in enumerate(_FIELDS) if isinstance(field, DateTimeField)]
+_JSONS = [n for n, field in enumerate(_FIELDS) if isinstance(field, JSONField)]
+_MEMORY = f"""SELECT {", ".join(_NAMES)} FROM chatmemory_memory
+    WHERE id = %s AND deleted_at IS NULL"""
+_INSERT_MEMORY = f"""INSERT INTO chatmemory_memory ({", ".join(_NAMES)})
+    VALUES ({", ".join(["%s"] * len(_NAMES))}) ON CONFLICT DO NOTHING"""
+
+# All columns of a conversation's row, in the order of `_NAMES`
+values_of: Callable[[Memory], tuple[Any, ...]] = attrgetter(*_NAMES)
+
+
+def _insert(table: str, row: type[NamedTuple]) -> tuple[str, str]:
+    """Return the INSERT of rows, and the COPY that takes the same ones."""
+    columns = ", ".join(row._fields)
+    marks = ", ".join(["%s"] * len(row._fields))
+    return (
+        f"INSERT INTO {table} ({columns}) VALUES ({marks})",
+        f"COPY {table} ({columns}) FROM STDIN",
+    )
+
+
+_INSERTS = {
+    InsertedMessage: _insert("chatmemory_message", InsertedMessage),
+    InsertedStay: _insert("chatmemory_stay", InsertedStay),
+    InsertedStep: _insert("chatmemory_step", InsertedStep),
+}
+
+
+# Reading
+
+
+def read_memory(memory_id: str, lock: bool = False) -> Memory | None:
+    """Return the row of a conversation, locked until the transaction ends; None if there is none.
+
+    SQLite locks no rows: there a transaction has the whole database.
+    """
+    ours = database.connection()
+    with database.cursor(ours) as cursor:
+        is_locked = lock and ours.vendor != "sqlite"
+        cursor.execute(f"{_MEMORY} FOR UPDATE" if is_locked else _MEMORY, [memory_id])
+        found = cursor.fetchone()
+    if found is None:
+        return None
+    values = list(found)
+    for n in _JSONS:
+        values[n] = json.loads(values[n])
+    for n in _TIMES:  # SQLite has them without a zone
+        if values[n] is not None and is_naive(values[n]):
+            values[n] = make_aware(values[n], ours.timezone)
+    memory: Memory = Memory.from_db(ours.alias, _NAMES, values)
+    return memory
+
+
+def first_stays(memory_id: str) -> Iterator[OpenStay]:
+    """Yield the first `HEAD_PAGE` stays of the current window, by rank."""
+    return map(OpenStay._make, _rows(_FIRST_STAYS, memory_id))
+
+
+def window_messages(memory_id: str) -> list[WindowMessage]:
+    """Return the stays of the current window with their messages, by rank."""
+    return [WindowMessage._make(row) for row in _rows(_WINDOW, memory_id)]
+
+
+def _rows(sql: str, memory_id: str) -> list[tuple[Any, ...]]:
+    with database.cursor(database.connection()) as cursor:
+        cursor.execute(sql, [memory_id])
+        found: list[tuple[Any, ...]] = cursor.fetchall()
+    return found
+
+
+# Writing
+
+
+def insertion(rows: Sequence[InsertedMessage | InsertedStay | InsertedStep]) -> Write:
+    """Return the insertion of rows of one table."""
+    return Write(_INSERTS[type(rows[0])][0], rows, _INSERTS[type(rows[0])][1])
+
+
+def insertion_if_new(memory: Memory) -> Write:
+    """Return the insertion of a conversation's row, which does nothing if there is one."""
+    return Write(_INSERT_MEMORY, [values_of(memory)])
+
+
+def change(memory: Memory, before: Sequence[Any]) -> Write:
+    """Return the update of the columns of a conversation's row that differ from those before.
+
+    SQLite renews the entry of every index of which a column is set, even to the same value.
+    """
+    changed = {
+        name: value
+        for name, value, old in zip(_NAMES, values_of(memory), before, strict=True)
+        if value != old
+    }
+    columns = ", ".join(f"{name} = %s" for name in changed)
+    return Write(
+        f"UPDATE chatmemory_memory SET {columns} WHERE id = %s",
+        [(*changed.values(), memory.pk)],
+    )
+
+
+def endings(memory_id: str, ended: Mapping[int, tuple[int, str]]) -> Write:
+    """Return the update that sets the step and the reason with which stays ended, by number."""
+    return Write(_END_STAYS, [(*ending, memory_id, *run) for run, ending in _runs(ended)])
+
+
+def _runs(
+    ended: Mapping[int, tuple[int, str]],
+) -> Iterator[tuple[tuple[int, int], tuple[int, str]]]:
+    """Yield the first and the last of numbers that follow one another and end alike."""
+    numbers = iter(sorted(ended))
+    first = last = next(numbers)
+    for n in numbers:
+        if n != last + 1 or ended[n] != ended[first]:
+            yield (first, last), ended[first]
+            first = n
+        last = n
+    yield (first, last), ended[first]
+
+
+def execute(writes: Iterable[Write]) -> None:
+    """Execute each statement once for each of its rows.
+
+    PostgreSQL takes many rows last, by COPY. It compares foreign keys at the end of a transaction.
+    """
+    ours = database.connection()
+    copied = []
+    with database.cursor(ours) as cursor:
+        with database.pipelined(ours):
+            for write in writes:
+                rows = [_as_stored(row, ours) for row in write.rows]
+                if write.copy and len(rows) >= COPIED and ours.vendor == "postgresql":
+                    copied.append((write.copy, rows))
+                elif len(rows) == 1:
+                    cursor.execute(write.sql, rows[0])
+                else:
+                    cursor.executemany(write.sql, rows)
+        for sql, rows in copied:
+            with ours.wrap_database_errors, cursor.copy(sql) as copy:
+                for row in rows:
+                    copy.write_row(row)
+
+
+def _as_stored(row: Sequence[Any], ours: BaseDatabaseWrapper) -> list[Any]:
+    """Return the values of a row as drivers take them: JSON as text, and on SQLite also times."""
+    return [value if type(value) in _AS_THEY_ARE else _adapted(value, ours) for value in row]
+
+
+def _adapted(value: Any, ours: BaseDatabaseWrapper) -> Any:
+    if isinstance(value, dict):
+        return json.dumps(value) if value else "{}"
+    if isinstance(value, datetime) and ours.vendor == "sqlite":
+        return str(make_naive(value, ours.timezone))
+    return value
