@@ -7,12 +7,10 @@ by a manager that asks here.
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager
-from functools import cache
+from contextlib import contextmanager
 from time import monotonic, sleep
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 from django.apps import apps
 from django.core.checks import Error
@@ -54,44 +52,6 @@ def refusal() -> str | None:
     return None
 
 
-@contextmanager
-def cursor(ours: BaseDatabaseWrapper) -> Iterator[Any]:
-    """Yield a cursor of our connection, for statements that are executed in each add.
-
-    On SQLite it is the driver's own, as the layers of Django's take a tenth of an add. Where
-    anything listens to queries, logs them or replaces Django's cursors, it is Django's. Errors are
-    those of `django.db` in both cases.
-    """
-    if ours.vendor != "sqlite" or _is_observed(ours):
-        with ours.cursor() as made:
-            yield made
-        return
-    ours.ensure_connection()
-    ours.validate_thread_sharing()
-    ours.validate_no_broken_transaction()
-    with ours.wrap_database_errors, closing(ours.connection.cursor(_Cursor)) as made:
-        yield made
-
-
-def _is_observed(ours: BaseDatabaseWrapper) -> bool:
-    return bool(ours.execute_wrappers or ours.queries_logged or "cursor" in vars(ours))
-
-
-class _Cursor(sqlite3.Cursor):
-    """A cursor that takes Django's placeholders, of statements that have no other `%s`."""
-
-    def execute(self, sql: str, values: Any = ()) -> Self:
-        return super().execute(_with_question_marks(sql), values)
-
-    def executemany(self, sql: str, values: Iterable[Any]) -> Self:
-        return super().executemany(_with_question_marks(sql), values)
-
-
-@cache
-def _with_question_marks(sql: str) -> str:
-    return sql.replace("%s", "?")
-
-
 class _Transaction(transaction.Atomic):
     """On SQLite, takes the lock of writers when it begins, whatever `transaction_mode` the project
     has set: SQLite refuses a transaction that asks for it later if another has written meanwhile.
@@ -113,6 +73,30 @@ class _Transaction(transaction.Atomic):
 def atomic(using: str | None = None) -> transaction.Atomic:
     """Return a context manager that makes the changes of a block one transaction."""
     return _Transaction(using or alias(), savepoint=True, durable=False)
+
+
+@contextmanager
+def nowait() -> Iterator[None]:
+    """A transaction in which a lock that another writer holds is an OperationalError at once."""
+    ours = connection()
+    if ours.vendor == "postgresql":
+        with atomic(), ours.cursor() as cursor:
+            cursor.execute("SHOW lock_timeout")
+            (before,) = cursor.fetchone()
+            cursor.execute("SET LOCAL lock_timeout = 1")  # milliseconds; 0 would wait for ever
+            yield
+            # An outer transaction would keep it. After an error its savepoint has it as before
+            cursor.execute("SELECT set_config('lock_timeout', %s, true)", [before])
+        return
+    with ours.cursor() as cursor:
+        cursor.execute("PRAGMA busy_timeout")
+        (before,) = cursor.fetchone()
+        cursor.execute("PRAGMA busy_timeout = 0")
+        try:
+            with atomic():
+                yield
+        finally:
+            cursor.execute(f"PRAGMA busy_timeout = {int(before)}")
 
 
 def pausing_for_writers(parts: Iterable[Part]) -> Iterator[Part]:
@@ -145,19 +129,6 @@ def parts_of(sizes: Mapping[Key, int], most: int) -> Iterator[list[Key]]:
         part.append(key)
         together += size
     yield part
-
-
-@contextmanager
-def pipelined(ours: BaseDatabaseWrapper) -> Iterator[None]:
-    """On PostgreSQL, send the statements of a block without waiting for the answer to each.
-
-    Nothing can be read in the block. What fails is raised at its end.
-    """
-    if ours.vendor != "postgresql":
-        yield
-        return
-    with ours.wrap_database_errors, ours.connection.pipeline():
-        yield
 
 
 def on_commit(call: Callable[[], Any]) -> None:

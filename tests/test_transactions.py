@@ -11,7 +11,6 @@ from chatmemory import MessageWindow, UserMessage, database, services
 from chatmemory.conf import check_times_have_zones
 from chatmemory.ledger import sql
 from chatmemory.models import Memory, Step
-from chatmemory.services.waiting import nowait
 
 from .connecting import connected
 
@@ -100,9 +99,9 @@ def test_a_write_that_does_not_wait_lets_later_ones_wait(db):
     """Its outer transaction may be that of a request."""
     with connection.cursor() as cursor:
         cursor.execute("SET LOCAL lock_timeout = '7s'")
-        with nowait():
+        with database.nowait():
             pass
-        with pytest.raises(DatabaseError), nowait():
+        with pytest.raises(DatabaseError), database.nowait():
             cursor.execute("SELECT 1 / 0")
         cursor.execute("SHOW lock_timeout")
         assert cursor.fetchone() == ("7s",)

@@ -16,7 +16,6 @@ from chatmemory.access.roles import Role
 from chatmemory.core.exceptions import ChatMemoryError
 from chatmemory.models import ApiToken
 from chatmemory.services import audit
-from chatmemory.services.waiting import nowait
 
 DAYS_MAX = 3650
 _LAST_USED_RESOLUTION = timedelta(minutes=1)
@@ -91,5 +90,5 @@ def _note_use(token: ApiToken) -> None:
     """
     now = timezone.now()
     if token.last_used_at is None or now - token.last_used_at > _LAST_USED_RESOLUTION:
-        with suppress(DatabaseError), nowait():
+        with suppress(DatabaseError), database.nowait():
             ApiToken.objects.filter(pk=token.pk).update(last_used_at=now)

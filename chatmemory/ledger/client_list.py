@@ -35,8 +35,8 @@ from chatmemory.core.inference import inferred_add
 from chatmemory.core.messages import MessageType, text_of
 from chatmemory.core.transitions import Transition, refill
 from chatmemory.core.window import Entry, Window, total
-from chatmemory.ledger.entries import StayEntry, numbered
 from chatmemory.ledger.redaction import mark_of
+from chatmemory.ledger.windows import StayEntry, numbered
 from chatmemory.models import Memory, Message, Stay, Step
 
 RANK_SPACING = 2**20

@@ -12,7 +12,7 @@ from chatmemory import database
 from chatmemory.core.exceptions import MemoryNotFound, StepNotFound
 from chatmemory.core.storable import storable_id
 from chatmemory.ledger.sql import read_memory
-from chatmemory.ledger.stored_window import step_zero
+from chatmemory.ledger.windows import step_zero
 from chatmemory.managers import MemoryQuerySet
 from chatmemory.models import Memory, Step
 

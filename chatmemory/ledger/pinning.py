@@ -8,8 +8,8 @@ from chatmemory.core.eviction import Eviction, Reason, group_of
 from chatmemory.core.messages import MessageType
 from chatmemory.core.window import Window
 from chatmemory.ledger.contradictions import Contradicted, expect, stay_name
-from chatmemory.ledger.entries import StayEntry, stay_entries
 from chatmemory.ledger.reading import EndedStay
+from chatmemory.ledger.windows import StayEntry, stay_entries
 from chatmemory.models import Step
 
 PINNING = (Step.Kind.PIN, Step.Kind.UNPIN)

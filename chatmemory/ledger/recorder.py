@@ -15,9 +15,11 @@ from itertools import islice
 from django.db.models import Sum
 from django.utils import timezone
 
+from chatmemory.conf import configuration
 from chatmemory.core.codec import frame_of
 from chatmemory.core.estimators import family_named
 from chatmemory.core.eviction import Eviction, Reason
+from chatmemory.core.exceptions import WindowTooLarge
 from chatmemory.core.messages import MessageType, text_of
 from chatmemory.core.misfits import misfit_in
 from chatmemory.core.policies import Policy
@@ -25,19 +27,19 @@ from chatmemory.core.stored_policies import load_of
 from chatmemory.core.transitions import Change, Transition, pin, unchanged
 from chatmemory.core.window import NOTHING, Entry, Totals, Window, total
 from chatmemory.ledger import chain, flags, indexing, sql
-from chatmemory.ledger.bounds import check_bounds
 from chatmemory.ledger.changes import ArrivedMessage, ChangeResult, EvictedMessage, NewMessage
 from chatmemory.ledger.client_list import Replacement, appended_rank, head_rank
-from chatmemory.ledger.entries import (
+from chatmemory.ledger.redaction import check_commitment, redacted
+from chatmemory.ledger.sql import InsertedMessage, InsertedStay, InsertedStep
+from chatmemory.ledger.windows import (
     StayEntry,
     numbered,
     read_message,
     stay_entries,
+    stays_at,
+    stored_window,
     unprotected,
 )
-from chatmemory.ledger.redaction import check_commitment, redacted
-from chatmemory.ledger.sql import InsertedMessage, InsertedStay, InsertedStep
-from chatmemory.ledger.stored_window import stays_at, stored_window
 from chatmemory.models import Memory, Message, Step
 
 # The kinds of steps that a full window refuses. Lowering a limit and clearing always work.
@@ -149,7 +151,7 @@ class Recorder:
             self._is_changed = True
             return None
         transition = self._recount() if is_recounted else unchanged(self.window, policy)
-        return self._step(transition, Step.Kind.POLICY, note=note or self._note)
+        return self._step(transition, Step.Kind.POLICY, note=note)
 
     def set_labels(self, labels: dict[str, str]) -> ChangeResult | None:
         """Change the labels, as a step; equal labels change nothing."""
@@ -479,6 +481,20 @@ class Recorder:
     def _unchanged(self, change: Change) -> ChangeResult:
         totals = self.window.totals
         return ChangeResult(str(change), None, self.policy, totals, totals)
+
+
+def check_bounds(messages: int, size: int) -> None:
+    """Raise WindowTooLarge for a window of too many messages, or bytes of their JSON."""
+    given = configuration()
+    for found, most, setting, unit in (
+        (messages, given.WINDOW_MESSAGES, "WINDOW_MESSAGES", "messages"),
+        (size, given.WINDOW_BYTES, "WINDOW_BYTES", "bytes"),
+    ):
+        if found > most:
+            raise WindowTooLarge(
+                f'the window would hold {found:,} {unit}, and CHATMEMORY["{setting}"] allows '
+                f"{most:,}: lower the limit of its policy, or clear it"
+            )
 
 
 def _go_back(memory: Memory, step: Step) -> None:

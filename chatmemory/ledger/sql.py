@@ -11,10 +11,13 @@ models. Each statement names its conversation, so that a cluster sends it to one
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from datetime import datetime
+from functools import cache
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import DateTimeField, JSONField
@@ -184,7 +187,7 @@ def read_memory(memory_id: str, lock: bool = False) -> Memory | None:
     SQLite locks no rows: there a transaction has the whole database.
     """
     ours = database.connection()
-    with database.cursor(ours) as cursor:
+    with _cursor(ours) as cursor:
         is_locked = lock and ours.vendor != "sqlite"
         cursor.execute(f"{_MEMORY} FOR UPDATE" if is_locked else _MEMORY, [memory_id])
         found = cursor.fetchone()
@@ -211,7 +214,7 @@ def window_messages(memory_id: str) -> list[WindowMessage]:
 
 
 def _rows(sql: str, memory_id: str) -> list[tuple[Any, ...]]:
-    with database.cursor(database.connection()) as cursor:
+    with _cursor(database.connection()) as cursor:
         cursor.execute(sql, [memory_id])
         found: list[tuple[Any, ...]] = cursor.fetchall()
     return found
@@ -273,8 +276,8 @@ def execute(writes: Iterable[Write]) -> None:
     """
     ours = database.connection()
     copied = []
-    with database.cursor(ours) as cursor:
-        with database.pipelined(ours):
+    with _cursor(ours) as cursor:
+        with _pipelined(ours):
             for write in writes:
                 rows = [_as_stored(row, ours) for row in write.rows]
                 if write.copy and len(rows) >= COPIED and ours.vendor == "postgresql":
@@ -300,3 +303,57 @@ def _adapted(value: Any, ours: BaseDatabaseWrapper) -> Any:
     if isinstance(value, datetime) and ours.vendor == "sqlite":
         return str(make_naive(value, ours.timezone))
     return value
+
+
+# Cursors
+
+
+@contextmanager
+def _cursor(ours: BaseDatabaseWrapper) -> Iterator[Any]:
+    """Yield a cursor of our connection, for statements that are executed in each add.
+
+    On SQLite it is the driver's own, as the layers of Django's take a tenth of an add. Where
+    anything listens to queries, logs them or replaces Django's cursors, it is Django's. Errors are
+    those of `django.db` in both cases.
+    """
+    if ours.vendor != "sqlite" or _is_observed(ours):
+        with ours.cursor() as made:
+            yield made
+        return
+    ours.ensure_connection()
+    ours.validate_thread_sharing()
+    ours.validate_no_broken_transaction()
+    with ours.wrap_database_errors, closing(ours.connection.cursor(_Cursor)) as made:
+        yield made
+
+
+def _is_observed(ours: BaseDatabaseWrapper) -> bool:
+    return bool(ours.execute_wrappers or ours.queries_logged or "cursor" in vars(ours))
+
+
+class _Cursor(sqlite3.Cursor):
+    """A cursor that takes Django's placeholders, of statements that have no other `%s`."""
+
+    def execute(self, sql: str, values: Any = ()) -> Self:
+        return super().execute(_with_question_marks(sql), values)
+
+    def executemany(self, sql: str, values: Iterable[Any]) -> Self:
+        return super().executemany(_with_question_marks(sql), values)
+
+
+@cache
+def _with_question_marks(sql: str) -> str:
+    return sql.replace("%s", "?")
+
+
+@contextmanager
+def _pipelined(ours: BaseDatabaseWrapper) -> Iterator[None]:
+    """On PostgreSQL, send the statements of a block without waiting for the answer to each.
+
+    Nothing can be read in the block. What fails is raised at its end.
+    """
+    if ours.vendor != "postgresql":
+        yield
+        return
+    with ours.wrap_database_errors, ours.connection.pipeline():
+        yield

@@ -37,14 +37,6 @@ from chatmemory.ledger.conversation_row import (
     check_load,
 )
 from chatmemory.ledger.encoding import Encoded
-from chatmemory.ledger.entries import (
-    StayEntry,
-    read_message,
-    size_of,
-    stay_entries,
-    stay_entry,
-    unprotected,
-)
 from chatmemory.ledger.indexing import IndexedMessages
 from chatmemory.ledger.lookup import find_memory
 from chatmemory.ledger.pinning import PINNING, check_pins, moved_by_pin
@@ -52,8 +44,16 @@ from chatmemory.ledger.reading import BATCH, EndedStay, LedgerRows
 from chatmemory.ledger.redaction import is_redacted
 from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.ledger.stored_types import check_types
-from chatmemory.ledger.stored_window import open_stays
 from chatmemory.ledger.vouching import Vouching
+from chatmemory.ledger.windows import (
+    StayEntry,
+    open_stays,
+    read_message,
+    size_of,
+    stay_entries,
+    stay_entry,
+    unprotected,
+)
 from chatmemory.models import Memory, Message, Stay, Step
 
 TRIMMED = (Reason.CAPACITY, Reason.ORPHANED, Reason.TURN)

@@ -14,12 +14,11 @@ from chatmemory.core.policies import Policy
 from chatmemory.core.transitions import over_limit
 from chatmemory.core.window import NOTHING, Entry, Totals, total
 from chatmemory.core.written_policies import given_policy
-from chatmemory.ledger.adding import add_all, required_policy
+from chatmemory.ledger.adding import add_all, change_policy, required_policy
 from chatmemory.ledger.changes import ChangeResult, EvictedMessage
-from chatmemory.ledger.counting import change_policy
-from chatmemory.ledger.entries import stay_entries
 from chatmemory.ledger.recorder import Recorder
 from chatmemory.ledger.snapshots import one_snapshot
+from chatmemory.ledger.windows import stay_entries
 from chatmemory.models import Memory
 from chatmemory.queries.window_rows import NoRoom, WindowPlace, WindowView, entries_of, view_of
 from chatmemory.queries.windows import StoredState

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator
 
 from chatmemory.core.exceptions import MemoryNotFound
 from chatmemory.core.messages import ChatMessage
-from chatmemory.ledger.entries import read_message
 from chatmemory.ledger.lookup import find_memory, find_step
 from chatmemory.ledger.snapshots import one_snapshot
+from chatmemory.ledger.windows import read_message
 from chatmemory.models import Memory, Message, Step
 
 SLICE = 500  # messages

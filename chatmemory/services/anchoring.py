@@ -12,7 +12,7 @@ from chatmemory.ledger.lookup import find_memory
 from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.models import Memory
 from chatmemory.services import audit
-from chatmemory.services.locking import lock_memory
+from chatmemory.services.transaction import lock_memory
 
 
 def not_anchored() -> list[str]:

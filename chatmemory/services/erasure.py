@@ -32,8 +32,8 @@ from chatmemory.search import given_labels, searched_characters
 from chatmemory.search.sqlite_tables import INDEXED_AT_ONCE
 from chatmemory.services import audit
 from chatmemory.services.database_errors import leaving_out_lost_nodes
-from chatmemory.services.locking import lock_memory, locked, notify_followers
 from chatmemory.services.slices import size_of, sizes_of
+from chatmemory.services.transaction import lock_memory, locked, notify_followers
 from chatmemory.services.validation import check_change, check_ids, check_number
 from chatmemory.services.write_ahead_log import truncate_log_soon
 

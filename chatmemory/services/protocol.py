@@ -18,19 +18,19 @@ from chatmemory.core.storable import storable_id
 from chatmemory.core.store import Decide
 from chatmemory.core.transitions import Transition, refill
 from chatmemory.core.window import Window
-from chatmemory.ledger.changes import ChangeResult
-from chatmemory.ledger.counting import (
+from chatmemory.ledger.adding import (
     Recount,
     count_ahead,
     count_all,
     counted_entries,
     ensure_countable,
 )
-from chatmemory.ledger.entries import read_message, stay_entry
+from chatmemory.ledger.changes import ChangeResult
 from chatmemory.ledger.sql import WindowMessage, window_messages
+from chatmemory.ledger.windows import read_message, stay_entry
 from chatmemory.services.defaults import metering_policy
-from chatmemory.services.locking import locked, unsaved_memory
 from chatmemory.services.messages import clear_messages
+from chatmemory.services.transaction import locked, unsaved_memory
 from chatmemory.services.validation import check_id, check_limit, storable_messages
 
 

@@ -16,14 +16,13 @@ from chatmemory.core.phrases import SEARCHED
 from chatmemory.core.policies import Policy
 from chatmemory.core.transitions import admit
 from chatmemory.core.window import Entry, Window
-from chatmemory.ledger.adding import add_all, add_copies
-from chatmemory.ledger.bounds import check_bounds
+from chatmemory.ledger.adding import add_all, add_copies, counter
 from chatmemory.ledger.changes import ChangeResult, NewMessage
-from chatmemory.ledger.counting import counter
-from chatmemory.ledger.entries import numbered, stay_entries
+from chatmemory.ledger.recorder import check_bounds
+from chatmemory.ledger.windows import numbered, stay_entries
 from chatmemory.models import Memory, Step
 from chatmemory.search.sqlite_tables import INDEXED_AT_ONCE
-from chatmemory.services.locking import locked
+from chatmemory.services.transaction import locked
 from chatmemory.services.validation import check_ids
 
 SLICE = 500  # messages; so many are stored in about half a second

@@ -8,19 +8,19 @@ from contextlib import suppress
 from chatmemory import database
 from chatmemory.core.exceptions import MemoryNotFound
 from chatmemory.core.policies import Policy
-from chatmemory.ledger.counting import Recount, change_policy
+from chatmemory.ledger.adding import Recount, change_policy
 from chatmemory.ledger.recorder import Recorder
 from chatmemory.models import Memory
 from chatmemory.search import DIGEST_LABEL, given_labels
 from chatmemory.services import audit
 from chatmemory.services.defaults import Default, chosen_policy
-from chatmemory.services.locking import (
+from chatmemory.services.slices import sizes_of
+from chatmemory.services.transaction import (
     check_imported,
     insert,
     locked,
     unsaved_memory,
 )
-from chatmemory.services.slices import sizes_of
 from chatmemory.services.validation import check_actor, check_id, check_labels, check_policy
 
 LABELLED_AT_ONCE = 200  # conversations, in about a third of a second
