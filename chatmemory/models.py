@@ -72,7 +72,7 @@ class Memory(PolicyColumns, ChainColumns):
         null=True, help_text="load in the policy's unit; null without an installed policy"
     )
 
-    # Bounds for reading past windows; see ledger.counters.
+    # Bounds for reading past windows; see ledger.recorder.
     oldest = models.BigIntegerField(default=1)
     ordered_from = models.BigIntegerField(default=0)
 

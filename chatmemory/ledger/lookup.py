@@ -11,7 +11,7 @@ from django.db.models.functions import Cast
 from chatmemory import database
 from chatmemory.core.exceptions import MemoryNotFound, StepNotFound
 from chatmemory.core.storable import storable_id
-from chatmemory.ledger.sql import read_memory
+from chatmemory.ledger.sql import read_memory, read_step
 from chatmemory.ledger.windows import step_zero
 from chatmemory.managers import MemoryQuerySet
 from chatmemory.models import Memory, Step
@@ -59,7 +59,7 @@ def find_step(memory: Memory, n: int) -> Step:
     """Return a step of a conversation; step 0 is before the first. Raises StepNotFound."""
     if n == 0:
         return step_zero(memory)
-    step = numbered_step(memory.pk, n) if 0 < n <= memory.last_step else None
+    step = read_step(memory.pk, n) if 0 < n <= memory.last_step else None
     if step is None:
         raise no_step(memory, n, first=0)
     return step
@@ -72,8 +72,3 @@ def no_step(memory: Memory, n: int, first: int) -> StepNotFound:
         return StepNotFound(f"{memory.pk!r} has no step {n}: nothing has changed it yet")
     only = f"step {last}" if last == first else f"steps {first} to {last}"
     return StepNotFound(f"{memory.pk!r} has no step {n}, only {only}")
-
-
-def numbered_step(memory_id: str, n: int) -> Step | None:
-    """Return the step with this number, or None."""
-    return Step.objects.filter(memory_id=memory_id, n=n).first()

@@ -1,7 +1,7 @@
 """The SQL of an add, for SQLite and PostgreSQL: what it reads, inserts and changes.
 
 Django's ORM takes several times as long for these small statements as the database. What is not in
-every add, or in every read of a window, uses the ORM. A row to be inserted is a named tuple of the
+every add, or in every read of a window or a step, uses the ORM. A row to be inserted is a named tuple of the
 columns of its table, in the order of its INSERT; tests/ledger/test_sql.py compares them with the
 models. Each statement names its conversation, so that a cluster sends it to one node.
 """
@@ -17,18 +17,18 @@ from contextlib import closing, contextmanager
 from datetime import datetime
 from functools import cache
 from operator import attrgetter
-from typing import Any, NamedTuple, Self
+from typing import Any, Generic, NamedTuple, Self, TypeVar
 
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models import DateTimeField, JSONField
+from django.db.models import DateTimeField, JSONField, Model
 from django.utils.timezone import is_naive, make_aware, make_naive
 
 from chatmemory import database
-from chatmemory.core.eviction import Reason
-from chatmemory.core.messages import MessageType
-from chatmemory.models import Memory
+from chatmemory.models import Memory, Step
 
-_AS_THEY_ARE = {str, int, bool, bytes, type(None), MessageType, Reason}
+M = TypeVar("M", bound=Model)
+
+_AS_THEY_ARE = {str, int, bool, bytes, type(None)}
 COPIED = 20  # rows: PostgreSQL takes as many, or more, sooner by COPY than by INSERT
 HEAD_PAGE = 8  # stays, of which most adds need two or three
 
@@ -148,12 +148,34 @@ _WINDOW = f"""SELECT {_STAY}, s.memory_id, m.frame, m.text, m.redacted_step, c.p
 _END_STAYS = """UPDATE chatmemory_stay SET left_step = %s, reason = %s
     WHERE memory_id = %s AND n BETWEEN %s AND %s"""
 
-_FIELDS = Memory._meta.concrete_fields
-_NAMES = [field.attname for field in _FIELDS]
-_TIMES = [n for n, field in enumerate(_FIELDS) if isinstance(field, DateTimeField)]
-_JSONS = [n for n, field in enumerate(_FIELDS) if isinstance(field, JSONField)]
+
+class _Columns(Generic[M]):
+    """The columns of a model, of which rows are read as its instances."""
+
+    def __init__(self, model: type[M]) -> None:
+        fields = model._meta.concrete_fields
+        self._model = model
+        self.names = [field.attname for field in fields]
+        self._times = [n for n, field in enumerate(fields) if isinstance(field, DateTimeField)]
+        self._jsons = [n for n, field in enumerate(fields) if isinstance(field, JSONField)]
+
+    def instance(self, row: Sequence[Any], ours: BaseDatabaseWrapper) -> M:
+        """Return the instance of a row that was read."""
+        values = list(row)
+        for n in self._jsons:
+            values[n] = json.loads(values[n])
+        for n in self._times:  # SQLite has them without a zone
+            if values[n] is not None and is_naive(values[n]):
+                values[n] = make_aware(values[n], ours.timezone)
+        return self._model.from_db(ours.alias, self.names, values)
+
+
+_OF_MEMORY, _OF_STEP = _Columns(Memory), _Columns(Step)
+_NAMES = _OF_MEMORY.names
 _MEMORY = f"""SELECT {", ".join(_NAMES)} FROM chatmemory_memory
     WHERE id = %s AND deleted_at IS NULL"""
+_STEP = f"""SELECT {", ".join(_OF_STEP.names)} FROM chatmemory_step
+    WHERE memory_id = %s AND n = %s"""
 _INSERT_MEMORY = f"""INSERT INTO chatmemory_memory ({", ".join(_NAMES)})
     VALUES ({", ".join(["%s"] * len(_NAMES))}) ON CONFLICT DO NOTHING"""
 
@@ -187,35 +209,33 @@ def read_memory(memory_id: str, lock: bool = False) -> Memory | None:
     SQLite locks no rows: there a transaction has the whole database.
     """
     ours = database.connection()
-    with _cursor(ours) as cursor:
-        is_locked = lock and ours.vendor != "sqlite"
-        cursor.execute(f"{_MEMORY} FOR UPDATE" if is_locked else _MEMORY, [memory_id])
-        found = cursor.fetchone()
-    if found is None:
-        return None
-    values = list(found)
-    for n in _JSONS:
-        values[n] = json.loads(values[n])
-    for n in _TIMES:  # SQLite has them without a zone
-        if values[n] is not None and is_naive(values[n]):
-            values[n] = make_aware(values[n], ours.timezone)
-    memory: Memory = Memory.from_db(ours.alias, _NAMES, values)
-    return memory
+    is_locked = lock and ours.vendor != "sqlite"
+    for row in rows(f"{_MEMORY} FOR UPDATE" if is_locked else _MEMORY, [memory_id]):
+        return _OF_MEMORY.instance(row, ours)
+    return None
+
+
+def read_step(memory_id: str, n: int) -> Step | None:
+    """Return a step of a conversation, or None."""
+    for row in rows(_STEP, [memory_id, n]):
+        return _OF_STEP.instance(row, database.connection())
+    return None
 
 
 def first_stays(memory_id: str) -> Iterator[OpenStay]:
     """Yield the first `HEAD_PAGE` stays of the current window, by rank."""
-    return map(OpenStay._make, _rows(_FIRST_STAYS, memory_id))
+    return map(OpenStay._make, rows(_FIRST_STAYS, [memory_id]))
 
 
 def window_messages(memory_id: str) -> list[WindowMessage]:
     """Return the stays of the current window with their messages, by rank."""
-    return [WindowMessage._make(row) for row in _rows(_WINDOW, memory_id)]
+    return [WindowMessage._make(row) for row in rows(_WINDOW, [memory_id])]
 
 
-def _rows(sql: str, memory_id: str) -> list[tuple[Any, ...]]:
+def rows(sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+    """Return the rows of a query."""
     with _cursor(database.connection()) as cursor:
-        cursor.execute(sql, [memory_id])
+        cursor.execute(sql, values)
         found: list[tuple[Any, ...]] = cursor.fetchall()
     return found
 
@@ -298,6 +318,8 @@ def _as_stored(row: Sequence[Any], ours: BaseDatabaseWrapper) -> list[Any]:
 
 
 def _adapted(value: Any, ours: BaseDatabaseWrapper) -> Any:
+    if isinstance(value, str):  # of an enumeration, which drivers look up at length
+        return str.__str__(value)
     if isinstance(value, dict):
         return json.dumps(value) if value else "{}"
     if isinstance(value, datetime) and ours.vendor == "sqlite":

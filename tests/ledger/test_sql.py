@@ -99,6 +99,13 @@ def test_a_conversation_is_read_as_by_the_orm(lock, conversation):
     assert sql.read_memory("other", lock) is None
 
 
+def test_a_step_is_read_as_by_the_orm(conversation):
+    assert columns(sql.read_step(conversation, 2)) == columns(
+        Step.objects.get(memory=conversation, n=2)
+    )
+    assert sql.read_step(conversation, 9) is None
+
+
 def test_a_changed_row_is_written_as_by_the_orm(conversation):
     row = Memory.objects.get(pk=conversation)
     before = sql.values_of(row)
