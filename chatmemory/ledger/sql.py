@@ -1,9 +1,9 @@
 """The SQL of an add, for SQLite and PostgreSQL: what it reads, inserts and changes.
 
 Django's ORM takes several times as long for these small statements as the database. What is not in
-every add, or in every read of a window or a step, uses the ORM. A row to be inserted is a named tuple of the
-columns of its table, in the order of its INSERT; tests/ledger/test_sql.py compares them with the
-models. Each statement names its conversation, so that a cluster sends it to one node.
+every add, or in every read of a window or a step, uses the ORM. A row to be inserted is a named
+tuple of the columns of its table, in the order of its INSERT; tests/ledger/test_sql.py compares
+them with the models. Each statement names its conversation, so that a cluster sends it to one node.
 """
 
 # ruff: noqa: S608 - the parts of the statements are constants of this file
