@@ -2,9 +2,10 @@
 
     .venv/bin/python -m benchmarks.add
 
-All write to the real schema, with its indexes and search triggers, in a temporary folder. The raw
-transaction reads the conversation's row and its oldest stays, ends a stay, inserts a message, a
-stay and a step, and changes the conversation's row, by the database's driver and without Django.
+All write to the real schema, with its indexes, in a temporary folder. The raw transaction reads the
+conversation's row and its oldest stays, ends a stay, inserts a message, a stay and a step, puts the
+message into SQLite's search index, and changes the conversation's row, by the database's driver and
+without Django.
 """
 
 from __future__ import annotations
@@ -60,6 +61,7 @@ class Raw:
         stay |= {"seq": message["seq"], "entered_step": step["n"], "rank": stay["rank"] + 2**20}
         for table, row in rows.items():
             run(self.inserts[table], tuple(row.values()))
+        raw.index(self.connection, self.id, message["seq"], message["seq"])
         run(
             "UPDATE chatmemory_stay SET left_step = ?, reason = 'CAPACITY' "
             "WHERE memory_id = ? AND n = ?",

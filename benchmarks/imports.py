@@ -3,7 +3,7 @@
     .venv/bin/python -m benchmarks.imports
 
 The rows are inserted by the database's driver with one `executemany` for each table, into the same
-database with its indexes and search triggers, in one transaction for each conversation as well.
+database with its indexes, also that of SQLite for searches. Each conversation is one transaction.
 """
 
 from __future__ import annotations
@@ -32,10 +32,11 @@ class Raw:
         self._count_tokens = count_tokens
         self._copied: list[tuple[str, Sequence[Any]]] = []
         self._texts: list[str] = []
+        self._id = ""
 
     def copy(self, memory_id: str, texts: list[str]) -> None:
         """Take the rows of an imported conversation."""
-        self._texts = texts
+        self._texts, self._id = texts, f"raw-{memory_id}"
         self._copied = [self._rows(table, key, memory_id) for table, key in TABLES.items()]
 
     def insert(self) -> None:
@@ -44,6 +45,7 @@ class Raw:
         self._connection.execute(self._connection.begin)
         for statement, rows in self._copied:
             self._connection.executemany(statement, rows)
+        raw.index(self._connection, self._id, 1, len(self._texts))
         self._connection.execute("COMMIT")
 
     def _rows(self, table: str, key: str, memory_id: str) -> tuple[str, Sequence[Any]]:

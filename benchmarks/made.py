@@ -60,10 +60,8 @@ class _Files:
         """Write quickly, and index texts at the end."""
         for pragma in ("journal_mode = OFF", "synchronous = OFF", "cache_size = -200000"):
             cursor.execute(f"PRAGMA {pragma}")
-        index.drop_triggers()
         yield
         index.rebuild()
-        index.install_triggers()
         cursor.execute("PRAGMA journal_mode = WAL")
 
 

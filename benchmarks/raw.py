@@ -63,3 +63,12 @@ def connect() -> Connection:
     """Return a new connection to the database of DATABASE_URL."""
     url = os.environ["DATABASE_URL"]
     return _Postgresql(url) if ON_POSTGRESQL else _Sqlite(url.removeprefix("sqlite:///"))
+
+
+def index(connection: Connection, memory_id: str, first: int, last: int) -> None:
+    """Put messages into SQLite's search index, as the ledger does."""
+    if not ON_POSTGRESQL:
+        from chatmemory.search.sqlite import PUT_MESSAGES
+
+        for statement in PUT_MESSAGES:
+            connection.execute(statement.replace("%s", "?"), (memory_id, first, last))

@@ -13,9 +13,11 @@ from chatmemory import (
     ToolExecutionRequest,
     ToolExecutionResultMessage,
     UserMessage,
+    search,
     services,
 )
 from chatmemory.ledger.client_list import RANK_SPACING
+from chatmemory.ledger.indexing import repair
 from chatmemory.models import Memory, Message, Stay, Step
 
 # The JSON of a copied message differs by the digits of its number.
@@ -115,6 +117,7 @@ def fleet(until: int, start: int = 0) -> None:
                 """,
                 [start, until, model],
             )
+    search.index_of(connection).rebuild()
 
 
 def wide_conversation(
@@ -182,3 +185,5 @@ def _copy(
             """,
             [first, last, memory_id, first, first],
         )
+    if model is Message:
+        repair(memory_id)

@@ -210,6 +210,14 @@ ALTERATIONS = {
         VERIFY,
         sql("DELETE FROM chatmemory_searchable WHERE seq = 0"),
     ),
+    "a message of the search index that was never said": (
+        VERIFY,
+        sql(
+            "INSERT INTO chatmemory_searchable (memory_id, seq) VALUES ('m', 99)",
+            "INSERT INTO chatmemory_search (rowid, text) "
+            "SELECT id, 'pay yes' FROM chatmemory_searchable WHERE seq = 99",
+        ),
+    ),
     "the newest step, cut off with its counters": (HEADS, lambda: cut_off("m")),
     "a conversation that is gone": (HEADS, lambda: Memory.objects.all().delete()),
     "a deletion whose audit entry is gone": (HEADS, hide_deletion),

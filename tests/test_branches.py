@@ -105,7 +105,7 @@ def test_a_draft_does_in_it_what_is_simulated(db, policy, sequence, other):
     window, branched = queries.window("source"), queries.window("other")
     assert branched.messages == window.messages
     assert branched.totals == window.totals == simulation.totals
-    assert len(simulation.remaining) == len(window.messages)
+    assert len(simulation.window.rows) == len(window.messages)
     assert queries.memory("other").history_tokens == queries.memory("source").history_tokens
     assert verify("other") is None
 

@@ -383,7 +383,7 @@ def check_simulation(added) -> None:
         return
     (made,) = services.add("m", [added])
     assert simulation.changes == (made,)
-    assert [place.seq for place in simulation.remaining] == seqs()
+    assert [place.seq for place in simulation.window.rows] == seqs()
 
 
 def check_room(place: int) -> None:

@@ -15,12 +15,12 @@ from django.test.utils import CaptureQueriesContext
 from chatmemory import AiMessage, UserMessage, queries, search, services
 from chatmemory.core.policies import MessageWindow
 from chatmemory.ledger import indexing
+from chatmemory.ledger.contradictions import Contradicted
 from chatmemory.ledger.verification import verify
 from chatmemory.models import Memory, Message
 from chatmemory.queries import searching
 from chatmemory.queries.history import nearest
-from chatmemory.search.sqlite import SqliteIndex, _trigrams
-from chatmemory.search.sqlite_tables import EMPTY, TABLES
+from chatmemory.search.sqlite import EMPTY, TABLES, SqliteIndex, _trigrams
 
 from .plans.plans import nodes
 
@@ -81,16 +81,32 @@ def test_several_messages_are_put_into_the_index_together(shop):
     """FTS5 writes at the end of each statement, which takes five times as long for many."""
     if connection.vendor != "sqlite":
         pytest.skip("PostgreSQL indexes the texts themselves")
-    search.index_of(connection).drop_triggers()
-    services.add("alpha", [UserMessage(f"ribbon {n}") for n in range(50)])
+    with CaptureQueriesContext(connection) as sent:
+        services.add("alpha", [UserMessage(f"ribbon {n}") for n in range(50)])
+    assert sum("INTO chatmemory_search " in query["sql"] for query in sent) == 1
     bows = [UserMessage("a bow"), UserMessage("a second bow"), UserMessage("ribbon 49")]
     services.set_messages("alpha", bows)
     assert [indexed("rib"), indexed("bow")] == [50, 0], "synthetic ones are not searched"
-    search.index_of(connection).install_triggers()
     services.add("beta", [UserMessage(f"buckle {n}") for n in range(50)])
     services.add("beta", [UserMessage("a single buckle")])
     assert indexed("buc") == 51
     assert [verify(memory_id) for memory_id in ("alpha", "beta")] == [None, None]
+
+
+def test_what_another_program_inserts_is_found_after_a_repair(shop):
+    if connection.vendor != "sqlite":
+        pytest.skip("PostgreSQL indexes the texts themselves")
+    said = Message.objects.get(memory_id="alpha", seq=2)
+    said.seq, said.text = 3, "a ribbon"
+    said.save(force_insert=True)
+    assert found("ribbon") == []
+    with pytest.raises(Contradicted, match="is missing in the search index"):
+        indexing.check_index("alpha")
+    assert indexing.repair("alpha") == 1
+    indexing.check_index("alpha")
+    assert found("ribbon") == ["alpha"]
+    said.delete()
+    assert [found("ribbon"), indexed("rib")] == [[], 0]
 
 
 def test_the_index_follows_changed_texts(shop):
@@ -173,9 +189,9 @@ def test_the_index_can_be_removed_and_installed_again(transactional_db):
     services.create("m", MessageWindow(2))
     services.add("m", [UserMessage("a needle in the hay")])
     search.index_of(connection).remove()
-    services.add("m", [UserMessage("another needle")])
     search.index_of(connection).install()
-    assert found("needle") == ["m"]
+    services.add("m", [UserMessage("another needle")])
+    assert found("hay") == ["m"]
     assert found("another") == ["m"]
 
 
@@ -238,7 +254,7 @@ def test_letters_that_a_reader_takes_for_the_same_are_the_same_in_the_index():
     asked = 0
     for each in letters:
         words = f"{each.lower()}一丁"
-        if SqliteIndex(connection).reads_as_found(words):
+        if SqliteIndex(connection).scan_is_exact(words):
             found = index.execute(
                 "SELECT rowid FROM chatmemory_search WHERE chatmemory_search MATCH ?",
                 [_trigrams(words)],
@@ -271,15 +287,16 @@ WAYS = {
     "few places": {},
     "conversations in turn": {"FEW": 0},
     "conversations in turn, in vain": {"FEW": 0, "TRIED": (1,)},
-    "very long conversations": {"FEW": 0, "READ_MAX": 0},
+    "very long conversations": {"FEW": 0, "READ_MAX": 0, "READ_AT_ONCE": 0},
 }
+PATCHED = {"FEW": search, "READ_AT_ONCE": search.reading}
 
 
 @pytest.fixture(params=WAYS)
 def way(request, monkeypatch) -> str:
     """Each way in which a page of a search is found."""
     for name, value in WAYS[request.param].items():
-        monkeypatch.setattr(search if name == "FEW" else searching, name, value)
+        monkeypatch.setattr(PATCHED.get(name, searching), name, value)
     return request.param
 
 
@@ -398,7 +415,7 @@ def test_every_search_of_conversations_ends_at_the_same_character(db, way, near,
         assert [row.memory.id for row in page.rows] == ids
         assert all(row.mention and words in row.mention.text for row in page.rows)
         assert found(words) == ids
-        assert [row.pk for row in Memory.objects.filter(search.trying(words))] == ids
+        assert [row.pk for row in Memory.objects.filter(search.scan_filter(words))] == ids
         assert list(search.mentions(words, ["m"], 5)) == ids
 
 
@@ -422,7 +439,7 @@ def test_every_search_in_a_conversation_ends_at_the_same_character(db, monkeypat
     assert counts(far) == [0, 0, 0, 0]
     services.add("m", [at_the_edge("needles", "needle")])
     assert nearest("m", "needlexy", 3) == "needles"
-    monkeypatch.setattr("chatmemory.queries.considered.MENTIONS_MAX", 1)
+    monkeypatch.setattr("chatmemory.queries.phrase.MATCHES_MAX", 1)
     services.add("m", [UserMessage(f"{near} {far}")] * 2)
     assert [counts(words)[0] for words in (near, far)] == [3 + (near == "needle"), 2]
 

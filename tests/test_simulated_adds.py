@@ -133,7 +133,7 @@ def simulation(memory_id, drafts, policy) -> object:
         simulation = queries.simulate(memory_id, drafts, policy)
     except ChatMemoryError as error:
         return type(error), getattr(error, "index", None)
-    return list(simulation.changes), *facts(simulation.remaining), simulation.totals
+    return list(simulation.changes), *facts(simulation.window.rows), simulation.totals
 
 
 def real(memory_id, drafts, policy) -> object:

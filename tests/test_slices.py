@@ -35,7 +35,7 @@ from chatmemory.core.phrases import SEARCHED
 from chatmemory.formats import read_transcripts
 from chatmemory.ledger.verification import verify
 from chatmemory.models import AuditEntry, Memory, Message, Stay, Step, Trial
-from chatmemory.search.sqlite_tables import INDEXED_AT_ONCE
+from chatmemory.search.sqlite import INDEXED_AT_ONCE
 from chatmemory.stores.database import DjangoChatMemoryStore
 
 URL = "/api/v1/memories/long/"

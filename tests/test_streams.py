@@ -39,7 +39,7 @@ HISTORY, KEPT = "/c/long/export/?download=1", "/c/long/export/?download=1&what=w
 @pytest.fixture
 def long(db, monkeypatch) -> str:
     """A conversation of forty messages, read three at a time and sent in short chunks."""
-    monkeypatch.setattr("chatmemory.queries.whole.SLICE", 3)
+    monkeypatch.setattr(queries.WholeHistory, "READ_AT_ONCE", 3)
     monkeypatch.setattr("chatmemory.streaming.CHUNK", 100)
     services.create("long", MessageWindow(39))
     services.add("long", SAID * 10)

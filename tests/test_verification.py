@@ -289,6 +289,21 @@ def test_a_message_that_is_missing_in_the_search_index_is_named_and_put_back(con
     assert Memory.objects.containing("message 28").exists()
 
 
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL has nothing to repair")
+def test_a_message_that_the_search_index_has_wrongly_is_named_and_taken_out(conversation):
+    execute("INSERT INTO chatmemory_searchable (memory_id, seq) VALUES ('m', 99)")
+    execute(
+        "INSERT INTO chatmemory_search (rowid, text) "
+        "SELECT id, 'never said' FROM chatmemory_searchable WHERE seq = 99"
+    )
+    assert str(verify(conversation)) == (
+        "'m': message #99: the search index has it, but it was not said: use --repair-index"
+    )
+    call_command("verify_memories", repair_index=True)
+    assert verify(conversation) is None
+    assert Memory.objects.containing("message 28").exists()
+
+
 @pytest.mark.skipif(
     connection.vendor != "sqlite", reason="PostgreSQL searches the names themselves"
 )

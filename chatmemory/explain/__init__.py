@@ -13,9 +13,9 @@ from chatmemory.explain.limits import (
     pinning,
     what_is_hidden,
 )
+from chatmemory.explain.phrase import Moment, Period, PhraseAnswer, remembers, without
 from chatmemory.explain.reasons import Explanation, room_before, what_would_keep, why_in, why_left
 from chatmemory.explain.receipts import Receipt, ReceiptLine, receipt, shortened
-from chatmemory.explain.remembering import Moment, Remembrance, Stretch, remembers, without
 from chatmemory.explain.wording import (
     amount,
     capitalized,
@@ -37,10 +37,10 @@ __all__ = [
     "Cause",
     "Explanation",
     "Moment",
+    "Period",
+    "PhraseAnswer",
     "Receipt",
     "ReceiptLine",
-    "Remembrance",
-    "Stretch",
     "amount",
     "beyond_limit",
     "beyond_tried_limit",

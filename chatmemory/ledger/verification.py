@@ -37,7 +37,7 @@ from chatmemory.ledger.conversation_row import (
     check_load,
 )
 from chatmemory.ledger.encoding import Encoded
-from chatmemory.ledger.indexing import IndexedMessages
+from chatmemory.ledger.indexing import check_index
 from chatmemory.ledger.lookup import find_memory
 from chatmemory.ledger.pinning import PINNING, check_pins, moved_by_pin
 from chatmemory.ledger.reading import BATCH, EndedStay, LedgerRows
@@ -86,7 +86,6 @@ class _Replay:
         self.memory = memory
         self.rows = LedgerRows(memory)
         self.vouching = Vouching(memory)
-        self.indexed = IndexedMessages(memory.pk)
         self.window = Window()
         self.newest_rank: int | None = None
         self.said = Totals()
@@ -109,7 +108,7 @@ class _Replay:
         with naming(self.memory):
             self.check_memory()
         self.vouching.check_end()
-        self.indexed.check_end()  # last, because what is missing there hides no alteration
+        check_index(self.memory.pk)  # last, because what is missing there hides no alteration
 
     def check_step(self, step: Step) -> None:
         self.read(step)
@@ -148,7 +147,6 @@ class _Replay:
         expect(row, "text", row.text, text_of(message))
         self.vouching.check_message(row)
         if row.origin == Message.Origin.SAID:
-            self.indexed.look_for(row)
             self.said = Totals(self.said.count + 1, self.said.tokens + row.tokens)
 
     def expect_rows(self, step: Step) -> None:

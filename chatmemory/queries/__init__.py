@@ -26,6 +26,7 @@ from chatmemory.queries.conversation_state import (
     ConversationQuery,
     ConversationState,
     conversation_state,
+    simulated_state,
 )
 from chatmemory.queries.conversations import (
     any_memory,
@@ -52,7 +53,7 @@ from chatmemory.queries.feed import (
     newest_change_or_erasure,
 )
 from chatmemory.queries.filters import MemoryFilter
-from chatmemory.queries.history import Part, history, message
+from chatmemory.queries.history import Part, WholeHistory, history, message, said, whole_history
 from chatmemory.queries.keeping import WhatWouldKeep
 from chatmemory.queries.lab import (
     FileFleet,
@@ -66,7 +67,7 @@ from chatmemory.queries.lab import (
     fleet,
     fleet_lists,
 )
-from chatmemory.queries.mentions import MENTIONS_COUNTED, Mention
+from chatmemory.queries.over_limits import HIDDEN_MAX
 from chatmemory.queries.overview import (
     ORDERINGS,
     OverviewRow,
@@ -75,11 +76,11 @@ from chatmemory.queries.overview import (
     overview,
     overview_rows,
 )
+from chatmemory.queries.phrase import MATCHES_MAX, PhraseMatches, Turn
 from chatmemory.queries.pinning import PinPreview, pin_preview
 from chatmemory.queries.recalling import READ_AT_ONCE, recall_history, recall_of_stored
 from chatmemory.queries.recalling import sums as recall_sums
 from chatmemory.queries.rehearsal import Line, Scene, rehearse
-from chatmemory.queries.remembering import Mentions, Turn
 from chatmemory.queries.rows import (
     MemoryRow,
     MessageRow,
@@ -90,8 +91,15 @@ from chatmemory.queries.rows import (
     memory_row,
     step_row,
 )
-from chatmemory.queries.simulated_state import simulated_state
-from chatmemory.queries.simulation import Outlook, Simulation, simulate
+from chatmemory.queries.searching import MENTIONS_COUNTED, Mention
+from chatmemory.queries.simulation import (
+    Outlook,
+    Simulation,
+    Trial,
+    simulate,
+    simulate_trial,
+    trial,
+)
 from chatmemory.queries.step_samples import (
     Arrival,
     StepPoint,
@@ -101,16 +109,21 @@ from chatmemory.queries.step_samples import (
     step_samples,
 )
 from chatmemory.queries.steps import step, steps
-from chatmemory.queries.trials import Trial, simulate_trial, trial
-from chatmemory.queries.whole import WholeHistory, said, whole_history
-from chatmemory.queries.window_rows import NoRoom, WindowPlace, WindowRow, WindowView
-from chatmemory.queries.windows import HIDDEN_MAX, outline, window
+from chatmemory.queries.windows import (
+    NoRoom,
+    WindowPlace,
+    WindowRow,
+    WindowView,
+    outline,
+    window,
+)
 from chatmemory.search import searches_messages
 
 __all__ = [
     "CLIENT",
     "COMPARED_MAX",
     "HIDDEN_MAX",
+    "MATCHES_MAX",
     "MENTIONS_COUNTED",
     "ORDERINGS",
     "POLICIES_MAX",
@@ -137,7 +150,6 @@ __all__ = [
     "MemoryFilter",
     "MemoryRow",
     "Mention",
-    "Mentions",
     "MessageRow",
     "NoRoom",
     "Outlook",
@@ -145,6 +157,7 @@ __all__ = [
     "OverviewStats",
     "Page",
     "Part",
+    "PhraseMatches",
     "PinPreview",
     "PolicyAdoption",
     "Repeat",

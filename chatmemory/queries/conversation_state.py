@@ -5,26 +5,35 @@ Presenters are functions of a `ConversationState` and make no queries.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import islice
 
+from django.utils import timezone
+
+from chatmemory.core.codec import frame_of
+from chatmemory.core.exceptions import MessageNotFound
 from chatmemory.core.lint import Turn, Verdict, verdicts
-from chatmemory.ledger.changes import ChangeResult, EvictedMessage
+from chatmemory.core.messages import ChatMessage, text_of
+from chatmemory.core.stored_policies import can_decide
+from chatmemory.ledger.changes import ChangeResult
 from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.models import Memory, Step
 from chatmemory.queries.glimpses import beginnings, number_of_calls, several_calls
 from chatmemory.queries.history import Part, history_page, message_in
 from chatmemory.queries.keeping import WhatWouldKeep, what_would_keep
-from chatmemory.queries.leaving import is_full, next_to_leave
-from chatmemory.queries.remembering import Mentions, change_at, mentions_of
+from chatmemory.queries.phrase import (
+    PhraseMatches,
+    change_at,
+    phrase_matches,
+    simulated_matches,
+)
 from chatmemory.queries.rows import MemoryRow, MessageRow, Page, StepDetail, memory_row
-from chatmemory.queries.simulation import NO_OUTLOOK, Outlook
+from chatmemory.queries.simulation import NO_OUTLOOK, Outlook, Simulation, Trial, tried
 from chatmemory.queries.step_samples import StepSamples, step_samples
 from chatmemory.queries.steps import evictions_around, step_detail
-from chatmemory.queries.trials import Trial
-from chatmemory.queries.window_rows import WindowPlace, WindowView
-from chatmemory.queries.windows import SeenWindow, StoredState, counted_otherwise_at
+from chatmemory.queries.windows import StoredState, WindowPlace, WindowView, recounted_tokens
 
 HISTORY_SIZE = 60
 WINDOW_SIZE = 100
@@ -79,12 +88,12 @@ class ConversationState:
     samples: StepSamples
     evictions: tuple[int | None, int | None]
     texts: Mapping[int, str]
-    mentions: Mentions
+    mentions: PhraseMatches
     calls: Mapping[int, int] = field(default_factory=dict)
     selected: MessageRow | None = None
     left_by: ChangeResult | None = None
     would_keep: WhatWouldKeep | None = None
-    compared: SeenWindow | None = None
+    compared: WindowView[WindowPlace] | None = None
     drafts: tuple[MessageRow, ...] = ()
     simulated: tuple[ChangeResult, ...] | None = None
     trim: ChangeResult | None = None
@@ -127,16 +136,6 @@ class ConversationState:
         return {each.seq: position for position, each in enumerate(evicted)}
 
     @cached_property
-    def next_to_leave(self) -> tuple[int, ...]:
-        """The messages that leave first when the next one finds no room."""
-        return next_to_leave(self.window)
-
-    @property
-    def is_full(self) -> bool:
-        """Whether the next message evicts another, however short it is."""
-        return is_full(self.window)
-
-    @cached_property
     def verdicts(self) -> tuple[Verdict, ...]:
         """The verdicts of providers on the window."""
         return verdicts(
@@ -156,54 +155,98 @@ class ConversationState:
 def conversation_state(memory_id: str, query: ConversationQuery) -> ConversationState:
     """Return the state of a conversation. Raises MemoryNotFound, StepNotFound, MessageNotFound."""
     stored = StoredState.of(memory_id, query.at)
-    return with_calls(state_of(stored, query), stored)
+    return _with_calls(_stored_state(stored, query))
 
 
-def with_calls(state: ConversationState, stored: StoredState) -> ConversationState:
-    """Return a state with the numbers of tool calls of messages in its window, and of its drafts.
+@one_snapshot()
+def simulated_state(
+    memory_id: str, query: ConversationQuery, trial: Trial | None
+) -> ConversationState:
+    """Return the state with the drafts added at the query's step, under the limit that is tried.
 
-    Others that have calls have one.
+    Without a trial, and where no policy decides the window, nothing is simulated. Raises the
+    exceptions of `conversation_state` and `simulate`.
     """
-    calls = several_calls(stored.memory.pk, state.window.rows)
-    drafts = {draft.seq: number_of_calls(draft.message) for draft in state.drafts}
-    return replace(state, calls=calls | drafts)
+    stored = StoredState.of(memory_id, query.at)
+    asks_for_draft = trial is not None and query.msg is not None and query.msg < 0
+    state = _stored_state(stored, replace(query, msg=None) if asks_for_draft else query)
+    state = replace(state, query=query, trial=trial)
+    if trial is not None and can_decide(state.window.policy):
+        state = _with_simulation(state, tried(stored, trial), trial.drafts)
+    return _with_calls(state)
 
 
-def state_of(stored: StoredState, query: ConversationQuery) -> ConversationState:
+def _stored_state(stored: StoredState, query: ConversationQuery) -> ConversationState:
     """Return the state of a conversation that is already read, without tool calls."""
     memory, row = stored.memory, stored.step
-    memory_id, at = memory.pk, row.n
-    detail = step_detail(row) if at else None
+    samples = step_samples(memory, row.n)
+    previous = next((each for each in samples.part if each.step == row.n - 1), None)
+    detail = step_detail(row, previous) if row.n else None
     window = stored.window
-    part = window_part(window, query.msg)
+    part = _window_part(window, query.msg)
     selected = message_in(memory, query.msg) if query.msg else None
-    mentions = mentions_of(stored, query.find, detail)
+    mentions = phrase_matches(stored, query.find, detail)
     history = _history(row, query, mentions)
     left_by = _left_by(memory, selected, detail)
     known = {row.seq: row.readable for row in (*history.rows, *mentions.rows)}
-    evicted = detail.change.evicted[:EVICTED_SIZE] if detail else ()
-    wanted = _seqs((*_leading(window), *window.rows[part])) + _seqs(evicted)
     return ConversationState(
         query=query,
         memory=memory_row(memory),
-        at=at,
+        at=row.n,
         detail=detail,
         window=window,
         stored_window=window,
         part=part,
         history=history,
-        samples=step_samples(memory, at),
-        evictions=evictions_around(memory_id, at),
-        texts=_texts(memory_id, wanted, known),
+        samples=samples,
+        evictions=evictions_around(memory.pk, row.n),
+        texts=_texts(memory.pk, known, window, part, (detail.change,) if detail else ()),
         mentions=mentions,
         selected=selected,
         left_by=left_by,
         would_keep=what_would_keep(row, selected, left_by, query.replay),
-        compared=_compared(stored, query.other),
+        compared=None if query.other is None else StoredState(memory, query.other).window,
         remembered=mentions.spans,
         injected=stored.injected,
-        when_said=counted_otherwise_at(row),
+        when_said=recounted_tokens(row),
     )
+
+
+def _with_simulation(
+    state: ConversationState, simulation: Simulation, messages: Sequence[ChatMessage]
+) -> ConversationState:
+    """Return a stored state after a simulation of drafts, and of another limit."""
+    query, changes, window = state.query, simulation.changes, simulation.window
+    drafts = tuple(_drafts(state.memory.id, messages, changes))
+    part = _window_part(window, query.msg)
+    known = {**state.texts, **{draft.seq: draft.readable for draft in drafts}}
+    evicting = (simulation.trim,) if simulation.trim else changes
+    left_by = (change for change in changes if query.msg and change.eviction_of(query.msg))
+    return replace(
+        state,
+        window=window,
+        part=part,
+        texts=_texts(state.memory.id, known, window, part, evicting),
+        mentions=simulated_matches(
+            state.mentions, query.find, drafts, frozenset(window.seqs), changes
+        ),
+        drafts=drafts,
+        simulated=changes,
+        trim=simulation.trim,
+        outlook=simulation.outlook(),
+        selected=_draft(drafts, query.msg) if (query.msg or 0) < 0 else state.selected,
+        left_by=next(left_by, state.left_by),
+    )
+
+
+def _with_calls(state: ConversationState) -> ConversationState:
+    """Return a state with the numbers of tool calls of messages in its window, and of its drafts.
+
+    Others that have calls have one.
+    """
+    calls = several_calls(state.memory.id, state.window.rows)
+    drafts = {draft.seq: number_of_calls(draft.message) for draft in state.drafts}
+    return replace(state, calls=calls | drafts)
 
 
 def combined(changes: Sequence[ChangeResult]) -> ChangeResult | None:
@@ -220,22 +263,18 @@ def combined(changes: Sequence[ChangeResult]) -> ChangeResult | None:
     )
 
 
-def window_part(window: WindowView[WindowPlace], msg: int | None) -> slice:
+def _window_part(window: WindowView[WindowPlace], msg: int | None) -> slice:
     """Return the slice of the window that a page shows: the last rows, or those around `msg`.
 
     A leading system message is not in it, because it is always shown.
     """
-    first, end = len(_leading(window)), len(window.rows)
+    first, end = 1 if window.system_at_head else 0, len(window.rows)
     chosen = window.seqs.index(msg) if msg in window.seqs else end
     stop = min(end, max(chosen + WINDOW_SIZE // 2, first + WINDOW_SIZE))
     return slice(max(first, stop - WINDOW_SIZE), stop)
 
 
-def _leading(window: WindowView[WindowPlace]) -> tuple[WindowPlace, ...]:
-    return (window.system_at_head,) if window.system_at_head else ()
-
-
-def _history(step: Step, query: ConversationQuery, found: Mentions) -> Page:
+def _history(step: Step, query: ConversationQuery, found: PhraseMatches) -> Page:
     """Return a page of the history.
 
     It is before or after a message if there are any, else around the selected one, else around the
@@ -250,11 +289,6 @@ def _history(step: Step, query: ConversationQuery, found: Mentions) -> Page:
     return page if page.rows or not is_paged else history_page(step.memory_id, usual, *extent)
 
 
-def _compared(stored: StoredState, other: int | None) -> SeenWindow | None:
-    """Return the window at the step to compare with."""
-    return None if other is None else StoredState(stored.memory, other).seen()
-
-
 def _left_by(
     memory: Memory, row: MessageRow | None, detail: StepDetail | None
 ) -> ChangeResult | None:
@@ -265,11 +299,45 @@ def _left_by(
     return change_at(memory, departure.left_step, detail)
 
 
-def _texts(memory_id: str, seqs: Sequence[int], known: Mapping[int, str]) -> dict[int, str]:
-    """Return the beginnings of texts by seq, and those that are already known in full."""
-    missing = [seq for seq in seqs if seq not in known]
-    return dict(known) | (beginnings(memory_id, missing, TEXT_SIZE) if missing else {})
+def _texts(
+    memory_id: str,
+    known: Mapping[int, str],
+    window: WindowView[WindowPlace],
+    part: slice,
+    changes: Iterable[ChangeResult],
+) -> dict[int, str]:
+    """Return the beginnings of the texts that a state shows, by seq, and those that are known: of
+    its part of the window, and of the first messages that its changes evict.
+    """
+    evicted = islice((each.seq for change in changes for each in change.evicted), EVICTED_SIZE)
+    shown = (row.seq for row in (*window.rows[:1], *window.rows[part]))
+    missing = {*shown, *evicted} - known.keys()
+    return {**known, **(beginnings(memory_id, sorted(missing), TEXT_SIZE) if missing else {})}
 
 
-def _seqs(rows: Iterable[MessageRow | WindowPlace | EvictedMessage]) -> list[int]:
-    return [row.seq for row in rows]
+def _drafts(
+    memory_id: str, messages: Sequence[ChatMessage], changes: Sequence[ChangeResult]
+) -> Iterator[MessageRow]:
+    """Yield the drafts as rows of the history; one that changes nothing has no row."""
+    now = timezone.now()
+    for message, change in zip(messages, changes, strict=True):
+        for arrived in change.arrived:
+            yield MessageRow(
+                memory_id=memory_id,
+                seq=arrived.seq,
+                type=message.type,
+                has_calls=message.has_tool_execution_requests,
+                text=text_of(message),
+                frame=frame_of(message),
+                tokens=arrived.tokens,
+                origin="DRAFT",
+                said_at=now,
+                client_id=None,
+            )
+
+
+def _draft(drafts: Sequence[MessageRow], seq: int | None) -> MessageRow:
+    for draft in drafts:
+        if draft.seq == seq:
+            return draft
+    raise MessageNotFound("this simulation has no such draft")

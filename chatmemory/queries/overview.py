@@ -16,10 +16,9 @@ from chatmemory.core.window import Totals
 from chatmemory.models import Memory, Message, Step
 from chatmemory.queries.cursors import CursorPage, SortKey, page_by_cursor, whole
 from chatmemory.queries.filters import EVERYTHING, MemoryFilter
-from chatmemory.queries.mentions import Mention, told
+from chatmemory.queries.over_limits import OverLimit, hidden_wholly, over_limits_now
 from chatmemory.queries.rows import MemoryRow, memory_row
-from chatmemory.queries.searching import having
-from chatmemory.queries.windows import OverLimit, hidden_wholly, over_limits_now
+from chatmemory.queries.searching import Mention, best_matches, having
 
 WITHIN_LIMIT = OverLimit()
 
@@ -126,7 +125,7 @@ def _overview_rows(rows: Sequence[Memory], search: str) -> tuple[OverviewRow, ..
     over = over_limits_now(memories)
     hidden = {memory_id: each.hidden for memory_id, each in over.items()}
     ids = [row.pk for row in rows]
-    found = told(search, ids, hidden_wholly(hidden, memories)) if search else {}
+    found = best_matches(search, ids, hidden_wholly(hidden, memories)) if search else {}
     return tuple(
         OverviewRow(
             memory=memory,

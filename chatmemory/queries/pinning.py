@@ -8,8 +8,7 @@ from chatmemory.core.eviction import group_of
 from chatmemory.core.messages import MessageType
 from chatmemory.core.policies import Policy
 from chatmemory.core.stored_policies import can_decide
-from chatmemory.queries.leaving import next_to_leave
-from chatmemory.queries.window_rows import WindowPlace, WindowView, view_of
+from chatmemory.queries.windows import WindowPlace, WindowView, view_of
 
 
 @dataclass(frozen=True)
@@ -61,8 +60,8 @@ def pin_preview(
         is_pinned=is_pinned,
         held=held,
         room=then.room_without_pins(policy) - held,
-        leaving=next_to_leave(window),
-        leaving_then=next_to_leave(then),
+        leaving=window.next_to_leave,
+        leaving_then=then.next_to_leave,
         hidden=_not_in(then, window),
         shown=_not_in(window, then),
     )

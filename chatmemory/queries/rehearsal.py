@@ -1,6 +1,7 @@
 """Rehearsals: what messages do to an empty memory, with no conversation and no database.
 
-A rehearsal folds over events: a message is added, a policy comes into force. Messages have numbers
+A rehearsal is a simulation from an empty conversation: a message is added, a policy comes into
+force. Messages have numbers
 from 1, as in a conversation; a message that changes nothing, such as an equal system message, has
 none.
 """
@@ -8,21 +9,22 @@ none.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
-from chatmemory.core.estimators import count_tokens, estimator_for
+from chatmemory.core.estimators import family_named
 from chatmemory.core.lint import Turn, Verdict, verdicts
 from chatmemory.core.messages import AiMessage, ChatMessage, MessageType
-from chatmemory.core.misfits import misfit_in
 from chatmemory.core.phrases import has_phrase
 from chatmemory.core.policies import Policy
 from chatmemory.core.readable import readable_text
-from chatmemory.core.transitions import Transition, admit
-from chatmemory.core.window import Entry, Window
 from chatmemory.core.written_policies import measured
-from chatmemory.ledger.changes import ArrivedMessage, ChangeResult, EvictedMessage
-from chatmemory.queries.window_rows import WindowPlace, WindowView, view_of
+from chatmemory.ledger.adding import add_all, change_policy
+from chatmemory.ledger.changes import ChangeResult, NewMessage
+from chatmemory.ledger.recorder import Recorder
+from chatmemory.ledger.windows import CountedWindow, stay_entries
+from chatmemory.models import Memory
+from chatmemory.queries.windows import WindowPlace, WindowView, view_of
 
 
 @dataclass(frozen=True)
@@ -88,82 +90,40 @@ def rehearse(policy: Policy, events: Iterable[ChatMessage | Policy]) -> list[Sce
 
 
 class _Stage:
-    """The window of a rehearsal, which changes from event to event."""
+    """A recorder of a conversation that is not stored, which changes from event to event."""
 
     def __init__(self, policy: Policy) -> None:
-        self._policy = measured(policy)
-        self._estimator = estimator_for(policy.estimator)
-        self._window = Window()
+        memory = Memory()
+        memory.policy = policy = measured(policy)
+        memory.policy_estimator = policy.estimator
+        counted = CountedWindow(counted_by=family_named(policy.estimator))
+        self._recorder = Recorder(memory, window=counted)
         self._said: list[Line] = []
         self._left_by: dict[int, ChangeResult] = {}
-        self._step = 0
 
     def after(self, event: ChatMessage | Policy) -> Scene:
-        change = self._set(event) if isinstance(event, Policy) else self._add(event)
+        if isinstance(event, Policy):
+            return self.scene(self._set(event))
+        (change,) = add_all(self._recorder, [NewMessage(event)])
+        self._said += [Line(each.seq, event, each.tokens) for each in change.arrived]
+        self._left_by |= {each.seq: change for each in change.evicted}
         return self.scene(change)
 
     def scene(self, change: ChangeResult | None = None) -> Scene:
+        memory, policy = self._recorder.memory, self._recorder.policy
+        assert policy is not None, "each policy that comes into force is one"
         places = [
-            WindowPlace(seq, entry.type, entry.has_calls, entry.tokens)
-            for entry in self._window
-            if isinstance(seq := entry.key, int)
+            WindowPlace(each.seq, each.type, each.has_calls, each.tokens)
+            for each in stay_entries(self._recorder.window)
         ]
-        window = view_of("", self._step, self._policy, places)
-        return Scene(self._policy, tuple(self._said), window, change, dict(self._left_by))
+        window = view_of("", memory.last_step, policy, places)
+        return Scene(policy, tuple(self._said), window, change, dict(self._left_by))
 
     def _set(self, policy: Policy) -> ChangeResult:
-        totals = self._window.totals
-        self._policy = policy = measured(policy)
-        self._step += 1
-        return ChangeResult("policy", self._step, policy, totals, totals)
-
-    def _add(self, message: ChatMessage) -> ChangeResult:
-        line = Line(len(self._said) + 1, message, count_tokens(self._estimator, message))
-        transition = admit(self._window, _entry(line), self._policy)
-        if transition.ignored:
-            return ChangeResult("add", None, self._policy, transition.before, transition.after)
-        self._step += 1
-        self._said.append(line)
-        transition.apply_to(self._window)
-        change = _result(transition, line, self._step)
-        self._left_by |= {message.seq: change for message in change.evicted}
-        return change
-
-
-def _result(transition: Transition, line: Line, step: int) -> ChangeResult:
-    misfit = misfit_in(transition)
-    evicted = tuple(
-        EvictedMessage(
-            seq=_seq(each.entry),
-            type=each.entry.type,
-            has_calls=each.entry.has_calls,
-            tokens=each.entry.tokens,
-            reason=each.reason,
-            because_seq=_seq(each.because) if each.because else None,
-            misfit=misfit if _seq(each.entry) == line.seq else None,
-        )
-        for each in transition.evictions
-    )
-    return ChangeResult(
-        "add",
-        step,
-        transition.policy,
-        transition.before,
-        transition.after,
-        policy_before=transition.policy_before,
-        seq=line.seq,
-        arrived=(ArrivedMessage(line.seq, line.type, line.has_calls, line.tokens, "SAID"),),
-        evicted=evicted,
-    )
-
-
-def _entry(line: Line) -> Entry:
-    return replace(Entry.of(line.message, line.tokens), key=line.seq)
-
-
-def _seq(entry: Entry) -> int:
-    assert isinstance(entry.key, int)
-    return entry.key
+        """Put a policy in force, and return a change also if it is already."""
+        policy, totals = measured(policy), self._recorder.window.totals
+        change_policy(self._recorder, policy)
+        return ChangeResult("policy", self._recorder.memory.last_step, policy, totals, totals)
 
 
 def _turn(line: Line) -> Turn:

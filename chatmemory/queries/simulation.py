@@ -1,27 +1,34 @@
-"""Simulation of adds with the recorder of real adds, without writing."""
+"""Simulation: what adds and another policy would do, now or at a past step.
+
+A simulation records as real changes are recorded, by a recorder that writes nothing. A trial has
+drafts to add and another limit. Drafts have no seq, and a message may have the next one already: a
+simulated trial counts them down from -1, so that -2 is the second draft.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import cached_property
+from itertools import takewhile
 
+from chatmemory.core.codec import messages_from_json
 from chatmemory.core.estimators import family_named
 from chatmemory.core.exceptions import LongRecount, PolicyRequired
 from chatmemory.core.messages import ChatMessage, MessageType
 from chatmemory.core.policies import Policy
-from chatmemory.core.transitions import over_limit
-from chatmemory.core.window import NOTHING, Entry, Totals, total
+from chatmemory.core.storable import storable_id
+from chatmemory.core.stored_policies import can_decide
+from chatmemory.core.window import NOTHING, Totals
 from chatmemory.core.written_policies import given_policy
 from chatmemory.ledger.adding import add_all, change_policy, required_policy
-from chatmemory.ledger.changes import ChangeResult, EvictedMessage
+from chatmemory.ledger.changes import ChangeResult
 from chatmemory.ledger.recorder import Recorder
 from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.ledger.windows import stay_entries
 from chatmemory.models import Memory
-from chatmemory.queries.window_rows import NoRoom, WindowPlace, WindowView, entries_of, view_of
-from chatmemory.queries.windows import StoredState
+from chatmemory.models import Trial as TrialRow
+from chatmemory.queries.windows import NoRoom, StoredState, WindowPlace, WindowView, view_of
 from chatmemory.services.validation import storable_additions
 
 RECOUNTED_AT_ONCE = 5_000  # messages, which take a second to count
@@ -49,93 +56,65 @@ NO_OUTLOOK = Outlook()
 
 @dataclass(frozen=True)
 class Simulation:
-    """The result of a simulation: one change per message, of a stored window with these rows.
+    """The result of a simulation: one change per message, and the `window` after them.
 
+    `seen` is the window that the model sees before the changes from the position `since` on.
+    `trim` is what another limit alone evicts at the next add; None with messages, and if nothing
+    leaves. It holds no step, and is no change of its own: a read hides what the next add evicts.
     Simulated messages have the seqs after the last one of the step that the simulation starts from,
-    and `entered_step` 0. `seen` is the window that the model sees before it.
+    and `entered_step` 0.
     """
 
     changes: tuple[ChangeResult, ...]
-    policy: Policy
-    rows: tuple[WindowPlace, ...]
     seen: WindowView[WindowPlace]
-
-    @cached_property
-    def remaining(self) -> tuple[WindowPlace, ...]:
-        """The resulting window in order, as a read gives it."""
-        return self._after(self.changes)
-
-    @cached_property
-    def trim(self) -> ChangeResult | None:
-        """What the limit alone evicts at the next add; None with messages, and if nothing leaves.
-
-        It holds no step, and is no change of its own: a read hides what the next add evicts.
-        """
-        stored = total(self.rows)
-        evictions = over_limit(entries_of(self.rows), stored, self.policy)
-        if self.changes or self.window.no_room or not evictions:
-            return None
-        places = {row.seq: row for row in self.rows}
-        evicted = [
-            EvictedMessage(*places[seq][:4], each.reason, _seq(each.because))
-            for each in evictions
-            if (seq := _seq(each.entry)) is not None
-        ]
-        oldest = self.rows[: self.rows.index(places[evicted[-1].seq])]
-        return ChangeResult(
-            kind="policy",
-            step=None,
-            policy=self.policy,
-            before=stored,
-            after=self.totals,
-            policy_before=self.policy,
-            evicted=tuple(evicted),
-            passed_pins=any(row.pinned for row in oldest),
-        )
-
-    def outlook(self, first: int = 0) -> Outlook:
-        """Return what the changes from the position `first` on do to what the model sees."""
-        past, changes = self.changes[:first], self.changes[first:]
-        before = replace(self.window, rows=self._after(past)) if past else self.seen
-        arrived = [each.seq for change in changes for each in change.arrived]
-        known, kept = {*before.seqs, *arrived}, set(self.window.seqs)
-        gone = {each.seq for change in past for each in change.evicted}
-        told = known | kept | gone
-        return Outlook(
-            before=before.totals,
-            after=self.totals,
-            leaving=tuple(seq for seq in (*before.seqs, *arrived) if seq not in kept),
-            hidden=tuple(row.seq for row in self.seen.over_limit if row.seq not in told),
-            returning=tuple(seq for seq in self.window.seqs if seq not in known),
-            no_room=self.window.no_room,
-        )
-
-    def _after(self, changes: Sequence[ChangeResult]) -> tuple[WindowPlace, ...]:
-        """Return the window after the first changes, in order, as a read gives it."""
-        gone = {each.seq for change in changes for each in change.evicted}
-        rows = [row for row in self.rows if row.seq not in gone]
-        for change in changes:
-            for seq, type, has_calls, tokens, *_ in change.arrived:
-                is_system = type is MessageType.SYSTEM
-                at_head = is_system and self.policy.always_keep_system_message_first
-                if seq not in gone:
-                    at = 0 if at_head else len(rows)
-                    rows.insert(at, WindowPlace(seq, type, has_calls, tokens))
-        return view_of(self.seen.memory_id, self.seen.step, self.policy, rows).rows
-
-    @cached_property
-    def window(self) -> WindowView[WindowPlace]:
-        """The resulting window, of which nothing is hidden."""
-        return replace(self.seen, policy=self.policy, rows=self.remaining, over_limit=())
+    window: WindowView[WindowPlace]
+    policy: Policy
+    trim: ChangeResult | None = None
+    since: int = 0
 
     @property
     def totals(self) -> Totals:
         return self.window.totals
 
+    def outlook(self) -> Outlook:
+        """Return what the changes from `since` on do to what the model sees."""
+        arrived = [each.seq for change in self.changes[self.since :] for each in change.arrived]
+        known, kept = {*self.seen.seqs, *arrived}, set(self.window.seqs)
+        return Outlook(
+            before=self.seen.totals,
+            after=self.totals,
+            leaving=tuple(seq for seq in (*self.seen.seqs, *arrived) if seq not in kept),
+            hidden=tuple(row.seq for row in self.seen.over_limit if row.seq not in kept),
+            returning=tuple(seq for seq in self.window.seqs if seq not in known),
+            no_room=self.window.no_room,
+        )
 
-def _seq(entry: Entry | None) -> int | None:
-    key = entry.key if entry else None
-    return key if isinstance(key, int) else None
+
+@dataclass(frozen=True)
+class Trial:
+    """Drafts to add and another limit to try. `key` names a trial that is kept."""
+
+    drafts: tuple[ChatMessage, ...] = ()
+    limit: int | None = None
+    key: str = ""
+
+    def policy(self, current: Policy | None) -> Policy | None:
+        """Return the current policy with the limit, or None if it would not change."""
+        if not can_decide(current) or self.limit in (None, current.limit):
+            return None
+        return replace(current, limit=self.limit)
+
+
+def trial(memory_id: str, key: str) -> Trial | None:
+    """Return a kept trial of a conversation, or None if it is not kept any more.
+
+    Raises UnstorableText.
+    """
+    row = TrialRow.objects.filter(memory_id=storable_id(memory_id), key=key).first()
+    if row is None:
+        return None
+    drafts = tuple(draft for draft in messages_from_json(row.drafts) if draft is not None)
+    return Trial(drafts, row.limit, row.key)
 
 
 @one_snapshot()
@@ -152,38 +131,70 @@ def simulate(
     5,000 only with `recount`. Raises MemoryNotFound, StepNotFound, PolicyRequired (neither the step
     nor the call has a policy), PolicyUnavailable, LongRecount, MessageTooLarge, UnstorableText.
     """
-    return simulated(StoredState.of(memory_id, at), messages, given_policy(policy), recount)
+    return _simulated(
+        StoredState.of(memory_id, at), given_policy(policy), messages, recount=recount
+    )
 
 
-def simulated(
-    stored: StoredState,
-    messages: Iterable[ChatMessage],
-    policy: Policy | None,
-    recount: bool = True,
+@one_snapshot()
+def simulate_trial(
+    memory_id: str, trial: Trial, at: int | None = None, since: int = 0
 ) -> Simulation:
+    """Return the result of a trial now or at step `at`, as seen from the draft at `since` on.
+
+    Raises the exceptions of `simulate`.
+    """
+    return tried(StoredState.of(memory_id, at), trial, since)
+
+
+def tried(stored: StoredState, trial: Trial, since: int = 0) -> Simulation:
     """Return the same of a conversation that is already read."""
-    memory = copy(stored.memory)
-    recorder = Recorder(memory, at=None if stored.at is None else stored.step)
+    policy = trial.policy(stored.policy)
+    return _simulated(stored, policy, trial.drafts, since=since, are_drafts=True)
+
+
+def _simulated(
+    stored: StoredState,
+    other: Policy | None,
+    messages: Iterable[ChatMessage],
+    *,
+    recount: bool = True,
+    since: int = 0,
+    are_drafts: bool = False,
+) -> Simulation:
+    """Return what another policy and adds do, recorded without an actor: nothing is written."""
+    recorder = Recorder(copy(stored.memory), at=None if stored.at is None else stored.step)
     counted_by = recorder.window.counted_by
-    if policy is not None:
+    if other is not None:
         if not recount:
-            _check_recount(memory, policy)
-        change_policy(recorder, policy)
-    in_force = _in_force(memory, stored)
+            _check_recount(recorder.memory, other)
+        change_policy(recorder, other)
+    policy = _policy_in_force(stored, recorder)
     added = storable_additions(messages)
     is_recounted = recorder.window.counted_by != counted_by
-    rows = _recounted(recorder) if is_recounted else stored.places
-    return Simulation(tuple(add_all(recorder, added)), in_force, rows, stored.window)
+    places = _recounted(recorder) if is_recounted else stored.places
+    changes = add_all(recorder, added)
+    changes = _as_drafts(changes) if are_drafts else changes
+    after = _after(stored, policy, places, changes)
+    return Simulation(
+        changes=tuple(changes),
+        seen=_after(stored, policy, places, changes[:since]) if changes[:since] else stored.window,
+        window=replace(after, over_limit=(), evictions=()),
+        policy=policy,
+        trim=None if changes or after.no_room else _trim(after),
+        since=since,
+    )
 
 
-def _in_force(memory: Memory, stored: StoredState) -> Policy:
+def _policy_in_force(stored: StoredState, recorder: Recorder) -> Policy:
     """Return the policy of a simulation. Raises PolicyRequired."""
-    if memory.policy is None and stored.at == 0 and stored.memory.policy is not None:
+    memory_id, policy = stored.memory.pk, recorder.policy
+    if policy is None and stored.at == 0 and stored.memory.policy is not None:
         raise PolicyRequired(
-            f"which policy {memory.pk!r} had at step 0 is not recorded: give one to try"
+            f"which policy {memory_id!r} had at step 0 is not recorded: give one to try"
         )
     advice = "set a policy before simulating, or give one to try"
-    return required_policy(memory.pk, memory.policy, advice)
+    return required_policy(memory_id, policy, advice)
 
 
 def _check_recount(memory: Memory, policy: Policy) -> None:
@@ -197,4 +208,66 @@ def _recounted(recorder: Recorder) -> tuple[WindowPlace, ...]:
     return tuple(
         WindowPlace(each.seq, each.type, each.has_calls, each.tokens, pinned=each.pinned)
         for each in stay_entries(recorder.window)
+    )
+
+
+def _after(
+    stored: StoredState,
+    policy: Policy,
+    places: Iterable[WindowPlace],
+    changes: Sequence[ChangeResult],
+) -> WindowView[WindowPlace]:
+    """Return the window after adds, as the model sees it: what they tell is quicker than to read
+    the recorder's whole window.
+    """
+    gone = {each.seq for change in changes for each in change.evicted}
+    rows = [row for row in places if row.seq not in gone]
+    for change in changes:
+        for seq, type, has_calls, tokens, *_ in change.arrived:
+            is_system = type is MessageType.SYSTEM
+            at_head = is_system and policy.always_keep_system_message_first
+            if seq not in gone:
+                place = WindowPlace(seq, type, has_calls, tokens)
+                rows.insert(0 if at_head else len(rows), place)
+    return view_of(stored.memory.pk, stored.window.step, policy, rows)
+
+
+def _trim(window: WindowView[WindowPlace]) -> ChangeResult | None:
+    """Return what a limit alone evicts at the next add; None if nothing leaves."""
+    if not window.evictions:
+        return None
+    last = window.evictions[-1].seq
+    older = takewhile(lambda row: row.seq != last, window.in_order)
+    return ChangeResult(
+        kind="policy",
+        step=None,
+        policy=window.policy,
+        before=window.stored,
+        after=window.totals,
+        policy_before=window.policy,
+        evicted=window.evictions,
+        passed_pins=any(row.pinned for row in older),
+    )
+
+
+def _as_drafts(changes: Sequence[ChangeResult]) -> list[ChangeResult]:
+    """Return changes in which new messages are counted down from -1."""
+    numbers = {arrived.seq: -n for n, change in enumerate(changes, 1) for arrived in change.arrived}
+    return [_renumbered(change, numbers) for change in changes]
+
+
+def _renumbered(change: ChangeResult, numbers: Mapping[int, int]) -> ChangeResult:
+    def number(seq: int | None) -> int | None:
+        return seq if seq is None else numbers.get(seq, seq)
+
+    return replace(
+        change,
+        seq=number(change.seq),
+        arrived=tuple(
+            each._replace(seq=numbers.get(each.seq, each.seq)) for each in change.arrived
+        ),
+        evicted=tuple(
+            each._replace(seq=numbers.get(each.seq, each.seq), because_seq=number(each.because_seq))
+            for each in change.evicted
+        ),
     )

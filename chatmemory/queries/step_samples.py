@@ -55,11 +55,6 @@ class StepPoint:
     last_seq: int = 0
     last_stay: int = 0
 
-    @property
-    def forgotten(self) -> int:
-        """The number of messages that were in memory up to this step and are not any more."""
-        return self.last_seq - self.after.count
-
 
 @dataclass(frozen=True)
 class Arrival:

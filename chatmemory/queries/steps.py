@@ -16,6 +16,7 @@ from chatmemory.ledger.sql import read_step, rows
 from chatmemory.models import Message, Stay, Step
 from chatmemory.queries.rows import StepDetail, StepRow, step_row
 from chatmemory.queries.stays import misfit_at, pinned_at
+from chatmemory.queries.step_samples import StepPoint
 
 
 class _Entered(NamedTuple):
@@ -64,9 +65,10 @@ def step(memory_id: str, n: int) -> StepDetail:
     return step_detail(find_step(memory, n))
 
 
-def step_detail(row: Step) -> StepDetail:
-    """Return the step of a row with its change."""
-    previous = read_step(row.memory_id, row.n - 1)
+def step_detail(row: Step, previous: Step | StepPoint | None = None) -> StepDetail:
+    """Return the step of a row with its change; the step before it is read if it is not given."""
+    if previous is None and row.n > 1:
+        previous = read_step(row.memory_id, row.n - 1)
     last_seq, last_stay = (previous.last_seq, previous.last_stay) if previous else (0, 0)
     left = _left_at(row.memory_id, row.n)
     moved = {each.seq for each in left if each.reason == Reason.MOVED}
@@ -126,7 +128,7 @@ def evictions_around(memory_id: str, at: int) -> tuple[int | None, int | None]:
     return before, after
 
 
-def _policy_before(row: Step, previous: Step | None) -> Policy | None:
+def _policy_before(row: Step, previous: Step | StepPoint | None) -> Policy | None:
     """Return the policy under which an add first trimmed; other changes trim once at most."""
     if row.by_client:
         return None

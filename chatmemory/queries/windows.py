@@ -1,48 +1,211 @@
-"""The window that the model sees, now or at any step."""
+"""The window that the model sees, now or at any step, and what leaves it next."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import cached_property
-from typing import Any
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from django.db.models import F, QuerySet
-from django.db.models import Window as Partition
-from django.db.models.functions import RowNumber
 
-from chatmemory.core.messages import TYPES, MessageType
+from chatmemory.core import transitions
+from chatmemory.core.messages import TYPES, ChatMessage, MessageType
 from chatmemory.core.policies import Policy
-from chatmemory.core.stored_policies import can_decide
-from chatmemory.core.window import Totals, total
+from chatmemory.core.stored_policies import can_decide, load_of
+from chatmemory.core.window import Entry, Totals, total
+from chatmemory.ledger.changes import EvictedMessage
 from chatmemory.ledger.lookup import find_memory, find_step
 from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.ledger.windows import open_stays, read_message, stays_at
 from chatmemory.models import Memory, Message, Stay, Step
-from chatmemory.queries.rows import MemoryRow
-from chatmemory.queries.window_rows import (
-    NoRoom,
-    Place,
-    WindowPlace,
-    WindowRow,
-    WindowView,
-    hidden_by,
-    view_of,
-    why_no_room,
-)
 
-HIDDEN_MAX = 500
+
+class NoRoom(StrEnum):
+    """Why no add evicts what a lowered limit hides: every message is refused."""
+
+    BESIDE_PINS = "BESIDE_PINS"  # what is pinned holds all room that there is
+    REJECTED = "REJECTED"  # there is no room, and the policy rejects oversized messages
+
+
+class WindowPlace(NamedTuple):
+    """A message's place in the window, with the tokens that counted then.
+
+    `entered_step` is 0 if the message is only simulated.
+    """
+
+    seq: int
+    type: MessageType
+    has_calls: bool
+    tokens: int
+    entered_step: int = 0
+    pinned: bool = False
+
+
+class WindowRow(NamedTuple):
+    """A place in the window with its message."""
+
+    seq: int
+    type: MessageType
+    has_calls: bool
+    tokens: int
+    entered_step: int
+    pinned: bool
+    text: str
+    message: ChatMessage
+
+
 PLACE_COLUMNS = WindowPlace._fields
+Place = TypeVar("Place", WindowPlace, WindowRow)
 
 
 @dataclass(frozen=True)
-class SeenWindow:
-    """The numbers and the totals of the messages that the model saw after a step."""
+class WindowView(Generic[Place]):
+    """The window at a step as the model sees it.
 
+    `over_limit` are messages that are still stored in the window, but hidden by a lowered limit;
+    the next add evicts them as `evictions` tell, unless there is `no_room` for any message.
+    `stored` are the totals with them, as the ledger has them, and `in_order` the rows that are
+    shown or hidden.
+    """
+
+    memory_id: str
     step: int
     policy: Policy | None
-    seqs: Sequence[int]
-    totals: Totals
+    rows: tuple[Place, ...]
+    over_limit: tuple[Place, ...]
+    in_order: tuple[Place, ...]
+    evictions: tuple[EvictedMessage, ...] = ()
+
+    @cached_property
+    def seqs(self) -> list[int]:
+        return [row.seq for row in self.rows]
+
+    @cached_property
+    def totals(self) -> Totals:
+        return total(self.rows)
+
+    @cached_property
+    def stored(self) -> Totals:
+        return total((*self.rows, *self.over_limit))
+
+    @property
+    def load(self) -> int | None:
+        return load_of(self.policy, self.totals)
+
+    @property
+    def system_at_head(self) -> Place | None:
+        """The system message that is the first of all messages, or None."""
+        first = self.rows[0] if self.rows else None
+        return first if first and first.type is MessageType.SYSTEM else None
+
+    @cached_property
+    def first_system(self) -> Place | None:
+        """The system message that does not leave for want of room, or None.
+
+        It may stand anywhere: it is skipped at the head, which it reaches when others have left.
+        """
+        return next((row for row in self.rows if row.type is MessageType.SYSTEM), None)
+
+    @cached_property
+    def no_room(self) -> NoRoom | None:
+        """Why every message is refused, so that what a lowered limit hides does not leave; None if
+        one can be let in.
+        """
+        if not can_decide(self.policy):
+            return None
+        room = self.room_without_pins(self.policy)
+        return why_no_room(self.policy, self.held_by_pins(self.policy), room)
+
+    def held_by_pins(self, policy: Policy) -> int:
+        """Return what pinned messages hold of a limit."""
+        return sum(policy.cost(row.tokens) for row in self.rows if row.pinned)
+
+    def room_without_pins(self, policy: Policy) -> int:
+        """Return how large a message fits beside the system message that does not leave."""
+        system = self.first_system
+        return policy.limit - policy.overhead - (policy.cost(system.tokens) if system else 0)
+
+    @cached_property
+    def horizon(self) -> int | None:
+        """The number of the oldest message, except system messages and drafts."""
+        said = (row for row in self.rows if row.type is not MessageType.SYSTEM)
+        return min((row.seq for row in said if row.seq > 0), default=None)
+
+    @cached_property
+    def next_to_leave(self) -> tuple[int, ...]:
+        """The messages that leave first when there is no room: one, and its results.
+
+        Empty without an installed policy, and if only a leading system message is left.
+        """
+        if not can_decide(self.policy):
+            return ()
+        leaving = transitions.next_to_leave(_entries(self.rows), self.totals, self.policy)
+        return tuple(_seq(each.entry) for each in leaving)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether even a message of one token evicts another; False without a policy."""
+        shortest = Totals(self.totals.count + 1, self.totals.tokens + 1)
+        return can_decide(self.policy) and self.policy.is_exceeded_by(shortest)
+
+    @property
+    def messages(self: WindowView[WindowRow]) -> list[ChatMessage]:
+        return [row.message for row in self.rows]
+
+
+def why_no_room(policy: Policy, held: int, room: int) -> NoRoom | None:
+    """Return why every message is refused where pins hold so much of the room for messages."""
+    if policy.meters_only or room - held >= 1:
+        return None
+    if room >= 1:
+        return NoRoom.BESIDE_PINS
+    return NoRoom.REJECTED if policy.rejects_oversized else None
+
+
+def view_of(
+    memory_id: str, step: int, policy: Policy | None, rows: Iterable[Place]
+) -> WindowView[Place]:
+    """Return the window of some rows, without those that a lowered limit hides."""
+    stored = tuple(rows)
+    evictions = evicted_by(policy, stored, total(stored))
+    if not evictions:
+        return WindowView(memory_id, step, policy, stored, (), stored)
+    hidden = {each.seq for each in evictions}
+    shown = tuple(row for row in stored if row.seq not in hidden)
+    over_limit = tuple(row for row in stored if row.seq in hidden)
+    return WindowView(memory_id, step, policy, shown, over_limit, stored, evictions)
+
+
+def evicted_by(
+    policy: Policy | None, rows: Iterable[Place], totals: Totals
+) -> tuple[EvictedMessage, ...]:
+    """Return what a limit hides and the next add evicts; nothing without an installed policy.
+
+    The rows may be the first ones of a stored window with these totals.
+    """
+    if not can_decide(policy):
+        return ()
+    return tuple(
+        EvictedMessage(
+            *(_seq(entry), entry.type, entry.has_calls, entry.tokens),
+            *(reason, _seq(because) if because else None),
+        )
+        for entry, reason, because in transitions.over_limit(_entries(rows), totals, policy)
+    )
+
+
+def _entries(rows: Iterable[Place]) -> Iterator[Entry]:
+    """Yield places as entries, whose keys are their seqs."""
+    for row in rows:
+        yield Entry(row.type, row.has_calls, row.tokens, key=row.seq, pinned=row.pinned)
+
+
+def _seq(entry: Entry) -> int:
+    """Return the seq of the place of an entry."""
+    assert isinstance(entry.key, int)
+    return entry.key
 
 
 @dataclass(frozen=True)
@@ -75,7 +238,7 @@ class StoredState:
     @cached_property
     def places(self) -> tuple[WindowPlace, ...]:
         """The places of the stays, with those that a lowered limit hides."""
-        return tuple(map(_place, self.stays.values_list(*PLACE_COLUMNS)))
+        return tuple(map(place_of, self.stays.values_list(*PLACE_COLUMNS)))
 
     @cached_property
     def window(self) -> WindowView[WindowPlace]:
@@ -90,11 +253,10 @@ class StoredState:
     @cached_property
     def injected(self) -> frozenset[int]:
         """The messages in the window that were never said, also hidden ones."""
-        return injected_at(self.step)
-
-    def seen(self) -> SeenWindow:
-        """Return which messages the model sees."""
-        return SeenWindow(self.step.n, self.policy, self.window.seqs, self.window.totals)
+        if self.step.last_seq == self.step.said_count:
+            return frozenset()
+        stays = stays_at(self.step).filter(message__origin=Message.Origin.SYNTHETIC)
+        return frozenset(stays.values_list("seq", flat=True))
 
 
 @one_snapshot()
@@ -113,15 +275,7 @@ def outline(memory_id: str, at: int | None = None) -> WindowView[WindowPlace]:
     return StoredState.of(memory_id, at).window
 
 
-def injected_at(step: Step) -> frozenset[int]:
-    """Return the seqs of the messages in the window after a step that were never said."""
-    if step.last_seq == step.said_count:
-        return frozenset()
-    stays = stays_at(step).filter(message__origin=Message.Origin.SYNTHETIC)
-    return frozenset(stays.values_list("seq", flat=True))
-
-
-def counted_otherwise_at(step: Step) -> dict[int, int]:
+def recounted_tokens(step: Step) -> dict[int, int]:
     """Return the tokens, as they were counted when they were said, of the messages in the window
     after a step that count otherwise there, by seq.
 
@@ -133,78 +287,8 @@ def counted_otherwise_at(step: Step) -> dict[int, int]:
     return dict(stays.values_list("seq", "message__tokens"))
 
 
-@dataclass(frozen=True)
-class OverLimit:
-    """What a lowered limit hides of a window, up to 500 messages, and why there is `no_room` for
-    any other (see `WindowView`), which is not known of longer windows.
-    """
-
-    hidden: tuple[int, ...] = ()
-    no_room: NoRoom | None = None
-
-
-def over_limits_now(rows: Iterable[MemoryRow]) -> dict[str, OverLimit]:
-    """Return what a lowered limit hides, by conversation that is over its limit.
-
-    It is the first 500 in the window: a page of conversations reads no more of each.
-    """
-    over = {row.id: row for row in rows if row.is_over_limit}
-    heads: dict[str, list[WindowPlace]] = {memory_id: [] for memory_id in over}
-    for memory_id, *columns in _heads(list(over)) if over else ():
-        heads[memory_id].append(_place(columns))
-    return {memory_id: _over_limit(row, heads[memory_id]) for memory_id, row in over.items()}
-
-
-def _over_limit(row: MemoryRow, head: Sequence[WindowPlace]) -> OverLimit:
-    leaving = hidden_by(row.policy, head, row.window)
-    hidden = tuple(place.seq for place in head if place.seq in leaving)[:HIDDEN_MAX]
-    if len(head) > HIDDEN_MAX or not can_decide(row.policy):
-        return OverLimit(hidden)
-    pinned = row.window.without(total(head))
-    kept = (place for place in head if place.seq not in leaving)
-    system = next((place for place in kept if place.type is MessageType.SYSTEM), None)
-    room = (
-        row.policy.limit - row.policy.overhead - (row.policy.cost(system.tokens) if system else 0)
-    )
-    held = row.policy.load(*pinned) - row.policy.overhead
-    return OverLimit(hidden, no_room=why_no_room(row.policy, held, room))
-
-
-def hidden_wholly(
-    hidden: Mapping[str, Collection[int]], rows: Iterable[MemoryRow]
-) -> dict[str, Collection[int]]:
-    """Return what is `hidden` without its bound: it reads the windows that may reach it.
-
-    With options, what leaves can depend on messages behind the first ones.
-    """
-    beyond = {
-        row.id
-        for row in rows
-        if len(hidden.get(row.id, ())) >= HIDDEN_MAX
-        or (row.window.count > HIDDEN_MAX and row.policy and row.policy.has_window_options)
-    }
-    return {
-        memory_id: (
-            {row.seq for row in outline(memory_id).over_limit} if memory_id in beyond else seqs
-        )
-        for memory_id, seqs in hidden.items()
-    }
-
-
-def _heads(memory_ids: Sequence[str]) -> Iterable[tuple[Any, ...]]:
-    """Return the ids and the columns of the first open stays of each conversation.
-
-    There is one more than may be hidden, for a leading system message, which stays. Pinned ones
-    stay as well, and are left out.
-    """
-    number = Partition(RowNumber(), partition_by="memory_id", order_by="rank")
-    stays = Stay.objects.filter(memory_id__in=memory_ids, left_step=None, pinned=False)
-    stays = stays.annotate(place=number)
-    stays = stays.filter(place__lte=HIDDEN_MAX + 1).order_by("memory_id", "rank")
-    return stays.values_list("memory_id", *PLACE_COLUMNS)
-
-
-def _place(columns: Sequence[Any]) -> WindowPlace:
+def place_of(columns: Sequence[Any]) -> WindowPlace:
+    """Return the place of a stay with the PLACE_COLUMNS."""
     seq, type, has_calls, tokens, entered_step, pinned = columns
     return WindowPlace(seq, TYPES[type], has_calls, tokens, entered_step, pinned)
 

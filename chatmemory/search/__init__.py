@@ -37,10 +37,10 @@ __all__ = [
     "index_of",
     "mentions",
     "place",
-    "reads_as_found",
+    "scan_filter",
+    "scan_is_exact",
     "searched_characters",
     "searches_messages",
-    "trying",
 ]
 
 FEW = 2_000  # places
@@ -59,17 +59,17 @@ def few(words: str) -> list[str] | None:
     return index_of(database.connection()).few(words, FEW)
 
 
-def reads_as_found(words: str) -> bool:
-    """Return whether `trying` selects exactly what `condition` does."""
-    return index_of(database.connection()).reads_as_found(words)
+def scan_is_exact(words: str) -> bool:
+    """Return whether `scan_filter` selects exactly what `condition` does."""
+    return index_of(database.connection()).scan_is_exact(words)
 
 
-def trying(words: str) -> Q:
+def scan_filter(words: str) -> Q:
     """Return the condition that reads the names and messages of a conversation.
 
     It is the quicker one for a few conversations if the words are common.
     """
-    return index_of(database.connection()).trying(words)
+    return index_of(database.connection()).scan_filter(words)
 
 
 def mentions(words: str, memory_ids: Sequence[str], most: int) -> dict[str, list[int]]:

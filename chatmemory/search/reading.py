@@ -98,11 +98,11 @@ class TextIndex:
         places = [*named[: most + 1], *said[: most + 1]]
         return sorted(set(places)) if len(places) <= most else None
 
-    def reads_as_found(self, words: str) -> bool:
-        """Return whether `trying` selects exactly what `condition` does."""
+    def scan_is_exact(self, words: str) -> bool:
+        """Return whether `scan_filter` selects exactly what `condition` does."""
         return True
 
-    def trying(self, words: str) -> Q:
+    def scan_filter(self, words: str) -> Q:
         """Return the condition that reads a conversation's names, and messages until one fits.
 
         PostgreSQL would make one list of all messages with the words for an EXISTS.
@@ -162,9 +162,6 @@ class TextIndex:
 
     def add_functions(self) -> None:
         """Give a new connection the functions that a search calls."""
-
-    def drop_triggers(self) -> None:
-        """Keep the index from following changes, until `rebuild` and `install_triggers`."""
 
     def rebuild(self) -> None:
         """Fill the index again, so that it contains no erased text."""

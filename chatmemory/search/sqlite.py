@@ -1,13 +1,20 @@
-"""Searching with SQLite's index, which tells the messages that have the trigrams of the words.
+"""The index of SQLite, which tells the messages that have the trigrams of the words.
 
-It does not know where they are, so the texts of what it finds are compared with the words: those of
-ASCII by LIKE, others by a function of ours, as SQLite knows the case of ASCII letters alone.
+It is a contentless FTS5 table, whose row ids are those of a table of its own, because VACUUM may
+change those of other tables. The names of a conversation, its id and its labels, are there as
+message 0. The index does not know where words are, so the texts of what it finds are compared with
+them: those of ASCII by LIKE, others by a function of ours, as SQLite knows the case of ASCII
+letters alone.
+
+The ledger indexes the messages that it inserts (`ledger.indexing`), as FTS5 writes to its tables at
+the end of each statement: one for many takes a fifth of the time of a trigger for each. Triggers
+follow names, changed texts and deletions. FTS5 has to be told the words of a deleted row, so they
+make them from the old values.
 """
-# ruff: noqa: S608 - the parts of the statements are constants of this file and of `sqlite_tables`
+# ruff: noqa: S608 - all parts of the statements are constants of this room
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
@@ -20,15 +27,10 @@ from django.db.models.lookups import GreaterThan, IContains
 
 from chatmemory import database
 from chatmemory.core.phrases import folded
-from chatmemory.search.reading import TRIGRAM, TextIndex, beginning_of
-from chatmemory.search.sqlite_tables import (
-    EMPTY,
-    FILL,
-    FILL_NAMES,
-    TABLES,
-    TRIGGERS,
-    names_of,
-)
+from chatmemory.search.reading import DIGEST_LABEL, TRIGRAM, TextIndex, beginning_of
+
+# Characters. Without repetition they take less than half a second, in which nobody else writes.
+INDEXED_AT_ONCE = 500_000
 
 # LIKE ignores case from A to Z. Two more characters are k and s for the index.
 _FOLDED = (("\u212a", "k"), ("\u017f", "s"))
@@ -38,11 +40,87 @@ _DOT_ABOVE = "\u0307"
 # CROSS JOIN keeps the order of the tables: the index finds few rows, the others have all.
 _FOUND = """SELECT said.memory_id, said.seq FROM chatmemory_search
     CROSS JOIN chatmemory_searchable said ON said.id = chatmemory_search.rowid
-    WHERE chatmemory_search MATCH %s AND {where} CASE said.seq
+    WHERE chatmemory_search MATCH %s AND CASE said.seq
     WHEN 0 THEN (SELECT {named} FROM chatmemory_memory m WHERE m.id = said.memory_id)
     ELSE (SELECT {said} FROM chatmemory_message m
         WHERE m.memory_id = said.memory_id AND m.seq = said.seq) END"""
-_OF_THESE = "said.seq > 0 AND said.memory_id IN (SELECT value FROM json_each(%s)) AND"
+
+
+def _names_of(row: str) -> str:
+    """Return the SQL of the names of a conversation's row: its id, and its labels in lines."""
+    return f"""{row}.id || char(10) || coalesce((SELECT group_concat(key || ':' || value, char(10))
+        FROM json_each({row}.labels) WHERE key <> '{DIGEST_LABEL}'), '')"""
+
+
+def _put(table: str, memory_id: str, seq: str, text: str, which: str) -> tuple[str, str]:
+    """Return the statements that index those rows of a table that the index lacks."""
+    return (
+        f"""INSERT OR IGNORE INTO chatmemory_searchable (memory_id, seq)
+        SELECT {memory_id}, {seq} FROM {table} m WHERE {which}""",
+        f"""INSERT INTO chatmemory_search (rowid, text) SELECT s.id, {text} FROM {table} m
+        CROSS JOIN chatmemory_searchable s ON s.memory_id = {memory_id} AND s.seq = {seq}
+        WHERE {which} AND NOT EXISTS (SELECT 1 FROM chatmemory_search_docsize d WHERE d.id = s.id)
+        """,
+    )
+
+
+def _put_messages(which: str) -> tuple[str, str]:
+    which = f"m.origin = 'SAID' AND {which}"
+    text = beginning_of("m.text")
+    return _put("chatmemory_message", "m.memory_id", "m.seq", text, which)
+
+
+def _put_names(which: str) -> tuple[str, str]:
+    return _put("chatmemory_memory", "m.id", "0", _names_of("m"), which)
+
+
+def _take(memory_id: str, seq: str, text: str) -> tuple[str, str]:
+    """Return the statements that take an old row out of the index."""
+    which = f"WHERE memory_id = {memory_id} AND seq = {seq}"
+    return (
+        f"""INSERT INTO chatmemory_search (chatmemory_search, rowid, text)
+        SELECT 'delete', id, {text} FROM chatmemory_searchable {which}""",
+        f"DELETE FROM chatmemory_searchable {which}",
+    )
+
+
+def _trigger(when: str, *statements: str) -> str:
+    return f"AFTER {when} BEGIN {'; '.join(statements)}; END"
+
+
+_TAKE_MESSAGE = _take("old.memory_id", "old.seq", beginning_of("old.text"))
+_TAKE_NAMES = _take("old.id", "0", _names_of("old"))
+_NEW_MESSAGE = _put_messages("m.memory_id = new.memory_id AND m.seq = new.seq")
+_NEW_NAMES = _put_names("m.id = new.id")
+
+# They take the id of a conversation, and of messages the first and the last seq as well.
+PUT_MESSAGES = _put_messages("m.memory_id = %s AND m.seq BETWEEN %s AND %s")
+PUT_NAMES = _put_names("m.id = %s")
+
+TABLES = (
+    """CREATE TABLE IF NOT EXISTS chatmemory_searchable (
+        id INTEGER PRIMARY KEY, memory_id varchar(255) NOT NULL, seq bigint NOT NULL,
+        UNIQUE (memory_id, seq))""",
+    """CREATE VIRTUAL TABLE IF NOT EXISTS chatmemory_search
+        USING fts5(text, content='', tokenize='trigram', detail=none)""",
+)
+_SAID = "WHEN old.origin = 'SAID'"
+_TRIGGERS = {
+    "gone": _trigger(f"DELETE ON chatmemory_message {_SAID}", *_TAKE_MESSAGE),
+    "other": _trigger(
+        f"UPDATE OF text ON chatmemory_message {_SAID}", *_TAKE_MESSAGE, *_NEW_MESSAGE
+    ),
+    "named": _trigger("INSERT ON chatmemory_memory", *_NEW_NAMES),
+    "nameless": _trigger("DELETE ON chatmemory_memory", *_TAKE_NAMES),
+    "renamed": _trigger(
+        "UPDATE OF labels ON chatmemory_memory WHEN new.labels IS NOT old.labels",
+        *(*_TAKE_NAMES, *_NEW_NAMES),
+    ),
+}
+EMPTY = (
+    "INSERT INTO chatmemory_search (chatmemory_search) VALUES ('delete-all')",
+    "DELETE FROM chatmemory_searchable",
+)
 
 
 class SqliteIndex(TextIndex):
@@ -55,34 +133,33 @@ class SqliteIndex(TextIndex):
         return Q(id__in=RawSQL(f"SELECT memory_id FROM ({sql})", parameters))  # noqa: S611
 
     def few(self, words: str, most: int) -> list[str] | None:
+        places = self._places(words, most)
+        return None if places is None else sorted({memory_id for memory_id, _ in places})
+
+    def scan_is_exact(self, words: str) -> bool:
+        return words.isascii() or len(words) < TRIGRAM or all(map(_is_indexed_alike, words))
+
+    def mentions(self, words: str, memory_ids: Sequence[str], most: int) -> dict[str, list[int]]:
+        places = None
+        if not self.are_short(memory_ids):
+            places = self._places(words, most * len(memory_ids))
+        if places is None:
+            return super().mentions(words, memory_ids, most)
+        these, seqs = set(memory_ids), defaultdict[str, list[int]](list)
+        for memory_id, seq in sorted(places, reverse=True):
+            if seq and memory_id in these and len(seqs[memory_id]) < most:
+                seqs[memory_id].append(seq)
+        return dict(seqs)
+
+    def _places(self, words: str, most: int) -> list[tuple[str, int]] | None:
+        """Return the messages that have the words, or None if they are too many, or too short."""
         if len(words) < TRIGRAM:
             return None
         sql, parameters = self._found(words)
         with self.connection.cursor() as cursor:
             cursor.execute(f"{sql} LIMIT %s", [*parameters, most + 1])
-            places = [memory_id for memory_id, _ in cursor]
-        return sorted(set(places)) if len(places) <= most else None
-
-    def reads_as_found(self, words: str) -> bool:
-        return words.isascii() or len(words) < TRIGRAM or all(map(_is_indexed_alike, words))
-
-    def mentions(self, words: str, memory_ids: Sequence[str], most: int) -> dict[str, list[int]]:
-        if self._reads(words, memory_ids, most):
-            return super().mentions(words, memory_ids, most)
-        sql, parameters = self._found(words, memory_ids)
-        seqs: dict[str, list[int]] = defaultdict(list)
-        with self.connection.cursor() as cursor:
-            cursor.execute(f"SELECT * FROM ({sql}) ORDER BY memory_id, seq DESC", parameters)
-            for memory_id, seq in cursor:
-                if len(seqs[memory_id]) < most:
-                    seqs[memory_id].append(seq)
-        return dict(seqs)
-
-    def _reads(self, words: str, memory_ids: Sequence[str], most: int) -> bool:
-        """Return whether these conversations are read sooner than all places are found."""
-        if len(words) < TRIGRAM or not self.reads_as_found(words):
-            return len(words) < TRIGRAM
-        return self.are_short(memory_ids) or self.few(words, most * len(memory_ids)) is None
+            places = cursor.fetchall()
+        return places if len(places) <= most else None
 
     def has(self, text: Combinable, words: str) -> Any:
         if not words.isascii() and words.lower() != words.upper():
@@ -97,18 +174,15 @@ class SqliteIndex(TextIndex):
     def place(self, text: Combinable, words: str) -> Combinable:
         return super().place(text, words) if words.isascii() else _Place(text, Value(folded(words)))
 
-    def _found(self, words: str, memory_ids: Sequence[str] = ()) -> tuple[str, list[str]]:
+    def _found(self, words: str) -> tuple[str, list[str]]:
         """Return the statement that finds the places of words, and its parameters."""
         sought, compared = folded(words), _PLACE
         if words.isascii():
             sought, compared = f"%{self.connection.ops.prep_for_like_query(words)}%", _LIKE
         named, said = (
-            compared.format(text=text) for text in (names_of("m"), beginning_of("m.text"))
+            compared.format(text=text) for text in (_names_of("m"), beginning_of("m.text"))
         )
-        where = _OF_THESE if memory_ids else ""
-        these = [json.dumps(list(memory_ids))] if memory_ids else []
-        found = _FOUND.format(where=where, named=named, said=said)
-        return found, [_trigrams(words), *these, sought, sought]
+        return _FOUND.format(named=named, said=said), [_trigrams(words), sought, sought]
 
     def install(self) -> None:
         self.run(*TABLES)
@@ -119,17 +193,17 @@ class SqliteIndex(TextIndex):
         """A database whose migration was undone has no index."""
         if "chatmemory_searchable" not in self.connection.introspection.table_names():
             return
-        self.drop_triggers()
-        for name, does in TRIGGERS.items():
+        self._drop_triggers()
+        for name, does in _TRIGGERS.items():
             self.run(f"CREATE TRIGGER chatmemory_search_{name} {does}")
 
     def rebuild(self) -> None:
         with database.atomic(self.connection.alias):
-            self.run(*EMPTY, *FILL, *FILL_NAMES)
+            self.run(*EMPTY, *_put_messages("TRUE"), *_put_names("TRUE"))
 
     def remove(self) -> None:
-        self.drop_triggers()
-        for table in ("search", "searchable", "index_pause"):
+        self._drop_triggers()
+        for table in ("search", "searchable"):
             self.run(f"DROP TABLE chatmemory_{table}")
 
     def add_functions(self) -> None:
@@ -137,8 +211,8 @@ class SqliteIndex(TextIndex):
             "chatmemory_place", 2, _place, deterministic=True
         )
 
-    def drop_triggers(self) -> None:
-        self.run(*(f"DROP TRIGGER IF EXISTS chatmemory_search_{name}" for name in TRIGGERS))
+    def _drop_triggers(self) -> None:
+        self.run(*(f"DROP TRIGGER IF EXISTS chatmemory_search_{name}" for name in _TRIGGERS))
 
 
 class _Place(Func):

@@ -29,7 +29,7 @@ from chatmemory.models import (
     Trial,
 )
 from chatmemory.search import given_labels, searched_characters
-from chatmemory.search.sqlite_tables import INDEXED_AT_ONCE
+from chatmemory.search.sqlite import INDEXED_AT_ONCE
 from chatmemory.services import audit
 from chatmemory.services.database_errors import leaving_out_lost_nodes
 from chatmemory.services.slices import size_of, sizes_of

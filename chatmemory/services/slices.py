@@ -21,7 +21,7 @@ from chatmemory.ledger.changes import ChangeResult, NewMessage
 from chatmemory.ledger.recorder import check_bounds
 from chatmemory.ledger.windows import numbered, stay_entries
 from chatmemory.models import Memory, Step
-from chatmemory.search.sqlite_tables import INDEXED_AT_ONCE
+from chatmemory.search.sqlite import INDEXED_AT_ONCE
 from chatmemory.services.transaction import locked
 from chatmemory.services.validation import check_ids
 

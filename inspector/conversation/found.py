@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from chatmemory import explain
-from chatmemory.explain import Remembrance, role
+from chatmemory.explain import PhraseAnswer
 from chatmemory.queries import ConversationState, MessageRow, Speaker
-from inspector.conversation.glyphs import glyph
-from inspector.conversation.rows import tag
+from inspector.conversation.rows import LOOKS, tag
 
 HEADINGS = {
     Speaker.OTHERS: "Users and tools",
@@ -48,7 +47,7 @@ class Found:
         self._mentions = state.mentions
 
     @cached_property
-    def answer(self) -> Remembrance:
+    def answer(self) -> PhraseAnswer:
         state = self._state
         moment = explain.Moment(
             at=state.at,
@@ -76,8 +75,13 @@ class Found:
 
     @property
     def unlisted(self) -> int:
-        """The number of mentions that are not among the groups."""
-        return self._mentions.count - len(self._mentions.rows)
+        """The number of mentions that were looked at and are not among the groups."""
+        return self.count - len(self._mentions.rows)
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether there are more than were looked at."""
+        return self._mentions.is_partial
 
     @property
     def nearest(self) -> str:
@@ -95,10 +99,11 @@ class Found:
     def _mention(self, row: MessageRow) -> Mention:
         arrival = _first_step(row)
         is_later = arrival > self._state.at
+        look = LOOKS[row.type, row.has_calls]
         return Mention(
             row=row,
-            glyph=glyph(row.type, row.has_calls),
-            role=role(row.type, row.has_calls),
+            glyph=look.glyph,
+            role=look.role,
             is_in=row.seq in self._state.in_window,
             tag=f"said at step {arrival:,}" if is_later else self._tag(row),
             step=arrival if is_later else self._mentions.left_at.get(row.seq),

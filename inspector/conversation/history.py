@@ -5,10 +5,8 @@ from __future__ import annotations
 from functools import cached_property
 
 from chatmemory import ChatMessage, MessageType, ToolExecutionResultMessage
-from chatmemory.explain import role
 from chatmemory.queries import ConversationState, MessageRow
-from inspector.conversation.glyphs import glyph
-from inspector.conversation.rows import HistoryFrame, HistoryRow, css_of, pairing, tag
+from inspector.conversation.rows import LOOKS, HistoryFrame, HistoryRow, pairings, tag
 
 
 class HistoryPane:
@@ -44,11 +42,11 @@ class HistoryPane:
     @cached_property
     def rows(self) -> list[HistoryRow]:
         """The messages and then the drafts. The horizon row is the first one in memory."""
+        said, horizon = self._state.history.rows, self._state.window.horizon
         rows: list[HistoryRow] = []
-        horizon = self._state.window.horizon
-        for i, row in enumerate(self._state.history.rows):
+        for row, paired in zip(said, pairings(said), strict=True):
             is_horizon = row.seq == horizon and bool(rows) and not rows[-1].frame.is_in
-            rows.append(self._row(row, pairing(self._state.history.rows, i), is_horizon))
+            rows.append(self._row(row, paired, is_horizon))
         drafts = () if self.has_later else self._state.drafts
         return rows + [self._row(draft, "is-draft") for draft in drafts]
 
@@ -65,21 +63,22 @@ class HistoryPane:
         state = self._state
         is_in = row.seq in state.in_window
         leaves_now = row.seq in state.evicted
-        classes = css_of(
+        look = LOOKS[row.type, row.has_calls]
+        classes = (
             "is-in" if is_in else "is-out",
             css,
-            leaves_now and "is-leaving",
-            row.seq == state.query.msg and "is-sel",
-            row.seq in state.found and "is-hit",
-            row.seq in self._related and "is-rel",
+            "is-leaving" if leaves_now else "",
+            "is-sel" if row.seq == state.query.msg else "",
+            "is-hit" if row.seq in state.found else "",
+            "is-rel" if row.seq in self._related else "",
         )
         frame = HistoryFrame(
             seq=row.seq,
             tokens=row.tokens_at(state.at),
-            glyph=glyph(row.type, row.has_calls),
-            role=role(row.type, row.has_calls),
-            css=classes,
-            tag=tag(state, row),
+            glyph=look.glyph,
+            role=look.role,
+            css=" ".join(filter(None, classes)),
+            tag="" if is_in else tag(state, row),
             is_in=is_in,
             leaves_now=leaves_now,
         )

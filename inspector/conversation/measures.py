@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from chatmemory import Policy, can_decide, load_or_tokens
-from chatmemory.queries import (
-    ConversationState,
-    Counted,
-    Totals,
-    WindowPlace,
-    WindowView,
-)
+from chatmemory import Policy, can_decide
+from chatmemory.queries import ConversationState, Counted, Totals
 
 FULL = 100.0
 
@@ -42,9 +36,44 @@ class Gauge:
     over: float = 0
 
 
+@dataclass(frozen=True)
+class Measure:
+    """How a policy measures memory; a page asks the policy once.
+
+    `limit` is None if nobody knows what it counts. `load` is the load of a request with so many
+    messages and tokens, `cost` the part of it that a message with so many tokens makes up, and
+    `overhead` the part of an empty one.
+    """
+
+    unit: str
+    limit: int | None
+    overhead: int
+    load: Callable[[int, int], int]
+    cost: Callable[[int], int]
+
+    @classmethod
+    def of(cls, policy: Policy | None) -> Measure:
+        if not can_decide(policy):
+            return TOKENS
+        return cls(policy.short_unit, policy.limit, policy.overhead, policy.load, policy.cost)
+
+    def amount(self, totals: Totals) -> Amount:
+        return self.amount_of(self.load(*totals), totals.tokens)
+
+    def amount_of(self, load: int, tokens: int) -> Amount:
+        return Amount(load, self.unit, None if self.unit == TOKENS.unit else tokens)
+
+    def cost_of_all(self, messages: Iterable[Counted]) -> int:
+        """Return the part of the load that messages make up, without any overhead."""
+        return sum(self.cost(each.tokens) for each in messages)
+
+
+TOKENS = Measure("tok", None, 0, lambda count, tokens: tokens, lambda tokens: tokens)
+
+
 def gauge(policy: Policy | None, totals: Totals) -> Gauge:
     """Return the gauge of a window with these totals."""
-    used = amount_of(policy, load_or_tokens(policy, totals), totals.tokens)
+    used = Measure.of(policy).amount(totals)
     if not can_decide(policy):
         return Gauge(used.load, used.unit, used.tokens, None)
     is_over = policy.is_exceeded_by(totals)
@@ -52,49 +81,6 @@ def gauge(policy: Policy | None, totals: Totals) -> Gauge:
     fill = round(fill, 1)
     over = round(FULL - fill, 1) if is_over else 0
     return Gauge(used.load, used.unit, used.tokens, policy.limit, fill, over)
-
-
-def amount_of(policy: Policy | None, load: int, tokens: int) -> Amount:
-    unit = short_unit(policy)
-    return Amount(load, unit, None if unit == "tok" else tokens)
-
-
-def limit_of(state: ConversationState) -> int | None:
-    """Return the limit, of which one knows what it counts; else None."""
-    policy = state.window.policy
-    return policy.limit if can_decide(policy) else None
-
-
-def load_in(window: WindowView[WindowPlace]) -> int:
-    """Return the load of what the model sees of a window, in its policy's unit."""
-    return load_or_tokens(window.policy, window.totals)
-
-
-def short_unit(policy: Policy | None) -> str:
-    return policy.short_unit if can_decide(policy) else "tok"
-
-
-def cost(policy: Policy | None, tokens: int) -> int:
-    """Return the part of the load that one message makes up."""
-    return policy.cost(tokens) if can_decide(policy) else tokens
-
-
-def cost_of_all(policy: Policy | None, messages: Iterable[Counted]) -> int:
-    """Return the part of the load that messages make up, without any overhead."""
-    return sum(cost(policy, each.tokens) for each in messages)
-
-
-def said_load(policy: Policy | None, said: Totals) -> int:
-    """Return the load of a request with all these messages.
-
-    It has the overhead of a request as the window's load does, so that what is in memory and what
-    is forgotten add up to it.
-    """
-    return load_or_tokens(policy, said)
-
-
-def overhead(policy: Policy | None) -> int:
-    return policy.overhead if can_decide(policy) else 0
 
 
 def said_totals(state: ConversationState) -> Totals:

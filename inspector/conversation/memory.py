@@ -2,67 +2,89 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 from chatmemory import Reason, can_decide, explain
 from chatmemory.explain import oldest, reason_of
 from chatmemory.queries import ConversationState, WindowPlace
 from chatmemory.services import ChangeResult, EvictedMessage
-from inspector.conversation.falls import Falls, falls
-from inspector.conversation.glyphs import glyph
 from inspector.conversation.history import related
-from inspector.conversation.measures import cost, cost_of_all, limit_of, load_in, overhead
-from inspector.conversation.rows import (
-    Elsewhere,
-    Ghosts,
-    MemoryRow,
-    css_of,
-    is_code,
-    pairing,
-)
+from inspector.conversation.measures import Measure
+from inspector.conversation.rows import LOOKS, Elsewhere, JustEvicted, MemoryRow, pairings
 
-GHOSTS_MAX = 5
+EVICTED_MAX = 5
+BAR_HEIGHT = 3
+
+
+@dataclass(frozen=True)
+class LoadBars:
+    """The bars beside the rows of memory: read down, a staircase to the limit.
+
+    They are paths in a box of `width` units of load by three units for each row. `track` is all the
+    room, `past` the rows above, `this` the row, and `over` a row that ends beyond the limit.
+    """
+
+    width: int
+    height: int
+    track: str
+    past: str
+    this: str
+    over: str
 
 
 class MemoryPane:
-    def __init__(self, state: ConversationState) -> None:
-        self._state = state
-        self._rows = state.window.rows
-        self._related = related(state)
-        self.next_to_leave = state.next_to_leave
-        self._next = frozenset(state.next_to_leave)
-        self.is_full = state.is_full
+    """The presenter of the pane. `next_to_leave` are the messages that leave first, and `is_full`
+    tells that the next one evicts them, however short it is.
+    """
 
-    @cached_property
-    def head(self) -> tuple[WindowPlace, ...]:
-        """The rows that stay at the top: a system message that is the first, if there is one."""
-        first = self._state.window.system_at_head
-        return (first,) if first else ()
+    def __init__(self, state: ConversationState, measure: Measure) -> None:
+        self._state = state
+        self._measure = measure
+        self._window = state.window
+        self._load = measure.load(*state.window.totals)
+        self._related = related(state)
+        self.next_to_leave = state.window.next_to_leave
+        self._next = frozenset(self.next_to_leave)
+        self.is_full = state.window.is_full
+        self.bar_width = measure.limit or max(1, self._load)
 
     @property
     def system(self) -> list[MemoryRow]:
-        return self._kept(self.head, overhead(self._state.window.policy), "led--sys")
+        """The row that stays at the top: a system message that is the first, if there is one."""
+        first = self._window.system_at_head
+        return self._rows((first,), self._measure.overhead, "led--sys") if first else []
 
     @cached_property
     def messages(self) -> list[MemoryRow]:
         """The rows below the system message, or a part of them in a long window."""
-        before = self._rows[: self._state.part.start]
-        past = overhead(self._state.window.policy) + self._load(before)
-        return self._kept(self._rows[self._state.part], past)
+        rows, part = self._window.rows, self._state.part
+        past = self._measure.overhead + self._measure.cost_of_all(rows[: part.start])
+        return self._rows(rows[part], past)
 
     @property
-    def falls(self) -> Falls:
-        return falls(self.messages, self.bar_width)
+    def load_bars(self) -> LoadBars:
+        """The bars of the messages, one below the other."""
+        width, bars = self.bar_width, list(enumerate(self.messages))
+        return LoadBars(
+            width=width,
+            height=BAR_HEIGHT * max(1, len(bars)),
+            track=_path((i, 0, width) for i, _ in bars),
+            past=_path((i, 0, row.past) for i, row in bars),
+            this=_path((i, row.past, row.this) for i, row in bars if not row.is_over),
+            over=_path((i, row.past, row.this) for i, row in bars if row.is_over),
+        )
 
     @property
     def earlier(self) -> Elsewhere | None:
-        rows = self._rows[len(self.head) : self._state.part.start]
+        first = 1 if self._window.system_at_head else 0
+        rows = self._window.rows[first : self._state.part.start]
         return _elsewhere(rows, rows[-1].seq) if rows else None
 
     @property
     def later(self) -> Elsewhere | None:
-        rows = self._rows[self._state.part.stop :]
+        rows = self._window.rows[self._state.part.stop :]
         return _elsewhere(rows, rows[0].seq) if rows else None
 
     @property
@@ -71,12 +93,12 @@ class MemoryPane:
 
         Of one message, a limit in messages says nothing.
         """
-        policy, others = self._state.window.policy, self.next_to_leave[1:]
+        policy, others = self._window.policy, self.next_to_leave[1:]
         words = f" with {explain.seqs(others)}" if others else ""
         if not can_decide(policy) or (not others and policy.unit == "messages"):
             return words
-        load = cost_of_all(policy, (row for row in self._rows if row.seq in self._next))
-        return f"{words}, {explain.in_unit(load, policy)}"
+        leaving = (row for row in self._window.rows if row.seq in self._next)
+        return f"{words}, {explain.in_unit(self._measure.cost_of_all(leaving), policy)}"
 
     @property
     def next_words(self) -> str:
@@ -86,35 +108,31 @@ class MemoryPane:
     @property
     def hidden_words(self) -> str:
         """How many messages a lowered limit hides, and what becomes of them."""
-        return explain.what_is_hidden(self._state.window)
+        return explain.what_is_hidden(self._window)
 
     @property
     def beyond(self) -> str:
         """The same in sentences, behind the messages that the model sees."""
-        return explain.beyond_limit(self._state.window)
+        return explain.beyond_limit(self._window)
 
     @property
     def room(self) -> int | None:
         """The room left under the limit, in the policy's unit."""
-        limit = limit_of(self._state)
-        return None if limit is None else max(0, limit - load_in(self._state.window))
+        limit = self._measure.limit
+        return None if limit is None else max(0, limit - self._load)
 
     @property
-    def bar_width(self) -> int:
-        return limit_of(self._state) or max(1, load_in(self._state.window))
-
-    @property
-    def ghosts(self) -> Ghosts | None:
+    def just_evicted(self) -> JustEvicted | None:
+        """The messages that left by the change, which may have been under another policy."""
         change = self._state.change
         if change is None or not change.evicted:
             return None
-        rows = tuple(self._ghost(change, each) for each in change.evicted[:GHOSTS_MAX])
-        load = cost_of_all(change.policy, change.evicted)
-        tokens = change.lost
-        return Ghosts(rows, len(change.evicted) - len(rows), -load, -tokens)
+        rows = tuple(self._evicted(change, each) for each in change.evicted[:EVICTED_MAX])
+        load = Measure.of(change.policy).cost_of_all(change.evicted)
+        return JustEvicted(rows, len(change.evicted) - len(rows), -load, -change.lost)
 
     @property
-    def ghosts_when(self) -> str:
+    def just_evicted_when(self) -> str:
         if self._state.is_simulated:
             return "if this is added" if self._state.drafts else "at the next add"
         change = self._state.change
@@ -122,76 +140,72 @@ class MemoryPane:
             return f"when #{change.arrived[0].seq} arrived"
         return f"at step {self._state.at:,}"
 
-    def _load(self, rows: Sequence[WindowPlace]) -> int:
-        return cost_of_all(self._state.window.policy, rows)
+    def _rows(self, places: Sequence[WindowPlace], past: int, css: str = "") -> list[MemoryRow]:
+        """Return the rows of places; `past` is the load of the rows above them."""
+        state, limit, width = self._state, self._measure.limit, self.bar_width
+        next_css = "is-next is-due" if self.is_full else "is-next"
+        rows = []
+        for place, paired in zip(places, pairings(places), strict=True):
+            seq, look = place.seq, LOOKS[place.type, place.has_calls]
+            load = self._measure.cost(place.tokens)
+            is_next = seq in self._next
+            is_over = limit is not None and past + load > limit
+            notes = (
+                "pinned" if place.pinned else "",
+                "never said" if seq in state.injected else "",
+            )
+            classes = (
+                css,
+                paired,
+                "is-sel" if seq == state.query.msg else "",
+                "is-new" if state.at and place.entered_step == state.at else "",
+                "is-draft" if seq < 0 else "",
+                "is-pinned" if place.pinned else "",
+                next_css if is_next else "",
+                "is-over" if is_over else "",
+                "is-rel" if seq in self._related else "",
+            )
+            row = MemoryRow(
+                seq=seq,
+                glyph=look.glyph,
+                css=" ".join(filter(None, classes)),
+                text=state.texts[seq],
+                is_code=look.is_code,
+                amount=place.tokens,
+                past=min(past, width),
+                this=max(0, min(load, width - past)),
+                soon=self.next_words if is_next else "",
+                is_over=is_over,
+                note=", ".join(filter(None, notes)),
+            )
+            rows.append(row)
+            past += load
+        return rows
 
-    def _cost(self, row: WindowPlace) -> int:
-        return cost(self._state.window.policy, row.tokens)
-
-    def _is_over(self, past: int, row: WindowPlace) -> bool:
-        """Whether a row ends beyond the limit."""
-        policy = self._state.window.policy
-        return can_decide(policy) and past + self._cost(row) > policy.limit
-
-    def _kept(self, rows: Sequence[WindowPlace], past: int, css: str = "") -> list[MemoryRow]:
-        """Return the rows of the pane; `past` is the load of the rows above them."""
-        kept = []
-        for i, row in enumerate(rows):
-            kept.append(self._row(row, css_of(css, pairing(rows, i)), past))
-            past += self._cost(row)
-        return kept
-
-    def _row(self, row: WindowPlace, css: str, past: int) -> MemoryRow:
-        state = self._state
-        classes = css_of(
-            css,
-            row.seq == state.query.msg and "is-sel",
-            bool(state.at) and row.entered_step == state.at and "is-new",
-            row.seq < 0 and "is-draft",
-            row.pinned and "is-pinned",
-            row.seq in self._next and ("is-next is-due" if self.is_full else "is-next"),
-            self._is_over(past, row) and "is-over",
-            row.seq in self._related and "is-rel",
-        )
-        return MemoryRow(
-            seq=row.seq,
-            glyph=glyph(row.type, row.has_calls),
-            css=classes,
-            text=state.texts[row.seq],
-            is_code=is_code(row.type, row.has_calls),
-            amount=row.tokens,
-            past=min(past, self.bar_width),
-            this=max(0, min(self._cost(row), self.bar_width - past)),
-            soon=self.next_words if row.seq in self._next else "",
-            is_over=self._is_over(past, row),
-            note=", ".join(_notes(row, row.seq in state.injected)),
-        )
-
-    def _ghost(self, change: ChangeResult, evicted: EvictedMessage) -> MemoryRow:
+    def _evicted(self, change: ChangeResult, evicted: EvictedMessage) -> MemoryRow:
+        look = LOOKS[evicted.type, evicted.has_calls]
+        is_oldest = evicted.reason is Reason.CAPACITY and not evicted.misfit
         return MemoryRow(
             seq=evicted.seq,
-            glyph=glyph(evicted.type, evicted.has_calls),
-            css=css_of(evicted.seq == self._state.query.msg and "is-sel"),
+            glyph=look.glyph,
+            css="is-sel" if evicted.seq == self._state.query.msg else "",
             text=self._state.texts[evicted.seq],
-            is_code=is_code(evicted.type, evicted.has_calls),
+            is_code=look.is_code,
             amount=-evicted.tokens,
             past=0,
             this=0,
-            note=_ghost_note(change, evicted),
+            note=oldest(change) if is_oldest else reason_of(evicted),
         )
 
 
-def _notes(row: WindowPlace, is_injected: bool) -> Iterator[str]:
-    if row.pinned:
-        yield "pinned"
-    if is_injected:
-        yield "never said"
-
-
-def _ghost_note(change: ChangeResult, evicted: EvictedMessage) -> str:
-    if evicted.reason is Reason.CAPACITY and not evicted.misfit:
-        return oldest(change)
-    return reason_of(evicted)
+def _path(bars: Iterable[tuple[int, int, int]]) -> str:
+    """Return bars of (row, start, length) as a path; a bar is the middle third of its row."""
+    drawn = (
+        f"M{start} {BAR_HEIGHT * row + 1}h{length}v1h-{length}z"
+        for row, start, length in bars
+        if length
+    )
+    return "".join(drawn)
 
 
 def _elsewhere(rows: Sequence[WindowPlace], seq: int) -> Elsewhere:

@@ -7,29 +7,29 @@ from functools import cached_property
 from django.urls import reverse
 from django.utils.http import urlencode
 
-from chatmemory import explain, load_or_tokens
+from chatmemory import explain
 from chatmemory.explain import Caption
 from chatmemory.queries import ConversationState, Totals
-from inspector.conversation.drafts import DraftRow, draft_rows
 from inspector.conversation.history import HistoryPane
 from inspector.conversation.links import chosen, conversation_url
 from inspector.conversation.measures import (
     Amount,
     Gauge,
-    amount_of,
+    Measure,
     gauge,
     kept_totals,
-    limit_of,
-    load_in,
-    said_load,
     said_totals,
-    short_unit,
 )
 from inspector.conversation.memory import MemoryPane
 from inspector.conversation.panel import Panel
-from inspector.conversation.simulation import SimulationView
+from inspector.conversation.simulation import (
+    DraftRow,
+    SimulationView,
+    Writing,
+    draft_rows,
+    trying,
+)
 from inspector.conversation.timeline import Timeline, draw
-from inspector.conversation.writing import Writing, trying
 
 NEW_ID_LENGTH = 200
 
@@ -48,6 +48,8 @@ class ConversationPage:
         self.is_simulation = state.is_simulated
         self.drafts = state.drafts
         self.trial = state.trial.key if state.trial else ""
+        self._measure = Measure.of(state.window.policy)
+        self.limit, self.unit = self._measure.limit, self._measure.unit
 
     @cached_property
     def history_pane(self) -> HistoryPane:
@@ -55,7 +57,7 @@ class ConversationPage:
 
     @cached_property
     def memory_pane(self) -> MemoryPane:
-        return MemoryPane(self.state)
+        return MemoryPane(self.state, self._measure)
 
     @cached_property
     def panel(self) -> Panel:
@@ -63,7 +65,7 @@ class ConversationPage:
 
     @cached_property
     def timeline(self) -> Timeline | None:
-        return draw(self.state)
+        return draw(self.state, self._measure)
 
     @cached_property
     def simulation(self) -> SimulationView | None:
@@ -99,18 +101,6 @@ class ConversationPage:
         return ", ".join(explain.option_words(self.window.policy))
 
     @property
-    def limit(self) -> int | None:
-        return limit_of(self.state)
-
-    @property
-    def unit(self) -> str:
-        return short_unit(self.window.policy)
-
-    @property
-    def load(self) -> int:
-        return load_in(self.window)
-
-    @property
     def gauge(self) -> Gauge:
         return gauge(self.window.policy, self.window.totals)
 
@@ -127,36 +117,32 @@ class ConversationPage:
     @cached_property
     def said(self) -> Amount:
         """All that was said up to this step as it was counted then, with the drafts."""
-        return self._amount(said_totals(self.state))
+        return self._measure.amount(said_totals(self.state))
 
     @property
     def most_said(self) -> Amount:
         """All that was said until now: no step has a longer number."""
-        return self._amount(Totals(self.memory.said_count, self.memory.history_tokens))
+        return self._measure.amount(Totals(self.memory.said_count, self.memory.history_tokens))
 
     @property
     def kept(self) -> Amount:
         """What the model sees at this step."""
-        return amount_of(self.window.policy, self.load, self.window.totals.tokens)
+        return self._measure.amount(self.window.totals)
 
     @property
     def hidden(self) -> Amount | None:
         """What a lowered limit hides of memory until the next add; None if it hides nothing."""
         window = self.window
-        if not window.over_limit:
-            return None
-        load = load_or_tokens(window.policy, window.stored) - self.load
-        return amount_of(window.policy, load, window.stored.tokens - window.totals.tokens)
+        return self._difference(window.stored, window.totals) if window.over_limit else None
 
     @property
     def forgotten(self) -> Amount:
         """What was said and is not in memory, not even hidden, as it was counted then."""
-        said, kept = self.said, self._amount(kept_totals(self.state))
-        tokens = None if said.tokens is None else said.tokens - (kept.tokens or 0)
-        return Amount(said.load - kept.load, said.unit, tokens)
+        return self._difference(said_totals(self.state), kept_totals(self.state))
 
-    def _amount(self, totals: Totals) -> Amount:
-        return amount_of(self.window.policy, said_load(self.window.policy, totals), totals.tokens)
+    def _difference(self, whole: Totals, part: Totals) -> Amount:
+        load = self._measure.load(*whole) - self._measure.load(*part)
+        return self._measure.amount_of(load, whole.tokens - part.tokens)
 
     @property
     def injected_count(self) -> int:
@@ -261,8 +247,7 @@ class ConversationPage:
 
         It keeps the comparison, unless `with` is given.
         """
-        compared = {"with": self.panel.other, "past": self.state.query.past}
-        parameters = parameters if "with" in parameters else compared | parameters
+        parameters = parameters if "with" in parameters else self._compared | parameters
         stays_live = self.is_live and at == self.at
         numbers = {"at": None if stays_live else at} | chosen(parameters.pop("msg", None))
         query = "".join(
@@ -273,6 +258,10 @@ class ConversationPage:
         phrase = self.find_query if find is None else _find_query(find)
         query = f"{query}{self.trial_query}{phrase}"
         return f"?{query[1:]}" if query else ""
+
+    @cached_property
+    def _compared(self) -> dict[str, int | None]:
+        return {"with": self.panel.other, "past": self.state.query.past}
 
     def step_link(self, at: int) -> str:
         """Return the URL of a step with the selection, the search and the comparison."""

@@ -20,13 +20,12 @@ from chatmemory import (
     load_json,
     message_to_dict,
 )
-from chatmemory.explain import Explanation, Receipt, role
+from chatmemory.explain import Explanation, Receipt
 from chatmemory.formats import render_messages
 from chatmemory.queries import ConversationState, MessageRow, PinPreview, Verdict, pin_preview
 from inspector.conversation.found import Found
-from inspector.conversation.glyphs import glyph
 from inspector.conversation.links import compare_url
-from inspector.conversation.rows import SHOWN
+from inspector.conversation.rows import LOOKS, SHOWN
 from inspector.conversation.simulation import SimulationView
 
 UNFOLDED_MAX = 100_000
@@ -183,11 +182,12 @@ class Panel:
         if row is None:
             return None
         rendered = render_messages([row.message], "openai_chat")
+        look = LOOKS[row.type, row.has_calls]
         return Why(
             row=row,
             tokens=row.tokens_at(self._state.at),
-            glyph=glyph(row.type, row.has_calls),
-            role=role(row.type, row.has_calls),
+            glyph=look.glyph,
+            role=look.role,
             is_in=row.seq in self._state.in_window,
             life=self._life(row),
             step=self._state.left_by.step if self._state.left_by else None,

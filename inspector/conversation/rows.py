@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from chatmemory import MessageType
-from chatmemory.explain import reason_of, short_reason
+from chatmemory.explain import reason_of, role, short_reason
 from chatmemory.queries import TEXT_SIZE, ConversationState, MessageRow
+from inspector.conversation.glyphs import glyph
 
 # The number of characters that a row shows of a text.
 SHOWN = TEXT_SIZE - 1
@@ -72,7 +73,7 @@ class Elsewhere:
 
 
 @dataclass(frozen=True)
-class Ghosts:
+class JustEvicted:
     """The messages that just left: the first rows, the number of others, and what all took away.
 
     `load` is in the policy's unit and `amount` in tokens; both are negative.
@@ -90,32 +91,55 @@ def css_of(*names: str | bool) -> str:
 
 
 class Pairable(Protocol):
-    """What may be a tool call or its result. Its type is None if it is no message."""
+    """What may be a tool call or its result."""
 
     @property
-    def type(self) -> MessageType | None: ...
+    def type(self) -> MessageType: ...
 
     @property
     def has_calls(self) -> bool: ...
 
 
-def pairing(rows: Sequence[Pairable], i: int) -> str:
+def pairing(rows: Sequence[Pairable | None], i: int) -> str:
     """Return a row's position among a tool call and its results: p-start, p-mid, p-end or ""."""
 
     def is_result(position: int) -> bool:
-        exists = 0 <= position < len(rows)
-        return exists and rows[position].type is MessageType.TOOL_EXECUTION_RESULT
+        row = rows[position] if position < len(rows) else None
+        return row is not None and row.type is MessageType.TOOL_EXECUTION_RESULT
 
-    if rows[i].has_calls and is_result(i + 1):
+    row = rows[i]
+    if row is not None and row.has_calls and is_result(i + 1):
         return "p-start"
     if is_result(i):
         return "p-mid" if is_result(i + 1) else "p-end"
     return ""
 
 
+def pairings(rows: Sequence[Pairable | None]) -> list[str]:
+    """Return the pairing of each row; None is no message."""
+    return [pairing(rows, i) for i in range(len(rows))]
+
+
 def is_code(type: MessageType, has_calls: bool) -> bool:
     """Return whether a message is shown in a fixed-width font."""
     return has_calls or type in (MessageType.TOOL_EXECUTION_RESULT, MessageType.CUSTOM)
+
+
+@dataclass(frozen=True)
+class Look:
+    """How the messages of one kind look: shape, name and font."""
+
+    glyph: str
+    role: str
+    is_code: bool
+
+
+# By the type of a message, and whether it has tool calls.
+LOOKS = {
+    (type, has_calls): Look(glyph(type, has_calls), role(type, has_calls), is_code(type, has_calls))
+    for type in MessageType
+    for has_calls in (False, True)
+}
 
 
 def _over_limit(state: ConversationState) -> str:
@@ -129,7 +153,7 @@ def tag(state: ConversationState, row: MessageRow) -> str:
     """Return the reason for which a message is not in memory; empty if it is."""
     if row.seq in state.in_window:
         return ""
-    if state.is_simulated and state.change and row.seq in state.evicted:
+    if state.simulated is not None and state.change and row.seq in state.evicted:
         return f"would leave · {reason_of(state.change.evicted[state.evicted[row.seq]])}"
     departure = row.departure(state.at)
     if departure is None or departure.reason is None:

@@ -18,7 +18,7 @@ from chatmemory import (
 from chatmemory.access.actors import actor_of
 from chatmemory.queries import Trial
 from inspector.conversation import ConversationPage, conversation_url
-from inspector.conversation.writing import trying, writing
+from inspector.conversation.simulation import trying, writing
 from inspector.forms import BranchForm, DraftForm, first_problem
 from inspector.htmx import render_page_or_fragment
 
@@ -52,9 +52,10 @@ def verdict(request: HttpRequest, memory_id: str) -> HttpResponse:
     try:
         trial = _trial(form, memory_id)
         if form.cleaned_data["written"]:
-            simulation = queries.simulate_trial(memory_id, trial, form.step)
             first = form.first_written(trial)
-            context["writing"] = writing(simulation, first, 0 if form.changes_limit else first)
+            since = 0 if form.changes_limit else first
+            simulation = queries.simulate_trial(memory_id, trial, form.step, since)
+            context["writing"] = writing(simulation, first)
         else:
             query = queries.ConversationQuery(at=form.step)
             context["writing"] = trying(queries.simulated_state(memory_id, query, trial))

@@ -50,7 +50,7 @@ def test_buttons_go_there_on_a_phone_and_without_javascript(open_page):
 def test_the_line_for_more_that_left_looks_like_their_rows(open_page):
     services.create("block", MessageWindow(20, low_water="0.4"))
     services.add("block", [UserMessage(f"message {n}") for n in range(21)])
-    ghosts = open_page("/c/block/?at=21").locator("#ghosts")
+    evicted = open_page("/c/block/?at=21").locator("#just-evicted")
     style = "each => [getComputedStyle(each).color, getComputedStyle(each).paddingInlineStart]"
-    more = ghosts.get_by_text("and 8 more", exact=True)
-    assert more.evaluate(style) == ghosts.locator(".led").first.evaluate(style)
+    more = evicted.get_by_text("and 8 more", exact=True)
+    assert more.evaluate(style) == evicted.locator(".led").first.evaluate(style)

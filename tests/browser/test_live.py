@@ -27,7 +27,7 @@ def test_two_readers_see_a_message_arrive(reader, served):
     served.say("arrives", "the fourth")
     for page in pages:
         expect(page.locator(".tape__step")).to_contain_text("Step 4 of 4")
-        expect(page.locator(".ghosts")).to_contain_text("one")
+        expect(page.locator(".just-evicted")).to_contain_text("one")
         expect(page.locator(".tape__say")).to_contain_text("1 message left")
         expect(page.locator("[data-announce]")).to_contain_text("#4 arrived. 1 message left")
 

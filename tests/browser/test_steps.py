@@ -36,7 +36,8 @@ STALE = """async () => {
   const answer = await (await fetch(location.href)).text();
   const whole = new DOMParser().parseFromString(answer, "text/html");
   const markup = (page, id) => page.getElementById(id).outerHTML;
-  const ids = ["history-head", "said", "memory-head", "pinned", "ghosts", "kept", "falls", "why"];
+  const memory = ["memory-head", "pinned", "just-evicted", "kept", "load-bars"];
+  const ids = ["history-head", "said", ...memory, "why"];
   return ids.filter(id => markup(document, id) !== markup(whole, id));
 }"""
 

@@ -270,7 +270,7 @@ def test_what_left_is_the_oldest_only_beside_pins(db):
         (added,) = services.add("pinned", [UserMessage("second")])
         assert added.passed_pins
     page = ConversationPage(queries.conversation_state("pinned", ConversationQuery()))
-    assert [ghost.note for ghost in page.memory_pane.ghosts.rows] == ["oldest that could leave"]
+    assert [row.note for row in page.memory_pane.just_evicted.rows] == ["oldest that could leave"]
 
 
 def test_several_messages_of_a_set_list_are_not_each_too_big(db):
@@ -296,7 +296,7 @@ def test_history_and_why_name_one_cause(operator_client, crowded):
     page = operator_client.get("/c/crowded/?at=2&msg=2").context["page"]
     tag = page.history_pane.rows[1].frame.tag
     assert tag == "forgotten at step 2 · system too big"
-    assert page.memory_pane.ghosts.rows[0].note == "system too big"
+    assert page.memory_pane.just_evicted.rows[0].note == "system too big"
 
 
 @pytest.mark.django_db
@@ -374,4 +374,4 @@ def check_simulated(memory_id, drafts, other) -> None:
     made = services.change_and_add(memory_id, drafts, policy=other)
     assert simulation.changes == tuple(made)
     rows = queries.outline(memory_id).rows
-    assert [each.seq for each in simulation.remaining] == [each.seq for each in rows]
+    assert [each.seq for each in simulation.window.rows] == [each.seq for each in rows]

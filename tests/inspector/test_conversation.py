@@ -63,7 +63,7 @@ def test_it_shows_history_beside_memory(operator_client, support):
         5,
         6,
     ]
-    assert context.load == 3
+    assert context.kept.load == 3
 
 
 def test_evicted_messages_have_their_step_and_reason(operator_client, support):
@@ -80,7 +80,7 @@ def test_memory_starts_at_the_horizon(operator_client, support):
     assert [row.row.seq for row in said if row.is_horizon] == [5]
 
 
-def test_messages_that_just_left_are_shown_as_ghosts(operator_client, support):
+def test_messages_that_just_left_are_shown_above_memory(operator_client, support):
     html = page(operator_client, "?at=6")
     assert "Just left" in html
     assert "with #3" in html

@@ -2,8 +2,15 @@ from __future__ import annotations
 
 import pytest
 
-from chatmemory import AiMessage, MessageWindow, TokenWindow, UserMessage, services
-from chatmemory.queries import Speaker, considered
+from chatmemory import (
+    AiMessage,
+    MessageWindow,
+    TokenWindow,
+    UserMessage,
+    explain,
+    queries,
+    services,
+)
 from chatmemory.services import protocol
 from inspector import demo
 
@@ -34,7 +41,7 @@ def test_a_phrase_that_came_back_is_answered_with_the_gap(operator_client):
         "Yes, since #47. Forgotten at step 43, when #43 arrived, until #47 said it again. "
         "#47 and #49 are in memory."
     )
-    assert [(each.first, each.last, each.is_in) for each in now.stretches] == [
+    assert [(each.first, each.last, each.is_in) for each in now.periods] == [
         (1, 24, False),
         (25, 42, True),
         (43, 46, False),
@@ -177,13 +184,14 @@ def test_hostile_phrases_show_as_text(operator_client):
     assert "<script>x" not in html
 
 
-def test_hits_are_bounded_but_counted(operator_client, monkeypatch):
-    monkeypatch.setattr(considered, "MENTIONS_MAX", 20)
+def test_the_newest_mentions_and_those_in_memory_are_looked_at(operator_client, few_looked_at):
     page = find(operator_client, "find=e")
-    assert page.panel.found.count > 40
-    older = {seq for seqs in page.state.mentions.present.values() for seq in seqs}
-    assert len(page.state.mentions.speakers.keys() - older) <= 20
-    assert f"as there are {page.panel.found.count} mentions" in page.panel.found.answer.decided_by
+    here = {seq for seqs in page.state.mentions.present.values() for seq in seqs}
+    assert len(page.state.mentions.speakers.keys() - here) <= 20
+    answer = page.panel.found.answer
+    assert "There are more than 20 mentions: the newest 20 are looked at" in answer.decided_by
+    html = operator_client.get("/c/order-7741/?find=e").content.decode()
+    assert f'<span class="n">{page.panel.found.count}+</span>' in html
 
 
 def test_mentions_that_are_not_listed_are_counted(operator_client):
@@ -191,17 +199,17 @@ def test_mentions_that_are_not_listed_are_counted(operator_client):
     assert "and 10 more mentions" in operator_client.get("/c/said/?find=Anna").content.decode()
 
 
-def test_very_many_mentions_in_memory_are_numbers_alone(operator_client, few_considered):
+def test_all_mentions_in_memory_are_named_however_many_they_are(operator_client, few_looked_at):
     say([UserMessage("Anna")] * 100, 90)
-    mentions = operator_client.get("/c/said/?find=Anna").context["page"].state.mentions
-    assert mentions.present == {Speaker.OTHERS: tuple(range(11, 101))}
-    assert sum(len(row.stays) for row in mentions.rows) < 3 * 20
-    assert told(operator_client, "").startswith("Yes, since step 11 or earlier. #11 to #100 are")
+    html = operator_client.get("/c/said/?find=Anna").content.decode()
+    assert "and at least 40 more mentions" in html
+    assert told(operator_client, "").startswith("Yes, since step 81 or earlier. #11 to #100 are")
 
 
 @pytest.fixture
-def few_considered(monkeypatch):
-    monkeypatch.setattr(considered, "MENTIONS_MAX", 20)
+def few_looked_at(monkeypatch):
+    for module in (queries.phrase, explain.phrase):
+        monkeypatch.setattr(module, "MATCHES_MAX", 20)
 
 
 def say(messages, window: int) -> None:
@@ -216,59 +224,56 @@ def told(client, query: str) -> str:
     return f"{found.summary} {found.decided_by}"
 
 
-def test_a_phrase_that_all_say_is_in_memory_at_an_early_step(operator_client, few_considered):
+PART = (
+    "There are more than 20 mentions: the newest 20 are looked at, and those in memory at this "
+    "step."
+)
+
+
+def test_a_phrase_that_all_say_is_in_memory_at_an_early_step(operator_client, few_looked_at):
     say([UserMessage(f"Anna {n}") for n in range(100)], 5)
-    assert told(operator_client, "at=50") == (
-        "At step 50: yes, since step 34 or earlier. #46 to #50 are in memory. "
-        "Only steps 34 to 50 are looked at, as there are 100 mentions."
+    assert told(operator_client, "at=90") == (
+        f"At step 90: yes, since step 81 or earlier. #86 to #90 are in memory. {PART}"
     )
     assert told(operator_client, "at=3") == (
-        "At step 3: yes, since #1. #1, #2 and #3 are in memory. "
-        "Only steps 1 to 19 are looked at, as there are 100 mentions."
+        "At step 3: yes, since step 3 or earlier. #1, #2 and #3 are in memory. "
+        f"Later: in memory, at step 81. {PART}"
     )
     page = operator_client.get("/c/said/?find=Anna&at=50").context["page"]
-    assert [(each.steps, each.why) for each in page.panel.found.answer.stretches] == [
-        ("Steps 1 to 33", "not looked at"),
-        ("Steps 34 to 50", "in memory"),
-        ("Steps 51 to 100", "not looked at"),
+    assert [(each.steps, each.why) for each in page.panel.found.answer.periods] == [
+        ("Steps 1 to 80", "not looked at"),
+        ("Steps 81 to 100", "in memory"),
     ]
 
 
-def test_what_users_said_long_before_the_assistant_is_not_unsaid(operator_client, few_considered):
+def test_what_was_said_too_long_before_is_not_looked_at(operator_client, few_looked_at):
     say([UserMessage("Anna")] * 30 + [AiMessage("Anna?")] * 40, 5)
-    whose = "follow what users and tools said, not the assistant’s own words."
-    forgotten = (
-        "nly in the assistant’s own words (#{} to #{}). What users and tools said is forgotten "
-        "since step 35, when #35 arrived."
+    assert told(operator_client, "") == (
+        "Only in the assistant’s own words (#66 to #70). In memory since step 51 or earlier. "
+        f"{PART} Of these, no user and no tool said it: it is found only in the assistant’s own "
+        "words."
     )
-    at_45, now = told(operator_client, "at=45"), told(operator_client, "")
-    assert at_45.startswith(f"At step 45: o{forgotten.format(41, 45)}")
-    assert now.startswith(f"O{forgotten.format(66, 70)}")
-    assert whose in at_45
-    assert whose in now
-    assert "No user and no tool said it" not in at_45 + now
-    assert at_45.endswith("Only steps 29 to 45 are looked at, as there are 70 mentions.")
+    at_20 = told(operator_client, "at=20")
+    assert at_20.startswith("At step 20: yes, since step 20 or earlier. #16 to #20 are in memory.")
+    assert "follow what users and tools said, not the assistant’s own words." in at_20
 
 
-def test_an_old_mention_that_is_pinned_is_in_memory(operator_client, few_considered):
+def test_an_old_mention_that_is_pinned_is_in_memory(operator_client, few_looked_at):
     say([UserMessage("Anna is the name")], 5)
     services.pin("said", 1)
     services.add("said", [UserMessage("hm"), *[AiMessage("Anna")] * 40])
-    assert told(operator_client, "").startswith("Yes, since #1. #1 is in memory.")
+    assert told(operator_client, "").startswith("Yes, since step 43 or earlier. #1 is in memory.")
 
 
-def test_what_is_said_for_the_first_time_after_very_many_mentions(operator_client, few_considered):
-    say([AiMessage("Anna?")] * 40 + [UserMessage("Anna")], 5)
-    assert told(operator_client, "at=3").startswith(
-        "At step 3: only in the assistant’s own words (#1, #2 and #3). "
-        "Users and tools have not said it yet."
+def test_nothing_is_told_of_steps_before_the_newest_mentions(operator_client, few_looked_at):
+    say([UserMessage("Anna"), *[UserMessage("hm")] * 9, *[AiMessage("Anna?")] * 40], 5)
+    services.add("said", [UserMessage("Anna")])
+    assert told(operator_client, "at=8").startswith(
+        "At step 8: no, nothing in memory mentions it. Later: in memory, at step 51."
     )
-
-
-def test_a_simulation_knows_who_said_it_though_it_was_long_ago(operator_client, few_considered):
-    say([UserMessage("Anna")] * 30 + [AiMessage("Anna?")] * 40, 5)
-    trial = services.keep_trial("said", [UserMessage("ok")], None)
-    assert "No user and no tool said it" not in told(operator_client, f"trial={trial}")
+    assert told(operator_client, "at=15").startswith(
+        "At step 15: only in the assistant’s own words (#11 to #15). Later: "
+    )
 
 
 def test_turns_are_told_though_very_many_followed(operator_client):
@@ -305,7 +310,7 @@ def test_what_never_fitted_was_never_in_memory(operator_client):
     page = operator_client.get("/c/big/?find=key").context["page"]
     assert page.state.remembered == ()
     assert page.panel.found.answer.cause == "No, it had no room when it was said, at step 2."
-    assert [(each.steps, each.why) for each in page.panel.found.answer.stretches] == [
+    assert [(each.steps, each.why) for each in page.panel.found.answer.periods] == [
         ("Step 1", "not said yet"),
         ("Steps 2 to 3", "it had no room when it was said, at step 2"),
     ]
@@ -362,7 +367,7 @@ class TestInASimulation:
         assert answer.cause == "No, #25, #27 and #28 would leave."
         assert "#25 and #26 are the oldest" in answer.detail
         assert answer.receipt[-1].label == "In memory after"
-        assert answer.stretches == ()
+        assert answer.periods == ()
 
     def test_a_phrase_that_would_stay(self, operator_client):
         answer = self.page(operator_client, "ok", at=30).panel.found.answer

@@ -8,8 +8,8 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from chatmemory import MessageWindow, SystemMessage, TokenWindow, UserMessage, queries, services
-from chatmemory.queries import windows
-from chatmemory.queries.windows import over_limits_now
+from chatmemory.queries import over_limits
+from chatmemory.queries.over_limits import over_limits_now
 from chatmemory.services import protocol
 
 from .markup import said
@@ -73,7 +73,7 @@ def test_a_long_window_is_counted_from_its_head(operator_client, lowered, monkey
     """As far as messages are counted, the number is exact; beyond that it is a bound."""
     told = {}
     for most in (8, 7, 3):
-        monkeypatch.setattr(windows, "HIDDEN_MAX", most)
+        monkeypatch.setattr(over_limits, "HIDDEN_MAX", most)
         monkeypatch.setattr(queries, "HIDDEN_MAX", most)
         (row,) = operator_client.get("/").context["rows"]
         told[most] = row.over_limit
@@ -101,7 +101,7 @@ def test_a_search_of_all_conversations_does_not_call_in_memory_what_a_limit_hide
 def test_a_search_knows_of_all_that_a_limit_hides_in_a_long_window(
     operator_client, lowered, monkeypatch
 ):
-    monkeypatch.setattr(windows, "HIDDEN_MAX", 3)
+    monkeypatch.setattr(over_limits, "HIDDEN_MAX", 3)
     (row,) = operator_client.get("/?q=message+6").context["rows"]
     assert (row.hit.is_in, row.hit.state) == (False, "leaves at the next add")
 
@@ -193,7 +193,7 @@ def test_a_message_window_says_messages_and_tokens(operator_client, lowered):
     assert (page.gauge.unit, page.gauge.tokens) == ("msg", 42)
     assert (page.said.load, page.said.tokens) == (14, 98)
     assert (page.forgotten.load, page.forgotten.tokens) == (8, 56)
-    assert (page.memory_pane.ghosts.load, page.memory_pane.ghosts.amount) == (-8, -56)
+    assert (page.memory_pane.just_evicted.load, page.memory_pane.just_evicted.amount) == (-8, -56)
     line = page.panel.receipt[-1]
     assert (line.amount, line.unit, line.tokens) == (6, "msg", 42)
 
@@ -320,7 +320,7 @@ def test_the_overview_counts_in_memory_what_the_model_sees(operator_client, lowe
     (row,) = operator_client.get("/").context["rows"]
     assert (row.in_memory, row.left) == ("6 of 13", 0)
     assert '<td class="num c-num mem">6 of 13</td>' in operator_client.get("/").text
-    for module in (windows, queries):
+    for module in (over_limits, queries):
         monkeypatch.setattr(module, "HIDDEN_MAX", 3)
     (row,) = operator_client.get("/").context["rows"]
     assert row.in_memory == "≤10 of 13"

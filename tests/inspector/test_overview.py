@@ -17,7 +17,7 @@ from chatmemory import (
     services,
 )
 from chatmemory.core.policies import MessageWindow, TokenWindow
-from chatmemory.queries.mentions import MENTIONS_COUNTED
+from chatmemory.queries.searching import MENTIONS_COUNTED
 from chatmemory.services import protocol, slices
 from inspector.overview import asked, headlines
 from inspector.templatetags.inspector import ago

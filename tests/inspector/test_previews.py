@@ -22,7 +22,7 @@ from chatmemory import (
     services,
 )
 from chatmemory.queries import Trial
-from inspector.conversation.writing import writing
+from inspector.conversation.simulation import writing
 
 from ..explain.test_receipts import changes, conversation, policies
 from ..properties import examples
@@ -170,10 +170,11 @@ def test_what_leaves_and_comes_back_makes_up_the_difference(
             return
         window = queries.outline("m")
         try:
-            simulation = queries.simulate_trial("m", Trial(tuple(users(drafts)), limit))
+            trial = Trial(tuple(users(drafts)), limit)
+            simulation = queries.simulate_trial("m", trial, since=first)
         except ChatMemoryError:
             return
-        outlook, kept = simulation.outlook(first), {row.seq for row in simulation.remaining}
+        outlook, kept = simulation.outlook(), set(simulation.window.seqs)
         if first == 0 or drafts == 0:
             assert outlook.before == window.totals
         arrived = sum(len(change.arrived) for change in simulation.changes[first:])

@@ -136,7 +136,7 @@ class TestNextToLeave:
             state = queries.conversation_state("order-7741", ConversationQuery(at=step))
             change = queries.step("order-7741", step + 1).change
             if change.evicted:
-                first = state.next_to_leave
+                first = state.window.next_to_leave
                 assert [each.seq for each in change.evicted][: len(first)] == list(first)
 
 

@@ -55,7 +55,7 @@ def test_a_preview_shows_what_would_leave_and_saves_nothing(operator_client, ful
     page = preview(operator_client).context["page"]
     assert page.is_simulation
     assert [row.text for row in page.memory_pane.messages] == ["b", "c", "d"]
-    assert [ghost.seq for ghost in page.memory_pane.ghosts.rows] == [1]
+    assert [row.seq for row in page.memory_pane.just_evicted.rows] == [1]
     assert page.simulation.verdict.summary == "Would evict. 1 message: #1"
     assert queries.memory(full).last_step == 3
 
@@ -108,9 +108,9 @@ def test_a_limit_alone_speaks_of_no_draft(operator_client, full):
 
 def test_a_lowered_limit_shows_what_leaves_at_the_next_add_as_a_draft_does(operator_client, full):
     response = preview(operator_client, text="", limit="1")
-    assert "Would leave at the next add" in said(response, "ghosts")
+    assert "Would leave at the next add" in said(response, "just-evicted")
     page = response.context["page"]
-    assert [row.seq for row in page.memory_pane.ghosts.rows] == [1, 2]
+    assert [row.seq for row in page.memory_pane.just_evicted.rows] == [1, 2]
     assert [row.row.seq for row in page.history_pane.rows if row.frame.leaves_now] == [1, 2]
     leaving = [cell.seq for cell in page.timeline.cells if "is-leaving" in cell.css]
     assert leaving == [1, 2]

@@ -13,7 +13,8 @@ from chatmemory.models import Memory
 from chatmemory.queries import ConversationQuery, conversation_state, step_samples
 from chatmemory.queries.step_samples import BLOCK, OUTLINE, PART, outline_of, part_around
 from chatmemory.stores.database import DjangoChatMemoryStore
-from inspector.conversation.timeline import Cell, draw
+from inspector.conversation import ConversationPage
+from inspector.conversation.timeline import Cell
 from inspector.conversation.timeline.chart import Point, chart, short_number
 from inspector.conversation.timeline.drawing import strip_labels
 from inspector.conversation.timeline.labels import (
@@ -166,7 +167,7 @@ def test_long_numbers_are_short():
 
 
 def timeline(memory_id: str, at: int | None = None):
-    return draw(conversation_state(memory_id, ConversationQuery(at=at)))
+    return ConversationPage(conversation_state(memory_id, ConversationQuery(at=at))).timeline
 
 
 @pytest.fixture
@@ -266,7 +267,7 @@ def test_the_overview_has_what_the_steps_have(long):
 
 def test_the_chart_is_kept_until_the_conversation_changes(long):
     def chart_at(at):
-        return draw(conversation_state(long, ConversationQuery(at=at))).chart
+        return timeline(long, at).chart
 
     assert chart_at(200) is chart_at(201)
     before = chart_at(None)
@@ -309,5 +310,5 @@ def test_the_band_tells_its_steps_in_words(db):
     services.create("c", MessageWindow(2))
     services.add("c", [UserMessage(text) for text in ("order A-1", "b", "c", "A-1 again", "d")])
     state = conversation_state("c", ConversationQuery(find="A-1"))
-    drawn = draw(replace(state, remembered=((1, 2), (4, 5))))
+    drawn = ConversationPage(replace(state, remembered=((1, 2), (4, 5)))).timeline
     assert (drawn.band, drawn.band_words) == ("M0 2H2M3 2H5", "1 to 2 and 4 to 5")

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from chatmemory import MessageType
-from chatmemory.explain import counted, happened, role
+from chatmemory.explain import counted, happened
 from chatmemory.queries import Arrival, ConversationState, StepSample
-from inspector.conversation.glyphs import glyph
-from inspector.conversation.measures import short_unit
-from inspector.conversation.rows import css_of, pairing
+from inspector.conversation.measures import TOKENS, Measure
+from inspector.conversation.rows import LOOKS, pairings
 from inspector.conversation.timeline.labels import strip_width
 
 # In pixels: a digit of a mark, and what a cell leaves free beside it.
@@ -34,128 +31,91 @@ class Cell:
     is_draft: bool = False
 
 
-@dataclass(frozen=True)
-class Column:
-    """What a cell is made of: new messages, one of them known in full, at a step or as a draft."""
-
-    step: int
-    kind: str
-    seqs: range
-    arrival: Arrival | None = None
-    is_draft: bool = False
-
-    @property
-    def type(self) -> MessageType | None:
-        return self.arrival.type if self.arrival else None
-
-    @property
-    def has_calls(self) -> bool:
-        return self.arrival is not None and self.arrival.has_calls
-
-
-def cells(state: ConversationState) -> tuple[Cell, ...]:
+def cells(state: ConversationState, measure: Measure) -> tuple[Cell, ...]:
     """Return the cells of the steps that are read in full; drafts follow the playhead."""
     columns = _columns(state)
-    builder = _CellBuilder(state, columns)
-    return tuple(builder.cell(i) for i in range(len(columns)))
-
-
-def _columns(state: ConversationState) -> list[Column]:
-    part = state.samples.part
-    head = sum(sample.step <= state.at for sample in part)
-    stored = [_stored(sample) for sample in part]
-    drafts = [
-        Column(
-            step=state.at + n,
-            kind="add",
-            seqs=range(row.seq, row.seq + 1),
-            arrival=Arrival(row.seq, row.type, row.has_calls, row.tokens),
-            is_draft=True,
-        )
-        for n, row in enumerate(state.drafts, 1)
-    ]
-    return [*stored[:head], *drafts, *stored[head + len(drafts) :]]
-
-
-def _stored(sample: StepSample) -> Column:
-    return Column(sample.step, sample.kind, sample.seqs, sample.arrival)
-
-
-class _CellBuilder:
-    def __init__(self, state: ConversationState, columns: Sequence[Column]) -> None:
-        self.state = state
-        self.columns = columns
-        self.shows_tokens = short_unit(state.window.policy) == "tok"
-        self.in_window = sorted(state.in_window)
-        self.evicted = sorted(state.evicted)
-        self.found = sorted(state.found)
-        self.lives = [self.life(column) for column in columns]
-
-    def cell(self, i: int) -> Cell:
-        column, life = self.columns[i], self.lives[i]
-        msg = self.state.query.msg
-        is_in = life == "is-in"
-        arrival, count = column.arrival, len(column.seqs)
-        classes = css_of(
+    lives = [_life(state, column) for column in columns]
+    pairs = pairings([column.arrival for column in columns])
+    cell_width = strip_width(len(columns)) / max(1, len(columns))
+    around = ["", *lives, ""]
+    drawn = []
+    for i, (column, life, paired) in enumerate(zip(columns, lives, pairs, strict=True)):
+        seqs, arrival, is_in = column.seqs, column.arrival, life == "is-in"
+        count, is_draft = len(seqs), _is_draft(column)
+        classes = (
             life,
-            not count and "is-tick",
-            count > 1 and "is-many",
-            is_in and (i == 0 or self.lives[i - 1] != life) and "is-first",
-            is_in and (i == len(self.lives) - 1 or self.lives[i + 1] != life) and "is-last",
-            column.is_draft and "is-draft",
-            _count(self.evicted, column.seqs) > 0 and "is-leaving",
-            msg is not None and msg in column.seqs and "is-sel",
-            _count(self.found, column.seqs) > 0 and "is-hit",
-            pairing(self.columns, i),
+            "" if count else "is-tick",
+            "is-many" if count > 1 else "",
+            "is-first" if is_in and around[i] != life else "",
+            "is-last" if is_in and around[i + 2] != life else "",
+            "is-draft" if is_draft else "",
+            "" if state.evicted.keys().isdisjoint(seqs) else "is-leaving",
+            "is-sel" if state.query.msg in seqs else "",
+            "" if state.found.isdisjoint(seqs) else "is-hit",
+            paired,
         )
-        return Cell(
+        cell = Cell(
             step=column.step,
             seq=arrival.seq if arrival else None,
-            glyph=glyph(arrival.type, arrival.has_calls) if arrival else "",
-            css=classes,
-            words=self.words(column, life),
-            mark=self.mark(count),
-            is_draft=column.is_draft,
+            glyph=LOOKS[arrival.type, arrival.has_calls].glyph if arrival else "",
+            css=" ".join(filter(None, classes)),
+            words=_words(state, column, life, shows_tokens=measure.unit == TOKENS.unit),
+            mark=_mark(count, cell_width - INSET) if count > 1 else "",
+            is_draft=is_draft,
         )
-
-    def mark(self, count: int) -> str:
-        """Return the number of several messages, or a plus if there is no room for it."""
-        width = strip_width(len(self.columns)) / len(self.columns) - INSET
-        has_room = DIGIT * len(str(count)) <= width
-        return "" if count < 2 else str(count) if has_room else "+"
-
-    def life(self, column: Column) -> str:
-        """Return is-in, is-out or is-later for the messages of a column."""
-        if not column.is_draft and column.step > self.state.at:
-            return "is-later"
-        return "is-in" if _count(self.in_window, column.seqs) else "is-out"
-
-    def words(self, column: Column, life: str) -> str:
-        if not column.seqs:
-            return f"Step {column.step:,}: {happened(column.kind)}"
-        if column.arrival is None:
-            return self.words_of_many(column, life)
-        arrival = column.arrival
-        name = "Draft" if column.is_draft else f"#{arrival.seq:,}"
-        weight = f", {arrival.tokens:,} tok" if self.shows_tokens and life != "is-later" else ""
-        state = "not said yet" if column.is_draft else self.state_of(arrival, life)
-        return f"{name} {role(arrival.type, arrival.has_calls)}{weight}, {state}"
-
-    def words_of_many(self, column: Column, life: str) -> str:
-        kept = _count(self.in_window, column.seqs)
-        first, last = column.seqs[0], column.seqs[-1]
-        state = "not said yet" if life == "is-later" else f"{kept:,} in memory"
-        return f"#{first:,} to #{last:,}: {counted(len(column.seqs), 'message')}, {state}"
-
-    def state_of(self, arrival: Arrival, life: str) -> str:
-        if life != "is-out":
-            return "in memory" if life == "is-in" else "not said yet"
-        left = arrival.left_step
-        return f"forgotten at step {left:,}" if left else "forgotten"
+        drawn.append(cell)
+    return tuple(drawn)
 
 
-def _count(seqs: Sequence[int], among: range) -> int:
-    """Return how many of these sorted numbers are in a range."""
-    if not among:
-        return 0
-    return bisect_right(seqs, among[-1]) - bisect_left(seqs, among[0])
+def _columns(state: ConversationState) -> Sequence[StepSample]:
+    """Return the steps of the part, in which drafts take the place of those after the playhead."""
+    part, drafts = state.samples.part, state.drafts
+    if not drafts:
+        return part
+    head = sum(sample.step <= state.at for sample in part)
+    simulated = [
+        StepSample(
+            step=state.at + n,
+            kind="add",
+            policy=state.window.policy,
+            after=state.window.totals,
+            said=state.window.totals,
+            seqs=range(row.seq, row.seq + 1),
+            arrival=Arrival(row.seq, row.type, row.has_calls, row.tokens),
+        )
+        for n, row in enumerate(drafts, 1)
+    ]
+    return [*part[:head], *simulated, *part[head + len(drafts) :]]
+
+
+def _is_draft(column: StepSample) -> bool:
+    return bool(column.seqs) and column.seqs[0] < 0
+
+
+def _life(state: ConversationState, column: StepSample) -> str:
+    """Return is-in, is-out or is-later for the messages of a step."""
+    if column.step > state.at and not _is_draft(column):
+        return "is-later"
+    return "is-out" if state.in_window.isdisjoint(column.seqs) else "is-in"
+
+
+def _mark(count: int, width: float) -> str:
+    """Return the number of several messages, or a plus if there is no room for it."""
+    return str(count) if DIGIT * len(str(count)) <= width else "+"
+
+
+def _words(state: ConversationState, column: StepSample, life: str, shows_tokens: bool) -> str:
+    seqs, arrival, is_later = column.seqs, column.arrival, life == "is-later"
+    if not seqs:
+        return f"Step {column.step:,}: {happened(column.kind)}"
+    if arrival is None:
+        kept = len(state.in_window.intersection(seqs))
+        told = "not said yet" if is_later else f"{kept:,} in memory"
+        return f"#{seqs[0]:,} to #{seqs[-1]:,}: {counted(len(seqs), 'message')}, {told}"
+    is_draft = _is_draft(column)
+    name = "Draft" if is_draft else f"#{arrival.seq:,}"
+    weight = f", {arrival.tokens:,} tok" if shows_tokens and not is_later else ""
+    told = "not said yet" if is_draft or is_later else "in memory"
+    if life == "is-out" and not is_draft:
+        told = f"forgotten at step {arrival.left_step:,}" if arrival.left_step else "forgotten"
+    return f"{name} {LOOKS[arrival.type, arrival.has_calls].role}{weight}, {told}"

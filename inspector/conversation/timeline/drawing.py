@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from weakref import WeakKeyDictionary
+from functools import cache, lru_cache
 
-from chatmemory import Policy, can_decide, load_or_tokens
-from chatmemory.queries import ConversationState, Mentions, StepPoint, StepPoints
-from inspector.conversation.measures import cost, limit_of, said_load, short_unit
+from chatmemory import Policy
+from chatmemory.queries import ConversationState, PhraseMatches, StepPoint, StepPoints
+from inspector.conversation.measures import Measure
 from inspector.conversation.timeline.cells import Cell, cells
 from inspector.conversation.timeline.chart import EVICTIONS, HEIGHT, Chart, Point, chart
 from inspector.conversation.timeline.labels import (
@@ -24,16 +24,15 @@ from inspector.conversation.timeline.labels import (
 
 LISTED_RANGES = 5
 
-# The chart of an outline, with the policy and the limit for which it was drawn last.
-_KEPT: WeakKeyDictionary[StepPoints, tuple[tuple[Policy | None, int | None], Chart]]
-_KEPT = WeakKeyDictionary()
+KEPT = 128  # charts, as many as there are outlines
 
 
 @dataclass(frozen=True)
 class Timeline:
     """A chart of all steps, and a strip of cells for the steps from `first` to `last`.
 
-    `at` is the step of the playhead, drafts included. `band` are the steps at which memory held
+    `at` is the step of the playhead, drafts included, and `head` the position of its cell in the
+    strip, which is the first one also at step 0. `band` are the steps at which memory held
     what was searched for, as a path and in words.
     """
 
@@ -44,6 +43,7 @@ class Timeline:
     first: int
     last: int
     at: int
+    head: int
     flag: str
     band: str
     band_words: str
@@ -64,11 +64,6 @@ class Timeline:
         return self.last - self.first + 1
 
     @property
-    def head(self) -> int:
-        """The position of the playhead's cell in the strip; the first also at step 0."""
-        return max(self.at - self.first, 0)
-
-    @property
     def floor(self) -> int:
         """The y of the chart's base line."""
         return HEIGHT
@@ -79,13 +74,13 @@ class Timeline:
         return HEIGHT if self.is_whole else HEIGHT + EVICTIONS
 
 
-def draw(state: ConversationState) -> Timeline | None:
+def draw(state: ConversationState, measure: Measure) -> Timeline | None:
     """Return the timeline with its playhead at the state's step, or None if there is no step."""
-    strip = cells(state)
+    strip = cells(state, measure)
     if not strip:
         return None
     at, first, last = state.at + len(state.drafts), strip[0].step, strip[-1].step
-    drawn = _chart(state)
+    drawn = _chart(state, measure)
     flag = "draft" if state.drafts else f"{at:,}"
     return Timeline(
         chart=drawn,
@@ -95,6 +90,7 @@ def draw(state: ConversationState) -> Timeline | None:
         first=first,
         last=last,
         at=at,
+        head=max(at - first, 0),
         flag=flag,
         band="".join(f"M{begin - 1} 2H{end}" for begin, end in state.remembered),
         band_words=_band_words(state.mentions),
@@ -102,65 +98,73 @@ def draw(state: ConversationState) -> Timeline | None:
     )
 
 
-def _chart(state: ConversationState) -> Chart:
+def _chart(state: ConversationState, measure: Measure) -> Chart:
     """Return the chart of the state, which is kept if it is the same at steps around it."""
-    if state.is_simulated or not state.samples.outline.by_step:
-        is_tried = state.stored_window.policy != state.window.policy
-        return chart(list(_points(state)), limit_of(state), is_tried)
-    measured_by = state.window.policy, limit_of(state)
-    kept = _KEPT.get(state.samples.outline)
-    if kept is None or kept[0] != measured_by:
-        kept = measured_by, chart(list(_points(state)), measured_by[1])
-        _KEPT[state.samples.outline] = kept
-    return kept[1]
+    outline, policy = state.samples.outline, state.window.policy
+    if state.is_simulated or not outline.by_step:
+        is_tried = state.stored_window.policy != policy
+        return chart(_points(state, measure), measure.limit, is_tried)
+    return _kept_chart(outline, policy)
 
 
-def _points(state: ConversationState) -> Iterator[Point]:
-    """Yield the points of the chart in the unit of the policy in force; drafts take the place of
+@lru_cache(maxsize=KEPT)
+def _kept_chart(outline: StepPoints, policy: Policy | None) -> Chart:
+    measure = Measure.of(policy)
+    return chart(list(_measured(outline.by_step.values(), measure)), measure.limit)
+
+
+def _points(state: ConversationState, measure: Measure) -> list[Point]:
+    """Return the points of the chart in the unit of the policy in force; drafts take the place of
     the steps after the playhead, and a limit that is tried alone that of the playhead's step.
     """
-    policy = state.window.policy
-    stored = state.samples.outline.by_step.values() or state.samples.part
-    simulated = list(_simulated(state))
-    first = simulated[0].step if simulated else state.at + 1
-    end = simulated[-1].step if simulated else state.at
-    yield from (_point(point, policy) for point in stored if point.step < first)
-    yield from simulated
-    yield from (_point(point, policy) for point in stored if point.step > end)
+    part = state.samples.part
+    stored = list(_measured(state.samples.outline.by_step.values() or part, measure))
+    if not state.is_simulated:
+        return stored
+    here = [sample for sample in part if sample.step == state.at]
+    simulated = list(_measured(here, measure))
+    if state.drafts:
+        simulated += _drafts(state, measure, *simulated)
+    else:
+        memory, limit = measure.load(*state.window.totals), measure.limit
+        simulated = [replace(p, memory=memory, limit=limit, is_draft=True) for p in simulated]
+    first, last = state.at or 1, state.at + len(state.drafts)
+    before = [point for point in stored if point.step < first]
+    return [*before, *simulated, *(point for point in stored if point.step > last)]
 
 
-def _point(point: StepPoint, policy: Policy | None) -> Point:
-    is_measured = short_unit(point.policy) == short_unit(policy)
-    return Point(
-        step=point.step,
-        said=said_load(policy, point.said),
-        memory=load_or_tokens(policy, point.after),
-        limit=point.policy.limit if can_decide(point.policy) and is_measured else None,
-        forgotten=point.forgotten,
-    )
+def _measured(points: Iterable[StepPoint], measure: Measure) -> Iterator[Point]:
+    """Yield points as a policy measures them; a limit in another unit is left out."""
+
+    @cache
+    def limit_of(policy: Policy | None) -> int | None:
+        own = Measure.of(policy)
+        return own.limit if own.unit == measure.unit else None
+
+    for point in points:
+        yield Point(
+            step=point.step,
+            said=measure.load(*point.said),
+            memory=measure.load(*point.after),
+            limit=limit_of(point.policy),
+            forgotten=point.last_seq - point.after.count,
+        )
 
 
-def _simulated(state: ConversationState) -> Iterator[Point]:
-    """Yield the point of the state's step, and those of the drafts behind it; none without a
-    simulation.
-    """
-    policy = state.window.policy
+def _drafts(
+    state: ConversationState, measure: Measure, here: Point | None = None
+) -> Iterator[Point]:
+    """Yield the points of the drafts behind that of the state's step; step 0 has none."""
     after = {change.seq: change.after for change in state.simulated or ()}
-    base = next((each for each in state.samples.part if each.step == state.at), None)
-    said = said_load(policy, base.said) if base else 0
-    if base and state.is_simulated and not state.drafts:
-        memory = load_or_tokens(policy, state.window.totals)
-        yield replace(_point(base, policy), memory=memory, limit=limit_of(state), is_draft=True)
-    elif base and state.drafts:
-        yield _point(base, policy)
+    said = here.said if here else 0
     for n, draft in enumerate(state.drafts, 1):
-        said += cost(policy, draft.tokens)
+        said += measure.cost(draft.tokens)
         yield Point(
             step=state.at + n,
             said=said,
-            memory=load_or_tokens(policy, after[draft.seq]),
-            limit=limit_of(state),
-            forgotten=base.forgotten if base else 0,
+            memory=measure.load(*after[draft.seq]),
+            limit=measure.limit,
+            forgotten=here.forgotten if here else 0,
             is_draft=True,
         )
 
@@ -209,11 +213,11 @@ def _percent(columns: float, strip: Sequence[Cell]) -> float:
     return round(100 * columns / len(strip), 2)
 
 
-def _band_words(mentions: Mentions) -> str:
+def _band_words(mentions: PhraseMatches) -> str:
     """Return the ranges of the band, and those that were looked at if they are only a part."""
     words = _in_words(mentions.spans)
-    part = f"; only {_in_words([mentions.known])} looked at" if mentions.is_partial else ""
-    return f"{words}{part}"
+    is_partial = mentions.is_partial and mentions.first_step > 1
+    return f"{words}; only from {mentions.first_step:,} on looked at" if is_partial else words
 
 
 def _in_words(ranges: Sequence[tuple[int, int]]) -> str:

@@ -20,7 +20,7 @@ from chatmemory import (
 )
 from chatmemory.core.spans import clipped, merged
 from chatmemory.core.speakers import Speaker, speaker_of
-from chatmemory.queries import ConversationQuery, considered
+from chatmemory.queries import ConversationQuery, phrase
 from inspector.conversation.found import Found
 
 from ..properties import examples
@@ -74,11 +74,10 @@ def test_the_answer_is_that_of_the_windows_at_every_step(db, policy, sequence):
 def check_every_step() -> None:
     last = queries.memory("m").last_step
     state = queries.conversation_state("m", ConversationQuery(find="key"))
-    deciding = state.mentions.speaker
-    if deciding is None:
+    if not state.mentions.speakers:
         assert not any("key" in row.text for row in queries.history("m").rows)
         return
-    injected = injected_messages()
+    injected, deciding = injected_messages(), state.mentions.speaker
     held = [held_at(step, deciding, injected) for step in range(1, last + 1)]
     spans = {step for first, end in state.remembered for step in range(first, end + 1)}
     assert spans == {step for step, is_held in enumerate(held, 1) if is_held}
@@ -86,9 +85,11 @@ def check_every_step() -> None:
         check_answer(found_at(at).answer, at, [False, *held], deciding)
 
 
-def check_answer(answer: explain.Remembrance, at: int, held: list[bool], deciding: Speaker) -> None:
+def check_answer(
+    answer: explain.PhraseAnswer, at: int, held: list[bool], deciding: Speaker
+) -> None:
     """What only the assistant said is in memory in its own words, which is no plain yes."""
-    told = [(n, each.is_in) for each in answer.stretches for n in range(each.first, each.last + 1)]
+    told = [(n, each.is_in) for each in answer.periods for n in range(each.first, each.last + 1)]
     assert told == list(enumerate(held))[1:]
     cause = answer.cause.removeprefix(f"At step {at}: ").lower()
     yes = "only in the assistant" if deciding is Speaker.ASSISTANT else "yes"
@@ -132,18 +133,17 @@ pins = st.tuples(st.sampled_from(["pin", "unpin"]), st.integers(1, 9))
 many = st.lists(st.one_of(changes, pins), min_size=1, max_size=9)
 
 
-@given(policies, many, st.integers(1, 6), st.sampled_from([0, 5_000]))
+@given(policies, many, st.integers(1, 6))
 @examples(20)
-def test_the_answer_is_true_at_every_step_however_few_mentions_are_considered(
-    db, policy, sequence, most, asked_one_by_one
+def test_the_answer_is_true_at_its_step_however_few_mentions_are_looked_at(
+    db, policy, sequence, most
 ):
     with conversation(policy, sequence), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(considered, "MENTIONS_MAX", most)
-        patch.setattr(considered, "ASKED_ONE_BY_ONE", asked_one_by_one)
-        check_every_partial_answer()
+        patch.setattr(phrase, "MATCHES_MAX", most)
+        check_every_partial_answer(most)
 
 
-def check_every_partial_answer() -> None:
+def check_every_partial_answer(most: int) -> None:
     last = queries.memory("m").last_step
     injected = injected_messages()
     saying = [
@@ -154,16 +154,18 @@ def check_every_partial_answer() -> None:
     if not saying:
         return
     spoke = {row.seq: speaker_of(row.type, row.seq in injected) for row in saying}
-    deciding = min(spoke.values())
-    first = min(r.stays[0].entered_step for r in saying if spoke[r.seq] is deciding)
-    held = [False, *(held_at(step, deciding, injected) for step in range(1, last + 1))]
+    newest = {row.seq for row in saying[-most:]}
     for at in range(last + 1):
         found = found_at(at)
         mentions, answer = found._mentions, found.answer
-        assert (mentions.speaker, mentions.said_by) == (deciding, frozenset(spoke.values()))
-        assert (mentions.count, mentions.first_step) == (len(saying), first)
+        is_partial = len(saying) > most
+        here = {row.seq for row in saying if row.is_in_window(at)} if is_partial else set()
+        assert mentions.speakers == {seq: spoke[seq] for seq in newest | here}
+        assert mentions.is_partial == is_partial
         assert mentions.present == present_at(saying, spoke, at)
-        check_partial_answer(answer, at, held, first, deciding)
+        deciding = min(mentions.speakers.values())
+        held = [False, *(held_at(step, deciding, injected) for step in range(1, last + 1))]
+        check_partial_answer(answer, at, held, mentions)
 
 
 def present_at(saying, spoke: dict[int, Speaker], at: int) -> dict[Speaker, tuple[int, ...]]:
@@ -172,23 +174,29 @@ def present_at(saying, spoke: dict[int, Speaker], at: int) -> dict[Speaker, tupl
 
 
 def check_partial_answer(
-    answer: explain.Remembrance, at: int, held: list[bool], first: int, deciding: Speaker
+    answer: explain.PhraseAnswer, at: int, held: list[bool], mentions: queries.PhraseMatches
 ) -> None:
-    """What it tells of each step is so, and it tells of the step of the question."""
-    told = {n: each for each in answer.stretches for n in range(each.first, each.last + 1)}
+    """It is true of its step. It is true of the others, if all mentions are looked at; if not, what
+    it calls in memory was, and it tells from where on it looks.
+    """
+    first, is_partial = mentions.first_step, mentions.is_partial
+    told = {n: each for each in answer.periods for n in range(each.first, each.last + 1)}
     assert answer.earlier or list(told) == list(range(1, len(held)))
     for n, each in told.items():
-        assert each.is_in in (None, held[n])
-        assert (each.why == "not said yet") == (each.is_in is False and n < first)
-    assert at not in told or told[at].is_in is not None
+        assert each.is_in == held[n] or (is_partial and not each.is_in)
+        assert (each.is_in is None) == (is_partial and n < first)
+        assert (each.why == "not said yet") == (not is_partial and n < first)
+    assert ("the newest" in answer.decided_by) == is_partial
     cause = answer.cause.removeprefix(f"At step {at}: ").lower()
-    yes = "only in the assistant" if deciding is Speaker.ASSISTANT else "yes"
+    yes = "only in the assistant" if mentions.speaker is Speaker.ASSISTANT else "yes"
     assert cause.startswith((yes, "only over the limit")) == held[at]
-    assert bool(re.search("not said (it )?yet", f"{cause} {answer.detail}")) == (at < first)
     check_seen(cause, at)
-    check_sentences(cause, answer.detail)
-    check_since(cause, at, held)
-    check_later(answer.detail, at, held, first)
+    says_not_yet = bool(re.search("not said (it )?yet", f"{cause} {answer.detail}"))
+    assert says_not_yet == (at < first and (at == 0 or not is_partial))
+    if not is_partial:
+        check_sentences(cause, answer.detail)
+        check_since(cause, at, held)
+        check_later(answer.detail, at, held, first)
 
 
 def check_since(cause: str, at: int, held: list[bool]) -> None:
@@ -239,8 +247,8 @@ def test_a_phrase_over_the_limit_that_others_said_as_well_is_still_seen(db):
             "Only over the limit (#3) and in the system message (#1). "
             "The model no longer sees #3; the next add evicts #3."
         )
-        assert found_at(6).answer.stretches[-1].why == "User #3 said it; over the limit at step 6"
-        assert found_at(5).answer.stretches[-1].why == "User #3 said it"
+        assert found_at(6).answer.periods[-1].why == "User #3 said it; over the limit at step 6"
+        assert found_at(5).answer.periods[-1].why == "User #3 said it"
 
 
 def test_spans_that_touch_are_one():

@@ -1,0 +1,255 @@
+"""Whether and when a phrase was in memory.
+
+The phrase's messages are told apart by who said them. If users or tools said it, their messages
+decide whether it is remembered: the assistant may only have asked for it. Otherwise the
+assistant's own decide, then the system message, then what a client put into the window.
+
+The newest 500 messages with the phrase are looked at, and if there are more, also those in memory
+at the step of the question: its answer is then true, and only earlier steps are not looked at.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from django.db.models import QuerySet
+
+from chatmemory import database, search
+from chatmemory.core.messages import MessageType
+from chatmemory.core.phrases import has_phrase
+from chatmemory.core.spans import Span, clipped, merged
+from chatmemory.core.speakers import Speaker, speaker_of
+from chatmemory.ledger.changes import ChangeResult
+from chatmemory.ledger.lookup import find_step
+from chatmemory.models import Memory, Message, Stay
+from chatmemory.queries.history import nearest
+from chatmemory.queries.rows import MessageRow, StepDetail
+from chatmemory.queries.stays import stays_of_messages, with_these_stays
+from chatmemory.queries.steps import arrivals_at, step_detail
+from chatmemory.queries.windows import StoredState
+
+MATCHES_MAX = 500
+SHOWN = 50
+
+
+@dataclass(frozen=True)
+class Turn:
+    """A step at which remembering began or ended, with the mentions that came or left.
+
+    `type` and `has_calls` are those of the first of them. `arrived` is the message that was added
+    at the step; `is_new` whether a mention had not been in memory before.
+    """
+
+    seqs: tuple[int, ...]
+    type: MessageType
+    has_calls: bool
+    arrived: int | None
+    is_new: bool
+
+
+@dataclass(frozen=True)
+class PhraseMatches:
+    """The messages of a conversation that contain a phrase, at any step.
+
+    `speakers` are who said each that was looked at, which are not all if it `is_partial`; the first
+    of them decides. `rows` are the 50 that tell most, in order of seq. `first_step` is when those
+    who decide said it first, and `spans` are the ranges of steps from there on at which one of
+    their messages was in memory; `turns` are the beginnings and ends of these by step. `present`
+    are the mentions in memory at the state's step by who said them, all of them. `lost` is the
+    change that ended the last span before it, if it is over. If no message contains the phrase,
+    `nearest` is a part of it that one does.
+
+    In a simulation `present` are those in the simulated window, with drafts, and `leaving` the
+    deciding ones that leave; if there are some, `lost` is the change by which the last one leaves.
+    """
+
+    speakers: Mapping[int, Speaker] = field(default_factory=dict)
+    is_partial: bool = False
+    rows: tuple[MessageRow, ...] = ()
+    first_step: int = 0
+    spans: tuple[Span, ...] = ()
+    turns: Mapping[int, Turn] = field(default_factory=dict)
+    present: Mapping[Speaker, tuple[int, ...]] = field(default_factory=dict)
+    left_at: Mapping[int, int] = field(default_factory=dict)
+    arrivals: Mapping[int, int] = field(default_factory=dict)
+    lost: ChangeResult | None = None
+    nearest: str = ""
+    is_simulated: bool = False
+    leaving: tuple[int, ...] = ()
+
+    @property
+    def count(self) -> int:
+        """How many mentions were looked at."""
+        return len(self.speakers)
+
+    @property
+    def said_by(self) -> list[Speaker]:
+        return sorted({*self.speakers.values()})
+
+    @property
+    def speaker(self) -> Speaker:
+        """Whose messages decide, if there are some."""
+        return min(self.speakers.values())
+
+    @property
+    def deciding(self) -> tuple[int, ...]:
+        """The messages in memory that decide."""
+        return self.present.get(self.speaker, ())
+
+
+def phrase_matches(stored: StoredState, phrase: str, detail: StepDetail | None) -> PhraseMatches:
+    """Return the messages that contain a phrase, and when they were in memory."""
+    if not phrase:
+        return PhraseMatches()
+    memory, at = stored.memory, stored.step.n
+    newest, is_partial = _newest(memory.pk, phrase)
+    if not newest:
+        return PhraseMatches(nearest=nearest(memory.pk, phrase, memory.last_seq))
+    here = _in_window(stored, phrase) if is_partial else {}
+    speakers = newest | here
+    older = sorted(here.keys() - newest.keys(), key=lambda seq: (here[seq], -seq))[:MATCHES_MAX]
+    stays = stays_of_messages(memory.pk, [*newest, *older])
+    deciding = min(speakers.values())
+    decisive = [stay for stay in stays if speakers[stay.seq] is deciding]
+    first_step = min((s.entered_step for s in decisive if s.seq in newest), default=at)
+    stayed = ((s.entered_step, (s.left_step or memory.last_step + 1) - 1) for s in decisive)
+    spans = clipped(merged(stayed), (first_step, memory.last_step))
+    rows = _telling(memory.pk, speakers, stays)
+    left_at = {row.seq: stay.left_step for row in rows if (stay := row.departure(at))}
+    left_steps = {seq: step for seq, step in left_at.items() if step is not None}
+    # What was in memory before the first step is not known if there are older mentions.
+    begins = {first for first, _ in spans} - ({first_step} if is_partial else set())
+    ends = {last + 1 for _, last in spans if last < memory.last_step}
+    arrivals = arrivals_at(memory.pk, {*left_steps.values(), *begins, *ends})
+    return PhraseMatches(
+        speakers=speakers,
+        is_partial=is_partial,
+        rows=rows,
+        first_step=first_step,
+        spans=spans,
+        turns=_turns(begins, ends, decisive, arrivals),
+        present=_present(stays, at, speakers, here),
+        left_at=left_steps,
+        arrivals=arrivals,
+        lost=_lost(memory, spans, at, detail),
+    )
+
+
+def simulated_matches(
+    matches: PhraseMatches,
+    phrase: str,
+    drafts: Sequence[MessageRow],
+    kept: Container[int],
+    changes: Sequence[ChangeResult],
+) -> PhraseMatches:
+    """Return the mentions of a simulated state, whose window has the messages `kept`."""
+    drafted = [row for row in drafts if phrase and has_phrase(row.text, phrase)]
+    said = {row.seq: speaker_of(row.type) for row in drafted}
+    speakers = {**matches.speakers, **said}
+    held = {
+        who: [*matches.present.get(who, ()), *[seq for seq in said if said[seq] is who]]
+        for who in sorted({*matches.present, *said.values()})
+    }
+    decisive = held.get(min(speakers.values()), ()) if speakers else ()
+    leaving = tuple([seq for seq in decisive if seq not in kept])
+    present = {who: tuple([seq for seq in seqs if seq in kept]) for who, seqs in held.items()}
+    gone = set(leaving)
+    pushing = (each for each in changes if not gone.isdisjoint(left.seq for left in each.evicted))
+    return replace(
+        matches,
+        speakers=speakers,
+        rows=(*matches.rows, *drafted),
+        present={who: seqs for who, seqs in present.items() if seqs},
+        lost=next(reversed(list(pushing)), None) if leaving else matches.lost,
+        nearest="" if drafted else matches.nearest,
+        is_simulated=True,
+        leaving=leaving,
+    )
+
+
+def change_at(memory: Memory, n: int, detail: StepDetail | None) -> ChangeResult:
+    """Return what a step did. The state's own step has been read already."""
+    if detail is not None and detail.row.n == n:
+        return detail.change
+    return step_detail(find_step(memory, n)).change
+
+
+def _newest(memory_id: str, phrase: str) -> tuple[dict[int, Speaker], bool]:
+    """Return who said each of the newest mentions, and whether there are older ones."""
+    found = _said_by(_saying(memory_id, phrase).order_by("-seq")[: MATCHES_MAX + 1])
+    newest = dict(list(found.items())[:MATCHES_MAX])
+    return newest, len(found) > len(newest)
+
+
+def _in_window(stored: StoredState, phrase: str) -> dict[int, Speaker]:
+    """Return who said each of the mentions in memory at the step."""
+    in_window = database.in_list("seq", (place.seq for place in stored.places))
+    return _said_by(_saying(stored.memory.pk, phrase).filter(in_window))
+
+
+def _saying(memory_id: str, phrase: str) -> QuerySet[Message]:
+    """Return all messages that contain a phrase, also those that were never said."""
+    return Message.objects.filter(search.has(phrase), memory_id=memory_id)
+
+
+def _said_by(messages: QuerySet[Message]) -> dict[int, Speaker]:
+    return {
+        seq: speaker_of(MessageType(type), origin == Message.Origin.SYNTHETIC)
+        for seq, type, origin in messages.values_list("seq", "type", "origin")
+    }
+
+
+def _telling(
+    memory_id: str, speakers: Mapping[int, Speaker], stays: Sequence[Stay]
+) -> tuple[MessageRow, ...]:
+    """Return the mentions that tell most: the newest of those who decide, then of others."""
+    telling = sorted(speakers, key=lambda seq: (speakers[seq], -seq))[:SHOWN]
+    rows = Message.objects.filter(memory_id=memory_id, seq__in=telling).order_by("seq")
+    return with_these_stays(memory_id, list(rows), stays)
+
+
+def _present(
+    stays: Sequence[Stay], at: int, speakers: Mapping[int, Speaker], known: Iterable[int]
+) -> dict[Speaker, tuple[int, ...]]:
+    """Return the messages that were in memory after a step by who said them; some are `known`."""
+    before = (stay for stay in stays if stay.entered_step <= at)
+    here = {s.seq for s in before if s.left_step is None or s.left_step > at}.union(known)
+    said_by = {who: sorted(seq for seq in here if speakers[seq] is who) for who in Speaker}
+    return {who: tuple(seqs) for who, seqs in said_by.items() if seqs}
+
+
+def _turns(
+    begins: Collection[int],
+    ends: Collection[int],
+    stays: Sequence[Stay],
+    arrivals: Mapping[int, int],
+) -> dict[int, Turn]:
+    """Return the turns at steps where remembering began or ended, given the deciding stays."""
+    came: dict[int, list[Stay]] = defaultdict(list)
+    left: dict[int | None, list[Stay]] = defaultdict(list)
+    first: dict[int, int] = {}
+    for stay in stays:
+        came[stay.entered_step].append(stay)
+        left[stay.left_step].append(stay)
+        first.setdefault(stay.seq, stay.entered_step)
+    moved = {step: came[step] for step in begins} | {step: left[step] for step in ends}
+    return {
+        step: Turn(
+            seqs=tuple(dict.fromkeys(stay.seq for stay in these)),
+            type=MessageType(these[0].type),
+            has_calls=these[0].has_calls,
+            arrived=arrivals.get(step),
+            is_new=any(first[stay.seq] == step for stay in these),
+        )
+        for step, these in moved.items()
+    }
+
+
+def _lost(
+    memory: Memory, spans: Sequence[Span], at: int, detail: StepDetail | None
+) -> ChangeResult | None:
+    """Return the change by which the phrase was lost, if it is out of memory at a step."""
+    ended = [last for first, last in spans if first <= at]
+    return change_at(memory, ended[-1] + 1, detail) if ended and ended[-1] < at else None
