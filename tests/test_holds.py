@@ -76,7 +76,7 @@ class Meanwhile:
 
     def __call__(self, execute, sql, params, many, context):
         result = execute(sql, params, many, context)
-        if self._act and f'FROM "{self._table}"' in sql:
+        if self._act and f"FROM {self._table}" in sql.replace('"', ""):
             act, self._act = self._act, None
             with connected(connection.settings_dict["NAME"]):
                 act()
