@@ -45,7 +45,7 @@ def _empty_log(**_: object) -> None:
     connection_created.disconnect(_empty_log)
     from chatmemory.services import write_ahead_log
 
-    write_ahead_log.empty_what_was_left()
+    write_ahead_log.truncate_leftover_log()
 
 
 def _add_functions(connection: BaseDatabaseWrapper, **_: object) -> None:

@@ -7,19 +7,16 @@ by a manager that asks here.
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager
-from functools import cache
+from contextlib import contextmanager
 from time import monotonic, sleep
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 from django.apps import apps
 from django.core.checks import Error
 from django.core.checks import Warning as Caution
 from django.db import DEFAULT_DB_ALIAS, connections, router, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.backends.sqlite3.base import SQLiteCursorWrapper
 from django.db.models import BooleanField, F, Func, Q
 from django.db.models.expressions import RawSQL
 
@@ -55,44 +52,6 @@ def refusal() -> str | None:
     return None
 
 
-@contextmanager
-def cursor(ours: BaseDatabaseWrapper) -> Iterator[Any]:
-    """Yield a cursor of our connection, for statements that are executed again and again.
-
-    On SQLite it is the driver's own, as the layers of Django's cursors take longer than most of our
-    statements. Where anything listens to queries, logs them or replaces Django's cursors, it is
-    Django's. Errors are those of `django.db` in both cases.
-    """
-    if ours.vendor != "sqlite" or _is_observed(ours):
-        with ours.cursor() as made:
-            yield made
-        return
-    ours.ensure_connection()
-    ours.validate_thread_sharing()
-    ours.validate_no_broken_transaction()
-    with ours.wrap_database_errors, closing(ours.connection.cursor(_Cursor)) as made:
-        yield made
-
-
-def _is_observed(ours: BaseDatabaseWrapper) -> bool:
-    return bool(ours.execute_wrappers or ours.queries_logged or "cursor" in vars(ours))
-
-
-class _Cursor(sqlite3.Cursor):
-    """A cursor that takes Django's placeholders."""
-
-    def execute(self, sql: str, values: Any = ()) -> Self:
-        return super().execute(_with_question_marks(sql), values)
-
-    def executemany(self, sql: str, values: Iterable[Any]) -> Self:
-        return super().executemany(_with_question_marks(sql), values)
-
-
-@cache
-def _with_question_marks(sql: str) -> str:
-    return SQLiteCursorWrapper.convert_query(None, sql)  # type: ignore[arg-type]
-
-
 class _Transaction(transaction.Atomic):
     """On SQLite, takes the lock of writers when it begins, whatever `transaction_mode` the project
     has set: SQLite refuses a transaction that asks for it later if another has written meanwhile.
@@ -116,7 +75,31 @@ def atomic(using: str | None = None) -> transaction.Atomic:
     return _Transaction(using or alias(), savepoint=True, durable=False)
 
 
-def giving_way(parts: Iterable[Part]) -> Iterator[Part]:
+@contextmanager
+def nowait() -> Iterator[None]:
+    """A transaction in which a lock that another writer holds is an OperationalError at once."""
+    ours = connection()
+    if ours.vendor == "postgresql":
+        with atomic(), ours.cursor() as cursor:
+            cursor.execute("SHOW lock_timeout")
+            (before,) = cursor.fetchone()
+            cursor.execute("SET LOCAL lock_timeout = 1")  # milliseconds; 0 would wait for ever
+            yield
+            # An outer transaction would keep it. After an error its savepoint has it as before
+            cursor.execute("SELECT set_config('lock_timeout', %s, true)", [before])
+        return
+    with ours.cursor() as cursor:
+        cursor.execute("PRAGMA busy_timeout")
+        (before,) = cursor.fetchone()
+        cursor.execute("PRAGMA busy_timeout = 0")
+        try:
+            with atomic():
+                yield
+        finally:
+            cursor.execute(f"PRAGMA busy_timeout = {int(before)}")
+
+
+def pausing_for_writers(parts: Iterable[Part]) -> Iterator[Part]:
     """Yield the parts of long work, each for a transaction of its own, and let other writers of a
     SQLite file in between.
 
@@ -148,20 +131,6 @@ def parts_of(sizes: Mapping[Key, int], most: int) -> Iterator[list[Key]]:
     yield part
 
 
-@contextmanager
-def pipelined() -> Iterator[None]:
-    """On PostgreSQL, send the statements of a block without waiting for the answer to each.
-
-    Nothing can be read in the block. What fails is raised at its end.
-    """
-    ours = connection()
-    if ours.vendor != "postgresql":
-        yield
-        return
-    with ours.wrap_database_errors, ours.connection.pipeline():
-        yield
-
-
 def on_commit(call: Callable[[], Any]) -> None:
     """Call something after the commit. Its errors are logged: the change is already committed."""
     transaction.on_commit(call, using=alias(), robust=True)
@@ -175,22 +144,17 @@ class _IsAny(Func):
     output_field = BooleanField()
 
 
-def listed(numbers: Iterable[int]) -> str:
-    """Return numbers as the text that `among` takes."""
-    text = ",".join(map(str, numbers))
-    return f"{{{text}}}" if connection().vendor == "postgresql" else f"[{text}]"
-
-
-def among(name: str, numbers: str) -> Q | Func:
-    """Return the condition that a field is one of the numbers that are `listed`.
+def in_list(name: str, numbers: Iterable[int]) -> Q | Func:
+    """Return the condition that a field is one of some numbers.
 
     They are one parameter however many they are, as Django prepares each parameter of a list, which
     takes longer than the database needs for them. PostgreSQL expects as many rows as an array has.
     SQLite may not choose an index of its columns if the query sorts by others.
     """
+    text = ",".join(map(str, numbers))
     if connection().vendor == "postgresql":
-        return _IsAny(F(name), RawSQL("%s::bigint[]", [numbers]))
-    return Q((f"{name}__in", RawSQL("SELECT value FROM json_each(%s)", [numbers])))
+        return _IsAny(F(name), RawSQL("%s::bigint[]", [f"{{{text}}}"]))
+    return Q((f"{name}__in", RawSQL("SELECT value FROM json_each(%s)", [f"[{text}]"])))
 
 
 def has_tables(using: str) -> bool:

@@ -80,7 +80,7 @@ class Memory(PolicyColumns):
         null=True, help_text="head of a deleted conversation with this id"
     )
 
-    # Bounds for reading past windows; see ledger.counters.
+    # Bounds for reading past windows; see ledger.recorder.
     oldest = models.BigIntegerField(default=1)
     ordered_from = models.BigIntegerField(default=0)
 

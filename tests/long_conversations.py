@@ -16,8 +16,8 @@ from chatmemory import (
     search,
     services,
 )
+from chatmemory.ledger.client_list import RANK_SPACING
 from chatmemory.ledger.indexing import repair
-from chatmemory.ledger.ranks import RANK_SPACING
 from chatmemory.models import Memory, Message, Stay, Step
 
 # The JSON of a copied message differs by the digits of its number.

@@ -76,7 +76,7 @@ class Meanwhile:
 
     def __call__(self, execute, sql, params, many, context):
         result = execute(sql, params, many, context)
-        if self._act and f'FROM "{self._table}"' in sql:
+        if self._act and f"FROM {self._table}" in sql.replace('"', ""):
             act, self._act = self._act, None
             with connected(connection.settings_dict["NAME"]):
                 act()
@@ -127,17 +127,19 @@ class DeletedMeanwhile:
 
     def __call__(self, execute, sql, params, many, context):
         result = execute(sql, params, many, context)
-        if not self.is_done and sql.startswith('INSERT INTO "chatmemory_memory"'):
+        if not self.is_done and sql.startswith("INSERT INTO chatmemory_memory"):
             self.is_done = True
             Memory.objects.filter(pk="m").delete()
         return result
 
 
 def test_an_id_that_is_deleted_while_it_is_created_is_stored(db):
-    with connection.execute_wrapper(DeletedMeanwhile()):
+    with connection.execute_wrapper(meanwhile := DeletedMeanwhile()):
         services.create("m", MessageWindow(5))
+    assert meanwhile.is_done
     assert queries.memory("m").policy == MessageWindow(5)
     Memory.objects.all().delete()
-    with connection.execute_wrapper(DeletedMeanwhile()):
+    with connection.execute_wrapper(meanwhile := DeletedMeanwhile()):
         protocol.update_messages("m", said(2))
+    assert meanwhile.is_done
     assert texts("m") == ["message 0", "message 1"]

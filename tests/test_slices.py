@@ -379,7 +379,7 @@ def test_other_writers_of_a_file_get_in_between_the_parts_of_long_work(tmp_path,
     with closing(sqlite3.connect(file, isolation_level=None)) as ours, ThreadPoolExecutor() as pool:
         ours.execute("BEGIN IMMEDIATE")  # so that the other one waits
         waiting = pool.submit(write)
-        for part in database.giving_way(range(100_000)):
+        for part in database.pausing_for_writers(range(100_000)):
             if has_written.is_set():
                 break
             if part:
@@ -397,7 +397,7 @@ def pauses_of(parts, monkeypatch) -> list[float]:
     now, pauses = [0.0], []
     monkeypatch.setattr(database, "monotonic", lambda: now[0])
     monkeypatch.setattr(database, "sleep", lambda _: pauses.append(now[0]))
-    for seconds in database.giving_way(parts):
+    for seconds in database.pausing_for_writers(parts):
         now[0] += seconds
     return pauses
 
@@ -415,8 +415,10 @@ def test_one_long_part_makes_no_pause_before_each_short_one(monkeypatch):
 @pytest.mark.django_db(transaction=True)
 def test_a_deletion_gives_way_as_one_work_whatever_it_removes(monkeypatch):
     works = []
-    giving_way = database.giving_way
-    monkeypatch.setattr(database, "giving_way", lambda parts: works.append(1) or giving_way(parts))
+    pausing_for_writers = database.pausing_for_writers
+    monkeypatch.setattr(
+        database, "pausing_for_writers", lambda parts: works.append(1) or pausing_for_writers(parts)
+    )
     services.create("long", MessageWindow(3))
     services.add("long", users(3))
     works.clear()

@@ -9,10 +9,8 @@ from django.db.transaction import TransactionManagementError
 
 from chatmemory import MessageWindow, UserMessage, database, services
 from chatmemory.conf import check_times_have_zones
-from chatmemory.ledger import statements
-from chatmemory.ledger.writes import execute
-from chatmemory.models import Memory
-from chatmemory.services.waiting import without_waiting
+from chatmemory.ledger import sql
+from chatmemory.models import Memory, Step
 
 from .connecting import connected
 
@@ -48,12 +46,20 @@ def test_a_check_asks_for_time_zones(settings):
     assert "USE_TZ = True" in found.msg
 
 
+def inserted_step(memory_id):
+    """Return a step that is stored already."""
+    services.add(memory_id, [UserMessage("hello")])
+    row = Step.objects.filter(memory=memory_id).first()
+    return sql.InsertedStep(*(getattr(row, name) for name in sql.InsertedStep._fields))
+
+
 def test_what_fails_in_a_pipeline_is_raised_and_nothing_of_it_is_written(memory_id):
     row = Memory.objects.get(pk=memory_id)
+    before, step = sql.values_of(row), inserted_step(memory_id)
     row.policy = None
-    writes = statements.change(row), statements.insertion([row])
-    with pytest.raises(IntegrityError), database.atomic(), database.pipelined():
-        execute(writes)
+    writes = sql.change(row, before), sql.insertion([step])
+    with pytest.raises(IntegrityError), database.atomic():
+        sql.execute(writes)
     row.refresh_from_db()
     assert row.policy == MessageWindow(3)
 
@@ -74,18 +80,18 @@ def test_what_replaces_the_cursors_of_django_sees_all_statements(memory_id, monk
 
     monkeypatch.setattr(ours, "cursor", watched)
     services.add(memory_id, [UserMessage("hello")])
-    assert any('INSERT INTO "chatmemory_message"' in sql for sql in seen)
-    assert any('UPDATE "chatmemory_memory"' in sql for sql in seen)
+    assert any("INSERT INTO chatmemory_message" in sql for sql in seen)
+    assert any("UPDATE chatmemory_memory" in sql for sql in seen)
 
 
 def test_errors_of_statements_are_those_of_django(memory_id):
-    row = Memory.objects.get(pk=memory_id)
+    write = sql.insertion([inserted_step(memory_id)])
     with pytest.raises(IntegrityError), database.atomic():
-        execute([statements.insertion([row])])
+        sql.execute([write])
     with database.atomic():
         connections["default"].set_rollback(True)
         with pytest.raises(TransactionManagementError):
-            execute([statements.insertion([row])])
+            sql.execute([write])
 
 
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite sets it on the connection")
@@ -93,9 +99,9 @@ def test_a_write_that_does_not_wait_lets_later_ones_wait(db):
     """Its outer transaction may be that of a request."""
     with connection.cursor() as cursor:
         cursor.execute("SET LOCAL lock_timeout = '7s'")
-        with without_waiting():
+        with database.nowait():
             pass
-        with pytest.raises(DatabaseError), without_waiting():
+        with pytest.raises(DatabaseError), database.nowait():
             cursor.execute("SELECT 1 / 0")
         cursor.execute("SHOW lock_timeout")
         assert cursor.fetchone() == ("7s",)

@@ -12,7 +12,6 @@ from django.utils import timezone
 from chatmemory import database
 from chatmemory.access.rates import Total
 from chatmemory.models import RequestCount
-from chatmemory.services.waiting import without_waiting
 
 FORGOTTEN_AT_ONCE = 100
 REDIS_SECONDS = 0.2
@@ -25,7 +24,7 @@ class DatabaseCounter:
 
     def add(self, key: str, count: int, seconds: float) -> Total | None:
         try:
-            with without_waiting():
+            with database.nowait():
                 return _added(key, count, timedelta(seconds=seconds))
         except DatabaseError:
             return None

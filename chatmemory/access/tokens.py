@@ -9,16 +9,13 @@ from datetime import timedelta
 
 from django.core.exceptions import ValidationError
 from django.db import DatabaseError
-from django.db.models import QuerySet
 from django.utils import timezone
 
 from chatmemory import database
 from chatmemory.access.roles import Role
 from chatmemory.core.exceptions import ChatMemoryError
-from chatmemory.ledger.statements import Compiled
 from chatmemory.models import ApiToken
 from chatmemory.services import audit
-from chatmemory.services.waiting import without_waiting
 
 DAYS_MAX = 3650
 _LAST_USED_RESOLUTION = timedelta(minutes=1)
@@ -57,17 +54,11 @@ def create_token(
     return secret
 
 
-@Compiled
-def _with_digest(digest: str) -> QuerySet[ApiToken]:
-    return ApiToken.objects.filter(digest=digest)
-
-
 def token_of(secret: bytes) -> ApiToken:
     """Return the valid token with this secret. Raises TokenRefused with the reason."""
-    found = _with_digest(digest(secret))
-    if not found:
+    token = ApiToken.objects.filter(digest=digest(secret)).first()
+    if token is None:
         raise TokenRefused("this bearer token is unknown: create one with manage.py create_token")
-    token = found[0]
     if token.revoked_at is not None:
         raise TokenRefused(f"this bearer token was revoked: {token.name!r}")
     if token.has_expired:
@@ -99,5 +90,5 @@ def _note_use(token: ApiToken) -> None:
     """
     now = timezone.now()
     if token.last_used_at is None or now - token.last_used_at > _LAST_USED_RESOLUTION:
-        with suppress(DatabaseError), without_waiting():
+        with suppress(DatabaseError), database.nowait():
             ApiToken.objects.filter(pk=token.pk).update(last_used_at=now)

@@ -24,6 +24,7 @@ from hashlib import sha256
 from operator import attrgetter
 from typing import Any
 
+from chatmemory.ledger.sql import InsertedMessage, InsertedStay, InsertedStep
 from chatmemory.models import Memory, Message, Stay, Step
 
 VERSION = 2
@@ -68,7 +69,7 @@ def first_digest(memory: Memory) -> bytes:
     return _digest("conversation", memory.pk, memory.created_at, *before)
 
 
-def commitment_of(message: Message) -> bytes:
+def commitment_of(message: Message | InsertedMessage) -> bytes:
     """Return the digest of a message's columns and its salt, which a redacted one has not."""
     return _digest("message", *_message_columns(message))
 
@@ -77,14 +78,14 @@ def commitment_of_labels(labels: Mapping[str, str], salt: Bytes) -> bytes:
     return _digest("labels", labels, salt)
 
 
-def encoded_stay(stay: Stay) -> tuple[Any, ...]:
+def encoded_stay(stay: Stay | InsertedStay) -> tuple[Any, ...]:
     """Return the columns of a stay that are known when it begins."""
     return _stay_columns(stay)
 
 
 def digest_of(
     previous: Bytes,
-    step: Step,
+    step: Step | InsertedStep,
     commitments: Sequence[Bytes],
     begun: Sequence[tuple[Any, ...]],
     ended: Sequence[tuple[int, str]],

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable
 from chatmemory.core.messages import MessageType
 from chatmemory.core.transitions import Transition
 from chatmemory.core.window import Entry
-from chatmemory.ledger.entries import StayEntry, stay_entries
+from chatmemory.ledger.windows import StayEntry, stay_entries
 from chatmemory.models import Memory
 
 

@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from django.db.models import Max
 
 from chatmemory import database
-from chatmemory.ledger import statements
+from chatmemory.ledger import sql
 from chatmemory.ledger.contradictions import Contradicted
-from chatmemory.ledger.writes import Write
+from chatmemory.ledger.sql import InsertedMessage, Write
 from chatmemory.models import Message
 from chatmemory.search import index_of, searched_characters
 from chatmemory.search.sqlite import INDEXED_AT_ONCE, PUT_MESSAGES, PUT_NAMES
@@ -31,14 +31,14 @@ _MISSING = f"SELECT seq FROM ({_SAID} EXCEPT {_INDEXED}) ORDER BY seq = 0, seq L
 _WRONG = f"SELECT seq FROM ({_INDEXED} EXCEPT SELECT seq FROM ({_SAID})) ORDER BY seq LIMIT 1"
 
 
-def insertion(memory_id: str, messages: Sequence[Message]) -> list[Write]:
+def insertion(memory_id: str, messages: Sequence[InsertedMessage]) -> list[Write]:
     """Return the insertion of new messages, and that into the index."""
-    rows = statements.insertion(messages)
-    if not messages or not _has_index():
+    rows = sql.insertion(messages)
+    if not _has_index():
         return [rows]
     seqs = [message.seq for message in messages]
     part = (memory_id, min(seqs), max(seqs))
-    return [rows, *[Write(sql, [part]) for sql in PUT_MESSAGES]]
+    return [rows, *[Write(each, [part]) for each in PUT_MESSAGES]]
 
 
 def check_index(memory_id: str) -> None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from django.db.models import BinaryField, CharField, Func, QuerySet
+from django.db.models import BinaryField, CharField, Func
 from django.db.models.functions import Cast
 
 from chatmemory import database
 from chatmemory.core.exceptions import MemoryNotFound, StepNotFound
 from chatmemory.core.storable import storable_id
-from chatmemory.ledger.statements import Compiled
-from chatmemory.ledger.stored_window import step_zero
+from chatmemory.ledger.sql import read_memory, read_step
+from chatmemory.ledger.windows import step_zero
 from chatmemory.managers import MemoryQuerySet
 from chatmemory.models import Memory, Step
 
@@ -22,8 +22,8 @@ def find_memory(memory_id: str) -> Memory:
 
     Raises MemoryNotFound, InvalidValue for no string, UnstorableText.
     """
-    for row in _memories(storable_id(memory_id)):
-        return row
+    if memory := read_memory(storable_id(memory_id)):
+        return memory
     raise MemoryNotFound(f"no conversation has the id {memory_id!r}")
 
 
@@ -59,9 +59,10 @@ def find_step(memory: Memory, n: int) -> Step:
     """Return a step of a conversation; step 0 is before the first. Raises StepNotFound."""
     if n == 0:
         return step_zero(memory)
-    for step in step_rows(memory.pk, n) if 0 < n <= memory.last_step else ():
-        return step
-    raise no_step(memory, n, first=0)
+    step = read_step(memory.pk, n) if 0 < n <= memory.last_step else None
+    if step is None:
+        raise no_step(memory, n, first=0)
+    return step
 
 
 def no_step(memory: Memory, n: int, first: int) -> StepNotFound:
@@ -71,15 +72,3 @@ def no_step(memory: Memory, n: int, first: int) -> StepNotFound:
         return StepNotFound(f"{memory.pk!r} has no step {n}: nothing has changed it yet")
     only = f"step {last}" if last == first else f"steps {first} to {last}"
     return StepNotFound(f"{memory.pk!r} has no step {n}, only {only}")
-
-
-@Compiled
-def step_rows(memory_id: str, n: int) -> QuerySet[Step, Step]:
-    """Return the step with this number in a list; an empty one if there is none."""
-    return Step.objects.filter(memory_id=memory_id, n=n)
-
-
-@Compiled
-def _memories(memory_id: str) -> QuerySet[Memory, Memory]:
-    found: QuerySet[Memory, Memory] = Memory.objects.filter(pk=memory_id)
-    return found

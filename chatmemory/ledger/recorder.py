@@ -1,46 +1,44 @@
 """The recorder, which turns the changes of one conversation into rows.
 
-Every change takes the same way: the core decides a `Transition`, its entries get numbers,
-`rows_for` makes rows of it, and `writes` says how they are written. A simulation does not ask.
+Every change takes the same way: the core decides a `Transition`, its entries get numbers, its rows
+are made and counted, and who asked gets a `ChangeResult`. All rows are written together. A
+simulation is a recorder that writes nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from itertools import islice
-from typing import Any
 
 from django.db.models import Sum
 from django.utils import timezone
 
+from chatmemory.conf import configuration
 from chatmemory.core.codec import frame_of
 from chatmemory.core.estimators import family_named
 from chatmemory.core.eviction import Eviction, Reason
+from chatmemory.core.exceptions import WindowTooLarge
 from chatmemory.core.messages import MessageType, text_of
 from chatmemory.core.policies import Policy
 from chatmemory.core.stored_policies import load_of
 from chatmemory.core.transitions import Change, Transition, pin, unchanged
 from chatmemory.core.window import NOTHING, Entry, Totals, Window, total
-from chatmemory.ledger import chain, flags, statements
-from chatmemory.ledger.bounds import check_bounds
+from chatmemory.ledger import chain, flags, indexing, sql
 from chatmemory.ledger.changes import ArrivedMessage, ChangeResult, EvictedMessage, NewMessage
-from chatmemory.ledger.counters import Counters
-from chatmemory.ledger.entries import (
-    NumberedTransition,
+from chatmemory.ledger.client_list import Replacement, appended_rank, head_rank
+from chatmemory.ledger.redaction import check_commitment, redacted
+from chatmemory.ledger.sql import InsertedMessage, InsertedStay, InsertedStep
+from chatmemory.ledger.windows import (
     StayEntry,
     numbered,
     read_message,
     stay_entries,
+    stays_at,
+    stored_window,
+    unprotected,
 )
-from chatmemory.ledger.ranks import appended_rank, head_rank
-from chatmemory.ledger.redaction import check_commitment, redacted
-from chatmemory.ledger.replacement import Replacement
-from chatmemory.ledger.returning import returning_messages
-from chatmemory.ledger.rows import PendingRows, Stamp, rows_for
-from chatmemory.ledger.stored_window import stays_at, stored_window
-from chatmemory.ledger.writes import Write
 from chatmemory.models import Memory, Message, Step
 
 # The kinds of steps that a full window refuses. Lowering a limit and clearing always work.
@@ -50,11 +48,18 @@ BOUNDED = (Step.Kind.ADD, Step.Kind.SET, Step.Kind.PIN)
 class Recorder:
     """A recorder of the changes of one conversation, one step per change.
 
-    Without an actor it is for simulations: no rows are kept, and nothing of it can be written. With
-    `at`, a simulation starts from that past step; with a `window`, it needs no database. A
-    conversation `is_new` in the transaction that inserts it. `note` is that of all its steps.
-    `policy` is the one in force. `results` are the changes so far, without those that changed
-    nothing.
+    Without an actor it is for simulations: it makes no rows. With `at`, a simulation starts from
+    that past step; with a `window`, it needs no database. A conversation `is_new` in the
+    transaction that inserts it. `note` is that of all its steps. `policy` is the one in force.
+    `results` are the changes so far, without those that changed nothing.
+
+    The row of the conversation counts its rows. `oldest` is a lower bound for the numbers of the
+    open stays, except for pinned messages and a leading system message. It makes past windows cheap
+    to read: a query reads a range of the primary key that is about as long as the window, and not
+    all stays before that step. `ordered_from` is the number of the newest stay when a whole list
+    was last set, or a message pinned or unpinned. Above it, the order by number is the order by
+    rank, so the first open stay has the lowest number. Up to it the two orders may differ; then
+    `oldest` keeps its value, which is still a lower bound.
     """
 
     def __init__(
@@ -67,20 +72,23 @@ class Recorder:
         window: Window | None = None,
     ) -> None:
         self.memory = memory
+        self._stored = sql.values_of(memory)
         self._is_new = is_new
         self._note = note
         if at is not None:
             _go_back(memory, at)
         self.policy = memory.policy
         if window is None:
-            window = stored_window(memory, stays_at(at) if at is not None else None)
+            window = stored_window(memory, None if at is None else stays_at(at))
         self.window = window
         self.results: list[ChangeResult] = []
         self._actor = actor
         self._now: datetime = timezone.now()
-        self._counters = Counters.of(memory)
-        self._rows = PendingRows()
         self._is_changed = False
+        self._messages: list[InsertedMessage] = []
+        self._stays: dict[int, InsertedStay] = {}
+        self._steps: list[InsertedStep] = []
+        self._ended: dict[int, tuple[int, str]] = {}
         # After a recount: the entries that replaced those on which a transition was decided.
         self._recounted: dict[Entry, Entry] = {}
 
@@ -112,16 +120,11 @@ class Recorder:
         if replacement.changes_nothing:
             return self._unchanged(transition.change)
         # What is added is new, and counted as it was sent
-        add, payloads = sent.as_add(self.window), sent.written()
+        add = sent.as_add(self.window)
         if add is not None:
-            del sent, replacement  # the rows let go of their payloads
-            return self._add_by_client(add, old, payloads)
-        returning = returning_messages(self.memory, replacement)
-        replacement = replacement.as_they_left(returning, self.window)
-        transition = replacement.numbered(self._counters, returning)
-        written: dict[str, Any] = {"by_client": by_client, "payloads": payloads}
-        del old, sent, replacement
-        result = self._step(transition, Step.Kind.SET, is_reordered=True, **written)
+            return self._add_by_client(add, old)
+        transition = replacement.numbered(self.memory, self.window)
+        result = self._step(transition, Step.Kind.SET, by_client=by_client)
         flags.replaced(self.memory, self.window)
         return result
 
@@ -147,7 +150,7 @@ class Recorder:
             self._is_changed = True
             return None
         transition = self._recount() if is_recounted else unchanged(self.window, policy)
-        return self._step(transition, Step.Kind.POLICY, note=note or self._note)
+        return self._step(transition, Step.Kind.POLICY, note=note)
 
     def set_labels(self, labels: dict[str, str]) -> ChangeResult | None:
         """Change the labels, as a step; equal labels change nothing."""
@@ -161,7 +164,7 @@ class Recorder:
 
     def pin(self, entry: StayEntry, pinned: bool) -> ChangeResult:
         """Pin or unpin a message of the window, with what belongs to it: a call and its results."""
-        before, n = set(self.window), self._counters.last_stay
+        before, n = set(self.window), self.memory.last_stay
         transition = pin(self.window, entry, self.policy, pinned)
         begun = [each for each in stay_entries(transition.arrivals) if each not in before]
         transition = transition.with_entries(
@@ -180,7 +183,7 @@ class Recorder:
         check_commitment(row)
         replacement = redacted(read_message(row), row.seq)
         row.text, row.frame = text_of(replacement), frame_of(replacement)
-        row.redacted_step = self._counters.last_step + 1
+        row.redacted_step = self.memory.last_step + 1
         row.salt = None
         row.save(update_fields=["text", "frame", "redacted_step", "salt"])
         transition = unchanged(self.window, self.policy)
@@ -191,16 +194,27 @@ class Recorder:
         """Return the result for a message that was sent again, which changes nothing."""
         return replace(self._unchanged(Change.ADD), seq=seq)
 
-    def writes(self) -> list[Write]:
-        """Return what writes everything that was recorded; nothing if nothing was.
+    def write(self) -> bool:
+        """Write everything that was recorded; return whether there was anything.
 
-        It is to be executed inside a transaction that has locked the row.
+        It is to be called inside the transaction that has locked the row.
         """
         assert self._actor is not None, "what was simulated cannot be written"
         if not self._is_changed:
-            return []
-        self.memory.updated_at = self._now
-        return [*self._rows.writes(self.memory), statements.change(self.memory)]
+            return False
+        memory = self.memory
+        memory.updated_at = self._now
+        writes = [sql.change(memory, self._stored)]
+        if self._ended:
+            writes.append(sql.endings(memory.pk, self._ended))
+        if self._messages:
+            writes += indexing.insertion(memory.pk, self._messages)
+        if self._stays:
+            writes.append(sql.insertion([*self._stays.values()]))
+        if self._steps:
+            writes.append(sql.insertion(self._steps))
+        sql.execute(writes)
+        return True
 
     # Recording a change
 
@@ -213,19 +227,17 @@ class Recorder:
         evicted = {each.seq for each in result.evicted}
         was_dangling = self.memory.dangling_call is not None
         flags.left(self.memory, evicted)
-        flags.added(self.memory, transition, self._counters.last_step)
+        flags.added(self.memory, transition, self.memory.last_step)
         if arrival.seq not in evicted and not transition.at_head:
             flags.arrived(self.memory, arrival)
         if _is_torn(transition, self.window, was_dangling):
             flags.replaced(self.memory, self.window.with_messages())
         return result
 
-    def _add_by_client(
-        self, transition: Transition, old: Sequence[StayEntry], payloads: dict[int, str]
-    ) -> ChangeResult:
+    def _add_by_client(self, transition: Transition, old: Sequence[StayEntry]) -> ChangeResult:
         """Record an add that was inferred from a client's list; `old` are the loaded entries."""
         transition = self._numbered(transition)
-        result = self._step(transition, Step.Kind.ADD, by_client=True, payloads=payloads)
+        result = self._step(transition, Step.Kind.ADD, by_client=True)
         loaded: dict[Entry, StayEntry] = {entry: entry for entry in old}
         flags.replaced(self.memory, (loaded.get(entry, entry) for entry in self.window))
         return result
@@ -242,7 +254,7 @@ class Recorder:
 
         The tokens of a stay are never changed, so that the totals of past steps stay valid.
         """
-        memory, n = self.memory, self._counters.last_stay
+        memory, n = self.memory, self.memory.last_stay
         old = list(stay_entries(self.window))
         new = [numbered(entry, n + i, entry.seq, entry.rank) for i, entry in enumerate(old, 1)]
         self._recounted = dict(zip(old, new, strict=True))
@@ -258,7 +270,7 @@ class Recorder:
 
     def _numbered(self, transition: Transition) -> Transition:
         """Return an add with the numbers of the rows for its arrival, if it has one."""
-        n, seq = self._counters.last_stay + 1, self._counters.last_seq + 1
+        n, seq = self.memory.last_stay + 1, self.memory.last_seq + 1
         first = next(stay_entries(self.window), None) if transition.at_head else None
         rank = head_rank(first.rank) if first else appended_rank(n)
         return transition.with_entries(
@@ -266,74 +278,222 @@ class Recorder:
         )
 
     def _step(
-        self, transition: Transition, kind: str, *, is_reordered: bool = False, **stamped: Any
+        self,
+        transition: Transition,
+        kind: str,
+        *,
+        sent: NewMessage | None = None,
+        by_client: bool = False,
+        seq: int | None = None,
+        note: str = "",
+        commitment: bytes | None = None,
     ) -> ChangeResult:
-        """Apply a transition whose entries are numbered, and make its rows."""
-        memory, before = self.memory, self._counters
-        change = NumberedTransition.of(transition, before.last_stay)
+        """Apply a transition whose entries are numbered, and make its step.
+
+        Arrivals up to `last_stay` have a stay already. `sent` is the message of an add as it was
+        sent, `seq` that of a redaction or a pin.
+        """
+        memory, before = self.memory, transition.before
+        last_seq, last_stay = memory.last_seq, memory.last_stay
+        entering = [each for each in stay_entries(transition.arrivals) if each.n > last_stay]
+        leaving = [*stay_entries(eviction.entry for eviction in transition.evictions)]
         transition.apply_to(self.window)
-        after = before.after(change, self.window)
-        self._counters = after.reordered(self.window) if is_reordered else after
-        self._counters.put_into(memory)
-        memory.window_count, memory.window_tokens = transition.after
-        memory.window_size += sum(entry.size for entry in change.entering)
-        memory.window_size -= sum(leaving.entry.size for leaving in change.leaving)
-        if kind in BOUNDED:
-            check_bounds(memory.window_count, memory.window_size)
+        self._count(transition, kind, entering, leaving)
         memory.window_load = load_of(self.policy, transition.after)
-        stamped.setdefault("note", self._note)
-        stamp = Stamp(memory, kind, self._actor or "", self._now, **stamped)
-        rows = rows_for(change, before, self._counters, stamp)
-        if self._actor is not None:
-            self._rows.add(rows)
-        memory.head = rows.step.digest
         self._is_changed = True
-        result = result_of(change, rows.step, before.last_seq, self.policy)
+        if self._actor is not None:
+            step = InsertedStep(
+                memory_id=memory.pk,
+                n=memory.last_step,
+                kind=kind,
+                at=self._now,
+                actor=self._actor,
+                by_client=by_client,
+                count_before=before.count,
+                tokens_before=before.tokens,
+                count_after=memory.window_count,
+                tokens_after=memory.window_tokens,
+                history_tokens=memory.history_tokens,
+                last_seq=memory.last_seq,
+                said_count=memory.said_count,
+                last_stay=memory.last_stay,
+                oldest=memory.oldest,
+                seq=seq,
+                note=note or self._note,
+                commitment=commitment,
+                policy_kind=memory.policy_kind,
+                policy_limit=memory.policy_limit,
+                policy_estimator=memory.policy_estimator,
+                policy_options=memory.policy_options,
+            )
+            messages = [self._message(each, sent) for each in entering if each.seq > last_seq]
+            reasons = [eviction.reason for eviction in transition.evictions]
+            ended = dict(zip([each.n for each in leaving], reasons, strict=True))
+            self._keep(step, messages, [self._stay(each) for each in entering], ended)
+        result = self._result(transition, kind, last_seq, entering, leaving, seq, by_client)
         self.results.append(result)
         return result
+
+    def _count(
+        self,
+        transition: Transition,
+        kind: str,
+        entering: Sequence[StayEntry],
+        leaving: Sequence[StayEntry],
+    ) -> None:
+        """Count a transition that was applied in the row of the conversation.
+
+        Raises WindowTooLarge for an add or a list that leaves too much.
+        """
+        memory = self.memory
+        new = [entry for entry in entering if entry.seq > memory.last_seq]
+        said = [entry for entry in new if entry.origin == Message.Origin.SAID]
+        memory.last_step += 1
+        memory.last_seq += len(new)
+        memory.last_stay += len(entering)
+        memory.said_count += len(said)
+        memory.history_tokens += sum(entry.tokens for entry in said)
+        memory.window_count, memory.window_tokens = transition.after
+        memory.window_size += sum(entry.size for entry in entering)
+        memory.window_size -= sum(entry.size for entry in leaving)
+        if kind in BOUNDED:
+            check_bounds(memory.window_count, memory.window_size)
+        # A window that only grew has the same first entry. Not reading it saves a query in every
+        # add that evicts nothing.
+        grows = transition.after.count > transition.before.count > 0
+        numbers = (entry.n for entry in unprotected(self.window))
+        if kind == Step.Kind.SET:
+            memory.oldest = min(numbers, default=memory.last_stay + 1)
+            memory.ordered_from = memory.last_stay
+        elif transition.change is Change.PIN:
+            # A system message behind what was unpinned no longer leads.
+            memory.oldest = min([memory.oldest, *numbers])
+            memory.ordered_from = memory.last_stay
+        elif not grows and transition.change is not Change.KEEP:
+            first = next(numbers, memory.last_stay + 1)
+            memory.oldest = first if first > memory.ordered_from else memory.oldest
+
+    def _message(self, entry: StayEntry, sent: NewMessage | None) -> InsertedMessage:
+        assert entry.message is not None
+        row = InsertedMessage(
+            memory_id=self.memory.pk,
+            seq=entry.seq,
+            type=entry.type,
+            text=text_of(entry.message),
+            frame=frame_of(entry.message, entry.payload),
+            tokens=entry.tokens,
+            origin=entry.origin,
+            said_at=(sent.said_at if sent else None) or self._now,
+            client_id=sent.client_id if sent else None,
+            salt=chain.new_salt(),
+        )
+        return row._replace(commitment=chain.commitment_of(row))
+
+    def _stay(self, entry: StayEntry) -> InsertedStay:
+        return InsertedStay(
+            memory_id=self.memory.pk,
+            n=entry.n,
+            seq=entry.seq,
+            entered_step=self.memory.last_step,
+            rank=entry.rank,
+            type=entry.type,
+            has_calls=entry.has_calls,
+            pinned=entry.pinned,
+            tokens=entry.tokens,
+            size=entry.size,
+        )
+
+    def _keep(
+        self,
+        step: InsertedStep,
+        messages: Sequence[InsertedMessage],
+        stays: Sequence[InsertedStay],
+        ended: Mapping[int, Reason],
+    ) -> None:
+        """Keep the rows of a step until they are written, with its digest over them.
+
+        A stay that began since the last write ends before it is written.
+        """
+        self.memory.head = digest = chain.digest_of(
+            self.memory.head,
+            step,
+            [row.commitment for row in messages],
+            [chain.encoded_stay(row) for row in stays],
+            sorted((n, str(reason)) for n, reason in ended.items()),
+        )
+        self._messages += messages
+        self._stays |= {stay.n: stay for stay in stays}
+        self._steps.append(step._replace(digest=digest))
+        for n, reason in ended.items():
+            if n in self._stays:
+                self._stays[n] = self._stays[n]._replace(left_step=step.n, reason=reason)
+            else:
+                self._ended[n] = step.n, reason
+
+    def _result(
+        self,
+        transition: Transition,
+        kind: str,
+        last_seq: int,
+        entering: Sequence[StayEntry],
+        leaving: Sequence[StayEntry],
+        seq: int | None,
+        by_client: bool,
+    ) -> ChangeResult:
+        """Return what callers are told, without messages that only change position."""
+        evictions = [*zip(leaving, transition.evictions, strict=True)]
+        moved = {entry.seq for entry, each in evictions if each.reason is Reason.MOVED}
+        misfit = transition.cannot_fit
+        own = transition.arrivals[0] if misfit else None
+        arrived = tuple(
+            ArrivedMessage(
+                *(entry.seq, entry.type, entry.has_calls, entry.tokens),
+                *(entry.origin, entry.seq > last_seq),
+            )
+            for entry in entering
+            if entry.seq not in moved
+        )
+        evicted = tuple(
+            EvictedMessage(
+                *(entry.seq, entry.type, entry.has_calls, entry.tokens, each.reason),
+                because_seq=getattr(each.because, "seq", None),
+                misfit=misfit if entry == own else None,
+            )
+            for entry, each in evictions
+            if each.reason is not Reason.MOVED
+        )
+        return ChangeResult(
+            kind=str(kind),
+            step=self.memory.last_step,
+            policy=self.policy,
+            before=transition.before,
+            after=transition.after,
+            policy_before=transition.policy_before,
+            seq=arrived[0].seq if len(arrived) == 1 else seq,
+            arrived=arrived,
+            evicted=evicted,
+            pinned=transition.pinned if misfit else NOTHING,
+            passed_pins=transition.pinned.count > 0,
+            by_client=by_client,
+        )
 
     def _unchanged(self, change: Change) -> ChangeResult:
         totals = self.window.totals
         return ChangeResult(str(change), None, self.policy, totals, totals)
 
 
-def result_of(
-    change: NumberedTransition, step: Step, last_seq: int, policy: Policy | None
-) -> ChangeResult:
-    """Return what callers are told, without messages that only change position."""
-    moved = {leaving.entry.seq for leaving in change.leaving if leaving.reason is Reason.MOVED}
-    misfit = change.transition.cannot_fit
-    own = change.transition.arrivals[0] if misfit else None
-    arrived = tuple(
-        ArrivedMessage(
-            *(entry.seq, entry.type, entry.has_calls, entry.tokens),
-            *(entry.origin, entry.seq > last_seq),
-        )
-        for entry in change.entering
-        if entry.seq not in moved
-    )
-    evicted = tuple(
-        EvictedMessage(
-            *(entry.seq, entry.type, entry.has_calls, entry.tokens),
-            *(reason, because, misfit if entry == own else None),
-        )
-        for entry, reason, because in change.leaving
-        if reason is not Reason.MOVED
-    )
-    return ChangeResult(
-        kind=str(step.kind),
-        step=step.n,
-        policy=policy,
-        before=change.transition.before,
-        after=change.transition.after,
-        policy_before=change.transition.policy_before,
-        seq=arrived[0].seq if len(arrived) == 1 else step.seq,
-        arrived=arrived,
-        evicted=evicted,
-        pinned=change.transition.pinned if misfit else NOTHING,
-        passed_pins=change.transition.pinned.count > 0,
-        by_client=step.by_client,
-    )
+def check_bounds(messages: int, size: int) -> None:
+    """Raise WindowTooLarge for a window of too many messages, or bytes of their JSON."""
+    given = configuration()
+    for found, most, setting, unit in (
+        (messages, given.WINDOW_MESSAGES, "WINDOW_MESSAGES", "messages"),
+        (size, given.WINDOW_BYTES, "WINDOW_BYTES", "bytes"),
+    ):
+        if found > most:
+            raise WindowTooLarge(
+                f'the window would hold {found:,} {unit}, and CHATMEMORY["{setting}"] allows '
+                f"{most:,}: lower the limit of its policy, or clear it"
+            )
 
 
 def _go_back(memory: Memory, step: Step) -> None:
@@ -341,7 +501,9 @@ def _go_back(memory: Memory, step: Step) -> None:
     memory.policy, memory.policy_estimator = step.policy, step.policy_estimator
     memory.window_count, memory.window_tokens = step.count_after, step.tokens_after
     memory.window_size = stays_at(step).aggregate(size=Sum("size", default=0))["size"]
-    Counters.at(step, memory.ordered_from).put_into(memory)
+    memory.last_step, memory.last_seq, memory.last_stay = step.n, step.last_seq, step.last_stay
+    memory.said_count, memory.history_tokens = step.said_count, step.history_tokens
+    memory.oldest = step.oldest
 
 
 def _is_torn(transition: Transition, window: Window, was_dangling: bool) -> bool:

@@ -31,6 +31,7 @@ from chatmemory.core.transitions import Transition, admit, clear, pin, refill, u
 from chatmemory.core.window import Totals, Window
 from chatmemory.ledger import chain, flags
 from chatmemory.ledger.chain_check import ChainCheck, check_hidden
+from chatmemory.ledger.client_list import appended_rank, head_rank
 from chatmemory.ledger.contradictions import (
     Contradicted,
     Contradiction,
@@ -39,13 +40,17 @@ from chatmemory.ledger.contradictions import (
     naming,
     stay_name,
 )
-from chatmemory.ledger.counters import Counters, unprotected
-from chatmemory.ledger.entries import StayEntry, read_message, stay_entries, stay_entry
 from chatmemory.ledger.indexing import check_index
 from chatmemory.ledger.lookup import find_memory
-from chatmemory.ledger.ranks import appended_rank, head_rank
 from chatmemory.ledger.redaction import is_redacted
 from chatmemory.ledger.snapshots import one_snapshot
+from chatmemory.ledger.windows import (
+    StayEntry,
+    read_message,
+    stay_entries,
+    stay_entry,
+    unprotected,
+)
 from chatmemory.models import Memory, Message, Stay, Step
 
 BATCH = 500  # rows that are read at once
@@ -169,7 +174,7 @@ class _Replay:
         self.ends: dict[int, dict[int, _End]] = {}  # of the stays that were read, by step
         self.chain = ChainCheck(memory)
         self.window = Window()
-        self.last = Step(n=0, oldest=Counters().oldest)
+        self.last = Step(n=0, oldest=1)
         self.policy_before: Policy | None = None
         self.policy: Policy | None = None
         self.estimator: TokenCountEstimator | None = None

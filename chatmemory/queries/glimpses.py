@@ -14,7 +14,7 @@ from chatmemory.core.codec import GAP, message_from_frame
 from chatmemory.core.exceptions import InvalidMessage
 from chatmemory.core.messages import ChatMessage, MessageType
 from chatmemory.core.readable import readable_text
-from chatmemory.ledger.entries import read_message
+from chatmemory.ledger.windows import read_message
 from chatmemory.models import Message
 from chatmemory.queries.windows import WindowPlace
 

@@ -14,9 +14,9 @@ from chatmemory import search
 from chatmemory.core.exceptions import InvalidValue, MemoryNotFound, MessageNotFound
 from chatmemory.core.messages import ChatMessage
 from chatmemory.core.phrases import SEARCHED
-from chatmemory.ledger.entries import read_message
 from chatmemory.ledger.lookup import find_memory, find_step
 from chatmemory.ledger.snapshots import one_snapshot
+from chatmemory.ledger.windows import read_message
 from chatmemory.models import Memory, Message, Step
 from chatmemory.queries.rows import MessageRow, Page, step_row
 from chatmemory.queries.stays import with_stays

@@ -14,9 +14,9 @@ from chatmemory.core.messages import TYPES, ChatMessage, MessageType
 from chatmemory.core.policies import Policy
 from chatmemory.core.stored_policies import can_decide
 from chatmemory.core.window import Entry
+from chatmemory.ledger.adding import counter
 from chatmemory.ledger.changes import ChangeResult
-from chatmemory.ledger.counting import counter
-from chatmemory.ledger.entries import read_message
+from chatmemory.ledger.windows import read_message
 from chatmemory.models import Message, Stay, Step
 from chatmemory.queries.history import said_by
 from chatmemory.queries.rows import MessageRow

@@ -185,8 +185,8 @@ def _newest(memory_id: str, phrase: str) -> tuple[dict[int, Speaker], bool]:
 
 def _in_window(stored: StoredState, phrase: str) -> dict[int, Speaker]:
     """Return who said each of the mentions in memory at the step."""
-    seqs = database.listed(place.seq for place in stored.places)
-    return _said_by(_saying(stored.memory.pk, phrase).filter(database.among("seq", seqs)))
+    in_window = database.in_list("seq", (place.seq for place in stored.places))
+    return _said_by(_saying(stored.memory.pk, phrase).filter(in_window))
 
 
 def _saying(memory_id: str, phrase: str) -> QuerySet[Message]:

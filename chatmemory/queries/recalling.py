@@ -11,10 +11,10 @@ from chatmemory.core.messages import ChatMessage
 from chatmemory.core.policies import Policy
 from chatmemory.core.recall import Recall, for_each_policy, recall_of
 from chatmemory.core.recall.histories import History, history_from
-from chatmemory.ledger.counting import counter
-from chatmemory.ledger.entries import read_message
+from chatmemory.ledger.adding import counter
 from chatmemory.ledger.lookup import find_memory
 from chatmemory.ledger.snapshots import one_snapshot
+from chatmemory.ledger.windows import read_message
 from chatmemory.models import Memory, Step
 from chatmemory.queries.filters import MemoryFilter
 from chatmemory.queries.history import said_by

@@ -19,12 +19,10 @@ from chatmemory.core.phrases import has_phrase
 from chatmemory.core.policies import Policy
 from chatmemory.core.readable import readable_text
 from chatmemory.core.written_policies import measured
-from chatmemory.ledger.adding import add_all
+from chatmemory.ledger.adding import add_all, change_policy
 from chatmemory.ledger.changes import ChangeResult, NewMessage
-from chatmemory.ledger.counting import change_policy
-from chatmemory.ledger.entries import stay_entries
 from chatmemory.ledger.recorder import Recorder
-from chatmemory.ledger.stored_window import CountedWindow
+from chatmemory.ledger.windows import CountedWindow, stay_entries
 from chatmemory.models import Memory
 from chatmemory.queries.windows import WindowPlace, WindowView, view_of
 

@@ -15,7 +15,7 @@ from chatmemory.core.readable import readable_text
 from chatmemory.core.stored_policies import can_decide, load_of
 from chatmemory.core.window import Totals
 from chatmemory.ledger.changes import ChangeResult
-from chatmemory.ledger.entries import read_message
+from chatmemory.ledger.windows import read_message
 from chatmemory.managers import LATELY_STEPS
 from chatmemory.models import Memory, Step
 from chatmemory.search import given_labels

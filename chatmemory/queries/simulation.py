@@ -21,12 +21,11 @@ from chatmemory.core.storable import storable_id
 from chatmemory.core.stored_policies import can_decide
 from chatmemory.core.window import NOTHING, Totals
 from chatmemory.core.written_policies import given_policy
-from chatmemory.ledger.adding import add_all, required_policy
+from chatmemory.ledger.adding import add_all, change_policy, required_policy
 from chatmemory.ledger.changes import ChangeResult
-from chatmemory.ledger.counting import change_policy
-from chatmemory.ledger.entries import stay_entries
 from chatmemory.ledger.recorder import Recorder
 from chatmemory.ledger.snapshots import one_snapshot
+from chatmemory.ledger.windows import stay_entries
 from chatmemory.models import Memory
 from chatmemory.models import Trial as TrialRow
 from chatmemory.queries.windows import NoRoom, StoredState, WindowPlace, WindowView, view_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from operator import attrgetter
 
-from django.db.models import OuterRef, QuerySet, Subquery
+from django.db.models import OuterRef, Subquery
 from django.db.models.lookups import IsNull
 
 from chatmemory import database
@@ -14,7 +14,6 @@ from chatmemory.core.fitting import CannotFit, why_it_cannot_fit
 from chatmemory.core.messages import MessageType
 from chatmemory.core.stored_policies import can_decide
 from chatmemory.core.window import NOTHING, Totals
-from chatmemory.ledger.statements import Compiled
 from chatmemory.models import Message, Stay, Step
 from chatmemory.queries.rows import MessageRow, StayRow
 
@@ -44,17 +43,13 @@ def stays_of_messages(memory_id: str, seqs: Iterable[int]) -> list[Stay]:
     steps. They are sorted here: asked for an order, SQLite may read all stays of the conversation.
     """
     seqs = list(seqs)
-    found = _of_messages(memory_id, database.listed(seqs)) if seqs else ()
-    return sorted(found, key=attrgetter("n"))
-
-
-@Compiled
-def _of_messages(memory_id: str, seqs: str) -> QuerySet[Stay]:
-    stays: QuerySet[Stay] = Stay.objects.filter(memory_id=memory_id)
+    if not seqs:
+        return []
     ends = Step.objects.filter(memory_id=memory_id, n=OuterRef("left_step"), by_client=True)
-    return stays.filter(database.among("seq", seqs)).annotate(
+    stays = Stay.objects.filter(database.in_list("seq", seqs), memory_id=memory_id).annotate(
         is_left_out=IsNull(Subquery(ends.values("n")[:1]), False)
     )
+    return sorted(stays, key=attrgetter("n"))
 
 
 def misfits_of(stays: Iterable[Stay], steps: Iterable[Step]) -> dict[tuple[str, int], CannotFit]:

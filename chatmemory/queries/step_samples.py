@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any
 
-from django.db.models import QuerySet, TextField
+from django.db.models import TextField
 from django.db.models.functions import Cast
 
 from chatmemory import database
@@ -16,7 +16,6 @@ from chatmemory.core.eviction import Reason
 from chatmemory.core.messages import TYPES, MessageType
 from chatmemory.core.policies import Policy
 from chatmemory.core.window import Totals
-from chatmemory.ledger.statements import Compiled
 from chatmemory.models import Memory, Stay, Step
 
 # The steps that are read in full: always those around `at`, and the same ones for a block of steps,
@@ -142,7 +141,7 @@ def _kept_points(memory_id: str, numbers: Sequence[int], head: bytes) -> StepPoi
 
 def _read_points(memory_id: str, numbers: Sequence[int]) -> StepPoints:
     """Read points by number. Each policy is made once."""
-    steps = Step.objects.filter(database.among("n", database.listed(numbers)), memory_id=memory_id)
+    steps = Step.objects.filter(database.in_list("n", numbers), memory_id=memory_id)
     rows = steps.values_list(*_TOTALS, *_POLICY, Cast("policy_options", TextField()))
     policy = cache(_policy)
     points = {row[0]: _point(row, policy(*row[len(_TOTALS) :])) for row in rows}
@@ -178,18 +177,12 @@ def _new_seqs(before: StepPoint | None, point: StepPoint) -> range:
 
 def _arrivals(memory_id: str, seqs: Sequence[int], at: int) -> dict[int, Arrival]:
     """Return some messages by seq, each with the last step up to `at` at which it left memory."""
-    stays = _stays(memory_id, database.listed(seqs))
+    stays = Stay.objects.filter(database.in_list("seq", seqs), memory_id=memory_id)
     arrivals: dict[int, Arrival] = {}
     # Sorted here: asked for an order, SQLite may read all stays of the conversation in it.
-    for _, seq, type, has_calls, tokens, left_step, reason in sorted(stays):
+    for _, seq, type, has_calls, tokens, left_step, reason in sorted(stays.values_list(*_STAY)):
         has_left = left_step is not None and left_step <= at and reason != Reason.MOVED
         if has_left or seq not in arrivals:
             left = left_step if has_left else None
             arrivals[seq] = Arrival(seq, TYPES[type], has_calls, tokens, left)
     return arrivals
-
-
-@Compiled
-def _stays(memory_id: str, seqs: str) -> QuerySet[Stay, Any]:
-    stays = Stay.objects.filter(database.among("seq", seqs), memory_id=memory_id)
-    return stays.values_list(*_STAY)

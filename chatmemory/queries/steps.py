@@ -3,25 +3,57 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import Any
-
-from django.db.models import Exists, Q, QuerySet
+from typing import NamedTuple
 
 from chatmemory.core.eviction import REASONS, Reason
 from chatmemory.core.messages import TYPES, MessageType
 from chatmemory.core.policies import Policy
 from chatmemory.core.window import NOTHING
 from chatmemory.ledger.changes import ArrivedMessage, ChangeResult, EvictedMessage
-from chatmemory.ledger.lookup import find_memory, find_step, no_step, step_rows
+from chatmemory.ledger.lookup import find_memory, find_step, no_step
 from chatmemory.ledger.snapshots import one_snapshot
-from chatmemory.ledger.statements import Compiled
+from chatmemory.ledger.sql import read_step, rows
 from chatmemory.models import Message, Stay, Step
 from chatmemory.queries.rows import StepDetail, StepRow, step_row
 from chatmemory.queries.stays import misfit_at, pinned_at
 from chatmemory.queries.step_samples import StepPoint
 
-_ENTERED = ("seq", "type", "has_calls", "tokens")
-_LEFT = (*_ENTERED, "entered_step", "reason", "passed_pins")
+
+class _Entered(NamedTuple):
+    """A stay that a step began."""
+
+    seq: int
+    type: str
+    has_calls: bool
+    tokens: int
+
+
+class _Left(NamedTuple):
+    """A stay that a step ended, and whether an older pinned message stayed."""
+
+    seq: int
+    type: str
+    has_calls: bool
+    tokens: int
+    entered_step: int
+    reason: str
+    passed_pins: bool
+
+
+# Every page of a step asks for these. The pins have the condition of their index.
+_ENTERED_AT = """SELECT seq, type, has_calls, tokens FROM chatmemory_stay
+    WHERE memory_id = %s AND n > %s AND n <= %s ORDER BY n"""
+_LEFT_AT = """SELECT seq, type, has_calls, tokens, entered_step, reason, EXISTS (
+        SELECT 1 FROM chatmemory_stay p WHERE p.memory_id = %s
+        AND (p.type = 'SYSTEM' OR p.pinned) AND p.pinned AND p.entered_step <= %s
+        AND p.rank < (SELECT MAX(e.rank) FROM chatmemory_stay e
+            WHERE e.memory_id = %s AND e.left_step = %s AND e.reason = 'CAPACITY')
+        AND (p.left_step IS NULL OR p.left_step > %s)
+    ) FROM chatmemory_stay WHERE memory_id = %s AND left_step = %s ORDER BY rank"""
+_LEFT_BEFORE = """SELECT MAX(left_step) FROM chatmemory_stay
+    WHERE memory_id = %s AND left_step < %s AND reason <> 'MOVED'"""
+_LEFT_AFTER = """SELECT MIN(left_step) FROM chatmemory_stay
+    WHERE memory_id = %s AND left_step > %s AND reason <> 'MOVED'"""
 
 
 @one_snapshot()
@@ -36,7 +68,7 @@ def step(memory_id: str, n: int) -> StepDetail:
 def step_detail(row: Step, previous: Step | StepPoint | None = None) -> StepDetail:
     """Return the step of a row with its change; the step before it is read if it is not given."""
     if previous is None and row.n > 1:
-        (previous,) = step_rows(row.memory_id, row.n - 1)
+        previous = read_step(row.memory_id, row.n - 1)
     last_seq, last_stay = (previous.last_seq, previous.last_stay) if previous else (0, 0)
     left = _left_at(row.memory_id, row.n)
     moved = {each.seq for each in left if each.reason == Reason.MOVED}
@@ -64,22 +96,13 @@ def step_detail(row: Step, previous: Step | StepPoint | None = None) -> StepDeta
     )
 
 
-@Compiled
-def _left_at(memory_id: str, n: int) -> QuerySet[Stay, Any]:
+def _left_at(memory_id: str, n: int) -> list[_Left]:
     """Return what left at a step; each row also tells whether an older pinned message stayed."""
-    left = Stay.objects.filter(memory_id=memory_id, left_step=n)
-    newest = left.filter(reason=Reason.CAPACITY).order_by("-rank").values("rank")[:1]
-    protected = Q(type=MessageType.SYSTEM) | Q(pinned=True)  # the condition of their index
-    pins = Stay.objects.filter(protected, memory_id=memory_id, pinned=True, entered_step__lte=n)
-    pins = pins.filter(rank__lt=newest).exclude(left_step__lte=n)
-    left = left.order_by("rank").annotate(passed_pins=Exists(pins))
-    return left.values_list(*_LEFT, named=True)
+    return [_Left._make(row) for row in rows(_LEFT_AT, [*[memory_id, n] * 2, n, memory_id, n])]
 
 
-@Compiled
-def _entered_at(memory_id: str, stays_before: int, last_stay: int) -> QuerySet[Stay, Any]:
-    entered = Stay.objects.filter(memory_id=memory_id, n__gt=stays_before, n__lte=last_stay)
-    return entered.order_by("n").values_list(*_ENTERED, named=True)
+def _entered_at(memory_id: str, stays_before: int, last_stay: int) -> list[_Entered]:
+    return [_Entered._make(row) for row in rows(_ENTERED_AT, [memory_id, stays_before, last_stay])]
 
 
 def steps(memory_id: str, *, after: int = 0, size: int = 50) -> list[StepRow]:
@@ -100,24 +123,9 @@ def arrivals_at(memory_id: str, steps: Iterable[int]) -> dict[int, int]:
 
 def evictions_around(memory_id: str, at: int) -> tuple[int | None, int | None]:
     """Return the nearest steps before and after `at` at which a message left."""
-    before, after = _left_before(memory_id, at), _left_after(memory_id, at)
-    return before[0].left_step if before else None, after[0].left_step if after else None
-
-
-@Compiled
-def _left_before(memory_id: str, at: int) -> QuerySet[Stay, Any]:
-    return _left(memory_id).filter(left_step__lt=at).order_by("-left_step")[:1]
-
-
-@Compiled
-def _left_after(memory_id: str, at: int) -> QuerySet[Stay, Any]:
-    return _left(memory_id).filter(left_step__gt=at).order_by("left_step")[:1]
-
-
-def _left(memory_id: str) -> QuerySet[Stay, Any]:
-    """Return the steps at which messages left."""
-    left = Stay.objects.filter(memory_id=memory_id).exclude(reason=Reason.MOVED)
-    return left.values_list("left_step", named=True)
+    ((before,),) = rows(_LEFT_BEFORE, [memory_id, at])
+    ((after,),) = rows(_LEFT_AFTER, [memory_id, at])
+    return before, after
 
 
 def _policy_before(row: Step, previous: Step | StepPoint | None) -> Policy | None:
@@ -136,7 +144,7 @@ def _synthetic(row: Step, seqs: Collection[int]) -> set[int]:
     return set(found.values_list("seq", flat=True))
 
 
-def _arrived(row: Step, entered: Sequence[Any], last_seq: int) -> tuple[ArrivedMessage, ...]:
+def _arrived(row: Step, entered: Sequence[_Entered], last_seq: int) -> tuple[ArrivedMessage, ...]:
     """Return the arrivals of a step from its stays."""
     synthetic = _synthetic(row, [each.seq for each in entered])
     origins = Message.Origin.SAID.value, Message.Origin.SYNTHETIC.value
@@ -151,7 +159,7 @@ def _arrived(row: Step, entered: Sequence[Any], last_seq: int) -> tuple[ArrivedM
 
 
 def _evicted(
-    row: Step, left: Iterable[Any], arrived: Iterable[ArrivedMessage]
+    row: Step, left: Iterable[_Left], arrived: Iterable[ArrivedMessage]
 ) -> Iterator[EvictedMessage]:
     """Yield the evictions of a step from its stays, in the order of eviction.
 

@@ -16,10 +16,9 @@ from chatmemory.core.policies import Policy
 from chatmemory.core.stored_policies import can_decide, load_of
 from chatmemory.core.window import Entry, Totals, total
 from chatmemory.ledger.changes import EvictedMessage
-from chatmemory.ledger.entries import read_message
 from chatmemory.ledger.lookup import find_memory, find_step
 from chatmemory.ledger.snapshots import one_snapshot
-from chatmemory.ledger.stored_window import open_stays, stays_at
+from chatmemory.ledger.windows import open_stays, read_message, stays_at
 from chatmemory.models import Memory, Message, Stay, Step
 
 

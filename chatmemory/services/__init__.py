@@ -5,10 +5,11 @@ The bare store protocol is in `services.protocol`.
 """
 
 from chatmemory.database import atomic
+from chatmemory.ledger.adding import Recount, count_ahead
 from chatmemory.ledger.changes import ArrivedMessage, ChangeResult, EvictedMessage, NewMessage
-from chatmemory.ledger.counting import Recount, count_ahead
 from chatmemory.services.adoption import adopt_policy
 from chatmemory.services.branches import branch
+from chatmemory.services.conversations import change, create, label
 from chatmemory.services.defaults import (
     NamedDefault,
     chosen_policy,
@@ -28,8 +29,6 @@ from chatmemory.services.erasure import (
 )
 from chatmemory.services.figures import compute_figures, forget_old_figures
 from chatmemory.services.imports import Imported, Report, import_all, import_conversation
-from chatmemory.services.locking import CHANNEL
-from chatmemory.services.memories import change, create, label
 from chatmemory.services.messages import (
     add,
     change_and_add,
@@ -38,6 +37,7 @@ from chatmemory.services.messages import (
     set_messages,
 )
 from chatmemory.services.pins import pin, unpin
+from chatmemory.services.transaction import CHANNEL
 from chatmemory.services.trials import forget_old_trials, keep_trial
 from chatmemory.services.validation import storable_messages
 from chatmemory.services.write_ahead_log import truncate_log

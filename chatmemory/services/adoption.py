@@ -14,7 +14,7 @@ from chatmemory.core.exceptions import (
 from chatmemory.core.policies import Policy
 from chatmemory.queries.filters import MemoryFilter
 from chatmemory.queries.lab import having_another
-from chatmemory.services.memories import change
+from chatmemory.services.conversations import change
 from chatmemory.services.validation import check_policy
 
 SECONDS = 2.0

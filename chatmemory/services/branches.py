@@ -13,21 +13,25 @@ from chatmemory.core.policies import Oversized, Policy
 from chatmemory.core.stored_policies import can_decide
 from chatmemory.core.transitions import refill
 from chatmemory.core.window import Totals
-from chatmemory.ledger.adding import add_all, required_policy
+from chatmemory.ledger.adding import (
+    add_all,
+    change_policy,
+    count_all,
+    counted_entries,
+    required_policy,
+)
 from chatmemory.ledger.branches import source_of
 from chatmemory.ledger.changes import ChangeResult, NewMessage
-from chatmemory.ledger.counting import change_policy, count_all, counted_entries
-from chatmemory.ledger.entries import read_message, stay_entries
 from chatmemory.ledger.lookup import find_memory, find_step
 from chatmemory.ledger.recorder import Recorder
 from chatmemory.ledger.redaction import is_redacted
-from chatmemory.ledger.stored_window import stays_at
+from chatmemory.ledger.windows import read_message, stay_entries, stays_at
 from chatmemory.models import Memory, Message, Stay, Step
+from chatmemory.services.conversations import create
 from chatmemory.services.erasure import delete
-from chatmemory.services.locking import locked
-from chatmemory.services.memories import create
 from chatmemory.services.messages import new_messages
 from chatmemory.services.slices import SLICE, add_slices, is_long
+from chatmemory.services.transaction import locked
 from chatmemory.services.validation import ID_LENGTH, check_policy, storable_additions
 
 

@@ -32,8 +32,8 @@ from chatmemory.search import given_labels, searched_characters
 from chatmemory.search.sqlite import INDEXED_AT_ONCE
 from chatmemory.services import audit
 from chatmemory.services.database_errors import leaving_out_lost_nodes
-from chatmemory.services.locking import lock_memory, locked, notify_followers
 from chatmemory.services.slices import size_of, sizes_of
+from chatmemory.services.transaction import lock_memory, locked, notify_followers
 from chatmemory.services.validation import check_change, check_ids, check_number
 from chatmemory.services.write_ahead_log import truncate_log_soon
 
@@ -79,7 +79,7 @@ def delete_all(memory_ids: Iterable[str], actor: str = "") -> None:
 
     Raises InvalidValue, and MemoryNotFound if one does not exist, before any is deleted.
     """
-    for part in database.giving_way(database.parts_of(sizes_of(memory_ids), AT_ONCE)):
+    for part in database.pausing_for_writers(database.parts_of(sizes_of(memory_ids), AT_ONCE)):
         with database.atomic():
             for memory_id in part:
                 with suppress(MemoryNotFound):
@@ -127,7 +127,7 @@ def _purge(memory_id: str) -> None:
         iter(partial(_purge_slice, memory_id, model, number, size), False)
         for model, number, size in ((Stay, "n", short), (Message, "seq", text), (Step, "n", short))
     )
-    for _ in database.giving_way(chain.from_iterable(slices)):
+    for _ in database.pausing_for_writers(chain.from_iterable(slices)):
         pass
     with database.atomic():
         _being_deleted(memory_id).delete()

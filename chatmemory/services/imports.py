@@ -18,16 +18,15 @@ from chatmemory.core.messages import ChatMessage
 from chatmemory.core.policies import MessageWindow, Policy
 from chatmemory.core.printable import printable
 from chatmemory.formats import Loss, Reading, Refused, Transcript
-from chatmemory.ledger.adding import add_all
+from chatmemory.ledger.adding import add_all, count_all
 from chatmemory.ledger.changes import ChangeResult, NewMessage
-from chatmemory.ledger.counting import count_all
 from chatmemory.models import Memory, Step
 from chatmemory.search import DIGEST_LABEL
+from chatmemory.services.conversations import create_labelled
 from chatmemory.services.defaults import default_policy
 from chatmemory.services.fingerprints import fingerprint, is_fingerprint
-from chatmemory.services.locking import locked
-from chatmemory.services.memories import create_labelled
 from chatmemory.services.slices import add_slices, check_all, is_long, set_stored
+from chatmemory.services.transaction import locked
 from chatmemory.services.validation import (
     check_actor,
     check_id,
@@ -143,7 +142,7 @@ def import_all(
     """
     check_actor(actor)
     named = zip(_names(reading.transcripts), reading.transcripts, strict=True)
-    for name, transcript in database.giving_way(named):
+    for name, transcript in database.pausing_for_writers(named):
         yield _import(f"{prefix}{name}", transcript, policy, actor)
 
 

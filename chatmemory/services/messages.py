@@ -7,17 +7,18 @@ from collections.abc import Iterable, Sequence
 from chatmemory.core.messages import ChatMessage
 from chatmemory.core.policies import Policy
 from chatmemory.core.transitions import clear, refill
-from chatmemory.ledger.adding import add_all, required_policy
-from chatmemory.ledger.changes import ChangeResult, NewMessage
-from chatmemory.ledger.counting import (
+from chatmemory.ledger.adding import (
     Recount,
+    add_all,
     change_policy,
     count_ahead,
     count_all,
     counted_entries,
     is_counted_quickly,
+    required_policy,
 )
-from chatmemory.services.locking import locked
+from chatmemory.ledger.changes import ChangeResult, NewMessage
+from chatmemory.services.transaction import locked
 from chatmemory.services.validation import (
     Storable,
     check_id,

@@ -11,10 +11,10 @@ from chatmemory.core.transitions import over_limit
 from chatmemory.core.window import total
 from chatmemory.ledger.adding import required_policy
 from chatmemory.ledger.changes import ChangeResult
-from chatmemory.ledger.entries import StayEntry, stay_entries
 from chatmemory.ledger.recorder import Recorder
+from chatmemory.ledger.windows import StayEntry, stay_entries
 from chatmemory.models import Memory, Message
-from chatmemory.services.locking import locked
+from chatmemory.services.transaction import locked
 from chatmemory.services.validation import check_number
 
 

@@ -9,9 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Any
-
-from django.db.models import F, QuerySet
 
 from chatmemory.conf import configuration
 from chatmemory.core.estimators import family_named, is_known, remember_tokens
@@ -21,36 +18,20 @@ from chatmemory.core.storable import storable_id
 from chatmemory.core.store import Decide
 from chatmemory.core.transitions import Transition, refill
 from chatmemory.core.window import Window
-from chatmemory.ledger.changes import ChangeResult
-from chatmemory.ledger.counting import (
+from chatmemory.ledger.adding import (
     Recount,
     count_ahead,
     count_all,
     counted_entries,
     ensure_countable,
 )
-from chatmemory.ledger.entries import STAY_COLUMNS, read_message, stay_entry
-from chatmemory.ledger.statements import Compiled
-from chatmemory.ledger.stored_window import open_stays
-from chatmemory.models import Stay
+from chatmemory.ledger.changes import ChangeResult
+from chatmemory.ledger.sql import WindowMessage, window_messages
+from chatmemory.ledger.windows import read_message, stay_entry
 from chatmemory.services.defaults import metering_policy
-from chatmemory.services.locking import locked, unsaved_memory
 from chatmemory.services.messages import clear_messages
+from chatmemory.services.transaction import locked, unsaved_memory
 from chatmemory.services.validation import check_id, check_limit, storable_messages
-
-
-@Compiled
-def _window(memory_id: str) -> QuerySet[Stay, Any]:
-    # That of a conversation that is being deleted is empty.
-    stays = open_stays(memory_id).filter(memory__deleted_at=None)
-    stays = stays.annotate(
-        frame=F("message__frame"),
-        text=F("message__text"),
-        redacted_step=F("message__redacted_step"),
-        estimator=F("memory__policy_estimator"),
-    )
-    columns = ("memory_id", "frame", "text", "redacted_step", "estimator", *STAY_COLUMNS)
-    return stays.values_list(*columns, named=True)
 
 
 def get_messages(memory_id: str) -> list[ChatMessage]:
@@ -59,19 +40,19 @@ def get_messages(memory_id: str) -> list[ChatMessage]:
     Each message carries its stored token count, so that it need not be counted again. A redacted
     one does not: its count is that of words which a copy of it never had.
     """
-    return [message for _, message in _read(_window(storable_id(memory_id)))]
+    return [message for _, message in _read(window_messages(storable_id(memory_id)))]
 
 
 def get_window(memory_id: str) -> Window:
     """Return the messages of `get_messages` as a window, which knows what is pinned."""
-    rows = _window(storable_id(memory_id))
+    rows = window_messages(storable_id(memory_id))
     if not rows:
         return Window()
     entries = [stay_entry(row, message) for row, message in _read(rows)]
     return Window(entries, counted_by=family_named(rows[0].estimator))
 
 
-def _read(rows: Sequence[Any]) -> Iterator[tuple[Any, ChatMessage]]:
+def _read(rows: Sequence[WindowMessage]) -> Iterator[tuple[WindowMessage, ChatMessage]]:
     family = family_named(rows[0].estimator) if rows else ""
     for row in rows:
         message = read_message(row)

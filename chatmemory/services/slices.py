@@ -15,14 +15,13 @@ from chatmemory.core.exceptions import MemoryNotFound, OversizedMessage, WindowT
 from chatmemory.core.policies import Policy
 from chatmemory.core.transitions import admit
 from chatmemory.core.window import Entry, Window
-from chatmemory.ledger.adding import add_all, add_copies
-from chatmemory.ledger.bounds import check_bounds
+from chatmemory.ledger.adding import add_all, add_copies, counter
 from chatmemory.ledger.changes import ChangeResult, NewMessage
-from chatmemory.ledger.counting import counter
-from chatmemory.ledger.entries import numbered, stay_entries
+from chatmemory.ledger.recorder import check_bounds
+from chatmemory.ledger.windows import numbered, stay_entries
 from chatmemory.models import Memory, Step
 from chatmemory.search.sqlite import INDEXED_AT_ONCE
-from chatmemory.services.locking import locked
+from chatmemory.services.transaction import locked
 from chatmemory.services.validation import check_ids
 
 SLICE = 500  # messages; so many are stored in about half a second
@@ -99,7 +98,7 @@ def add_slices(
     ImportUnfinished if another process goes on with the same messages.
     """
     add, note = (add_copies, Step.BRANCHED) if copied else (add_all, Step.IMPORTED)
-    for start, end in database.giving_way(_slices(new, stored)):
+    for start, end in database.pausing_for_writers(_slices(new, stored)):
         with database.atomic():
             with locked(memory_id, actor=actor, imported=start, note=note) as recorder:
                 results = add(recorder, new[start:end])

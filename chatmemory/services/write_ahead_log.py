@@ -68,7 +68,7 @@ class Retry:
 retry = Retry()
 
 
-def empty_what_was_left() -> None:
+def truncate_leftover_log() -> None:
     """Start a try for what an earlier process left in the log."""
     if _has_log():
         retry.start(_file())

@@ -9,7 +9,7 @@ import pytest
 from django.db import connection
 
 from chatmemory import MessageWindow, UserMessage, queries, services
-from chatmemory.ledger import returning
+from chatmemory.ledger import client_list
 from chatmemory.ledger.verification import verify
 
 pytestmark = pytest.mark.database
@@ -30,7 +30,7 @@ def few_values():
 
 
 def test_more_return_than_a_query_takes(db, monkeypatch):
-    monkeypatch.setattr(returning, "ASKED_AT_ONCE", 30)
+    monkeypatch.setattr(client_list, "ASKED_AT_ONCE", 30)
     services.create("m", MessageWindow(100))
     said = [UserMessage(f"m{n}") for n in range(100)]
     services.set_messages("m", said)

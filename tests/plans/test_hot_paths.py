@@ -14,7 +14,7 @@ from django.db.models import F, Model, Value
 from django.db.models.functions import Concat
 
 from chatmemory import UserMessage, queries, search, services
-from chatmemory.ledger.stored_window import stays_at
+from chatmemory.ledger.windows import stays_at
 from chatmemory.models import Memory, Message, Stay, Step
 
 from ..long_conversations import fleet, long_conversation, wide_conversation

@@ -28,7 +28,7 @@ from chatmemory.core.messages import (
     ToolExecutionResultMessage,
     UserMessage,
 )
-from chatmemory.core.spelling import write_json
+from chatmemory.core.spelling import quoted, write_json
 
 _NESTED = (dict, list, tuple, Mapping)  # to ask for a Mapping first takes four times as long
 Path = tuple["Path", str] | None  # the path of what holds a value, and its place there
@@ -36,6 +36,9 @@ Path = tuple["Path", str] | None  # the path of what holds a value, and its plac
 
 def message_to_json(message: ChatMessage | None) -> str:
     """Return one message as JSON text; None gives `null`."""
+    match message:
+        case UserMessage(contents=(TextContent(text=text),), name=None) if not message.attributes:
+            return f'{{"contents":[{{"text":{quoted(text)},"type":"TEXT"}}],"type":"USER"}}'
     return write_json(None if message is None else _values(message))
 
 

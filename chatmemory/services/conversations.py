@@ -8,19 +8,19 @@ from contextlib import suppress
 from chatmemory import database
 from chatmemory.core.exceptions import MemoryNotFound
 from chatmemory.core.policies import Policy
-from chatmemory.ledger.counting import Recount, change_policy
+from chatmemory.ledger.adding import Recount, change_policy
 from chatmemory.ledger.recorder import Recorder
 from chatmemory.models import Memory
 from chatmemory.search import DIGEST_LABEL, given_labels
 from chatmemory.services import audit
 from chatmemory.services.defaults import Default, chosen_policy
-from chatmemory.services.locking import (
+from chatmemory.services.slices import sizes_of
+from chatmemory.services.transaction import (
     check_imported,
     insert,
     locked,
     unsaved_memory,
 )
-from chatmemory.services.slices import sizes_of
 from chatmemory.services.validation import check_actor, check_id, check_labels, check_policy
 
 LABELLED_AT_ONCE = 200  # conversations, in about a third of a second
@@ -93,7 +93,9 @@ def label(memory_ids: Iterable[str], name: str, value: str, actor: str = "") -> 
     for row in Memory.objects.filter(id__in=list(sizes)):
         check_labels({**given_labels(row.labels), name: value})
         check_imported(row)
-    for part in database.giving_way(database.parts_of(dict.fromkeys(sizes, 1), LABELLED_AT_ONCE)):
+    for part in database.pausing_for_writers(
+        database.parts_of(dict.fromkeys(sizes, 1), LABELLED_AT_ONCE)
+    ):
         with database.atomic():
             for memory_id in part:
                 with suppress(MemoryNotFound), locked(memory_id, actor=actor) as recorder:

@@ -3,31 +3,45 @@
 Messages that stay in order keep their stays. The others arrive, return after they had left, or
 move. The stay of a moved message ends with the reason MOVED and a new one begins in the same step,
 so that the order of past windows does not change. What is not in the new list left with the reason
-SET.
+SET. A message that returns is not said again: a stay begins, and the history does not change.
 
 Lists come from two kinds of callers. A client of the bare store protocol sends the list after each
 of its own changes: if one add explains it, it is that add (see `core.client_lists`). The caller of
 `set_messages` means the list as a whole.
+
+Ranks are integers that order the stays of a window. A rank is never changed once it is stored: past
+windows are read from the same rows as the current one. Ranks are spaced widely to leave room for
+insertions. An appended stay has its number times the spacing, which needs no query for the highest
+rank. A stay at the head has the lowest rank less the spacing, and an inserted stay a rank between
+those of its neighbours. If no rank is free between them, the following stays end (MOVED) and begin
+again with appended ranks.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
+from django.db.models import OuterRef, Subquery
+
 from chatmemory.core.client_lists import Alignment, align, inferred_add, rearrange
-from chatmemory.core.codec import message_to_json
+from chatmemory.core.codec import message_to_json, payload_of
+from chatmemory.core.estimators import family_named
 from chatmemory.core.eviction import Eviction, Reason
 from chatmemory.core.messages import MessageType, text_of
 from chatmemory.core.transitions import Transition, refill
 from chatmemory.core.window import Entry, Window, total
-from chatmemory.ledger.counters import Counters
-from chatmemory.ledger.entries import StayEntry, numbered
-from chatmemory.ledger.ranks import appended_rank, place_ranks
-from chatmemory.models import Message
+from chatmemory.ledger.redaction import mark_of
+from chatmemory.ledger.windows import StayEntry, numbered
+from chatmemory.models import Memory, Message, Stay, Step
 
+RANK_SPACING = 2**20
+ASKED_AT_ONCE = 10_000  # texts in one query; SQLite takes 250,000
+
+# The reasons for which a message may have left to return
 ANY = tuple(Reason)
 DISPLACED = (Reason.SET,)
 EVICTED = (Reason.SET, Reason.CAPACITY, Reason.ORPHANED, Reason.TURN)
@@ -43,6 +57,10 @@ class Returning(NamedTuple):
     seq: int
     origin: str
     tokens: int | None = None
+
+
+# Messages that left, by payload and by the reason for which they left, in the order of the history.
+_Left = Mapping[tuple[str, Reason], list[Returning]]
 
 
 @dataclass(frozen=True)
@@ -89,7 +107,7 @@ class Replacement:
         }
         return self._with_arrivals(changed, window)
 
-    def as_they_left(self, returning: Mapping[int, Returning], window: Window) -> Replacement:
+    def _as_they_left(self, returning: Mapping[int, Returning], window: Window) -> Replacement:
         """Return the replacement in which redacted messages that return have their tokens again."""
         changed = {
             position: replace(self.transition.arrivals[position], tokens=message.tokens)
@@ -139,14 +157,15 @@ class Replacement:
             return {}
         return {j: self._returns_after(j) if self.by_client else ANY for j in self.unmatched}
 
-    def numbered(self, counters: Counters, returning: Mapping[int, Returning]) -> Transition:
-        """Return the transition with numbers for all messages and stays.
+    def numbered(self, memory: Memory, window: Window) -> Transition:
+        """Return the transition with numbers for all messages and stays."""
+        returning = returning_messages(memory, self)
+        return self._as_they_left(returning, window)._numbered(memory, returning)
 
-        `returning` maps positions to messages that left earlier.
-        """
-        origins = self._origins(returning, is_first=counters.last_seq == 0)
-        seqs = self._seqs(counters.last_seq, returning)
-        entries = self._entries(counters, seqs, origins)
+    def _numbered(self, memory: Memory, returning: Mapping[int, Returning]) -> Transition:
+        origins = self._origins(returning, is_first=memory.last_seq == 0)
+        seqs = self._seqs(memory.last_seq, returning)
+        entries = self._entries(memory.last_stay, seqs, origins)
         departures = (Eviction(self.old[i], Reason.SET) for i in self.alignment.left(len(self.old)))
         moves = (
             Eviction(self.old[i], Reason.MOVED)
@@ -160,11 +179,6 @@ class Replacement:
             evictions=(*departures, *moves, *trims),
             after=total(entry for entry in entries if entry not in trimmed),
         )
-
-    def written(self) -> dict[int, str]:
-        """Return the payloads of the new list by the `id` of each message."""
-        arrivals = zip(self.transition.arrivals, self.payloads, strict=True)
-        return {id(entry.message): payload for entry, payload in arrivals}
 
     def _returns_after(self, position: int) -> Collection[Reason]:
         """Return the reasons for which a message of a client's list may have left to return.
@@ -226,13 +240,16 @@ class Replacement:
         return seqs
 
     def _entries(
-        self, counters: Counters, seqs: Mapping[int, int], origins: Mapping[int, str]
+        self, n: int, seqs: Mapping[int, int], origins: Mapping[int, str]
     ) -> list[StayEntry]:
-        """Return the entries of the new list: kept ones if their rank can stay, else new stays."""
+        """Return the entries of the new list: kept ones if their rank can stay, else new stays.
+
+        `n` is the number of the newest stay before them.
+        """
         kept = {j: self.old[i] for j, i in self.alignment.kept.items()}
         positions = range(len(self.payloads))
         ranks = place_ranks([None if j in seqs else kept[j].rank for j in positions])
-        entries, n = [], counters.last_stay
+        entries = []
         for j, rank in zip(positions, ranks, strict=True):
             if j in kept and rank == kept[j].rank:
                 entries.append(kept[j])
@@ -241,7 +258,7 @@ class Replacement:
             entry = kept.get(j, self.transition.arrivals[j])
             seq = seqs[j] if j in seqs else kept[j].seq
             rank = appended_rank(n) if rank is None else rank
-            entries.append(numbered(entry, n, seq, rank, origins.get(j, "")))
+            entries.append(numbered(entry, n, seq, rank, origins.get(j, ""), self.payloads[j]))
         return entries
 
     def _reranked(self, entries: Sequence[StayEntry]) -> list[int]:
@@ -251,3 +268,113 @@ class Replacement:
 
 def _is_system(entry: Entry) -> bool:
     return entry.type is MessageType.SYSTEM
+
+
+def returning_messages(memory: Memory, replacement: Replacement) -> dict[int, Returning]:
+    """Return the message of the history that returns at each position of a new list.
+
+    Of several equal messages the latest is used first, and each only once.
+    """
+    allowed = replacement.may_return(is_first=memory.last_seq == 0)
+    if not allowed:
+        return {}
+    wanted = {replacement.payloads[position]: replacement.text(position) for position in allowed}
+    left = _messages_that_left(memory, wanted, {entry.seq for entry in replacement.old})
+    returning = {}
+    for position in sorted(allowed, reverse=True):
+        payload = replacement.payloads[position]
+        found = [left[payload, reason] for reason in allowed[position] if left[payload, reason]]
+        if found:
+            returning[position] = max(found, key=_latest_seq).pop()
+    marked = [
+        message.seq
+        for position, message in returning.items()
+        if mark_of(message.seq) in replacement.payloads[position]
+    ]
+    tokens = _tokens_of_redacted(memory, marked)
+    return {
+        position: message._replace(tokens=tokens.get(message.seq))
+        for position, message in returning.items()
+    }
+
+
+def _messages_that_left(
+    memory: Memory, wanted: Mapping[str, str], in_window: Collection[int]
+) -> _Left:
+    """Return the messages that left of which `wanted` has the payload, and by that the text."""
+    # By step first, because SQLite would look for the last number in the stays of all messages.
+    stays = Stay.objects.filter(memory=memory, seq=OuterRef("seq"))
+    last_stay = stays.order_by("-entered_step", "-n")
+    rows = (
+        Message.objects.filter(memory=memory)
+        .annotate(left_for=Subquery(last_stay.values("reason")[:1]))
+        .order_by("seq")
+        .values_list("frame", "text", "seq", "origin", "left_for")
+    )
+    left: dict[tuple[str, Reason], list[Returning]] = defaultdict(list)
+    asked = list(set(wanted.values()))
+    for start in range(0, len(asked), ASKED_AT_ONCE):
+        found = rows.filter(text__in=asked[start : start + ASKED_AT_ONCE])
+        for frame, text, seq, origin, reason in found:
+            payload = payload_of(frame, text)
+            if payload in wanted and seq not in in_window:
+                left[payload, Reason(reason)].append(Returning(seq, origin))
+    return left
+
+
+def _tokens_of_redacted(memory: Memory, seqs: Sequence[int]) -> dict[int, int]:
+    """Return the tokens with which messages left that are redacted, by seq.
+
+    Those that another family of estimators had counted are not in it.
+    """
+    entered = Step.objects.filter(memory=memory, n=OuterRef("entered_step"))
+    stays = (
+        Stay.objects.filter(memory=memory, message__redacted_step__isnull=False)
+        .annotate(estimator=Subquery(entered.values("policy_estimator")))
+        .order_by("entered_step", "n")
+        .values_list("seq", "tokens", "estimator")
+    )
+    last = {}
+    for start in range(0, len(seqs), ASKED_AT_ONCE):
+        for seq, tokens, estimator in stays.filter(seq__in=seqs[start : start + ASKED_AT_ONCE]):
+            last[seq] = tokens, estimator
+    family = family_named(memory.policy_estimator)
+    return {
+        seq: tokens
+        for seq, (tokens, estimator) in last.items()
+        if family_named(estimator) == family
+    }
+
+
+def _latest_seq(messages: list[Returning]) -> int:
+    return messages[-1].seq
+
+
+def appended_rank(n: int) -> int:
+    """Return the rank of stay `n` at the end of the window, above all earlier ranks."""
+    return n * RANK_SPACING
+
+
+def head_rank(first: int) -> int:
+    """Return a rank at the head of a window whose lowest rank is `first`."""
+    return first - RANK_SPACING
+
+
+def place_ranks(ranks: Sequence[int | None]) -> list[int | None]:
+    """Fill the gaps (None) between ascending ranks with evenly spaced ranks.
+
+    In a gap at the head, the ranks are below the first known one. Behind the last known rank, and
+    from the first gap that has too little room on, the result is None: use an appended rank.
+    """
+    placed: list[int | None] = list(ranks)
+    known = [(j, rank) for j, rank in enumerate(ranks) if rank is not None]
+    previous, below = -1, None
+    for j, rank in known:
+        gap = j - previous - 1
+        low = rank - (gap + 1) * RANK_SPACING if below is None else below
+        if rank - low <= gap:
+            return placed[: previous + 1] + [None] * (len(ranks) - previous - 1)
+        for position in range(1, gap + 1):
+            placed[previous + position] = low + (rank - low) * position // (gap + 1)
+        previous, below = j, rank
+    return placed

@@ -11,9 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import Any
 
-from django.db.models import QuerySet
 from django.utils import timezone
 
 from chatmemory import database
@@ -28,35 +26,15 @@ from chatmemory.core.exceptions import (
 from chatmemory.core.policies import Policy
 from chatmemory.core.stored_policies import can_decide, load_of
 from chatmemory.core.window import Totals
-from chatmemory.ledger import chain, statements
+from chatmemory.ledger import chain, sql
 from chatmemory.ledger.lookup import find_memory
 from chatmemory.ledger.recorder import Recorder
-from chatmemory.ledger.statements import Compiled
-from chatmemory.ledger.writes import execute
 from chatmemory.models import AuditEntry, Memory
 from chatmemory.services import audit
 from chatmemory.services.validation import check_change
 from chatmemory.signals import memory_changed
 
 CHANNEL = "chatmemory"
-
-
-@Compiled
-def _locked_row(memory_id: str) -> QuerySet[Memory]:
-    row: QuerySet[Memory] = Memory.objects.select_for_update().filter(pk=memory_id)
-    return row
-
-
-@Compiled
-def _deleted_row(memory_id: str) -> QuerySet[Memory, Any]:
-    row: QuerySet[Memory] = Memory.with_deleted.filter(pk=memory_id, deleted_at__isnull=False)
-    return row.values_list("pk", named=True)
-
-
-@Compiled
-def _newest_deletion(memory_id: str, action: str) -> QuerySet[AuditEntry, Any]:
-    deleted = AuditEntry.objects.filter(memory_id=memory_id, action=action)
-    return deleted.order_by("-at", "-pk").values_list("detail", named=True)[:1]
 
 
 @contextmanager
@@ -82,9 +60,7 @@ def locked(
         check_imported(memory, imported)
         recorder = Recorder(memory, actor, is_new=is_new, note=note)
         yield recorder
-        writes = recorder.writes()
-        if writes:
-            execute(writes)
+        if recorder.write():
             _log_steps(recorder, actor)
             database.on_commit(lambda: _announce(recorder, actor))
 
@@ -94,10 +70,12 @@ def lock_memory(memory_id: str, expected_version: int | None = None) -> Memory:
 
     The version is compared under the lock; before it, another writer could still change it.
     """
-    for memory in _locked_row(memory_id):
-        _check_version(memory, expected_version)
-        return memory
-    raise MemoryNotFound(f"no conversation has the id {memory_id!r}")
+    memory = sql.read_memory(memory_id, lock=True)
+    if memory is None:
+        raise MemoryNotFound(f"no conversation has the id {memory_id!r}")
+    if expected_version is not None and memory.version != expected_version:
+        raise VersionConflict(memory.pk, memory.version, expected_version)
+    return memory
 
 
 def _lock_or_create(
@@ -132,16 +110,10 @@ def _inserted(row: Memory, read: Callable[[], Memory]) -> Memory:
     before it is read, it is inserted after all.
     """
     while True:
-        execute([statements.insertion_if_new(row)])
+        sql.execute([sql.insertion_if_new(row)])
         check_deleted(row.pk)
         with suppress(MemoryNotFound):
             return read()
-
-
-def _check_version(memory: Memory, expected: int | None) -> None:
-    """Raise VersionConflict if the conversation is at another version than the expected one."""
-    if expected is not None and memory.version != expected:
-        raise VersionConflict(memory.pk, memory.version, expected)
 
 
 def check_imported(memory: Memory, imported: int | None = None) -> None:
@@ -159,7 +131,7 @@ def check_imported(memory: Memory, imported: int | None = None) -> None:
 
 def check_deleted(memory_id: str) -> None:
     """Raise DeletionUnfinished if rows of a deleted conversation still have this id."""
-    if _deleted_row(memory_id):
+    if Memory.with_deleted.filter(pk=memory_id, deleted_at__isnull=False).exists():
         raise DeletionUnfinished(
             f"a conversation with the id {memory_id!r} is being deleted: try again in a moment"
         )
@@ -167,8 +139,9 @@ def check_deleted(memory_id: str) -> None:
 
 def _previous_head(memory_id: str) -> bytes | None:
     """Return the head of the conversation with this id that was deleted last, or None."""
-    deletions = _newest_deletion(memory_id, str(AuditEntry.Action.DELETE))
-    head = next((row.detail.get("head") for row in deletions), None)
+    deleted = AuditEntry.objects.filter(memory_id=memory_id, action=AuditEntry.Action.DELETE)
+    newest = deleted.order_by("-at", "-pk").first()
+    head = newest and newest.detail.get("head")
     return bytes.fromhex(head) if head else None
 
 

@@ -1,0 +1,381 @@
+"""The SQL of an add, for SQLite and PostgreSQL: what it reads, inserts and changes.
+
+Django's ORM takes several times as long for these small statements as the database. What is not in
+every add, or in every read of a window or a step, uses the ORM. A row to be inserted is a named
+tuple of the columns of its table, in the order of its INSERT; tests/ledger/test_sql.py compares
+them with the models. Each statement names its conversation, so that a cluster sends it to one node.
+"""
+
+# ruff: noqa: S608 - the parts of the statements are constants of this file
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from datetime import datetime
+from functools import cache
+from operator import attrgetter
+from typing import Any, Generic, NamedTuple, Self, TypeVar
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import DateTimeField, JSONField, Model
+from django.utils.timezone import is_naive, make_aware, make_naive
+
+from chatmemory import database
+from chatmemory.models import Memory, Step
+
+M = TypeVar("M", bound=Model)
+
+_AS_THEY_ARE = {str, int, bool, bytes, type(None)}
+COPIED = 20  # rows: PostgreSQL takes as many, or more, sooner by COPY than by INSERT
+HEAD_PAGE = 8  # stays, of which most adds need two or three
+
+
+class InsertedMessage(NamedTuple):
+    """A row of chatmemory_message."""
+
+    memory_id: str
+    seq: int
+    type: str
+    text: str
+    frame: str
+    tokens: int
+    origin: str
+    said_at: datetime
+    client_id: str | None
+    salt: bytes
+    commitment: bytes = b""  # once the other columns are known
+
+
+class InsertedStay(NamedTuple):
+    """A row of chatmemory_stay."""
+
+    memory_id: str
+    n: int
+    seq: int
+    entered_step: int
+    rank: int
+    type: str
+    has_calls: bool
+    pinned: bool
+    tokens: int
+    size: int
+    left_step: int | None = None
+    reason: str | None = None
+
+
+class InsertedStep(NamedTuple):
+    """A row of chatmemory_step."""
+
+    memory_id: str
+    n: int
+    kind: str
+    at: datetime
+    actor: str
+    by_client: bool
+    count_before: int
+    tokens_before: int
+    count_after: int
+    tokens_after: int
+    history_tokens: int
+    last_seq: int
+    said_count: int
+    last_stay: int
+    oldest: int
+    seq: int | None
+    note: str
+    commitment: bytes | None
+    policy_kind: str | None
+    policy_limit: int | None
+    policy_estimator: str
+    policy_options: dict[str, Any]
+    digest: bytes = b""  # once the other columns are known
+
+
+class OpenStay(NamedTuple):
+    """A stay of the current window, as far as entries need it."""
+
+    n: int
+    seq: int
+    rank: int
+    type: str
+    has_calls: bool
+    tokens: int
+    pinned: bool
+    size: int
+
+
+class WindowMessage(NamedTuple):
+    """A stay of the current window with its message, and the estimator that counted it."""
+
+    n: int
+    seq: int
+    rank: int
+    type: str
+    has_calls: bool
+    tokens: int
+    pinned: bool
+    size: int
+    memory_id: str
+    frame: str
+    text: str
+    redacted_step: int | None
+    estimator: str
+
+
+class Write(NamedTuple):
+    """A statement, and the rows of values with which it is executed.
+
+    `copy` is the COPY of PostgreSQL that takes the same rows.
+    """
+
+    sql: str
+    rows: Sequence[Sequence[Any]]
+    copy: str = ""
+
+
+_OPEN = "s.memory_id = %s AND s.left_step IS NULL ORDER BY s.rank"
+_STAY = ", ".join(f"s.{name}" for name in OpenStay._fields)
+_FIRST_STAYS = f"SELECT {_STAY} FROM chatmemory_stay s WHERE {_OPEN} LIMIT {HEAD_PAGE}"
+# The window of a conversation that is being deleted is empty.
+_WINDOW = f"""SELECT {_STAY}, s.memory_id, m.frame, m.text, m.redacted_step, c.policy_estimator
+    FROM chatmemory_stay s
+    JOIN chatmemory_message m ON m.memory_id = s.memory_id AND m.seq = s.seq
+    JOIN chatmemory_memory c ON c.id = s.memory_id AND c.deleted_at IS NULL
+    WHERE {_OPEN}"""
+_END_STAYS = """UPDATE chatmemory_stay SET left_step = %s, reason = %s
+    WHERE memory_id = %s AND n BETWEEN %s AND %s"""
+
+
+class _Columns(Generic[M]):
+    """The columns of a model, of which rows are read as its instances."""
+
+    def __init__(self, model: type[M]) -> None:
+        fields = model._meta.concrete_fields
+        self._model = model
+        self.names = [field.attname for field in fields]
+        self._times = [n for n, field in enumerate(fields) if isinstance(field, DateTimeField)]
+        self._jsons = [n for n, field in enumerate(fields) if isinstance(field, JSONField)]
+
+    def instance(self, row: Sequence[Any], ours: BaseDatabaseWrapper) -> M:
+        """Return the instance of a row that was read."""
+        values = list(row)
+        for n in self._jsons:
+            values[n] = json.loads(values[n])
+        for n in self._times:  # SQLite has them without a zone
+            if values[n] is not None and is_naive(values[n]):
+                values[n] = make_aware(values[n], ours.timezone)
+        return self._model.from_db(ours.alias, self.names, values)
+
+
+_OF_MEMORY, _OF_STEP = _Columns(Memory), _Columns(Step)
+_NAMES = _OF_MEMORY.names
+_MEMORY = f"""SELECT {", ".join(_NAMES)} FROM chatmemory_memory
+    WHERE id = %s AND deleted_at IS NULL"""
+_STEP = f"""SELECT {", ".join(_OF_STEP.names)} FROM chatmemory_step
+    WHERE memory_id = %s AND n = %s"""
+_INSERT_MEMORY = f"""INSERT INTO chatmemory_memory ({", ".join(_NAMES)})
+    VALUES ({", ".join(["%s"] * len(_NAMES))}) ON CONFLICT DO NOTHING"""
+
+# All columns of a conversation's row, in the order of `_NAMES`
+values_of: Callable[[Memory], tuple[Any, ...]] = attrgetter(*_NAMES)
+
+
+def _insert(table: str, row: type[NamedTuple]) -> tuple[str, str]:
+    """Return the INSERT of rows, and the COPY that takes the same ones."""
+    columns = ", ".join(row._fields)
+    marks = ", ".join(["%s"] * len(row._fields))
+    return (
+        f"INSERT INTO {table} ({columns}) VALUES ({marks})",
+        f"COPY {table} ({columns}) FROM STDIN",
+    )
+
+
+_INSERTS = {
+    InsertedMessage: _insert("chatmemory_message", InsertedMessage),
+    InsertedStay: _insert("chatmemory_stay", InsertedStay),
+    InsertedStep: _insert("chatmemory_step", InsertedStep),
+}
+
+
+# Reading
+
+
+def read_memory(memory_id: str, lock: bool = False) -> Memory | None:
+    """Return the row of a conversation, locked until the transaction ends; None if there is none.
+
+    SQLite locks no rows: there a transaction has the whole database.
+    """
+    ours = database.connection()
+    is_locked = lock and ours.vendor != "sqlite"
+    for row in rows(f"{_MEMORY} FOR UPDATE" if is_locked else _MEMORY, [memory_id]):
+        return _OF_MEMORY.instance(row, ours)
+    return None
+
+
+def read_step(memory_id: str, n: int) -> Step | None:
+    """Return a step of a conversation, or None."""
+    for row in rows(_STEP, [memory_id, n]):
+        return _OF_STEP.instance(row, database.connection())
+    return None
+
+
+def first_stays(memory_id: str) -> Iterator[OpenStay]:
+    """Yield the first `HEAD_PAGE` stays of the current window, by rank."""
+    return map(OpenStay._make, rows(_FIRST_STAYS, [memory_id]))
+
+
+def window_messages(memory_id: str) -> list[WindowMessage]:
+    """Return the stays of the current window with their messages, by rank."""
+    return [WindowMessage._make(row) for row in rows(_WINDOW, [memory_id])]
+
+
+def rows(sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+    """Return the rows of a query."""
+    with _cursor(database.connection()) as cursor:
+        cursor.execute(sql, values)
+        found: list[tuple[Any, ...]] = cursor.fetchall()
+    return found
+
+
+# Writing
+
+
+def insertion(rows: Sequence[InsertedMessage | InsertedStay | InsertedStep]) -> Write:
+    """Return the insertion of rows of one table."""
+    return Write(_INSERTS[type(rows[0])][0], rows, _INSERTS[type(rows[0])][1])
+
+
+def insertion_if_new(memory: Memory) -> Write:
+    """Return the insertion of a conversation's row, which does nothing if there is one."""
+    return Write(_INSERT_MEMORY, [values_of(memory)])
+
+
+def change(memory: Memory, before: Sequence[Any]) -> Write:
+    """Return the update of the columns of a conversation's row that differ from those before.
+
+    SQLite renews the entry of every index of which a column is set, even to the same value.
+    """
+    changed = {
+        name: value
+        for name, value, old in zip(_NAMES, values_of(memory), before, strict=True)
+        if value != old
+    }
+    columns = ", ".join(f"{name} = %s" for name in changed)
+    return Write(
+        f"UPDATE chatmemory_memory SET {columns} WHERE id = %s",
+        [(*changed.values(), memory.pk)],
+    )
+
+
+def endings(memory_id: str, ended: Mapping[int, tuple[int, str]]) -> Write:
+    """Return the update that sets the step and the reason with which stays ended, by number."""
+    return Write(_END_STAYS, [(*ending, memory_id, *run) for run, ending in _runs(ended)])
+
+
+def _runs(
+    ended: Mapping[int, tuple[int, str]],
+) -> Iterator[tuple[tuple[int, int], tuple[int, str]]]:
+    """Yield the first and the last of numbers that follow one another and end alike."""
+    numbers = iter(sorted(ended))
+    first = last = next(numbers)
+    for n in numbers:
+        if n != last + 1 or ended[n] != ended[first]:
+            yield (first, last), ended[first]
+            first = n
+        last = n
+    yield (first, last), ended[first]
+
+
+def execute(writes: Iterable[Write]) -> None:
+    """Execute each statement once for each of its rows.
+
+    PostgreSQL takes many rows last, by COPY. It compares foreign keys at the end of a transaction.
+    """
+    ours = database.connection()
+    copied = []
+    with _cursor(ours) as cursor:
+        with _pipelined(ours):
+            for write in writes:
+                rows = [_as_stored(row, ours) for row in write.rows]
+                if write.copy and len(rows) >= COPIED and ours.vendor == "postgresql":
+                    copied.append((write.copy, rows))
+                elif len(rows) == 1:
+                    cursor.execute(write.sql, rows[0])
+                else:
+                    cursor.executemany(write.sql, rows)
+        for sql, rows in copied:
+            with ours.wrap_database_errors, cursor.copy(sql) as copy:
+                for row in rows:
+                    copy.write_row(row)
+
+
+def _as_stored(row: Sequence[Any], ours: BaseDatabaseWrapper) -> list[Any]:
+    """Return the values of a row as drivers take them: JSON as text, and on SQLite also times."""
+    return [value if type(value) in _AS_THEY_ARE else _adapted(value, ours) for value in row]
+
+
+def _adapted(value: Any, ours: BaseDatabaseWrapper) -> Any:
+    if isinstance(value, str):  # of an enumeration, which drivers look up at length
+        return str.__str__(value)
+    if isinstance(value, dict):
+        return json.dumps(value) if value else "{}"
+    if isinstance(value, datetime) and ours.vendor == "sqlite":
+        return str(make_naive(value, ours.timezone))
+    return value
+
+
+# Cursors
+
+
+@contextmanager
+def _cursor(ours: BaseDatabaseWrapper) -> Iterator[Any]:
+    """Yield a cursor of our connection, for statements that are executed in each add.
+
+    On SQLite it is the driver's own, as the layers of Django's take a tenth of an add. Where
+    anything listens to queries, logs them or replaces Django's cursors, it is Django's. Errors are
+    those of `django.db` in both cases.
+    """
+    if ours.vendor != "sqlite" or _is_observed(ours):
+        with ours.cursor() as made:
+            yield made
+        return
+    ours.ensure_connection()
+    ours.validate_thread_sharing()
+    ours.validate_no_broken_transaction()
+    with ours.wrap_database_errors, closing(ours.connection.cursor(_Cursor)) as made:
+        yield made
+
+
+def _is_observed(ours: BaseDatabaseWrapper) -> bool:
+    return bool(ours.execute_wrappers or ours.queries_logged or "cursor" in vars(ours))
+
+
+class _Cursor(sqlite3.Cursor):
+    """A cursor that takes Django's placeholders, of statements that have no other `%s`."""
+
+    def execute(self, sql: str, values: Any = ()) -> Self:
+        return super().execute(_with_question_marks(sql), values)
+
+    def executemany(self, sql: str, values: Iterable[Any]) -> Self:
+        return super().executemany(_with_question_marks(sql), values)
+
+
+@cache
+def _with_question_marks(sql: str) -> str:
+    return sql.replace("%s", "?")
+
+
+@contextmanager
+def _pipelined(ours: BaseDatabaseWrapper) -> Iterator[None]:
+    """On PostgreSQL, send the statements of a block without waiting for the answer to each.
+
+    Nothing can be read in the block. What fails is raised at its end.
+    """
+    if ours.vendor != "postgresql":
+        yield
+        return
+    with ours.wrap_database_errors, ours.connection.pipeline():
+        yield

@@ -1,0 +1,260 @@
+"""The windows of a conversation as its rows have them: their entries, now or after a step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from django.db.models import Q, QuerySet
+
+from chatmemory.core.codec import message_from_frame, message_to_json
+from chatmemory.core.estimators import family_named
+from chatmemory.core.exceptions import CorruptRow, InvalidMessage, InvalidValue
+from chatmemory.core.messages import TYPES, ChatMessage, MessageType
+from chatmemory.core.window import Entry, EntrySource, Totals, Window
+from chatmemory.ledger.sql import HEAD_PAGE, OpenStay, first_stays, window_messages
+from chatmemory.models import Memory, Message, Stay, Step
+
+PAGE_MAX = 4096
+_TOTALS = ("count_before", "tokens_before", "count_after", "tokens_after")
+_COUNTERS = ("last_seq", "last_stay", "said_count", "history_tokens", "oldest")
+
+
+@dataclass(slots=True, eq=False)
+class StayEntry(Entry):
+    """An entry with the numbers of its rows; its key is `n`, the number of its stay.
+
+    `size` are the bytes of its message's JSON. A new message has that JSON as `payload`.
+    """
+
+    n: int = 0
+    seq: int = 0
+    rank: int = 0
+    size: int = 0
+    origin: str = Message.Origin.SAID
+    payload: str = ""
+
+
+def numbered(
+    entry: Entry, n: int, seq: int, rank: int, origin: str = "", payload: str = ""
+) -> StayEntry:
+    """Return an entry with numbers; `payload` is the JSON of a message that is not stored yet."""
+    if isinstance(entry, StayEntry):
+        size = entry.size
+    else:
+        payload = payload or message_to_json(entry.message)
+        size = size_of(payload)
+    return StayEntry(
+        type=entry.type,
+        has_calls=entry.has_calls,
+        tokens=entry.tokens,
+        message=entry.message,
+        key=n,
+        pinned=entry.pinned,
+        n=n,
+        seq=seq,
+        rank=rank,
+        size=size,
+        origin=origin or Message.Origin.SAID,
+        payload=payload,
+    )
+
+
+def size_of(payload: str) -> int:
+    """Return the bytes of a message's JSON."""
+    return len(payload.encode(errors="surrogatepass"))
+
+
+class StayRow(Protocol):
+    """A stay, or a row with these columns of one."""
+
+    @property
+    def n(self) -> int: ...
+    @property
+    def seq(self) -> int: ...
+    @property
+    def rank(self) -> int: ...
+    @property
+    def type(self) -> str: ...
+    @property
+    def has_calls(self) -> bool: ...
+    @property
+    def tokens(self) -> int: ...
+    @property
+    def pinned(self) -> bool: ...
+    @property
+    def size(self) -> int: ...
+
+
+def stay_entry(stay: StayRow, message: ChatMessage | None = None) -> StayEntry:
+    """Return the entry of a stored stay, with its message if that has been read."""
+    return StayEntry(
+        type=TYPES[stay.type],
+        has_calls=bool(stay.has_calls),  # SQLite has 0 and 1
+        tokens=stay.tokens,
+        message=message,
+        key=stay.n,
+        pinned=bool(stay.pinned),
+        n=stay.n,
+        seq=stay.seq,
+        rank=stay.rank,
+        size=stay.size,
+    )
+
+
+def stay_entries(entries: Iterable[Entry]) -> Iterator[StayEntry]:
+    """Yield the entries of a stored window with their actual type."""
+    for entry in entries:
+        assert isinstance(entry, StayEntry)
+        yield entry
+
+
+def unprotected(window: Window) -> Iterator[StayEntry]:
+    """Yield the entries of a stored window without pinned ones and a leading system message."""
+    is_first = True
+    for entry in stay_entries(window):
+        if entry.pinned:
+            continue
+        if not is_first or entry.type is not MessageType.SYSTEM:
+            yield entry
+        is_first = False
+
+
+class MessageRow(Protocol):
+    """A row that holds a message: the frame of its JSON, and its text."""
+
+    @property
+    def memory_id(self) -> str: ...
+    @property
+    def seq(self) -> int: ...
+    @property
+    def frame(self) -> str: ...
+    @property
+    def text(self) -> str: ...
+
+
+def read_message(row: MessageRow) -> ChatMessage:
+    """Return the message of a row. Raises CorruptRow if it cannot be read."""
+    try:
+        message = message_from_frame(row.frame, row.text)
+    except InvalidMessage as error:
+        raise CorruptRow(
+            f"message #{row.seq} of {row.memory_id!r} cannot be read: {error}"
+        ) from error
+    if message is None:
+        raise CorruptRow(f"message #{row.seq} of {row.memory_id!r} is null")
+    return message
+
+
+def open_stays(memory_id: str) -> QuerySet[Stay]:
+    """Return the stays of the current window, by rank."""
+    return Stay.objects.filter(memory_id=memory_id, left_step=None).order_by("rank")
+
+
+def stays_at(step: Step) -> QuerySet[Stay]:
+    """Return the stays that were open after a step, by rank.
+
+    The range from the step's `oldest` to its `last_stay` bounds the query (see `Recorder`). System
+    messages and pins may be older than that; an index finds them. The two bounds stand side by
+    side, so that PostgreSQL knows how few stays they leave, and does not read all messages.
+    """
+    at, oldest = step.n, step.oldest
+    lately = Q(n__gte=oldest, n__lte=step.last_stay)
+    protected = Q(n__lt=oldest) & (Q(type=MessageType.SYSTEM) | Q(pinned=True))
+    stays = Stay.objects.filter(memory_id=step.memory_id, entered_step__lte=at)
+    stays = stays.filter(Q(left_step=None) | Q(left_step__gt=at))
+    return stays.filter(lately | protected).order_by("rank")
+
+
+def step_zero(memory: Memory) -> Step:
+    """Return the empty conversation as a step, with the policy of its creation.
+
+    Where the first step changed the policy, the one before is not recorded: the step has none.
+    """
+    first = Step.objects.filter(memory=memory, n=1).first()
+    step = Step(memory=memory, n=0, **dict.fromkeys((*_TOTALS, *_COUNTERS), 0))
+    is_known = first is None or first.kind != Step.Kind.POLICY
+    source = first or memory
+    step.policy = source.policy if is_known else None
+    step.policy_estimator = source.policy_estimator
+    return step
+
+
+class StoredStays(EntrySource):
+    """The stays of a window by rank, read from the database in pages from the head.
+
+    Pages grow, as most changes need only the first few stays, and the others the whole window.
+    """
+
+    def __init__(self, stays: QuerySet[Stay]) -> None:
+        self._stays = stays
+
+    @property
+    def stays(self) -> QuerySet[Stay]:
+        return self._stays
+
+    def first_page(self) -> Iterable[OpenStay]:
+        return _page(self.stays, HEAD_PAGE)
+
+    def entries(self) -> Iterator[Entry]:
+        size, page = HEAD_PAGE, self.first_page()
+        while True:
+            count, last = 0, 0
+            for stay in page:
+                count, last = count + 1, stay.rank
+                yield stay_entry(stay)
+            if count < size:
+                return
+            size = min(size * 4, PAGE_MAX)
+            page = _page(self.stays.filter(rank__gt=last), size)
+
+    def systems(self) -> Iterator[Entry]:
+        return self._with_messages(self.stays.filter(type=MessageType.SYSTEM))
+
+    def with_messages(self) -> Iterator[Entry]:
+        return self._with_messages(self.stays)
+
+    def _with_messages(self, stays: QuerySet[Stay]) -> Iterator[Entry]:
+        for stay in stays.select_related("message"):
+            yield stay_entry(stay, read_message(stay.message))
+
+
+class OpenStays(StoredStays):
+    """The stays of the current window, of which an add reads the first ones."""
+
+    def __init__(self, memory_id: str) -> None:
+        self._memory_id = memory_id
+
+    @property
+    def stays(self) -> QuerySet[Stay]:
+        return open_stays(self._memory_id)
+
+    def first_page(self) -> Iterable[OpenStay]:
+        return first_stays(self._memory_id)
+
+    def with_messages(self) -> Iterator[Entry]:
+        for row in window_messages(self._memory_id):
+            yield stay_entry(row, read_message(row))
+
+
+def _page(stays: QuerySet[Stay], size: int) -> Iterator[OpenStay]:
+    return map(OpenStay._make, stays.values_list(*OpenStay._fields)[:size])
+
+
+class CountedWindow(Window):
+    """A stored window, whose tokens are always counted by an estimator family."""
+
+    def count_with(self, family: str | None, count: Callable[[ChatMessage], int]) -> None:
+        if family is None:
+            raise InvalidValue(
+                "this store counts tokens: a store that wraps it must also have its `estimator`"
+            )
+        super().count_with(family, count)
+
+
+def stored_window(memory: Memory, stays: QuerySet[Stay] | None = None) -> Window:
+    """Return the window of a Memory row, with its open stays unless others are given."""
+    source = OpenStays(memory.pk) if stays is None else StoredStays(stays)
+    totals = Totals(memory.window_count, memory.window_tokens)
+    return CountedWindow(source, totals, family_named(memory.policy_estimator))
