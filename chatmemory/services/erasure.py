@@ -32,7 +32,7 @@ from chatmemory.search import given_labels, searched_characters
 from chatmemory.search.sqlite import INDEXED_AT_ONCE
 from chatmemory.services import audit
 from chatmemory.services.database_errors import leaving_out_lost_nodes
-from chatmemory.services.slices import size_of, sizes_of
+from chatmemory.services.slices import rows_of, sizes_of
 from chatmemory.services.transaction import lock_memory, locked, notify_followers
 from chatmemory.services.validation import check_change, check_ids, check_number
 from chatmemory.services.write_ahead_log import truncate_log_soon
@@ -64,7 +64,7 @@ def delete(memory_id: str, *, actor: str = "", expected_version: int | None = No
             branches = Memory.objects.filter(branched_from=memory_id)
             saved = branches.filter(created_at__gte=memory.created_at)
             saved.update(branched_from=source.pk)
-        if size_of(memory) <= AT_ONCE:
+        if rows_of(memory) <= AT_ONCE:
             memory.delete()
         else:
             Trial.objects.filter(memory=memory).delete()

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 from chatmemory import database
-from chatmemory.core.codec import characters_of
+from chatmemory.core.codec import characters_of, message_to_json
 from chatmemory.core.exceptions import MemoryNotFound, OversizedMessage, WindowTooLarge
 from chatmemory.core.policies import Policy
 from chatmemory.core.transitions import admit
@@ -18,7 +18,7 @@ from chatmemory.core.window import Entry, Window
 from chatmemory.ledger.adding import add_all, add_copies, counter
 from chatmemory.ledger.changes import ChangeResult, NewMessage
 from chatmemory.ledger.recorder import check_bounds
-from chatmemory.ledger.windows import numbered, stay_entries
+from chatmemory.ledger.windows import size_of
 from chatmemory.models import Memory, Step
 from chatmemory.search.sqlite import INDEXED_AT_ONCE
 from chatmemory.services.transaction import locked
@@ -41,7 +41,7 @@ def _slices(new: Sequence[NewMessage], stored: int) -> Iterator[tuple[int, int]]
         yield from ((start, min(start + SLICE, end)) for start in range(first, end, SLICE))
 
 
-def size_of(memory: Memory) -> int:
+def rows_of(memory: Memory) -> int:
     """Return how many rows a conversation has, and more for long texts, which SQLite's index is as
     slow to forget.
     """
@@ -59,7 +59,7 @@ def sizes_of(memory_ids: Iterable[str]) -> dict[str, int]:
     for memory_id in ids:
         if memory_id not in found:
             raise MemoryNotFound(f"no conversation has the id {memory_id!r}")
-    return {memory_id: 1 + size_of(found[memory_id]) for memory_id in ids}
+    return {memory_id: 1 + rows_of(found[memory_id]) for memory_id in ids}
 
 
 def check_all(new: Iterable[NewMessage], policy: Policy) -> None:
@@ -68,16 +68,17 @@ def check_all(new: Iterable[NewMessage], policy: Policy) -> None:
     Raises UnknownEstimator, UnsupportedMessage, OversizedMessage, WindowTooLarge.
     """
     count = counter(policy.estimator)
-    window, size = Window(), 0
+    window, held = Window(), 0
+    sizes: dict[Entry, int] = {}  # the JSON itself is not kept: of a whole import it is much
     for index, each in enumerate(new):
-        arrival = numbered(Entry.of(each.message, count(each.message)), index, index, index)
+        arrival = Entry.of(each.message, count(each.message))
         try:
             transition = admit(window, arrival, policy)
             transition.apply_to(window)
-            size += sum(entry.size for entry in stay_entries(transition.arrivals))
-            left = (eviction.entry for eviction in transition.evictions)
-            size -= sum(entry.size for entry in stay_entries(left))
-            check_bounds(window.totals.count, size)
+            sizes[arrival] = size_of(message_to_json(each.message)) if transition.arrivals else 0
+            held += sizes[arrival]
+            held -= sum(sizes.pop(eviction.entry) for eviction in transition.evictions)
+            check_bounds(window.totals.count, held)
         except (OversizedMessage, WindowTooLarge) as error:
             error.index = index
             raise
