@@ -1,7 +1,7 @@
 """Fleets of conversations for large databases.
 
-A few hundred conversations are imported, and copied by the database under other ids. So all rows
-are those that adds would write: every copy can be verified, read, added to and found.
+A few hundred conversations are imported and verified, and copied by the database under other ids.
+So all rows are those that adds would write, but for the digests: they hold the id that was copied.
 """
 
 from __future__ import annotations
@@ -60,6 +60,7 @@ def _copies(conversations: int, models: int) -> Iterator[tuple[str, str, str, An
 
 def _import_models(number: int) -> None:
     from chatmemory import AiMessage, MessageWindow, UserMessage, services
+    from chatmemory.ledger.verification import verify
 
     chance, words = random.Random(2), " ".join(islice(texts(), 3_000)).split()
 
@@ -74,12 +75,11 @@ def _import_models(number: int) -> None:
             said[3] += f" {RARE} coast"
         messages = [(UserMessage, AiMessage)[n % 2](text) for n, text in enumerate(said)]
         services.import_conversation(f"model-{name}", messages, MessageWindow(KEPT))
+        assert verify(f"model-{name}") is None
 
 
 def _copy(table: Any) -> str:
-    """Return the statement that copies the rows of models. Digests are copies, too, so they are
-    those of the models.
-    """
+    """Return the statement that copies the rows of models, with their digests."""
     own = dict.fromkeys(("created_at", "updated_at", "said_at", "at"), "copies.at")
     own |= {"id": "copies.id", "memory_id": "copies.id", "labels": "copies.labels"}
     columns = [field.column for field in table._meta.local_concrete_fields]

@@ -16,7 +16,7 @@ from benchmarks.measuring import QUICK, Figure, compared, in_turns, show
 
 MANY = int(os.environ.get("CONVERSATIONS", 5_000 if QUICK else 100_000))
 ROUNDS = 40
-VERIFIED = SIZE = 25
+SIZE = 25
 WORD, PHRASE = 10, 100
 SEARCHES = {
     f"a common word, {COMMON}": (COMMON, WORD),
@@ -33,19 +33,9 @@ def figures(folder: str) -> Iterator[Figure]:
         yield from searches()
 
 
-def verify_some() -> None:
-    """Compare some of the conversations that were made with what their steps say."""
-    from chatmemory.ledger.verification import verify
-
-    for n in range(0, MANY, MANY // VERIFIED):
-        assert verify(f"chat-{100_000 + n}") is None
-
-
 def searches() -> Iterator[Figure]:
     """A page of what a search finds, with the lines that were found, against one by id."""
     from chatmemory import queries
-
-    verify_some()
 
     def page(words: str) -> None:
         queries.overview(queries.MemoryFilter(search=words), size=SIZE)

@@ -73,11 +73,6 @@ def strings_of(message: ChatMessage) -> Iterator[tuple[Path, str]]:
             waiting.pop()
 
 
-def characters_of(message: ChatMessage) -> int:
-    """Return how many characters the strings of a message have."""
-    return sum(len(text) for _, text in strings_of(message))
-
-
 def bytes_of(message: ChatMessage) -> int:
     """Return how many bytes Python keeps of the strings of a message: up to four a character."""
     return sum(getsizeof(text) for _, text in strings_of(message))
