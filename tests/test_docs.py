@@ -137,3 +137,31 @@ def test_sizing_takes_the_figures_that_were_measured(command, row, said):
     (figure,) = re.findall(row, figures)
     sizing = " ".join((ROOT / "docs/operations.md").read_text("utf-8").split())
     assert said.format(figure) in sizing
+
+
+DOCUMENTS = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
+
+
+def anchors(path: Path) -> set[str]:
+    """The anchors of a file's headings, as GitHub and GitLab make them."""
+    text = re.sub(r"^```.*?^```$", "", path.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
+    headings = [re.sub(r"[`*?]", "", line) for line in re.findall(r"^#+ (.*)$", text, re.MULTILINE)]
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", DOCUMENTS, ids=lambda page: page.name)
+def test_links_lead_somewhere(page):
+    """To files that are there, and to headings that they have."""
+    for link in re.findall(r"\]\(([^)\s]+)\)", page.read_text("utf-8")):
+        if ":" in link:
+            continue
+        target, _, anchor = link.partition("#")
+        path = page.parent / target if target else page
+        assert path.exists(), link
+        assert not anchor or anchor in anchors(path), link
+
+
+def test_the_index_of_decisions_has_each():
+    folder = ROOT / "docs/adr"
+    pages = sorted(path.name for path in folder.glob("0*.md"))
+    assert re.findall(r"\]\((.*)\)", (folder / "README.md").read_text("utf-8")) == pages

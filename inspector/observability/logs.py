@@ -1,7 +1,7 @@
 """Log lines as text or as JSON, each with the id of the request it belongs to.
 
-No line quotes a message of a conversation (docs/adr/0009): an error is logged by its type and its
-positions in the code, because its text may quote one. docs/adr/0012 says why no library does this.
+No line quotes a message of a conversation (docs/adr/0017): an error is logged by its type and its
+positions in the code, because its text may quote one. It also says why no library does this.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """OpenTelemetry, with the extra `otel` and INSPECTOR["TRACES"].
 
 Each request is a span with its method, route and status, and with an event for each change. Query
-strings, messages and the texts of errors are left out (docs/adr/0013). OpenTelemetry's own
+strings, messages and the texts of errors are left out (docs/adr/0017). OpenTelemetry's own
 variables, such as OTEL_EXPORTER_OTLP_ENDPOINT, say where spans are sent.
 """
 

@@ -1,4 +1,7 @@
-"""Environment variables, read with environs (docs/adr/0011).
+"""Environment variables, read with environs.
+
+django-environ would take a flag that is neither true nor false for false: a misspelt
+CHATMEMORY_PRODUCTION would start an open site.
 
 A value that cannot be used stops the start with an error that names its variable. The error does
 not repeat the value, which may hold a password. An empty value counts as a value, not as unset:

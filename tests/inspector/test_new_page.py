@@ -1,4 +1,4 @@
-"""Adding a page as docs/architecture.md says: a view, a URL, a template, and a row of the roles."""
+"""Adding a page as docs/extending.md says: a view, a URL, a template, and a row of the roles."""
 
 from __future__ import annotations
 
