@@ -133,7 +133,7 @@ def test_other_pages_say_the_defaults():
     assert f"| Body too large | 413 | more than {post}, or {put} of a PUT" in api
     assert f"messages, up to {Ours.ADDED_MESSAGES:,}, is several steps" in api
     assert f"A list has up to {Ours.LISTED_MESSAGES:,} messages." in api
-    pages = text_of("docs/inspector.md")
+    pages = " ".join(text_of("docs/inspector.md").split())
     upload, form = (
         size_in_words(SIZES[f'INSPECTOR["{name}"]'])
         for name in ("UPLOAD_BYTES", "MESSAGES_FORM_BYTES")
