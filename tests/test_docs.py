@@ -165,3 +165,26 @@ def test_the_index_of_decisions_has_each():
     folder = ROOT / "docs/adr"
     pages = sorted(path.name for path in folder.glob("0*.md"))
     assert re.findall(r"\]\((.*)\)", (folder / "README.md").read_text("utf-8")) == pages
+
+
+def test_the_map_of_contributing_is_true():
+    table = re.findall(r"^\|.*$", (ROOT / "CONTRIBUTING.md").read_text("utf-8"), re.MULTILINE)
+    paths = [path for row in table for path in re.findall(r"`([\w.]+/[\w./]*)`", row)]
+    assert len(paths) > 30
+    assert not [path for path in paths if not (ROOT / path).exists()]
+
+
+def test_the_map_of_architecture_is_true():
+    """Its rooms, and the modules and packages that it names in them."""
+    text = (ROOT / "docs/architecture.md").read_text("utf-8")
+    rows = re.findall(r"^\| (`.*?) \|.*?\| (.*) \|$", text, re.MULTILINE)
+    assert len(rows) > 10
+    homes = [ROOT, ROOT / "chatmemory", ROOT / "inspector"]
+    for first, last in rows:
+        names = re.findall(r"`([\w./]+)`", first)
+        rooms = [home / name for name in names for home in homes if (home / name).exists()]
+        assert len(rooms) >= len(names), first
+        for name in re.findall(r"`([a-z_]+)/?`", last):
+            found = [(room / name, room / f"{name}.py") for room in [*rooms, ROOT / "inspector"]]
+            found += [(room / "timeline" / f"{name}.py",) for room in rooms]
+            assert any(path.exists() for paths in found for path in paths), (first, name)
