@@ -6,11 +6,9 @@ import re
 
 import pytest
 
-from chatmemory import MessageWindow, UserMessage, services
+from chatmemory import MessageWindow, services
 
-
-def users(count: int) -> list[UserMessage]:
-    return [UserMessage(f"message {n}") for n in range(count)]
+from .conversations import create_and_add, numbered
 
 
 @pytest.fixture(params=[120, 240])
@@ -19,10 +17,9 @@ def many(request, db, monkeypatch) -> int:
     monkeypatch.setattr("chatmemory.api.responses.PAGE_MAX", 20)
     monkeypatch.setattr("inspector.conversation.panel.MOVED_MAX", 20)
     count: int = request.param
-    services.create("long", MessageWindow(count))
-    services.add("long", users(count))
+    create_and_add("long", MessageWindow(count), numbered(count))
     services.change("long", policy=MessageWindow(10))
-    services.add("long", users(1))
+    services.add("long", numbered(1))
     return count
 
 
@@ -52,7 +49,7 @@ def test_the_receipt_of_a_step_is_shortened(api, many):
 
 def test_the_answer_of_a_change_has_the_first_of_many(api, many):
     services.change("long", policy=MessageWindow(50))
-    services.add("long", users(40))
+    services.add("long", numbered(40))
     (change,) = api.delete("/api/v1/memories/long/messages/").data["changes"]
     assert (len(change["evicted"]), change["evicted_count"]) == (20, 50)
 

@@ -20,6 +20,7 @@ from chatmemory import (
 from chatmemory.ledger.verification import verify
 from chatmemory.models import Memory
 
+from .conversations import create_and_add, users
 from .properties import examples
 
 KIND, BRIEF = SystemMessage("Be kind."), SystemMessage("Be brief.")
@@ -29,8 +30,7 @@ DRAFT = UserMessage("draft")
 @pytest.fixture
 def lowered(db) -> str:
     """A conversation of three messages, two of which a lowered limit hides."""
-    services.create("source", MessageWindow(3))
-    services.add("source", [UserMessage(text) for text in "abc"])
+    create_and_add("source", MessageWindow(3), users(*"abc"))
     services.change("source", policy=MessageWindow(1))
     return "source"
 
@@ -55,15 +55,13 @@ def test_a_limit_that_is_raised_later_brings_it_back(lowered):
 
 def test_its_label_has_room_for_the_longest_id(db):
     longest = "x" * 255
-    services.create(longest, MessageWindow(3))
-    services.add(longest, [UserMessage("a")])
+    create_and_add(longest, MessageWindow(3), [UserMessage("a")])
     services.branch(longest, "branch", [])
     assert queries.memory("branch").labels == {"from": longest}
 
 
 def test_it_has_a_system_message_that_was_said_again(db):
-    services.create("source", MessageWindow(5))
-    services.add("source", [KIND, UserMessage("one")])
+    create_and_add("source", MessageWindow(5), [KIND, UserMessage("one")])
     services.clear_messages("source")
     services.add("source", [KIND, UserMessage("two")])
     services.branch("source", "other", [])
@@ -112,8 +110,7 @@ def test_a_draft_does_in_it_what_is_simulated(db, policy, sequence, other):
 
 @pytest.mark.parametrize("words", ["hi", "word " * 20])
 def test_it_counts_a_redacted_message_by_the_words_that_it_had(db, words):
-    services.create("source", TokenWindow(100))
-    services.add("source", [UserMessage(words), UserMessage("yo")])
+    create_and_add("source", TokenWindow(100), users(words, "yo"))
     load = queries.window("source").load
     services.redact("source", 1)
     services.branch("source", "other", [], policy=TokenWindow(load))

@@ -25,14 +25,12 @@ from chatmemory.ledger.verification import verify
 from chatmemory.models import DefaultPolicy, Step
 from chatmemory.stores.database import DjangoChatMemoryStore
 
+from .conversations import numbered
+
 pytestmark = [pytest.mark.django_db, pytest.mark.database]
 
 ONE, FEW = MessageWindow(1), MessageWindow(2)
 PAGE = "/policies/"
-
-
-def said(count: int) -> list[UserMessage]:
-    return [UserMessage(f"message {n}") for n in range(count)]
 
 
 @pytest.fixture
@@ -90,7 +88,7 @@ def test_a_default_whose_kind_is_gone_is_refused_and_measures_nothing():
     DefaultPolicy.objects.update(policy_kind="gone")
     with pytest.raises(PolicyUnavailable, match="'gone'"):
         services.create("m")
-    DjangoChatMemoryStore().update_messages("n", said(3))
+    DjangoChatMemoryStore().update_messages("n", numbered(3))
     assert queries.memory("n").policy is None
 
 
@@ -137,12 +135,12 @@ def test_imports_use_default_policies(tmp_path, configured):
 def test_a_client_that_decides_is_measured_and_never_trimmed():
     services.set_default_policy("", FEW)
     store = DjangoChatMemoryStore()
-    store.update_messages("m", said(5))
-    assert store.get_messages("m") == said(5)
+    store.update_messages("m", numbered(5))
+    assert store.get_messages("m") == numbered(5)
     memory = queries.memory("m")
     assert (memory.policy.limit, memory.load, memory.policy.meters_only) == (2, 5, True)
     assert len(queries.window("m").rows) == 5
-    store.update_messages("m", said(6))
+    store.update_messages("m", numbered(6))
     services.add("m", [UserMessage("one more")])
     assert len(queries.window("m").rows) == 7
     assert verify("m") is None
@@ -151,13 +149,13 @@ def test_a_client_that_decides_is_measured_and_never_trimmed():
 def test_an_explicit_null_stays():
     services.create("m", None)
     services.set_default_policy("", FEW)
-    DjangoChatMemoryStore().update_messages("m", said(5))
+    DjangoChatMemoryStore().update_messages("m", numbered(5))
     assert queries.memory("m").policy is None
 
 
 def test_memories_of_the_library_bring_their_policy():
     services.set_default_policy("", FEW)
-    MessageWindowChatMemory("m", 4, store=DjangoChatMemoryStore()).add(*said(6))
+    MessageWindowChatMemory("m", 4, store=DjangoChatMemoryStore()).add(*numbered(6))
     assert queries.memory("m").policy == MessageWindow(4)
     assert {step.policy for step in Step.objects.all()} == {MessageWindow(4)}
 

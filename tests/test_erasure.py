@@ -33,6 +33,8 @@ from chatmemory.ledger.verification import verify
 from chatmemory.models import AuditEntry, IdempotentAnswer, Memory, Message, Stay, Step
 from chatmemory.services import erasure, write_ahead_log
 
+from .conversations import create_and_add
+
 LISTING = """from chatmemory.models import Message
 print(list(Message.objects.values_list("memory_id", "text", "seq")))"""
 SECRET = "my card is 4111-1111-QUOKKA"
@@ -54,8 +56,7 @@ def everything() -> str:
 
 @pytest.fixture
 def secrets(db) -> str:
-    services.create("m", TokenWindow(5_000))
-    services.add("m", SAID)
+    create_and_add("m", TokenWindow(5_000), SAID)
     return "m"
 
 
@@ -104,8 +105,7 @@ def branches(secrets) -> None:
     """A branch, a branch of that, and a conversation that says the same."""
     services.branch("m", "branch", [UserMessage(SECRET)], at=2, policy=TokenWindow(5_000))
     services.branch("branch", "twig", [])
-    services.create("other", TokenWindow(5_000))
-    services.add("other", SAID)
+    create_and_add("other", TokenWindow(5_000), SAID)
 
 
 def test_a_redaction_reaches_the_copies_in_the_branches_that_were_chosen(branches):
@@ -129,8 +129,7 @@ def test_a_branch_of_a_deleted_branch_is_reached(branches):
 
 def test_a_later_conversation_of_the_same_id_has_not_the_branches(branches):
     services.delete("m")
-    services.create("m", TokenWindow(5_000))
-    services.add("m", SAID)
+    create_and_add("m", TokenWindow(5_000), SAID)
     services.branch("branch", "leaf", [])
     services.delete("branch")
     assert queries.branches(["m"]) == []
@@ -309,8 +308,7 @@ def old(db) -> None:
         ("old-test", 100, {"env": "test"}),
         ("new-test", 1, {"env": "test"}),
     ]:
-        services.create(memory_id, MessageWindow(3), labels)
-        services.add(memory_id, [UserMessage("hi")])
+        create_and_add(memory_id, MessageWindow(3), [UserMessage("hi")], labels)
         Memory.objects.filter(pk=memory_id).update(updated_at=timezone.now() - timedelta(days=days))
 
 
@@ -469,8 +467,7 @@ def test_an_erasure_does_not_wait_for_a_reader(committing, monkeypatch):
         pytest.skip("PostgreSQL's log cannot be emptied")
     monkeypatch.setattr(write_ahead_log, "RETRY_SECONDS", 0.01)
     file = str(connection.settings_dict["NAME"])
-    services.create("m", MessageWindow(3))
-    services.add("m", [UserMessage(SECRET)])
+    create_and_add("m", MessageWindow(3), [UserMessage(SECRET)])
     reader = sqlite3.connect(file)
     reader.execute("BEGIN")
     reader.execute("SELECT count(*) FROM chatmemory_message").fetchone()
@@ -514,8 +511,7 @@ def test_a_deletion_leaves_nothing_in_the_log(committing, monkeypatch, how):
         pytest.skip("PostgreSQL's log cannot be emptied")
     if how != "at once":
         monkeypatch.setattr("chatmemory.services.erasure.AT_ONCE", 0)
-    services.create("m", MessageWindow(3))
-    services.add("m", [UserMessage(SECRET)])
+    create_and_add("m", MessageWindow(3), [UserMessage(SECRET)])
     with monkeypatch.context() as patched:
         if how == "interrupted":
             patched.setattr("chatmemory.services.erasure._purge", lambda memory_id: None)
@@ -563,8 +559,7 @@ def test_many_conversations_are_deleted_in_short_transactions(db, monkeypatch):
     assert list(parts_of({}, 9)) == [[]]
     monkeypatch.setattr("chatmemory.services.erasure.AT_ONCE", 10)
     for n in range(9):
-        services.create(f"m{n}", MessageWindow(2))
-        services.add(f"m{n}", [UserMessage("a")])  # four rows
+        create_and_add(f"m{n}", MessageWindow(2), [UserMessage("a")])  # four rows
     services.delete_all([f"m{n}" for n in range(9)])
     assert queries.count() == 0
 

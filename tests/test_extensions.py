@@ -42,6 +42,7 @@ from chatmemory.ledger.verification import verify
 from chatmemory.models import Memory
 from chatmemory.stores.database import DjangoChatMemoryStore
 
+from .conversations import create_and_add, users
 from .shop import HalfWindow, WordEstimator
 
 SETTING = {
@@ -77,8 +78,7 @@ class TestAPolicy:
         assert policy_from_dict({"kind": "half_window", "max_messages": 4}) == HalfWindow(4)
 
     def test_it_decides(self, db):
-        services.create("m", HalfWindow(4))
-        services.add("m", [UserMessage(word) for word in ("one", "two", "three")])
+        create_and_add("m", HalfWindow(4), users("one", "two", "three"))
         assert [row.seq for row in queries.window("m").rows] == [2, 3]
         assert queries.memory("m").policy == HalfWindow(4)
         assert verify("m") is None
@@ -129,8 +129,7 @@ class TestAnEstimator:
     def test_it_counts_and_is_stored(self, db):
         policy = policy_from_dict({"kind": "token_window", "max_tokens": 5, "estimator": "words"})
         assert policy == TokenWindow(5, estimator="words", fixed_overhead=1)
-        services.create("m", policy)
-        services.add("m", [UserMessage("one two"), UserMessage("three four"), UserMessage("five")])
+        create_and_add("m", policy, users("one two", "three four", "five"))
         assert [(row.seq, row.tokens) for row in queries.window("m").rows] == [(2, 2), (3, 1)]
         assert queries.memory("m").policy == policy
         assert verify("m") is None
@@ -138,20 +137,18 @@ class TestAnEstimator:
     def test_a_memory_stores_it_under_its_name(self, db):
         memory = TokenWindowChatMemory("m", 5, estimator_for("words"), DjangoChatMemoryStore())
         memory.add(UserMessage("one two"), UserMessage("three four"), UserMessage("five"))
-        assert memory.messages() == [UserMessage("three four"), UserMessage("five")]
+        assert memory.messages() == users("three four", "five")
         assert queries.memory("m").policy.estimator == "words"
         assert verify("m") is None
 
     def test_a_change_of_estimator_counts_again(self, db):
-        services.create("m", TokenWindow(100, estimator="words"))
-        services.add("m", [UserMessage("one two")])
+        create_and_add("m", TokenWindow(100, estimator="words"), [UserMessage("one two")])
         services.change("m", policy=MessageWindow(5, estimator="words:3"))
         assert [row.tokens for row in queries.window("m").rows] == [6]
         assert verify("m") is None
 
     def test_a_conversation_can_be_read_without_it(self, db, operator_client):
-        services.create("m", MessageWindow(5, estimator="words"))
-        services.add("m", [UserMessage("one two")])
+        create_and_add("m", MessageWindow(5, estimator="words"), [UserMessage("one two")])
         ESTIMATORS.unregister("words")
         assert DjangoChatMemoryStore().get_messages("m") == [UserMessage("one two")]
         assert [row.tokens for row in queries.window("m").rows] == [2]

@@ -19,6 +19,8 @@ from chatmemory.ledger.verification import verify
 from chatmemory.models import Memory
 from chatmemory.services import protocol
 
+from .conversations import create_and_add
+
 HI = UserMessage("hi")
 FLAGGED = queries.MemoryFilter(flag=queries.Flag.ANY)
 
@@ -93,8 +95,7 @@ def test_a_list_from_the_client_updates_the_flags(db):
 
 
 def test_a_message_too_big_is_flagged_for_a_while(db):
-    services.create("m", TokenWindow(20))
-    services.add("m", [HI, UserMessage("much too long " * 20)])
+    create_and_add("m", TokenWindow(20), [HI, UserMessage("much too long " * 20)])
     assert queries.memory("m").is_oversized
     assert [row.memory.id for row in queries.overview(FLAGGED).rows] == ["m"]
     services.add("m", [HI] * 40)
@@ -114,8 +115,7 @@ def test_a_wrong_flag_is_found_by_verification(conversation):
 
 
 def test_every_message_is_oversized_for_a_window_that_the_system_message_fills(db):
-    services.create("one", MessageWindow(1))
-    services.add("one", [SystemMessage("Be brief."), HI])
+    create_and_add("one", MessageWindow(1), [SystemMessage("Be brief."), HI])
     assert queries.memory("one").is_oversized
     assert verify("one") is None
     why = explain.why_left(queries.step("one", 2).change, 2)
@@ -125,8 +125,7 @@ def test_every_message_is_oversized_for_a_window_that_the_system_message_fills(d
 
 
 def test_a_message_in_a_window_of_one_is_not_too_big(db):
-    services.create("one", MessageWindow(1))
-    services.add("one", [HI, HI])
+    create_and_add("one", MessageWindow(1), [HI, HI])
     services.set_messages("one", [HI, UserMessage("you")])
     assert not queries.memory("one").is_oversized
     assert verify("one") is None

@@ -15,25 +15,22 @@ from chatmemory.services import protocol
 
 from .a_program import LettersEstimator
 from .connecting import connected
+from .conversations import create_and_add, numbered, users
 
 WATCHED = MessageWindow(9, estimator="watched")
 
 
-def said(count: int, word: str = "message") -> list[UserMessage]:
-    return [UserMessage(f"{word} {n}") for n in range(count)]
-
-
 CHANGES = {
     "a policy": lambda: services.change("other", policy=WATCHED),
-    "a policy and messages": lambda: services.change_and_add("other", said(2), policy=WATCHED),
-    "messages": lambda: services.add("m", said(2, "new")),
-    "a list": lambda: services.set_messages("m", said(2, "new")),
-    "a client's list": lambda: protocol.update_messages("m", said(2, "new")),
-    "a client's first list": lambda: protocol.update_messages("first", said(2)),
-    "a branch": lambda: services.branch("m", "branch", said(2)),
-    "a branch under a policy": lambda: services.branch("other", "b", said(2), policy=WATCHED),
+    "a policy and messages": lambda: services.change_and_add("other", numbered(2), policy=WATCHED),
+    "messages": lambda: services.add("m", numbered(2, "new")),
+    "a list": lambda: services.set_messages("m", numbered(2, "new")),
+    "a client's list": lambda: protocol.update_messages("m", numbered(2, "new")),
+    "a client's first list": lambda: protocol.update_messages("first", numbered(2)),
+    "a branch": lambda: services.branch("m", "branch", numbered(2)),
+    "a branch under a policy": lambda: services.branch("other", "b", numbered(2), policy=WATCHED),
     "a branch of watched ones": lambda: services.branch("m", "b", [], policy=MessageWindow(9)),
-    "an import": lambda: services.import_conversation("imported", said(2), WATCHED),
+    "an import": lambda: services.import_conversation("imported", numbered(2), WATCHED),
 }
 
 
@@ -44,8 +41,8 @@ def test_messages_are_counted_before_the_conversation_is_locked(counted_in_trans
     services.create("m", WATCHED)
     services.create("other", MessageWindow(9))
     for memory_id in ("m", "other"):
-        services.add(memory_id, said(12))
-        protocol.update_messages(memory_id, [UserMessage("summary"), *said(12)[-5:]])
+        services.add(memory_id, numbered(12))
+        protocol.update_messages(memory_id, [UserMessage("summary"), *numbered(12)[-5:]])
     counted_in_transactions.clear()
     change()
     assert set(counted_in_transactions) == {False}
@@ -58,11 +55,10 @@ def test_a_client_whose_estimator_is_gone_has_its_window_counted_before_the_lock
     counted_in_transactions, settings
 ):
     ESTIMATORS.register("gone", lambda name: LettersEstimator())
-    services.create("m", MessageWindow(9, estimator="gone"))
-    services.add("m", said(5))
+    create_and_add("m", MessageWindow(9, estimator="gone"), numbered(5))
     ESTIMATORS.unregister("gone")
     settings.CHATMEMORY = {"ESTIMATOR": "watched"}
-    protocol.update_messages("m", said(6))
+    protocol.update_messages("m", numbered(6))
     assert (queries.memory("m").policy, set(counted_in_transactions)) == (None, {False})
     assert verify("m") is None
 
@@ -88,9 +84,8 @@ def texts(memory_id: str) -> list[str]:
 
 
 def test_a_window_that_changed_after_it_was_counted_is_counted_again(committing):
-    services.create("m", MessageWindow(3))
-    services.add("m", said(3))
-    add_another = Meanwhile(lambda: services.add("m", said(1, "other")), "chatmemory_stay")
+    create_and_add("m", MessageWindow(3), numbered(3))
+    add_another = Meanwhile(lambda: services.add("m", numbered(1, "other")), "chatmemory_stay")
     ESTIMATORS.register("letters", lambda name: LettersEstimator())
     with connection.execute_wrapper(add_another):
         services.change("m", policy=MessageWindow(3, estimator="letters"))
@@ -100,10 +95,9 @@ def test_a_window_that_changed_after_it_was_counted_is_counted_again(committing)
 
 
 def test_a_list_replaces_what_another_changed_before_the_lock(committing):
-    services.create("m", MessageWindow(3))
-    services.add("m", said(3))
+    create_and_add("m", MessageWindow(3), numbered(3))
     with connection.execute_wrapper(Meanwhile(lambda: services.pin("m", 2))):
-        services.set_messages("m", [UserMessage("message 1"), UserMessage("new")])
+        services.set_messages("m", users("message 1", "new"))
     assert texts("m") == ["message 1", "new"]
     assert [entry.pinned for entry in protocol.get_window("m")] == [True, False]
     assert verify("m") is None
@@ -111,10 +105,10 @@ def test_a_list_replaces_what_another_changed_before_the_lock(committing):
 
 def test_a_list_for_an_id_that_another_creates_meanwhile_is_the_second(committing):
     def create() -> None:
-        protocol.update_messages("m", said(2))
+        protocol.update_messages("m", numbered(2))
 
     with connection.execute_wrapper(Meanwhile(create)):
-        protocol.update_messages("m", [*said(2), UserMessage("third")])
+        protocol.update_messages("m", [*numbered(2), UserMessage("third")])
     assert queries.memory("m").last_step == 2
     assert texts("m") == ["message 0", "message 1", "third"]
     assert verify("m") is None
@@ -140,6 +134,6 @@ def test_an_id_that_is_deleted_while_it_is_created_is_stored(db):
     assert queries.memory("m").policy == MessageWindow(5)
     Memory.objects.all().delete()
     with connection.execute_wrapper(meanwhile := DeletedMeanwhile()):
-        protocol.update_messages("m", said(2))
+        protocol.update_messages("m", numbered(2))
     assert meanwhile.is_done
     assert texts("m") == ["message 0", "message 1"]

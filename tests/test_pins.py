@@ -33,6 +33,7 @@ from chatmemory.queries import PinPreview, pin_preview
 from chatmemory.services import protocol
 from chatmemory.stores.database import DjangoChatMemoryStore
 
+from .conversations import create_and_add, users
 from .explain.test_receipts import changes, make, messages, policies
 from .properties import examples
 
@@ -41,10 +42,6 @@ URL = "/api/v1/memories/m/messages/"
 CALL = AiMessage(None, (ToolExecutionRequest("1", "find", "{}"),))
 A = UserMessage("a")
 RESULT = ToolExecutionResultMessage("1", "find", "found")
-
-
-def users(*texts: str) -> list[UserMessage]:
-    return [UserMessage(text) for text in texts]
 
 
 def seqs(memory_id: str = "m", at: int | None = None) -> list[int]:
@@ -58,8 +55,7 @@ def pinned(memory_id: str = "m", at: int | None = None) -> list[int]:
 @pytest.fixture
 def order(db) -> str:
     """A full window of three whose first message is pinned."""
-    services.create("m", MessageWindow(3))
-    services.add("m", users("my order is A-1182", "two", "three"))
+    create_and_add("m", MessageWindow(3), users("my order is A-1182", "two", "three"))
     services.pin("m", 1, actor="ada")
     return "m"
 
@@ -87,8 +83,7 @@ def test_it_is_a_step_with_an_actor_that_moves_nothing(order):
 
 
 def test_a_result_is_pinned_with_its_call(db):
-    services.create("m", MessageWindow(4))
-    services.add("m", [*users("one"), CALL, RESULT, *users("two")])
+    create_and_add("m", MessageWindow(4), [*users("one"), CALL, RESULT, *users("two")])
     services.pin("m", 3)
     services.add("m", users("three", "four"))
     assert (seqs(), pinned()) == ([2, 3, 5, 6], [2, 3])
@@ -97,8 +92,7 @@ def test_a_result_is_pinned_with_its_call(db):
 
 def test_a_result_behind_a_pin_does_not_leave_with_a_call_before_it(db):
     another = ToolExecutionResultMessage("1", "find", "found again")
-    services.create("m", MessageWindow(5))
-    services.add("m", [CALL, RESULT, *users("a"), CALL, RESULT])
+    create_and_add("m", MessageWindow(5), [CALL, RESULT, *users("a"), CALL, RESULT])
     services.pin("m", 4)
     services.set_messages("m", [CALL, RESULT, CALL, another])
     services.add("m", users("b", "c"))
@@ -114,8 +108,7 @@ def test_a_result_behind_a_pin_does_not_leave_with_a_call_before_it(db):
 
 def test_what_cannot_be_pinned_is_named(order):
     services.add(order, users("four"))
-    services.create("asked", MessageWindow(9))
-    services.add("asked", [SystemMessage("Be brief."), CALL])
+    create_and_add("asked", MessageWindow(9), [SystemMessage("Be brief."), CALL])
     services.create("theirs", None)
     protocol.update_messages("theirs", users("one"))
     services.create("measured", MessageWindow(9).metering())
@@ -145,8 +138,7 @@ def test_a_pin_can_be_taken_off_where_nothing_leaves(order):
 
 def test_a_pin_and_its_end_under_a_lowered_limit_say_what_moves(db):
     """What the model sees before and after differs by what the preview says, and no more."""
-    services.create("m", MessageWindow(6))
-    services.add("m", users("one", "two", "three", "four", "five", "six"))
+    create_and_add("m", MessageWindow(6), users("one", "two", "three", "four", "five", "six"))
     services.pin("m", 1)
     services.change("m", policy=MessageWindow(3))
     assert seqs() == [1, 5, 6]
@@ -164,16 +156,18 @@ def test_a_pin_and_its_end_under_a_lowered_limit_say_what_moves(db):
 
 
 def test_there_is_no_room_for_a_system_message_behind_others(db):
-    services.create("m", MessageWindow(3, always_keep_system_message_first=False))
-    services.add("m", [*users("one", "two"), SystemMessage("Be brief.")])
+    create_and_add(
+        "m",
+        MessageWindow(3, always_keep_system_message_first=False),
+        [*users("one", "two"), SystemMessage("Be brief.")],
+    )
     preview = pin_preview(queries.outline("m"), 1)
     assert preview is not None
     assert (preview.held, preview.room) == (1, 1)
 
 
 def test_a_pinned_call_is_dangling_until_its_result_is_next_to_it(db):
-    services.create("m", MessageWindow(3))
-    services.add("m", [CALL, *users("one")])
+    create_and_add("m", MessageWindow(3), [CALL, *users("one")])
     services.pin("m", 1)
     services.add("m", [RESULT])
     assert queries.memory("m").is_dangling
@@ -184,8 +178,7 @@ def test_a_pinned_call_is_dangling_until_its_result_is_next_to_it(db):
 
 
 def test_a_pinned_call_dangles_again_when_its_late_result_leaves(db):
-    services.create("m", MessageWindow(4))
-    services.add("m", [CALL, *users("b"), RESULT])
+    create_and_add("m", MessageWindow(4), [CALL, *users("b"), RESULT])
     services.pin("m", 1)
     services.add("m", users("c", "d"))
     assert seqs() == [1, 3, 4, 5]
@@ -197,8 +190,7 @@ def test_a_pinned_call_dangles_again_when_its_late_result_leaves(db):
 
 
 def test_a_system_message_that_led_behind_a_pin_is_among_the_oldest_without_it(db):
-    services.create("m", MessageWindow(3))
-    services.add("m", [CALL, RESULT])
+    create_and_add("m", MessageWindow(3), [CALL, RESULT])
     services.pin("m", 1)
     services.add("m", [A, SystemMessage("Be brief.")])
     services.unpin("m", 1)
@@ -257,8 +249,7 @@ def test_an_add_that_does_not_fit_beside_it_is_refused_whole(order, api):
 
 
 def test_a_simulation_is_refused_with_the_same_sum(db):
-    services.create("m", MessageWindow(3))
-    services.add("m", [AiMessage("hello"), SystemMessage("Be brief."), A])
+    create_and_add("m", MessageWindow(3), [AiMessage("hello"), SystemMessage("Be brief."), A])
     services.pin("m", 3)
     services.change("m", policy=MessageWindow(2))
     for add in (queries.simulate, services.add):
@@ -441,8 +432,7 @@ def fits(message: UserMessage) -> bool:
 
 
 def test_the_page_offers_no_pin_that_would_be_refused(operator_client):
-    services.create("m", MessageWindow(5))
-    services.add("m", [A, CALL])
+    create_and_add("m", MessageWindow(5), [A, CALL])
     assert pin_preview(queries.outline("m"), 2, queries.memory("m").waiting_call) is None
     assert "Pin #2" not in operator_client.get("/c/m/?msg=2").content.decode()
     services.add("m", [RESULT])

@@ -22,6 +22,7 @@ from chatmemory.queries import searching
 from chatmemory.queries.history import nearest
 from chatmemory.search.sqlite import EMPTY, TABLES, SqliteIndex, _trigrams
 
+from .conversations import create_and_add, numbered, users
 from .plans.plans import nodes
 
 
@@ -36,8 +37,7 @@ def shop(db) -> None:
         ("beta", "100% cotton, size 'L' or \"XL\"?"),
         ("gamma", "Straße und Ärger", "お元気ですか", "<b>a_b\\c</b>"),
     ]:
-        services.create(memory_id, MessageWindow(2))
-        services.add(memory_id, [UserMessage(word) for word in words])
+        create_and_add(memory_id, MessageWindow(2), users(*words))
 
 
 @pytest.mark.parametrize(
@@ -82,12 +82,12 @@ def test_several_messages_are_put_into_the_index_together(shop):
     if connection.vendor != "sqlite":
         pytest.skip("PostgreSQL indexes the texts themselves")
     with CaptureQueriesContext(connection) as sent:
-        services.add("alpha", [UserMessage(f"ribbon {n}") for n in range(50)])
+        services.add("alpha", numbered(50, "ribbon"))
     assert sum("INTO chatmemory_search " in query["sql"] for query in sent) == 1
-    bows = [UserMessage("a bow"), UserMessage("a second bow"), UserMessage("ribbon 49")]
+    bows = users("a bow", "a second bow", "ribbon 49")
     services.set_messages("alpha", bows)
     assert [indexed("rib"), indexed("bow")] == [50, 0], "synthetic ones are not searched"
-    services.add("beta", [UserMessage(f"buckle {n}") for n in range(50)])
+    services.add("beta", numbered(50, "buckle"))
     services.add("beta", [UserMessage("a single buckle")])
     assert indexed("buc") == 51
     assert [verify(memory_id) for memory_id in ("alpha", "beta")] == [None, None]
@@ -136,9 +136,8 @@ def indexed(*trigrams: str) -> int:
 
 
 def test_synthetic_messages_are_not_found(db):
-    services.create("m", MessageWindow(9))
-    services.add("m", [UserMessage("one"), UserMessage("two")])
-    services.set_messages("m", [UserMessage("a summary"), UserMessage("two")])
+    create_and_add("m", MessageWindow(9), users("one", "two"))
+    services.set_messages("m", users("a summary", "two"))
     assert found("summary") == []
 
 
@@ -166,8 +165,7 @@ def test_an_interrupted_rebuild_leaves_the_index_as_it_was(committing):
     def stop() -> None:
         raise KeyboardInterrupt
 
-    services.create("m", MessageWindow(2))
-    services.add("m", [UserMessage("a needle in the hay")])
+    create_and_add("m", MessageWindow(2), [UserMessage("a needle in the hay")])
     with pytest.raises(KeyboardInterrupt):
         rebuild_and(stop)
     assert found("needle") == ["m"]
@@ -186,8 +184,7 @@ def test_nobody_adds_to_the_index_while_it_is_empty(committing):
 
 
 def test_the_index_can_be_removed_and_installed_again(transactional_db):
-    services.create("m", MessageWindow(2))
-    services.add("m", [UserMessage("a needle in the hay")])
+    create_and_add("m", MessageWindow(2), [UserMessage("a needle in the hay")])
     search.index_of(connection).remove()
     search.index_of(connection).install()
     services.add("m", [UserMessage("another needle")])
@@ -208,7 +205,7 @@ def test_a_search_uses_the_index(shop):
 
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="asks PostgreSQL for its plan")
 def test_words_in_another_order_are_not_in_the_index(shop):
-    services.add("alpha", [UserMessage(f"about the parcel {n}") for n in range(20)])
+    services.add("alpha", numbered(20, "about the parcel"))
     with connection.cursor() as cursor:
         cursor.execute("SET LOCAL enable_seqscan = off")
     said = search.index_of(connection).said
@@ -275,8 +272,7 @@ def test_letters_that_a_reader_takes_for_the_same_are_the_same_in_the_index():
     ],
 )
 def test_words_of_other_alphabets_are_found_and_shown(db, said, words):
-    services.create("m", MessageWindow(2))
-    services.add("m", [UserMessage(f"{'– ' * 5_000}{said}"), UserMessage("nothing")])
+    create_and_add("m", MessageWindow(2), users(f"{'– ' * 5_000}{said}", "nothing"))
     assert found(words) == ["m"]
     (row,) = queries.overview(queries.MemoryFilter(search=words)).rows
     assert row.mention
@@ -303,8 +299,9 @@ def way(request, monkeypatch) -> str:
 @pytest.mark.parametrize("words", ["parcel", "元気"], ids=["indexed", "not indexed"])
 def test_a_prefix_finds_its_own_conversations_alone(db, way, words):
     for memory_id, times in (("acme/1", 1), ("Acme/1", 1), ("loud/1", 3), ("acme%/1", 1)):
-        services.create(memory_id, MessageWindow(2))
-        services.add(memory_id, [UserMessage(f"{words} {n}") for n in range(times)])
+        create_and_add(
+            memory_id, MessageWindow(2), [UserMessage(f"{words} {n}") for n in range(times)]
+        )
 
     def found_by(prefix: str) -> list[str]:
         page = queries.memory_page(queries.MemoryFilter(search=words, id_prefix=prefix))
@@ -350,8 +347,7 @@ def test_every_way_finds_the_same_pages(db, way):
     for n in range(24):
         lines = [" ".join(chance.choices(WORDS, k=2)) for _ in range(chance.randrange(4))]
         labels = {"vip": "yes"} if n % 5 == 0 else {}
-        services.create(f"m{n}", MessageWindow(2), labels)
-        services.add(f"m{n}", [UserMessage(line) for line in lines])
+        create_and_add(f"m{n}", MessageWindow(2), users(*lines), labels)
         names = [f"m{n}", *(f"{name}:{value}" for name, value in labels.items())]
         said[f"m{n}"] = "\n".join([*names, *lines])
     for words in ASKED:
@@ -386,8 +382,7 @@ def test_the_latest_mentions_are_told_in_every_way(shop, way):
 
 @pytest.mark.parametrize("words", ["École", "école", "STRASSE", "ΣΊΣΥΦΟΣ", "σίσυφος", "é", "100%"])
 def test_a_conversation_finds_what_the_overview_finds(db, words):
-    services.create("m", MessageWindow(9))
-    services.add("m", [UserMessage("L'École, strasse, Σίσυφος: 100%"), UserMessage("no more")])
+    create_and_add("m", MessageWindow(9), users("L'École, strasse, Σίσυφος: 100%", "no more"))
     compared = queries.comparison("m", [MessageWindow(3)], phrase=words)
     assert found(words) == ["m"]
     assert compared.mentions == (0,)
@@ -408,8 +403,7 @@ def at_the_edge(near: str, far: str) -> UserMessage:
 
 @pytest.mark.parametrize(("near", "far"), EDGE)
 def test_every_search_of_conversations_ends_at_the_same_character(db, way, near, far):
-    services.create("m", MessageWindow(9))
-    services.add("m", [at_the_edge(near, far), UserMessage("hello")])
+    create_and_add("m", MessageWindow(9), [at_the_edge(near, far), UserMessage("hello")])
     for words, ids in ((near, ["m"]), (far, [])):
         page = queries.overview(queries.MemoryFilter(search=words))
         assert [row.memory.id for row in page.rows] == ids
@@ -467,8 +461,7 @@ def test_what_is_not_searched_is_not_in_the_index(db, change):
 @pytest.mark.parametrize("known", [-1, 0])
 def test_common_words_are_known_where_the_number_of_rows_is_not(db, known):
     """It is -1 before the first ANALYZE, and 0 on the coordinator of a cluster."""
-    services.create("m", MessageWindow(5))
-    services.add("m", [UserMessage("the delivery")] * 30)
+    create_and_add("m", MessageWindow(5), [UserMessage("the delivery")] * 30)
     with connection.cursor() as cursor:
         cursor.execute(
             "UPDATE pg_class SET reltuples = %s WHERE oid = 'chatmemory_message'::regclass", [known]

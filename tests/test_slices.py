@@ -38,11 +38,9 @@ from chatmemory.models import AuditEntry, Memory, Message, Stay, Step, Trial
 from chatmemory.search.sqlite import INDEXED_AT_ONCE
 from chatmemory.stores.database import DjangoChatMemoryStore
 
+from .conversations import create_and_add, numbered
+
 URL = "/api/v1/memories/long/"
-
-
-def users(count: int) -> list[UserMessage]:
-    return [UserMessage(f"message {n}") for n in range(count)]
 
 
 @pytest.fixture(autouse=True)
@@ -62,9 +60,8 @@ def rows() -> int:
 @pytest.fixture
 def begun() -> str:
     """A conversation whose deletion was interrupted when it had begun."""
-    services.create("long", MessageWindow(3), {"team": "sales"})
-    services.add("long", users(10))
-    services.keep_trial("long", users(1))
+    create_and_add("long", MessageWindow(3), numbered(10), {"team": "sales"})
+    services.keep_trial("long", numbered(1))
     services.delete("long", actor="ada")  # what follows the commit does not happen in a test
     return "long"
 
@@ -104,16 +101,13 @@ def test_an_interrupted_deletion_is_finished_by_the_command(begun, capsys):
     assert rows() == 0
     assert not Memory.with_deleted.exists()
     assert AuditEntry.objects.filter(action="delete", actor="ada").count() == 1
-    services.create("long", MessageWindow(3))
-    services.add("long", users(2))
+    create_and_add("long", MessageWindow(3), numbered(2))
     assert verify("long") is None
 
 
 def test_a_long_conversation_is_purged_after_the_commit(django_capture_on_commit_callbacks):
-    services.create("long", MessageWindow(3))
-    services.add("long", users(10))
-    services.create("other", MessageWindow(3))
-    services.add("other", users(3))
+    create_and_add("long", MessageWindow(3), numbered(10))
+    create_and_add("other", MessageWindow(3), numbered(3))
     with django_capture_on_commit_callbacks(execute=True):
         services.delete("long")
     assert (rows(), Memory.with_deleted.count()) == (9, 1)
@@ -136,8 +130,7 @@ def test_each_transaction_of_a_purge_removes_few_rows(begun, monkeypatch):
 
 def test_a_purge_never_touches_the_next_conversation_with_the_id(begun):
     services.finish_deletions()
-    services.create("long", MessageWindow(3))
-    services.add("long", users(5))
+    create_and_add("long", MessageWindow(3), numbered(5))
     services.erasure._purge("long")
     assert queries.memory("long").said_count == 5
     assert rows() == 15
@@ -187,11 +180,11 @@ def half(monkeypatch) -> None:
 def test_a_long_import_is_the_same_as_a_short_one():
     (result,) = services.import_all(reading(), MessageWindow(3))
     assert (result.messages, queries.memory("long").last_step) == (10, 10)
-    assert queries.said("long") == users(10)
+    assert queries.said("long") == numbered(10)
     assert verify("long") is None
     (again,) = services.import_all(reading(), MessageWindow(3))
     assert again.already
-    services.add("long", users(1))
+    services.add("long", numbered(1))
 
 
 def test_an_interrupted_import_refuses_other_changes(half, api):
@@ -228,9 +221,9 @@ def test_only_the_same_file_and_policy_go_on(half):
     assert queries.memory("long").said_count == 4
     (same,) = services.import_all(reading(), MessageWindow(3))
     assert (same.messages, same.refused) == (10, "")
-    assert queries.said("long") == users(10)
+    assert queries.said("long") == numbered(10)
     assert verify("long") is None
-    services.add("long", users(1))
+    services.add("long", numbered(1))
 
 
 def test_an_interrupted_import_matches_its_replay(half):
@@ -238,7 +231,7 @@ def test_an_interrupted_import_matches_its_replay(half):
 
 
 def test_two_processes_do_not_import_a_slice_twice(half):
-    new = [services.NewMessage(message) for message in users(10)]
+    new = [services.NewMessage(message) for message in numbered(10)]
     with pytest.raises(ImportUnfinished):
         list(services.slices.add_slices("long", new))
     assert queries.memory("long").said_count == 4
@@ -263,7 +256,9 @@ def test_an_interrupted_import_can_be_deleted(half):
 )
 def test_an_import_is_checked_before_anything_is_stored(db, bad, words):
     with pytest.raises(ChatMemoryError, match=words):
-        services.import_conversation("long", [*users(9), bad], TokenWindow(60, oversized="reject"))
+        services.import_conversation(
+            "long", [*numbered(9), bad], TokenWindow(60, oversized="reject")
+        )
     assert not Memory.with_deleted.exists()
 
 
@@ -271,19 +266,17 @@ def test_an_import_is_checked_before_anything_is_stored(db, bad, words):
 
 
 def test_a_branch_of_a_long_history_is_made_in_slices():
-    services.create("source", MessageWindow(3))
-    services.add("source", users(10))
-    services.branch("source", "long", users(1))
-    assert queries.said("long") == [*users(10), *users(1)]
-    expected = [*users(10)[8:], *users(1)]
+    create_and_add("source", MessageWindow(3), numbered(10))
+    services.branch("source", "long", numbered(1))
+    assert queries.said("long") == [*numbered(10), *numbered(1)]
+    expected = [*numbered(10)[8:], *numbered(1)]
     assert queries.window("long").messages == expected
     assert verify("long") is None
-    services.add("long", users(1))
+    services.add("long", numbered(1))
 
 
 def test_a_branch_that_is_refused_at_its_end_leaves_nothing():
-    services.create("source", MessageWindow(3))
-    services.add("source", users(10))
+    create_and_add("source", MessageWindow(3), numbered(10))
     with pytest.raises(ValueError, match="NUL"):
         services.branch("source", "long", [UserMessage("NUL \x00")])
     services.finish_deletions()
@@ -293,49 +286,47 @@ def test_a_branch_that_is_refused_at_its_end_leaves_nothing():
 @pytest.fixture
 def half_a_branch(monkeypatch) -> None:
     """A branch that was interrupted after the first of three slices."""
-    services.create("source", MessageWindow(3))
-    services.add("source", users(10))
+    create_and_add("source", MessageWindow(3), numbered(10))
     with interrupted_after_a_slice(monkeypatch):
-        services.branch("source", "long", users(1))
+        services.branch("source", "long", numbered(1))
     assert queries.memory("long").said_count == 4
 
 
 def test_the_same_call_goes_on_with_an_interrupted_branch(half_a_branch):
     assert verify("long") is None
     with pytest.raises(ImportUnfinished, match="make the same branch again"):
-        services.add("long", users(1))
-    services.branch("source", "long", users(1))
-    assert queries.said("long") == [*users(10), *users(1)]
-    assert queries.window("long").messages == [*users(10)[8:], *users(1)]
+        services.add("long", numbered(1))
+    services.branch("source", "long", numbered(1))
+    assert queries.said("long") == [*numbered(10), *numbered(1)]
+    assert queries.window("long").messages == [*numbered(10)[8:], *numbered(1)]
     assert verify("long") is None
     with pytest.raises(MemoryExists):
-        services.branch("source", "long", users(1))
+        services.branch("source", "long", numbered(1))
 
 
 def test_a_branch_that_was_interrupted_at_its_end_goes_on_there(monkeypatch):
     def interrupt(*_: object) -> None:
         raise Interrupted
 
-    services.create("source", MessageWindow(3))
-    services.add("source", users(10))
+    create_and_add("source", MessageWindow(3), numbered(10))
     services.pin("source", 9)
     with monkeypatch.context() as patched:
         patched.setattr("chatmemory.services.branches.add_all", interrupt)
         with pytest.raises(Interrupted):
-            services.branch("source", "long", users(1))
+            services.branch("source", "long", numbered(1))
     assert queries.memory("long").said_count == 10
     with pytest.raises(ImportUnfinished):
-        services.add("long", users(1))
-    services.branch("source", "long", users(1))
-    assert queries.window("long").messages == [users(10)[8], users(10)[9], *users(1)]
+        services.add("long", numbered(1))
+    services.branch("source", "long", numbered(1))
+    assert queries.window("long").messages == [numbered(10)[8], numbered(10)[9], *numbered(1)]
     assert verify("long") is None
-    services.add("long", users(1))
+    services.add("long", numbered(1))
 
 
 def test_an_interrupted_branch_of_a_memory_that_was_cleared_is_verified(monkeypatch):
     services.create("source", MessageWindow(3))
     for _ in range(2):
-        services.add("source", [SystemMessage("Be kind."), *users(2)])
+        services.add("source", [SystemMessage("Be kind."), *numbered(2)])
         services.clear_messages("source")
     with interrupted_after_a_slice(monkeypatch):
         services.branch("source", "long", [])
@@ -348,18 +339,16 @@ def test_an_interrupted_branch_of_a_memory_that_was_cleared_is_verified(monkeypa
 def test_it_does_not_go_on_with_a_later_conversation_of_the_same_id(half_a_branch):
     services.delete("source")
     services.finish_deletions()
-    services.create("source", MessageWindow(3))
-    services.add("source", users(10))
+    create_and_add("source", MessageWindow(3), numbered(10))
     with pytest.raises(MemoryExists):
-        services.branch("source", "long", users(1))
+        services.branch("source", "long", numbered(1))
 
 
 def test_another_call_does_not_go_on_with_it(half_a_branch):
-    services.create("other", MessageWindow(3))
-    services.add("other", users(10))
+    create_and_add("other", MessageWindow(3), numbered(10))
     for source, at in (("source", 9), ("other", 10)):
         with pytest.raises(MemoryExists):
-            services.branch(source, "long", users(1), at=at)
+            services.branch(source, "long", numbered(1), at=at)
     assert queries.memory("long").said_count == 4
 
 
@@ -419,8 +408,7 @@ def test_a_deletion_gives_way_as_one_work_whatever_it_removes(monkeypatch):
     monkeypatch.setattr(
         database, "pausing_for_writers", lambda parts: works.append(1) or pausing_for_writers(parts)
     )
-    services.create("long", MessageWindow(3))
-    services.add("long", users(3))
+    create_and_add("long", MessageWindow(3), numbered(3))
     works.clear()
     monkeypatch.setattr("chatmemory.services.erasure.AT_ONCE", 1)
     services.delete("long")

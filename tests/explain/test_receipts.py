@@ -39,6 +39,7 @@ from chatmemory.queries import ConversationQuery
 from chatmemory.services import ChangeResult, protocol
 from inspector.conversation import ConversationPage
 
+from ..conversations import create_and_add, numbered, users
 from ..properties import examples
 
 CALL = AiMessage(None, (ToolExecutionRequest("1", "find", "{}"),))
@@ -209,8 +210,9 @@ def check_cause(change: ChangeResult, why: explain.Explanation, message) -> None
 @pytest.fixture
 def crowded(db) -> str:
     """A conversation whose system message is larger than the limit."""
-    services.create("crowded", TokenWindow(30))
-    services.add("crowded", [SystemMessage("word " * 60), UserMessage("a small question")])
+    create_and_add(
+        "crowded", TokenWindow(30), [SystemMessage("word " * 60), UserMessage("a small question")]
+    )
     return "crowded"
 
 
@@ -230,8 +232,7 @@ def test_nothing_fits_beside_a_system_message_larger_than_the_limit(crowded):
 
 def test_a_message_too_big_beside_the_system_message_says_so(db):
     policy: Policy = TokenWindow(30)
-    services.create("beside", policy)
-    services.add("beside", [SystemMessage("word " * 8), UserMessage("word " * 16)])
+    create_and_add("beside", policy, [SystemMessage("word " * 8), UserMessage("word " * 16)])
     change = queries.step("beside", 2).change
     why = explain.why_left(change, 2)
     assert why.cause == "It was too big beside the system message."
@@ -241,8 +242,7 @@ def test_a_message_too_big_beside_the_system_message_says_so(db):
 
 @pytest.mark.parametrize("limit", [1, 2, 3])
 def test_a_limit_below_the_overhead_of_a_request_blames_no_system_message(db, limit):
-    services.create("tiny", TokenWindow(limit))
-    services.add("tiny", [UserMessage("hello")])
+    create_and_add("tiny", TokenWindow(limit), [UserMessage("hello")])
     for change in (
         queries.step("tiny", 1).change,
         *queries.simulate("tiny", [UserMessage("hello")]).changes,
@@ -256,8 +256,7 @@ def test_a_limit_below_the_overhead_of_a_request_blames_no_system_message(db, li
 
 def test_what_left_is_the_oldest_only_beside_pins(db):
     """A pinned message that is older stays, in what was told and in what would be."""
-    services.create("pinned", MessageWindow(3))
-    services.add("pinned", [UserMessage(f"message {n}") for n in range(3)])
+    create_and_add("pinned", MessageWindow(3), numbered(3))
     services.pin("pinned", 2)
     services.add("pinned", [UserMessage("first")])
     for words in ("#1 was the oldest.", "#3 was the oldest that could leave."):
@@ -275,7 +274,7 @@ def test_what_left_is_the_oldest_only_beside_pins(db):
 
 def test_several_messages_of_a_set_list_are_not_each_too_big(db):
     services.create("set", MessageWindow(2))
-    services.set_messages("set", [UserMessage(f"message {n}") for n in range(5)])
+    services.set_messages("set", numbered(5))
     change = queries.step("set", 1).change
     assert explain.caption(change).summary.endswith("#1, #2 and #3 were the oldest.")
     why = explain.why_left(change, 2)
@@ -283,8 +282,7 @@ def test_several_messages_of_a_set_list_are_not_each_too_big(db):
 
 
 def test_a_receipt_goes_on_to_the_low_mark_only_if_a_message_leaves_for_it(db):
-    services.create("m", MessageWindow(2))
-    services.add("m", [UserMessage("word "), SystemMessage("word " * 7)])
+    create_and_add("m", MessageWindow(2), [UserMessage("word "), SystemMessage("word " * 7)])
     (change,) = queries.simulate("m", [CALL], TokenWindow(20, low_water=0.7)).changes
     lines = explain.receipt(change)
     check_sum(change)
@@ -301,7 +299,7 @@ def test_history_and_why_name_one_cause(operator_client, crowded):
 
 @pytest.mark.django_db
 def test_a_step_whose_message_nobody_saw_says_so():
-    protocol.update_messages("client", [UserMessage("a"), UserMessage("b")])
+    protocol.update_messages("client", users("a", "b"))
     change = protocol.update_messages("client", [])
     tokens = sum(each.tokens for each in change.evicted)
     assert explain.caption(change).summary == (
@@ -316,8 +314,7 @@ def test_a_step_whose_message_nobody_saw_says_so():
     "policy", [MessageWindow(3), MessageWindow(3, low_water=0.4), TokenWindow(1_000)]
 )
 def test_what_a_client_leaves_out_did_not_leave_for_the_limit(policy):
-    services.create("client", policy)
-    services.add("client", [UserMessage(word) for word in ("one", "two", "three")])
+    create_and_add("client", policy, users("one", "two", "three"))
     protocol.update_messages("client", [UserMessage("four")])
     change = queries.step("client", 4).change
     assert change.by_client
@@ -333,7 +330,7 @@ def test_what_a_client_leaves_out_did_not_leave_for_the_limit(policy):
 @pytest.mark.django_db
 def test_a_step_whose_message_nobody_saw_takes_no_arrival_from_the_step_before():
     for words in ("a", "ab", ""):
-        protocol.update_messages("client", [UserMessage(word) for word in words])
+        protocol.update_messages("client", users(*words))
     samples = queries.step_samples(Memory.objects.get(pk="client"), 3).part
     assert [sample.arrival and sample.arrival.seq for sample in samples] == [1, 2, None]
 

@@ -14,6 +14,7 @@ from chatmemory.queries import ConversationQuery
 from chatmemory.services import protocol
 from inspector.conversation import ConversationPage
 
+from ..conversations import create_and_add, numbered, users
 from ..properties import examples
 from .test_receipts import changes, conversation, policies, stored_changes
 
@@ -96,8 +97,7 @@ def test_another_policy_is_told_in_other_words(before, policy, estimators):
 
 
 def test_a_step_that_changes_only_an_option_or_the_estimator_names_it(db):
-    services.create("m", TokenWindow(400))
-    services.add("m", [UserMessage("hello")])
+    create_and_add("m", TokenWindow(400), [UserMessage("hello")])
     for policy in (
         TokenWindow(400, estimator="gpt-4"),
         TokenWindow(400, estimator="gpt-4", always_keep_system_message_first=True),
@@ -124,13 +124,12 @@ def test_very_many_messages_are_a_number_with_a_comma(numbers, words):
 
 
 def test_a_system_message_over_the_limit_does_not_fit(db):
-    services.create("m", TokenWindow(30))
-    services.add("m", [SystemMessage("word " * 60)])
+    create_and_add("m", TokenWindow(30), [SystemMessage("word " * 60)])
     assert page_at(1).caption.summary.endswith("Memory is 38 tokens over the limit.")
 
 
 def test_what_was_never_said_is_marked(db):
-    words = [UserMessage("a"), UserMessage("b")]
+    words = users("a", "b")
     protocol.update_messages("m", words)
     protocol.update_messages("m", [words[0], UserMessage("a summary"), words[1]])
     page = page_at(2, msg=3)
@@ -141,7 +140,6 @@ def test_what_was_never_said_is_marked(db):
 
 
 def test_a_past_step_does_not_know_when_a_message_left_later(db):
-    services.create("m", TokenWindow(30))
-    services.add("m", [UserMessage(f"message {n}") for n in range(9)])
+    create_and_add("m", TokenWindow(30), numbered(9))
     assert queries.message("m", 1).stays[0].left_step is not None
     assert page_at(1, msg=1).panel.why.life.left is None

@@ -22,6 +22,7 @@ from chatmemory.ledger.verification import verify
 from chatmemory.services.protocol import get_messages, update_messages
 from chatmemory.stores.database import DjangoChatMemoryStore
 
+from ..conversations import create_and_add
 from ..properties import examples
 
 pytestmark = pytest.mark.database
@@ -42,8 +43,7 @@ def tokens() -> dict[int, int]:
 @pytest.fixture
 def window(db) -> list[ChatMessage]:
     """Four messages under a policy; the first one is redacted."""
-    services.create("m", MessageWindow(10))
-    services.add("m", [LONG, OK, X, AiMessage("yes")])
+    create_and_add("m", MessageWindow(10), [LONG, OK, X, AiMessage("yes")])
     services.redact("m", 1)
     return as_sent(get_messages("m"))
 
@@ -132,8 +132,7 @@ lists = st.lists(st.integers(0, 4), max_size=7)
 @examples(60)
 @given(st.lists(st.tuples(st.booleans(), lists), min_size=1, max_size=5))
 def test_any_lists_keep_the_counts_and_are_verified(db, changes):
-    services.create("m", TokenWindow(200))
-    services.add("m", [LONG, OK, X, LONG, AiMessage("yes")])
+    create_and_add("m", TokenWindow(200), [LONG, OK, X, LONG, AiMessage("yes")])
     services.redact("m", 1)
     services.redact("m", 4)
     counted, known = tokens(), as_sent(get_messages("m"))
