@@ -67,7 +67,7 @@ crash: $(VENV)/installed-dev
 
 # Clients that want more than their share; DATABASE_URL chooses the database.
 attack: $(VENV)/installed-dev
-	$(BIN)/pytest tests/attack tests/inspector/test_nginx.py --long -v $(ARGS)
+	$(BIN)/pytest tests/attack tests/inspector/test_body_memory.py tests/inspector/test_nginx.py --long -v $(ARGS)
 
 # Ratios of things that are timed in turns, with their limits; QUICK=1 for smaller databases,
 # POSTGRESQL=1 for those of a PostgreSQL, and ARGS="peers imports" for some parts.
