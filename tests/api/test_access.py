@@ -100,10 +100,6 @@ def test_a_wrong_method_is_a_problem(api):
     assert response.data["status"] == 405
 
 
-def test_an_unknown_address_is_not_found(operator_client):
-    assert operator_client.get("/api/v1/nothing/").status_code == 404
-
-
 def test_the_schema_describes_every_route(api):
     schema = api.get("/api/v1/schema/?format=json").json()
     assert len(schema["paths"]) == len(PATHS) - 1
