@@ -16,7 +16,7 @@ from django.template.backends.django import DjangoTemplates
 from django.urls import NoReverseMatch, reverse
 
 from inspector import MIDDLEWARE
-from inspector.access.sign_in import sign_in_url
+from inspector.access import sign_in_url
 
 _APPS = (
     "chatmemory",

@@ -2,7 +2,7 @@ from django.urls import path
 
 import chatmemory.converters  # noqa: F401  (registers <memory:…>)
 import inspector.installed  # noqa: F401  (refuses a project without the applications)
-from inspector.access.permissions import (
+from inspector.access import (
     erase_required,
     read_required,
     token_management_required,

@@ -22,7 +22,7 @@ from chatmemory.core.messages import ChatMessage, SystemMessage, UserMessage
 from chatmemory.core.policies import MessageWindow, TokenWindow
 from chatmemory.formats import Reading, Transcript
 from chatmemory.services import add, create, import_all
-from inspector.access.throttling import refused_bodies
+from inspector.middleware.refusals import refused_bodies
 
 from . import processes
 from .a_program import LettersEstimator

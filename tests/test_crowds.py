@@ -11,7 +11,7 @@ import requests
 from django.conf import settings
 from django.db import connection
 
-from inspector.middleware.places import WAITING_FOR_ONE
+from inspector.middleware.admission import WAITING_FOR_ONE
 
 from .connecting import row_locked
 

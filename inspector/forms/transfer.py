@@ -9,10 +9,10 @@ from django import forms
 
 from chatmemory import InvalidValue, Oversized, Policy, policy_from_dict, policy_kinds
 from chatmemory.formats import FORMATS
-from inspector.body_sizes import upload_limit
 from inspector.conf import configuration
 from inspector.forms.fields import STEP_MAX, select
 from inspector.forms.options import option_field
+from inspector.middleware.bodies import upload_limit
 
 OPTIONS = ("low_water", "oversized", "snap_to_user")
 

@@ -9,9 +9,9 @@ from django.core.files.uploadedfile import UploadedFile
 
 from chatmemory import ChatMessage, InvalidValue, message_to_json, messages_to_json
 from chatmemory.formats import Reading, Transcript, read_transcripts
-from inspector.body_sizes import messages_limit, upload_bounds, upload_limit
 from inspector.conf import configuration
 from inspector.forms import searchable
+from inspector.middleware.bodies import messages_limit, upload_bounds, upload_limit
 
 Files = Mapping[str, "UploadedFile[bytes]"]
 NAMED = 3

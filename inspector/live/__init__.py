@@ -14,7 +14,7 @@ def with_live_streams(application: Application) -> Application:
     # A project's asgi.py imports this before Django is set up, and calls it after.
     from inspector.live.routes import is_stream
     from inspector.live.stream import stream
-    from inspector.middleware.body_limit import BoundedBodies
+    from inspector.middleware.bodies import BoundedBodies
 
     async def beside(scope: Scope, receive: Receive, send: Send) -> None:
         await (stream if is_stream(scope) else application)(scope, receive, send)

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 
 from chatmemory.services.database_errors import RETRY_SECONDS
 from inspector.asgi import Send
+from inspector.observability.logs import request_id
 from inspector.observability.metrics import stream_waiting
-from inspector.observability.requests import request_id
 
 RECONNECT_MILLISECONDS = 1000
 

@@ -24,8 +24,8 @@ from inspector.live.events import (
 from inspector.live.heartbeats import Heartbeats
 from inspector.live.routes import last_step_seen, requested_making, requested_memory
 from inspector.live.rules import status_and_headers
+from inspector.observability.logs import choose_request_id, log_request, request_id
 from inspector.observability.metrics import stream_open
-from inspector.observability.requests import choose_request_id, log_request, request_id
 
 _follower = Follower()
 _audience = Audience()

@@ -3,21 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from time import perf_counter
 from typing import Any
 
+from django.contrib.auth.middleware import LoginRequiredMiddleware
+from django.contrib.auth.views import redirect_to_login
 from django.db import Error as DatabaseError
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
+from django.urls import reverse
 from django.utils import translation
+from django.utils.functional import SimpleLazyObject
+from django.utils.http import url_has_allowed_host_and_scheme
+from django_htmx.http import HttpResponseClientRedirect
 from django_htmx.middleware import HtmxDetails
 
-from inspector.access.throttling import too_many_requests
-from inspector.middleware.body_limit import refused_body
-from inspector.middleware.headers import with_headers
-from inspector.middleware.login_required import LoginRequired
-from inspector.middleware.observability import observed
+from inspector.access import sign_in_url
+from inspector.middleware.bodies import refused_body
+from inspector.middleware.refusals import READING, throttle_anonymous, too_many_requests
 from inspector.mount import is_api, is_own, keep_language, route_of
+from inspector.observability import metrics
+from inspector.observability.logs import choose_request_id, log_request, request_id
+from inspector.observability.tracing import request_span
 from inspector.views.errors import answer_to, not_allowed, not_found
+
+Respond = Callable[[HttpRequest], HttpResponse]
+
+# Pages have no inline code, and load nothing from other sites.
+_SECURITY_POLICY = {
+    "default-src": "'self'",
+    "img-src": "'self' data:",
+    "object-src": "'none'",
+    "base-uri": "'none'",
+    "frame-ancestors": "'none'",
+    "form-action": "'self'",
+}
+_UNUSED_FEATURES = ("camera", "geolocation", "microphone", "payment", "usb")
+_HEADERS = {
+    "Content-Security-Policy": "; ".join(" ".join(each) for each in _SECURITY_POLICY.items()),
+    "X-Frame-Options": "DENY",
+    "Permissions-Policy": ", ".join(f"{name}=()" for name in _UNUSED_FEATURES),
+    "Cache-Control": "no-store",  # pages and exports show conversations
+}
 
 
 class InspectorMiddleware:
@@ -30,9 +57,9 @@ class InspectorMiddleware:
     Middleware of a project that reads them earlier must stand after this.
     """
 
-    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+    def __init__(self, get_response: Respond) -> None:
         self._get_response = get_response
-        self._answer = observed(with_headers(self._respond))
+        self._answer = _observed(_with_headers(self._respond))
         self._login_required = LoginRequired(get_response)
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
@@ -74,3 +101,85 @@ class InspectorMiddleware:
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
         return answer_to(request, exception) if is_own(request) else None
+
+
+class LoginRequired(LoginRequiredMiddleware):
+    """Like Django's, but an HTMX request makes the browser leave the page: the sign-in page would
+    otherwise be swapped into a part of it. Who sent a form comes back to the page of the form:
+    its own address may be none that can be opened. An address that does so very often gets 429.
+    """
+
+    def get_login_url(self, view_func: Any) -> str:
+        return str(getattr(view_func, "login_url", None) or sign_in_url())
+
+    def handle_no_permission(  # type: ignore[override]
+        self, request: HttpRequest, view_func: Any
+    ) -> HttpResponse:
+        if answer := throttle_anonymous(request):
+            return answer
+        htmx = request.htmx  # type: ignore[attr-defined]
+        if htmx:
+            back = htmx.current_url_abs_path or "/"
+            sign_in = redirect_to_login(back, self.get_login_url(view_func))
+            return HttpResponseClientRedirect(sign_in.url)
+        if request.method in READING:
+            return super().handle_no_permission(request, view_func)
+        return redirect_to_login(_page_of_the_form(request), self.get_login_url(view_func))
+
+
+def _page_of_the_form(request: HttpRequest) -> str:
+    """Return the path of the page that sent a form, or the overview's if it is not of this site."""
+    origin = f"{request.scheme}://{request.get_host()}"
+    path = request.headers.get("Referer", "").removeprefix(origin)
+    is_ours = path.startswith("/") and url_has_allowed_host_and_scheme(path, None)
+    return path if is_ours else reverse("inspector:overview")
+
+
+def _with_headers(respond: Respond) -> Respond:
+    """Add to each response the headers that it does not have."""
+
+    def answer(request: HttpRequest) -> HttpResponse:
+        response = respond(request)
+        for name, value in _HEADERS.items():
+            response.headers.setdefault(name, value)
+        return response
+
+    return answer
+
+
+def _observed(respond: Respond) -> Respond:
+    """Use a well-formed X-Request-ID of the request, or make one, and return it with the
+    response.
+    """
+
+    def answer(request: HttpRequest) -> HttpResponse:
+        started = perf_counter()
+        id_ = choose_request_id(request.headers.get("X-Request-ID", ""))
+        token = request_id.set(id_)
+        try:
+            with request_span(request.method or "", request.headers) as span:
+                response = respond(request)
+                method, route, status = request.method or "", _route(request), response.status_code
+                span.end(method, route, status)
+            seconds = perf_counter() - started
+            metrics.request_answered(method, route, status, seconds)
+            log_request(method, route, status, seconds, _actor(request))
+        finally:
+            request_id.reset(token)
+        response["X-Request-ID"] = id_
+        return response
+
+    return answer
+
+
+def _route(request: HttpRequest) -> str:
+    match = request.resolver_match
+    return (match.view_name or match.route) if match else "unknown"
+
+
+def _actor(request: HttpRequest) -> str:
+    """The user's name if something has already loaded the user, else "": asking costs a query."""
+    user = request.__dict__.get("user")
+    if isinstance(user, SimpleLazyObject):
+        user = getattr(request, "_cached_user", None)
+    return str(user.get_username()) if user is not None else ""

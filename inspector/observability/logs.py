@@ -8,11 +8,19 @@ from __future__ import annotations
 
 import json
 import logging
+import re
+import secrets
 import traceback
+from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import Any
 
-from inspector.observability.requests import request_id
+logger = logging.getLogger("inspector.requests")
+
+# Pages and live streams share the id of the current request.
+request_id: ContextVar[str] = ContextVar("request_id", default="")
+
+_WELL_FORMED = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 # The attributes of every record, and uvicorn's message with escape codes for a terminal.
 _NOT_EXTRA = frozenset(vars(logging.makeLogRecord({}))) | {
@@ -77,6 +85,24 @@ def logging_settings(style: str, log_changes: bool) -> dict[str, Any]:
             "django.request": {"level": "ERROR"},
         },
     }
+
+
+def choose_request_id(offered: str) -> str:
+    """Return the id that the client sent if it is well-formed, else a new one."""
+    return offered if _WELL_FORMED.fullmatch(offered) else secrets.token_hex(8)
+
+
+def log_request(method: str, route: str, status: int, seconds: float, actor: str) -> None:
+    """Logs an answered request. `route` is the name of a URL pattern, without query string."""
+    milliseconds = round(seconds * 1000, 1)
+    extra = {
+        "method": method,
+        "route": route,
+        "status": status,
+        "milliseconds": milliseconds,
+        "actor": actor,
+    }
+    logger.info(f"{method} {route} {status} in {milliseconds} ms", extra=extra)
 
 
 def _first_line(record: logging.LogRecord) -> str:

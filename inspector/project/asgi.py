@@ -11,8 +11,7 @@ from inspector.live import with_live_streams
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "inspector.project.settings")
 _django = get_asgi_application()
 
-from inspector.middleware.admission import Admission  # noqa: E402  (needs Django set up)
-from inspector.middleware.places import Places  # noqa: E402
+from inspector.middleware.admission import Admission, Places  # noqa: E402  (needs Django set up)
 
 _admitted = Admission(
     _django,  # type: ignore[arg-type]

@@ -17,9 +17,7 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST
 
-from inspector.access.local import is_local
-from inspector.access.sign_in import after_signing_out, sign_in_url
-from inspector.access.sign_in_links import use_token
+from inspector.access import after_signing_out, is_local, sign_in_url, use_token
 from inspector.display import DISPLAYS, THEMES, cookie, switched_on
 
 YEAR = 365 * 24 * 3600

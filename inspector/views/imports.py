@@ -10,8 +10,8 @@ from chatmemory import InvalidValue
 from chatmemory.access.actors import actor_of
 from chatmemory.formats import read_transcripts
 from chatmemory.services.imports import Report, import_all
-from inspector.body_sizes import upload_bounds
 from inspector.forms import ImportForm, first_problem
+from inspector.middleware.bodies import upload_bounds
 
 MAX_LISTED = 100
 

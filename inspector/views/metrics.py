@@ -8,7 +8,7 @@ from django.utils.crypto import constant_time_compare
 from django.views.decorators.http import require_safe
 from prometheus_client import CONTENT_TYPE_LATEST
 
-from inspector.access.local import is_local
+from inspector.access import is_local
 from inspector.conf import configuration
 from inspector.observability.metrics import exposition
 

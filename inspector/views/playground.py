@@ -8,9 +8,9 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
 from chatmemory import ChatMemoryError
-from inspector.access.throttling import throttled
 from inspector.lessons.catalogue import catalogue
 from inspector.lessons.playground import Play, Playground, of_sample
+from inspector.middleware.refusals import throttled
 
 FIRST_SAMPLE = "message-window"
 

@@ -19,7 +19,7 @@ from django.test.utils import override_settings
 from playwright.sync_api import BrowserContext, Page, expect, sync_playwright
 
 from inspector import demo
-from inspector.access.sign_in_links import get_account
+from inspector.access import get_account
 
 from .chromium import chromium, launch
 

@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from chatmemory import MessageWindow, SystemMessage, services
-from inspector.access.sign_in_links import get_account, make_token
+from inspector.access import get_account, make_token
 
 pytestmark = pytest.mark.usefixtures("demo_conversations")
 PHONE = {"viewport": {"width": 390, "height": 844}}

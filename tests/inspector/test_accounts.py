@@ -10,7 +10,7 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 from django.utils import timezone
 
-from inspector.access.sign_in_links import get_account, make_token
+from inspector.access import get_account, make_token
 
 pytestmark = pytest.mark.django_db
 

@@ -11,8 +11,8 @@ import pytest
 import requests
 
 from chatmemory.api.bodies import size_in_words
-from inspector.middleware import body_limit, refusals
-from inspector.middleware.body_limit import BoundedBodies
+from inspector.middleware import bodies, refusals
+from inspector.middleware.bodies import BoundedBodies
 from inspector.project.asgi import application
 
 from ..peaks import MEGABYTE, bounded_growth
@@ -150,7 +150,7 @@ def test_a_chunked_body_is_refused_where_it_cannot_be_read(operator_client):
 
 def trickled(path: str, sent: list[bytes], monkeypatch, asked=application) -> list[dict]:
     """What is answered to a body of which some parts arrive at once, and the rest never."""
-    monkeypatch.setattr(body_limit, "BODY_SECONDS", 0)
+    monkeypatch.setattr(bodies, "BODY_SECONDS", 0)
     monkeypatch.setattr(refusals, "LINGER_SECONDS", 0)
     scope = {
         "type": "http",
@@ -182,7 +182,7 @@ def test_a_body_that_arrives_too_slowly_is_refused(path, monkeypatch):
 
 
 def test_a_body_may_take_longer_the_larger_it_is(monkeypatch):
-    monkeypatch.setattr(body_limit, "BYTES_A_SECOND", 32 * KILOBYTE)  # 64 kB give 2 seconds
+    monkeypatch.setattr(bodies, "BYTES_A_SECOND", 32 * KILOBYTE)  # 64 kB give 2 seconds
     (start, *_) = trickled("/theme/", [b" " * KILOBYTE] * 64 + [b" "], monkeypatch)
     assert start["status"] == 413
 
@@ -208,7 +208,7 @@ def test_a_body_that_stops_is_answered_once(monkeypatch):
 
 
 def test_an_answer_may_take_longer_than_its_body(monkeypatch):
-    monkeypatch.setattr(body_limit, "BODY_SECONDS", 0)
+    monkeypatch.setattr(bodies, "BODY_SECONDS", 0)
     arriving, answer = [{"type": "http.disconnect"}, {"type": "http.request"}], []
 
     async def receive():

@@ -10,7 +10,7 @@ import pytest
 import requests
 
 from chatmemory.core.codec.json_text import OF_A_VALUE, load_json
-from inspector.body_sizes import upload_bounds
+from inspector.middleware.bodies import upload_bounds
 
 from ..peaks import MEGABYTE, bounded_growth
 from .test_bodies import JSON, prepared_import

@@ -9,8 +9,7 @@ import socket
 import pytest
 from django.dispatch import Signal
 
-from inspector.observability.logs import JsonFormatter, TextFormatter
-from inspector.observability.requests import request_id
+from inspector.observability.logs import JsonFormatter, TextFormatter, request_id
 
 SECRET = "my card is 4111-1111-QUOKKA"
 

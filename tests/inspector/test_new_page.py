@@ -11,7 +11,7 @@ from django.views.decorators.http import require_safe
 
 import chatmemory.converters  # noqa: F401  (registers <memory:…>)
 from chatmemory import queries
-from inspector.access.permissions import write_required
+from inspector.access import write_required
 
 TEMPLATE = """{% extends "inspector/base.html" %}
 {% block title %}Sizes{% endblock title %}

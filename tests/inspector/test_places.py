@@ -6,19 +6,25 @@ import asyncio
 
 import pytest
 
-from inspector.middleware.admission import errand_of
-from inspector.middleware.places import WAITING_FOR_ANY, WAITING_FOR_ONE, Crowded, Errand, Places
+from inspector.middleware.admission import (
+    WAITING_FOR_ANY,
+    WAITING_FOR_ONE,
+    Job,
+    Places,
+    QueueFull,
+    job_of,
+)
 
-READ, HOT, OTHER = Errand(), Errand(True, "hot"), Errand(True, "other")
-NEW = Errand(is_write=True)
-SEVERAL = Errand(is_write=True, long_work="changes of several conversations")
-MEASURING = Errand(is_write=True, long_work="measurements")
+READ, HOT, OTHER = Job(), Job(True, "hot"), Job(True, "other")
+NEW = Job(is_write=True)
+SEVERAL = Job(is_write=True, long_work="changes of several conversations")
+MEASURING = Job(is_write=True, long_work="measurements")
 SECONDS = 10
 
 
-async def tasks(places: Places, errand: Errand, number: int) -> list[asyncio.Task[None]]:
+async def tasks(places: Places, job: Job, number: int) -> list[asyncio.Task[None]]:
     """Requests that wait for a place each."""
-    waiting = [asyncio.create_task(places.take(errand)) for _ in range(number)]
+    waiting = [asyncio.create_task(places.take(job)) for _ in range(number)]
     await asyncio.sleep(0)
     return waiting
 
@@ -63,20 +69,20 @@ def test_one_place_is_kept_for_reads():
 
 
 @pytest.mark.parametrize(
-    ("errand", "most"),
+    ("job", "most"),
     [(HOT, WAITING_FOR_ONE), (READ, WAITING_FOR_ANY)],
     ids=["one", "any"],
 )
-def test_a_long_queue_refuses_at_once(errand, most):
+def test_a_long_queue_refuses_at_once(job, most):
     async def ask():
         places = Places(2, SECONDS)
         for held in (HOT, READ):
             await places.take(held)
-        waiting = await tasks(places, errand, most)
-        with pytest.raises(Crowded, match=f"{most} other"):
-            await places.take(errand)
+        waiting = await tasks(places, job, most)
+        with pytest.raises(QueueFull, match=f"{most} other"):
+            await places.take(job)
         await end(waiting)
-        (next_,) = await tasks(places, errand, 1)  # who gave up left the queue
+        (next_,) = await tasks(places, job, 1)  # who gave up left the queue
         places.leave(HOT)
         await next_
 
@@ -111,7 +117,7 @@ def test_long_work_takes_one_place():
         await places.take(SEVERAL)
         await places.take(HOT)
         waiting = await tasks(places, SEVERAL, WAITING_FOR_ONE)
-        with pytest.raises(Crowded, match="16 other changes of several conversations"):
+        with pytest.raises(QueueFull, match="16 other changes of several conversations"):
             await places.take(SEVERAL)
         await places.take(OTHER)
         places.leave(SEVERAL)
@@ -125,7 +131,7 @@ def test_who_waits_too_long_is_refused():
     async def ask():
         places = Places(2, 0)
         await places.take(HOT)
-        with pytest.raises(Crowded, match="no turn came in 0 seconds"):
+        with pytest.raises(QueueFull, match="no turn came in 0 seconds"):
             await places.take(HOT)
         places.leave(HOT)
         await places.take(HOT)
@@ -146,23 +152,23 @@ def test_a_turn_that_comes_as_its_request_gives_up_goes_to_the_next():
 
 
 @pytest.mark.parametrize(
-    ("method", "path", "errand"),
+    ("method", "path", "job"),
     [
-        ("GET", "/c/a~2Fb/", Errand()),
-        ("POST", "/c/a~2Fb/add/", Errand(True, "a/b")),
-        ("PATCH", "/api/v1/memories/a~2fb/", Errand(True, "a/b")),
-        ("PUT", "/api/v1/store/a/", Errand(True, "a")),
-        ("POST", "/api/v1/memories/a/simulate/", Errand()),
-        ("POST", "/api/v1/memories/", Errand(True)),
-        ("POST", "/api/v1/memories/~zz/messages/", Errand(True)),
-        ("POST", "/c/a/simulate/", Errand(True, "a")),
-        ("POST", "/c/a/verdict/", Errand()),
-        ("POST", "/import/", Errand(True)),
+        ("GET", "/c/a~2Fb/", Job()),
+        ("POST", "/c/a~2Fb/add/", Job(True, "a/b")),
+        ("PATCH", "/api/v1/memories/a~2fb/", Job(True, "a/b")),
+        ("PUT", "/api/v1/store/a/", Job(True, "a")),
+        ("POST", "/api/v1/memories/a/simulate/", Job()),
+        ("POST", "/api/v1/memories/", Job(True)),
+        ("POST", "/api/v1/memories/~zz/messages/", Job(True)),
+        ("POST", "/c/a/simulate/", Job(True, "a")),
+        ("POST", "/c/a/verdict/", Job()),
+        ("POST", "/import/", Job(True)),
         ("POST", "/bulk/", SEVERAL),
         ("POST", "/lab/adopt/", SEVERAL),
         ("POST", "/lab/", MEASURING),
         ("POST", "/api/v1/recall/", MEASURING),
     ],
 )
-def test_the_errand_of_a_request(method, path, errand):
-    assert errand_of({"method": method, "path": path}) == errand
+def test_the_errand_of_a_request(method, path, job):
+    assert job_of({"method": method, "path": path}) == job

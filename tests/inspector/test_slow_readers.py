@@ -8,10 +8,8 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 
-from inspector.middleware import slow_readers
-from inspector.middleware.admission import Admission
-from inspector.middleware.places import Errand, Places
-from inspector.middleware.slow_readers import SLOW_ANSWERS, clients_of
+from inspector.middleware import admission
+from inspector.middleware.admission import SLOW_ANSWERS, Admission, Job, Places, clients_of
 
 PARTS = [
     {"type": "http.response.start", "status": 200, "headers": []},
@@ -65,10 +63,10 @@ class WatchedPlaces(Places):
         super().__init__(most, 0)
         self.asked_again = asyncio.Semaphore(0)
 
-    async def take(self, errand: Errand, again: bool = False) -> None:
+    async def take(self, job: Job, again: bool = False) -> None:
         if again:
             self.asked_again.release()
-        await super().take(errand, again)
+        await super().take(job, again)
 
 
 @pytest.mark.parametrize("answer", [PARTS, WHOLE], ids=["parts", "whole"])
@@ -84,9 +82,9 @@ def test_an_answer_that_is_being_sent_holds_no_place(answer, db):
             each.may_take.release()
             await each.offered.acquire()
         for _ in range(2):  # both places are free
-            await places.take(Errand())
+            await places.take(Job())
         for _ in range(2):
-            places.leave(Errand())
+            places.leave(Job())
         assert [await each.all() for each in slow] == [answer] * 3
 
     asyncio.run(ask())
@@ -101,20 +99,20 @@ def test_who_goes_on_with_an_answer_waits_as_long_as_it_takes(db):
         await reading.offered.acquire()
         await places.asked_again.acquire()
         for _ in range(2):
-            await places.take(Errand())
+            await places.take(Job())
         reading.may_take.release()
         await places.asked_again.acquire()
         assert len(reading.taken) == 2
         assert reading.offered.locked()
-        places.leave(Errand())
+        places.leave(Job())
         assert await reading.all() == PARTS
 
     asyncio.run(ask())
 
 
 def test_a_client_reads_a_few_answers_slowly_at_once(db, monkeypatch):
-    monkeypatch.setattr(slow_readers, "SLOW_SECONDS", 0)
-    count = slow_readers.Reader._count
+    monkeypatch.setattr(admission, "SLOW_SECONDS", 0)
+    count = admission.AnswerReader._count
 
     async def ask():
         counted = asyncio.Semaphore(0)
@@ -123,7 +121,7 @@ def test_a_client_reads_a_few_answers_slowly_at_once(db, monkeypatch):
             count(reader)
             counted.release()
 
-        monkeypatch.setattr(slow_readers.Reader, "_count", counting)
+        monkeypatch.setattr(admission.AnswerReader, "_count", counting)
         application = admitting(WHOLE, Places(2, 0))
         slow = []
         for _ in range(SLOW_ANSWERS):
@@ -142,7 +140,7 @@ def test_a_client_reads_a_few_answers_slowly_at_once(db, monkeypatch):
 
 
 def test_a_client_that_reads_at_once_may_have_many_answers(db, monkeypatch):
-    monkeypatch.setattr(slow_readers, "SLOW_SECONDS", 1)
+    monkeypatch.setattr(admission, "SLOW_SECONDS", 1)
 
     async def ask():
         application = admitting(PARTS, Places(2, 5))

@@ -11,7 +11,7 @@ from rest_framework.settings import api_settings
 
 import inspector
 from inspector.middleware import refusals
-from inspector.middleware.body_limit import BoundedBodies
+from inspector.middleware.bodies import BoundedBodies
 
 FORM = "application/x-www-form-urlencoded"
 POSTED = ["/sign-in/", "/theme/", "/display/", "/nowhere/", "/admin/login/", "/api/nowhere/"]
@@ -84,7 +84,7 @@ def test_bodies_that_are_too_large_are_counted(prefix, path):
 
 @pytest.mark.parametrize("is_slow", [False, True], ids=["too large", "too slow"])
 def test_a_server_counts_what_it_refuses_before_django(monkeypatch, is_slow):
-    monkeypatch.setattr("inspector.middleware.body_limit.BODY_SECONDS", 0)
+    monkeypatch.setattr("inspector.middleware.bodies.BODY_SECONDS", 0)
     monkeypatch.setattr(refusals, "LINGER_SECONDS", 0)
 
     async def application(scope, receive, send):

@@ -10,7 +10,7 @@ from django.db import connections
 
 from chatmemory import queries
 from chatmemory.management.base import DatabaseCommand
-from inspector.access.sign_in_links import OPERATOR, sign_in_link
+from inspector.access import OPERATOR, sign_in_link
 from inspector.project.management.arguments import port_number
 from inspector.project.management.invocation import check_migrated, typed
 from inspector.project.server import Server

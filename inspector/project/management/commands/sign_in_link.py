@@ -6,7 +6,7 @@ from django.contrib.auth.models import User
 from django.core.management.base import CommandError, CommandParser
 
 from chatmemory.management.base import DatabaseCommand
-from inspector.access.sign_in_links import OPERATOR, sign_in_link
+from inspector.access import OPERATOR, sign_in_link
 from inspector.project.management.arguments import port_number
 from inspector.project.management.invocation import check_migrated, typed
 

@@ -1,17 +1,57 @@
-"""Links that sign an account in once, for the person who starts the server on this machine."""
+"""Who may open a page, where people sign in, and the links that sign in once.
+
+A page without the permission that its decorator requires answers 403.
+"""
 
 from __future__ import annotations
 
 from datetime import datetime
 
+from django.conf import global_settings, settings
 from django.contrib.auth import get_user_model
+from django.contrib.auth.decorators import permission_required
 from django.contrib.auth.models import User
 from django.core import signing
+from django.http import HttpRequest
+from django.shortcuts import resolve_url
+from django.urls import Resolver404, resolve, reverse
 from django.utils import timezone
+
+from chatmemory.access.roles import ERASE, GIVE_TOKENS, READ, WRITE
+
+read_required = permission_required(READ, raise_exception=True)
+write_required = permission_required(WRITE, raise_exception=True)
+erase_required = permission_required(ERASE, raise_exception=True)
+token_management_required = permission_required(GIVE_TOKENS, raise_exception=True)
 
 OPERATOR = "operator"
 LINK_SECONDS = 15 * 60
 _SALT = "inspector.access.sign_in_links"
+_LOOPBACK = ("127.0.0.1", "::1")
+_PROXY_HEADERS = ("X-Forwarded-For", "Forwarded", "X-Real-IP")
+
+
+def is_local(request: HttpRequest) -> bool:
+    """Whether a request comes from this machine, and not through a proxy that runs on it."""
+    is_proxied = any(name in request.headers for name in _PROXY_HEADERS)
+    return request.META.get("REMOTE_ADDR") in _LOOPBACK and not is_proxied
+
+
+def sign_in_url() -> str:
+    """Return the address of the project's own sign-in page: its LOGIN_URL, or what it has at
+    Django's default address. In a project without one, return that of the inspector's.
+    """
+    if settings.LOGIN_URL == global_settings.LOGIN_URL:
+        try:
+            resolve(settings.LOGIN_URL)
+        except Resolver404:
+            return reverse("inspector:sign-in")
+    return resolve_url(settings.LOGIN_URL)
+
+
+def after_signing_out() -> str:
+    """Return the project's LOGOUT_REDIRECT_URL, else the sign-in page."""
+    return resolve_url(settings.LOGOUT_REDIRECT_URL or sign_in_url())
 
 
 def get_account(username: str) -> User:
@@ -43,7 +83,7 @@ def make_token(user: User) -> str:
 
 
 def use_token(token: str) -> User | None:
-    """Return the user of a valid token and makes it invalid, or returns None.
+    """Return the user of a valid token and make it invalid; return None for any other.
 
     If several requests use a token at the same time, only one of them gets the user.
     """

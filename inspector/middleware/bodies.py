@@ -4,7 +4,7 @@ Django's ASGI handler spools a whole body to disk before any view or limit appli
 refused by its declared length before any of it is read, or, without one, as soon as it exceeds the
 limit. One that arrives too slowly is refused, too: its connection would stay open for ever. Under
 WSGI, and in a project without the line in its asgi.py, the middleware refuses by the same limits:
-before the CSRF check, which parses forms.
+before the CSRF check, which parses forms. docs/operations.md has the table of the limits.
 """
 
 from __future__ import annotations
@@ -16,15 +16,20 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import ResolverMatch
 from django.utils.http import parse_header_parameters
 
-from chatmemory.api.bodies import BodyLimit, LengthRequired, check_body, declared_length
+from chatmemory.api.bodies import (
+    BodyLimit,
+    LengthRequired,
+    api_limit,
+    check_body,
+    declared_length,
+)
 from chatmemory.api.errors import problem_of
 from chatmemory.api.problems import Problem, body_too_large
-from inspector.access.throttling import instead_of
+from chatmemory.formats import JsonBounds
 from inspector.asgi import Application, Message, Receive, Scope, Send
-from inspector.body_sizes import limit_of
 from inspector.conf import configuration
-from inspector.middleware.refusals import refusal_of, send_problem
-from inspector.mount import is_own_route, path_in, route_at
+from inspector.middleware.refusals import count_refused_body, refusal_of, send_problem
+from inspector.mount import is_api, is_own_route, needs_account, path_in, route_at
 
 BODY_SECONDS = 20
 BYTES_A_SECOND = 16 * 1024
@@ -33,6 +38,49 @@ _TOO_SLOW = Problem(
 )
 _DISCONNECT = {"type": "http.disconnect"}
 _WITHOUT_A_BODY = ("GET", "HEAD")
+_MULTIPART = "multipart/form-data"
+_WITH_A_FILE = frozenset({"import", "lab-of-file", "compare-file"})
+_WITH_MESSAGES = frozenset({"simulate", "verdict", "add"})
+
+
+def limit_of(method: str, path: str, match: ResolverMatch | None, content_type: str) -> BodyLimit:
+    """Return the limit of a body that is sent to a page or to the API.
+
+    Only multipart/form-data may be large: of a url-encoded form, 2 MB take 160 MB when parsed. What
+    has no route, and what is for people without an account, may be smallest.
+    """
+    apps = match.app_names if match else ()
+    if "chatmemory" in apps or is_api(path):
+        return api_limit(method)
+    name = match.url_name if match and "inspector" in apps else ""
+    if content_type == _MULTIPART and name in _WITH_A_FILE:
+        return upload_limit()
+    if content_type == _MULTIPART and name in _WITH_MESSAGES:
+        return messages_limit()
+    return _limit("FORM_BYTES" if needs_account(match) else "OPEN_FORM_BYTES")
+
+
+def upload_limit() -> BodyLimit:
+    """Return the limit of a file, beside which its form may have other fields."""
+    return _limit("UPLOAD_BYTES")._replace(beside=configuration().FORM_BYTES)
+
+
+def upload_bounds() -> JsonBounds:
+    """Return what a file may take in memory. With one emoji in it, Python keeps four bytes for each
+    character of a text, and a message that is stored is there several times.
+    """
+    limit, manage = upload_limit(), configuration().MANAGE
+    told = f"more than one of {limit}, may: import it with {manage} import_transcripts"
+    return JsonBounds(limit.size * 9 // 2, limit.size // 3, told)
+
+
+def messages_limit() -> BodyLimit:
+    """Return the limit of a form with messages."""
+    return _limit("MESSAGES_FORM_BYTES")
+
+
+def _limit(setting: str) -> BodyLimit:
+    return BodyLimit(getattr(configuration(), setting), f'INSPECTOR["{setting}"]')
 
 
 def refused_body(request: HttpRequest, match: ResolverMatch | None) -> HttpResponse | None:
@@ -40,13 +88,14 @@ def refused_body(request: HttpRequest, match: ResolverMatch | None) -> HttpRespo
     if request.method in _WITHOUT_A_BODY:
         return None
     content_type = request.content_type or ""
+    address = request.META.get("REMOTE_ADDR", "")
     try:
         check_body(request, limit_of(request.method or "", request.path, match, content_type))
     except (RequestDataTooBig, LengthRequired) as error:
         problem = problem_of(error)
         if problem is None:
             return None
-        return refusal_of(request.path, instead_of(problem, request.META.get("REMOTE_ADDR", "")))
+        return refusal_of(request.path, count_refused_body(problem, address))
     return None
 
 
@@ -129,7 +178,7 @@ class _Body:
 
 async def _refuse(scope: Scope, receive: Receive, send: Send, problem: Problem) -> None:
     address, _ = scope.get("client") or ("", 0)
-    await send_problem(scope, send, instead_of(problem, address), unread=receive)
+    await send_problem(scope, send, count_refused_body(problem, address), unread=receive)
 
 
 def _too_large(limit: BodyLimit) -> Problem:
