@@ -12,8 +12,7 @@ def with_live_streams(application: Application) -> Application:
     Bodies of pages and the API are refused before Django receives them if they are too large.
     """
     # A project's asgi.py imports this before Django is set up, and calls it after.
-    from inspector.live.routes import is_stream
-    from inspector.live.stream import stream
+    from inspector.live.stream import is_stream, stream
     from inspector.middleware.bodies import BoundedBodies
 
     async def beside(scope: Scope, receive: Receive, send: Send) -> None:

@@ -8,7 +8,7 @@ import pytest
 from rest_framework.settings import api_settings
 
 from chatmemory.access.tokens import create_token
-from inspector.live import audience
+from inspector.live import readers
 from inspector.project.asgi import application
 
 HOST = "memory.example.org"
@@ -70,7 +70,7 @@ def test_answers_have_the_headers_of_pages():
 
 
 def test_a_process_has_a_limited_number_of_streams(monkeypatch):
-    monkeypatch.setattr(audience, "STREAMS", 0)
+    monkeypatch.setattr(readers, "STREAMS", 0)
     status, headers = answer("/live/", secret=create_token("shop"))
     assert (status, headers["retry-after"]) == (503, "2")
 

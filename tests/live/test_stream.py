@@ -16,9 +16,8 @@ from chatmemory import queries
 from chatmemory.access.roles import Role
 from chatmemory.access.tokens import create_token, revoke_token, tokens
 from chatmemory.live import ALL_CONVERSATIONS, Watcher
-from inspector.live import heartbeats, stream
-from inspector.live.audience import STREAMS_PER_CALLER, Audience, Reader
-from inspector.live.authorization import Credentials
+from inspector.live import stream
+from inspector.live.readers import STREAMS_PER_CALLER, Audience, Credentials, StreamReader
 
 SECONDS = 10
 
@@ -250,7 +249,7 @@ def test_stopping_the_server_ends_streams_cleanly(served):
 
 def ends_after(change, **headers: bytes) -> bool:
     """Whether a stream that was open ends with the first check of its reader after a change."""
-    reader = Reader(
+    reader = StreamReader(
         "", Credentials.of({k.encode(): v for k, v in headers.items()}), ALL_CONVERSATIONS
     )
 
@@ -287,7 +286,7 @@ def test_a_stream_stays_open_while_its_reader_may_read():
 
 
 def test_each_stream_is_sent_a_heartbeat_in_turn(monkeypatch):
-    monkeypatch.setattr(heartbeats, "HEARTBEAT_SECONDS", 3)
+    monkeypatch.setattr(stream, "HEARTBEAT_SECONDS", 3)
 
     async def listen():
         readers, sent = [Watcher() for _ in range(6)], []
@@ -300,8 +299,8 @@ def test_each_stream_is_sent_a_heartbeat_in_turn(monkeypatch):
 
         async with asyncio.TaskGroup() as streams:
             with ExitStack() as woken:
-                beats = heartbeats.Heartbeats()
-                monkeypatch.setattr(heartbeats, "HEARTBEAT_SECONDS", 0)
+                beats = stream.Heartbeats()
+                monkeypatch.setattr(stream, "HEARTBEAT_SECONDS", 0)
                 for n, reader in enumerate(readers):
                     woken.enter_context(beats.waking(reader))
                     streams.create_task(stream.send_steps(reader, 0, partial(send, n)))

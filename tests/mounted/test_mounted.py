@@ -28,7 +28,7 @@ from chatmemory import MessageWindow, SystemMessage, TokenWindow, UserMessage, s
 from chatmemory.access.roles import GROUPS, Role
 from inspector.checks import check_project
 from inspector.live import with_live_streams
-from inspector.live.routes import is_stream, requested_memory
+from inspector.live.stream import is_stream, requested_memory
 from inspector.middleware import refusals
 
 from ..serving import ROOT

@@ -1,8 +1,14 @@
-"""Permission to follow a live stream: by Django's session cookie, or by an API token."""
+"""Who reads the live streams of this process: how many there may be, and who may go on reading.
+
+A reader proves who they are by Django's session cookie, or by an API token.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import asyncio
+import logging
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from importlib import import_module
 from types import SimpleNamespace
 from typing import NamedTuple, cast
@@ -20,6 +26,13 @@ from chatmemory.access.throttling import PerStranger
 from chatmemory.access.tokens import TokenRefused, token_of
 from chatmemory.live import ALL_CONVERSATIONS
 
+STREAMS = 1000
+STREAMS_PER_CALLER = 50
+AUTHORIZATION_SECONDS = 60
+CHECKED_AT_ONCE = 50  # new readers wait for the same thread
+
+logger = logging.getLogger(__name__)
+
 
 class Credentials(NamedTuple):
     """The headers of a request that say who asks."""
@@ -32,7 +45,74 @@ class Credentials(NamedTuple):
         return cls(headers.get(b"authorization", b""), headers.get(b"cookie", b""))
 
 
-Asked = tuple[Credentials, str]  # who wants to follow which conversation
+class StreamReader(NamedTuple):
+    """Who reads what: an account or token, the headers that prove it, and a conversation."""
+
+    caller: str
+    credentials: Credentials
+    memory_id: str
+
+
+class Audience:
+    """The readers of all streams, each with the task that ends its stream when it is done.
+
+    Once a minute the permissions of all are checked together: checks of each on its own would cost
+    more than the streams themselves.
+    """
+
+    def __init__(self) -> None:
+        self._readers: dict[asyncio.Task[None], StreamReader] = {}
+        self._checks: asyncio.Task[None] | None = None
+
+    def refusal(self, caller: str) -> int | None:
+        """Return the status for a reader for whom there is no stream left, else None."""
+        if len(self._readers) >= STREAMS:
+            return 503
+        callers = [reader.caller for reader in self._readers.values()]
+        return 429 if caller and callers.count(caller) >= STREAMS_PER_CALLER else None
+
+    @contextmanager
+    def including(self, reader: StreamReader, disconnected: asyncio.Task[None]) -> Iterator[None]:
+        """Count a reader in, whose stream ends when the task is done or cancelled."""
+        self._readers[disconnected] = reader
+        if self._checks is None:
+            self._checks = asyncio.create_task(self._check_for_ever())
+        try:
+            yield
+        finally:
+            del self._readers[disconnected]
+            disconnected.cancel()
+            if not self._readers and self._checks is not None:
+                self._checks.cancel()
+                self._checks = None
+
+    def end_all(self) -> None:
+        """End every stream. Browsers reconnect by themselves."""
+        for disconnected in self._readers:
+            disconnected.cancel()
+
+    async def check(self) -> None:
+        """End the streams of readers who may not read any more."""
+        readers = dict(self._readers)
+        asked = list({(reader.credentials, reader.memory_id) for reader in readers.values()})
+        for first in range(0, len(asked), CHECKED_AT_ONCE):
+            some = asked[first : first + CHECKED_AT_ONCE]
+            refused = set(some) - await still_admitted(some)
+            for disconnected, reader in readers.items():
+                if (reader.credentials, reader.memory_id) in refused:
+                    disconnected.cancel()
+
+    async def _check_for_ever(self) -> None:
+        while True:
+            await asyncio.sleep(AUTHORIZATION_SECONDS)
+            try:
+                await self.check()
+            except Exception:
+                logger.exception("readers of live streams could not be checked; their streams end")
+                self.end_all()
+
+
+FollowRequest = tuple[Credentials, str]  # who wants to follow which conversation
 
 
 class Admittance(NamedTuple):
@@ -69,20 +149,20 @@ def _is_counted(address: str) -> bool:
         close_old_connections()
 
 
-async def still_admitted(asked: Collection[Asked]) -> set[Asked]:
+async def still_admitted(asked: Collection[FollowRequest]) -> set[FollowRequest]:
     """Return those that may still follow; none while the database cannot answer."""
     answers = await sync_to_async(_authorize)(asked)
     return {each for each, answer in zip(asked, answers, strict=True) if answer.status == 200}
 
 
-def _authorize(asked: Collection[Asked]) -> list[Admittance]:
+def _authorize(asked: Collection[FollowRequest]) -> list[Admittance]:
     try:
         return [_admit(*each) for each in asked]
     finally:
         close_old_connections()  # this thread stays, its connection must not
 
 
-class _Reader(NamedTuple):
+class _Caller(NamedTuple):
     """An account or a token, and what the ids that it may read start with ("" for all ids)."""
 
     caller: str
@@ -92,12 +172,12 @@ class _Reader(NamedTuple):
 def _admit(credentials: Credentials, memory_id: str) -> Admittance:
     try:
         reader = _reader(credentials)
-        return Admittance(401) if reader is None else _admit_reader(reader, memory_id)
+        return Admittance(401) if reader is None else _admit_caller(reader, memory_id)
     except DatabaseError:
         return Admittance(503)
 
 
-def _admit_reader(reader: _Reader, memory_id: str) -> Admittance:
+def _admit_caller(reader: _Caller, memory_id: str) -> Admittance:
     if memory_id == ALL_CONVERSATIONS:
         return Admittance(403) if reader.prefix else Admittance(200, reader.caller)
     try:
@@ -108,7 +188,7 @@ def _admit_reader(reader: _Reader, memory_id: str) -> Admittance:
     return Admittance(200, reader.caller) if may_read else Admittance(404)
 
 
-def _reader(credentials: Credentials) -> _Reader | None:
+def _reader(credentials: Credentials) -> _Caller | None:
     """Return who may read, or None without permission.
 
     A request with a bearer token is judged by the token alone.
@@ -119,9 +199,9 @@ def _reader(credentials: Credentials) -> _Reader | None:
             token = token_of(secret.strip())
         except TokenRefused:
             return None
-        return _Reader(f"token {token.pk}", token.prefix)
+        return _Caller(f"token {token.pk}", token.prefix)
     user = _reading_user(_session_key(credentials.cookie))
-    return _Reader(f"user {user.pk}", "") if user else None
+    return _Caller(f"user {user.pk}", "") if user else None
 
 
 def _session_key(header: bytes) -> str:
