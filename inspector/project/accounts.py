@@ -1,15 +1,26 @@
-"""Who manages accounts."""
+"""Who manages accounts, and how many wrong passwords lock whom out."""
 
 from __future__ import annotations
 
+from contextlib import suppress
+from ipaddress import ip_address
+
+from axes.handlers.database import AxesDatabaseHandler
+from axes.models import AccessAttempt
 from django.apps import apps
+from django.conf import settings
 from django.contrib.auth.management import create_permissions
 from django.contrib.auth.models import Group, Permission
 from django.db import router
+from django.db.models import Sum
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils import timezone
 
 from chatmemory.access.roles import GROUPS, Role
 
-_NAMES = ("add_user", "change_user", "delete_user", "view_user")
+ACCOUNTS_PER_ADDRESS = 10
+_ACCOUNT_PERMISSIONS = ("add_user", "change_user", "delete_user", "view_user")
 
 
 def let_admins_manage(using: str, **_: object) -> None:
@@ -18,7 +29,54 @@ def let_admins_manage(using: str, **_: object) -> None:
         return
     create_permissions(apps.get_app_config("auth"), verbosity=0, using=using)
     wanted = Permission.objects.using(using).filter(
-        content_type__app_label="auth", codename__in=_NAMES
+        content_type__app_label="auth", codename__in=_ACCOUNT_PERMISSIONS
     )
     group, _made = Group.objects.using(using).get_or_create(name=GROUPS[Role.ADMIN])
     group.permissions.add(*wanted)
+
+
+def address_of(request: HttpRequest) -> str | None:
+    """Return the client's address; None if a proxy does not tell it, or tells something else."""
+    with suppress(ValueError):
+        return str(ip_address(request.META.get("REMOTE_ADDR", "")))
+    return None
+
+
+def without_parameters(sender: object, instance: AccessAttempt, **_: object) -> None:
+    """Store no parameters of a failed sign-in: `next` is the page that was asked for, and may
+    contain what somebody searched for.
+    """
+    instance.get_data = instance.post_data = ""
+
+
+def forget_expired(sender: object, **_: object) -> None:
+    """Delete the failed sign-ins that do not count any more. Each sign-in does that, too."""
+    earliest = timezone.now() - settings.AXES_COOLOFF_TIME
+    AccessAttempt.objects.filter(attempt_time__lte=earliest).delete()
+
+
+def too_many_sign_ins(request: HttpRequest, *_: object, **__: object) -> HttpResponse:
+    """Show 429 after repeated wrong passwords; Retry-After is the duration of the lock."""
+    cooloff = int(settings.AXES_COOLOFF_TIME.total_seconds())
+    response = render(
+        request, "inspector/too_many_sign_ins.html", {"minutes": cooloff // 60}, status=429
+    )
+    response["Retry-After"] = str(cooloff)
+    return response
+
+
+class SignInLimit(AxesDatabaseHandler):  # type: ignore[misc]
+    """Locks an account for an address at AXES_FAILURE_LIMIT failures, and the address for every
+    account at ten times as many: colleagues behind one address do not lock each other out.
+
+    A client without an address, behind a proxy that is not trusted, is limited by account only.
+    """
+
+    def get_failures(self, request: HttpRequest, credentials: dict[str, str] | None = None) -> int:
+        by_account, by_address = (
+            attempts.aggregate(total=Sum("failures_since_start"))["total"] or 0
+            for attempts in self.get_user_attempts(request, credentials)
+        )
+        if request.axes_ip_address is None:  # type: ignore[attr-defined]
+            return int(by_account)
+        return int(max(by_account, by_address // ACCOUNTS_PER_ADDRESS))

@@ -1,4 +1,4 @@
-"""Environment variables, read with environs.
+"""Environment variables, read with environs, and what production asks of them.
 
 django-environ would take a flag that is neither true nor false for false: a misspelt
 CHATMEMORY_PRODUCTION would start an open site.
@@ -11,15 +11,20 @@ where it cannot be used, it is refused.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from django.core.exceptions import ImproperlyConfigured
 from environs import Env, ValidationError, validate
 
 env = Env()
+
+SECRET_LENGTH = 50
+SECRET_CHARACTERS = 5
+YEAR = 365 * 24 * 3600
 
 address = validate.Length(min=1, error="must be an address and port, or unix:/path")
 _RATE = validate.Regexp(
@@ -41,32 +46,32 @@ _ORIGIN = validate.Regexp(
 
 
 def flag(name: str) -> bool:
-    """Reads a variable that is 1 or 0, by default 0."""
+    """Read a variable that is 1 or 0, by default 0."""
     return env.str(name, "0", validate=validate.OneOf(("0", "1"), error="must be 0 or 1")) == "1"
 
 
 def choice(name: str, *values: str) -> str:
-    """Reads a variable that is one of these values, by default the first."""
+    """Read a variable that is one of these values, by default the first."""
     return env.str(name, values[0], validate=validate.OneOf(values))
 
 
 def whole_number(name: str, default: int, minimum: int = 0, maximum: int = 10**9) -> int:
-    """Reads a whole number."""
+    """Read a whole number."""
     return env.int(name, default, validate=validate.Range(minimum, maximum))
 
 
 def bounds(app: str, *names: str) -> dict[str, int]:
-    """Reads those bounds of what comes in that have a variable, such as CHATMEMORY_PUT_BYTES."""
+    """Read those bounds of what comes in that have a variable, such as CHATMEMORY_PUT_BYTES."""
     return {name: env.int(f"{app}_{name}") for name in names if f"{app}_{name}" in os.environ}
 
 
 def rate(name: str, default: str) -> str:
-    """Reads a number of requests per time, in REST framework's notation: 100/second."""
+    """Read a number of requests per time, in REST framework's notation: 100/second."""
     return env.str(name, default, validate=_RATE)
 
 
 def redis(name: str) -> str:
-    """Reads the URL of a Redis, by default none."""
+    """Read the URL of a Redis, by default none."""
     return env.str(name, "", validate=[_REDIS_URL, _has_a_port])
 
 
@@ -80,19 +85,19 @@ def _has_a_port(url: str) -> None:
 
 
 def folder(name: str, default: Path) -> Path:
-    """Reads the path of a folder."""
+    """Read the path of a folder."""
     env.str(name, ".", validate=validate.Length(min=1, error="must name a folder"))
     return env.path(name, default)
 
 
 def hosts(name: str, *default: str) -> list[str]:
-    """Reads host names, separated by commas."""
+    """Read host names, separated by commas."""
     some = validate.Length(min=1, error="must name at least one host")
     return list(env.list(name, default, subcast=str.strip, validate=[some, _each(_HOST)]))
 
 
 def origins(name: str) -> list[str]:
-    """Reads origins, separated by commas, by default none."""
+    """Read origins, separated by commas, by default none."""
     return list(env.list(name, [], subcast=str.strip, validate=_each(_ORIGIN)))
 
 
@@ -105,7 +110,7 @@ def _each(check: Callable[[str], object]) -> Callable[[list[str]], None]:
 
 
 def networks(name: str, *default: str) -> list[str]:
-    """Reads addresses and networks such as 10.0.0.0/8, separated by commas."""
+    """Read addresses and networks such as 10.0.0.0/8, separated by commas."""
     return list(env.list(name, default, validate=_are_networks))
 
 
@@ -118,6 +123,42 @@ def _are_networks(names: list[str]) -> None:
 
 
 def database(name: str, default: str) -> dict[str, Any]:
-    """Reads the URL of a SQLite or PostgreSQL database, as an entry of Django's DATABASES."""
+    """Read the URL of a SQLite or PostgreSQL database, as an entry of Django's DATABASES."""
     env.str(name, default, validate=_DATABASE_URL)
     return dict(env.dj_db_url(name, default))
+
+
+def check_production(debug: bool, hosts: Sequence[str]) -> None:
+    """Raise ImproperlyConfigured, naming the variable, where a site would be unsafe for others."""
+    secret = env.str("CHATMEMORY_SECRET_KEY", "")
+    if len(secret) < SECRET_LENGTH or len(set(secret)) < SECRET_CHARACTERS:
+        raise ImproperlyConfigured(
+            f"CHATMEMORY_SECRET_KEY must be a secret of at least {SECRET_LENGTH} random characters"
+        )
+    if secret.startswith("django-insecure-"):
+        raise ImproperlyConfigured("CHATMEMORY_SECRET_KEY is an example: make a secret of your own")
+    if debug:
+        raise ImproperlyConfigured("CHATMEMORY_DEBUG shows secrets: unset it in production")
+    is_open = any("*" in host or host.startswith(".") for host in hosts)
+    if not env.str("CHATMEMORY_HOSTS", "") or is_open:
+        raise ImproperlyConfigured(
+            "CHATMEMORY_HOSTS must name the hosts of this site, without * and without a first dot"
+        )
+
+
+def production_settings() -> dict[str, Any]:
+    """Return the settings that require HTTPS everywhere.
+
+    With CHATMEMORY_PROXY=1, X-Forwarded-Proto decides whether a request came over HTTPS.
+    """
+    behind_proxy = flag("CHATMEMORY_PROXY")
+    return {
+        "SECURE_SSL_REDIRECT": True,
+        "SECURE_REDIRECT_EXEMPT": [r"^healthz$", r"^readyz$", r"^metrics$"],
+        "SECURE_HSTS_SECONDS": whole_number("CHATMEMORY_HSTS_SECONDS", YEAR),
+        "SECURE_HSTS_INCLUDE_SUBDOMAINS": True,
+        "SECURE_HSTS_PRELOAD": True,
+        "SESSION_COOKIE_SECURE": True,
+        "CSRF_COOKIE_SECURE": True,
+        "SECURE_PROXY_SSL_HEADER": ("HTTP_X_FORWARDED_PROTO", "https") if behind_proxy else None,
+    }

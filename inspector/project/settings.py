@@ -18,9 +18,9 @@ from platformdirs import user_data_path
 
 import inspector
 from inspector.observability.logs import logging_settings
-from inspector.project import production
 from inspector.project.environment import (
     bounds,
+    check_production,
     choice,
     database,
     env,
@@ -28,6 +28,7 @@ from inspector.project.environment import (
     folder,
     hosts,
     origins,
+    production_settings,
     rate,
     redis,
     whole_number,
@@ -46,7 +47,7 @@ INSTALLED_APPS = [
     "chatmemory",
     "inspector",
     "inspector.project",
-    "inspector.project.admin_app.Admin",
+    "inspector.project.apps.Admin",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
@@ -139,7 +140,7 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 ALLOWED_HOSTS = hosts("CHATMEMORY_HOSTS", "localhost", "127.0.0.1", "[::1]")
 CSRF_TRUSTED_ORIGINS = origins("CHATMEMORY_ORIGINS")
 if PRODUCTION:
-    production.check(DEBUG, ALLOWED_HOSTS)
+    check_production(DEBUG, ALLOWED_HOSTS)
 
 
 def _local_secret() -> str:
@@ -166,7 +167,7 @@ SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
 SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
 if PRODUCTION:
-    globals().update(production.settings())
+    globals().update(production_settings())
 
 
 # Signing in
@@ -181,9 +182,9 @@ AUTHENTICATION_BACKENDS = [
 AXES_FAILURE_LIMIT = 10
 AXES_COOLOFF_TIME = timedelta(minutes=15)
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"], "ip_address"]
-AXES_CLIENT_IP_CALLABLE = "inspector.project.sign_in_limit.address_of"
-AXES_HANDLER = "inspector.project.sign_in_limit.SignInLimit"
-AXES_LOCKOUT_CALLABLE = "inspector.project.sign_in_limit.too_many_sign_ins"
+AXES_CLIENT_IP_CALLABLE = "inspector.project.accounts.address_of"
+AXES_HANDLER = "inspector.project.accounts.SignInLimit"
+AXES_LOCKOUT_CALLABLE = "inspector.project.accounts.too_many_sign_ins"
 AXES_DISABLE_ACCESS_LOG = True
 AXES_ENABLE_ADMIN = False
 AXES_VERBOSE = False

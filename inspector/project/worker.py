@@ -1,17 +1,26 @@
-"""The worker class of deploy/gunicorn.conf.py. It needs the extra `serve`."""
+"""The worker class of deploy/gunicorn.conf.py. It needs the extra `serve`.
+
+The client of a request that comes by a unix socket has no address: its proxy tells it, at the end
+of X-Forwarded-For. What stands before that is only believed if a trusted proxy added it, as for any
+other connection.
+"""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from socket import AF_UNIX
+from typing import Any, cast
 
 from gunicorn.arbiter import Arbiter
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 from uvicorn_worker import UvicornWorker
 
+from inspector.asgi import Application, Receive, Scope, Send
 from inspector.project.server import Server
-from inspector.project.unix_socket import behind_unix_socket
 
 GRACE_SECONDS = 25
+_SOCKET = ("unix:", 0)  # in place of the proxy's address
 
 
 class Worker(UvicornWorker):  # type: ignore[misc]
@@ -34,3 +43,20 @@ class Worker(UvicornWorker):  # type: ignore[misc]
         await server.serve(sockets=self.sockets)
         if not server.started:
             sys.exit(Arbiter.WORKER_BOOT_ERROR)
+
+
+def behind_unix_socket(application: Application, trusted: Sequence[str]) -> Application:
+    """Return the application, whose requests have the address that the proxy tells, or none."""
+
+    async def without_socket(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope.get("client") == _SOCKET:
+            scope["client"] = None
+        await application(scope, receive, send)
+
+    told = ProxyHeadersMiddleware(cast("Any", without_socket), [_SOCKET[0], *trusted])
+
+    async def from_socket(scope: Scope, receive: Receive, send: Send) -> None:
+        scope["client"] = _SOCKET
+        await told(cast("Any", scope), cast("Any", receive), cast("Any", send))
+
+    return from_socket

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from inspector.project.unix_socket import behind_unix_socket
+from inspector.project.worker import behind_unix_socket
 
 TRUSTED = ["127.0.0.1", "10.0.0.0/8"]
 

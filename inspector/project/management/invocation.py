@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from argparse import ArgumentTypeError
+
 from django.core.management import CommandError, call_command
 
 from inspector.conf import configuration
@@ -19,3 +21,10 @@ def check_migrated() -> None:
     except SystemExit as error:
         message = f"the database is not up to date: run {typed('migrate')} first"
         raise CommandError(message) from error
+
+
+def port_number(text: str) -> int:
+    """Read a TCP port. Raises ArgumentTypeError."""
+    if not text.isdecimal() or not 1 <= int(text) <= 65535:
+        raise ArgumentTypeError(f"a port is a number from 1 to 65535, not {text!r}")
+    return int(text)

@@ -11,8 +11,7 @@ from django.db import connections
 from chatmemory import queries
 from chatmemory.management.base import DatabaseCommand
 from inspector.access import OPERATOR, sign_in_link
-from inspector.project.management.arguments import port_number
-from inspector.project.management.invocation import check_migrated, typed
+from inspector.project.management.invocation import check_migrated, port_number, typed
 from inspector.project.server import Server
 
 HOST, PORT = "127.0.0.1", 8000

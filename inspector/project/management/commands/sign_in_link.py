@@ -7,8 +7,7 @@ from django.core.management.base import CommandError, CommandParser
 
 from chatmemory.management.base import DatabaseCommand
 from inspector.access import OPERATOR, sign_in_link
-from inspector.project.management.arguments import port_number
-from inspector.project.management.invocation import check_migrated, typed
+from inspector.project.management.invocation import check_migrated, port_number, typed
 
 
 class Command(DatabaseCommand):
