@@ -2,10 +2,8 @@
 
 from inspector.forms.bulk import BulkForm, check_number
 from inspector.forms.composer import BranchForm, DraftForm
-from inspector.forms.fields import first_problem
-from inspector.forms.policies import DefaultPolicyForm
-from inspector.forms.search import searchable, whole_number
-from inspector.forms.settings import SettingsForm, settings_digest
+from inspector.forms.fields import first_problem, searchable, whole_number
+from inspector.forms.settings import DefaultPolicyForm, SettingsForm, settings_digest
 from inspector.forms.tokens import TokenForm
 from inspector.forms.transfer import ExportForm, ImportForm
 

@@ -9,8 +9,7 @@ from chatmemory import ChatMessage, InvalidValue, Policy
 from chatmemory.formats.script import read_draft, unknown_role, write_draft
 from chatmemory.queries import Trial
 from chatmemory.services.validation import ID_LENGTH, LIMIT_MAX, check_added, check_id
-from inspector.forms.fields import STEP_MAX
-from inspector.forms.search import SEARCH_LENGTH
+from inspector.forms.fields import SEARCH_LENGTH, STEP_MAX
 
 ROLES = [
     ("user", "User"),

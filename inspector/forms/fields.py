@@ -1,11 +1,30 @@
-"""What several forms share."""
+"""Fields of forms: options of policies by their type and name, and what people type into boxes."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from functools import partial
+from typing import Any
+
 from django import forms
+
+from chatmemory import Oversized
 
 # The largest whole number that JavaScript and JSON clients read exactly.
 STEP_MAX = 2**53
+LABELS = {
+    "low_water": "When full, trim down to this share of the limit",
+    "snap_to_user": "After a trim, begin with a user message",
+    "oversized": "A message that is too big for the limit",
+    "meters_only": "Only measure: evict and refuse nothing",
+}
+_OVERSIZED = {
+    Oversized.EVICT: "leaves at once, after all others",
+    Oversized.REJECT: "is refused",
+    Oversized.KEEP: "stays while it is the newest",
+}
+SEARCH_LENGTH = 200
 
 
 def select(**attributes: str) -> forms.Select:
@@ -16,3 +35,52 @@ def select(**attributes: str) -> forms.Select:
 def first_problem(form: forms.Form) -> str:
     """Return the first error of a form as text, or "" if it has none."""
     return next((str(error) for errors in form.errors.values() for error in errors), "")
+
+
+def _share(**kwargs: Any) -> forms.Field:
+    number = forms.NumberInput(
+        attrs={"class": "sheet__number", "step": "any", "min": "0", "max": "1"}
+    )
+    return forms.CharField(max_length=12, widget=number, **kwargs)
+
+
+def _oversized(**kwargs: Any) -> forms.Field:
+    return forms.ChoiceField(choices=list(_OVERSIZED.items()), widget=select(), **kwargs)
+
+
+def _number(kind: type[forms.Field]) -> Callable[..., forms.Field]:
+    return partial(kind, widget=forms.NumberInput(attrs={"class": "sheet__number"}))
+
+
+_FIELDS: Mapping[type, Callable[..., forms.Field]] = {
+    bool: forms.BooleanField,
+    int: _number(forms.IntegerField),
+    float: _number(forms.FloatField),
+    str: forms.CharField,
+    Decimal: _share,
+    Oversized: _oversized,
+}
+
+
+def has_field(type_: type) -> bool:
+    """Return whether a form can hold an option of this type."""
+    return type_ in _FIELDS
+
+
+def option_field(name: str, type_: type, initial: object) -> forms.Field:
+    """Return the field of an option; left empty, the option has its default."""
+    label = LABELS.get(name, name.replace("_", " ").capitalize())
+    return _FIELDS[type_](required=False, label=label, initial=initial)
+
+
+def searchable(text: str) -> str:
+    """Return the search text without characters that no stored text has (NUL, lone surrogates),
+    cut to 200 characters.
+    """
+    return text.replace("\0", "").encode(errors="ignore").decode().strip()[:SEARCH_LENGTH]
+
+
+def whole_number(text: str, digits: int) -> int | None:
+    """Return the number that a text is; None if it is anything else, or has more digits."""
+    is_number = text.isascii() and text.isdigit() and len(text) <= digits
+    return int(text) if is_number else None

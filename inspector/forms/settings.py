@@ -1,4 +1,6 @@
-"""The settings of a conversation: its policy, with the options of its kind, and its labels."""
+"""The settings of a conversation: its policy, with the options of its kind, and its labels; and a
+default policy.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +12,18 @@ from typing import Any, cast
 from django import forms
 from django.http import QueryDict
 
-from chatmemory import Policy, caller_options, can_decide, policy_from_dict, policy_kinds
+from chatmemory import (
+    ChatMemoryError,
+    Policy,
+    caller_options,
+    can_decide,
+    policy_from_dict,
+    policy_from_text,
+    policy_kinds,
+)
 from chatmemory.queries import MemoryRow
 from chatmemory.services.validation import ID_LENGTH, LIMIT_MAX
-from inspector.forms.fields import select
-from inspector.forms.options import has_field, option_field
+from inspector.forms.fields import has_field, option_field, select
 
 BLANK_LABELS = 2
 OPTION = "option_"
@@ -143,3 +152,16 @@ class SettingsForm(forms.Form):
         names, values = (self.data.getlist(name) for name in ("name", "value"))  # type: ignore[attr-defined]
         pairs = zip(names, values, strict=False)
         return [(name.strip(), value.strip()) for name, value in pairs if name.strip()]
+
+
+class DefaultPolicyForm(forms.Form):
+    """The beginning of the ids, which may be empty, and the policy as on the command line."""
+
+    beginning = forms.CharField(required=False, max_length=ID_LENGTH, strip=False)
+    policy = forms.CharField(max_length=ID_LENGTH)
+
+    def clean_policy(self) -> Policy:
+        try:
+            return policy_from_text(self.cleaned_data["policy"])
+        except ChatMemoryError as error:
+            raise forms.ValidationError(str(error)) from error

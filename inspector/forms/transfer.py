@@ -10,8 +10,7 @@ from django import forms
 from chatmemory import InvalidValue, Oversized, Policy, policy_from_dict, policy_kinds
 from chatmemory.formats import FORMATS
 from inspector.conf import configuration
-from inspector.forms.fields import STEP_MAX, select
-from inspector.forms.options import option_field
+from inspector.forms.fields import STEP_MAX, option_field, select
 from inspector.middleware.bodies import upload_limit
 
 OPTIONS = ("low_water", "oversized", "snap_to_user")

@@ -1,7 +1,6 @@
 """Presenters of the overview: what its address asks for, its rows, its feed and its numbers."""
 
-from inspector.overview.asked import ORDERINGS, PARAMETERS, Asked
-from inspector.overview.headlines import Headlines, current_headlines
-from inspector.overview.rows import FeedRow, Row
+from inspector.overview.selection import ORDERINGS, PARAMETERS, Asked
+from inspector.overview.table import FeedRow, Headlines, Row, current_headlines
 
 __all__ = ["ORDERINGS", "PARAMETERS", "Asked", "FeedRow", "Headlines", "Row", "current_headlines"]

@@ -1,15 +1,17 @@
-"""The settings of a conversation: its policy, with a preview of the change, and its labels."""
+"""The settings of a conversation, and the default policies of those that get none."""
 
 from __future__ import annotations
 
+from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
 from chatmemory import ChatMemoryError, LongRecount, VersionConflict, queries, services
 from chatmemory.access.actors import actor_of
+from chatmemory.access.roles import WRITE
 from inspector.conversation.policy_change import policy_change
-from inspector.forms import SettingsForm, first_problem
+from inspector.forms import DefaultPolicyForm, SettingsForm, first_problem
 
 OUTDATED = "Someone changed these settings meanwhile. Look at the preview, then save again."
 
@@ -19,7 +21,7 @@ def settings(request: HttpRequest, memory_id: str) -> HttpResponse:
     """Show the settings. A POST shows what those of the form would change, and saves nothing."""
     memory = queries.memory(memory_id)
     data = request.POST if request.method == "POST" else None
-    return _render(request, memory, SettingsForm(memory, data))
+    return _settings_page(request, memory, SettingsForm(memory, data))
 
 
 @require_POST
@@ -28,9 +30,9 @@ def change(request: HttpRequest, memory_id: str) -> HttpResponse:
     memory = queries.memory(memory_id)
     form = SettingsForm(memory, request.POST)
     if not form.is_valid():
-        return _render(request, memory, form)
+        return _settings_page(request, memory, form)
     if form.is_outdated:
-        return _render(request, memory, form, OUTDATED, status=412)
+        return _settings_page(request, memory, form, OUTDATED, status=412)
     try:
         services.change(
             memory_id,
@@ -40,13 +42,13 @@ def change(request: HttpRequest, memory_id: str) -> HttpResponse:
             expected_version=memory.version,
         )
     except VersionConflict:
-        return _render(request, memory, form, OUTDATED, status=412)
+        return _settings_page(request, memory, form, OUTDATED, status=412)
     except ChatMemoryError as error:
-        return _render(request, memory, form, str(error), status=422)
+        return _settings_page(request, memory, form, str(error), status=422)
     return redirect("inspector:conversation", memory_id)
 
 
-def _render(
+def _settings_page(
     request: HttpRequest,
     memory: queries.MemoryRow,
     form: SettingsForm,
@@ -72,3 +74,38 @@ def _render(
     }
     status = 422 if problem and status == 200 else status
     return render(request, "inspector/settings.html", context, status=status)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def policies(request: HttpRequest) -> HttpResponse:
+    """List the default policies. A POST sets one, or replaces the one with the same prefix."""
+    if request.method != "POST":
+        return _policies_page(request, DefaultPolicyForm())
+    if not request.user.has_perm(WRITE):
+        raise PermissionDenied
+    form = DefaultPolicyForm(request.POST)
+    if not form.is_valid():
+        return _policies_page(request, form, first_problem(form))
+    try:
+        services.set_default_policy(
+            form.cleaned_data["beginning"],
+            form.cleaned_data["policy"],
+            actor=actor_of(request),
+        )
+    except ChatMemoryError as error:
+        return _policies_page(request, form, str(error))
+    return redirect("inspector:policies")
+
+
+@require_POST
+def remove(request: HttpRequest) -> HttpResponse:
+    services.remove_default_policy(request.POST.get("prefix", ""), actor=actor_of(request))
+    return redirect("inspector:policies")
+
+
+def _policies_page(
+    request: HttpRequest, form: DefaultPolicyForm, problem: str = ""
+) -> HttpResponse:
+    context = {"policies": services.default_policies(), "form": form, "problem": problem}
+    status = 422 if problem else 200
+    return render(request, "inspector/policies.html", context, status=status)

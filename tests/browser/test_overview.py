@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 
 from chatmemory import MessageWindow, TokenWindow, UserMessage, services
 from chatmemory.services import protocol
-from inspector.overview import headlines
+from inspector.overview import table
 
 PAGE = 25
 CROWD = 28
@@ -53,7 +53,7 @@ def test_a_row_and_the_numbers_move(reader, served):
 def test_numbers_that_lack_the_last_change_are_counted_again_soon(
     open_page, between_requests, transactional_db, monkeypatch
 ):
-    monkeypatch.setattr(headlines, "LEAST_SECONDS", 2)
+    monkeypatch.setattr(table, "LEAST_SECONDS", 2)
     services.create("counted", MessageWindow(1))
     services.add("counted", [UserMessage("one")])
     page = open_page("/")

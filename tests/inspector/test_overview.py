@@ -20,7 +20,7 @@ from chatmemory import (
 from chatmemory.core.policies import MessageWindow, TokenWindow
 from chatmemory.queries.searching import MENTIONS_COUNTED
 from chatmemory.services import protocol, slices
-from inspector.overview import asked, headlines
+from inspector.overview import selection, table
 from inspector.templatetags.inspector import ago
 from inspector.views import overview
 
@@ -60,7 +60,7 @@ def test_it_shows_fill_counts_and_what_left(operator_client, memory_id):
 def test_headline_numbers_are_kept_for_a_while_and_say_when_they_were_counted(
     operator_client, memory_id, monkeypatch
 ):
-    monkeypatch.setattr(headlines, "LEAST_SECONDS", 30)
+    monkeypatch.setattr(table, "LEAST_SECONDS", 30)
     first = operator_client.get("/").context["headlines"]
     say(memory_id, *"abcdef")
     again = operator_client.get("/")
@@ -70,7 +70,7 @@ def test_headline_numbers_are_kept_for_a_while_and_say_when_they_were_counted(
 
 @pytest.mark.parametrize(("took", "kept"), [(0.001, 1), (0.2, 4), (9, 30)])
 def test_numbers_that_are_slow_to_count_are_kept_longer(took, kept):
-    assert headlines.kept_seconds(took) == kept
+    assert table.kept_seconds(took) == kept
 
 
 def test_a_client_that_decides_has_no_meter(operator_client, db):
@@ -237,7 +237,7 @@ def test_what_left_at_once_and_was_not_seen_is_not_counted(db):
     services.create("ours", MessageWindow(1))
     services.add("ours", [UserMessage("a"), UserMessage("b")])
     left = sum(queries.memory(each).left_count for each in ("theirs", "ours"))
-    assert queries.overview_stats(asked.midnight()).forgotten == left == 3
+    assert queries.overview_stats(selection.midnight()).forgotten == left == 3
 
 
 def test_what_leaves_while_a_conversation_is_made_is_not_forgotten_today(db):
@@ -247,11 +247,11 @@ def test_what_leaves_while_a_conversation_is_made_is_not_forgotten_today(db):
     services.import_conversation("short", [UserMessage("a"), UserMessage("b")], MessageWindow(1))
     services.import_conversation("long", many, MessageWindow(1))
     services.branch("long", "copied", [UserMessage("a draft")])
-    assert queries.overview_stats(asked.midnight()).forgotten == 1
+    assert queries.overview_stats(selection.midnight()).forgotten == 1
     assert [(item.memory_id, item.seq) for item in queries.feed()] == [("ours", 1)]
     for memory_id in ("short", "long", "copied"):
         services.add(memory_id, [UserMessage("said today")])
-    assert queries.overview_stats(asked.midnight()).forgotten == 4
+    assert queries.overview_stats(selection.midnight()).forgotten == 4
     assert {item.memory_id for item in queries.feed()} == {"ours", "short", "long", "copied"}
 
 
@@ -472,7 +472,7 @@ def test_the_reach_is_the_median_of_what_is_in_memory(db):
     for messages in (1, 2, 9):
         services.create(f"m{messages}", MessageWindow(9))
         say(f"m{messages}", *("a" for _ in range(messages)))
-    assert queries.overview_stats(asked.midnight()).reach == 2
+    assert queries.overview_stats(selection.midnight()).reach == 2
 
 
 def test_the_label_that_is_filtered_by_comes_first(operator_client, db):
@@ -483,7 +483,7 @@ def test_the_label_that_is_filtered_by_comes_first(operator_client, db):
 
 def test_today_begins_at_midnight_of_the_site(settings):
     settings.TIME_ZONE = "Asia/Tokyo"
-    midnight = asked.midnight()
+    midnight = selection.midnight()
     assert (midnight.hour, str(midnight.tzinfo)) == (0, "Asia/Tokyo")
     assert timezone.now() - timedelta(days=1) < midnight <= timezone.now()
 

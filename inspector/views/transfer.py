@@ -1,23 +1,27 @@
-"""Exporting a conversation, or its window at a step, in one of the transcript formats."""
+"""Exporting a conversation, or its window at a step, and importing a transcript file."""
 
 from __future__ import annotations
 
 from collections import Counter
 from itertools import chain, islice
 
-from django.http import Http404, HttpRequest
+from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
-from django.views.decorators.http import require_safe
+from django.views.decorators.http import require_http_methods, require_safe
 
-from chatmemory import ChatMessage, queries
+from chatmemory import ChatMessage, InvalidValue, queries
+from chatmemory.access.actors import actor_of
 from chatmemory.converters import address
-from chatmemory.formats import render_each, render_messages
+from chatmemory.formats import read_transcripts, render_each, render_messages
 from chatmemory.queries import WholeHistory
+from chatmemory.services.imports import Report, import_all
 from chatmemory.streaming import json_list, streamed
-from inspector.forms import ExportForm
+from inspector.forms import ExportForm, ImportForm, first_problem
+from inspector.middleware.bodies import upload_bounds
 
 PREVIEWED = 500  # messages, read by one query
+MAX_LISTED = 100
 
 
 @require_safe
@@ -56,3 +60,33 @@ def _name(memory_id: str, what: str, at: int | None) -> str:
     """Return a file name from the address, which is safe in headers and in file systems."""
     step = f"-step-{at}" if at is not None else ""
     return f"{address(memory_id)[:150]}-{what}{step}.json"
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def import_file(request: HttpRequest) -> HttpResponse:
+    """Show the form; after a POST, the report, or the form with its error."""
+    if request.method != "POST":
+        return _form(request, ImportForm())
+    form = ImportForm(request.POST, request.FILES)
+    if not form.is_valid():
+        return _form(request, form, first_problem(form))
+    try:
+        report = _import(form, actor_of(request))
+    except InvalidValue as error:
+        return _form(request, form, str(error))
+    context = {"report": report, "name": form.cleaned_data["file"].name, "shown": MAX_LISTED}
+    return render(request, "inspector/imported.html", context)
+
+
+def _import(form: ImportForm, actor: str) -> Report:
+    data = form.cleaned_data
+    reading = read_transcripts(data["file"], data["format"], bounds=upload_bounds())
+    report = Report(reading.format, refused=list(reading.refused))
+    for result in import_all(reading, form.policy, form.id_prefix, actor):
+        report.add(result)
+    return report
+
+
+def _form(request: HttpRequest, form: ImportForm, problem: str = "") -> HttpResponse:
+    context = {"form": form, "problem": problem}
+    return render(request, "inspector/import.html", context, status=422 if problem else 200)
