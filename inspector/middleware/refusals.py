@@ -87,7 +87,7 @@ def _too_many(request: HttpRequest, throttle: PerAddress) -> HttpResponse | None
     problem = _too_many_problem(throttle.wait())
     if is_api(request.path):
         return refusal_of(request.path, problem)
-    page = "inspector/too_many_requests.html"
+    page = "inspector/errors/too_many_requests.html"
     response = render(request, page, status=problem.status)
     response["Retry-After"] = problem.headers["Retry-After"]
     return response

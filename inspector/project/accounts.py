@@ -59,7 +59,7 @@ def too_many_sign_ins(request: HttpRequest, *_: object, **__: object) -> HttpRes
     """Show 429 after repeated wrong passwords; Retry-After is the duration of the lock."""
     cooloff = int(settings.AXES_COOLOFF_TIME.total_seconds())
     response = render(
-        request, "inspector/too_many_sign_ins.html", {"minutes": cooloff // 60}, status=429
+        request, "inspector/accounts/too_many_sign_ins.html", {"minutes": cooloff // 60}, status=429
     )
     response["Retry-After"] = str(cooloff)
     return response

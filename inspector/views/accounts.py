@@ -29,7 +29,7 @@ class SignIn(LoginView):
     ask for more than a password.
     """
 
-    template_name = "inspector/sign_in.html"
+    template_name = "inspector/accounts/sign_in.html"
     http_method_names = ("get", "head", "post")
     next_page = "inspector:overview"
 
@@ -61,7 +61,7 @@ def sign_in_by_link(request: HttpRequest, token: str) -> HttpResponse:
     if user is None and request.user.is_authenticated:
         return redirect("inspector:overview")
     if user is None:
-        return render(request, "inspector/link_used.html", status=403)
+        return render(request, "inspector/accounts/link_used.html", status=403)
     login(request, user, backend="django.contrib.auth.backends.ModelBackend")
     return redirect("inspector:overview")
 

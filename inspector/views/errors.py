@@ -46,10 +46,10 @@ def answer_to(request: HttpRequest, exception: Exception) -> HttpResponse | None
         return forbidden(request, exception)
     if isinstance(exception, CorruptRow):
         logger.error("a stored row is corrupt: %s", exception, exc_info=exception)
-        return render(request, "inspector/500.html", {"problem": exception}, status=500)
+        return render(request, "inspector/errors/500.html", {"problem": exception}, status=500)
     if isinstance(exception, ChatMemoryError):
         context = {"problem": exception}
-        return render(request, "inspector/refused.html", context, status=409)
+        return render(request, "inspector/errors/refused.html", context, status=409)
     found = outage(exception)
     if found is not None:
         logger.error("the database is %s", found.state, exc_info=exception)
@@ -60,25 +60,25 @@ def answer_to(request: HttpRequest, exception: Exception) -> HttpResponse | None
 def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
     if is_api(request.path):
         return _BAD_REQUEST.to_http_response()
-    return render(request, "inspector/400.html", status=400)
+    return render(request, "inspector/errors/400.html", status=400)
 
 
 def forbidden(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
     if is_api(request.path):
         return _FORBIDDEN.to_http_response()
-    return render(request, "inspector/403.html", status=403)
+    return render(request, "inspector/errors/403.html", status=403)
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
     """Show 403 for a form from another site, or from a page that was opened before signing in."""
-    return render(request, "inspector/csrf.html", status=403)
+    return render(request, "inspector/errors/csrf.html", status=403)
 
 
 def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
     if is_api(request.path):
         return URL_NOT_FOUND.to_http_response()
     page = render(
-        request, "inspector/404.html", {"problem": _missing(request, exception)}, status=404
+        request, "inspector/errors/404.html", {"problem": _missing(request, exception)}, status=404
     )
     if isinstance(exception, MemoryNotFound):  # the page that asked was one of it
         trigger_client_event(page, "inspector:deleted")
@@ -87,7 +87,7 @@ def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpR
 
 def not_allowed(request: HttpRequest, refusal: HttpResponse) -> HttpResponse:
     """Show a page for a refusal of the method: 405, as for the address of a form that is opened."""
-    page = render(request, "inspector/405.html", status=405)
+    page = render(request, "inspector/errors/405.html", status=405)
     page.headers["Allow"] = refusal.headers["Allow"]
     return page
 
@@ -108,12 +108,12 @@ def server_error(request: HttpRequest) -> HttpResponse:
         return _database_outage(request, found)
     if is_api(request.path):
         return _SERVER_ERROR.to_http_response()
-    return render(request, "inspector/500.html", status=500)
+    return render(request, "inspector/errors/500.html", status=500)
 
 
 def _database_outage(request: HttpRequest, found: Outage) -> HttpResponse:
     """Renders the page without the request, because reading the user would need the database."""
     if is_api(request.path):
         return database_problem(found).to_http_response()
-    html = render_to_string("inspector/503.html", {"outage": found})
+    html = render_to_string("inspector/errors/503.html", {"outage": found})
     return HttpResponse(html, status=503, headers={"Retry-After": str(RETRY_SECONDS)})

@@ -41,7 +41,7 @@ def overview(request: HttpRequest) -> HttpResponse:
     """Show a page of the conversations that the address asks for, or how to begin."""
     context = _page(Asked.read(request.GET.dict())) | _feed()
     context["is_empty"] = not queries.any_memory()
-    return render_page_or_fragment(request, "inspector/overview.html", context)
+    return render_page_or_fragment(request, "inspector/overview/overview.html", context)
 
 
 @require_safe
@@ -55,7 +55,7 @@ def now(request: HttpRequest) -> HttpResponse:
     held = [memory_id for memory_id in request.GET.getlist("id")[:PAGE_SIZE] if is_id(memory_id)]
     seen = MOMENT.fullmatch(request.GET.get("seen", ""))
     context = _page(asked, held) | _feed(int(seen[0]) if seen else None)
-    return render(request, "inspector/_now.html", context)
+    return render(request, "inspector/overview/_now.html", context)
 
 
 @require_POST
@@ -159,7 +159,7 @@ def _ask(request: HttpRequest, chosen: Sequence[queries.MemoryRow], form: BulkFo
         "branch_ids": json.dumps(branches or []),
         "form": form,
     }
-    return render(request, "inspector/delete.html", context)
+    return render(request, "inspector/overview/delete.html", context)
 
 
 def _outside(form: BulkForm, memory_ids: Sequence[str]) -> set[str] | None:
@@ -183,7 +183,7 @@ def _chosen(form: BulkForm) -> list[queries.MemoryRow]:
 
 def _refused(request: HttpRequest, form: BulkForm, problem: str) -> HttpResponse:
     context = {"problem": problem, "back": form.back}
-    return render(request, "inspector/refused.html", context, status=422)
+    return render(request, "inspector/errors/refused.html", context, status=422)
 
 
 def _export(request: HttpRequest, memory_ids: Sequence[str]) -> HttpResponseBase:

@@ -73,7 +73,7 @@ def _settings_page(
         "problem": problem,
     }
     status = 422 if problem and status == 200 else status
-    return render(request, "inspector/settings.html", context, status=status)
+    return render(request, "inspector/settings/settings.html", context, status=status)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -108,4 +108,4 @@ def _policies_page(
 ) -> HttpResponse:
     context = {"policies": services.default_policies(), "form": form, "problem": problem}
     status = 422 if problem else 200
-    return render(request, "inspector/policies.html", context, status=status)
+    return render(request, "inspector/settings/policies.html", context, status=status)

@@ -45,4 +45,6 @@ def _page(
         "problem": problem,
         "secret": secret,
     }
-    return render(request, "inspector/tokens.html", context, status=422 if problem else 200)
+    return render(
+        request, "inspector/accounts/tokens.html", context, status=422 if problem else 200
+    )

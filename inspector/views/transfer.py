@@ -47,7 +47,7 @@ def export(request: HttpRequest, memory_id: str) -> HttpResponseBase:
         "previewed": len(first),
         "lost": Counter(loss.what for loss in losses).most_common(),
     }
-    return render(request, "inspector/export.html", context)
+    return render(request, "inspector/transfer/export.html", context)
 
 
 def _messages(memory_id: str, what: str, at: int | None) -> WholeHistory | list[ChatMessage]:
@@ -75,7 +75,7 @@ def import_file(request: HttpRequest) -> HttpResponse:
     except InvalidValue as error:
         return _form(request, form, str(error))
     context = {"report": report, "name": form.cleaned_data["file"].name, "shown": MAX_LISTED}
-    return render(request, "inspector/imported.html", context)
+    return render(request, "inspector/transfer/imported.html", context)
 
 
 def _import(form: ImportForm, actor: str) -> Report:
@@ -89,4 +89,6 @@ def _import(form: ImportForm, actor: str) -> Report:
 
 def _form(request: HttpRequest, form: ImportForm, problem: str = "") -> HttpResponse:
     context = {"form": form, "problem": problem}
-    return render(request, "inspector/import.html", context, status=422 if problem else 200)
+    return render(
+        request, "inspector/transfer/import.html", context, status=422 if problem else 200
+    )
