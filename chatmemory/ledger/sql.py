@@ -14,8 +14,8 @@ import json
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from datetime import datetime
-from functools import cache
+from datetime import datetime, tzinfo
+from functools import cache, lru_cache
 from operator import attrgetter
 from typing import Any, Generic, NamedTuple, Self, TypeVar
 
@@ -178,6 +178,8 @@ _STEP = f"""SELECT {", ".join(_OF_STEP.names)} FROM chatmemory_step
     WHERE memory_id = %s AND n = %s"""
 _INSERT_MEMORY = f"""INSERT INTO chatmemory_memory ({", ".join(_NAMES)})
     VALUES ({", ".join(["%s"] * len(_NAMES))}) ON CONFLICT DO NOTHING"""
+_NEWEST_DETAIL = """SELECT detail FROM chatmemory_auditentry
+    WHERE memory_id = %s AND action = %s ORDER BY at DESC, id DESC LIMIT 1"""
 
 # All columns of a conversation's row, in the order of `_NAMES`
 values_of: Callable[[Memory], tuple[Any, ...]] = attrgetter(*_NAMES)
@@ -240,17 +242,34 @@ def rows(sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
     return found
 
 
+def newest_detail(memory_id: str, action: str) -> dict[str, Any]:
+    """Return the detail of the newest audit entry of an action, empty if there is none."""
+    for (detail,) in rows(_NEWEST_DETAIL, [memory_id, str(action)]):
+        found: dict[str, Any] = json.loads(detail)
+        return found
+    return {}
+
+
 # Writing
+
+
+def insert_if_new(memory: Memory) -> bool:
+    """Insert the row of a conversation, and return whether there was none with its id.
+
+    The row is then locked, and an instance of what is stored.
+    """
+    ours = database.connection()
+    with _cursor(ours) as cursor:
+        cursor.execute(_INSERT_MEMORY, _as_stored(values_of(memory), ours))
+        is_new: bool = cursor.rowcount == 1
+    if is_new:
+        memory._state.adding, memory._state.db = False, ours.alias
+    return is_new
 
 
 def insertion(rows: Sequence[InsertedMessage | InsertedStay | InsertedStep]) -> Write:
     """Return the insertion of rows of one table."""
     return Write(_INSERTS[type(rows[0])][0], rows, _INSERTS[type(rows[0])][1])
-
-
-def insertion_if_new(memory: Memory) -> Write:
-    """Return the insertion of a conversation's row, which does nothing if there is one."""
-    return Write(_INSERT_MEMORY, [values_of(memory)])
 
 
 def change(memory: Memory, before: Sequence[Any]) -> Write:
@@ -318,13 +337,19 @@ def _as_stored(row: Sequence[Any], ours: BaseDatabaseWrapper) -> list[Any]:
 
 
 def _adapted(value: Any, ours: BaseDatabaseWrapper) -> Any:
-    if isinstance(value, str):  # of an enumeration, which drivers look up at length
-        return str.__str__(value)
+    if isinstance(value, datetime):
+        return _without_zone(value, ours.timezone) if ours.vendor == "sqlite" else value
     if isinstance(value, dict):
         return json.dumps(value) if value else "{}"
-    if isinstance(value, datetime) and ours.vendor == "sqlite":
-        return str(make_naive(value, ours.timezone))
+    if isinstance(value, str):  # of an enumeration, which drivers look up at length
+        return str.__str__(value)
     return value
+
+
+@lru_cache(maxsize=16)
+def _without_zone(time: datetime, zone: tzinfo) -> str:
+    """Return a time as SQLite has it. All rows of a change have the same."""
+    return str(make_naive(time, zone))
 
 
 # Cursors

@@ -80,10 +80,10 @@ def test_times_of_any_zone_are_stored(conversation):
 def test_a_row_is_inserted_only_if_its_key_is_new(conversation):
     row = Memory.objects.get(pk=conversation)
     row.last_seq = 99
-    sql.execute([sql.insertion_if_new(row)])
+    assert not sql.insert_if_new(row)
     assert Memory.objects.get(pk=conversation).last_seq == 3
     row.pk = "other"
-    sql.execute([sql.insertion_if_new(row)])
+    assert sql.insert_if_new(row)
     assert columns(Memory.objects.get(pk="other")) == columns(row)
 
 
