@@ -1,9 +1,9 @@
 """The SQL of an add, for SQLite and PostgreSQL: what it reads, inserts and changes.
 
 Django's ORM takes several times as long for these small statements as the database. What is not in
-every add, or in every read of a window or a step, uses the ORM. A row to be inserted is a named
-tuple of the columns of its table, in the order of its INSERT; tests/ledger/test_sql.py compares
-them with the models. Each statement names its conversation, so that a cluster sends it to one node.
+every add, or in every read of a window or a step, uses the ORM. A row to be inserted has
+the columns of its table, in the order of its INSERT; tests/ledger/test_sql.py compares them with
+the models. Each statement names its conversation, so that a cluster sends it to one node.
 """
 
 # ruff: noqa: S608 - the parts of the statements are constants of this file
@@ -14,6 +14,7 @@ import json
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import dataclass, fields
 from datetime import datetime, tzinfo
 from functools import cache, lru_cache
 from operator import attrgetter
@@ -33,7 +34,8 @@ COPIED = 20  # rows: PostgreSQL takes as many, or more, sooner by COPY than by I
 HEAD_PAGE = 8  # stays, of which most adds need two or three
 
 
-class InsertedMessage(NamedTuple):
+@dataclass(slots=True)
+class InsertedMessage:
     """A row of chatmemory_message."""
 
     memory_id: str
@@ -49,7 +51,8 @@ class InsertedMessage(NamedTuple):
     commitment: bytes = b""  # once the other columns are known
 
 
-class InsertedStay(NamedTuple):
+@dataclass(slots=True)
+class InsertedStay:
     """A row of chatmemory_stay."""
 
     memory_id: str
@@ -66,7 +69,8 @@ class InsertedStay(NamedTuple):
     reason: str | None = None
 
 
-class InsertedStep(NamedTuple):
+@dataclass(slots=True)
+class InsertedStep:
     """A row of chatmemory_step."""
 
     memory_id: str
@@ -185,20 +189,21 @@ _NEWEST_DETAIL = """SELECT detail FROM chatmemory_auditentry
 values_of: Callable[[Memory], tuple[Any, ...]] = attrgetter(*_NAMES)
 
 
-def _insert(table: str, row: type[NamedTuple]) -> tuple[str, str]:
-    """Return the INSERT of rows, and the COPY that takes the same ones."""
-    columns = ", ".join(row._fields)
-    marks = ", ".join(["%s"] * len(row._fields))
-    return (
-        f"INSERT INTO {table} ({columns}) VALUES ({marks})",
-        f"COPY {table} ({columns}) FROM STDIN",
-    )
+class _Table:
+    """How rows of a kind are inserted: by an INSERT, or by the COPY that takes the same ones."""
+
+    def __init__(self, name: str, row: type[InsertedMessage | InsertedStay | InsertedStep]) -> None:
+        names = [field.name for field in fields(row)]
+        columns, marks = ", ".join(names), ", ".join(["%s"] * len(names))
+        self.insert = f"INSERT INTO {name} ({columns}) VALUES ({marks})"
+        self.copy = f"COPY {name} ({columns}) FROM STDIN"
+        self.values: Callable[[Any], tuple[Any, ...]] = attrgetter(*names)
 
 
-_INSERTS = {
-    InsertedMessage: _insert("chatmemory_message", InsertedMessage),
-    InsertedStay: _insert("chatmemory_stay", InsertedStay),
-    InsertedStep: _insert("chatmemory_step", InsertedStep),
+_TABLES = {
+    InsertedMessage: _Table("chatmemory_message", InsertedMessage),
+    InsertedStay: _Table("chatmemory_stay", InsertedStay),
+    InsertedStep: _Table("chatmemory_step", InsertedStep),
 }
 
 
@@ -269,7 +274,8 @@ def insert_if_new(memory: Memory) -> bool:
 
 def insertion(rows: Sequence[InsertedMessage | InsertedStay | InsertedStep]) -> Write:
     """Return the insertion of rows of one table."""
-    return Write(_INSERTS[type(rows[0])][0], rows, _INSERTS[type(rows[0])][1])
+    table = _TABLES[type(rows[0])]
+    return Write(table.insert, [*map(table.values, rows)], table.copy)
 
 
 def change(memory: Memory, before: Sequence[Any]) -> Write:
