@@ -106,9 +106,10 @@ def insert(row: Memory) -> None:
     A transaction that holds an existing row is not waited for. Raises MemoryExists,
     DeletionUnfinished.
     """
-    if not sql.insert_if_new(row):
+    while not sql.insert_if_new(row):
         check_deleted(row.pk)
-        raise MemoryExists(f"a conversation with the id {row.pk!r} already exists")
+        if sql.read_memory(row.pk):
+            raise MemoryExists(f"a conversation with the id {row.pk!r} already exists")
 
 
 def check_imported(memory: Memory, imported: int | None = None) -> None:
