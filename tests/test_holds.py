@@ -115,15 +115,17 @@ def test_a_list_for_an_id_that_another_creates_meanwhile_is_the_second(committin
 
 
 class DeletedMeanwhile:
-    """Deletes a conversation that was in the way of an insert, before it is locked."""
+    """Creates a conversation before an insert, and deletes it before it is locked."""
 
     is_done = False
 
     def __call__(self, execute, sql, params, many, context):
+        if self.is_done or not sql.startswith("INSERT INTO chatmemory_memory"):
+            return execute(sql, params, many, context)
+        self.is_done = True
+        services.create("m", MessageWindow(2))
         result = execute(sql, params, many, context)
-        if not self.is_done and sql.startswith("INSERT INTO chatmemory_memory"):
-            self.is_done = True
-            Memory.objects.filter(pk="m").delete()
+        Memory.objects.filter(pk="m").delete()
         return result
 
 

@@ -50,7 +50,7 @@ def inserted_step(memory_id):
     """Return a step that is stored already."""
     services.add(memory_id, [UserMessage("hello")])
     row = Step.objects.filter(memory=memory_id).first()
-    return sql.InsertedStep(*(getattr(row, name) for name in sql.InsertedStep._fields))
+    return sql.InsertedStep(*(getattr(row, name) for name in sql.InsertedStep.__slots__))
 
 
 def test_what_fails_in_a_pipeline_is_raised_and_nothing_of_it_is_written(memory_id):

@@ -89,7 +89,7 @@ class Transition(NamedTuple):
     @property
     def cannot_fit(self) -> CannotFit | None:
         """Why an add evicted its own message; None if it did not."""
-        if self.change is not Change.ADD or not can_decide(self.policy):
+        if self.change is not Change.ADD or not self.evictions or not can_decide(self.policy):
             return None
         left = {each.entry.key for each in self.evictions if each.reason is Reason.CAPACITY}
         arrival = next((entry for entry in self.arrivals if entry.key in left), None)

@@ -110,4 +110,6 @@ def _plain(value: datetime | Bytes) -> int | str:
     return value.hex()
 
 
-_as_json = json.JSONEncoder(default=_plain, separators=(",", ":"), sort_keys=True).encode
+_as_json = json.JSONEncoder(
+    default=_plain, separators=(",", ":"), sort_keys=True, check_circular=False
+).encode

@@ -31,6 +31,7 @@ from chatmemory.ledger.client_list import Replacement, appended_rank, head_rank
 from chatmemory.ledger.redaction import check_commitment, redacted
 from chatmemory.ledger.sql import InsertedMessage, InsertedStay, InsertedStep
 from chatmemory.ledger.windows import (
+    SAID,
     StayEntry,
     numbered,
     read_message,
@@ -293,7 +294,7 @@ class Recorder:
         Arrivals up to `last_stay` have a stay already. `sent` is the message of an add as it was
         sent, `seq` that of a redaction or a pin.
         """
-        memory, before = self.memory, transition.before
+        memory, before, kind = self.memory, transition.before, str(kind)
         last_seq, last_stay = memory.last_seq, memory.last_stay
         entering = [each for each in stay_entries(transition.arrivals) if each.n > last_stay]
         leaving = [*stay_entries(eviction.entry for eviction in transition.evictions)]
@@ -327,7 +328,7 @@ class Recorder:
                 policy_options=memory.policy_options,
             )
             messages = [self._message(each, sent) for each in entering if each.seq > last_seq]
-            reasons = [eviction.reason for eviction in transition.evictions]
+            reasons = [str(eviction.reason) for eviction in transition.evictions]
             ended = dict(zip([each.n for each in leaving], reasons, strict=True))
             self._keep(step, messages, [self._stay(each) for each in entering], ended)
         result = self._result(transition, kind, last_seq, entering, leaving, seq, by_client)
@@ -347,7 +348,7 @@ class Recorder:
         """
         memory = self.memory
         new = [entry for entry in entering if entry.seq > memory.last_seq]
-        said = [entry for entry in new if entry.origin == Message.Origin.SAID]
+        said = [entry for entry in new if entry.origin == SAID]
         memory.last_step += 1
         memory.last_seq += len(new)
         memory.last_stay += len(entering)
@@ -378,7 +379,7 @@ class Recorder:
         row = InsertedMessage(
             memory_id=self.memory.pk,
             seq=entry.seq,
-            type=entry.type,
+            type=str(entry.type),
             text=text_of(entry.message),
             frame=frame_of(entry.message, entry.payload),
             tokens=entry.tokens,
@@ -387,7 +388,8 @@ class Recorder:
             client_id=sent.client_id if sent else None,
             salt=chain.new_salt(),
         )
-        return row._replace(commitment=chain.commitment_of(row))
+        row.commitment = chain.commitment_of(row)
+        return row
 
     def _stay(self, entry: StayEntry) -> InsertedStay:
         return InsertedStay(
@@ -396,7 +398,7 @@ class Recorder:
             seq=entry.seq,
             entered_step=self.memory.last_step,
             rank=entry.rank,
-            type=entry.type,
+            type=str(entry.type),
             has_calls=entry.has_calls,
             pinned=entry.pinned,
             tokens=entry.tokens,
@@ -408,25 +410,25 @@ class Recorder:
         step: InsertedStep,
         messages: Sequence[InsertedMessage],
         stays: Sequence[InsertedStay],
-        ended: Mapping[int, Reason],
+        ended: Mapping[int, str],
     ) -> None:
         """Keep the rows of a step until they are written, with its digest over them.
 
         A stay that began since the last write ends before it is written.
         """
-        self.memory.head = digest = chain.digest_of(
+        self.memory.head = step.digest = chain.digest_of(
             self.memory.head,
             step,
             [row.commitment for row in messages],
             [chain.encoded_stay(row) for row in stays],
-            sorted((n, str(reason)) for n, reason in ended.items()),
+            sorted(ended.items()),
         )
         self._messages += messages
         self._stays |= {stay.n: stay for stay in stays}
-        self._steps.append(step._replace(digest=digest))
+        self._steps.append(step)
         for n, reason in ended.items():
-            if n in self._stays:
-                self._stays[n] = self._stays[n]._replace(left_step=step.n, reason=reason)
+            if stay := self._stays.get(n):
+                stay.left_step, stay.reason = step.n, reason
             else:
                 self._ended[n] = step.n, reason
 
@@ -463,7 +465,7 @@ class Recorder:
             if each.reason is not Reason.MOVED
         )
         return ChangeResult(
-            kind=str(kind),
+            kind=kind,
             step=self.memory.last_step,
             policy=self.policy,
             before=transition.before,

@@ -1,9 +1,9 @@
 """The SQL of an add, for SQLite and PostgreSQL: what it reads, inserts and changes.
 
 Django's ORM takes several times as long for these small statements as the database. What is not in
-every add, or in every read of a window or a step, uses the ORM. A row to be inserted is a named
-tuple of the columns of its table, in the order of its INSERT; tests/ledger/test_sql.py compares
-them with the models. Each statement names its conversation, so that a cluster sends it to one node.
+every add, or in every read of a window or a step, uses the ORM. A row to be inserted has
+the columns of its table, in the order of its INSERT; tests/ledger/test_sql.py compares them with
+the models. Each statement names its conversation, so that a cluster sends it to one node.
 """
 
 # ruff: noqa: S608 - the parts of the statements are constants of this file
@@ -14,8 +14,9 @@ import json
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from datetime import datetime
-from functools import cache
+from dataclasses import dataclass, fields
+from datetime import datetime, tzinfo
+from functools import cache, lru_cache
 from operator import attrgetter
 from typing import Any, Generic, NamedTuple, Self, TypeVar
 
@@ -33,7 +34,8 @@ COPIED = 20  # rows: PostgreSQL takes as many, or more, sooner by COPY than by I
 HEAD_PAGE = 8  # stays, of which most adds need two or three
 
 
-class InsertedMessage(NamedTuple):
+@dataclass(slots=True)
+class InsertedMessage:
     """A row of chatmemory_message."""
 
     memory_id: str
@@ -49,7 +51,8 @@ class InsertedMessage(NamedTuple):
     commitment: bytes = b""  # once the other columns are known
 
 
-class InsertedStay(NamedTuple):
+@dataclass(slots=True)
+class InsertedStay:
     """A row of chatmemory_stay."""
 
     memory_id: str
@@ -66,7 +69,8 @@ class InsertedStay(NamedTuple):
     reason: str | None = None
 
 
-class InsertedStep(NamedTuple):
+@dataclass(slots=True)
+class InsertedStep:
     """A row of chatmemory_step."""
 
     memory_id: str
@@ -178,25 +182,28 @@ _STEP = f"""SELECT {", ".join(_OF_STEP.names)} FROM chatmemory_step
     WHERE memory_id = %s AND n = %s"""
 _INSERT_MEMORY = f"""INSERT INTO chatmemory_memory ({", ".join(_NAMES)})
     VALUES ({", ".join(["%s"] * len(_NAMES))}) ON CONFLICT DO NOTHING"""
+_NEWEST_DETAIL = """SELECT detail FROM chatmemory_auditentry
+    WHERE memory_id = %s AND action = %s ORDER BY at DESC, id DESC LIMIT 1"""
 
 # All columns of a conversation's row, in the order of `_NAMES`
 values_of: Callable[[Memory], tuple[Any, ...]] = attrgetter(*_NAMES)
 
 
-def _insert(table: str, row: type[NamedTuple]) -> tuple[str, str]:
-    """Return the INSERT of rows, and the COPY that takes the same ones."""
-    columns = ", ".join(row._fields)
-    marks = ", ".join(["%s"] * len(row._fields))
-    return (
-        f"INSERT INTO {table} ({columns}) VALUES ({marks})",
-        f"COPY {table} ({columns}) FROM STDIN",
-    )
+class _Table:
+    """How rows of a kind are inserted: by an INSERT, or by the COPY that takes the same ones."""
+
+    def __init__(self, name: str, row: type[InsertedMessage | InsertedStay | InsertedStep]) -> None:
+        names = [field.name for field in fields(row)]
+        columns, marks = ", ".join(names), ", ".join(["%s"] * len(names))
+        self.insert = f"INSERT INTO {name} ({columns}) VALUES ({marks})"
+        self.copy = f"COPY {name} ({columns}) FROM STDIN"
+        self.values: Callable[[Any], tuple[Any, ...]] = attrgetter(*names)
 
 
-_INSERTS = {
-    InsertedMessage: _insert("chatmemory_message", InsertedMessage),
-    InsertedStay: _insert("chatmemory_stay", InsertedStay),
-    InsertedStep: _insert("chatmemory_step", InsertedStep),
+_TABLES = {
+    InsertedMessage: _Table("chatmemory_message", InsertedMessage),
+    InsertedStay: _Table("chatmemory_stay", InsertedStay),
+    InsertedStep: _Table("chatmemory_step", InsertedStep),
 }
 
 
@@ -240,17 +247,35 @@ def rows(sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
     return found
 
 
+def newest_detail(memory_id: str, action: str) -> dict[str, Any]:
+    """Return the detail of the newest audit entry of an action, empty if there is none."""
+    for (detail,) in rows(_NEWEST_DETAIL, [memory_id, str(action)]):
+        found: dict[str, Any] = json.loads(detail)
+        return found
+    return {}
+
+
 # Writing
+
+
+def insert_if_new(memory: Memory) -> bool:
+    """Insert the row of a conversation, and return whether there was none with its id.
+
+    The row is then locked, and an instance of what is stored.
+    """
+    ours = database.connection()
+    with _cursor(ours) as cursor:
+        cursor.execute(_INSERT_MEMORY, _as_stored(values_of(memory), ours))
+        is_new: bool = cursor.rowcount == 1
+    if is_new:
+        memory._state.adding, memory._state.db = False, ours.alias
+    return is_new
 
 
 def insertion(rows: Sequence[InsertedMessage | InsertedStay | InsertedStep]) -> Write:
     """Return the insertion of rows of one table."""
-    return Write(_INSERTS[type(rows[0])][0], rows, _INSERTS[type(rows[0])][1])
-
-
-def insertion_if_new(memory: Memory) -> Write:
-    """Return the insertion of a conversation's row, which does nothing if there is one."""
-    return Write(_INSERT_MEMORY, [values_of(memory)])
+    table = _TABLES[type(rows[0])]
+    return Write(table.insert, [*map(table.values, rows)], table.copy)
 
 
 def change(memory: Memory, before: Sequence[Any]) -> Write:
@@ -318,13 +343,19 @@ def _as_stored(row: Sequence[Any], ours: BaseDatabaseWrapper) -> list[Any]:
 
 
 def _adapted(value: Any, ours: BaseDatabaseWrapper) -> Any:
-    if isinstance(value, str):  # of an enumeration, which drivers look up at length
-        return str.__str__(value)
+    if isinstance(value, datetime):
+        return _without_zone(value, ours.timezone) if ours.vendor == "sqlite" else value
     if isinstance(value, dict):
         return json.dumps(value) if value else "{}"
-    if isinstance(value, datetime) and ours.vendor == "sqlite":
-        return str(make_naive(value, ours.timezone))
+    if isinstance(value, str):  # of an enumeration, which drivers look up at length
+        return str.__str__(value)
     return value
+
+
+@lru_cache(maxsize=16)
+def _without_zone(time: datetime, zone: tzinfo) -> str:
+    """Return a time as SQLite has it. All rows of a change have the same."""
+    return str(make_naive(time, zone))
 
 
 # Cursors

@@ -17,6 +17,7 @@ from chatmemory.ledger.sql import HEAD_PAGE, OpenStay, first_stays, window_messa
 from chatmemory.models import Memory, Message, Stay, Step
 
 PAGE_MAX = 4096
+SAID = str(Message.Origin.SAID)
 _TOTALS = ("count_before", "tokens_before", "count_after", "tokens_after")
 _COUNTERS = ("last_seq", "last_stay", "said_count", "history_tokens", "oldest")
 
@@ -32,7 +33,7 @@ class StayEntry(Entry):
     seq: int = 0
     rank: int = 0
     size: int = 0
-    origin: str = Message.Origin.SAID
+    origin: str = SAID
     payload: str = ""
 
 
@@ -56,7 +57,7 @@ def numbered(
         seq=seq,
         rank=rank,
         size=size,
-        origin=origin or Message.Origin.SAID,
+        origin=origin or SAID,
         payload=payload,
     )
 

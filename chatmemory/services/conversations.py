@@ -48,9 +48,10 @@ def create_labelled(
     check_actor(actor)
     policy = check_policy(chosen_policy(memory_id, policy))
     with database.atomic():
-        stored = insert(unsaved_memory(memory_id, labels, policy))
+        memory = unsaved_memory(memory_id, labels, policy)
+        insert(memory)
         audit.log(f"create {memory_id!r}", action="create", actor=actor, memory_id=memory_id)
-    return stored
+    return memory
 
 
 def change(

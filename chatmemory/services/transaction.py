@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from functools import partial
 
 from django.utils import timezone
 
@@ -27,7 +26,6 @@ from chatmemory.core.policies import Policy
 from chatmemory.core.stored_policies import can_decide, load_of
 from chatmemory.core.window import Totals
 from chatmemory.ledger import chain, sql
-from chatmemory.ledger.lookup import find_memory
 from chatmemory.ledger.recorder import Recorder
 from chatmemory.models import AuditEntry, Memory
 from chatmemory.services import audit
@@ -73,9 +71,13 @@ def lock_memory(memory_id: str, expected_version: int | None = None) -> Memory:
     memory = sql.read_memory(memory_id, lock=True)
     if memory is None:
         raise MemoryNotFound(f"no conversation has the id {memory_id!r}")
-    if expected_version is not None and memory.version != expected_version:
-        raise VersionConflict(memory.pk, memory.version, expected_version)
+    _check_version(memory, expected_version)
     return memory
+
+
+def _check_version(memory: Memory, expected: int | None) -> None:
+    if expected is not None and memory.version != expected:
+        raise VersionConflict(memory.pk, memory.version, expected)
 
 
 def _lock_or_create(
@@ -87,33 +89,27 @@ def _lock_or_create(
     except MemoryNotFound:
         if create is None:
             raise
+    # Two requests may create the id at once: the second insert is ignored. If the row is deleted
+    # before it is read, it is inserted after all.
     row = create()
-    memory = _inserted(row, partial(lock_memory, memory_id, expected_version))
-    return memory, memory.created_at == row.created_at
-
-
-def insert(row: Memory) -> Memory:
-    """Insert the row of a new conversation, which is then locked. Raises MemoryExists.
-
-    A transaction that holds an existing row is not waited for.
-    """
-    stored = _inserted(row, partial(find_memory, row.pk))
-    if stored.created_at != row.created_at or stored.last_step:
-        raise MemoryExists(f"a conversation with the id {row.pk!r} already exists")
-    return stored
-
-
-def _inserted(row: Memory, read: Callable[[], Memory]) -> Memory:
-    """Insert a row if there is none, and return the one that is read then.
-
-    Two requests may create the id at once: the second insert is ignored. If the row is deleted
-    before it is read, it is inserted after all.
-    """
-    while True:
-        sql.execute([sql.insertion_if_new(row)])
-        check_deleted(row.pk)
+    while not sql.insert_if_new(row):
+        check_deleted(memory_id)
         with suppress(MemoryNotFound):
-            return read()
+            return lock_memory(memory_id, expected_version), False
+    _check_version(row, expected_version)
+    return row, True
+
+
+def insert(row: Memory) -> None:
+    """Insert the row of a new conversation, which is then locked.
+
+    A transaction that holds an existing row is not waited for. Raises MemoryExists,
+    DeletionUnfinished.
+    """
+    while not sql.insert_if_new(row):
+        check_deleted(row.pk)
+        if sql.read_memory(row.pk):
+            raise MemoryExists(f"a conversation with the id {row.pk!r} already exists")
 
 
 def check_imported(memory: Memory, imported: int | None = None) -> None:
@@ -139,9 +135,7 @@ def check_deleted(memory_id: str) -> None:
 
 def _previous_head(memory_id: str) -> bytes | None:
     """Return the head of the conversation with this id that was deleted last, or None."""
-    deleted = AuditEntry.objects.filter(memory_id=memory_id, action=AuditEntry.Action.DELETE)
-    newest = deleted.order_by("-at", "-pk").first()
-    head = newest and newest.detail.get("head")
+    head = sql.newest_detail(memory_id, AuditEntry.Action.DELETE).get("head")
     return bytes.fromhex(head) if head else None
 
 
