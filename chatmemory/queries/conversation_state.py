@@ -19,7 +19,7 @@ from chatmemory.core.messages import ChatMessage, text_of
 from chatmemory.core.stored_policies import can_decide
 from chatmemory.ledger.changes import ChangeResult
 from chatmemory.ledger.snapshots import one_snapshot
-from chatmemory.models import Memory, Step
+from chatmemory.models import Memory, Stay, Step
 from chatmemory.queries.glimpses import beginnings, number_of_calls, several_calls
 from chatmemory.queries.history import Part, history_page, message_in
 from chatmemory.queries.keeping import WhatWouldKeep, what_would_keep
@@ -186,7 +186,7 @@ def _stored_state(stored: StoredState, query: ConversationQuery) -> Conversation
     part = _window_part(window, query.msg)
     selected = message_in(memory, query.msg) if query.msg else None
     mentions = phrase_matches(stored, query.find, detail)
-    history = _history(row, query, mentions)
+    history = _history(row, query, mentions, samples.stays)
     left_by = _left_by(memory, selected, detail)
     known = {row.seq: row.readable for row in (*history.rows, *mentions.rows)}
     return ConversationState(
@@ -274,8 +274,10 @@ def _window_part(window: WindowView[WindowPlace], msg: int | None) -> slice:
     return slice(max(first, stop - WINDOW_SIZE), stop)
 
 
-def _history(step: Step, query: ConversationQuery, found: PhraseMatches) -> Page:
-    """Return a page of the history.
+def _history(
+    step: Step, query: ConversationQuery, found: PhraseMatches, known: Sequence[Stay]
+) -> Page:
+    """Return a page of the history. Of a message with `known` stays, these are all.
 
     It is before or after a message if there are any, else around the selected one, else around the
     last one that contains the phrase, else at the end.
@@ -284,7 +286,7 @@ def _history(step: Step, query: ConversationQuery, found: PhraseMatches) -> Page
     usual = Part(around=around, size=HISTORY_SIZE)
     asked = Part(query.before, query.after, size=HISTORY_SIZE)
     is_paged = query.before is not None or query.after is not None
-    extent = step.last_seq, step.said_count
+    extent = step.last_seq, step.said_count, known
     page = history_page(step.memory_id, asked if is_paged else usual, *extent)
     return page if page.rows or not is_paged else history_page(step.memory_id, usual, *extent)
 

@@ -18,17 +18,13 @@ from chatmemory.models import Message, Stay, Step
 from chatmemory.queries.rows import MessageRow, StayRow
 
 
-def with_stays(memory_id: str, rows: Sequence[Message]) -> tuple[MessageRow, ...]:
-    """Return messages with their stays."""
-    return with_these_stays(memory_id, rows, stays_of_messages(memory_id, [r.seq for r in rows]))
-
-
-def with_these_stays(
-    memory_id: str, rows: Sequence[Message], stays: Iterable[Stay]
+def with_stays(
+    memory_id: str, rows: Sequence[Message], known: Iterable[Stay] = ()
 ) -> tuple[MessageRow, ...]:
-    """Return messages with their stays, which are among those that are already read."""
+    """Return messages with their stays. Of a message with `known` stays, these are all."""
     of_message: dict[int, list[StayRow]] = {row.seq: [] for row in rows}
-    stays = [stay for stay in stays if stay.seq in of_message]
+    stays = [stay for stay in known if stay.seq in of_message]
+    stays += stays_of_messages(memory_id, of_message.keys() - {stay.seq for stay in stays})
     misfits = _misfits(memory_id, stays)
     for stay in stays:
         of_message[stay.seq].append(_stay_row(stay, misfits.get(stay.n)))

@@ -12,6 +12,7 @@ from django.test.utils import CaptureQueriesContext
 
 from chatmemory import AiMessage, MessageWindow, UserMessage, queries, services
 from chatmemory.queries import ConversationQuery
+from chatmemory.queries.step_samples import _kept_points, _kept_stays
 from inspector import demo
 from inspector.conversation import ConversationPage
 from inspector.forms import DraftForm
@@ -59,6 +60,8 @@ def fill(conversations: range, messages: range) -> None:
 
 def asked(call) -> int:
     cache.clear()
+    _kept_points.cache_clear()
+    _kept_stays.cache_clear()
     with CaptureQueriesContext(connection) as queries:
         assert call().status_code in (200, 302)
     return len(queries)
