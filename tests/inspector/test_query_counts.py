@@ -80,9 +80,9 @@ def test_pages_and_forms(operator_client, db):
         f"POST {path} {form}": partial(operator_client.post, path, form) for path, form in FORMS
     }
     calls["a simulation"] = partial(simulated, operator_client)
-    fill(range(5), range(120))
+    fill(range(5), range(240))
     little = {name: asked(call) for name, call in calls.items()}
-    fill(range(5, 50), range(120, 700))
+    fill(range(5, 50), range(240, 800))
     much = {name: asked(call) for name, call in calls.items()}
     few = dict.fromkeys(PAGES, 4)  # a page of little data may ask fewer than its kind
     allowed = {name: max(n, few.get(name, 0)) + 1 for name, n in little.items()}
