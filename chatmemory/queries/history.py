@@ -18,8 +18,7 @@ from chatmemory.ledger.lookup import find_memory, find_step
 from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.ledger.windows import read_message
 from chatmemory.models import Memory, Message, Stay, Step
-from chatmemory.queries.rows import MessageRow, Page, step_row
-from chatmemory.queries.stays import with_stays
+from chatmemory.queries.rows import MessageRow, Page, step_row, with_stays
 
 NEAREST_WORDS = 5
 NEAREST_PLACES = 20

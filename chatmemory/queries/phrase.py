@@ -25,8 +25,7 @@ from chatmemory.ledger.changes import ChangeResult
 from chatmemory.ledger.lookup import find_step
 from chatmemory.models import Memory, Message, Stay
 from chatmemory.queries.history import nearest
-from chatmemory.queries.rows import MessageRow, StepDetail
-from chatmemory.queries.stays import stays_of_messages, with_stays
+from chatmemory.queries.rows import MessageRow, StepDetail, stays_of_messages, with_stays
 from chatmemory.queries.steps import arrivals_at, step_detail
 from chatmemory.queries.windows import StoredState
 

@@ -17,7 +17,7 @@ from chatmemory.core.messages import TYPES, MessageType
 from chatmemory.core.policies import Policy
 from chatmemory.core.window import Totals
 from chatmemory.models import Memory, Stay, Step
-from chatmemory.queries.stays import stays_of_messages
+from chatmemory.queries.rows import stays_of_messages
 
 # The steps that are read in full: always those around `at`, and the same ones for a block of steps,
 # so that most steps forward or back stay among them. More of them lie before `at`, like memory.

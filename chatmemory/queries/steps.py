@@ -14,8 +14,7 @@ from chatmemory.ledger.lookup import find_memory, find_step, no_step
 from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.ledger.sql import read_step, rows
 from chatmemory.models import Message, Stay, Step
-from chatmemory.queries.rows import StepDetail, StepRow, step_row
-from chatmemory.queries.stays import misfit_at, pinned_at
+from chatmemory.queries.rows import StepDetail, StepRow, misfit_at, pinned_at, step_row
 from chatmemory.queries.step_samples import StepPoint
 
 

@@ -67,7 +67,7 @@ class ConversationPage:
 
     @cached_property
     def timeline(self) -> Timeline | None:
-        links = CellLinks(self.url, self._query_kept, self._is_posted)
+        links = CellLinks(self.url, self._query_kept, self.is_live, self._is_posted)
         return draw(self.state, self._measure, links)
 
     @cached_property

@@ -44,12 +44,14 @@ class CellLinks:
 
     url: str
     rest: str
+    is_live: bool
     is_posted: bool
 
-    def href(self, state: ConversationState, column: StepSample) -> str:
+    def href(self, at: int, column: StepSample) -> str:
+        """Return the address of a cell on the page at a step."""
         arrival, is_draft = column.arrival, _is_draft(column)
-        step = state.at if is_draft else column.step
-        query = "" if state.is_live and step == state.at else f"&at={step}"
+        step = at if is_draft else column.step
+        query = "" if self.is_live and step == at else f"&at={step}"
         if arrival:
             query += f"&draft={-arrival.seq}" if is_draft else f"&msg={arrival.seq}"
         base = self.url if is_draft or self.is_posted else ""
@@ -89,7 +91,7 @@ def cells(state: ConversationState, measure: Measure, links: CellLinks) -> tuple
             css=" ".join(filter(None, classes)),
             words=_words(state, column, life, shows_tokens=measure.unit == TOKENS.unit),
             mark=_mark(count, cell_width - INSET) if count > 1 else "",
-            href=links.href(state, column),
+            href=links.href(state.at, column),
             is_draft=is_draft,
             is_head=i == head,
         )
