@@ -5,22 +5,27 @@ Presenters are functions of a `ConversationState` and make no queries.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import islice
+from operator import or_
 
+from django.db.models import Case, Q, When
+from django.db.models.functions import Left
 from django.utils import timezone
 
-from chatmemory.core.codec import frame_of
-from chatmemory.core.exceptions import MessageNotFound
+from chatmemory.core.codec import GAP, frame_of, message_from_frame
+from chatmemory.core.exceptions import InvalidMessage, MessageNotFound
 from chatmemory.core.lint import Turn, Verdict, verdicts
-from chatmemory.core.messages import ChatMessage, text_of
+from chatmemory.core.messages import ChatMessage, MessageType, text_of
+from chatmemory.core.readable import readable_text
 from chatmemory.core.stored_policies import can_decide
 from chatmemory.ledger.changes import ChangeResult
 from chatmemory.ledger.snapshots import one_snapshot
-from chatmemory.models import Memory, Step
-from chatmemory.queries.glimpses import beginnings, number_of_calls, several_calls
+from chatmemory.ledger.windows import read_message
+from chatmemory.models import Memory, Message, Stay, Step
 from chatmemory.queries.history import Part, history_page, message_in
 from chatmemory.queries.keeping import WhatWouldKeep, what_would_keep
 from chatmemory.queries.phrase import (
@@ -40,6 +45,16 @@ WINDOW_SIZE = 100
 EVICTED_SIZE = 5
 # One character more than pages show, so that they know whether a text is longer.
 TEXT_SIZE = 401
+
+# What stands in the JSON of a message between two calls, of which some may be empty or null. Within
+# a string, each quote has a backslash before it, so few others have that.
+_BETWEEN_CALLS = ('},{"', "},{}", "},null", "[null,")
+_MAY_HAVE_SEVERAL = reduce(or_, [Q(frame__contains=part) for part in _BETWEEN_CALLS])
+
+# Messages whose text people read otherwise than it is stored: tool results, and those with calls.
+_CALLS = '"toolExecutionRequests":['
+_CALLING = Q(frame__contains=_CALLS + "{") | Q(frame__contains=_CALLS + "null")
+_IS_READ = Q(type=MessageType.TOOL_EXECUTION_RESULT) | Q(type=MessageType.AI) & _CALLING
 
 
 @dataclass(frozen=True)
@@ -186,7 +201,7 @@ def _stored_state(stored: StoredState, query: ConversationQuery) -> Conversation
     part = _window_part(window, query.msg)
     selected = message_in(memory, query.msg) if query.msg else None
     mentions = phrase_matches(stored, query.find, detail)
-    history = _history(row, query, mentions)
+    history = _history(row, query, mentions, samples.stays)
     left_by = _left_by(memory, selected, detail)
     known = {row.seq: row.readable for row in (*history.rows, *mentions.rows)}
     return ConversationState(
@@ -274,8 +289,10 @@ def _window_part(window: WindowView[WindowPlace], msg: int | None) -> slice:
     return slice(max(first, stop - WINDOW_SIZE), stop)
 
 
-def _history(step: Step, query: ConversationQuery, found: PhraseMatches) -> Page:
-    """Return a page of the history.
+def _history(
+    step: Step, query: ConversationQuery, found: PhraseMatches, known: Sequence[Stay]
+) -> Page:
+    """Return a page of the history. Of a message with `known` stays, these are all.
 
     It is before or after a message if there are any, else around the selected one, else around the
     last one that contains the phrase, else at the end.
@@ -284,7 +301,7 @@ def _history(step: Step, query: ConversationQuery, found: PhraseMatches) -> Page
     usual = Part(around=around, size=HISTORY_SIZE)
     asked = Part(query.before, query.after, size=HISTORY_SIZE)
     is_paged = query.before is not None or query.after is not None
-    extent = step.last_seq, step.said_count
+    extent = step.last_seq, step.said_count, known
     page = history_page(step.memory_id, asked if is_paged else usual, *extent)
     return page if page.rows or not is_paged else history_page(step.memory_id, usual, *extent)
 
@@ -341,3 +358,52 @@ def _draft(drafts: Sequence[MessageRow], seq: int | None) -> MessageRow:
         if draft.seq == seq:
             return draft
     raise MessageNotFound("this simulation has no such draft")
+
+
+def beginnings(memory_id: str, seqs: Iterable[int], size: int) -> dict[int, str]:
+    """Return the first `size` characters of some messages as people read them, by seq.
+
+    A text that has a gap in its frame is cut before it is put there.
+    """
+    rows = Message.objects.filter(memory_id=memory_id, seq__in=list(seqs)).annotate(
+        read=Case(When(_IS_READ, then="frame"), default=None), start=Left("text", size)
+    )
+    columns = rows.values_list("seq", "read", "start")
+    return {seq: _readable(frame, start)[:size] for seq, frame, start in columns}
+
+
+def _readable(frame: str | None, text: str) -> str:
+    """Return the readable text of a message, or the text if its frame is not there or corrupt."""
+    try:
+        message = message_from_frame(frame, text) if frame else None
+    except InvalidMessage:
+        return text
+    return text if message is None else readable_text(message)
+
+
+def several_calls(memory_id: str, rows: Iterable[WindowPlace]) -> dict[int, int]:
+    """Return the number of tool calls of messages that may have several, by seq.
+
+    Those of the rows are among them; their others with calls have one. Raises CorruptRow.
+    """
+    calling = [row.seq for row in rows if row.has_calls and row.seq > 0]
+    if not calling:
+        return {}
+    messages = Message.objects.filter(memory_id=memory_id, type=MessageType.AI)
+    messages = messages.filter(seq__gte=min(calling), seq__lte=max(calling))
+    columns = messages.filter(_MAY_HAVE_SEVERAL).values_list("seq", "frame")
+    return {seq: _number_of_calls(memory_id, seq, frame) for seq, frame in columns}
+
+
+def _number_of_calls(memory_id: str, seq: int, frame: str) -> int:
+    frame = frame.replace(GAP, "null")
+    try:
+        # Reading a whole message takes ten times as long
+        return len(json.loads(frame).get("toolExecutionRequests") or ())
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        return number_of_calls(read_message(Message(memory_id=memory_id, seq=seq, frame=frame)))
+
+
+def number_of_calls(message: ChatMessage) -> int:
+    """Return the number of a message's tool calls."""
+    return len(getattr(message, "tool_execution_requests", ()))

@@ -14,7 +14,7 @@ from chatmemory.core.eviction import Reason
 from chatmemory.core.fitting import CannotFit
 from chatmemory.core.messages import MessageType
 from chatmemory.models import AuditEntry, Memory, Stay, Step
-from chatmemory.queries.stays import misfits_of
+from chatmemory.queries.rows import misfits_of
 
 
 @dataclass(frozen=True)

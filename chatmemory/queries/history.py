@@ -17,9 +17,8 @@ from chatmemory.core.phrases import SEARCHED
 from chatmemory.ledger.lookup import find_memory, find_step
 from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.ledger.windows import read_message
-from chatmemory.models import Memory, Message, Step
-from chatmemory.queries.rows import MessageRow, Page, step_row
-from chatmemory.queries.stays import with_stays
+from chatmemory.models import Memory, Message, Stay, Step
+from chatmemory.queries.rows import MessageRow, Page, step_row, with_stays
 
 NEAREST_WORDS = 5
 NEAREST_PLACES = 20
@@ -56,8 +55,13 @@ def history(memory_id: str, part: Part = LATEST, at: int | None = None) -> Page:
     return history_page(memory_id, part, extent.last_seq, extent.said_count)
 
 
-def history_page(memory_id: str, part: Part, newest: int, said_count: int) -> Page:
-    """Return a part of the history up to message `newest`, which has `said_count` messages."""
+def history_page(
+    memory_id: str, part: Part, newest: int, said_count: int, known: Iterable[Stay] = ()
+) -> Page:
+    """Return a part of the history up to message `newest`, which has `said_count` messages.
+
+    Of a message with `known` stays, these are all.
+    """
     messages = said_by(memory_id, newest)
     if part.after is not None:
         found = list(messages.filter(seq__gt=part.after).order_by("seq")[: part.size])
@@ -67,7 +71,7 @@ def history_page(memory_id: str, part: Part, newest: int, said_count: int) -> Pa
             following = messages.filter(seq__gte=part.around).order_by("seq")[: part.size // 2 + 1]
             edge = max([seq for (seq,) in following.values_list("seq")], default=newest) + 1
         found = list(messages.filter(seq__lt=edge).order_by("-seq")[: part.size])[::-1]
-    rows = with_stays(memory_id, found)
+    rows = with_stays(memory_id, found, known)
     if not found:
         return Page(rows)
     # Without messages that nobody said the seqs have no gaps, and nothing needs to be counted.

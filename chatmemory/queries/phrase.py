@@ -25,8 +25,7 @@ from chatmemory.ledger.changes import ChangeResult
 from chatmemory.ledger.lookup import find_step
 from chatmemory.models import Memory, Message, Stay
 from chatmemory.queries.history import nearest
-from chatmemory.queries.rows import MessageRow, StepDetail
-from chatmemory.queries.stays import stays_of_messages, with_these_stays
+from chatmemory.queries.rows import MessageRow, StepDetail, stays_of_messages, with_stays
 from chatmemory.queries.steps import arrivals_at, step_detail
 from chatmemory.queries.windows import StoredState
 
@@ -207,7 +206,7 @@ def _telling(
     """Return the mentions that tell most: the newest of those who decide, then of others."""
     telling = sorted(speakers, key=lambda seq: (speakers[seq], -seq))[:SHOWN]
     rows = Message.objects.filter(memory_id=memory_id, seq__in=telling).order_by("seq")
-    return with_these_stays(memory_id, list(rows), stays)
+    return with_stays(memory_id, list(rows), stays)
 
 
 def _present(

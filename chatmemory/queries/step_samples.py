@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any
@@ -17,6 +17,7 @@ from chatmemory.core.messages import TYPES, MessageType
 from chatmemory.core.policies import Policy
 from chatmemory.core.window import Totals
 from chatmemory.models import Memory, Stay, Step
+from chatmemory.queries.rows import stays_of_messages
 
 # The steps that are read in full: always those around `at`, and the same ones for a block of steps,
 # so that most steps forward or back stay among them. More of them lie before `at`, like memory.
@@ -24,7 +25,7 @@ PART = 120
 BLOCK = 10
 BEFORE = 80
 OUTLINE = 300
-KEPT = 128  # outlines, of 0.2 MB each, and parts
+KEPT = 128  # outlines, of 0.2 MB each, parts and their stays
 
 _TOTALS = (
     "n",
@@ -36,7 +37,6 @@ _TOTALS = (
     "said_count",
     "history_tokens",
 )
-_STAY = ("n", "seq", "type", "has_calls", "tokens", "left_step", "reason")
 _POLICY = ("policy_kind", "policy_limit", "policy_estimator")
 
 
@@ -90,11 +90,12 @@ NO_POINTS = StepPoints({})
 @dataclass(frozen=True)
 class StepSamples:
     """A part of the steps without gaps, and an outline: points at equal distances from the first
-    step to the last, or none if the part has all steps.
+    step to the last, or none if the part has all steps. `stays` are all those of the arrivals.
     """
 
     part: tuple[StepSample, ...]
     outline: StepPoints
+    stays: Sequence[Stay]
 
 
 def step_samples(memory: Memory, at: int) -> StepSamples:
@@ -104,11 +105,17 @@ def step_samples(memory: Memory, at: int) -> StepSamples:
     """
     part = part_around(memory.last_step, at)
     points = _points(memory, range(part.start - 1, part.stop)).by_step
-    pairs = [(points.get(n - 1), points[n]) for n in part]
-    return StepSamples(
-        part=tuple(_samples(memory.pk, pairs, at)),
-        outline=_points(memory, outline_of(memory.last_step)),
+    seqs = [_new_seqs(points.get(n - 1), points[n]) for n in part]
+    single = tuple(new[0] for new in seqs if len(new) == 1)
+    stays = _kept_stays(memory.pk, single, bytes(memory.head))
+    arrivals = _arrivals(stays, at)
+    samples = (
+        StepSample(
+            **vars(points[n]), seqs=new, arrival=arrivals.get(new[0]) if len(new) == 1 else None
+        )
+        for n, new in zip(part, seqs, strict=True)
     )
+    return StepSamples(tuple(samples), _points(memory, outline_of(memory.last_step)), stays)
 
 
 def part_around(steps: int, at: int) -> range:
@@ -160,29 +167,24 @@ def _policy(kind: str | None, limit: int | None, estimator: str, options: str) -
     return columns.policy
 
 
-def _samples(
-    memory_id: str, pairs: Sequence[tuple[StepPoint | None, StepPoint]], at: int
-) -> Iterator[StepSample]:
-    """Yield steps, each from its point and the point before it, which step 1 has not."""
-    seqs = [_new_seqs(*pair) for pair in pairs]
-    arrivals = _arrivals(memory_id, [new[0] for new in seqs if len(new) == 1], at)
-    for new, (_, point) in zip(seqs, pairs, strict=True):
-        arrival = arrivals.get(new[0]) if len(new) == 1 else None
-        yield StepSample(**vars(point), seqs=new, arrival=arrival)
-
-
 def _new_seqs(before: StepPoint | None, point: StepPoint) -> range:
+    """Return the messages that are new at a step; step 1 has no point before it."""
     return range((before.last_seq if before else 0) + 1, point.last_seq + 1)
 
 
-def _arrivals(memory_id: str, seqs: Sequence[int], at: int) -> dict[int, Arrival]:
-    """Return some messages by seq, each with the last step up to `at` at which it left memory."""
-    stays = Stay.objects.filter(database.in_list("seq", seqs), memory_id=memory_id)
+@lru_cache(maxsize=KEPT)
+def _kept_stays(memory_id: str, seqs: Sequence[int], head: bytes) -> Sequence[Stay]:
+    """Return the stays of messages of the conversation with this head."""
+    return stays_of_messages(memory_id, seqs)
+
+
+def _arrivals(stays: Iterable[Stay], at: int) -> dict[int, Arrival]:
+    """Return messages by seq, each with the last step up to `at` at which it left memory."""
     arrivals: dict[int, Arrival] = {}
-    # Sorted here: asked for an order, SQLite may read all stays of the conversation in it.
-    for _, seq, type, has_calls, tokens, left_step, reason in sorted(stays.values_list(*_STAY)):
-        has_left = left_step is not None and left_step <= at and reason != Reason.MOVED
+    for stay in stays:
+        seq, left = stay.seq, stay.left_step
+        has_left = left is not None and left <= at and stay.reason != Reason.MOVED
         if has_left or seq not in arrivals:
-            left = left_step if has_left else None
-            arrivals[seq] = Arrival(seq, TYPES[type], has_calls, tokens, left)
+            left = left if has_left else None
+            arrivals[seq] = Arrival(seq, TYPES[stay.type], stay.has_calls, stay.tokens, left)
     return arrivals

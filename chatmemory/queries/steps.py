@@ -14,8 +14,7 @@ from chatmemory.ledger.lookup import find_memory, find_step, no_step
 from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.ledger.sql import read_step, rows
 from chatmemory.models import Message, Stay, Step
-from chatmemory.queries.rows import StepDetail, StepRow, step_row
-from chatmemory.queries.stays import misfit_at, pinned_at
+from chatmemory.queries.rows import StepDetail, StepRow, misfit_at, pinned_at, step_row
 from chatmemory.queries.step_samples import StepPoint
 
 
@@ -50,10 +49,11 @@ _LEFT_AT = """SELECT seq, type, has_calls, tokens, entered_step, reason, EXISTS 
             WHERE e.memory_id = %s AND e.left_step = %s AND e.reason = 'CAPACITY')
         AND (p.left_step IS NULL OR p.left_step > %s)
     ) FROM chatmemory_stay WHERE memory_id = %s AND left_step = %s ORDER BY rank"""
-_LEFT_BEFORE = """SELECT MAX(left_step) FROM chatmemory_stay
-    WHERE memory_id = %s AND left_step < %s AND reason <> 'MOVED'"""
-_LEFT_AFTER = """SELECT MIN(left_step) FROM chatmemory_stay
-    WHERE memory_id = %s AND left_step > %s AND reason <> 'MOVED'"""
+_LEFT_AROUND = """SELECT
+    (SELECT MAX(left_step) FROM chatmemory_stay
+        WHERE memory_id = %s AND left_step < %s AND reason <> 'MOVED'),
+    (SELECT MIN(left_step) FROM chatmemory_stay
+        WHERE memory_id = %s AND left_step > %s AND reason <> 'MOVED')"""
 
 
 @one_snapshot()
@@ -123,8 +123,7 @@ def arrivals_at(memory_id: str, steps: Iterable[int]) -> dict[int, int]:
 
 def evictions_around(memory_id: str, at: int) -> tuple[int | None, int | None]:
     """Return the nearest steps before and after `at` at which a message left."""
-    ((before,),) = rows(_LEFT_BEFORE, [memory_id, at])
-    ((after,),) = rows(_LEFT_AFTER, [memory_id, at])
+    ((before, after),) = rows(_LEFT_AROUND, [memory_id, at, memory_id, at])
     return before, after
 
 

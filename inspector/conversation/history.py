@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from chatmemory import ChatMessage, MessageType, ToolExecutionResultMessage
+from chatmemory import ChatMessage, MessageType, ToolExecutionResultMessage, explain
 from chatmemory.queries import ConversationState, MessageRow
-from inspector.conversation.rows import LOOKS, HistoryRow, pairings, tag
+from inspector.conversation.links import chosen
+from inspector.conversation.rows import LOOKS, HistoryRow, pairings, shown, tag
 
 
 class HistoryPane:
@@ -64,7 +65,9 @@ class HistoryPane:
         is_in = row.seq in state.in_window
         leaves_now = row.seq in state.evicted
         look = LOOKS[row.type, row.has_calls]
+        ((param, number),) = chosen(row.seq).items()
         classes = (
+            f"r-{look.glyph}",
             "is-in" if is_in else "is-out",
             css,
             "is-leaving" if leaves_now else "",
@@ -74,10 +77,14 @@ class HistoryPane:
         )
         return HistoryRow(
             row=row,
+            name=explain.named(row.seq),
+            param=param,
+            number=number,
             tokens=row.tokens_at(state.at),
             glyph=look.glyph,
             role=look.role,
             css=" ".join(filter(None, classes)),
+            text=shown(state.texts[row.seq], state.query.find),
             tag="" if is_in else tag(state, row),
             is_code=look.is_code,
             is_in=is_in,

@@ -11,8 +11,16 @@ from chatmemory.explain import oldest, reason_of
 from chatmemory.queries import ConversationState, WindowPlace
 from chatmemory.services import ChangeResult, EvictedMessage
 from inspector.conversation.history import related
+from inspector.conversation.links import chosen
 from inspector.conversation.measures import Measure
-from inspector.conversation.rows import LOOKS, Elsewhere, JustEvicted, MemoryRow, pairings
+from inspector.conversation.rows import (
+    LOOKS,
+    Elsewhere,
+    JustEvicted,
+    MemoryRow,
+    pairings,
+    shown,
+)
 
 EVICTED_MAX = 5
 BAR_HEIGHT = 3
@@ -154,7 +162,9 @@ class MemoryPane:
                 "pinned" if place.pinned else "",
                 "never said" if seq in state.injected else "",
             )
+            ((param, number),) = chosen(seq).items()
             classes = (
+                f"r-{look.glyph}",
                 css,
                 paired,
                 "is-sel" if seq == state.query.msg else "",
@@ -167,9 +177,12 @@ class MemoryPane:
             )
             row = MemoryRow(
                 seq=seq,
+                name=explain.named(seq),
+                param=param,
+                number=number,
                 glyph=look.glyph,
                 css=" ".join(filter(None, classes)),
-                text=state.texts[seq],
+                text=shown(state.texts[seq], state.query.find),
                 is_code=look.is_code,
                 amount=place.tokens,
                 past=min(past, width),
@@ -185,11 +198,16 @@ class MemoryPane:
     def _evicted(self, change: ChangeResult, evicted: EvictedMessage) -> MemoryRow:
         look = LOOKS[evicted.type, evicted.has_calls]
         is_oldest = evicted.reason is Reason.CAPACITY and not evicted.misfit
+        ((param, number),) = chosen(evicted.seq).items()
+        selected = "is-sel" if evicted.seq == self._state.query.msg else ""
         return MemoryRow(
             seq=evicted.seq,
+            name=explain.named(evicted.seq),
+            param=param,
+            number=number,
             glyph=look.glyph,
-            css="is-sel" if evicted.seq == self._state.query.msg else "",
-            text=self._state.texts[evicted.seq],
+            css=f"r-{look.glyph} {selected}",
+            text=shown(self._state.texts[evicted.seq], self._state.query.find),
             is_code=look.is_code,
             amount=-evicted.tokens,
             past=0,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
 
 from django.urls import reverse
@@ -29,16 +30,17 @@ from inspector.conversation.simulation import (
     draft_rows,
     trying,
 )
-from inspector.conversation.timeline import Timeline, draw
+from inspector.conversation.timeline import CellLinks, Timeline, draw
 
 NEW_ID_LENGTH = 200
 
 
 class ConversationPage:
-    """The presenter of a state for the page."""
+    """The presenter of a state for the page, which may answer a POST to another address."""
 
-    def __init__(self, state: ConversationState) -> None:
+    def __init__(self, state: ConversationState, is_posted: bool = False) -> None:
         self.state = state
+        self._is_posted = is_posted
         self.memory = state.memory
         self.window = state.window
         self.at = state.at
@@ -65,7 +67,8 @@ class ConversationPage:
 
     @cached_property
     def timeline(self) -> Timeline | None:
-        return draw(self.state, self._measure)
+        links = CellLinks(self.url, self._query_kept, self.is_live, self._is_posted)
+        return draw(self.state, self._measure, links)
 
     @cached_property
     def simulation(self) -> SimulationView | None:
@@ -247,25 +250,29 @@ class ConversationPage:
 
         It keeps the comparison, unless `with` is given.
         """
-        parameters = parameters if "with" in parameters else self._compared | parameters
         stays_live = self.is_live and at == self.at
         numbers = {"at": None if stays_live else at} | chosen(parameters.pop("msg", None))
-        query = "".join(
-            f"&{name}={number}"
-            for name, number in (numbers | parameters).items()
-            if number is not None
-        )
+        parameters = parameters if "with" in parameters else self._compared | parameters
         phrase = self.find_query if find is None else _find_query(find)
-        query = f"{query}{self.trial_query}{phrase}"
+        query = f"{_numbers_query(numbers | parameters)}{self.trial_query}{phrase}"
         return f"?{query[1:]}" if query else ""
 
     @cached_property
+    def _query_kept(self) -> str:
+        """The query parameters by which links keep the comparison, the drafts and the search."""
+        return f"{_numbers_query(self._compared)}{self.trial_query}{self.find_query}"
+
+    @cached_property
     def _compared(self) -> dict[str, int | None]:
-        return {"with": self.panel.other, "past": self.state.query.past}
+        return {"with": self.state.query.other, "past": self.state.query.past}
 
     def step_link(self, at: int) -> str:
         """Return the URL of a step with the selection, the search and the comparison."""
         return self.link(at, msg=self.msg)
+
+
+def _numbers_query(numbers: Mapping[str, int | None]) -> str:
+    return "".join(f"&{name}={n}" for name, n in numbers.items() if n is not None)
 
 
 def _find_query(phrase: str) -> str:

@@ -6,8 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from django.utils.html import format_html
+from django.utils.text import Truncator
+
 from chatmemory import MessageType
-from chatmemory.explain import reason_of, role, short_reason
+from chatmemory.explain import place_of, reason_of, role, short_reason
 from chatmemory.queries import TEXT_SIZE, ConversationState, MessageRow
 from inspector.conversation.glyphs import glyph
 
@@ -17,13 +20,17 @@ SHOWN = TEXT_SIZE - 1
 
 @dataclass(frozen=True)
 class HistoryRow:
-    """A row of the history pane."""
+    """A row of the history pane. Its button sends `number` as the parameter `param`."""
 
     row: MessageRow
+    name: str
+    param: str
+    number: int
     tokens: int
     glyph: str
     role: str
     css: str
+    text: str
     tag: str
     is_code: bool
     is_in: bool
@@ -35,10 +42,13 @@ class HistoryRow:
 class MemoryRow:
     """A row of the memory pane; `past` and `this` draw the cumulative bar in units of the limit.
 
-    `soon` marks one that leaves first.
+    `soon` marks one that leaves first. Its button sends `number` as the parameter `param`.
     """
 
     seq: int
+    name: str
+    param: str
+    number: int
     glyph: str
     css: str
     text: str
@@ -76,6 +86,20 @@ class JustEvicted:
 def css_of(*names: str | bool) -> str:
     """Return the CSS classes of a row, without empty and false ones."""
     return " ".join(name for name in names if isinstance(name, str) and name)
+
+
+def shown(text: str, phrase: str) -> str:
+    """Return what a row shows of a text, with the phrase marked; a hit is never cut off."""
+    place = place_of(text, phrase) if phrase else None
+    if place is None:
+        return _cut(text)
+    begin = max(0, place.start - SHOWN // 2)
+    before = ("…" if begin else "") + text[begin : place.start]
+    return format_html("{}<mark>{}</mark>{}", before, text[place], _cut(text[place.stop :]))
+
+
+def _cut(text: str) -> str:
+    return Truncator(text).chars(SHOWN) if len(text) > SHOWN else text
 
 
 class Pairable(Protocol):

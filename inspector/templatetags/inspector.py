@@ -15,14 +15,12 @@ from django.utils import timezone
 from django.utils.dateformat import format as format_date
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
-from django.utils.text import Truncator
 
-from chatmemory.explain import capitalized, counted, named, place_of, policy_words, shortened
+from chatmemory.explain import capitalized, counted, named, policy_words, shortened
 from chatmemory.queries import moment as moment_of
 from inspector.conf import configuration
+from inspector.conversation import rows
 from inspector.conversation.links import chosen
-from inspector.conversation.rows import SHOWN
-from inspector.conversation.timeline import Cell
 from inspector.display import switched_on, theme_of
 
 register = template.Library()
@@ -125,21 +123,6 @@ def address_of(page: Any, at: int) -> str:
     return str(page.step_link(at))
 
 
-@register.simple_tag(takes_context=True)
-def cell_link(context: Context, cell: Cell) -> SafeString:
-    """The attributes of the link of a cell, which the script of the tape follows.
-
-    There are many, so the address is short: relative to the page, unless that was posted to
-    another one. A draft has a link like others.
-    """
-    page = context["page"]
-    if cell.is_draft:
-        return to(page, msg=cell.seq)
-    request = context.get("request")
-    base = page.url if request and request.method == "POST" else ""
-    return format_html('href="{}{}"', base, page.query(cell.step, msg=cell.seq) or "?")
-
-
 @register.filter
 def thousands(number: int | None) -> str:
     return "" if number is None else f"{number:,}"
@@ -163,18 +146,8 @@ def signed(number: int) -> str:
 
 @register.filter
 def shown(text: str, page: Any) -> str:
-    """A text cut to what a row shows, with the searched phrase marked; a hit is never cut off."""
-    place = place_of(text, page.find) if page.find else None
-    if place is None:
-        return _cut(text)
-    begin = max(0, place.start - SHOWN // 2)
-    before = ("…" if begin else "") + text[begin : place.start]
-    after = _cut(text[place.stop :])
-    return format_html("{}<mark>{}</mark>{}", before, text[place], after)
-
-
-def _cut(text: str) -> str:
-    return Truncator(text).chars(SHOWN) if len(text) > SHOWN else text
+    """A text cut to what a row shows, with the searched phrase of a page marked."""
+    return rows.shown(text, page.find)
 
 
 @register.filter

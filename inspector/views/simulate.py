@@ -146,6 +146,7 @@ def _page(memory_id: str, form: DraftForm) -> ConversationPage:
     key = data.get("trial")
     trial = queries.trial(memory_id, key) if key else None
     try:
-        return ConversationPage(queries.simulated_state(memory_id, query, trial))
+        state = queries.simulated_state(memory_id, query, trial)
     except ChatMemoryError:
-        return ConversationPage(queries.conversation_state(memory_id, queries.ConversationQuery()))
+        state = queries.conversation_state(memory_id, queries.ConversationQuery())
+    return ConversationPage(state, is_posted=True)

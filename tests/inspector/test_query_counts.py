@@ -12,6 +12,7 @@ from django.test.utils import CaptureQueriesContext
 
 from chatmemory import AiMessage, MessageWindow, UserMessage, queries, services
 from chatmemory.queries import ConversationQuery
+from chatmemory.queries.step_samples import _kept_points, _kept_stays
 from inspector import demo
 from inspector.conversation import ConversationPage
 from inspector.forms import DraftForm
@@ -59,6 +60,8 @@ def fill(conversations: range, messages: range) -> None:
 
 def asked(call) -> int:
     cache.clear()
+    _kept_points.cache_clear()
+    _kept_stays.cache_clear()
     with CaptureQueriesContext(connection) as queries:
         assert call().status_code in (200, 302)
     return len(queries)
@@ -77,9 +80,9 @@ def test_pages_and_forms(operator_client, db):
         f"POST {path} {form}": partial(operator_client.post, path, form) for path, form in FORMS
     }
     calls["a simulation"] = partial(simulated, operator_client)
-    fill(range(5), range(120))
+    fill(range(5), range(240))
     little = {name: asked(call) for name, call in calls.items()}
-    fill(range(5, 50), range(120, 700))
+    fill(range(5, 50), range(240, 800))
     much = {name: asked(call) for name, call in calls.items()}
     few = dict.fromkeys(PAGES, 4)  # a page of little data may ask fewer than its kind
     allowed = {name: max(n, few.get(name, 0)) + 1 for name, n in little.items()}

@@ -3,8 +3,8 @@
 Styles and templates call it the tape. Its data are those of `queries.step_samples`.
 """
 
-from inspector.conversation.timeline.cells import Cell
+from inspector.conversation.timeline.cells import Cell, CellLinks
 from inspector.conversation.timeline.drawing import Timeline, draw
 from inspector.conversation.timeline.labels import Label
 
-__all__ = ["Cell", "Label", "Timeline", "draw"]
+__all__ = ["Cell", "CellLinks", "Label", "Timeline", "draw"]

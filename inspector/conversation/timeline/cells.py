@@ -19,7 +19,8 @@ DIGIT, INSET = 6.5, 3.0
 class Cell:
     """A cell: `css` has the classes of its states, `words` the text of its tooltip.
 
-    `mark` is the number of its messages, if there are several; the words have it in full.
+    `mark` is the number of its messages, if there are several; the words have it in full. The
+    playhead stands at the one that `is_head`.
     """
 
     step: int
@@ -28,22 +29,51 @@ class Cell:
     css: str
     words: str
     mark: str = ""
+    href: str = ""
     is_draft: bool = False
+    is_head: bool = False
 
 
-def cells(state: ConversationState, measure: Measure) -> tuple[Cell, ...]:
+@dataclass(frozen=True)
+class CellLinks:
+    """The addresses of cells, with the rest of the page's query.
+
+    There are many, so those of steps are short: relative to the page at `url`, unless that was
+    posted to another one.
+    """
+
+    url: str
+    rest: str
+    is_live: bool
+    is_posted: bool
+
+    def href(self, at: int, column: StepSample) -> str:
+        """Return the address of a cell on the page at a step."""
+        arrival, is_draft = column.arrival, _is_draft(column)
+        step = at if is_draft else column.step
+        query = "" if self.is_live and step == at else f"&at={step}"
+        if arrival:
+            query += f"&draft={-arrival.seq}" if is_draft else f"&msg={arrival.seq}"
+        base = self.url if is_draft or self.is_posted else ""
+        return f"{base}?{(query + self.rest)[1:]}"
+
+
+def cells(state: ConversationState, measure: Measure, links: CellLinks) -> tuple[Cell, ...]:
     """Return the cells of the steps that are read in full; drafts follow the playhead."""
     columns = _columns(state)
     lives = [_life(state, column) for column in columns]
     pairs = pairings([column.arrival for column in columns])
     cell_width = strip_width(len(columns)) / max(1, len(columns))
     around = ["", *lives, ""]
+    head = max(state.at + len(state.drafts) - columns[0].step, 0) if columns else 0
     drawn = []
     for i, (column, life, paired) in enumerate(zip(columns, lives, pairs, strict=True)):
         seqs, arrival, is_in = column.seqs, column.arrival, life == "is-in"
         count, is_draft = len(seqs), _is_draft(column)
+        glyph = LOOKS[arrival.type, arrival.has_calls].glyph if arrival else ""
         classes = (
             life,
+            f"r-{glyph}" if glyph else "",
             "" if count else "is-tick",
             "is-many" if count > 1 else "",
             "is-first" if is_in and around[i] != life else "",
@@ -57,11 +87,13 @@ def cells(state: ConversationState, measure: Measure) -> tuple[Cell, ...]:
         cell = Cell(
             step=column.step,
             seq=arrival.seq if arrival else None,
-            glyph=LOOKS[arrival.type, arrival.has_calls].glyph if arrival else "",
+            glyph=glyph,
             css=" ".join(filter(None, classes)),
             words=_words(state, column, life, shows_tokens=measure.unit == TOKENS.unit),
             mark=_mark(count, cell_width - INSET) if count > 1 else "",
+            href=links.href(state.at, column),
             is_draft=is_draft,
+            is_head=i == head,
         )
         drawn.append(cell)
     return tuple(drawn)

@@ -9,7 +9,7 @@ from functools import cache, lru_cache
 from chatmemory import Policy
 from chatmemory.queries import ConversationState, PhraseMatches, StepPoint, StepPoints
 from inspector.conversation.measures import Measure
-from inspector.conversation.timeline.cells import Cell, cells
+from inspector.conversation.timeline.cells import Cell, CellLinks, cells
 from inspector.conversation.timeline.chart import EVICTIONS, HEIGHT, Chart, Point, chart
 from inspector.conversation.timeline.labels import (
     GAP,
@@ -31,9 +31,8 @@ KEPT = 128  # charts, as many as there are outlines
 class Timeline:
     """A chart of all steps, and a strip of cells for the steps from `first` to `last`.
 
-    `at` is the step of the playhead, drafts included, and `head` the position of its cell in the
-    strip, which is the first one also at step 0. `band` are the steps at which memory held
-    what was searched for, as a path and in words.
+    `at` is the step of the playhead, drafts included, which stands at the first cell also at step
+    0. `band` are the steps at which memory held what was searched for, as a path and in words.
     """
 
     chart: Chart
@@ -43,7 +42,6 @@ class Timeline:
     first: int
     last: int
     at: int
-    head: int
     flag: str
     band: str
     band_words: str
@@ -74,9 +72,9 @@ class Timeline:
         return HEIGHT if self.is_whole else HEIGHT + EVICTIONS
 
 
-def draw(state: ConversationState, measure: Measure) -> Timeline | None:
+def draw(state: ConversationState, measure: Measure, links: CellLinks) -> Timeline | None:
     """Return the timeline with its playhead at the state's step, or None if there is no step."""
-    strip = cells(state, measure)
+    strip = cells(state, measure, links)
     if not strip:
         return None
     at, first, last = state.at + len(state.drafts), strip[0].step, strip[-1].step
@@ -90,7 +88,6 @@ def draw(state: ConversationState, measure: Measure) -> Timeline | None:
         first=first,
         last=last,
         at=at,
-        head=max(at - first, 0),
         flag=flag,
         band="".join(f"M{begin - 1} 2H{end}" for begin, end in state.remembered),
         band_words=_band_words(state.mentions),

@@ -17,7 +17,7 @@ from chatmemory import (
     queries,
     services,
 )
-from chatmemory.queries.glimpses import beginnings, several_calls
+from chatmemory.queries.conversation_state import beginnings, several_calls
 
 pytestmark = [pytest.mark.django_db, pytest.mark.database]
 
