@@ -13,15 +13,15 @@ from inspector.templatetags.inspector import sentence
 from .markup import said
 
 NOTICES = {
-    "400.html": "Bad request",
-    "403.html": "Not allowed",
-    "404.html": "Page not found",
-    "405.html": "Nothing to show",
-    "500.html": "Something went wrong",
-    "refused.html": "Nothing was changed",
-    "csrf.html": "This form is out of date",
-    "link_used.html": "This link no longer works",
-    "too_many_sign_ins.html": "Too many attempts",
+    "errors/400.html": "Bad request",
+    "errors/403.html": "Not allowed",
+    "errors/404.html": "Page not found",
+    "errors/405.html": "Nothing to show",
+    "errors/500.html": "Something went wrong",
+    "errors/refused.html": "Nothing was changed",
+    "errors/csrf.html": "This form is out of date",
+    "accounts/link_used.html": "This link no longer works",
+    "accounts/too_many_sign_ins.html": "Too many attempts",
 }
 
 
