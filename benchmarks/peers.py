@@ -85,7 +85,7 @@ def figures(folder: str) -> Iterator[Figure]:
             peer.wait_until_ready()
         other = {"SQLiteSession.add_items": peers["openai_agents"].call("add")}
         adds = compared(
-            "add, against openai_agents", 2, in_turns({"services.add": add} | other, ADDS)
+            "add, against openai_agents", 2.5, in_turns({"services.add": add} | other, ADDS)
         )
         yield _beside_raw(adds, in_turns({"a raw transaction": raw} | other, ADDS))
         for script, (what, limit, rounds) in TURNS.items():

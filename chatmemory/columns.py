@@ -36,10 +36,3 @@ class PolicyColumns(models.Model):
         self.policy_options = policy.options if policy else {}
         if policy:
             self.policy_estimator = policy.estimator
-
-    def copy_policy(self, other: PolicyColumns) -> None:
-        """Take over the policy of another row as it is stored."""
-        self.policy_kind = other.policy_kind
-        self.policy_limit = other.policy_limit
-        self.policy_options = other.policy_options
-        self.policy_estimator = other.policy_estimator
