@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from django.http import QueryDict
 
 from chatmemory.explain import in_unit, seqs
-from inspector.forms import whole_number
+from inspector.forms import number_in_text
 from inspector.lessons.facts import of_choice
 from inspector.lessons.lesson import Ask, Question
 from inspector.lessons.stage import Happening, Moment
@@ -30,7 +30,7 @@ class Answer:
         if question.ask is Ask.LEAVES:
             picked = picked_in(asked)
             return None if picked is None else cls(picked=picked)
-        value = whole_number(asked.get("answer", ""), DIGITS) or 0
+        value = number_in_text(asked.get("answer", ""), DIGITS) or 0
         given = question.limits or range(1, len(question.choices) + 1)
         return cls(value=value) if value in given else None
 
@@ -41,13 +41,13 @@ def picked_in(asked: QueryDict) -> frozenset[int] | None:
     """
     if asked.get("check") == NOTHING:
         return frozenset()
-    picked = frozenset(whole_number(text, DIGITS) or 0 for text in asked.getlist("leaves"))
+    picked = frozenset(number_in_text(text, DIGITS) or 0 for text in asked.getlist("leaves"))
     return picked if picked and "check" in asked else None
 
 
 def number_in(asked: QueryDict, name: str, most: int) -> int | None:
     """Return a number of an address, `most` for a larger one; None if it has none."""
-    number = whole_number(asked.get(name, ""), DIGITS)
+    number = number_in_text(asked.get(name, ""), DIGITS)
     return None if number is None else min(number, most)
 
 
