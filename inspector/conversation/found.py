@@ -9,7 +9,7 @@ from chatmemory import explain
 from chatmemory.explain import PhraseAnswer
 from chatmemory.queries import ConversationState, MessageRow, Speaker
 from inspector.conversation.history import tag
-from inspector.conversation.looks import LOOKS
+from inspector.conversation.looks import LOOKS, Look
 
 HEADINGS = {
     Speaker.OTHERS: "Users and tools",
@@ -24,8 +24,7 @@ class FoundMention:
     """A message that contains the phrase; `step` is where it left or will arrive, or None."""
 
     row: MessageRow
-    glyph: str
-    role: str
+    look: Look
     is_in: bool
     tag: str
     step: int | None
@@ -88,11 +87,9 @@ class Found:
     def _mention(self, row: MessageRow) -> FoundMention:
         arrival = min((stay.entered_step for stay in row.stays), default=0)
         is_later = arrival > self._state.at
-        look = LOOKS[row.type, row.has_calls]
         return FoundMention(
             row=row,
-            glyph=look.glyph,
-            role=look.role,
+            look=LOOKS[row.type, row.has_calls],
             is_in=row.seq in self._state.in_window,
             tag=f"said at step {arrival:,}" if is_later else self._tag(row),
             step=arrival if is_later else self._mentions.left_at.get(row.seq),

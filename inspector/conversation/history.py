@@ -4,35 +4,42 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from django.utils.html import format_html
 from django.utils.text import Truncator
 
 from chatmemory import ChatMessage, MessageType, ToolExecutionResultMessage
 from chatmemory.explain import named, place_of, reason_of, short_reason
-from chatmemory.queries import TEXT_SIZE, ConversationState, MessageRow
+from chatmemory.queries import TEXT_SIZE, ConversationState, MessageRow, WindowPlace
+from chatmemory.services import EvictedMessage
 from inspector.conversation.links import chosen
-from inspector.conversation.looks import LOOKS, pairings
+from inspector.conversation.looks import LOOKS, Look, pairings
 
 # The number of characters that a row shows of a text.
 SHOWN = TEXT_SIZE - 1
 
 
 @dataclass(frozen=True)
-class HistoryRow:
-    """A row of the history pane. Its button sends `number` as the parameter `param`."""
+class MessageLine:
+    """What rows of both panes show of a message. Their button sends `number` as `param`."""
 
-    row: MessageRow
+    seq: int
     name: str
     param: str
     number: int
-    tokens: int
-    glyph: str
-    role: str
-    css: str
+    look: Look
     text: str
+    css: str
+
+
+@dataclass(frozen=True)
+class HistoryRow(MessageLine):
+    """A row of the history pane."""
+
+    row: MessageRow
+    tokens: int
     tag: str
-    is_code: bool
     is_in: bool
     leaves_now: bool
     is_horizon: bool
@@ -79,33 +86,40 @@ class HistoryPane:
         state = self._state
         is_in = row.seq in state.in_window
         leaves_now = row.seq in state.evicted
-        look = LOOKS[row.type, row.has_calls]
-        ((param, number),) = chosen(row.seq).items()
         classes = (
-            f"r-{look.glyph}",
             "is-in" if is_in else "is-out",
             css,
             "is-leaving" if leaves_now else "",
-            "is-sel" if row.seq == state.query.msg else "",
             "is-hit" if row.seq in state.found else "",
             "is-rel" if row.seq in self._related else "",
         )
         return HistoryRow(
+            **line_of(state, row, *classes),
             row=row,
-            name=named(row.seq),
-            param=param,
-            number=number,
             tokens=row.tokens_at(state.at),
-            glyph=look.glyph,
-            role=look.role,
-            css=" ".join(filter(None, classes)),
-            text=shown(state.texts[row.seq], state.query.find),
             tag="" if is_in else tag(state, row),
-            is_code=look.is_code,
             is_in=is_in,
             leaves_now=leaves_now,
             is_horizon=is_horizon,
         )
+
+
+def line_of(
+    state: ConversationState, message: MessageRow | WindowPlace | EvictedMessage, *classes: str
+) -> dict[str, Any]:
+    """Return the fields of the line of a message, with these CSS classes and those of its look."""
+    seq, look = message.seq, LOOKS[message.type, message.has_calls]
+    ((param, number),) = chosen(seq).items()
+    css = (f"r-{look.glyph}", *classes, "is-sel" if seq == state.query.msg else "")
+    return {
+        "seq": seq,
+        "name": named(seq),
+        "param": param,
+        "number": number,
+        "look": look,
+        "text": shown(state.texts[seq], state.query.find),
+        "css": " ".join(filter(None, css)),
+    }
 
 
 def shown(text: str, phrase: str) -> str:

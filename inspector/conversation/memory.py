@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 from chatmemory import Reason, can_decide, explain
 from chatmemory.explain import oldest, reason_of
 from chatmemory.queries import ConversationState, WindowPlace
 from chatmemory.services import ChangeResult, EvictedMessage
-from inspector.conversation.history import related, shown
-from inspector.conversation.links import chosen
-from inspector.conversation.looks import LOOKS, pairings
+from inspector.conversation.history import MessageLine, line_of, related
+from inspector.conversation.looks import pairings
 from inspector.conversation.measures import Measure
 
 EVICTED_MAX = 5
@@ -21,20 +19,12 @@ BAR_HEIGHT = 3
 
 
 @dataclass(frozen=True)
-class KeptRow:
+class KeptRow(MessageLine):
     """A row of the memory pane; `past` and `this` draw the cumulative bar in units of the limit.
 
-    `soon` marks one that leaves first. Its button sends `number` as the parameter `param`.
+    `soon` marks one that leaves first.
     """
 
-    seq: int
-    name: str
-    param: str
-    number: int
-    glyph: str
-    css: str
-    text: str
-    is_code: bool
     amount: int
     note: str
     past: int = 0
@@ -208,11 +198,10 @@ class MemoryPane:
                 "is-over" if is_over else "",
                 "is-rel" if seq in self._related else "",
             )
-            row = self._row(
-                place,
-                place.tokens,
-                ", ".join(note for note, is_so in notes.items() if is_so),
-                " ".join(filter(None, classes)),
+            row = KeptRow(
+                **line_of(state, place, *classes),
+                amount=place.tokens,
+                note=", ".join(note for note, is_so in notes.items() if is_so),
                 past=min(past, width),
                 this=max(0, min(load, width - past)),
                 soon=self.next_words if is_next else "",
@@ -225,32 +214,7 @@ class MemoryPane:
     def _evicted(self, change: ChangeResult, evicted: EvictedMessage) -> KeptRow:
         is_oldest = evicted.reason is Reason.CAPACITY and not evicted.misfit
         note = oldest(change) if is_oldest else reason_of(evicted)
-        return self._row(evicted, -evicted.tokens, note)
-
-    def _row(
-        self,
-        message: WindowPlace | EvictedMessage,
-        amount: int,
-        note: str,
-        css: str = "",
-        **bar: Any,
-    ) -> KeptRow:
-        seq, look = message.seq, LOOKS[message.type, message.has_calls]
-        ((param, number),) = chosen(seq).items()
-        selected = "is-sel" if seq == self._state.query.msg else ""
-        return KeptRow(
-            seq=seq,
-            name=explain.named(seq),
-            param=param,
-            number=number,
-            glyph=look.glyph,
-            css=" ".join(filter(None, (f"r-{look.glyph}", css, selected))),
-            text=shown(self._state.texts[seq], self._state.query.find),
-            is_code=look.is_code,
-            amount=amount,
-            note=note,
-            **bar,
-        )
+        return KeptRow(**line_of(self._state, evicted), amount=-evicted.tokens, note=note)
 
 
 def _path(bars: Iterable[tuple[int, int, int]]) -> str:

@@ -29,7 +29,7 @@ from chatmemory.formats import render_messages
 from chatmemory.queries import ConversationState, MessageRow, PinPreview, pin_preview
 from inspector.conversation.found import Found
 from inspector.conversation.history import SHOWN
-from inspector.conversation.looks import LOOKS
+from inspector.conversation.looks import LOOKS, Look
 from inspector.conversation.simulation import SimulationView
 
 UNFOLDED_MAX = 100_000
@@ -92,8 +92,7 @@ class Why:
 
     row: MessageRow
     tokens: int
-    glyph: str
-    role: str
+    look: Look
     is_in: bool
     life: Life
     step: int | None
@@ -187,12 +186,10 @@ class Panel:
         if row is None:
             return None
         rendered = render_messages([row.message], "openai_chat")
-        look = LOOKS[row.type, row.has_calls]
         return Why(
             row=row,
             tokens=row.tokens_at(self._state.at),
-            glyph=look.glyph,
-            role=look.role,
+            look=LOOKS[row.type, row.has_calls],
             is_in=row.seq in self._state.in_window,
             life=self._life(row),
             step=self._state.left_by.step if self._state.left_by else None,

@@ -9,7 +9,7 @@ from chatmemory import Policy, explain, load_or_tokens, queries, text_of
 from chatmemory.explain import Caption, Receipt
 from chatmemory.queries import ConversationState, Outlook, Simulation
 from chatmemory.services import ChangeResult
-from inspector.conversation.looks import LOOKS
+from inspector.conversation.looks import LOOKS, Look
 
 
 @dataclass(frozen=True)
@@ -62,8 +62,7 @@ class DraftRow:
 
     number: int
     seq: int
-    glyph: str
-    role: str
+    look: Look
     text: str
     tokens: int | None
     css: str
@@ -76,7 +75,7 @@ def draft_rows(state: ConversationState) -> list[DraftRow]:
     for n, draft in enumerate(state.trial.drafts if state.trial else (), 1):
         look = LOOKS[draft.type, draft.has_tool_execution_requests]
         css = "is-sel" if state.query.msg == -n else ""
-        row = DraftRow(n, -n, look.glyph, look.role, text_of(draft), tokens.get(-n), css)
+        row = DraftRow(n, -n, look, text_of(draft), tokens.get(-n), css)
         rows.append(row)
     return rows
 

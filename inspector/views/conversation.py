@@ -69,7 +69,7 @@ def conversation(request: HttpRequest, memory_id: str) -> HttpResponse:
 
 @require_POST
 def pin(request: HttpRequest, memory_id: str, seq: int) -> HttpResponse:
-    """Pins or unpins a message, then shows it."""
+    """Pin or unpin a message, then show it."""
     change = services.unpin if request.POST.get("pinned") == "no" else services.pin
     change(memory_id, seq, actor=actor_of(request))
     return redirect(conversation_url(memory_id, msg=seq))
@@ -77,7 +77,7 @@ def pin(request: HttpRequest, memory_id: str, seq: int) -> HttpResponse:
 
 @require_POST
 def redact(request: HttpRequest, memory_id: str, seq: int) -> HttpResponse:
-    """Redacts a message, then shows it. Asks first if branches have copies of it, or may have some
+    """Redact a message, then show it. Ask first if branches have copies of it, or may have some
     on a node that is down.
     """
     copies = services.known_copies(memory_id, seq)
@@ -91,7 +91,7 @@ def redact(request: HttpRequest, memory_id: str, seq: int) -> HttpResponse:
 
 @require_safe
 def live(request: HttpRequest, memory_id: str) -> HttpResponse:
-    """Sends the newest step as one event, if no ASGI server runs; the browser then polls.
+    """Send the newest step as one event, if no ASGI server runs; the browser then polls.
 
     With `?made=`, another conversation of the name is not found.
     """
@@ -103,7 +103,7 @@ def live(request: HttpRequest, memory_id: str) -> HttpResponse:
 
 @require_safe
 def live_overview(request: HttpRequest) -> HttpResponse:
-    """Sends the time of the newest change or erasure as one event, if no ASGI server runs."""
+    """Send the time of the newest change or erasure as one event, if no ASGI server runs."""
     return _event(queries.newest_change_or_erasure())
 
 
@@ -114,7 +114,7 @@ def _event(step: int) -> HttpResponse:
 
 @require_POST
 def simulate(request: HttpRequest, memory_id: str) -> HttpResponse:
-    """Keeps the drafts and the limit as a trial, and goes to the page that simulates it."""
+    """Keep the drafts and the limit as a trial, and go to the page that simulates it."""
     form = DraftForm(request.POST)
     key = ""
     try:
@@ -129,7 +129,7 @@ def simulate(request: HttpRequest, memory_id: str) -> HttpResponse:
 
 @require_POST
 def verdict(request: HttpRequest, memory_id: str) -> HttpResponse:
-    """Shows what the text in the composer would do, while it is being written. Keeps nothing."""
+    """Show what the text in the composer would do, while it is being written. Keep nothing."""
     form = DraftForm(request.POST)
     context: dict[str, object] = {}
     if len(request.POST.get("text", "")) > COUNTED_WHILE_WRITING:
@@ -152,7 +152,7 @@ def verdict(request: HttpRequest, memory_id: str) -> HttpResponse:
 
 @require_POST
 def add(request: HttpRequest, memory_id: str) -> HttpResponse:
-    """Changes the limit and adds the drafts, then goes to the live page."""
+    """Change the limit and add the drafts, then go to the live page."""
     form = DraftForm(request.POST)
     try:
         trial = _trial(form, memory_id)
@@ -169,7 +169,7 @@ def add(request: HttpRequest, memory_id: str) -> HttpResponse:
 
 @require_POST
 def branch(request: HttpRequest, memory_id: str) -> HttpResponse:
-    """Saves the simulation as a new conversation. The original is not changed.
+    """Save the simulation as a new conversation. The original is not changed.
 
     HTMX loads the new page as a whole: it follows another conversation.
     """
