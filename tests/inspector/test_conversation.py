@@ -86,8 +86,13 @@ def test_every_step_has_a_page_that_names_its_moment(operator_client, support):
     assert time.findtext("text").endswith(f"{at:%H:%M:%S} UTC")
 
 
-def test_why_shows_that_a_message_is_not_said_yet(operator_client, support):
+def test_why_tells_of_a_message_that_is_not_said_yet_and_of_the_system_message(
+    operator_client, support
+):
     assert "It arrives at step 6." in html(operator_client, "?at=2&msg=6")
+    page = html(operator_client, "?msg=1")
+    assert "It is the system message." in page
+    assert "Pin #1" not in page
 
 
 def test_hostile_text_shows_as_text(operator_client, db):

@@ -132,6 +132,15 @@ def test_what_cannot_leave_is_named(operator_client, db, messages, words):
     assert conversation(operator_client, "kept").over_limit == words
 
 
+def test_pins_that_cannot_leave_are_named(operator_client, db):
+    create_and_add("pinned", MessageWindow(2), numbered(2))
+    for seq in (1, 2):
+        services.pin("pinned", seq)
+    services.change("pinned", policy=MessageWindow(1))
+    words = "what is pinned alone is larger than the limit"
+    assert conversation(operator_client, "pinned").over_limit == words
+
+
 def test_the_room_is_that_beside_what_the_model_sees(operator_client, db):
     create_and_add("roomy", TokenWindow(1000), numbered(13))
     services.change("roomy", policy=TokenWindow(48))

@@ -67,6 +67,7 @@ class TestThePreview:
         assert "Message window 2: the model would see 2" in html
         assert "It sees 9 messages now." in html
         assert "The policy stays as it is." in page(operator_client)
+        assert "nothing comes back" in page(operator_client, limit="12")
         assert queries.memory("c").policy == MessageWindow(9)
 
     def test_counts_in_the_unit_of_another_kind(self, operator_client):
