@@ -129,7 +129,11 @@ def test_a_system_message_over_the_limit_is_named(operator_client, crowded):
 )
 def test_what_cannot_leave_is_named(operator_client, db, messages, words):
     create_and_add("kept", TokenWindow(9, oversized="keep"), messages)
-    assert conversation(operator_client, "kept").over_limit == words
+    page = conversation(operator_client, "kept")
+    assert page.over_limit == words
+    pane = page.memory_pane
+    rows = [*pane.system, *pane.messages]
+    assert all(row.past + row.this <= pane.bar_width for row in rows), "no bar leaves its column"
 
 
 def test_pins_that_cannot_leave_are_named(operator_client, db):
