@@ -38,26 +38,17 @@ def api() -> APIClient:
 
 
 @contextmanager
-def full():
-    """Allow no more pages, so that SQLite reports a full disk."""
+def having(setting: str, on: str, off: str):
     with connection.cursor() as cursor:
-        cursor.execute("PRAGMA page_count")
-        (pages,) = cursor.fetchone()
-        cursor.execute(f"PRAGMA max_page_count = {pages}")
+        cursor.execute(f"{setting} = {on}")
         yield
-        cursor.execute("PRAGMA max_page_count = 1073741823")
+        cursor.execute(f"{setting} = {off}")
 
 
-@contextmanager
 def read_only():
-    on, off = ("ON", "OFF")
-    setting = "PRAGMA query_only = {}"
-    if connection.vendor == "postgresql":
-        setting = "SET default_transaction_read_only = {}"
-    with connection.cursor() as cursor:
-        cursor.execute(setting.format(on))
-        yield
-        cursor.execute(setting.format(off))
+    is_sqlite = connection.vendor == "sqlite"
+    setting = "PRAGMA query_only" if is_sqlite else "SET default_transaction_read_only"
+    return having(setting, "ON", "OFF")
 
 
 def assert_untouched() -> None:
@@ -75,7 +66,10 @@ def assert_refused(answer, state: str) -> None:
 def test_a_full_disk(api):
     if connection.vendor != "sqlite":
         pytest.skip("SQLite's way of being full")
-    with full():
+    with connection.cursor() as cursor:
+        cursor.execute("PRAGMA page_count")
+        (pages,) = cursor.fetchone()
+    with having("PRAGMA max_page_count", pages, "1073741823"):
         assert_refused(api.post(URL, LONG), "full")
         assert_untouched()
         assert api.get(URL).status_code == 200

@@ -15,7 +15,7 @@ from typing import ParamSpec, TypeVar
 from django.db import DatabaseError, InterfaceError, OperationalError
 
 from chatmemory import database
-from chatmemory.services.damage import is_damage
+from chatmemory.services.sqlite_files import is_damage
 
 _BUSY = ("busy", "other clients are writing: try again in a moment")
 _CROWDED = ("busy", "there are too many connections: try again in a moment")

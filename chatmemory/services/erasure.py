@@ -33,9 +33,9 @@ from chatmemory.search.sqlite import INDEXED_AT_ONCE
 from chatmemory.services import audit
 from chatmemory.services.database_errors import leaving_out_lost_nodes
 from chatmemory.services.slices import rows_of, sizes_of
+from chatmemory.services.sqlite_files import truncate_log_soon
 from chatmemory.services.transaction import lock_memory, locked, notify_followers
 from chatmemory.services.validation import check_change, check_ids, check_number
-from chatmemory.services.write_ahead_log import truncate_log_soon
 
 # Rows. A transaction that removes so many takes less than a second.
 AT_ONCE = 3_000

@@ -18,7 +18,7 @@ from chatmemory.ledger.verification import verify
 from chatmemory.management.base import DatabaseCommand, check_ignored
 from chatmemory.managers import MemoryQuerySet
 from chatmemory.models import Memory
-from chatmemory.services.damage import damage
+from chatmemory.services.sqlite_files import damage
 from chatmemory.services.validation import check_id
 
 NO_ID = "its id is no readable text"
