@@ -21,7 +21,7 @@ from chatmemory.core.policies import MessageWindow, TokenWindow
 from chatmemory.core.stored_policies import load_of
 from chatmemory.core.window import Totals
 from chatmemory.ledger import verification
-from chatmemory.ledger.chain_check import verify_head
+from chatmemory.ledger.chain import verify_head
 from chatmemory.ledger.verification import verify
 from chatmemory.models import AuditEntry, Memory, Message, Stay, Step
 

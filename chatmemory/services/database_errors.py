@@ -122,7 +122,7 @@ def leaving_out_lost_nodes() -> Iterator[None]:
             raise
 
 
-def in_words(error: BaseException) -> str | None:
+def explain_error(error: BaseException) -> str | None:
     """Return what a command tells of an error of the database, None if it is a bug of this program.
 
     The driver's own text says why a database is down. It has no password.

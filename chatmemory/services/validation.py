@@ -69,7 +69,7 @@ def check_actor(actor: object) -> None:
     check_text(actor, "an actor")
 
 
-def check_number(number: object, name: str) -> None:
+def check_whole_number(number: object, name: str) -> None:
     """Raise InvalidValue unless an argument is a whole number; a database takes "1" for one."""
     if not isinstance(number, int) or isinstance(number, bool):
         raise InvalidValue(f"{name} must be a whole number, not {brief(number)}")
@@ -80,7 +80,7 @@ def check_change(memory_id: object, actor: object, expected_version: object) -> 
     check_id(memory_id)
     check_actor(actor)
     if expected_version is not None:
-        check_number(expected_version, "expected_version")
+        check_whole_number(expected_version, "expected_version")
 
 
 def is_id(memory_id: object) -> bool:

@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chatmemory import MessageWindow, UserMessage, queries, services
-from chatmemory.ledger import client_list
 from chatmemory.ledger.client_list import RANK_SPACING, appended_rank, head_rank, place_ranks
 from chatmemory.ledger.verification import verify
 
@@ -76,8 +75,7 @@ def test_each_rank_at_the_head_leaves_room_behind_it():
     assert head_rank(first) < first
 
 
-def test_more_messages_return_than_a_query_takes(db, monkeypatch):
-    monkeypatch.setattr(client_list, "ASKED_AT_ONCE", 30)
+def test_more_messages_return_than_a_query_takes(db):
     services.create("m", MessageWindow(100))
     said = [UserMessage(f"m{n}") for n in range(100)]
     services.set_messages("m", said)
