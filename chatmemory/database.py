@@ -41,8 +41,9 @@ def connection() -> BaseDatabaseWrapper:
 
 
 def refusal() -> str | None:
-    """Return why a PostgreSQL of the project lets nobody in, which its pool does not tell; None if
-    each does. It takes a connection beside the pool.
+    """Return why a PostgreSQL database of the project refuses connections; None if none does.
+
+    A pool does not tell the reason, so this connects beside it.
     """
     for each in connections.all():
         if each.vendor == "postgresql":

@@ -35,6 +35,8 @@ from chatmemory.models import Memory, Message, Step, Trial
 from chatmemory.services import NewMessage, protocol
 from chatmemory.stores.database import DjangoChatMemoryStore
 
+from .conversations import create_and_add
+
 pytestmark = [pytest.mark.django_db, pytest.mark.database]
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -212,8 +214,7 @@ def setting(request, settings) -> str:
     """A bound that five messages fill, and the conversation "full" that they fill."""
     most = {MESSAGES: 5, BYTES: sum(len(message_to_json(each)) for each in SAID)}[request.param]
     settings.CHATMEMORY = {request.param: most}
-    services.create("full", MessageWindow(6))
-    services.add("full", SAID)
+    create_and_add("full", MessageWindow(6), SAID)
     name: str = request.param
     return name
 
@@ -290,6 +291,12 @@ def test_the_api_answers_422_for_a_window(setting, api):
     answer = api.put("/api/v1/store/full/", window, format="json")
     assert (answer.status_code, answer.json()["title"]) == (422, "Window too large")
     assert state() == before
+
+
+def test_a_page_tells_of_the_refusal(setting, operator_client):
+    trial = services.keep_trial("full", ONE)
+    page = operator_client.get(f"/c/full/?trial={trial}").content.decode()
+    assert f"CHATMEMORY[&quot;{setting}&quot;]" in page
 
 
 def test_under_a_lowered_setting_a_full_window_can_be_read_lowered_and_cleared(setting, settings):

@@ -165,6 +165,9 @@ def test_a_redaction_reaches_the_copies_in_the_branches_that_were_chosen(branche
 def test_a_branch_of_a_deleted_branch_is_reached(branches):
     services.delete("branch")
     assert queries.copies("m", 2) == [("twig", 2)]
+    services.delete("m")
+    services.create("m", TokenWindow(5_000))
+    assert queries.branches(["m"]) == []
 
 
 def test_a_later_conversation_of_the_same_id_has_not_the_branches(branches):

@@ -9,7 +9,6 @@ import sys
 
 import pytest
 from django.core.exceptions import ImproperlyConfigured
-from django.core.management import call_command
 
 from chatmemory import (
     MessageWindow,
@@ -38,7 +37,6 @@ from chatmemory.formats import (
     render_messages,
 )
 from chatmemory.ledger.verification import verify
-from chatmemory.models import Memory
 from chatmemory.stores.database import DjangoChatMemoryStore
 
 from .conversations import create_and_add, users
@@ -71,12 +69,6 @@ class TestAPolicy:
         assert policy_from_text("half_window:4") == HalfWindow(4)
         assert policy_from_dict({"kind": "half_window", "max_messages": 4}) == HalfWindow(4)
 
-    def test_it_decides(self, db):
-        create_and_add("m", HalfWindow(4), users("one", "two", "three"))
-        assert [row.seq for row in queries.window("m").rows] == [2, 3]
-        assert queries.memory("m").policy == HalfWindow(4)
-        assert verify("m") is None
-
 
 @pytest.mark.usefixtures("extended")
 class TestAFormat:
@@ -88,12 +80,6 @@ class TestAFormat:
         reading = read_transcripts(json.dumps({"lines": [{"said": "hello"}]}))
         assert reading.format == "lines"
         assert reading.transcripts[0].messages == (UserMessage("hello"),)
-
-    def test_it_is_imported(self, db, tmp_path):
-        (tmp_path / "said.json").write_text(json.dumps({"lines": [{"said": "hello"}]}))
-        call_command("import_transcripts", str(tmp_path / "said.json"), "--format", "lines")
-        (memory,) = Memory.objects.all()
-        assert DjangoChatMemoryStore().get_messages(memory.pk) == [UserMessage("hello")]
 
 
 @pytest.mark.usefixtures("extended")
@@ -110,19 +96,14 @@ class TestAnEstimator:
         ESTIMATORS.register("words", lambda name: OpenAiTokenCountEstimator("gpt-4o"))
         assert family_named("words") == family_named("gpt-4o")
 
-    def test_it_counts_and_is_stored(self, db):
+    def test_it_counts_and_is_stored_under_its_name(self, db):
         policy = policy_from_dict({"kind": "token_window", "max_tokens": 5, "estimator": "words"})
         assert policy == TokenWindow(5, estimator="words", fixed_overhead=1)
-        create_and_add("m", policy, users("one two", "three four", "five"))
-        assert [(row.seq, row.tokens) for row in queries.window("m").rows] == [(2, 2), (3, 1)]
-        assert queries.memory("m").policy == policy
-        assert verify("m") is None
-
-    def test_a_memory_stores_it_under_its_name(self, db):
         memory = TokenWindowChatMemory("m", 5, estimator_for("words"), DjangoChatMemoryStore())
         memory.add(UserMessage("one two"), UserMessage("three four"), UserMessage("five"))
         assert memory.messages() == users("three four", "five")
-        assert queries.memory("m").policy.estimator == "words"
+        assert [(row.seq, row.tokens) for row in queries.window("m").rows] == [(2, 2), (3, 1)]
+        assert queries.memory("m").policy == policy
         assert verify("m") is None
 
     def test_a_conversation_can_be_read_without_it(self, db, operator_client):

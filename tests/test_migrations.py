@@ -15,11 +15,12 @@ from django.db.migrations.recorder import MigrationRecorder
 from django.test import override_settings
 from django.test.utils import CaptureQueriesContext
 
-from chatmemory import MessageWindow, UserMessage, services
+from chatmemory import MessageWindow, UserMessage
 from chatmemory.models import Memory
 from chatmemory.schema import check_schema
 
 from .connecting import connected_to
+from .conversations import create_and_add
 from .serving import Served, database, free_port
 
 APP = "chatmemory"
@@ -67,8 +68,7 @@ def test_it_can_be_undone_and_applied_again(transactional_db):
         assert not ours()
     finally:
         call_command("migrate", verbosity=0)
-    services.create("m", MessageWindow(3))
-    services.add("m", [UserMessage("a needle")])
+    create_and_add("m", MessageWindow(3), [UserMessage("a needle")])
     assert [row.pk for row in Memory.objects.containing("needle")] == ["m"]
 
 

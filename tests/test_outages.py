@@ -12,7 +12,7 @@ from django.db import DatabaseError, connection
 from django.test import Client
 from rest_framework.test import APIClient
 
-from chatmemory import UserMessage, services
+from chatmemory import UserMessage
 from chatmemory.access.tokens import create_token
 from chatmemory.core.policies import MessageWindow
 from chatmemory.ledger.verification import verify
@@ -22,6 +22,8 @@ from tests.connecting import row_locked
 from tests.load.cluster import Cluster, binaries
 from tests.serving import Served, database, served_by
 
+from .conversations import create_and_add
+
 pytestmark = pytest.mark.django_db(transaction=True)
 URL = "/api/v1/memories/m/messages/"
 LONG = {"messages": [{"type": "USER", "contents": [{"type": "TEXT", "text": "x" * 200_000}]}]}
@@ -29,8 +31,7 @@ LONG = {"messages": [{"type": "USER", "contents": [{"type": "TEXT", "text": "x" 
 
 @pytest.fixture
 def api() -> APIClient:
-    services.create("m", MessageWindow(2))
-    services.add("m", [UserMessage(word) for word in "abc"])
+    create_and_add("m", MessageWindow(2), [UserMessage(word) for word in "abc"])
     client = APIClient()
     client.credentials(HTTP_AUTHORIZATION=f"Bearer {create_token('tests')}")
     assert client.get("/api/v1/memories/").status_code == 200  # records the last use of the token

@@ -21,6 +21,7 @@ from chatmemory import (
     SystemMessage,
     TokenWindow,
     UserMessage,
+    WindowTooLarge,
     database,
     queries,
     services,
@@ -242,10 +243,11 @@ def test_an_import_is_checked_before_anything_is_stored(db, bad, words):
 # Branches
 
 
-def test_a_branch_that_is_refused_at_its_end_leaves_nothing():
+def test_a_branch_that_is_refused_leaves_nothing(settings):
+    settings.CHATMEMORY = {"WINDOW_MESSAGES": 3}
     create_and_add("source", MessageWindow(3), numbered(10))
-    with pytest.raises(ValueError, match="NUL"):
-        services.branch("source", "long", [UserMessage("NUL \x00")])
+    with pytest.raises(WindowTooLarge):  # at its end
+        services.branch("source", "long", numbered(1), policy=MessageWindow(9))
     services.finish_deletions()
     assert list(Memory.with_deleted.values_list("pk", flat=True)) == ["source"]
 
@@ -273,11 +275,9 @@ def test_only_the_same_call_goes_on_with_an_interrupted_branch(half_a_branch):
     assert queries.window("long").messages == [*numbered(10)[8:], *numbered(1)]
     assert verify("long") is None
     services.add("long", numbered(1))
-    with pytest.raises(MemoryExists):
-        services.branch("source", "long", numbered(1))
 
 
-def test_a_later_conversation_of_the_same_id_does_not_go_on_with_it(half_a_branch):
+def test_nor_does_one_of_a_later_conversation_of_the_same_id(half_a_branch):
     services.delete("source")
     services.finish_deletions()
     create_and_add("source", MessageWindow(3), numbered(10))

@@ -26,6 +26,8 @@ from chatmemory.core.exceptions import MemoryNotFound
 from chatmemory.formats import render_messages
 from chatmemory.streaming import json_list, streamed
 
+from .conversations import create_and_add
+
 SAID = [
     UserMessage("where is it?"),
     AiMessage(None, (ToolExecutionRequest("1", "find", "{}"),), "let me look"),
@@ -41,8 +43,7 @@ def long(db, monkeypatch) -> str:
     """A conversation of forty messages, read three at a time and sent in short chunks."""
     monkeypatch.setattr(queries.WholeHistory, "READ_AT_ONCE", 3)
     monkeypatch.setattr("chatmemory.streaming.CHUNK", 100)
-    services.create("long", MessageWindow(39))
-    services.add("long", SAID * 10)
+    create_and_add("long", MessageWindow(39), SAID * 10)
     return "long"
 
 
@@ -99,8 +100,7 @@ def test_a_deletion_meanwhile_breaks_off(operator_client, long, is_made_anew):
     answer = operator_client.get(HISTORY)
     services.delete("long")
     if is_made_anew:
-        services.create("long", MessageWindow(50))
-        services.add("long", SAID * 10)
+        create_and_add("long", MessageWindow(50), SAID * 10)
     with pytest.raises(MemoryNotFound, match="deleted while it was read"):
         text_of(answer)
 

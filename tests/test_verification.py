@@ -21,9 +21,11 @@ from chatmemory.core.policies import MessageWindow, TokenWindow
 from chatmemory.core.stored_policies import load_of
 from chatmemory.core.window import Totals
 from chatmemory.ledger import verification
-from chatmemory.ledger.chain import verify_head
+from chatmemory.ledger.chain import first_digest, verify_head
 from chatmemory.ledger.verification import verify
 from chatmemory.models import AuditEntry, Memory, Message, Stay, Step
+
+from .conversations import create_and_add
 
 EARLIER = datetime(2020, 1, 1, tzinfo=UTC)
 FIRST = "is below the first, which has the number 1"
@@ -108,8 +110,7 @@ def test_an_altered_message_is_not_redacted(conversation):
 
 def test_a_conversation_made_again_continues_the_chain(conversation):
     services.delete(conversation)
-    services.create(conversation, TokenWindow(100))
-    services.add(conversation, [UserMessage("again")])
+    create_and_add(conversation, TokenWindow(100), [UserMessage("again")])
     assert verify(conversation) is None
     AuditEntry.objects.all().delete()
     assert "audit entry of the deletion" in verify(conversation).what
@@ -226,8 +227,7 @@ def cut_off(memory_id: str) -> None:
     "memory_id", ["line\nbreak", "a\tb", "u\u2028x", '"quoted"', "back\\slash", "é 元", "\xa0"]
 )
 def test_heads_of_every_id_can_be_kept(db, capsys, tmp_path, memory_id):
-    services.create(memory_id, MessageWindow(3))
-    services.add(memory_id, [UserMessage("hello")])
+    create_and_add(memory_id, MessageWindow(3), [UserMessage("hello")])
     kept = heads(capsys, tmp_path / "heads")
     call_command("verify_memories", heads=kept)
     Memory.objects.all().delete()
@@ -310,6 +310,9 @@ def test_a_deletion_covers_the_last_step_only_with_its_head(conversation):
         at=EARLIER, action="delete", memory_id=conversation, detail={"steps": 30}
     )
     assert verify_head(conversation, 29, "00") is not None
+    first = first_digest(Memory.objects.get()).hex()
+    assert verify_head(conversation, 0, first) is None
+    assert verify_head(conversation, 0, "00") is not None
     services.delete(conversation)
     assert verify_head(conversation, 30, head) is None
     assert verify_head(conversation, 30, "00") is not None

@@ -96,10 +96,11 @@ def change(
 def adopt_policy(
     which: MemoryFilter, policy: Policy, *, actor: str = "", seconds: float = ADOPTION_SECONDS
 ) -> int:
-    """Put a policy in force where another one is, for about so long; return how many were changed.
+    """Give conversations that have another policy this one; return how many were changed.
 
     Those that cannot be changed, such as one whose import goes on or one that cannot be read, are
-    left out. Call it again for the rest. Raises InvalidValue, UnknownEstimator.
+    left out. It ends after about `seconds`: call it again for the rest. Raises InvalidValue,
+    UnknownEstimator.
     """
     policy = check_policy(policy)
     changed = 0

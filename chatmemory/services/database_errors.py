@@ -1,4 +1,4 @@
-"""Database outages: errors that are no fault of the request and may go away by themselves.
+"""Database outages: errors that the request has not caused and that may go away by themselves.
 
 The transaction of the request was rolled back, so that the caller can repeat it.
 """
@@ -109,9 +109,9 @@ def explained(call: Callable[P, T]) -> Callable[P, T]:
 
 @contextmanager
 def leaving_out_lost_nodes() -> Iterator[None]:
-    """Leave out what the block does in the database if a node of a cluster is down.
+    """Roll back what the block does, and go on behind it, if a node of a cluster is down.
 
-    What is around the block goes on. If the whole database is down, that fails.
+    If the whole database is down, what is behind the block fails.
     """
     try:
         with database.atomic():
@@ -123,7 +123,7 @@ def leaving_out_lost_nodes() -> Iterator[None]:
 
 
 def explain_error(error: BaseException) -> str | None:
-    """Return what a command tells of an error of the database, None if it is a bug of this program.
+    """Return what a command prints for a database error, None if that is a bug of this program.
 
     The driver's own text says why a database is down. It has no password.
     """

@@ -49,7 +49,7 @@ def _shown(given: str) -> str:
 
 
 def check_ids(memory_ids: object) -> set[str]:
-    """Return the ids of a list or another collection that conversations can be asked for by.
+    """Return the ids of a list or another collection.
 
     Raises InvalidValue, also for one string, whose letters would be taken for ids; UnstorableText.
     """
@@ -61,7 +61,7 @@ def check_ids(memory_ids: object) -> set[str]:
 def check_actor(actor: object) -> None:
     """Raise InvalidValue unless an actor is a storable string of up to 255 characters.
 
-    Digests are made of what is given: of another type, it would not be what the row then holds.
+    Digests are made of the given value. The row would hold a value of another type as text.
     """
     if not isinstance(actor, str) or len(actor) > ACTOR_LENGTH:
         wanted = f"a string of up to {ACTOR_LENGTH} characters"

@@ -20,6 +20,8 @@ from chatmemory.ledger.verification import verify
 from chatmemory.models import Message
 from chatmemory.services import protocol
 
+from ..conversations import create_and_add
+
 pytestmark = [pytest.mark.django_db, pytest.mark.database]
 
 SAID = [
@@ -33,8 +35,7 @@ SAID = [
 
 @pytest.fixture
 def conversation() -> str:
-    services.create("m", MessageWindow(9))
-    services.add("m", SAID)
+    create_and_add("m", MessageWindow(9), SAID)
     return "m"
 
 

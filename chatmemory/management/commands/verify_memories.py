@@ -43,9 +43,7 @@ def named_or_all(ids: list[str], rows: MemoryQuerySet) -> Iterable[StoredId]:
 
 
 def known(ids: list[str]) -> list[str]:
-    """Return ids that conversations have, also hidden ones, each once. Raises CommandError for
-    another one.
-    """
+    """Return each id once. Raises CommandError for one that no conversation has, hidden or not."""
     for memory_id in ids:
         try:
             check_id(memory_id)
