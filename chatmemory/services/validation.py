@@ -105,11 +105,11 @@ def check_policy(policy: Policy | None) -> Policy | None:
         return None
     if not isinstance(policy, Policy):
         raise InvalidValue(f"policy must be one such as MessageWindow(20), not {policy!r}")
-    check_limit(policy)
+    check_storable_limit(policy)
     return measured(policy)
 
 
-def check_limit(policy: Policy | None) -> None:
+def check_storable_limit(policy: Policy | None) -> None:
     """Raise InvalidValue for a limit that a database cannot hold."""
     if policy is not None and policy.limit > LIMIT_MAX:
         raise InvalidValue(f"{policy.limit_name} must be at most {LIMIT_MAX}")
