@@ -8,7 +8,7 @@ from functools import cached_property
 
 from chatmemory import explain, policy_kinds, text_of_policy
 from chatmemory.formats import Refused
-from chatmemory.queries import Fleet, FleetLists, LimitPoint, smallest_limit
+from chatmemory.queries import Fleet, FleetLists, LimitPoint, Loser, Repeat, smallest_limit
 from inspector.conversation.links import conversation_url
 from inspector.lab.asked import ComparisonAsked, FleetAsked
 from inspector.lab.curve import Curve
@@ -34,14 +34,23 @@ class LimitRow:
 
 @dataclass(frozen=True)
 class Listed:
-    """A conversation of a list: a fact of it, its numbers and the links to where they are seen."""
+    """A conversation of a list: a fact of it, what happened to the fact, and where that is seen."""
 
     id: str
     link: str
     fact: str
-    count: str
-    first: int
-    second: int
+    story: str
+    count: str = ""
+
+
+@dataclass(frozen=True)
+class ConversationList:
+    """Conversations under a heading; `empty` is said if there are none."""
+
+    heading: str
+    note: str
+    empty: str
+    conversations: Sequence[Listed]
 
 
 class FleetPage:
@@ -66,10 +75,6 @@ class FleetPage:
         self.is_chosen = bool(asked.q or asked.label or asked.prefix or asked.since)
 
     @cached_property
-    def best(self) -> LimitPoint | None:
-        return smallest_limit(self.found.points, self.sums.recalls, ANSWER)
-
-    @cached_property
     def pick(self) -> LimitPoint | None:
         """What the chosen limit gives: that of the address, or else of the answer.
 
@@ -80,7 +85,7 @@ class FleetPage:
         if not points or not self.sums.recalls:
             return None
         if self.asked.limit is None:
-            return self.best or points[-1]
+            return smallest_limit(points, self.sums.recalls, ANSWER) or points[-1]
         limit = max(self.asked.limit, self.least_limit)
         if limit > points[-1].limit:
             return replace(points[-1], limit=limit)
@@ -88,8 +93,12 @@ class FleetPage:
         return points[max(limit // every, -(-self.least_limit // every)) - 1]
 
     @property
-    def curve(self) -> Curve:
-        return Curve(self.found, self.pick)
+    def curve(self) -> Curve | None:
+        return Curve(self.found, self.pick) if self.pick else None
+
+    @property
+    def left_out(self) -> int:
+        return self.sums.unreadable + len(self.refused)
 
     # The answer
 
@@ -125,7 +134,7 @@ class FleetPage:
 
     @property
     def rows(self) -> Iterator[LimitRow]:
-        sums, limits = self.sums, self.found.limits
+        sums, limits, pick = self.sums, self.found.limits, self.pick
         if sums.today_count:
             lost = sums.today_recalls - sums.today_held
             own = self._in_unit(next(iter(limits))) if len(limits) == 1 else "their own"
@@ -135,16 +144,13 @@ class FleetPage:
         for share in SHARES if sums.recalls else ():
             label = f"{100 * share:.0f} %"
             point = smallest_limit(self.found.points, sums.recalls, share)
-            if point is None:
-                yield LimitRow(label, "no limit")
-            else:
-                is_pick = self.pick is not None and point.limit == self.pick.limit
-                yield self._point_row(label, point, "is-pick" if is_pick else "")
-        if self.asked.limit is not None and self.pick:
-            yield self._point_row("chosen", self.pick, "is-pick")
+            yield self._point_row(label, point) if point else LimitRow(label, "no limit")
+        if self.asked.limit is not None and pick:
+            yield self._point_row("chosen", pick)
         yield self._row("everything", "no limit", 0, sums.count, sums.everything, sums.calls)
 
-    def _point_row(self, label: str, point: LimitPoint, css: str) -> LimitRow:
+    def _point_row(self, label: str, point: LimitPoint) -> LimitRow:
+        css = "is-pick" if self.pick and point.limit == self.pick.limit else ""
         link = "" if self.file else self.asked.link(limit=point.limit)
         numbers = (self.sums.recalls - point.held, point.lossless, point.prompts, self.sums.calls)
         return self._row(label, self._in_unit(point.limit), *numbers, css, link)
@@ -183,21 +189,27 @@ class FleetPage:
     # The lists
 
     @property
-    def losers(self) -> Iterator[Listed]:
-        if self.pick is None:
-            return
-        policies = (text_of_policy(self.asked.policy(self.pick.limit)), "everything")
-        for each in self.lists.losers:
-            asked = ComparisonAsked(each.id, policies, each.at, each.fact)
-            count = f"{each.lost:,} of {each.recalls:,}"
-            link = "" if self.file else asked.link()
-            yield Listed(each.id, link, each.fact, count, each.said, each.needed)
+    def listed(self) -> Iterator[ConversationList]:
+        if self.pick:
+            heading = f"Lost most at {self.limit_words}"
+            losers = list(map(self._loser, self.lists.losers))
+            yield ConversationList(heading, "", "Nothing is lost.", losers)
+        if not self.file:
+            heading = "Users who had to say it again"
+            note = "On the windows as they really were, not on this limit."
+            repeats = list(map(self._repeat, self.lists.repeats))
+            yield ConversationList(heading, note, "Nobody.", repeats)
 
-    @property
-    def repeats(self) -> Iterator[Listed]:
-        for each in self.lists.repeats:
-            link = conversation_url(each.id, msg=each.again, find=each.fact)
-            yield Listed(each.id, link, each.fact, "", each.said, each.again)
+    def _loser(self, each: Loser) -> Listed:
+        policies = (self.policy_text, "everything")
+        link = "" if self.file else ComparisonAsked(each.id, policies, each.at, each.fact).link()
+        story = f"said in #{each.said}, needed in #{each.needed}"
+        return Listed(each.id, link, each.fact, story, f"{each.lost:,} of {each.recalls:,}")
+
+    def _repeat(self, each: Repeat) -> Listed:
+        link = conversation_url(each.id, msg=each.again, find=each.fact)
+        story = f"said in #{each.said}, forgotten, said again in #{each.again}"
+        return Listed(each.id, link, each.fact, story)
 
     # The forms
 

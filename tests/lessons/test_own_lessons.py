@@ -11,8 +11,8 @@ from django.core.checks import run_checks
 from django.test import Client
 
 from inspector.lessons.catalogue import catalogue
-from inspector.lessons.facts import FACTS
-from inspector.lessons.lesson_files import CLAIMS, OF_ASK, PAGES, QUESTION, STEP
+from inspector.lessons.lesson import CLAIMS, OF_ASK, PAGES, QUESTION, STEP
+from inspector.lessons.words import FACTS
 
 GOOD = '''
 title = "What does the shop remember?"
@@ -58,6 +58,8 @@ text = "See all conversations"
 page = "playground"
 '''
 
+DOCS = Path(__file__).parents[2] / "docs/lessons.md"
+
 # What is wrong: what is replaced, by what; the line, the field, and a part of the reason.
 BAD = {
     "no TOML": ('lead = "A short chat."', "lead = A short chat.", 3, "", "no TOML"),
@@ -85,7 +87,14 @@ BAD = {
 }
 
 
-DOCS = Path(__file__).parents[2] / "docs/lessons.md"
+@pytest.fixture
+def folder(tmp_path, settings):
+    settings.INSPECTOR = {"LESSONS": str(tmp_path), "WHOLE_SITE": True}
+    return tmp_path
+
+
+def found() -> list[str]:
+    return [str(each) for each in run_checks(tags=["lessons"])]
 
 
 def test_the_lesson_of_the_docs_is_one(folder):
@@ -103,35 +112,19 @@ def test_the_docs_name_every_field_fact_and_claim():
         assert f"`{{{fact}}}`" in docs
 
 
-@pytest.fixture
-def folder(tmp_path, settings):
-    settings.INSPECTOR = {"LESSONS": str(tmp_path), "WHOLE_SITE": True}
-    return tmp_path
-
-
-def found() -> list[str]:
-    return [str(each) for each in run_checks(tags=["lessons"])]
-
-
-def test_a_file_that_is_dropped_into_the_folder_is_a_lesson(folder):
+def test_a_file_is_a_lesson_at_once_and_read_again_when_it_changes(folder):
     assert Client().get("/learn/our-shop/").status_code == 404
-    (folder / "8-our-shop.toml").write_text(GOOD)
+    file = folder / "8-our-shop.toml"
+    file.write_text(GOOD.replace("A short chat.", "<b onclick=x>&amp;"))
     assert found() == []
-    client = Client()
-    assert "What does the shop remember?" in client.get("/learn/").content.decode()
-    page = client.get("/learn/our-shop/?leaves=1&check=1").content.decode()
+    assert list(catalogue().lessons)[-1] == "our-shop"
+    page = Client().get("/learn/our-shop/?leaves=1&check=1").content.decode()
     assert "Lesson 8 of 8" in page
     assert "Right." in page
-    assert list(catalogue().lessons)[-1] == "our-shop"
-
-
-def test_a_file_that_is_changed_is_read_again(folder):
-    file = folder / "our-shop.toml"
-    file.write_text(GOOD)
-    assert "What does the shop remember?" in Client().get("/learn/our-shop/").content.decode()
+    assert "&lt;b onclick=x&gt;&amp;amp;" in page, "what a teacher writes is text"
     file.write_text(GOOD.replace("the shop remember", "the key do"))
     os.utime(file, ns=(1, 1))
-    assert "What does the key do?" in Client().get("/learn/our-shop/").content.decode()
+    assert "What does the key do?" in Client().get("/learn/").content.decode()
 
 
 @pytest.mark.parametrize("fault", BAD)
@@ -168,9 +161,3 @@ def test_a_folder_that_does_not_exist_is_refused(settings, tmp_path):
     (message,) = found()
     assert "which is no folder" in message
     assert Client().get("/learn/").status_code == 200
-
-
-def test_what_a_teacher_writes_is_text(folder):
-    (folder / "our-shop.toml").write_text(GOOD.replace("A short chat.", "<b onclick=x>&amp;"))
-    page = Client().get("/learn/our-shop/").content.decode()
-    assert "&lt;b onclick=x&gt;&amp;amp;" in page
