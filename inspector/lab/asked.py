@@ -25,7 +25,7 @@ DIGITS = 9
 
 @dataclass(frozen=True)
 class Prices:
-    """Prices of a million tokens, as the address has them: nothing here is a price of anybody.
+    """Prices of a million tokens, as the address has them: no provider's prices are built in.
 
     A cached price that is missing is the input price. `source` and `as_of` say where the prices
     stand and since when, in the user's own words.

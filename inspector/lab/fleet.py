@@ -72,6 +72,9 @@ class FleetPage:
         self.unit, self.short_unit, self.estimator = kind.unit, kind.short_unit, kind.estimator
         self.least_limit = kind.least_limit
         self.grid_noun = kind.unit.removesuffix("s")
+        self.csv = asked.link(**{"as": "csv"})
+        self.stop = asked.link(stop="1")
+        self.has_price = asked.prices.input is not None
         self.is_chosen = bool(asked.q or asked.label or asked.prefix or asked.since)
 
     @cached_property
@@ -86,11 +89,10 @@ class FleetPage:
             return None
         if self.asked.limit is None:
             return smallest_limit(points, self.sums.recalls, ANSWER) or points[-1]
-        limit = max(self.asked.limit, self.least_limit)
-        if limit > points[-1].limit:
-            return replace(points[-1], limit=limit)
+        if self.asked.limit > points[-1].limit:
+            return replace(points[-1], limit=self.asked.limit)
         every = self.sums.every
-        return points[max(limit // every, -(-self.least_limit // every)) - 1]
+        return points[max(self.asked.limit // every, -(-self.least_limit // every)) - 1]
 
     @property
     def curve(self) -> Curve | None:
@@ -108,15 +110,15 @@ class FleetPage:
 
     @property
     def rounded(self) -> str:
-        """The limit of the address, if the figures are those of another one."""
-        asked = self.asked.limit
-        is_shown = asked is None or self.pick is None or asked == self.pick.limit
-        return "" if is_shown else f"{asked:,}"
-
-    @property
-    def is_below_least(self) -> bool:
-        """Whether the limit of the address is too small for the options."""
-        return self.asked.limit is not None and self.asked.limit < self.least_limit
+        """Whose figures are shown, and why, if the limit of the address is another one."""
+        asked, pick = self.asked.limit, self.pick
+        if asked is None or pick is None or asked == pick.limit:
+            return ""
+        grid = (
+            f"limits are computed on a grid of {explain.counted(self.sums.every, self.grid_noun)}"
+        )
+        why = "these options need a larger limit" if asked < self.least_limit else grid
+        return f"The figures are those of {self.limit_words}, not of {asked:,}: {why}."
 
     @property
     def held_share(self) -> str:
@@ -182,10 +184,6 @@ class FleetPage:
     def _in_unit(self, limit: int) -> str:
         return f"{limit:,} {self.short_unit}"
 
-    @property
-    def has_price(self) -> bool:
-        return self.asked.prices.input is not None
-
     # The lists
 
     @property
@@ -222,16 +220,6 @@ class FleetPage:
         ]
 
     @property
-    def csv(self) -> str:
-        return self.asked.link(**{"as": "csv"})
-
-    @property
-    def stop(self) -> str:
-        return self.asked.link(stop="1")
-
-    @property
     def policy_text(self) -> str:
         """The policy of the chosen limit, which can be put in force; empty if none is chosen."""
-        if self.pick is None or self.pick.limit < self.least_limit:
-            return ""
-        return text_of_policy(self.asked.policy(self.pick.limit))
+        return text_of_policy(self.asked.policy(self.pick.limit)) if self.pick else ""

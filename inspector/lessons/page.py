@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import cached_property
 from typing import NamedTuple
 
@@ -42,14 +41,6 @@ class Offer(NamedTuple):
     is_right: bool
 
 
-class Passed(NamedTuple):
-    """A step that is behind: its number, its question, and the answer of the core."""
-
-    number: int
-    question: SafeString
-    answer: SafeString
-
-
 @dataclass(frozen=True)
 class Told:
     """What is said of a step: its text, its question, and the explanation of the answer.
@@ -75,10 +66,6 @@ class Told:
     @property
     def why(self) -> SafeString:
         return self._filled(self.moment.step.why, is_after=True)
-
-    @property
-    def is_of_limits(self) -> bool:
-        return bool(self.moment.step.limits)
 
     @property
     def solution(self) -> SafeString:
@@ -154,12 +141,10 @@ class LessonPage:
     def is_finished(self) -> bool:
         return self.is_last and not self.is_open
 
-    @cached_property
-    def passed(self) -> list[Passed]:
-        told = map(Told, self.staged.moments[: self.number - 1])
-        return [
-            Passed(each.moment.number, each.question or each.text, each.solution) for each in told
-        ]
+    @property
+    def passed(self) -> list[Told]:
+        """The steps that are behind."""
+        return list(map(Told, self.staged.moments[: self.number - 1]))
 
     @property
     def later(self) -> int:
@@ -212,28 +197,22 @@ def practice_url(practice: Practice) -> str:
 # Screens for a projector: one idea on each, and a pause between a question and its answer
 
 
-class ScreenKind(StrEnum):
-    TITLE = "title"
-    TEXT = "text"
-    QUESTION = "question"
-    ANSWER = "answer"
-    WHY = "why"
-    END = "end"
-
-
-ASKED = (ScreenKind.QUESTION, ScreenKind.ANSWER, ScreenKind.WHY)
+ASKED = ("question", "answer", "why")
 
 
 @dataclass(frozen=True)
 class Screen:
-    """A screen. `told` is the step that it is of; None for the first and the last one."""
+    """A screen: title, text, question, answer, why or end.
 
-    kind: ScreenKind
+    `told` is the step that it is of; None for the first and the last one.
+    """
+
+    kind: str
     told: Told | None = None
 
     @property
     def is_revealed(self) -> bool:
-        return self.kind in (ScreenKind.ANSWER, ScreenKind.WHY)
+        return self.kind in ("answer", "why")
 
     @property
     def board(self) -> Board | None:
@@ -246,11 +225,11 @@ class Screen:
 
 def screens(staged: Staged) -> list[Screen]:
     """Return the screens of a lesson, in order."""
-    shown = [Screen(ScreenKind.TITLE)]
+    shown = [Screen("title")]
     for moment in staged.moments:
         told = Told(moment, is_plain=True)
         if moment.step.text:
-            shown.append(Screen(ScreenKind.TEXT, told))
+            shown.append(Screen("text", told))
         if moment.step.ask:
             shown += [Screen(kind, told) for kind in ASKED]
-    return [*shown, Screen(ScreenKind.END)]
+    return [*shown, Screen("end")]

@@ -14,7 +14,7 @@ from inspector.lessons.lesson import Ask, Choice, InvalidLesson, Lesson, LessonS
 
 
 class Verbs(NamedTuple):
-    """What messages do: one of them and several, those that do not, and both in one word."""
+    """What one message does and several do, what those that stay do, and each in one word."""
 
     one: str
     many: str
@@ -34,7 +34,7 @@ HIDE = Verbs("is hidden", "are hidden", "is still seen", "are still seen", "hidd
 
 @dataclass(frozen=True)
 class Happening:
-    """The scene before some events, and one after each of them; no event leaves it as it is."""
+    """The scene before some events, and the scene after each of them."""
 
     before: Scene
     changes: tuple[Scene, ...] = ()
@@ -73,7 +73,7 @@ class LessonMoment(Happening):
 
     @property
     def verbs(self) -> Verbs:
-        """What messages do: what a limit that is set hides does not leave."""
+        """What messages do: an arrival makes them leave, and a limit that is set hides them."""
         return HIDE if self.step.ask and not self.step.adds else LEAVE
 
     @property

@@ -134,7 +134,7 @@ def _listed(numbers: Sequence[int]) -> str:
 
 @dataclass(frozen=True)
 class Answer:
-    """What somebody answered: the messages that they picked, or the choice or limit of theirs."""
+    """What somebody answered: the messages that they picked, or the number of a choice or limit."""
 
     picked: frozenset[int] = frozenset()
     value: int = 0

@@ -37,7 +37,7 @@ CHAT = "user: one\nai: two\nuser: three\nai: four"
 
 
 def link(script: str = CHAT, **fields: object) -> str:
-    return f"/learn/playground/?{urlencode({'chat': pack(script), **fields})}"
+    return f"/learn/playground/?{urlencode({'chat': pack(script), **fields}, doseq=True)}"
 
 
 def shown(client: Client, script: str = CHAT, **fields: object) -> str:
@@ -161,6 +161,14 @@ def test_a_question_is_asked_by_a_link(client, db):
     assert "Pick the messages first, or press “Nothing leaves”." in unanswered
     assert "Not this time. #1 leaves." in shown(client, limit=2, at=2, ask=1, check="none")
     assert "3 of 4 messages" in shown(client, ask=1), "it is about the last message"
+
+
+def test_an_answer_that_is_nearly_right_is_told_what_it_lacks(client, db):
+    script = f"user: a\nai: b\nuser: c\nai: {'long ' * 50}"
+    asked = {"script": script, "kind": "token_window", "limit": 64, "at": 3, "ask": 1, "check": 1}
+    answers = {(1, 2): "Right. #1 and #2 leave.", (1,): "Almost. #2 leaves, too."}
+    for picked, said in {**answers, (1, 2, 3): "Almost. #3 stays."}.items():
+        assert said in shown(client, **asked, leaves=picked)
 
 
 def test_a_message_that_cannot_stay_is_said_so(client, db):
