@@ -97,10 +97,7 @@ class Practice:
 
 @dataclass(frozen=True)
 class Lesson:
-    """A lesson. `slug` is the name of its file, and its address; `source` is that file's path.
-
-    `messages` are those of the `script`.
-    """
+    """A lesson. `slug` is the name of its file, and its address. The script has the messages."""
 
     slug: str
     title: str
@@ -111,7 +108,6 @@ class Lesson:
     steps: tuple[LessonStep, ...]
     remember: str
     practices: tuple[Practice, ...]
-    source: str
 
 
 class InvalidLesson(Exception):
@@ -161,7 +157,6 @@ def _lesson(table: Table, source: str) -> Lesson:
         steps=tuple(map(_step, steps)),
         remember=table.line("remember"),
         practices=tuple(map(_practice, table.tables("practice"))) if "practice" in table else (),
-        source=source,
     )
 
 

@@ -67,7 +67,6 @@ class Happening:
 class LessonMoment(Happening):
     """A step on the stage, and what its question asks for. `number` counts from 1."""
 
-    lesson: Lesson
     number: int
     step: LessonStep
 
@@ -125,7 +124,6 @@ def moments(lesson: Lesson) -> tuple[LessonMoment, ...]:
         LessonMoment(
             before=scenes[before],
             changes=tuple(scenes[before + 1 : after + 1]),
-            lesson=lesson,
             number=number,
             step=step,
         )

@@ -116,7 +116,7 @@ def test_it_belongs_to_the_lab_and_its_form_keeps_what_the_address_asks_for(oper
     ("wanted", "title"),
     [
         ("", "chat.json, conversation 1 (b)"),
-        ("2", "chat.json, conversation 4 (2)"),
+        ("3", "chat.json, conversation 4 (3)"),
         ("c", "chat.json, conversation 3 (c)"),
         ("1", "chat.json, conversation 1 (b)"),
         ("5", "chat.json, conversation 5"),
@@ -124,7 +124,7 @@ def test_it_belongs_to_the_lab_and_its_form_keeps_what_the_address_asks_for(oper
 )
 def test_one_of_several_conversations_is_chosen(post, wanted, title):
     said = langchain4j(SAID)
-    conversations = [{"id": name, "messages": said} for name in ("b", "", "c", "2")]
+    conversations = [{"id": name, "messages": said} for name in ("b", "", "c", "3")]
     conversations[1]["messages"] = [{"type": "USER"}]
     page = post(file=file_of([*conversations, {"messages": said}]), conversation=wanted)
     assert carried(page)["title"] == title
