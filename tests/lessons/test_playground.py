@@ -236,6 +236,8 @@ def test_the_sums_and_the_rows_are_those_of_the_core(seed):
         assert {said.line.seq for said in board.history if not said.note} == scene.seen
         known = page.scenes[at - 1].seen | {line.seq for line in board.arriving}
         assert {row.line.seq for row in board.memory if row.is_gone} == known - scene.seen
+        assert (board.fill == 100) is (board.load >= board.limit)
+        assert not board.slots or sum(board.slots) == board.load
         if tally := board.tally:
             signed = sum(line.amount for line in tally if line.kind in ("plus", "minus"))
             assert tally[0].amount + signed == tally[-1].amount == board.load
