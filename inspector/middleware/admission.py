@@ -155,10 +155,7 @@ class Places:
         self._waiting: list[Job] = []
 
     async def take(self, job: Job) -> AsyncExitStack:
-        """Wait for a place, up to the given seconds; who closes it gives it back.
-
-        Raises QueueFull.
-        """
+        """Wait for a place, up to the given seconds; closing it gives it back. Raises QueueFull."""
         gates = self._gates(job)
         if any(gate.locked() for gate in gates):
             self._check_queue(job)
@@ -176,7 +173,7 @@ class Places:
         return await _passed([self._free])
 
     def _gates(self, job: Job) -> list[Semaphore]:
-        """Return what a job passes, in this order. Who waits for its turn takes no place yet."""
+        """Return what a job passes, in this order: while it waits for its turn, it has no place."""
         if not job.is_write:
             return [self._free]
         turn = [self._turns.setdefault(job, Semaphore())] if job.kind else []
