@@ -262,9 +262,11 @@ def test_a_request_is_a_span_of_its_callers_trace(spans, api):
     assert "QUOKKA" not in span.to_json()
 
 
-def test_a_404_is_not_an_error(spans, db):
-    Client().get("/c/nobody/")
-    assert [span.status.status_code for span in spans()] == [StatusCode.UNSET]
+def test_a_503_is_an_error_and_a_404_is_none(spans):
+    for status in (404, 503):
+        with tracing.request_span("GET", {}) as answered:
+            answered("GET", "inspector:conversation", status)
+    assert [span.status.status_code for span in spans()] == [StatusCode.UNSET, StatusCode.ERROR]
 
 
 def test_an_unhandled_error_is_recorded_without_its_text(spans):
