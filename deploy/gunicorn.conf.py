@@ -12,11 +12,11 @@ import shutil
 from pathlib import Path
 
 from inspector.observability.logs import logging_settings
-from inspector.project.environment import address, choice, env, networks, whole_number
+from inspector.project.environment import address, env, log_style, networks, number
 
 wsgi_app = "inspector.project.asgi:application"
 worker_class = "inspector.project.worker.Worker"
-workers = whole_number("WEB_CONCURRENCY", 2, minimum=1)
+workers = number("WEB_CONCURRENCY", 2, minimum=1)
 bind = env.str("CHATMEMORY_BIND", "127.0.0.1:8000", validate=address)
 proxies = networks("CHATMEMORY_PROXIES", "127.0.0.1")
 forwarded_allow_ips = ",".join(proxies)
@@ -25,7 +25,7 @@ graceful_timeout = 30
 keepalive = 75
 control_socket_disable = True  # systemd controls it; the socket would be in the home folder
 
-logconfig_dict = logging_settings(choice("CHATMEMORY_LOG", "text", "json"), log_changes=True)
+logconfig_dict = logging_settings(log_style(), log_changes=True)
 logconfig_dict["loggers"]["gunicorn.error"] = {"level": "INFO", "handlers": ["stderr"]}
 
 _metrics = env.str("CHATMEMORY_METRICS_DIR", "")

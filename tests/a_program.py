@@ -8,109 +8,15 @@ from contextlib import suppress
 from dataclasses import replace
 from decimal import Decimal
 
-from chatmemory import (
-    AiMessage,
-    Audio,
-    AudioContent,
-    ChatMemory,
-    ChatMemoryError,
-    ChatMemoryProvider,
-    ChatMemoryStore,
-    ChatMessage,
-    Content,
-    CorruptRow,
-    CustomMessage,
-    DeletionUnfinished,
-    DetailLevel,
-    DuplicateClientId,
-    EstimatorUnavailable,
-    Image,
-    ImageContent,
-    ImportUnfinished,
-    InMemoryChatMemoryStore,
-    InvalidMessage,
-    InvalidValue,
-    LongRecount,
-    MemoryExists,
-    MemoryNotFound,
-    MessageNotFound,
-    MessageTooLarge,
-    MessageType,
-    MessageWindow,
-    MessageWindowChatMemory,
-    NoRoomBesidePins,
-    NotPinnable,
-    OpenAiTokenCountEstimator,
-    Oversized,
-    OversizedMessage,
-    PdfFile,
-    PdfFileContent,
-    Policy,
-    PolicyRequired,
-    PolicyUnavailable,
-    Reason,
-    Recall,
-    RecallCurve,
-    SingleSlotChatMemoryStore,
-    StepNotFound,
-    SystemMessage,
-    TextContent,
-    TokenCountEstimator,
-    TokenWindow,
-    TokenWindowChatMemory,
-    ToolExecutionRequest,
-    ToolExecutionResultMessage,
-    Totals,
-    UnknownEstimator,
-    UnreadableTranscript,
-    UnstorableText,
-    UnsupportedMessage,
-    UserMessage,
-    VersionConflict,
-    Video,
-    VideoContent,
-    WindowTooLarge,
-    caller_options,
-    can_decide,
-    load_json,
-    load_or_tokens,
-    message_from_json,
-    message_to_dict,
-    message_to_json,
-    messages_from_json,
-    messages_to_json,
-    policies_from_text,
-    policy_from_dict,
-    policy_from_text,
-    policy_kinds,
-    recall,
-    recall_curve,
-    text_of,
-    text_of_policy,
-)
+import chatmemory as cm
 
-ERRORS: tuple[type[ChatMemoryError], ...] = (
-    CorruptRow,
-    DuplicateClientId,
-    EstimatorUnavailable,
-    InvalidMessage,
-    InvalidValue,
-    MemoryExists,
-    MemoryNotFound,
-    MessageNotFound,
-    MessageTooLarge,
-    DeletionUnfinished,
-    ImportUnfinished,
-    PolicyRequired,
-    PolicyUnavailable,
-    StepNotFound,
-    UnknownEstimator,
-    UnreadableTranscript,
-    UnstorableText,
-    UnsupportedMessage,
-    VersionConflict,
-    WindowTooLarge,
-)
+ERRORS: tuple[type[cm.ChatMemoryError], ...] = ()
+ERRORS += (cm.CorruptRow, cm.DuplicateClientId, cm.EstimatorUnavailable, cm.InvalidMessage)
+ERRORS += (cm.InvalidValue, cm.MemoryExists, cm.MemoryNotFound, cm.MessageNotFound)
+ERRORS += (cm.MessageTooLarge, cm.DeletionUnfinished, cm.ImportUnfinished, cm.PolicyRequired)
+ERRORS += (cm.PolicyUnavailable, cm.StepNotFound, cm.UnknownEstimator)
+ERRORS += (cm.UnreadableTranscript, cm.UnstorableText, cm.UnsupportedMessage)
+ERRORS += (cm.VersionConflict, cm.WindowTooLarge)
 
 
 class LettersEstimator:
@@ -119,67 +25,67 @@ class LettersEstimator:
     def estimate_token_count_in_text(self, text: str) -> int:
         return len(text)
 
-    def estimate_token_count_in_message(self, message: ChatMessage) -> int:
-        return self.estimate_token_count_in_text(text_of(message))
+    def estimate_token_count_in_message(self, message: cm.ChatMessage) -> int:
+        return self.estimate_token_count_in_text(cm.text_of(message))
 
-    def estimate_token_count_in_messages(self, messages: Iterable[ChatMessage]) -> int:
+    def estimate_token_count_in_messages(self, messages: Iterable[cm.ChatMessage]) -> int:
         return sum(map(self.estimate_token_count_in_message, messages))
 
 
-class FileStore(ChatMemoryStore):
+class FileStore(cm.ChatMemoryStore):
     """A store of one's own: the JSON of each conversation."""
 
     def __init__(self) -> None:
         self.files: dict[str, str] = {}
 
-    def get_messages(self, memory_id: str) -> list[ChatMessage]:
-        return messages_from_json(self.files.get(memory_id), nulls=False)
+    def get_messages(self, memory_id: str) -> list[cm.ChatMessage]:
+        return cm.messages_from_json(self.files.get(memory_id), nulls=False)
 
-    def update_messages(self, memory_id: str, messages: Sequence[ChatMessage]) -> None:
-        self.files[memory_id] = messages_to_json(messages)
+    def update_messages(self, memory_id: str, messages: Sequence[cm.ChatMessage]) -> None:
+        self.files[memory_id] = cm.messages_to_json(messages)
 
     def delete_messages(self, memory_id: str) -> None:
         self.files.pop(memory_id, None)
 
 
-class LastTwo(ChatMemory):
+class LastTwo(cm.ChatMemory):
     """A memory of one's own kind."""
 
-    def __init__(self, id: str, store: ChatMemoryStore | None = None) -> None:
+    def __init__(self, id: str, store: cm.ChatMemoryStore | None = None) -> None:
         super().__init__(id, 2, store)
 
-    def policy(self) -> Policy:
-        return MessageWindow(self.current_limit())
+    def policy(self) -> cm.Policy:
+        return cm.MessageWindow(self.current_limit())
 
 
-def conversation() -> list[ChatMessage]:
-    contents: list[Content] = [
-        TextContent("What do you see and hear?"),
-        ImageContent("https://example.org/a.png"),
-        ImageContent(Image("https://example.org/a.png"), DetailLevel.HIGH),
-        AudioContent(Audio(base64_data="AAAA", mime_type="audio/wav")),
-        VideoContent(Video("https://example.org/a.mp4")),
-        PdfFileContent(PdfFile("https://example.org/a.pdf")),
+def conversation() -> list[cm.ChatMessage]:
+    contents: list[cm.Content] = [
+        cm.TextContent("What do you see and hear?"),
+        cm.ImageContent("https://example.org/a.png"),
+        cm.ImageContent(cm.Image("https://example.org/a.png"), cm.DetailLevel.HIGH),
+        cm.AudioContent(cm.Audio(base64_data="AAAA", mime_type="audio/wav")),
+        cm.VideoContent(cm.Video("https://example.org/a.mp4")),
+        cm.PdfFileContent(cm.PdfFile("https://example.org/a.pdf")),
     ]
-    call = ToolExecutionRequest.of("find_order", {"order": "A-1182"}, id="1")
+    call = cm.ToolExecutionRequest.of("find_order", {"order": "A-1182"}, id="1")
     return [
-        SystemMessage("Be brief."),
-        UserMessage(contents, name="Ada"),
-        AiMessage("Let me look.", [call]),
-        ToolExecutionResultMessage("1", "find_order", "shipped"),
-        CustomMessage({"seen": True}),
-        UserMessage("Thank you."),
+        cm.SystemMessage("Be brief."),
+        cm.UserMessage(contents, name="Ada"),
+        cm.AiMessage("Let me look.", [call]),
+        cm.ToolExecutionResultMessage("1", "find_order", "shipped"),
+        cm.CustomMessage({"seen": True}),
+        cm.UserMessage("Thank you."),
     ]
 
 
-def windows() -> list[ChatMemory]:
-    estimator: TokenCountEstimator = LettersEstimator()
-    memories: list[ChatMemory] = [
-        MessageWindowChatMemory("a", 3),
-        MessageWindowChatMemory("a", lambda memory_id: len(memory_id) + 2, FileStore()),
-        TokenWindowChatMemory("a", 50, OpenAiTokenCountEstimator("gpt-4o")),
-        TokenWindowChatMemory("a", 50, estimator, InMemoryChatMemoryStore()),
-        LastTwo("a", SingleSlotChatMemoryStore("a")),
+def windows() -> list[cm.ChatMemory]:
+    estimator: cm.TokenCountEstimator = LettersEstimator()
+    memories: list[cm.ChatMemory] = [
+        cm.MessageWindowChatMemory("a", 3),
+        cm.MessageWindowChatMemory("a", lambda memory_id: len(memory_id) + 2, FileStore()),
+        cm.TokenWindowChatMemory("a", 50, cm.OpenAiTokenCountEstimator("gpt-4o")),
+        cm.TokenWindowChatMemory("a", 50, estimator, cm.InMemoryChatMemoryStore()),
+        LastTwo("a", cm.SingleSlotChatMemoryStore("a")),
     ]
     for memory in memories:
         memory.add(*conversation())
@@ -187,11 +93,11 @@ def windows() -> list[ChatMemory]:
     return memories
 
 
-async def under_asyncio() -> list[ChatMessage]:
-    memories = ChatMemoryProvider(lambda name: MessageWindowChatMemory(name, 3, FileStore()))
+async def under_asyncio() -> list[cm.ChatMessage]:
+    memories = cm.ChatMemoryProvider(lambda name: cm.MessageWindowChatMemory(name, 3, FileStore()))
     memory = memories.get("a")
-    await memory.aadd(UserMessage("one"), AiMessage("two"))
-    await memory.aextend([UserMessage("three")])
+    await memory.aadd(cm.UserMessage("one"), cm.AiMessage("two"))
+    await memory.aextend([cm.UserMessage("three")])
     await memory.aset(await memory.amessages())
     messages = await memory.amessages()
     await memory.aclear()
@@ -200,60 +106,64 @@ async def under_asyncio() -> list[ChatMessage]:
     return messages
 
 
-def policies() -> list[Policy]:
+def policies() -> list[cm.Policy]:
     policies = [
-        MessageWindow(20),
-        TokenWindow(4_000, estimator="gpt-4o"),
-        policy_from_text("token_window:1000"),
-        policy_from_dict({"kind": "message_window", "max_messages": 5}),
+        cm.MessageWindow(20),
+        cm.TokenWindow(4_000, estimator="gpt-4o"),
+        cm.policy_from_text("token_window:1000"),
+        cm.policy_from_dict({"kind": "message_window", "max_messages": 5}),
     ]
-    assert policies_from_text(text_of_policy(policies[1])) == policies[1:2]
-    assert {policy.kind for policy in policies} <= set(policy_kinds())
-    assert all(map(can_decide, policies))
-    assert [load_or_tokens(policy, Totals(3, 70)) for policy in policies] == [3, 73, 73, 3]
-    assert "estimator" in caller_options(MessageWindow)
+    assert cm.policies_from_text(cm.text_of_policy(policies[1])) == policies[1:2]
+    assert {policy.kind for policy in policies} <= set(cm.policy_kinds())
+    assert all(map(cm.can_decide, policies))
+    assert [cm.load_or_tokens(policy, cm.Totals(3, 70)) for policy in policies] == [3, 73, 73, 3]
+    assert "estimator" in cm.caller_options(cm.MessageWindow)
     return policies
 
 
 def refused() -> str:
-    keeping = MessageWindow(20, low_water=Decimal("0.5"), oversized=Oversized.KEEP)
-    assert keeping == MessageWindow(20, low_water=0.5, oversized="keep", estimator="gpt-4o")
-    assert keeping == policy_from_text("message_window:20,low_water=0.5,oversized=keep")
-    written = TokenWindow(20, low_water="0.5", oversized="keep", snap_to_user=True)
+    keeping = cm.MessageWindow(20, low_water=Decimal("0.5"), oversized=cm.Oversized.KEEP)
+    assert keeping == cm.MessageWindow(20, low_water=0.5, oversized="keep", estimator="gpt-4o")
+    assert keeping == cm.policy_from_text("message_window:20,low_water=0.5,oversized=keep")
+    written = cm.TokenWindow(20, low_water="0.5", oversized="keep", snap_to_user=True)
     share: Decimal = written.low_water
     assert (share, written.oversized) == (keeping.low_water, keeping.oversized)
     assert replace(written, snap_to_user=False).low_water == share
-    memory = TokenWindowChatMemory("a", 50, low_water=0.6, oversized="reject")
+    memory = cm.TokenWindowChatMemory("a", 50, low_water=0.6, oversized="reject")
     try:
-        memory.add(UserMessage("a long question " * 20))
-    except (OversizedMessage, WindowTooLarge, NoRoomBesidePins, LongRecount) as error:
+        memory.add(cm.UserMessage("a long question " * 20))
+    except (cm.OversizedMessage, cm.WindowTooLarge, cm.NoRoomBesidePins, cm.LongRecount) as error:
         return str(error)
-    except NotPinnable as error:
+    except cm.NotPinnable as error:
         return str(error)
     return ""
 
 
 def recalled() -> int | None:
-    found: list[Recall] = recall(conversation(), [*policies(), None], terms=["Ada"])
-    curve: RecallCurve = recall_curve(conversation(), MessageWindow(1), prefixes=["INV-"])
+    found: list[cm.Recall] = cm.recall(conversation(), [*policies(), None], terms=["Ada"])
+    curve: cm.RecallCurve = cm.recall_curve(conversation(), cm.MessageWindow(1), prefixes=["INV-"])
     assert {each.held for each in found} == {curve.held(20)}
     return curve.smallest_limit(0.95)
 
 
 def main() -> None:
     for message in conversation():
-        assert message_from_json(message_to_json(message)) == message
-        assert load_json(message_to_json(message)) == message_to_dict(message)
-        assert message.type in MessageType
+        assert cm.message_from_json(cm.message_to_json(message)) == message
+        assert cm.load_json(cm.message_to_json(message)) == cm.message_to_dict(message)
+        assert message.type in cm.MessageType
     assert all(memory.messages() for memory in windows())
-    assert [text_of(message) for message in asyncio.run(under_asyncio())] == ["one", "two", "three"]
+    assert [cm.text_of(message) for message in asyncio.run(under_asyncio())] == [
+        "one",
+        "two",
+        "three",
+    ]
     assert len(policies()) == 4
     assert "oversized" in refused()
     assert recalled() == 1
-    assert Reason.CAPACITY in Reason
-    assert UserMessage("hello").single_text() == "hello"
+    assert cm.Reason.CAPACITY in cm.Reason
+    assert cm.UserMessage("hello").single_text() == "hello"
     with suppress(*ERRORS):
-        MessageWindowChatMemory("a", 0)
+        cm.MessageWindowChatMemory("a", 0)
         raise AssertionError("a limit of 0 is refused")
 
 

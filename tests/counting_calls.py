@@ -7,28 +7,8 @@ from __future__ import annotations
 
 import gc
 import sys
-from inspect import CO_GENERATOR
 from types import FrameType
 from typing import Any
-
-
-class CountedCalls:
-    """Counts the functions that are called in its blocks; generators that go on are none."""
-
-    def __init__(self) -> None:
-        self.count = 0
-
-    def __enter__(self) -> CountedCalls:
-        gc.disable()
-        sys.setprofile(self._called)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        sys.setprofile(None)
-        gc.enable()
-
-    def _called(self, frame: FrameType, event: str, _: object) -> None:
-        self.count += event == "call" and not frame.f_code.co_flags & CO_GENERATOR
 
 
 class CountedLines:

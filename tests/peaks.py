@@ -8,26 +8,24 @@ from pathlib import Path
 
 import pytest
 
-from .serving import Served
-
 MEGABYTE = 2**20
 GROWTH_MAX = 100 * MEGABYTE
 
 
 @contextmanager
-def bounded_growth(served: Served, most: int = GROWTH_MAX) -> Iterator[None]:
-    """What is asked meanwhile takes at most so much memory of the server, at any moment."""
-    process = Path(f"/proc/{served.process.pid}")
-    if not (process / "clear_refs").exists():
+def bounded_growth(process: int, most: int = GROWTH_MAX) -> Iterator[None]:
+    """What is asked meanwhile takes at most so much memory of a process, at any moment."""
+    peak = Path(f"/proc/{process}/clear_refs")
+    if not peak.exists():
         pytest.skip("the peak memory of a process is read from /proc")
-    (process / "clear_refs").write_text("5")  # the peak is what is used now
+    peak.write_text("5")  # it is what is used now
     before = _bytes(process, "VmRSS")
     yield
     grown = _bytes(process, "VmHWM") - before
     assert grown <= most, f"{grown / MEGABYTE:.0f} MB more"
 
 
-def _bytes(process: Path, name: str) -> int:
-    lines = (process / "status").read_text().splitlines()
+def _bytes(process: int, name: str) -> int:
+    lines = Path(f"/proc/{process}/status").read_text().splitlines()
     (line,) = (line for line in lines if line.startswith(name))
     return int(line.split()[1]) * 1024

@@ -34,7 +34,13 @@ PACKAGES = """
     django.core.management django.core.serializers django.db.backends.sqlite3.base
     django.db.migrations.executor django.db.migrations.autodetector django.db.models
     django.forms django.template.loader_tags django.template.defaulttags django.test
-    django.utils.translation django.views.generic chatmemory.core.estimators
+    django.utils.translation django.views.generic django.views.i18n django.core.asgi
+    django.contrib.admin.exceptions django.contrib.auth.hashers
+    django.contrib.auth.password_validation django.contrib.messages.middleware
+    django.contrib.sessions.backends.base django.contrib.staticfiles.finders
+    django.middleware.cache django.middleware.common django.middleware.csrf django.middleware.gzip
+    django_htmx.http django_htmx.middleware pygments.formatters.html pygments.lexers.special
+    rest_framework.exceptions chatmemory.core.estimators
     chatmemory.core.recall chatmemory.formats
 """
 FORKED = ([sys.executable, "-m"], [sys.executable, str(ROOT / "manage.py")])

@@ -9,7 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -77,14 +77,6 @@ class Served:
                 self.announced_link = re.search(r"http\S+", line)[0]
                 return
         raise AssertionError("the server did not start")
-
-    @contextmanager
-    def logging(self) -> Iterator[Callable[[], str]]:
-        """The text that the server has written to stderr so far."""
-        path = Path(self.environment["CHATMEMORY_VAR"]) / "log"
-        with path.open("w") as self.log:
-            yield path.read_text
-        self.log = None
 
     def stop(self) -> None:
         if self.process:

@@ -65,7 +65,7 @@ PAGES = {
     "inspector:display": ({}, {"post": NOBODY}),
     "inspector:healthz": ({}, {"get": NOBODY}),
     "inspector:readyz": ({}, {"get": NOBODY}),
-    "inspector:metrics": ({}, {"get": NOBODY}),  # by IP address or token, see test_metrics
+    "inspector:metrics": ({}, {"get": NOBODY}),  # by IP address or token, see test_observability
     "chatmemory:docs": ({}, {"get": Role.VIEWER}),
 }
 NOT_FOUND = {

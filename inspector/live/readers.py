@@ -16,7 +16,6 @@ from typing import NamedTuple, cast
 from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.contrib.auth import get_user
-from django.contrib.auth.models import User
 from django.db import DatabaseError, close_old_connections
 from django.http import HttpRequest, parse_cookie
 
@@ -92,12 +91,15 @@ class Audience:
             disconnected.cancel()
 
     async def check(self) -> None:
-        """End the streams of readers who may not read any more."""
+        """End the streams of readers who may not read any more, or of whom nothing can be told."""
         readers = dict(self._readers)
         asked = list({(reader.credentials, reader.memory_id) for reader in readers.values()})
         for first in range(0, len(asked), CHECKED_AT_ONCE):
             some = asked[first : first + CHECKED_AT_ONCE]
-            refused = set(some) - await still_admitted(some)
+            answers = await sync_to_async(_authorize)(some)
+            refused = {
+                each for each, answer in zip(some, answers, strict=True) if answer.status != 200
+            }
             for disconnected, reader in readers.items():
                 if (reader.credentials, reader.memory_id) in refused:
                     disconnected.cancel()
@@ -110,9 +112,6 @@ class Audience:
             except Exception:
                 logger.exception("readers of live streams could not be checked; their streams end")
                 self.end_all()
-
-
-FollowRequest = tuple[Credentials, str]  # who wants to follow which conversation
 
 
 class Admittance(NamedTuple):
@@ -149,47 +148,31 @@ def _is_counted(address: str) -> bool:
         close_old_connections()
 
 
-async def still_admitted(asked: Collection[FollowRequest]) -> set[FollowRequest]:
-    """Return those that may still follow; none while the database cannot answer."""
-    answers = await sync_to_async(_authorize)(asked)
-    return {each for each, answer in zip(asked, answers, strict=True) if answer.status == 200}
-
-
-def _authorize(asked: Collection[FollowRequest]) -> list[Admittance]:
+def _authorize(asked: Collection[tuple[Credentials, str]]) -> list[Admittance]:
     try:
         return [_admit(*each) for each in asked]
     finally:
         close_old_connections()  # this thread stays, its connection must not
 
 
-class _Caller(NamedTuple):
-    """An account or a token, and what the ids that it may read start with ("" for all ids)."""
-
-    caller: str
-    prefix: str
-
-
 def _admit(credentials: Credentials, memory_id: str) -> Admittance:
     try:
-        reader = _reader(credentials)
-        return Admittance(401) if reader is None else _admit_caller(reader, memory_id)
-    except DatabaseError:
-        return Admittance(503)
-
-
-def _admit_caller(reader: _Caller, memory_id: str) -> Admittance:
-    if memory_id == ALL_CONVERSATIONS:
-        return Admittance(403) if reader.prefix else Admittance(200, reader.caller)
-    try:
+        caller, prefix = _caller(credentials)
+        if not caller:
+            return Admittance(401)
+        if memory_id == ALL_CONVERSATIONS:
+            return Admittance(403) if prefix else Admittance(200, caller)
         queries.memory(memory_id)
     except MemoryNotFound:
         return Admittance(404)
-    may_read = memory_id.startswith(reader.prefix)
-    return Admittance(200, reader.caller) if may_read else Admittance(404)
+    except DatabaseError:
+        return Admittance(503)
+    return Admittance(200, caller) if memory_id.startswith(prefix) else Admittance(404)
 
 
-def _reader(credentials: Credentials) -> _Caller | None:
-    """Return who may read, or None without permission.
+def _caller(credentials: Credentials) -> tuple[str, str]:
+    """Return the account or token that may read, and what the ids that it reads start with ("" for
+    all); two empty texts without permission.
 
     A request with a bearer token is judged by the token alone.
     """
@@ -198,21 +181,12 @@ def _reader(credentials: Credentials) -> _Caller | None:
         try:
             token = token_of(secret.strip())
         except TokenRefused:
-            return None
-        return _Caller(f"token {token.pk}", token.prefix)
-    user = _reading_user(_session_key(credentials.cookie))
-    return _Caller(f"user {user.pk}", "") if user else None
-
-
-def _session_key(header: bytes) -> str:
-    return parse_cookie(header.decode("latin-1")).get(settings.SESSION_COOKIE_NAME, "")
-
-
-def _reading_user(session_key: str) -> User | None:
-    if not session_key:
-        return None
+            return "", ""
+        return f"token {token.pk}", token.prefix
+    cookies = parse_cookie(credentials.cookie.decode("latin-1"))
+    if not (session_key := cookies.get(settings.SESSION_COOKIE_NAME)):
+        return "", ""
     store = import_module(settings.SESSION_ENGINE).SessionStore(session_key)
     # get_user reads nothing of a request but its session.
     user = get_user(cast(HttpRequest, SimpleNamespace(session=store)))
-    may_read = user.is_active and user.has_perm(READ)
-    return cast(User, user) if may_read else None
+    return (f"user {user.pk}", "") if user.is_active and user.has_perm(READ) else ("", "")

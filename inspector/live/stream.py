@@ -12,7 +12,6 @@ import asyncio
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from io import BytesIO
 from itertools import cycle
 
@@ -79,19 +78,8 @@ _audience = Audience()
 _heartbeats = Heartbeats()
 
 
-@dataclass(frozen=True)
-class _Request:
-    """A request for a stream: the status to answer with, headers for the answer, and with 200 the
-    reader.
-    """
-
-    status: int
-    headers: dict[str, str]
-    reader: StreamReader | None = None
-
-
 async def stream(scope: Scope, receive: Receive, send: Send) -> None:
-    """Sends `event: step` with the newest step number whenever a conversation has new steps, until
+    """Send `event: step` with the newest step number whenever a conversation has new steps, until
     the reader disconnects, or with `event: deleted` until the conversation is deleted.
 
     A reader who reconnects with Last-Event-ID is told at once about steps it missed, and of the
@@ -102,25 +90,30 @@ async def stream(scope: Scope, receive: Receive, send: Send) -> None:
     started = asyncio.get_running_loop().time()
     asked_id = dict(scope["headers"]).get(b"x-request-id", b"").decode("latin-1")
     request_id.set(choose_request_id(asked_id))
-    request = await _judge(scope)
+    status, headers = _status_and_headers(scope)
+    reader = None
+    if status == 200:
+        status, reader = await _judge(scope)
     try:
-        if request.reader is not None:
-            await _follow(request.reader, request.headers, scope, receive, send)
+        if reader is not None:
+            await _follow(reader, headers, scope, receive, send)
         else:
-            await _send_refusal(send, request.status, request.headers)
+            await _refuse(send, status, headers)
     finally:
         seconds = asyncio.get_running_loop().time() - started
-        log_request(scope["method"], "live", request.status, seconds, actor="")
+        log_request(scope["method"], "live", status, seconds, actor="")
 
 
 def close_streams() -> None:
-    """Ends every open stream of this process. Browsers reconnect by themselves."""
+    """End every open stream of this process. Browsers reconnect by themselves."""
     _audience.end_all()
 
 
 async def send_steps(watcher: Watcher, sent: int, send: Send) -> None:
-    """Send the steps after `sent`, and a heartbeat when the watcher wakes without one, until it
-    has left.
+    """Send the steps after `sent` until the watcher has left.
+
+    When it wakes without one, a comment is sent, which readers ignore: proxies close a connection
+    that stays silent.
     """
     while not watcher.has_left:
         await watcher.later_than(sent)
@@ -128,42 +121,43 @@ async def send_steps(watcher: Watcher, sent: int, send: Send) -> None:
             return
         if watcher.step > sent:
             sent = watcher.step
-            await _send_step(send, sent)
+            await _send(send, f"event: step\nid: {sent}\ndata: {sent}\n\n")
         else:
-            await _send_heartbeat(send)
+            await _send(send, ": heartbeat\n\n")
 
 
-async def _judge(scope: Scope) -> _Request:
-    status, headers = _status_and_headers(scope)
-    if status != 200:
-        return _Request(status, headers)
+async def _judge(scope: Scope) -> tuple[int, StreamReader | None]:
+    """Return the status to answer with, and with 200 the reader."""
     if scope["method"] != "GET":
-        return _Request(405, headers)
+        return 405, None
     credentials, memory_id = Credentials.of(dict(scope["headers"])), requested_memory(scope)
     status, caller = await authorize(credentials, memory_id)
     status = _audience.refusal(caller) or status
+    if status == 200:
+        return status, StreamReader(caller, credentials, memory_id)
     address, *_ = scope.get("client") or ("",)
     if status == 401 and await is_one_too_many(address):
         status = 429
-    return _Request(
-        status, headers, StreamReader(caller, credentials, memory_id) if status == 200 else None
-    )
+    return status, None
 
 
 async def _follow(
     reader: StreamReader, headers: dict[str, str], scope: Scope, receive: Receive, send: Send
 ) -> None:
     disconnected = asyncio.create_task(_disconnect(receive))
+    # The id may be that of another conversation by now: `made` tells when the reader's was made.
+    made, seen = _number(scope, b"made"), _last_step_seen(scope)
     with _audience.including(reader, disconnected):
-        async with _follower.watching(reader.memory_id, _requested_making(scope)) as watcher:
+        async with _follower.watching(reader.memory_id, made) as watcher:
             disconnected.add_done_callback(lambda _: watcher.leave())
             with stream_open(), _heartbeats.waking(watcher):
-                await _send_start(send, headers)
-                seen = _last_step_seen(scope)
+                kind = {"content-type": "text/event-stream", "x-accel-buffering": "no"}
+                await _send_head(send, 200, {**headers, **kind})
+                await _send(send, f"retry: {RECONNECT_MILLISECONDS}\n\n")
                 await send_steps(watcher, seen if seen <= watcher.step else 0, send)
                 if watcher.is_deleted:
-                    await _send_deletion(send)
-            await _send_end(send)
+                    await _send(send, "event: deleted\ndata: deleted\n\n")
+            await send({"type": "http.response.body", "body": b""})
 
 
 async def _disconnect(receive: Receive) -> None:
@@ -200,13 +194,6 @@ def _last_step_seen(scope: Scope) -> int:
     return _number(scope, b"after") or 0
 
 
-def _requested_making(scope: Scope) -> int | None:
-    """Return the moment when the reader's conversation was made, from `?made=`: the id may be that
-    of another one by now.
-    """
-    return _number(scope, b"made")
-
-
 def _number(scope: Scope, name: bytes) -> int | None:
     found = re.search(rb"(?:^|&)%b=([0-9]{1,18})(?:&|$)" % name, scope["query_string"])
     return int(found[1]) if found else None
@@ -230,40 +217,15 @@ def _answer_host(request: HttpRequest) -> HttpResponse:
     return HttpResponse()
 
 
-async def _send_start(send: Send, headers: Mapping[str, str]) -> None:
-    """Send the headers, and the time after which a reader reconnects."""
-    own = {"content-type": "text/event-stream", "x-accel-buffering": "no"}
-    await _send_head(send, 200, {**headers, **own})
-    await _send(send, f"retry: {RECONNECT_MILLISECONDS}\n\n")
-
-
-async def _send_step(send: Send, step: int) -> None:
-    await _send(send, f"event: step\nid: {step}\ndata: {step}\n\n")
-
-
-async def _send_deletion(send: Send) -> None:
-    """Send the last event of a stream: the conversation was deleted."""
-    await _send(send, "event: deleted\ndata: deleted\n\n")
-
-
-async def _send_heartbeat(send: Send) -> None:
-    """Send a comment, which readers ignore: proxies close a connection that stays silent."""
-    await _send(send, ": heartbeat\n\n")
-
-
-async def _send_end(send: Send) -> None:
-    await send({"type": "http.response.body", "body": b"", "more_body": False})
-
-
-async def _send_refusal(send: Send, status: int, headers: Mapping[str, str]) -> None:
-    """Send a whole response that has no body. The connection ends with it, because a body of the
-    request may still arrive.
+async def _refuse(send: Send, status: int, headers: Mapping[str, str]) -> None:
+    """Send a response without a body. The connection ends with it, because a body of the request
+    may still arrive.
     """
     own = {"content-type": "text/plain", "connection": "close"}
     if status in (429, 503):
         own["retry-after"] = str(RETRY_SECONDS)
     await _send_head(send, status, {**headers, **own})
-    await _send_end(send)
+    await send({"type": "http.response.body", "body": b""})
 
 
 async def _send_head(send: Send, status: int, headers: Mapping[str, str]) -> None:

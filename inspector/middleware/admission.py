@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import re
+from asyncio import Semaphore
 from collections import Counter
-from dataclasses import dataclass
+from contextlib import AsyncExitStack, suppress
 from time import perf_counter
+from typing import NamedTuple
+from weakref import WeakValueDictionary
 
 from asgiref.sync import ThreadSensitiveContext, sync_to_async
 from django.conf import settings
@@ -90,7 +93,7 @@ class _Visit:
         self._job = job
         self._receive = receive
         self._send = send
-        self._held: Job | None = None
+        self._place = AsyncExitStack()
         self._is_made = False
         self.refusal: QueueFull | None = None
 
@@ -99,11 +102,10 @@ class _Visit:
         message = await self._receive()
         if message["type"] == "http.request" and not message.get("more_body"):
             try:
-                await self._places.take(self._job)
+                self._hold(await self._places.take(self._job))
             except QueueFull as refusal:
                 self.refusal = refusal
                 return {"type": "http.disconnect"}
-            self._held = self._job
         return message
 
     async def send(self, message: Message) -> None:
@@ -116,37 +118,28 @@ class _Visit:
         await self.end()
         await self._send(message)
         if message.get("more_body", is_start) and not self._is_made:
-            await self._places.take(Job(), again=True)
-            self._held = Job()
+            self._hold(await self._places.take_again())
+
+    def _hold(self, place: AsyncExitStack) -> None:
+        place.push_async_callback(sync_to_async(close_old_connections))
+        self._place = place
 
     async def end(self) -> None:
-        if self._held is not None:
-            held, self._held = self._held, None
-            try:
-                await sync_to_async(close_old_connections)()
-            finally:
-                self._places.leave(held)
+        await self._place.aclose()
 
 
 class QueueFull(Exception):
     """Too many requests are waiting, or one has waited too long. The text says for what."""
 
 
-@dataclass(frozen=True)
-class Job:
-    """What a request wants: to read, or to write. `memory_id` is the one conversation that it
-    writes, None if it writes none, several, or a new one. `long_work` names what takes long or may
-    wait for any conversation.
+class Job(NamedTuple):
+    """What a request wants: to read, or to write. Equal jobs with a `kind` take turns: changes of
+    the conversation `memory_id`, and what takes long or may wait for any conversation.
     """
 
     is_write: bool = False
-    memory_id: str | None = None
-    long_work: str = ""
-
-    @property
-    def takes_turns(self) -> bool:
-        """Whether one request with this job is worked on at a time."""
-        return self.memory_id is not None or bool(self.long_work)
+    kind: str = ""
+    memory_id: str = ""
 
 
 class Places:
@@ -155,61 +148,49 @@ class Places:
     """
 
     def __init__(self, most: int, seconds: float) -> None:
-        self._most = most
         self._seconds = seconds
-        self._working: list[Job] = []
-        self._queue: dict[asyncio.Future[None], Job] = {}
+        self._free = Semaphore(most)
+        self._free_for_writes = Semaphore(most - 1)
+        self._turns: WeakValueDictionary[Job, Semaphore] = WeakValueDictionary()
+        self._waiting: list[Job] = []
 
-    async def take(self, job: Job, again: bool = False) -> None:
-        """Wait for a place, up to the given seconds; `leave` gives it back. Raises QueueFull.
-
-        Who has begun an answer, and takes a place `again` to go on with it, is never refused.
-        """
-        if self._has_room(job):
-            self._working.append(job)
-            return
-        if not again:
+    async def take(self, job: Job) -> AsyncExitStack:
+        """Wait for a place, up to the given seconds; closing it gives it back. Raises QueueFull."""
+        gates = self._gates(job)
+        if any(gate.locked() for gate in gates):
             self._check_queue(job)
-        turn = asyncio.get_running_loop().create_future()
-        self._queue[turn] = job
+        self._waiting.append(job)
         try:
-            async with asyncio.timeout(None if again else self._seconds):
-                await turn
-        except BaseException as error:
-            if turn.done() and not turn.cancelled():
-                self.leave(job)  # its turn came as it gave up
-            if isinstance(error, TimeoutError):
-                raise QueueFull(f"no turn came in {self._seconds:g} seconds") from None
-            raise
+            async with asyncio.timeout(self._seconds):
+                return await _passed(gates)
+        except TimeoutError:
+            raise QueueFull(f"no turn came in {self._seconds:g} seconds") from None
         finally:
-            self._queue.pop(turn, None)
+            self._waiting.remove(job)
 
-    def leave(self, job: Job) -> None:
-        """Give a place back, and give it to the first in the queue that may have it."""
-        self._working.remove(job)
-        for turn, waiting in list(self._queue.items()):
-            if not turn.done() and self._has_room(waiting):
-                self._working.append(waiting)
-                turn.set_result(None)
+    async def take_again(self) -> AsyncExitStack:
+        """Wait for a place to go on with an answer that has begun, which is never refused."""
+        return await _passed([self._free])
 
-    def _has_room(self, job: Job) -> bool:
+    def _gates(self, job: Job) -> list[Semaphore]:
+        """Return what a job passes, in this order: while it waits for its turn, it has no place."""
         if not job.is_write:
-            return len(self._working) < self._most
-        writes = [other for other in self._working if other.is_write]
-        is_anothers_turn = job.takes_turns and job in writes
-        return (
-            len(self._working) < self._most
-            and len(writes) < self._most - 1
-            and not is_anothers_turn
-        )
+            return [self._free]
+        turn = [self._turns.setdefault(job, Semaphore())] if job.kind else []
+        return [*turn, self._free_for_writes, self._free]
 
     def _check_queue(self, job: Job) -> None:
-        waiting = list(self._queue.values())
-        if job.takes_turns and waiting.count(job) >= WAITING_FOR_ONE:
-            others = job.long_work or "changes of this conversation"
-            raise QueueFull(f"{WAITING_FOR_ONE} other {others} are waiting")
-        if sum(other.is_write == job.is_write for other in waiting) >= WAITING_FOR_ANY:
+        if job.kind and self._waiting.count(job) >= WAITING_FOR_ONE:
+            raise QueueFull(f"{WAITING_FOR_ONE} other {job.kind} are waiting")
+        if sum(other.is_write == job.is_write for other in self._waiting) >= WAITING_FOR_ANY:
             raise QueueFull(f"{WAITING_FOR_ANY} other requests are waiting")
+
+
+async def _passed(gates: list[Semaphore]) -> AsyncExitStack:
+    async with AsyncExitStack() as place:
+        for gate in gates:
+            await place.enter_async_context(gate)
+        return place.pop_all()
 
 
 def job_of(scope: Scope) -> Job:
@@ -217,13 +198,11 @@ def job_of(scope: Scope) -> Job:
     path = scope["path"]
     if scope["method"] in _READING or _SIMULATED.fullmatch(path):
         return Job()
-    written = _WRITTEN.match(path)
+    if written := _WRITTEN.match(path):
+        with suppress(ValueError):  # Django answers 404
+            return Job(True, "changes of this conversation", memory_id_at(written[1]))
     works = (name for name, paths in _LONG_WORK.items() if paths.fullmatch(path))
-    try:
-        memory_id = memory_id_at(written[1]) if written else None
-    except ValueError:  # Django answers 404
-        memory_id = None
-    return Job(is_write=True, memory_id=memory_id, long_work=next(works, ""))
+    return Job(True, next(works, ""))
 
 
 class AnswerReader:

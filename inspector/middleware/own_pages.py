@@ -59,23 +59,42 @@ class InspectorMiddleware:
 
     def __init__(self, get_response: Respond) -> None:
         self._get_response = get_response
-        self._answer = _observed(_with_headers(self._respond))
         self._login_required = LoginRequired(get_response)
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        return self._answer(request) if is_own(request) else self._get_response(request)
+        return self._observed(request) if is_own(request) else self._get_response(request)
+
+    def _observed(self, request: HttpRequest) -> HttpResponse:
+        """Use a well-formed X-Request-ID of the request, or make one, and return it with the
+        response.
+        """
+        started = perf_counter()
+        id_ = choose_request_id(request.headers.get("X-Request-ID", ""))
+        token = request_id.set(id_)
+        try:
+            with request_span(request.method or "", request.headers) as answered:
+                response = self._respond(request)
+                method, route, status = request.method or "", _route(request), response.status_code
+                answered(method, route, status)
+            seconds = perf_counter() - started
+            metrics.request_answered(method, route, status, seconds)
+            log_request(method, route, status, seconds, _actor(request))
+        finally:
+            request_id.reset(token)
+        response["X-Request-ID"] = id_
+        return response
 
     def _respond(self, request: HttpRequest) -> HttpResponse:
         match = route_of(request)
-        if refusal := refused_body(request, match):
-            return refusal
         request.htmx = HtmxDetails(request)  # type: ignore[attr-defined]
-        if refusal := too_many_requests(request, match):
-            return refusal
-        keep_language(request)
-        with translation.override(None):  # English, and numbers as scripts and SVG read them
-            response = self._in_english(request)
-        response.headers.setdefault("Content-Language", "en")
+        response = refused_body(request, match) or too_many_requests(request, match)
+        if response is None:
+            keep_language(request)
+            with translation.override(None):  # English, and numbers as scripts and SVG read them
+                response = self._in_english(request)
+            response.headers.setdefault("Content-Language", "en")
+        for name, value in _HEADERS.items():
+            response.headers.setdefault(name, value)
         return response
 
     def _in_english(self, request: HttpRequest) -> HttpResponse:
@@ -133,43 +152,6 @@ def _page_of_the_form(request: HttpRequest) -> str:
     path = request.headers.get("Referer", "").removeprefix(origin)
     is_ours = path.startswith("/") and url_has_allowed_host_and_scheme(path, None)
     return path if is_ours else reverse("inspector:overview")
-
-
-def _with_headers(respond: Respond) -> Respond:
-    """Add to each response the headers that it does not have."""
-
-    def answer(request: HttpRequest) -> HttpResponse:
-        response = respond(request)
-        for name, value in _HEADERS.items():
-            response.headers.setdefault(name, value)
-        return response
-
-    return answer
-
-
-def _observed(respond: Respond) -> Respond:
-    """Use a well-formed X-Request-ID of the request, or make one, and return it with the
-    response.
-    """
-
-    def answer(request: HttpRequest) -> HttpResponse:
-        started = perf_counter()
-        id_ = choose_request_id(request.headers.get("X-Request-ID", ""))
-        token = request_id.set(id_)
-        try:
-            with request_span(request.method or "", request.headers) as span:
-                response = respond(request)
-                method, route, status = request.method or "", _route(request), response.status_code
-                span.end(method, route, status)
-            seconds = perf_counter() - started
-            metrics.request_answered(method, route, status, seconds)
-            log_request(method, route, status, seconds, _actor(request))
-        finally:
-            request_id.reset(token)
-        response["X-Request-ID"] = id_
-        return response
-
-    return answer
 
 
 def _route(request: HttpRequest) -> str:

@@ -7,7 +7,7 @@ variables, such as OTEL_EXPORTER_OTLP_ENDPOINT, say where spans are sent.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -23,37 +23,19 @@ if TYPE_CHECKING:
 _tracer: Tracer | None = None
 
 
-class Span:
-    """The span of a request; without tracing it does nothing."""
-
-    def __init__(self, span: Any = None) -> None:
-        self._span = span
-
-    def end(self, method: str, route: str, status: int) -> None:
-        if self._span is None:
-            return
-        from opentelemetry.trace import StatusCode
-
-        self._span.update_name(f"{method} {route}")
-        self._span.set_attributes(
-            {
-                "http.request.method": method,
-                "http.route": route,
-                "http.response.status_code": status,
-            }
-        )
-        if status >= 500:
-            self._span.set_status(StatusCode.ERROR)
-
-
 @contextmanager
-def request_span(method: str, headers: Mapping[str, str]) -> Iterator[Span]:
-    """Opens a span in the caller's trace, which the `traceparent` header names, or in a new one."""
+def request_span(
+    method: str, headers: Mapping[str, str]
+) -> Iterator[Callable[[str, str, int], None]]:
+    """Open a span in the caller's trace, which the `traceparent` header names, or in a new one.
+
+    What is yielded is to be called with the method, route and status of the answer.
+    """
     if _tracer is None:
-        yield Span()
+        yield lambda method, route, status: None
         return
     from opentelemetry import propagate
-    from opentelemetry.trace import SpanKind
+    from opentelemetry.trace import SpanKind, StatusCode
 
     context = propagate.extract({name.lower(): value for name, value in headers.items()})
     with _tracer.start_as_current_span(
@@ -63,11 +45,20 @@ def request_span(method: str, headers: Mapping[str, str]) -> Iterator[Span]:
         record_exception=False,  # its text may quote a message
         set_status_on_exception=False,
     ) as span:
-        yield Span(span)
+
+        def answered(method: str, route: str, status: int) -> None:
+            span.update_name(f"{method} {route}")
+            span.set_attribute("http.request.method", method)
+            span.set_attribute("http.route", route)
+            span.set_attribute("http.response.status_code", status)
+            if status >= 500:
+                span.set_status(StatusCode.ERROR)
+
+        yield answered
 
 
 def set_up(*processors: SpanProcessor) -> None:
-    """Turns tracing on. Without processors, spans are sent to a collector by OTLP over HTTP.
+    """Turn tracing on. Without processors, spans are sent to a collector by OTLP over HTTP.
 
     Raises ImproperlyConfigured if OpenTelemetry is not installed.
     """
@@ -89,7 +80,7 @@ def set_up(*processors: SpanProcessor) -> None:
 
 
 def shut_down() -> None:
-    """Turns tracing off."""
+    """Turn tracing off."""
     global _tracer
     _tracer = None
     memory_changed.disconnect(dispatch_uid="inspector.observability.tracing")

@@ -35,7 +35,7 @@ def let_admins_manage(using: str, **_: object) -> None:
     group.permissions.add(*wanted)
 
 
-def address_of(request: HttpRequest) -> str | None:
+def client_address(request: HttpRequest) -> str | None:
     """Return the client's address; None if a proxy does not tell it, or tells something else."""
     with suppress(ValueError):
         return str(ip_address(request.META.get("REMOTE_ADDR", "")))
@@ -49,7 +49,7 @@ def without_parameters(sender: object, instance: AccessAttempt, **_: object) -> 
     instance.get_data = instance.post_data = ""
 
 
-def forget_expired(sender: object, **_: object) -> None:
+def forget_old_sign_ins(sender: object, **_: object) -> None:
     """Delete the failed sign-ins that do not count any more. Each sign-in does that, too."""
     earliest = timezone.now() - settings.AXES_COOLOFF_TIME
     AccessAttempt.objects.filter(attempt_time__lte=earliest).delete()

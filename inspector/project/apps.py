@@ -1,21 +1,25 @@
-"""The applications of our own project, and what they connect."""
+"""What our own project has, and none that mounts the pages: its applications, its admin, and how it
+redirects.
+"""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from django.apps import AppConfig, apps
 from django.contrib import admin
 from django.contrib.admin import apps as admin_apps
 from django.db.models.signals import post_migrate, pre_save
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponsePermanentRedirect
+from django.middleware import common
 from django.utils.translation import override
 
 from chatmemory.signals import compacting
 
 
 class ProjectConfig(AppConfig):
-    """What only this project does, and none that mounts the pages: accounts and their limits."""
+    """Connects accounts and their limits."""
 
     name = "inspector.project"
     label = "inspector_project"
@@ -23,7 +27,7 @@ class ProjectConfig(AppConfig):
     def ready(self) -> None:
         from inspector.project import accounts
 
-        compacting.connect(accounts.forget_expired, dispatch_uid="inspector.sign_ins")
+        compacting.connect(accounts.forget_old_sign_ins, dispatch_uid="inspector.sign_ins")
         pre_save.connect(
             accounts.without_parameters, "axes.AccessAttempt", dispatch_uid="inspector.sign_in"
         )
@@ -43,3 +47,13 @@ class AdminSite(admin.AdminSite):
     ) -> HttpResponse:
         with override("en"):
             return super().i18n_javascript(request, extra_context)
+
+
+class CommonMiddleware(common.CommonMiddleware):
+    """Redirects to the address with a trailing slash by 308: after Django's 301, clients repeat a
+    POST as a GET.
+    """
+
+    response_redirect_class = staticmethod(  # type: ignore[assignment]
+        partial(HttpResponsePermanentRedirect, preserve_request=True)
+    )

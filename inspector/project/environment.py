@@ -24,7 +24,6 @@ env = Env()
 
 SECRET_LENGTH = 50
 SECRET_CHARACTERS = 5
-YEAR = 365 * 24 * 3600
 
 address = validate.Length(min=1, error="must be an address and port, or unix:/path")
 _RATE = validate.Regexp(
@@ -50,12 +49,12 @@ def flag(name: str) -> bool:
     return env.str(name, "0", validate=validate.OneOf(("0", "1"), error="must be 0 or 1")) == "1"
 
 
-def choice(name: str, *values: str) -> str:
-    """Read a variable that is one of these values, by default the first."""
-    return env.str(name, values[0], validate=validate.OneOf(values))
+def log_style() -> str:
+    """Read CHATMEMORY_LOG, which the server reads as well as the settings."""
+    return env.str("CHATMEMORY_LOG", "text", validate=validate.OneOf(("text", "json")))
 
 
-def whole_number(name: str, default: int, minimum: int = 0, maximum: int = 10**9) -> int:
+def number(name: str, default: int, minimum: int = 0, maximum: int = 10**9) -> int:
     """Read a whole number."""
     return env.int(name, default, validate=validate.Range(minimum, maximum))
 
@@ -86,8 +85,8 @@ def _has_a_port(url: str) -> None:
 
 def folder(name: str, default: Path) -> Path:
     """Read the path of a folder."""
-    env.str(name, ".", validate=validate.Length(min=1, error="must name a folder"))
-    return env.path(name, default)
+    named = validate.Length(min=1, error="must name a folder")
+    return Path(env.str(name, str(default), validate=named))
 
 
 def hosts(name: str, *default: str) -> list[str]:
@@ -101,6 +100,11 @@ def origins(name: str) -> list[str]:
     return list(env.list(name, [], subcast=str.strip, validate=_each(_ORIGIN)))
 
 
+def networks(name: str, default: str) -> list[str]:
+    """Read addresses and networks such as 10.0.0.0/8, separated by commas."""
+    return list(env.list(name, [default], validate=_each(_is_network)))
+
+
 def _each(check: Callable[[str], object]) -> Callable[[list[str]], None]:
     def check_each(values: list[str]) -> None:
         for value in values:
@@ -109,17 +113,11 @@ def _each(check: Callable[[str], object]) -> Callable[[list[str]], None]:
     return check_each
 
 
-def networks(name: str, *default: str) -> list[str]:
-    """Read addresses and networks such as 10.0.0.0/8, separated by commas."""
-    return list(env.list(name, default, validate=_are_networks))
-
-
-def _are_networks(names: list[str]) -> None:
-    for name in names:
-        try:
-            ip_network(name)
-        except ValueError as error:
-            raise ValidationError("must be addresses or networks such as 10.0.0.0/8") from error
+def _is_network(name: str) -> None:
+    try:
+        ip_network(name)
+    except ValueError as error:
+        raise ValidationError("must be addresses or networks such as 10.0.0.0/8") from error
 
 
 def database(name: str, default: str) -> dict[str, Any]:
@@ -144,21 +142,3 @@ def check_production(debug: bool, hosts: Sequence[str]) -> None:
         raise ImproperlyConfigured(
             "CHATMEMORY_HOSTS must name the hosts of this site, without * and without a first dot"
         )
-
-
-def production_settings() -> dict[str, Any]:
-    """Return the settings that require HTTPS everywhere.
-
-    With CHATMEMORY_PROXY=1, X-Forwarded-Proto decides whether a request came over HTTPS.
-    """
-    behind_proxy = flag("CHATMEMORY_PROXY")
-    return {
-        "SECURE_SSL_REDIRECT": True,
-        "SECURE_REDIRECT_EXEMPT": [r"^healthz$", r"^readyz$", r"^metrics$"],
-        "SECURE_HSTS_SECONDS": whole_number("CHATMEMORY_HSTS_SECONDS", YEAR),
-        "SECURE_HSTS_INCLUDE_SUBDOMAINS": True,
-        "SECURE_HSTS_PRELOAD": True,
-        "SESSION_COOKIE_SECURE": True,
-        "CSRF_COOKIE_SECURE": True,
-        "SECURE_PROXY_SSL_HEADER": ("HTTP_X_FORWARDED_PROTO", "https") if behind_proxy else None,
-    }

@@ -21,17 +21,16 @@ from inspector.observability.logs import logging_settings
 from inspector.project.environment import (
     bounds,
     check_production,
-    choice,
     database,
     env,
     flag,
     folder,
     hosts,
+    log_style,
+    number,
     origins,
-    production_settings,
     rate,
     redis,
-    whole_number,
 )
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -67,7 +66,7 @@ MIDDLEWARE = [
     "django.middleware.gzip.GZipMiddleware",  # pads at random against BREACH
     *inspector.MIDDLEWARE,
     "django.contrib.sessions.middleware.SessionMiddleware",
-    "inspector.middleware.append_slash.CommonMiddleware",
+    "inspector.project.apps.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
@@ -86,8 +85,8 @@ PRAGMAS = (
     "PRAGMA synchronous = FULL",  # a commit survives a power failure
     "PRAGMA secure_delete = ON",  # erased bytes are overwritten
 )
-LOCK_SECONDS = whole_number("CHATMEMORY_LOCK_SECONDS", 20, minimum=1, maximum=10**6)
-CONNECTIONS = whole_number("CHATMEMORY_CONNECTIONS", 4, minimum=2)
+LOCK_SECONDS = number("CHATMEMORY_LOCK_SECONDS", 20, minimum=1, maximum=10**6)
+CONNECTIONS = number("CHATMEMORY_CONNECTIONS", 4, minimum=2)
 CONNECT_SECONDS = 2
 
 
@@ -144,7 +143,7 @@ if PRODUCTION:
 
 
 def _local_secret() -> str:
-    """Return this installation's secret key, and makes it on the first start."""
+    """Return this installation's secret key, which the first start makes."""
     file = VAR / "secret_key"
     if not file.exists():
         VAR.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -166,8 +165,14 @@ CSRF_FAILURE_VIEW = "inspector.views.errors.csrf_failure"
 SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
 SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
-if PRODUCTION:
-    globals().update(production_settings())
+if PRODUCTION:  # HTTPS everywhere
+    SECURE_SSL_REDIRECT = True
+    SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$", r"^metrics$"]
+    SECURE_HSTS_SECONDS = number("CHATMEMORY_HSTS_SECONDS", 365 * 24 * 3600)
+    SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = True
+    SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = True
+    if flag("CHATMEMORY_PROXY"):  # which tells whether a request came over HTTPS
+        SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
 
 
 # Signing in
@@ -182,7 +187,7 @@ AUTHENTICATION_BACKENDS = [
 AXES_FAILURE_LIMIT = 10
 AXES_COOLOFF_TIME = timedelta(minutes=15)
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"], "ip_address"]
-AXES_CLIENT_IP_CALLABLE = "inspector.project.accounts.address_of"
+AXES_CLIENT_IP_CALLABLE = "inspector.project.accounts.client_address"
 AXES_HANDLER = "inspector.project.accounts.SignInLimit"
 AXES_LOCKOUT_CALLABLE = "inspector.project.accounts.too_many_sign_ins"
 AXES_DISABLE_ACCESS_LOG = True
@@ -248,11 +253,11 @@ DATA_UPLOAD_MAX_MEMORY_SIZE = CHATMEMORY.get("PUT_BYTES", 4 * 2**20)
 
 # Logs, metrics and traces
 
-LOG = choice("CHATMEMORY_LOG", "text", "json")
+LOG = log_style()
 LOGGING = logging_settings(LOG, log_changes=PRODUCTION or LOG == "json")
 INSPECTOR = {
     "METRICS_TOKEN": env.str("CHATMEMORY_METRICS_TOKEN", ""),
-    "DISK_FREE_MB": whole_number("CHATMEMORY_DISK_FREE_MB", 100),
+    "DISK_FREE_MB": number("CHATMEMORY_DISK_FREE_MB", 100),
     "TRACES": flag("CHATMEMORY_OTEL"),
     "LESSONS": env.str("CHATMEMORY_LESSONS", ""),
     "MANAGE": "python manage.py" if IS_CHECKOUT else "python -m inspector",

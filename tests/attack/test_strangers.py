@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 
 import pytest
 import requests
 
-from ..deployed import deploying
+from ..deployed import Deployed, deploying
+from ..inspector.test_admission import slow_socket
 from ..inspector.test_body_memory import FORM, KILOBYTE, filled
-from ..inspector.test_slow_readers import slow_socket
-from ..peaks import GROWTH_MAX, MEGABYTE
+from ..peaks import MEGABYTE, bounded_growth
 
 pytestmark = pytest.mark.long
 SECONDS = 60
@@ -26,23 +26,16 @@ def deployed(template, tmp_path):
         yield deployed
 
 
-def bytes_of(worker: int, name: str) -> int:
-    lines = Path(f"/proc/{worker}/status").read_text().splitlines()
-    return int(next(line for line in lines if line.startswith(name)).split()[1]) * KILOBYTE
-
-
 @contextmanager
-def bounded_workers(deployed):
+def bounded_workers(deployed: Deployed) -> Iterator[None]:
     """What is asked meanwhile takes at most 100 MB of any worker."""
-    before = {}
-    for worker in deployed.workers():
-        Path(f"/proc/{worker}/clear_refs").write_text("5")
-        before[worker] = bytes_of(worker, "VmRSS")
-    yield
-    for worker, size in before.items():
-        assert bytes_of(worker, "VmHWM") - size < GROWTH_MAX
+    with ExitStack() as bounds:
+        for worker in deployed.workers():
+            bounds.enter_context(bounded_growth(worker))
+        yield
 
 
+@pytest.fixture
 def stranger(deployed) -> requests.Session:
     session = requests.Session()
     session.headers["X-Forwarded-Proto"] = "https"
@@ -51,12 +44,11 @@ def stranger(deployed) -> requests.Session:
 
 
 @pytest.mark.parametrize("path", ["/sign-in/", "/theme/", "/display/", "/nowhere/"])
-def test_a_stranger_who_keeps_posting_is_told_to_wait(deployed, path):
-    asking, url = stranger(deployed), deployed.served.url
-    body = filled(b"theme=", b"%41", 64 * KILOBYTE)
+def test_a_stranger_who_keeps_posting_is_told_to_wait(deployed, stranger, path):
+    url, body = deployed.served.url, filled(b"theme=", b"%41", 64 * KILOBYTE)
     with bounded_workers(deployed):
         statuses = Counter(
-            asking.post(url + path, data=body, headers=FORM, timeout=SECONDS).status_code
+            stranger.post(url + path, data=body, headers=FORM, timeout=SECONDS).status_code
             for _ in range(RATE + RATE // 5)
         )
     assert statuses[429] > 0
@@ -67,13 +59,12 @@ def test_a_stranger_who_keeps_posting_is_told_to_wait(deployed, path):
 @pytest.mark.parametrize(
     "path", ["/sign-in/", "/theme/", "/learn/playground/", "/api/v1/memories/"]
 )
-def test_a_stranger_who_keeps_posting_large_bodies_is_told_to_wait(deployed, path):
-    asking, url = stranger(deployed), deployed.served.url
-    body = filled(b"theme=", b"%41", 15 * MEGABYTE)
+def test_a_stranger_who_keeps_posting_large_bodies_is_told_to_wait(deployed, stranger, path):
+    url, body = deployed.served.url, filled(b"theme=", b"%41", 15 * MEGABYTE)
     with bounded_workers(deployed):
         for n in range(2 * REFUSED + 1):
             sent = body if n < 12 else body[: 3 * MEGABYTE]
-            answer = asking.post(url + path, data=sent, headers=FORM, timeout=SECONDS)
+            answer = stranger.post(url + path, data=sent, headers=FORM, timeout=SECONDS)
             if answer.status_code == 429:
                 break
             assert answer.status_code == 413
@@ -81,17 +72,15 @@ def test_a_stranger_who_keeps_posting_large_bodies_is_told_to_wait(deployed, pat
     assert 0 < int(answer.headers["Retry-After"]) <= 60
 
 
-def test_slow_readers_of_large_windows_stop_nobody(deployed):
+def test_slow_readers_of_large_windows_stop_nobody(deployed, stranger):
     served = deployed.served
     served.create("m", limit=100)
     for n in range(10):
         served.say("m", f"{n} " + "some words of a message " * 20_000)
     with bounded_workers(deployed), ExitStack() as opened:
-        for _ in range(3):
-            opened.enter_context(slow_socket(served, "/api/v1/memories/m/messages/"))
-            opened.enter_context(slow_socket(served, "/api/v1/store/m/"))
+        for path in ("memories/m/messages/", "store/m/") * 3:
+            opened.enter_context(slow_socket(served, f"/api/v1/{path}"))
         for _ in range(20):
             answer = served.api.get(f"{served.url}/api/v1/memories/m/", timeout=SECONDS)
             assert answer.status_code in (200, 429)  # the same token reads slowly
-        page = stranger(deployed).get(f"{served.url}/learn/", timeout=SECONDS)
-        assert page.status_code == 200
+        assert stranger.get(f"{served.url}/learn/", timeout=SECONDS).status_code == 200

@@ -1,3 +1,5 @@
+"""Who signs in, by a link or a password, who is told to wait, and what admins may do."""
+
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
@@ -6,13 +8,25 @@ from types import SimpleNamespace
 
 import pytest
 import requests
+from axes.models import AccessAttempt
+from django.contrib.auth.models import Group
+from django.contrib.auth.password_validation import validate_password
+from django.core.exceptions import ValidationError
 from django.core.management import CommandError, call_command
 from django.test import Client
 from django.utils import timezone
+from rest_framework.settings import api_settings
 
+from chatmemory.access.throttling import rates
+from chatmemory.models import RequestCount
+from chatmemory.signals import compacting
 from inspector.access import get_account, make_token
+from inspector.project.accounts import ACCOUNTS_PER_ADDRESS
 
 pytestmark = pytest.mark.django_db
+RIGHT = "correct horse"
+
+# Links
 
 
 def link() -> str:
@@ -20,18 +34,12 @@ def link() -> str:
 
 
 def test_a_link_signs_in_once():
-    url = link()
-    client = Client()
-    assert client.get(url).headers["Location"] == "/"
-    assert client.get("/").status_code == 200
-    assert Client().get(url).status_code == 403
-
-
-def test_a_used_link_goes_on_to_the_page_where_it_has_signed_in():
     url, client = link(), Client()
-    for _ in range(2):
+    for _ in range(2):  # who has signed in by it goes on to the page
         assert client.get(url).headers["Location"] == "/"
+    assert client.get("/").status_code == 200
     assert client.get("/sign-in/forged/").headers["Location"] == "/"
+    assert Client().get(url).status_code == 403
 
 
 @pytest.mark.django_db(transaction=True)
@@ -44,15 +52,6 @@ def test_a_link_used_many_times_at_once_signs_in_once(served):
     with ThreadPoolExecutor(8) as threads:
         answers = sorted(threads.map(come, range(8)))
     assert answers == [302, *[403] * 7]
-
-
-def test_a_form_without_its_csrf_token_gets_the_inspectors_error_page(operator_client):
-    client = Client(enforce_csrf_checks=True)
-    client.cookies = operator_client.cookies
-    response = client.post("/tokens/", {"name": "x"})
-    assert response.status_code == 403
-    assert "This form is out of date" in response.content.decode()
-    assert "style=" not in response.content.decode()
 
 
 def test_the_command_prints_a_link_that_works(capsys):
@@ -84,14 +83,35 @@ def test_a_link_works_for_15_minutes(monkeypatch):
 
 def test_a_link_works_on_this_machine_only():
     assert Client(REMOTE_ADDR="192.0.2.7").get(link()).status_code == 403
-    proxied = {"X-Forwarded-For": "127.0.0.1"}
-    assert Client().get(link(), headers=proxied).status_code == 403
+    assert Client().get(link(), headers={"X-Forwarded-For": "127.0.0.1"}).status_code == 403
+    forged = Client().get("/sign-in/forged/")
+    assert forged.status_code == 403
+    assert b"manage.py sign_in_link" in forged.content
 
 
-def test_a_forged_link_is_refused_with_advice():
-    response = Client().get("/sign-in/forged/")
-    assert response.status_code == 403
-    assert b"manage.py sign_in_link" in response.content
+# Passwords and sessions
+
+
+@pytest.fixture
+def account(django_user_model):
+    return django_user_model.objects.create_user("ada", password=RIGHT)
+
+
+def sign_in(password: str, username: str = "ada", **options):
+    return Client(**options).post("/sign-in/", {"username": username, "password": password})
+
+
+def test_a_password_signs_in_until_signed_out(account, operator_client):
+    assert b"correct username" in sign_in("wrong").content
+    assert sign_in(RIGHT).status_code == 302
+    assert operator_client.get("/sign-out/").status_code == 405
+    operator_client.post("/sign-out/")
+    assert operator_client.get("/").status_code == 302
+
+
+def test_weak_passwords_are_refused(account):
+    with pytest.raises(ValidationError, match="too common"):
+        validate_password("password123", account)
 
 
 def test_an_htmx_request_leads_to_the_sign_in_page_and_back():
@@ -123,25 +143,13 @@ def test_an_address_of_forms_that_is_opened_says_so_and_leads_on(operator_client
     assert b'<a class="btn" href="/">All conversations</a>' in response.content
 
 
-@pytest.mark.parametrize("path", ["/", "/c/order-7741/", "/api/docs/", "/admin/"])
-def test_signed_out_readers_get_the_sign_in_page_only(path):
-    response = Client().get(path)
-    assert response.status_code == 302
-    assert "/sign-in/" in response["Location"] or "/admin/login/" in response["Location"]
-
-
-def test_a_password_signs_in(django_user_model):
-    django_user_model.objects.create_user("ada", password="lovelace-1842")
-    form = {"username": "ada", "password": "wrong"}
-    assert b"correct username" in Client().post("/sign-in/", form).content
-    form["password"] = "lovelace-1842"
-    assert Client().post("/sign-in/", form).status_code == 302
-
-
-def test_signing_out_ends_the_session(operator_client):
-    assert operator_client.get("/sign-out/").status_code == 405
-    operator_client.post("/sign-out/")
-    assert operator_client.get("/").status_code == 302
+def test_a_form_without_its_csrf_token_gets_the_inspectors_error_page(operator_client):
+    client = Client(enforce_csrf_checks=True)
+    client.cookies = operator_client.cookies
+    response = client.post("/tokens/", {"name": "x"})
+    assert response.status_code == 403
+    assert "This form is out of date" in response.text
+    assert "style=" not in response.text
 
 
 def test_the_theme_is_kept_in_a_cookie(operator_client):
@@ -152,17 +160,115 @@ def test_the_theme_is_kept_in_a_cookie(operator_client):
     assert b"data-theme=" not in operator_client.get("/").content
 
 
-@pytest.mark.parametrize("target", ["x", "overview", "/\n", "?", "."])
-def test_the_theme_form_accepts_any_target(target):
-    assert Client().post("/theme/", {"next": target}).status_code == 302
-
-
 @pytest.mark.parametrize("target", ["https://example.org/", "//example.org", "javascript:alert(1)"])
-def test_the_theme_form_redirects_to_no_other_site(operator_client, target):
-    response = operator_client.post("/theme/", {"theme": "dark", "next": target})
-    assert response["Location"] == "/"
+def test_the_theme_form_redirects_to_no_other_site(target):
+    assert Client().post("/theme/", {"theme": "dark", "next": target})["Location"] == "/"
 
 
-@pytest.mark.parametrize(("path", "body"), [("/healthz", b"ok\n"), ("/readyz", b"ready\n")])
-def test_health_is_open_to_all(path, body):
-    assert Client().get(path).content == body
+# Who is told to wait
+
+
+def test_ten_wrong_passwords_lock_an_account_for_an_address(account, settings):
+    for _ in range(settings.AXES_FAILURE_LIMIT - 1):
+        assert sign_in("wrong").status_code == 200
+    assert sign_in(RIGHT).status_code == 302  # does not reset the count
+    assert sign_in("wrong").status_code == 429
+    locked = sign_in(RIGHT)
+    assert (locked.status_code, locked["Retry-After"]) == (429, "900")
+    assert "Wait 15 minutes" in locked.text
+    assert sign_in(RIGHT, REMOTE_ADDR="192.0.2.7").status_code == 302
+
+
+@pytest.mark.parametrize("address", ["192.0.2.9", "", "unknown", "x" * 200])
+def test_a_locked_account_does_not_lock_its_neighbours_out(account, settings, address):
+    """Of one address, or where there is none."""
+    for _ in range(settings.AXES_FAILURE_LIMIT):
+        sign_in("wrong", username="bob", REMOTE_ADDR=address)
+    assert sign_in("wrong", username="bob", REMOTE_ADDR=address).status_code == 429
+    assert sign_in(RIGHT, REMOTE_ADDR=address).status_code == 302
+
+
+def test_ten_times_as_many_for_any_accounts_lock_their_address_out(account, settings):
+    assert (settings.AXES_FAILURE_LIMIT, ACCOUNTS_PER_ADDRESS) == (10, 10)
+    settings.AXES_FAILURE_LIMIT = 2
+    for n in range(2 * ACCOUNTS_PER_ADDRESS - 1):
+        assert sign_in("wrong", username=f"user-{n}").status_code == 200
+    assert sign_in(RIGHT).status_code == 302
+    assert sign_in("wrong", username="one more").status_code == 429
+    assert sign_in(RIGHT).status_code == 429
+    assert sign_in(RIGHT, REMOTE_ADDR="192.0.2.7").status_code == 302
+
+
+def test_a_failed_sign_in_leaves_no_parameters_and_is_forgotten(account):
+    for _ in range(2):
+        words = {"username": "ada", "password": "wrong", "next": "/?q=QUOKKA"}
+        Client().post("/sign-in/?next=/%3Fq=QUOKKA", words)
+    assert AccessAttempt.objects.get().failures_since_start == 2
+    assert "QUOKKA" not in str(AccessAttempt.objects.values())
+    compacting.send(None)
+    assert AccessAttempt.objects.exists()
+    AccessAttempt.objects.update(attempt_time=timezone.now() - timedelta(minutes=16))
+    compacting.send(None)
+    assert not AccessAttempt.objects.exists()
+
+
+def test_strangers_are_counted_by_the_api_and_by_pages(client, operator_client, api, monkeypatch):
+    monkeypatch.setitem(api_settings.DEFAULT_THROTTLE_RATES, "stranger", "3/minute")
+    bad, made_up = {"Authorization": "Bearer cm_guess"}, {"cookie": "sessionid=guess"}
+    asked = [("/api/v1/memories/", bad), ("/", made_up), ("/bulk/", {"HX-Request": "true"})]
+    statuses = [client.get(path, headers=headers).status_code for path, headers in asked]
+    assert statuses == [401, 302, 200]
+    for path, headers in asked:
+        refused = client.get(path, headers=headers)
+        assert refused.status_code == 429
+        assert 0 < int(refused["Retry-After"]) <= 60
+    assert client.get("/sign-in/").status_code == 200
+    assert client.get("/api/v1/memories/", REMOTE_ADDR="192.0.2.7").status_code == 401
+    assert operator_client.get("/").status_code == api.get("/api/v1/memories/").status_code == 200
+
+
+def test_a_client_over_its_rate_is_refused_and_others_are_not(api, operator_client, monkeypatch):
+    monkeypatch.setitem(api_settings.DEFAULT_THROTTLE_RATES, "caller", "3/minute")
+    assert [api.get("/api/v1/memories/").status_code for _ in range(4)] == [200, 200, 200, 429]
+    answer = api.get("/api/v1/memories/")
+    assert 0 < int(answer["Retry-After"]) <= 60
+    assert answer["Content-Type"] == "application/problem+json"
+    assert operator_client.get("/api/v1/memories/").status_code == 200
+    RequestCount.objects.update(ends_at=timezone.now())
+    rates.cache_clear()  # as in another process
+    assert api.get("/api/v1/memories/").status_code == 200
+
+
+# The admin
+
+
+def test_the_admin_has_the_texts_of_its_scripts(admin_client):
+    assert Client().get("/admin/jsi18n/").status_code == 302
+    assert b"django.gettext" in admin_client.get("/admin/jsi18n/").content
+
+
+def test_staff_cannot_make_themselves_superuser(django_user_model):
+    """Admins may manage accounts, but neither their own permissions nor other staff."""
+    users = django_user_model.objects
+    staff = users.create_user("eve", is_staff=True)
+    staff.groups.add(Group.objects.get(name="Admins"))
+    chief, plain = users.create_superuser("chief"), users.create_user("bob")
+    other = users.create_user("joe", is_staff=True)
+    client = Client()
+    client.force_login(staff)
+    form = {"is_active": "on", "is_staff": "on", "is_superuser": "on"}
+    for name in ("date_joined", "last_login"):
+        form |= {f"{name}_0": "2026-01-01", f"{name}_1": "12:00:00"}
+    for account in (staff, plain):
+        page = f"/admin/auth/user/{account.pk}/change/"
+        assert client.post(page, form | {"username": account.username}).status_code == 302
+        account.refresh_from_db()
+        assert not account.is_superuser
+    assert not plain.is_staff
+    for account in (chief, other):
+        for path in ("change", "password", "delete"):
+            page = f"/admin/auth/user/{account.pk}/{path}/"
+            assert client.post(page, form).status_code == 403, path
+    for account in (staff, chief):
+        client.force_login(account)
+        assert client.get("/admin/chatmemory/auditentry/").status_code == 200

@@ -69,12 +69,6 @@ class Proxy:
             yield connection
 
 
-@pytest.fixture(scope="module")
-def proxy(shared_server, tmp_path_factory) -> Iterator[Proxy]:
-    with proxying(shared_server, tmp_path_factory.mktemp("nginx")) as proxy:
-        yield proxy
-
-
 @contextmanager
 def proxying(served: Served, folder: Path) -> Iterator[Proxy]:
     """nginx in front of a server."""
@@ -86,7 +80,11 @@ def proxying(served: Served, folder: Path) -> Iterator[Proxy]:
     command = [shutil.which("nginx", path=os.defpath + ":/usr/sbin"), "-e", "stderr"]
     process = subprocess.Popen([*command, "-p", str(folder), "-c", str(folder / "nginx.conf")])
     try:
-        wait_for(proxy.port, process)
+        while process.poll() is None:
+            with suppress(ConnectionError):
+                socket.create_connection(("127.0.0.1", proxy.port)).close()
+                break
+        assert process.returncode is None, "nginx did not start"
         yield proxy
     finally:
         process.terminate()
@@ -120,29 +118,24 @@ def make_certificate(certificate: Path, key: Path) -> None:
     subprocess.run([*command.split(), *options, *files], check=True, capture_output=True)
 
 
-def wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
-    while process.poll() is None:
-        with suppress(ConnectionError):
-            return socket.create_connection(("127.0.0.1", port)).close()
-    raise AssertionError("nginx did not start")
+@pytest.fixture(scope="module")
+def proxy(shared_server, tmp_path_factory) -> Iterator[Proxy]:
+    with proxying(shared_server, tmp_path_factory.mktemp("nginx")) as proxy:
+        yield proxy
 
 
-def test_the_log_has_no_words_of_users(proxy):
-    session = proxy.session()
+def test_requests_reach_the_server_and_the_log_has_no_words_of_users(proxy):
+    url, session = f"{proxy.url}/api/v1/memories/", proxy.session()
+    policy = {"kind": "message_window", "max_messages": 3}
+    made = session.post(url, json={"id": "proxied", "policy": policy})
+    assert made.status_code == 201
+    assert made.headers["Location"] == f"{proxy.url.rpartition(':')[0]}/api/v1/memories/proxied/"
     session.headers["Referer"] = f"{proxy.url}/?q=QUOKKA"
     for _ in range(2):  # the line of the first is written before the second
-        session.get(f"{proxy.url}/api/v1/memories/?search=QUOKKA")
+        session.get(f"{url}?search=QUOKKA")
     lines = (proxy.certificate.parent / "access.log").read_text()
     assert "GET /api/v1/memories/ 200" in lines
     assert "QUOKKA" not in lines
-
-
-def test_requests_reach_the_server(proxy):
-    url = f"{proxy.url}/api/v1/memories/"
-    policy = {"kind": "message_window", "max_messages": 3}
-    made = proxy.session().post(url, json={"id": "proxied", "policy": policy})
-    assert made.status_code == 201
-    assert made.headers["Location"] == f"{proxy.url.rpartition(':')[0]}/api/v1/memories/proxied/"
 
 
 @pytest.mark.parametrize(
@@ -178,31 +171,27 @@ def test_a_body_of_a_class_is_refused_by_its_length(proxy, method, path, kilobyt
     assert b"nginx" not in server.partition(b"\r\n\r\n")[2]
 
 
-@pytest.mark.parametrize(
-    "start",
-    [
-        b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: ",
-        b"POST /import/ HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 9\r\n\r\nslow",
-        b"",
-    ],
-    ids=["half a header", "half a body", "nothing"],
-)
-def test_who_sends_slowly_is_cut_off(proxy, start):
-    with proxy.connection() as connection:
-        connection.sendall(start)
-        answer = b""
-        while received := connection.recv(1000):  # until it is closed
-            answer += received
-    assert answer == b"" or answer.startswith(b"HTTP/1.1 408")
+HALF_A_BODY = b"POST /import/ HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 999\r\n\r\n"
+
+
+def test_who_sends_slowly_is_cut_off(proxy):
+    starts = (b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: ", HALF_A_BODY + b"slow", b"")
+    with ExitStack() as opened:
+        slow = [opened.enter_context(proxy.connection()) for _ in starts]
+        for connection, start in zip(slow, starts, strict=True):
+            connection.sendall(start)
+        for connection in slow:
+            answer = b""
+            while received := connection.recv(1000):  # until it is closed
+                answer += received
+            assert answer == b"" or answer.startswith(b"HTTP/1.1 408")
 
 
 @pytest.mark.long
 def test_a_body_that_drips_reaches_the_server_which_cuts_it_off(proxy):
     """The server gives a body 20 seconds; nginx would wait as long as something arrives."""
     with proxy.connection() as connection:
-        connection.sendall(
-            b"POST /import/ HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 999\r\n\r\n"
-        )
+        connection.sendall(HALF_A_BODY)
         connection.settimeout(0.3)
         answer = b""
         for _ in range(200):
@@ -229,14 +218,11 @@ def test_streams_are_not_held_back_and_an_address_has_a_few(proxy):
             assert next(line for line in lines if line.startswith("id: ")) == "id: 1"
 
 
-def test_plain_http_is_sent_to_https(proxy):
+def test_plain_http_is_sent_to_https_and_nobody_pretends_to_be_local(proxy):
+    """A sign-in link and metrics are for the local machine, and not for clients of a proxy."""
     plain = f"http://127.0.0.1:{proxy.plain_port}/c/m/?at=3"
     answer = requests.get(plain, allow_redirects=False)
     assert (answer.status_code, answer.headers["Location"]) == (308, "https://127.0.0.1/c/m/?at=3")
-
-
-def test_nobody_pretends_to_be_local(proxy):
-    """A sign-in link and metrics are for the local machine, and not for clients of a proxy."""
     headers = {"X-Forwarded-For": "127.0.0.1", "Forwarded": "for=127.0.0.1"}
     assert proxy.session().get(f"{proxy.url}/metrics", headers=headers).status_code == 404
     link = proxy.served.sign_in_link().replace(proxy.served.url, proxy.url)
@@ -246,26 +232,18 @@ def test_nobody_pretends_to_be_local(proxy):
 
 
 @pytest.mark.own_server(CHATMEMORY_FORM_RATE="3/minute")
-@pytest.mark.parametrize("path", ["/sign-in/", "/theme/", "/nowhere/"])
-def test_a_stranger_who_keeps_posting_is_told_to_wait(served, tmp_path, path):
+def test_a_stranger_who_keeps_posting_is_told_to_wait(served, tmp_path):
     with proxying(served, tmp_path) as proxy:
         stranger = proxy.session()
         del stranger.headers["Authorization"]
-        statuses = [stranger.post(proxy.url + path, {"theme": "a"}).status_code for _ in range(4)]
-        assert statuses[3] == 429
-        assert 429 not in statuses[:3]
-
-
-@pytest.mark.parametrize("path", ["/sign-in/", "/api/v1/memories/"])
-def test_who_keeps_posting_bodies_that_nginx_refuses_is_told_to_wait(proxy, tmp_path, path):
-    with proxying(proxy.served, tmp_path) as own:
-        stranger = own.session()
-        del stranger.headers["Authorization"]
-        body = b" " * (64 if path == "/sign-in/" else 2048) * 1024 + b" "
-        statuses = []
+        forms = [stranger.post(f"{proxy.url}/theme/", {"theme": "a"}) for _ in range(4)]
+        assert [each.status_code == 429 for each in forms] == [False, False, False, True]
+        statuses = []  # of bodies that nginx refuses
         while 429 not in statuses and len(statuses) < 200:
-            statuses.append((answer := stranger.post(own.url + path, data=body)).status_code)
+            for path, size in (("/sign-in/", 64), ("/api/v1/memories/", 2048)):
+                answer = stranger.post(proxy.url + path, data=b" " * (size * 1024 + 1))
+                statuses.append(answer.status_code)
         assert set(statuses) == {413, 429}
         assert len(statuses) > 100
         assert answer.headers["Retry-After"] == "60"
-        assert stranger.get(f"{own.url}/sign-in/").status_code == 200
+        assert stranger.get(f"{proxy.url}/sign-in/").status_code == 200

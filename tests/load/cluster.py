@@ -6,10 +6,11 @@ import os
 import select
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 from pathlib import Path
+
+from ..serving import free_port
 
 USER = "postgres"
 
@@ -29,7 +30,7 @@ class Cluster:
         self.bin, self.data = bin, Path(tempfile.mkdtemp(prefix="cluster-"))
         if os.getuid() == 0:
             shutil.chown(self.data, USER)
-        self.port = _free_port()
+        self.port = free_port()
         # Processes are killed, but never the machine: nothing need be on the disk at once.
         options = ("--auth=trust", f"--username={USER}", "--no-sync")
         self.run("initdb", *options, "--pgdata", str(self.data))
@@ -79,9 +80,3 @@ def _end_of(process: int) -> int | None:
         return os.pidfd_open(process)
     except ProcessLookupError:
         return None
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]

@@ -11,10 +11,11 @@ import json
 import os
 import subprocess
 import sys
-from collections import Counter
 from pathlib import Path
 
 import pytest
+
+from .clients import check
 
 WRITERS = int(os.environ.get("LOAD_WRITERS", "3"))
 EACH = int(os.environ.get("LOAD_ADDS", "20"))
@@ -63,12 +64,4 @@ def test_no_message_is_lost_or_doubled_and_the_ledger_is_consistent(
         served.create(memory_id, limit=20)
     acknowledged = write_at_once(served, ids, over_rest)
     assert len(acknowledged) == WRITERS * EACH
-    stored = {(m, text, seq) for m in ids for seq, text in served.history(m)}
-    assert stored >= set(acknowledged)
-    counts = Counter((m, text) for m, text, _ in stored if not text.startswith("set by"))
-    assert counts == Counter((m, text) for m, text, _ in acknowledged)
-    for memory_id in ids:
-        seqs = [seq for seq, _ in served.history(memory_id)]
-        assert seqs == list(range(1, len(seqs) + 1))
-    noun = "conversation" if conversations == 1 else "conversations"
-    assert f"{conversations} {noun} verified" in served.manage("verify_memories", *ids)
+    check(served, acknowledged, ids)

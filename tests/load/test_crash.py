@@ -35,7 +35,7 @@ def test_a_killed_server(served):
             served.start()
             load.up.set()
         load.wait_for(20)
-    check(served, load)
+    check(served, load.acknowledged, IDS)
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ def test_a_killed_postgresql(cluster, warm_processes, tmp_path):
                 assert "verified: all match their replay" in served.manage("verify_memories", *IDS)
                 load.up.set()
             load.wait_for(20)
-        check(served, load)
+        check(served, load.acknowledged, IDS)
 
 
 @pytest.mark.own_server

@@ -18,7 +18,7 @@ from chatmemory import UserMessage, queries, search, services
 from chatmemory.ledger.windows import stays_at
 from chatmemory.models import Memory, Message, Stay, Step
 
-from ..long_conversations import fleet, long_conversation, wide_conversation
+from ..long_conversations import fleet, long_conversation
 from .plans import plans_of
 
 LONG, FLEET, LATELY = 20_000, 500, 20
@@ -62,7 +62,7 @@ def fill() -> None:
     long_conversation("long", LONG)
     long_conversation("fleet-0", 20, kept=10)
     Step.objects.update(at=F("at") - timedelta(days=30))
-    fleet(FLEET, 1)
+    fleet(FLEET)
     short = list(Memory.objects.exclude(pk="long"))
     for minutes, row in enumerate(short):
         row.updated_at -= timedelta(minutes=minutes)
@@ -146,19 +146,18 @@ def test_messages_that_return_are_found_by_their_own_stays(db):
 
 
 def test_a_long_window_is_read_by_one_query_also_before_autovacuum_has_seen_it(db):
-    wide_conversation("wide", 10_000)
+    long_conversation("wide", 4_000, kept=4_000)
     plans = plans_of(lambda: queries.window("wide"))
     (reading,) = (plan for plan in plans if '"frame"' in plan.sql)
     assert "chatmemory_message by key" in reading.indexes
     # Each row of the window once, which is the whole conversation here. Without statistics the
     # planner may sort the stays instead of asking their index for the order.
-    assert set(reading.faults) <= {"reads 10000 rows: Index Scan", "sorts 10000 rows"}
+    assert set(reading.faults) <= {"reads 4000 rows: Index Scan", "sorts 4000 rows"}
 
 
 def test_common_words_are_read_where_they_are_tried(db):
     """The index would list all texts that have them, for each conversation."""
-    long_conversation("fleet-0", 20, kept=10)
-    fleet(FLEET, 1)
+    fleet(FLEET)
     Message.objects.update(text=Concat(F("text"), Value(" delivery")))
     analyse(Memory, Message)
     some = [f"fleet-{n}" for n in range(100)]

@@ -1,17 +1,19 @@
 from __future__ import annotations
 
 import socket
+from argparse import ArgumentTypeError
 from contextlib import suppress
 from typing import Any
 
 import uvicorn
+from django.core.management import call_command
 from django.core.management.base import CommandError, CommandParser
 from django.db import connections
 
 from chatmemory import queries
 from chatmemory.management.base import DatabaseCommand
 from inspector.access import OPERATOR, sign_in_link
-from inspector.project.management.invocation import check_migrated, port_number, typed
+from inspector.conf import configuration
 from inspector.project.server import Server
 
 HOST, PORT = "127.0.0.1", 8000
@@ -30,15 +32,27 @@ class AnnouncedServer(Server):
             print(self._announcement, flush=True)  # noqa: T201
 
 
-class Command(DatabaseCommand):
+class ServerCommand(DatabaseCommand):
+    """A command that needs a migrated database, and the port of the server."""
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--port", type=_port, default=PORT, help=f"Default: {PORT}.")
+
+    def check_migrated(self) -> None:
+        """Raise CommandError if the database lacks tables, and say how to make them."""
+        try:
+            call_command("migrate", check_unapplied=True, verbosity=0)
+        except SystemExit as error:
+            message = f"the database is not up to date: run {command_line('migrate')} first"
+            raise CommandError(message) from error
+
+
+class Command(ServerCommand):
     help = "Serve the inspector and the API to this machine, and print a link that signs you in."
     requires_system_checks = "__all__"
 
-    def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--port", type=port_number, default=PORT, help="Default: 8000.")
-
     def handle(self, *args: Any, **options: Any) -> None:
-        check_migrated()
+        self.check_migrated()
         port = options["port"]
         listener = _listen(port)
         config = uvicorn.Config(
@@ -54,6 +68,17 @@ class Command(DatabaseCommand):
             server.run(sockets=[listener])
 
 
+def command_line(command: str) -> str:
+    """Return how a command is typed here."""
+    return f"{configuration().MANAGE} {command}"
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= 65535:
+        raise ArgumentTypeError(f"a port is a number from 1 to 65535, not {text!r}")
+    return int(text)
+
+
 def _announcement(port: int) -> str:
     if not queries.is_writable():
         return (
@@ -63,12 +88,12 @@ def _announcement(port: int) -> str:
     again = "sign_in_link" if port == PORT else f"sign_in_link --port {port}"
     return (
         f"\nMemory inspector: {sign_in_link(OPERATOR, port)}\n"
-        f"The link works once. {typed(again)} prints another. Ctrl-C stops.\n"
+        f"The link works once. {command_line(again)} prints another. Ctrl-C stops.\n"
     )
 
 
 def _listen(port: int) -> socket.socket:
-    """Opens the port before the server starts. Raises CommandError if it cannot be opened."""
+    """Open the port before the server starts. Raises CommandError if it cannot be opened."""
     listener = socket.socket()
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     # Else a response waits for the client to acknowledge its headers, which takes 40 ms on Linux.
