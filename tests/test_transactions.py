@@ -57,9 +57,8 @@ def test_what_fails_in_a_pipeline_is_raised_and_nothing_of_it_is_written(memory_
     row = Memory.objects.get(pk=memory_id)
     before, step = sql.values_of(row), inserted_step(memory_id)
     row.policy = None
-    writes = sql.change(row, before), sql.insertion([step])
     with pytest.raises(IntegrityError), database.atomic():
-        sql.execute(writes)
+        sql.write(row, before, {}, steps=[step])
     row.refresh_from_db()
     assert row.policy == MessageWindow(3)
 
@@ -85,13 +84,14 @@ def test_what_replaces_the_cursors_of_django_sees_all_statements(memory_id, monk
 
 
 def test_errors_of_statements_are_those_of_django(memory_id):
-    write = sql.insertion([inserted_step(memory_id)])
+    step, row = inserted_step(memory_id), Memory.objects.get(pk=memory_id)
+    write = partial(sql.write, row, sql.values_of(row), {}, steps=[step])
     with pytest.raises(IntegrityError), database.atomic():
-        sql.execute([write])
+        write()
     with database.atomic():
         connections["default"].set_rollback(True)
         with pytest.raises(TransactionManagementError):
-            sql.execute([write])
+            write()
 
 
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite sets it on the connection")
