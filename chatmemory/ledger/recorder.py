@@ -222,12 +222,8 @@ class Recorder:
         if transition.policy != self.policy:
             self.policy = self.memory.policy = transition.policy
         result = self._step(transition, Step.Kind.ADD, sent=sent)
-        evicted = {each.seq for each in result.evicted}
         was_dangling = self.memory.dangling_call is not None
-        flags.left(self.memory, evicted)
-        flags.added(self.memory, transition, self.memory.last_step)
-        if arrival.seq not in evicted and not transition.at_head:
-            flags.arrived(self.memory, arrival)
+        flags.added(self.memory, transition, arrival, {each.seq for each in result.evicted})
         if _is_torn(transition, self.window, was_dangling):
             flags.replaced(self.memory, self.window.with_messages())
         return result

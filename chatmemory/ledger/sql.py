@@ -177,14 +177,20 @@ class _Table(Generic[M]):
         return self._model.from_db(ours.alias, self.names, found)
 
     def stored(self, row: Any, ours: BaseDatabaseWrapper) -> list[Any]:
-        """Return the values of a row as drivers take them: JSON as text, on SQLite also times."""
+        """Return the values of a row as drivers take them."""
         values = list(self.values(row))
-        for n in self._jsons:
-            values[n] = json.dumps(values[n])
-        if ours.vendor == "sqlite":
-            for n in self._times:
-                values[n] = values[n] and _without_zone(values[n], ours.timezone)
+        for n in (*self._jsons, *self._times):
+            values[n] = _as_stored(values[n], ours)
         return values
+
+
+def _as_stored(value: Any, ours: BaseDatabaseWrapper) -> Any:
+    """Return a value as drivers take it: JSON as text, and on SQLite also times."""
+    if isinstance(value, datetime):
+        return _without_zone(value, ours.timezone) if ours.vendor == "sqlite" else value
+    if isinstance(value, dict):
+        return json.dumps(value) if value else "{}"
+    return value
 
 
 @lru_cache(maxsize=16)
@@ -312,12 +318,15 @@ def _update(cursor: Any, memory: Memory, before: Sequence[Any], ours: BaseDataba
 
     SQLite renews the entry of every index of which a column is set, even to the same value.
     """
-    values, stored = values_of(memory), _MEMORIES.stored(memory, ours)
-    changed = [n for n, (new, old) in enumerate(zip(values, before, strict=True)) if new != old]
+    changed = {
+        name: _as_stored(value, ours)
+        for name, value, old in zip(_MEMORIES.names, values_of(memory), before, strict=True)
+        if value != old
+    }
     if changed:
-        columns = ", ".join(f"{_MEMORIES.names[n]} = %s" for n in changed)
+        columns = ", ".join(f"{name} = %s" for name in changed)
         statement = f"UPDATE chatmemory_memory SET {columns} WHERE id = %s"
-        cursor.execute(statement, [*(stored[n] for n in changed), memory.pk])
+        cursor.execute(statement, [*changed.values(), memory.pk])
 
 
 def _execute(cursor: Any, sql: str, rows: Sequence[Sequence[Any]]) -> None:

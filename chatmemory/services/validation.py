@@ -41,7 +41,8 @@ def check_id(memory_id: object) -> str:
         raise InvalidValue(
             f"a memory id must be a string of 1 to {ID_LENGTH} characters, not {_shown(found)}"
         )
-    return storable_id(found)
+    check_text(found, "a memory id")
+    return found
 
 
 def _shown(given: str) -> str:
