@@ -62,15 +62,14 @@ def test_what_fails_is_an_error_of_django_and_nothing_of_it_is_written(memory_id
     row = Memory.objects.get(pk=memory_id)
     before, step = sql.values_of(row), inserted_step(memory_id)
     row.policy = None
-    writes = sql.change(row, before), sql.insertion([step])
     with pytest.raises(IntegrityError), database.atomic():
-        sql.execute(writes)
+        sql.write(row, before, {}, steps=[step])
     row.refresh_from_db()
     assert row.policy == MessageWindow(3)
     with database.atomic():
         connections["default"].set_rollback(True)
         with pytest.raises(TransactionManagementError):
-            sql.execute(writes)
+            sql.write(row, before, {}, steps=[step])
 
 
 def test_what_replaces_the_cursors_of_django_sees_all_statements(memory_id, monkeypatch):

@@ -36,7 +36,7 @@ from chatmemory.core.messages import MessageType, text_of
 from chatmemory.core.transitions import Transition, refill
 from chatmemory.core.window import Entry, Window, total
 from chatmemory.ledger.redaction import mark_of
-from chatmemory.ledger.windows import StayEntry, numbered
+from chatmemory.ledger.windows import SAID, StayEntry, numbered
 from chatmemory.models import Memory, Message, Stay, Step
 
 RANK_SPACING = 2**20
@@ -258,7 +258,7 @@ class Replacement:
             entry = kept.get(j, self.transition.arrivals[j])
             seq = seqs[j] if j in seqs else kept[j].seq
             rank = appended_rank(n) if rank is None else rank
-            entries.append(numbered(entry, n, seq, rank, origins.get(j, ""), self.payloads[j]))
+            entries.append(numbered(entry, n, seq, rank, origins.get(j, SAID)))
         return entries
 
     def _reranked(self, entries: Sequence[StayEntry]) -> list[int]:

@@ -30,18 +30,18 @@ def arrived(memory: Memory, entry: StayEntry) -> None:
     memory.waiting_call = entry.seq if calls else None
 
 
-def added(memory: Memory, transition: Transition, step: int) -> None:
-    """Update the flags for the size of an added message."""
-    if transition.is_oversized:
-        memory.oversized_step = step
-
-
-def left(memory: Memory, seqs: Collection[int]) -> None:
-    """Update the flags for messages that left the window."""
-    if memory.dangling_call in seqs:
+def added(
+    memory: Memory, transition: Transition, arrival: StayEntry, evicted: Collection[int]
+) -> None:
+    """Update the flags for an add, with which the messages `evicted` left the window."""
+    if memory.dangling_call in evicted:
         memory.dangling_call = None
-    if memory.waiting_call in seqs:
+    if memory.waiting_call in evicted:
         memory.waiting_call, memory.missing_results = None, 0
+    if transition.is_oversized:
+        memory.oversized_step = memory.last_step
+    if arrival.seq not in evicted and not transition.at_head:
+        arrived(memory, arrival)
 
 
 def replaced(memory: Memory, entries: Iterable[Entry]) -> None:

@@ -1,4 +1,4 @@
-"""SQLite's search index of messages: what the ledger puts into it, its check and its repair.
+"""SQLite's search index of messages: its check and its repair.
 
 PostgreSQL searches the texts themselves (see `search`), so there nothing can be missing or wrong.
 The words of an index row cannot be compared: it does not keep them.
@@ -13,9 +13,7 @@ from collections.abc import Sequence
 from django.db.models import Max
 
 from chatmemory import database
-from chatmemory.ledger import sql
 from chatmemory.ledger.contradictions import Contradicted
-from chatmemory.ledger.sql import InsertedMessage, Write
 from chatmemory.models import Message
 from chatmemory.search import index_of, searched_characters
 from chatmemory.search.sqlite import INDEXED_AT_ONCE, PUT_MESSAGES, PUT_NAMES
@@ -29,16 +27,6 @@ _INDEXED = """SELECT s.seq FROM chatmemory_searchable s
     JOIN chatmemory_search_docsize d ON d.id = s.id WHERE s.memory_id = %s"""
 _MISSING = f"SELECT seq FROM ({_SAID} EXCEPT {_INDEXED}) ORDER BY seq = 0, seq LIMIT 1"
 _WRONG = f"SELECT seq FROM ({_INDEXED} EXCEPT SELECT seq FROM ({_SAID})) ORDER BY seq LIMIT 1"
-
-
-def insertion(memory_id: str, messages: Sequence[InsertedMessage]) -> list[Write]:
-    """Return the insertion of new messages, and that into the index."""
-    rows = sql.insertion(messages)
-    if not _has_index():
-        return [rows]
-    seqs = [message.seq for message in messages]
-    part = (memory_id, min(seqs), max(seqs))
-    return [rows, *[Write(each, [part]) for each in PUT_MESSAGES]]
 
 
 def check_index(memory_id: str) -> None:

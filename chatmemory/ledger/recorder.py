@@ -25,7 +25,7 @@ from chatmemory.core.policies import Policy
 from chatmemory.core.stored_policies import load_of
 from chatmemory.core.transitions import Change, Transition, pin, unchanged
 from chatmemory.core.window import NOTHING, Entry, Totals, Window, total
-from chatmemory.ledger import chain, flags, indexing, sql
+from chatmemory.ledger import chain, flags, sql
 from chatmemory.ledger.changes import ArrivedMessage, ChangeResult, EvictedMessage, NewMessage
 from chatmemory.ledger.client_list import Replacement, appended_rank, head_rank
 from chatmemory.ledger.redaction import check_commitment, redacted
@@ -203,18 +203,15 @@ class Recorder:
         assert self._actor is not None, "what was simulated cannot be written"
         if not self._is_changed:
             return False
-        memory = self.memory
-        memory.updated_at = self._now
-        writes = [sql.change(memory, self._stored)]
-        if self._ended:
-            writes.append(sql.endings(memory.pk, self._ended))
-        if self._messages:
-            writes += indexing.insertion(memory.pk, self._messages)
-        if self._stays:
-            writes.append(sql.insertion([*self._stays.values()]))
-        if self._steps:
-            writes.append(sql.insertion(self._steps))
-        sql.execute(writes)
+        self.memory.updated_at = self._now
+        sql.write(
+            self.memory,
+            self._stored,
+            self._ended,
+            messages=self._messages,
+            stays=self._stays.values(),
+            steps=self._steps,
+        )
         return True
 
     # Recording a change
@@ -225,12 +222,8 @@ class Recorder:
         if transition.policy != self.policy:
             self.policy = self.memory.policy = transition.policy
         result = self._step(transition, Step.Kind.ADD, sent=sent)
-        evicted = {each.seq for each in result.evicted}
         was_dangling = self.memory.dangling_call is not None
-        flags.left(self.memory, evicted)
-        flags.added(self.memory, transition, self.memory.last_step)
-        if arrival.seq not in evicted and not transition.at_head:
-            flags.arrived(self.memory, arrival)
+        flags.added(self.memory, transition, arrival, {each.seq for each in result.evicted})
         if _is_torn(transition, self.window, was_dangling):
             flags.replaced(self.memory, self.window.with_messages())
         return result
@@ -327,10 +320,15 @@ class Recorder:
                 policy_estimator=memory.policy_estimator,
                 policy_options=memory.policy_options,
             )
-            messages = [self._message(each, sent) for each in entering if each.seq > last_seq]
-            reasons = [str(eviction.reason) for eviction in transition.evictions]
-            ended = dict(zip([each.n for each in leaving], reasons, strict=True))
-            self._keep(step, messages, [self._stay(each) for each in entering], ended)
+            self._keep(
+                step,
+                [self._message(each, sent) for each in entering if each.seq > last_seq],
+                [self._stay(each) for each in entering],
+                {
+                    each.n: str(reason)
+                    for each, (_, reason, _) in zip(leaving, transition.evictions, strict=True)
+                },
+            )
         result = self._result(transition, kind, last_seq, entering, leaving, seq, by_client)
         self.results.append(result)
         return result
@@ -346,17 +344,19 @@ class Recorder:
 
         Raises WindowTooLarge for an add or a list that leaves too much.
         """
-        memory = self.memory
-        new = [entry for entry in entering if entry.seq > memory.last_seq]
-        said = [entry for entry in new if entry.origin == SAID]
+        memory, last_seq = self.memory, self.memory.last_seq
         memory.last_step += 1
-        memory.last_seq += len(new)
         memory.last_stay += len(entering)
-        memory.said_count += len(said)
-        memory.history_tokens += sum(entry.tokens for entry in said)
         memory.window_count, memory.window_tokens = transition.after
-        memory.window_size += sum(entry.size for entry in entering)
-        memory.window_size -= sum(entry.size for entry in leaving)
+        for entry in entering:
+            memory.window_size += entry.size
+            if entry.seq > last_seq:
+                memory.last_seq += 1
+                if entry.origin == SAID:
+                    memory.said_count += 1
+                    memory.history_tokens += entry.tokens
+        for entry in leaving:
+            memory.window_size -= entry.size
         if kind in BOUNDED:
             check_bounds(memory.window_count, memory.window_size)
         # A window that only grew has the same first entry. Not reading it saves a query in every
@@ -381,7 +381,7 @@ class Recorder:
             seq=entry.seq,
             type=str(entry.type),
             text=text_of(entry.message),
-            frame=frame_of(entry.message, entry.payload),
+            frame=entry.frame,
             tokens=entry.tokens,
             origin=entry.origin,
             said_at=(sent.said_at if sent else None) or self._now,
@@ -424,11 +424,12 @@ class Recorder:
             sorted(ended.items()),
         )
         self._messages += messages
-        self._stays |= {stay.n: stay for stay in stays}
+        for stay in stays:
+            self._stays[stay.n] = stay
         self._steps.append(step)
         for n, reason in ended.items():
-            if stay := self._stays.get(n):
-                stay.left_step, stay.reason = step.n, reason
+            if begun := self._stays.get(n):
+                begun.left_step, begun.reason = step.n, reason
             else:
                 self._ended[n] = step.n, reason
 
@@ -443,27 +444,27 @@ class Recorder:
         by_client: bool,
     ) -> ChangeResult:
         """Return what callers are told, without messages that only change position."""
-        evictions = [*zip(leaving, transition.evictions, strict=True)]
-        moved = {entry.seq for entry, each in evictions if each.reason is Reason.MOVED}
         misfit = transition.cannot_fit
-        own = transition.arrivals[0] if misfit else None
-        arrived = tuple(
+        evicted, moved = [], set()
+        for entry, eviction in zip(leaving, transition.evictions, strict=True):
+            if eviction.reason is Reason.MOVED:
+                moved.add(entry.seq)
+                continue
+            evicted.append(
+                EvictedMessage(
+                    *(entry.seq, entry.type, entry.has_calls, entry.tokens, eviction.reason),
+                    because_seq=getattr(eviction.because, "seq", None),
+                    misfit=misfit if misfit and entry == transition.arrivals[0] else None,
+                )
+            )
+        arrived = [
             ArrivedMessage(
                 *(entry.seq, entry.type, entry.has_calls, entry.tokens),
                 *(entry.origin, entry.seq > last_seq),
             )
             for entry in entering
             if entry.seq not in moved
-        )
-        evicted = tuple(
-            EvictedMessage(
-                *(entry.seq, entry.type, entry.has_calls, entry.tokens, each.reason),
-                because_seq=getattr(each.because, "seq", None),
-                misfit=misfit if entry == own else None,
-            )
-            for entry, each in evictions
-            if each.reason is not Reason.MOVED
-        )
+        ]
         return ChangeResult(
             kind=kind,
             step=self.memory.last_step,
@@ -472,8 +473,8 @@ class Recorder:
             after=transition.after,
             policy_before=transition.policy_before,
             seq=arrived[0].seq if len(arrived) == 1 else seq,
-            arrived=arrived,
-            evicted=evicted,
+            arrived=tuple(arrived),
+            evicted=tuple(evicted),
             pinned=transition.pinned if misfit else NOTHING,
             passed_pins=transition.pinned.count > 0,
             by_client=by_client,
@@ -487,15 +488,15 @@ class Recorder:
 def check_bounds(messages: int, size: int) -> None:
     """Raise WindowTooLarge for a window of too many messages, or bytes of their JSON."""
     given = configuration()
-    for found, most, setting, unit in (
-        (messages, given.WINDOW_MESSAGES, "WINDOW_MESSAGES", "messages"),
-        (size, given.WINDOW_BYTES, "WINDOW_BYTES", "bytes"),
-    ):
-        if found > most:
-            raise WindowTooLarge(
-                f'the window would hold {found:,} {unit}, and CHATMEMORY["{setting}"] allows '
-                f"{most:,}: lower the limit of its policy, or clear it"
-            )
+    found, most, unit = size, given.WINDOW_BYTES, "bytes"
+    if messages > given.WINDOW_MESSAGES:
+        found, most, unit = messages, given.WINDOW_MESSAGES, "messages"
+    if found > most:
+        raise WindowTooLarge(
+            f"the window would hold {found:,} {unit}, and "
+            f'CHATMEMORY["WINDOW_{unit.upper()}"] allows {most:,}: lower the limit of its policy, '
+            "or clear it"
+        )
 
 
 def _go_back(memory: Memory, step: Step) -> None:
@@ -517,8 +518,10 @@ def _is_torn(transition: Transition, window: Window, was_dangling: bool) -> bool
     evictions = transition.evictions
     if was_dangling and any(each.reason is Reason.REPLACED for each in evictions):
         return True
+    if not evictions or not transition.pinned.count:
+        return False
     passed = islice((each for each in window if each.pinned), transition.pinned.count)
-    if not evictions or not any(each.has_calls for each in passed):
+    if not any(each.has_calls for each in passed):
         return False
     return was_dangling or any(
         each.entry.type is MessageType.TOOL_EXECUTION_RESULT for each in evictions

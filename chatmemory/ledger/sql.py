@@ -2,8 +2,8 @@
 
 Django's ORM takes several times as long for these small statements as the database. What is not in
 every add, or in every read of a window or a step, uses the ORM. A row to be inserted has
-the columns of its table, in the order of its INSERT; tests/ledger/test_sql.py compares them with
-the models. Each statement names its conversation, so that a cluster sends it to one node.
+the columns of its model; tests/ledger/test_sql.py compares them. Each statement names its
+conversation, so that a cluster sends it to one node.
 """
 
 # ruff: noqa: S608 - the parts of the statements are constants of this file
@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from functools import cache, lru_cache
+from math import inf
 from operator import attrgetter
 from typing import Any, Generic, NamedTuple, Self, TypeVar
 
@@ -25,11 +26,11 @@ from django.db.models import DateTimeField, JSONField, Model
 from django.utils.timezone import is_naive, make_aware, make_naive
 
 from chatmemory import database
-from chatmemory.models import Memory, Step
+from chatmemory.models import Memory, Message, Stay, Step
+from chatmemory.search.sqlite import PUT_MESSAGES
 
 M = TypeVar("M", bound=Model)
 
-_AS_THEY_ARE = {str, int, bool, bytes, type(None)}
 COPIED = 20  # rows: PostgreSQL takes as many, or more, sooner by COPY than by INSERT
 HEAD_PAGE = 8  # stays, of which most adds need two or three
 
@@ -49,6 +50,7 @@ class InsertedMessage:
     client_id: str | None
     salt: bytes
     commitment: bytes = b""  # once the other columns are known
+    redacted_step: int | None = None
 
 
 @dataclass(slots=True)
@@ -129,17 +131,6 @@ class WindowMessage(NamedTuple):
     estimator: str
 
 
-class Write(NamedTuple):
-    """A statement, and the rows of values with which it is executed.
-
-    `copy` is the COPY of PostgreSQL that takes the same rows.
-    """
-
-    sql: str
-    rows: Sequence[Sequence[Any]]
-    copy: str = ""
-
-
 _OPEN = "s.memory_id = %s AND s.left_step IS NULL ORDER BY s.rank"
 _STAY = ", ".join(f"s.{name}" for name in OpenStay._fields)
 _FIRST_STAYS = f"SELECT {_STAY} FROM chatmemory_stay s WHERE {_OPEN} LIMIT {HEAD_PAGE}"
@@ -153,58 +144,68 @@ _END_STAYS = """UPDATE chatmemory_stay SET left_step = %s, reason = %s
     WHERE memory_id = %s AND n BETWEEN %s AND %s"""
 
 
-class _Columns(Generic[M]):
-    """The columns of a model, of which rows are read as its instances."""
+class _Table(Generic[M]):
+    """A table, of which rows are read as instances of its model, and inserted from rows that have
+    its columns as attributes.
+    """
 
     def __init__(self, model: type[M]) -> None:
-        fields = model._meta.concrete_fields
+        name, fields = model._meta.db_table, model._meta.concrete_fields
         self._model = model
-        self.names = [field.attname for field in fields]
         self._times = [n for n, field in enumerate(fields) if isinstance(field, DateTimeField)]
         self._jsons = [n for n, field in enumerate(fields) if isinstance(field, JSONField)]
+        self.names = [field.attname for field in fields]
+        self.values: Callable[[Any], tuple[Any, ...]] = attrgetter(*self.names)
+        columns, marks = ", ".join(self.names), ", ".join(["%s"] * len(fields))
+        self._select = f"SELECT {columns} FROM {name} WHERE"
+        self.insert = f"INSERT INTO {name} ({columns}) VALUES ({marks})"
+        self.copy = f"COPY {name} ({columns}) FROM STDIN"
 
-    def instance(self, row: Sequence[Any], ours: BaseDatabaseWrapper) -> M:
-        """Return the instance of a row that was read."""
-        values = list(row)
+    def read(self, ours: BaseDatabaseWrapper, condition: str, *values: Any) -> M | None:
+        """Return the instance of the row for which a condition is true; None if there is none."""
+        with _cursor(ours) as cursor:
+            cursor.execute(f"{self._select} {condition}", values)
+            row = cursor.fetchone()
+        if row is None:
+            return None
+        found = list(row)
         for n in self._jsons:
-            values[n] = json.loads(values[n])
+            found[n] = json.loads(found[n])
         for n in self._times:  # SQLite has them without a zone
-            if values[n] is not None and is_naive(values[n]):
-                values[n] = make_aware(values[n], ours.timezone)
-        return self._model.from_db(ours.alias, self.names, values)
+            if found[n] is not None and is_naive(found[n]):
+                found[n] = make_aware(found[n], ours.timezone)
+        return self._model.from_db(ours.alias, self.names, found)
+
+    def stored(self, row: Any, ours: BaseDatabaseWrapper) -> list[Any]:
+        """Return the values of a row as drivers take them."""
+        values = list(self.values(row))
+        for n in (*self._jsons, *self._times):
+            values[n] = _as_stored(values[n], ours)
+        return values
 
 
-_OF_MEMORY, _OF_STEP = _Columns(Memory), _Columns(Step)
-_NAMES = _OF_MEMORY.names
-_MEMORY = f"""SELECT {", ".join(_NAMES)} FROM chatmemory_memory
-    WHERE id = %s AND deleted_at IS NULL"""
-_STEP = f"""SELECT {", ".join(_OF_STEP.names)} FROM chatmemory_step
-    WHERE memory_id = %s AND n = %s"""
-_INSERT_MEMORY = f"""INSERT INTO chatmemory_memory ({", ".join(_NAMES)})
-    VALUES ({", ".join(["%s"] * len(_NAMES))}) ON CONFLICT DO NOTHING"""
+def _as_stored(value: Any, ours: BaseDatabaseWrapper) -> Any:
+    """Return a value as drivers take it: JSON as text, and on SQLite also times."""
+    if isinstance(value, datetime):
+        return _without_zone(value, ours.timezone) if ours.vendor == "sqlite" else value
+    if isinstance(value, dict):
+        return json.dumps(value) if value else "{}"
+    return value
+
+
+@lru_cache(maxsize=16)
+def _without_zone(time: datetime, zone: tzinfo) -> str:
+    """Return a time as SQLite has it. All rows of a change have the same."""
+    return str(make_naive(time, zone))
+
+
+_MEMORIES, _STEPS = _Table(Memory), _Table(Step)
+_MESSAGES, _STAYS = _Table(Message), _Table(Stay)
 _NEWEST_DETAIL = """SELECT detail FROM chatmemory_auditentry
     WHERE memory_id = %s AND action = %s ORDER BY at DESC, id DESC LIMIT 1"""
 
-# All columns of a conversation's row, in the order of `_NAMES`
-values_of: Callable[[Memory], tuple[Any, ...]] = attrgetter(*_NAMES)
-
-
-class _Table:
-    """How rows of a kind are inserted: by an INSERT, or by the COPY that takes the same ones."""
-
-    def __init__(self, name: str, row: type[InsertedMessage | InsertedStay | InsertedStep]) -> None:
-        names = [field.name for field in fields(row)]
-        columns, marks = ", ".join(names), ", ".join(["%s"] * len(names))
-        self.insert = f"INSERT INTO {name} ({columns}) VALUES ({marks})"
-        self.copy = f"COPY {name} ({columns}) FROM STDIN"
-        self.values: Callable[[Any], tuple[Any, ...]] = attrgetter(*names)
-
-
-_TABLES = {
-    InsertedMessage: _Table("chatmemory_message", InsertedMessage),
-    InsertedStay: _Table("chatmemory_stay", InsertedStay),
-    InsertedStep: _Table("chatmemory_step", InsertedStep),
-}
+# All columns of a conversation's row
+values_of = _MEMORIES.values
 
 
 # Reading
@@ -216,17 +217,13 @@ def read_memory(memory_id: str, lock: bool = False) -> Memory | None:
     SQLite locks no rows: there a transaction has the whole database.
     """
     ours = database.connection()
-    is_locked = lock and ours.vendor != "sqlite"
-    for row in rows(f"{_MEMORY} FOR UPDATE" if is_locked else _MEMORY, [memory_id]):
-        return _OF_MEMORY.instance(row, ours)
-    return None
+    locking = " FOR UPDATE" if lock and ours.vendor != "sqlite" else ""
+    return _MEMORIES.read(ours, f"id = %s AND deleted_at IS NULL{locking}", memory_id)
 
 
 def read_step(memory_id: str, n: int) -> Step | None:
     """Return a step of a conversation, or None."""
-    for row in rows(_STEP, [memory_id, n]):
-        return _OF_STEP.instance(row, database.connection())
-    return None
+    return _STEPS.read(database.connection(), "memory_id = %s AND n = %s", memory_id, n)
 
 
 def first_stays(memory_id: str) -> Iterator[OpenStay]:
@@ -239,20 +236,20 @@ def window_messages(memory_id: str) -> list[WindowMessage]:
     return [WindowMessage._make(row) for row in rows(_WINDOW, [memory_id])]
 
 
-def rows(sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
-    """Return the rows of a query."""
-    with _cursor(database.connection()) as cursor:
-        cursor.execute(sql, values)
-        found: list[tuple[Any, ...]] = cursor.fetchall()
-    return found
-
-
 def newest_detail(memory_id: str, action: str) -> dict[str, Any]:
     """Return the detail of the newest audit entry of an action, empty if there is none."""
     for (detail,) in rows(_NEWEST_DETAIL, [memory_id, str(action)]):
         found: dict[str, Any] = json.loads(detail)
         return found
     return {}
+
+
+def rows(sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+    """Return the rows of a query."""
+    with _cursor(database.connection()) as cursor:
+        cursor.execute(sql, values)
+        found: list[tuple[Any, ...]] = cursor.fetchall()
+    return found
 
 
 # Writing
@@ -265,39 +262,78 @@ def insert_if_new(memory: Memory) -> bool:
     """
     ours = database.connection()
     with _cursor(ours) as cursor:
-        cursor.execute(_INSERT_MEMORY, _as_stored(values_of(memory), ours))
+        values = _MEMORIES.stored(memory, ours)
+        cursor.execute(f"{_MEMORIES.insert} ON CONFLICT DO NOTHING", values)
         is_new: bool = cursor.rowcount == 1
     if is_new:
         memory._state.adding, memory._state.db = False, ours.alias
     return is_new
 
 
-def insertion(rows: Sequence[InsertedMessage | InsertedStay | InsertedStep]) -> Write:
-    """Return the insertion of rows of one table."""
-    table = _TABLES[type(rows[0])]
-    return Write(table.insert, [*map(table.values, rows)], table.copy)
+def write(
+    memory: Memory,
+    before: Sequence[Any],
+    ended: Mapping[int, tuple[int, str]],
+    *,
+    messages: Collection[InsertedMessage] = (),
+    stays: Collection[InsertedStay] = (),
+    steps: Collection[InsertedStep] = (),
+) -> None:
+    """Write what changes did: to the row of a conversation, `before` which it had other values, to
+    the stays that `ended` by number with a step and a reason, and new rows. SQLite indexes new
+    messages; PostgreSQL searches their texts.
+
+    PostgreSQL takes many rows last, by COPY. It compares foreign keys at the end of a transaction.
+    """
+    ours = database.connection()
+    new: list[tuple[_Table[Any], Collection[Any]]] = [
+        (_MESSAGES, messages),
+        (_STAYS, stays),
+        (_STEPS, steps),
+    ]
+    inserted = {table: [table.stored(row, ours) for row in rows] for table, rows in new if rows}
+    copies = COPIED if ours.vendor == "postgresql" else inf
+    copied = {table: rows for table, rows in inserted.items() if len(rows) >= copies}
+    with _cursor(ours) as cursor:
+        with _pipelined(ours):
+            _update(cursor, memory, before, ours)
+            if ended:
+                endings = [[*ending, memory.pk, *run] for run, ending in _runs(ended)]
+                _execute(cursor, _END_STAYS, endings)
+            for table, rows in inserted.items():
+                if table not in copied:
+                    _execute(cursor, table.insert, rows)
+        for table, rows in copied.items():
+            with ours.wrap_database_errors, cursor.copy(table.copy) as copy:
+                for row in rows:
+                    copy.write_row(row)
+        if messages and ours.vendor == "sqlite":
+            seqs = [message.seq for message in messages]
+            for statement in PUT_MESSAGES:
+                cursor.execute(statement, [memory.pk, min(seqs), max(seqs)])
 
 
-def change(memory: Memory, before: Sequence[Any]) -> Write:
-    """Return the update of the columns of a conversation's row that differ from those before.
+def _update(cursor: Any, memory: Memory, before: Sequence[Any], ours: BaseDatabaseWrapper) -> None:
+    """Update the columns of a conversation's row that differ from those before.
 
     SQLite renews the entry of every index of which a column is set, even to the same value.
     """
     changed = {
-        name: value
-        for name, value, old in zip(_NAMES, values_of(memory), before, strict=True)
+        name: _as_stored(value, ours)
+        for name, value, old in zip(_MEMORIES.names, values_of(memory), before, strict=True)
         if value != old
     }
-    columns = ", ".join(f"{name} = %s" for name in changed)
-    return Write(
-        f"UPDATE chatmemory_memory SET {columns} WHERE id = %s",
-        [(*changed.values(), memory.pk)],
-    )
+    if changed:
+        columns = ", ".join(f"{name} = %s" for name in changed)
+        statement = f"UPDATE chatmemory_memory SET {columns} WHERE id = %s"
+        cursor.execute(statement, [*changed.values(), memory.pk])
 
 
-def endings(memory_id: str, ended: Mapping[int, tuple[int, str]]) -> Write:
-    """Return the update that sets the step and the reason with which stays ended, by number."""
-    return Write(_END_STAYS, [(*ending, memory_id, *run) for run, ending in _runs(ended)])
+def _execute(cursor: Any, sql: str, rows: Sequence[Sequence[Any]]) -> None:
+    if len(rows) == 1:
+        cursor.execute(sql, rows[0])
+    else:
+        cursor.executemany(sql, rows)
 
 
 def _runs(
@@ -312,50 +348,6 @@ def _runs(
             first = n
         last = n
     yield (first, last), ended[first]
-
-
-def execute(writes: Iterable[Write]) -> None:
-    """Execute each statement once for each of its rows.
-
-    PostgreSQL takes many rows last, by COPY. It compares foreign keys at the end of a transaction.
-    """
-    ours = database.connection()
-    copied = []
-    with _cursor(ours) as cursor:
-        with _pipelined(ours):
-            for write in writes:
-                rows = [_as_stored(row, ours) for row in write.rows]
-                if write.copy and len(rows) >= COPIED and ours.vendor == "postgresql":
-                    copied.append((write.copy, rows))
-                elif len(rows) == 1:
-                    cursor.execute(write.sql, rows[0])
-                else:
-                    cursor.executemany(write.sql, rows)
-        for sql, rows in copied:
-            with ours.wrap_database_errors, cursor.copy(sql) as copy:
-                for row in rows:
-                    copy.write_row(row)
-
-
-def _as_stored(row: Sequence[Any], ours: BaseDatabaseWrapper) -> list[Any]:
-    """Return the values of a row as drivers take them: JSON as text, and on SQLite also times."""
-    return [value if type(value) in _AS_THEY_ARE else _adapted(value, ours) for value in row]
-
-
-def _adapted(value: Any, ours: BaseDatabaseWrapper) -> Any:
-    if isinstance(value, datetime):
-        return _without_zone(value, ours.timezone) if ours.vendor == "sqlite" else value
-    if isinstance(value, dict):
-        return json.dumps(value) if value else "{}"
-    if isinstance(value, str):  # of an enumeration, which drivers look up at length
-        return str.__str__(value)
-    return value
-
-
-@lru_cache(maxsize=16)
-def _without_zone(time: datetime, zone: tzinfo) -> str:
-    """Return a time as SQLite has it. All rows of a change have the same."""
-    return str(make_naive(time, zone))
 
 
 # Cursors

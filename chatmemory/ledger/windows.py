@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, cast
 
 from django.db.models import Q, QuerySet
 
-from chatmemory.core.codec import message_from_frame, message_to_json
+from chatmemory.core.codec import frame_and_size, message_from_frame
 from chatmemory.core.estimators import family_named
 from chatmemory.core.exceptions import CorruptRow, InvalidMessage, InvalidValue
 from chatmemory.core.messages import TYPES, ChatMessage, MessageType
 from chatmemory.core.window import Entry, EntrySource, Totals, Window
-from chatmemory.ledger.sql import HEAD_PAGE, OpenStay, first_stays, window_messages
+from chatmemory.ledger.sql import (
+    HEAD_PAGE,
+    OpenStay,
+    WindowMessage,
+    first_stays,
+    window_messages,
+)
 from chatmemory.models import Memory, Message, Stay, Step
 
 PAGE_MAX = 4096
@@ -26,7 +32,7 @@ _COUNTERS = ("last_seq", "last_stay", "said_count", "history_tokens", "oldest")
 class StayEntry(Entry):
     """An entry with the numbers of its rows; its key is `n`, the number of its stay.
 
-    `size` are the bytes of its message's JSON. A new message has that JSON as `payload`.
+    `size` are the bytes of its message's JSON. A new message has the `frame` of it.
     """
 
     n: int = 0
@@ -34,18 +40,16 @@ class StayEntry(Entry):
     rank: int = 0
     size: int = 0
     origin: str = SAID
-    payload: str = ""
+    frame: str = ""
 
 
-def numbered(
-    entry: Entry, n: int, seq: int, rank: int, origin: str = "", payload: str = ""
-) -> StayEntry:
-    """Return an entry with numbers; `payload` is the JSON of a message that is not stored yet."""
+def numbered(entry: Entry, n: int, seq: int, rank: int, origin: str = SAID) -> StayEntry:
+    """Return an entry with the numbers of its rows."""
     if isinstance(entry, StayEntry):
-        size = entry.size
+        frame, size = entry.frame, entry.size
     else:
-        payload = payload or message_to_json(entry.message)
-        size = size_of(payload)
+        assert entry.message is not None
+        frame, size = frame_and_size(entry.message)
     return StayEntry(
         type=entry.type,
         has_calls=entry.has_calls,
@@ -57,38 +61,14 @@ def numbered(
         seq=seq,
         rank=rank,
         size=size,
-        origin=origin or SAID,
-        payload=payload,
+        origin=str(origin),
+        frame=frame,
     )
 
 
-def size_of(payload: str) -> int:
-    """Return the bytes of a message's JSON."""
-    return len(payload.encode(errors="surrogatepass"))
-
-
-class StayRow(Protocol):
-    """A stay, or a row with these columns of one."""
-
-    @property
-    def n(self) -> int: ...
-    @property
-    def seq(self) -> int: ...
-    @property
-    def rank(self) -> int: ...
-    @property
-    def type(self) -> str: ...
-    @property
-    def has_calls(self) -> bool: ...
-    @property
-    def tokens(self) -> int: ...
-    @property
-    def pinned(self) -> bool: ...
-    @property
-    def size(self) -> int: ...
-
-
-def stay_entry(stay: StayRow, message: ChatMessage | None = None) -> StayEntry:
+def stay_entry(
+    stay: Stay | OpenStay | WindowMessage, message: ChatMessage | None = None
+) -> StayEntry:
     """Return the entry of a stored stay, with its message if that has been read."""
     return StayEntry(
         type=TYPES[stay.type],
@@ -105,10 +85,8 @@ def stay_entry(stay: StayRow, message: ChatMessage | None = None) -> StayEntry:
 
 
 def stay_entries(entries: Iterable[Entry]) -> Iterator[StayEntry]:
-    """Yield the entries of a stored window with their actual type."""
-    for entry in entries:
-        assert isinstance(entry, StayEntry)
-        yield entry
+    """Return the entries of a stored window with their actual type."""
+    return cast("Iterator[StayEntry]", iter(entries))
 
 
 def unprotected(window: Window) -> Iterator[StayEntry]:
@@ -122,7 +100,7 @@ def unprotected(window: Window) -> Iterator[StayEntry]:
         is_first = False
 
 
-class MessageRow(Protocol):
+class FramedRow(Protocol):
     """A row that holds a message: the frame of its JSON, and its text."""
 
     @property
@@ -135,7 +113,7 @@ class MessageRow(Protocol):
     def text(self) -> str: ...
 
 
-def read_message(row: MessageRow) -> ChatMessage:
+def read_message(row: FramedRow) -> ChatMessage:
     """Return the message of a row. Raises CorruptRow if it cannot be read."""
     try:
         message = message_from_frame(row.frame, row.text)

@@ -6,7 +6,7 @@ message 0. The index does not know where words are, so the texts of what it find
 them: those of ASCII by LIKE, others by a function of ours, as SQLite knows the case of ASCII
 letters alone.
 
-The ledger indexes the messages that it inserts (`ledger.indexing`), as FTS5 writes to its tables at
+The ledger indexes the messages that it inserts (`ledger.sql`), as FTS5 writes to its tables at
 the end of each statement: one for many takes a fifth of the time of a trigger for each. Triggers
 follow names, changed texts and deletions. FTS5 has to be told the words of a deleted row, so they
 make them from the old values.

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from functools import partial
 
 from chatmemory import database
 from chatmemory.core.exceptions import (
@@ -23,13 +24,8 @@ from chatmemory.search import DIGEST_LABEL, given_labels
 from chatmemory.services import audit
 from chatmemory.services.defaults import Default, chosen_policy
 from chatmemory.services.slices import sizes_of
-from chatmemory.services.transaction import (
-    check_imported,
-    insert,
-    locked,
-    unsaved_memory,
-)
-from chatmemory.services.validation import check_actor, check_id, check_labels, check_policy
+from chatmemory.services.transaction import check_imported, locked, unsaved_memory
+from chatmemory.services.validation import check_id, check_labels, check_policy
 
 ADOPTION_SECONDS = 2.0
 LABELLED_AT_ONCE = 200  # conversations, in about a third of a second
@@ -46,21 +42,24 @@ def create(
     Without a policy it gets the default policy of its id; with None the client decides the window.
     Raises MemoryExists, DeletionUnfinished, InvalidValue, PolicyUnavailable.
     """
-    return create_labelled(memory_id, policy, check_labels(labels or {}), actor)
-
-
-def create_labelled(
-    memory_id: str, policy: Policy | Default | None, labels: dict[str, str], actor: str
-) -> Memory:
-    """Do as `create`, with labels that are checked or an import's own."""
     check_id(memory_id)
-    check_actor(actor)
     policy = check_policy(chosen_policy(memory_id, policy))
-    with database.atomic():
-        memory = unsaved_memory(memory_id, labels, policy)
-        insert(memory)
+    with created(memory_id, policy, check_labels(labels or {}), actor) as recorder:
+        return recorder.memory
+
+
+@contextmanager
+def created(
+    memory_id: str, policy: Policy | None, labels: dict[str, str], actor: str, note: str = ""
+) -> Iterator[Recorder]:
+    """Create a conversation, and write at the end of the block what the block recorded.
+
+    The policy and the labels are checked, or the labels are an import's own.
+    """
+    create = partial(unsaved_memory, memory_id, labels, policy)
+    with locked(memory_id, actor=actor, create=create, must_be_new=True, note=note) as recorder:
         audit.log(f"create {memory_id!r}", action="create", actor=actor, memory_id=memory_id)
-    return memory
+        yield recorder
 
 
 def change(

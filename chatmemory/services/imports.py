@@ -22,11 +22,10 @@ from chatmemory.ledger.adding import add_all, count_all
 from chatmemory.ledger.changes import ChangeResult, NewMessage
 from chatmemory.models import Memory, Step
 from chatmemory.search import DIGEST_LABEL
-from chatmemory.services.conversations import create_labelled
+from chatmemory.services.conversations import created
 from chatmemory.services.defaults import default_policy
 from chatmemory.services.fingerprints import fingerprint, is_fingerprint
 from chatmemory.services.slices import add_slices, check_all, is_long, set_stored
-from chatmemory.services.transaction import locked
 from chatmemory.services.validation import (
     check_actor,
     check_id,
@@ -94,7 +93,8 @@ def import_conversation(
     A long one is stored in several transactions. Until the last, other changes raise
     ImportUnfinished. Raises the exceptions of `create` and `add`; then nothing is stored.
     """
-    return list(_import_labelled(memory_id, messages, policy, check_labels(labels or {}), actor))
+    labels = check_labels(labels or {})
+    return list(_import_labelled(memory_id, messages, check_policy(policy), labels, actor))
 
 
 def _import_labelled(
@@ -105,17 +105,13 @@ def _import_labelled(
     actor: str,
 ) -> Iterable[ChangeResult]:
     """Return what each add does; those of a long conversation are made while they are iterated."""
-    policy = check_policy(policy)
     new = storable_additions(messages)
-    if not is_long(new):
+    if not is_long(new, new.characters):
         count_all((each.message for each in new), policy.estimator)
-        with database.atomic():
-            create_labelled(memory_id, policy, labels, actor)
-            with locked(memory_id, actor=actor, note=Step.IMPORTED) as recorder:
-                return add_all(recorder, new)
+        with created(memory_id, policy, labels, actor, Step.IMPORTED) as recorder:
+            return add_all(recorder, new)
     check_all(new, policy)
-    with database.atomic():
-        create_labelled(memory_id, policy, labels, actor)
+    with created(memory_id, policy, labels, actor):
         set_stored(memory_id, 0)
     return _add_rest(memory_id, new, 0, actor)
 

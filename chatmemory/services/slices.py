@@ -7,10 +7,9 @@ other changes of it raise ImportUnfinished.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
 
 from chatmemory import database
-from chatmemory.core.codec import message_to_json
+from chatmemory.core.codec import frame_and_size, message_to_json
 from chatmemory.core.exceptions import MemoryNotFound, OversizedMessage, WindowTooLarge
 from chatmemory.core.policies import Policy
 from chatmemory.core.transitions import admit
@@ -18,7 +17,6 @@ from chatmemory.core.window import Entry, Window
 from chatmemory.ledger.adding import add_all, add_copies, counter
 from chatmemory.ledger.changes import ChangeResult, NewMessage
 from chatmemory.ledger.recorder import check_bounds
-from chatmemory.ledger.windows import size_of
 from chatmemory.models import Memory, Step
 from chatmemory.search.sqlite import INDEXED_AT_ONCE
 from chatmemory.services.transaction import locked
@@ -28,9 +26,9 @@ SLICE = 500  # messages; so many are stored in about half a second
 TOKENS_OF_A_ROW = 60
 
 
-def is_long(new: Sequence[NewMessage]) -> bool:
-    """Return whether these messages are too many, or too long together, for one transaction."""
-    return len(list(islice(_slices(new, 0), 2))) > 1
+def is_long(new: Sequence[NewMessage], characters: int) -> bool:
+    """Return whether messages are too many, or their JSON too long, for one transaction."""
+    return len(new) > SLICE or characters > INDEXED_AT_ONCE
 
 
 def _slices(new: Sequence[NewMessage], stored: int) -> Iterator[tuple[int, int]]:
@@ -69,13 +67,13 @@ def check_all(new: Iterable[NewMessage], policy: Policy) -> None:
     """
     count = counter(policy.estimator)
     window, held = Window(), 0
-    sizes: dict[Entry, int] = {}  # the JSON itself is not kept: of a whole import it is much
+    sizes: dict[Entry, int] = {}
     for index, each in enumerate(new):
         arrival = Entry.of(each.message, count(each.message))
         try:
             transition = admit(window, arrival, policy)
             transition.apply_to(window)
-            sizes[arrival] = size_of(message_to_json(each.message)) if transition.arrivals else 0
+            sizes[arrival] = frame_and_size(each.message)[1] if transition.arrivals else 0
             held += sizes[arrival]
             held -= sum(sizes.pop(eviction.entry) for eviction in transition.evictions)
             check_bounds(window.totals.count, held)

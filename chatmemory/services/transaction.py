@@ -41,20 +41,22 @@ def locked(
     *,
     actor: str,
     create: Callable[[], Memory] | None = None,
+    must_be_new: bool = False,
     expected_version: int | None = None,
     imported: int | None = None,
     note: str = "",
 ) -> Iterator[Recorder]:
     """Lock a conversation, and write at the end of the block what the block recorded.
 
-    An unknown id gets the row that `create` returns, which is not saved yet. `imported` is how much
-    of an import is stored: while one is unfinished, only its own next slice can be written. All
-    steps get the `note`. Raises InvalidValue for an invalid id, actor or version, MemoryNotFound,
-    VersionConflict, ImportUnfinished, DeletionUnfinished.
+    An unknown id gets the row that `create` returns, which is not saved yet. A known one that
+    `must_be_new` is MemoryExists; a transaction that holds its row is not waited for. `imported` is
+    how much of an import is stored: while one is unfinished, only its own next slice can be
+    written. All steps get the `note`. Raises InvalidValue for an invalid id, actor or version,
+    MemoryNotFound, VersionConflict, ImportUnfinished, DeletionUnfinished.
     """
     check_change(memory_id, actor, expected_version)
     with database.atomic():
-        memory, is_new = _lock_or_create(memory_id, create, expected_version)
+        memory, is_new = _lock_or_create(memory_id, create, must_be_new, expected_version)
         check_imported(memory, imported)
         recorder = Recorder(memory, actor, is_new=is_new, note=note)
         yield recorder
@@ -81,35 +83,31 @@ def _check_version(memory: Memory, expected: int | None) -> None:
 
 
 def _lock_or_create(
-    memory_id: str, create: Callable[[], Memory] | None, expected_version: int | None
+    memory_id: str,
+    create: Callable[[], Memory] | None,
+    must_be_new: bool,
+    expected_version: int | None,
 ) -> tuple[Memory, bool]:
     """Return the locked row of an id, and whether it is new. Raises the exceptions of `locked`."""
     try:
-        return lock_memory(memory_id, expected_version), False
+        if not must_be_new:
+            return lock_memory(memory_id, expected_version), False
     except MemoryNotFound:
         if create is None:
             raise
+    assert create is not None
     # Two requests may create the id at once: the second insert is ignored. If the row is deleted
     # before it is read, it is inserted after all.
     row = create()
     while not sql.insert_if_new(row):
         check_deleted(memory_id)
-        with suppress(MemoryNotFound):
-            return lock_memory(memory_id, expected_version), False
+        if not must_be_new:
+            with suppress(MemoryNotFound):
+                return lock_memory(memory_id, expected_version), False
+        elif sql.read_memory(memory_id):
+            raise MemoryExists(f"a conversation with the id {memory_id!r} already exists")
     _check_version(row, expected_version)
     return row, True
-
-
-def insert(row: Memory) -> None:
-    """Insert the row of a new conversation, which is then locked.
-
-    A transaction that holds an existing row is not waited for. Raises MemoryExists,
-    DeletionUnfinished.
-    """
-    while not sql.insert_if_new(row):
-        check_deleted(row.pk)
-        if sql.read_memory(row.pk):
-            raise MemoryExists(f"a conversation with the id {row.pk!r} already exists")
 
 
 def check_imported(memory: Memory, imported: int | None = None) -> None:

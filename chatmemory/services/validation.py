@@ -41,7 +41,8 @@ def check_id(memory_id: object) -> str:
         raise InvalidValue(
             f"a memory id must be a string of 1 to {ID_LENGTH} characters, not {_shown(found)}"
         )
-    return storable_id(found)
+    check_text(found, "a memory id")
+    return found
 
 
 def _shown(given: str) -> str:
@@ -149,7 +150,13 @@ Item = TypeVar("Item")
 
 
 class Storable(list[Item]):
-    """Messages that have been checked, and are not checked again while a writer is held."""
+    """Messages that have been checked, and are not checked again while a writer is held; and how
+    many characters their JSON has.
+    """
+
+    def __init__(self, items: Iterable[Item], characters: int) -> None:
+        super().__init__(items)
+        self.characters = characters
 
 
 def storable_additions(given: Iterable[ChatMessage | NewMessage]) -> Storable[NewMessage]:
@@ -162,13 +169,13 @@ def storable_additions(given: Iterable[ChatMessage | NewMessage]) -> Storable[Ne
     new = [
         each if isinstance(each, NewMessage) else NewMessage(each) for each in message_list(given)
     ]
-    storable_messages([each.message for each in new])
+    characters = storable_messages([each.message for each in new]).characters
     for each in new:
         if each.client_id is not None:
             check_client_id(each.client_id)
         if each.said_at is not None:
             _check_time(each.said_at)
-    return Storable(new)
+    return Storable(new, characters)
 
 
 def storable_messages(given: Iterable[ChatMessage]) -> Storable[ChatMessage]:
@@ -178,19 +185,20 @@ def storable_messages(given: Iterable[ChatMessage]) -> Storable[ChatMessage]:
     """
     if isinstance(given, Storable):
         return given
-    messages, longest = chat_messages(given), configuration().TEXT_CHARACTERS
+    messages, longest, characters = chat_messages(given), configuration().TEXT_CHARACTERS, 0
     for index, message in enumerate(messages):
         as_json = message_to_json(message)
+        characters += len(as_json)
         if len(as_json) > longest:  # else none of its strings is
             for path, text in strings_of(message):
                 if len(text) > longest:
                     _check_size(text, path_text(path), index)
         _check_unicode(as_json)
-        if "\x00" in text_of(message):
+        if "\\u0000" in as_json and "\x00" in text_of(message):
             raise UnstorableText(
                 "the text contains a NUL character, which cannot be stored: remove it"
             )
-    return Storable(messages)
+    return Storable(messages, characters)
 
 
 def _check_size(text: str, path: str, index: int) -> None:

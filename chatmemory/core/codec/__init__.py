@@ -6,7 +6,13 @@ Writing differs in two things that cannot be reproduced. Jackson writes the attr
 message in hash order; here they keep their order. Floats have Java's notation but Python's digits.
 """
 
-from chatmemory.core.codec.frames import GAP, frame_of, message_from_frame, payload_of
+from chatmemory.core.codec.frames import (
+    GAP,
+    frame_and_size,
+    frame_of,
+    message_from_frame,
+    payload_of,
+)
 from chatmemory.core.codec.json_text import (
     JsonBounds,
     check_density,
@@ -37,6 +43,7 @@ __all__ = [
     "check_density",
     "check_names",
     "decode_json",
+    "frame_and_size",
     "frame_of",
     "load_json",
     "load_json_file",

@@ -23,16 +23,26 @@ GAP = "\x01"  # in no JSON: it is escaped there
 _BEFORE = '"text":'
 
 
-def frame_of(message: ChatMessage, payload: str = "") -> str:
-    """Return the frame of a message; `payload` is its JSON, where that is written already."""
-    payload = payload or message_to_json(message)
-    text, start = _single_text(message), payload.find(_BEFORE)
-    if text is None or start < 0:
-        return payload
-    start, as_json = start + len(_BEFORE), quoted(text)
-    if not payload.startswith(as_json, start):
-        return payload
-    return f"{payload[:start]}{GAP}{payload[start + len(as_json) :]}"
+def frame_of(message: ChatMessage) -> str:
+    """Return the frame of a message."""
+    return frame_and_size(message)[0]
+
+
+def frame_and_size(message: ChatMessage) -> tuple[str, int]:
+    """Return the frame of a message, and how many bytes its JSON has."""
+    text, frame = _single_text(message)
+    if text is None:
+        frame = message_to_json(message)
+        return frame, _size(frame)
+    as_json = quoted(text)
+    if not frame:
+        before, _, behind = message_to_json(message).partition(_BEFORE + as_json)
+        frame = f"{before}{_BEFORE}{GAP}{behind}"
+    return frame, _size(frame) - 1 + _size(as_json)
+
+
+def _size(text: str) -> int:
+    return len(text.encode(errors="surrogatepass"))
 
 
 def payload_of(frame: str, text: str) -> str:
@@ -50,23 +60,27 @@ def message_from_frame(frame: str, text: str) -> ChatMessage | None:
     return kind(text) if kind else message_from_json(payload_of(frame, text))
 
 
-def _single_text(message: ChatMessage) -> str | None:
-    """Return the text of a message if its JSON has it as one string."""
+def _single_text(message: ChatMessage) -> tuple[str | None, str]:
+    """Return the text of a message if its JSON has it as one string, else None; and the frame if
+    the message consists of nothing else.
+    """
     match message:
         case SystemMessage(text=text):
-            return text
+            return text, _FRAMES[SystemMessage]
+        case UserMessage(contents=(TextContent(text=text),)):
+            has_more = message.name is not None or message.attributes
+            return text, "" if has_more else _FRAMES[UserMessage]
         case AiMessage(text=text, tool_execution_requests=()):
-            return text
-        case UserMessage() | ToolExecutionResultMessage():
-            match message.contents:
-                case (TextContent(text=text),):
-                    return text
-    return None
-
-
-def _frame_of_plain(kind: type[SystemMessage | UserMessage | AiMessage]) -> str:
-    return frame_of(kind("text"))
+            has_more = message.thinking is not None or message.attributes
+            return text, "" if has_more else _FRAMES[AiMessage]
+        case ToolExecutionResultMessage(contents=(TextContent(text=text),)):
+            return text, ""
+    return None, ""
 
 
 # Messages that consist of their text alone, which are most: they need no reading of JSON.
-_PLAIN = {_frame_of_plain(kind): kind for kind in (SystemMessage, UserMessage, AiMessage)}
+_FRAMES: dict[type[SystemMessage | UserMessage | AiMessage], str] = {
+    kind: message_to_json(kind("text")).replace(':"text"', f":{GAP}")
+    for kind in (SystemMessage, UserMessage, AiMessage)
+}
+_PLAIN = {frame: kind for kind, frame in _FRAMES.items()}
