@@ -15,6 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from functools import cached_property
+from threading import RLock
 from typing import Any, ClassVar, ParamSpec, TypeVar, Unpack
 
 from chatmemory.core.estimators import (
@@ -337,3 +338,46 @@ def _check_methods(what: str, given: object, names: tuple[str, ...]) -> None:
     missing = [name for name in names if not callable(getattr(given, name, None))]
     if missing:
         raise InvalidValue(f"{what} has no method {missing[0]}: {brief(given)}")
+
+
+class ChatMemoryProvider:
+    """One memory for each id; threads may share it.
+
+        memories = ChatMemoryProvider(lambda id: MessageWindowChatMemory(id, 20, store))
+        memories.get("order-7741").add(UserMessage("Where is my parcel?"))
+
+    It is what LangChain4j calls ChatMemoryProvider and ChatMemoryAccess.
+    """
+
+    def __init__(self, create: Callable[[str], ChatMemory]) -> None:
+        self._create = create
+        self._memories: dict[str, ChatMemory] = {}
+        self._begun: set[str] = set()
+        self._lock = RLock()  # `create` may ask for other memories
+
+    def get(self, memory_id: str) -> ChatMemory:
+        """Return the memory of a conversation, the same object until it is evicted.
+
+        Raises InvalidValue if `create` asks for the memory that it makes.
+        """
+        with self._lock:
+            if string_id(memory_id) not in self._memories:
+                self._memories[memory_id] = self._made(memory_id)
+            return self._memories[memory_id]
+
+    def _made(self, memory_id: str) -> ChatMemory:
+        if memory_id in self._begun:
+            raise InvalidValue(f"create asks for the memory {memory_id!r}, which it makes")
+        self._begun.add(memory_id)
+        try:
+            return self._create(memory_id)
+        finally:
+            self._begun.remove(memory_id)
+
+    def evict(self, memory_id: str) -> bool:
+        """Forget the object of a conversation, and return whether there was one.
+
+        Messages in a store of one's own stay there; a memory without a store loses them.
+        """
+        with self._lock:
+            return self._memories.pop(string_id(memory_id), None) is not None

@@ -103,7 +103,7 @@ class Policy(ABC):
 
     def __post_init__(self) -> None:
         """Read the options, which may be as JSON has them. Raises InvalidValue."""
-        check_limit(getattr(self, "java_name", self.limit_name), self.limit)
+        positive_limit(getattr(self, "java_name", self.limit_name), self.limit)
         if self.low_water is not WHOLE:
             object.__setattr__(self, "low_water", exact_share("low_water", self.low_water))
         if not isinstance(self.oversized, Oversized):
@@ -311,7 +311,7 @@ def policy_kinds() -> dict[str, type[Policy]]:
     return dict(KINDS)
 
 
-def check_limit(java_name: str, limit: object) -> int:
+def positive_limit(java_name: str, limit: object) -> int:
     """Return the limit if it is a positive integer.
 
     Raises InvalidValue, with LangChain4j's text if LangChain4j makes the same check.

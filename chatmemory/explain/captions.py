@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from chatmemory.core.eviction import Reason
-from chatmemory.core.naming import named
 from chatmemory.core.policies import Policy
 from chatmemory.core.stored_policies import can_decide
+from chatmemory.core.texts import named
 from chatmemory.core.window import Totals
 from chatmemory.explain.causes import cause_of, why_no_fit
 from chatmemory.explain.limits import would_be_no_room

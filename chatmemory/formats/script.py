@@ -23,8 +23,8 @@ from chatmemory.core.messages import (
     UserMessage,
     text_of,
 )
-from chatmemory.core.printable import printable
-from chatmemory.formats.files import read_transcripts
+from chatmemory.core.texts import printable
+from chatmemory.formats.registry import read_transcripts
 
 _LINE_BREAK = re.compile(r"\r?\n")
 _ROLE_LINE = re.compile(r"\s*(user|ai|system|call|result)\s*:\s?(.*)", re.IGNORECASE)

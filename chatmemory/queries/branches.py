@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from chatmemory.core.exceptions import MessageNotFound
-from chatmemory.core.storable import storable_id
+from chatmemory.core.given import storable_id
 from chatmemory.ledger.branches import branches_of, copies_of
 from chatmemory.models import Message
 

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from chatmemory.core.estimators import family_named
-from chatmemory.core.lint import Turn, Verdict, verdicts
+from chatmemory.core.lint import PromptMessage, Verdict, verdicts
 from chatmemory.core.messages import AiMessage, ChatMessage, MessageType
 from chatmemory.core.phrases import has_phrase
 from chatmemory.core.policies import Policy
-from chatmemory.core.readable import readable_text
+from chatmemory.core.texts import readable_text
 from chatmemory.core.written_policies import measured
 from chatmemory.ledger.adding import add_all, change_policy
 from chatmemory.ledger.changes import ChangeResult, NewMessage
@@ -126,7 +126,7 @@ class _Stage:
         return ChangeResult("policy", self._recorder.memory.last_step, policy, totals, totals)
 
 
-def _turn(line: Line) -> Turn:
+def _turn(line: Line) -> PromptMessage:
     message = line.message
     calls = len(message.tool_execution_requests) if isinstance(message, AiMessage) else 0
-    return Turn(line.seq, line.type, calls)
+    return PromptMessage(line.seq, line.type, calls)

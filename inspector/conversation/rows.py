@@ -10,7 +10,7 @@ from django.utils.html import format_html
 from django.utils.text import Truncator
 
 from chatmemory import MessageType
-from chatmemory.explain import place_of, reason_of, role, short_reason
+from chatmemory.explain import phrase_place, reason_of, role, short_reason
 from chatmemory.queries import TEXT_SIZE, ConversationState, MessageRow
 from inspector.conversation.glyphs import glyph
 
@@ -90,7 +90,7 @@ def css_of(*names: str | bool) -> str:
 
 def shown(text: str, phrase: str) -> str:
     """Return what a row shows of a text, with the phrase marked; a hit is never cut off."""
-    place = place_of(text, phrase) if phrase else None
+    place = phrase_place(text, phrase) if phrase else None
     if place is None:
         return _cut(text)
     begin = max(0, place.start - SHOWN // 2)

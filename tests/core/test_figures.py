@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from chatmemory import AiMessage, MessageType, MessageWindow, TokenWindow, UserMessage
 from chatmemory.core.recall import figures, recall_of
+from chatmemory.core.recall.facts import history_from
 from chatmemory.core.recall.figures import Figures, LimitPoint, Sums, figures_of, smallest
-from chatmemory.core.recall.histories import history_from
 
 from ..properties import examples
 from .test_loads import Halving
@@ -34,7 +34,7 @@ kinds = st.sampled_from(
 @given(st.lists(histories(st.one_of(none, one_system, many_systems)), max_size=3), kinds)
 def test_sums_are_those_of_replays_at_every_limit_of_the_grid(said, kind):
     found = [figures_of(history, kind) for history in said]
-    sums = Sums(figures.distance(kind))
+    sums = Sums(figures.grid_distance(kind))
     for each in found:
         assert Figures.from_dict(json.loads(json.dumps(each.to_dict()))) == each
         sums.add(each)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chatmemory.core.lint import Turn, verdicts
+from chatmemory.core.lint import PromptMessage, verdicts
 from chatmemory.core.messages import MessageType
 
 S, U, A = MessageType.SYSTEM, MessageType.USER, MessageType.AI
@@ -13,7 +13,7 @@ R = MessageType.TOOL_EXECUTION_RESULT
 
 def problems(*shape) -> list[str]:
     turns = [
-        Turn(seq, *(each if isinstance(each, tuple) else (each,)))
+        PromptMessage(seq, *(each if isinstance(each, tuple) else (each,)))
         for seq, each in enumerate(shape, 1)
     ]
     return [verdict.problem for verdict in verdicts(turns)]

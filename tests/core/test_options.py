@@ -31,7 +31,7 @@ from chatmemory.core.eviction import Reason, group_of
 from chatmemory.core.messages import MessageType
 from chatmemory.core.policies import Policy, PolicyOptions, TokenOptions, option_fields
 from chatmemory.core.stored_policies import stored_policy
-from chatmemory.core.transitions import admit, next_to_leave, pin, refill, visible
+from chatmemory.core.transitions import admit, next_to_leave, refill, set_pinned, visible
 from chatmemory.core.window import Entry, Window, total
 
 from ..properties import examples
@@ -90,7 +90,7 @@ def added(window: Window, arrival: Entry, policy: Policy) -> list[Entry]:
 def pinned(*entries: Entry) -> Window:
     """A window whose first message is pinned."""
     window = Window(entries)
-    pin(window, entries[0], None).apply_to(window)
+    set_pinned(window, entries[0], None).apply_to(window)
     return window
 
 
@@ -225,7 +225,7 @@ def test_a_kept_result_of_a_pinned_call_keeps_its_siblings():
     policy, first = TokenWindow(50, oversized="keep"), result()
     for entries in ([call()], [system(), call()]):
         window = Window([user(), *entries])
-        pin(window, entries[-1], None).apply_to(window)
+        set_pinned(window, entries[-1], None).apply_to(window)
         added(window, first, MessageWindow(9))
         left = added(window, Entry.of(RESULT, 99), policy)
         assert [entry.type for entry in left] == [USER]
@@ -253,7 +253,7 @@ def test_a_kept_result_never_loses_its_call_or_a_sibling(sequence, policy, pins)
         if arrival.type is RESULT_TYPE:
             assert set(group_of(before, len(before) - 1)) <= set(window)
         if n in pins or n - 7 in pins:
-            pin(window, list(window)[-1], policy).apply_to(window)
+            set_pinned(window, list(window)[-1], policy).apply_to(window)
 
 
 def test_a_list_with_an_oversized_message_is_rejected():
@@ -289,7 +289,7 @@ def test_a_pinned_result_stays_when_its_call_leaves():
 def test_a_call_and_its_results_are_pinned_together():
     for position in range(3):
         window = Window([call(), result(), result(), user()])
-        pin(window, list(window)[position], None).apply_to(window)
+        set_pinned(window, list(window)[position], None).apply_to(window)
         assert [entry.pinned for entry in window] == [True, True, True, False]
 
 
@@ -306,7 +306,7 @@ def test_a_message_that_fits_only_without_the_pins_is_refused():
 def test_the_sum_of_a_refusal_has_a_system_message_behind_others():
     answer, brief, question = reply(), system(), user()
     window = Window([answer, brief, question])
-    pin(window, question, None).apply_to(window)
+    set_pinned(window, question, None).apply_to(window)
     assert refusal(window, user(), MessageWindow(2)) == (
         "1 for the message + 1 for the system message + 1 for what is pinned = 3 of 2 messages"
     )
@@ -315,7 +315,7 @@ def test_the_sum_of_a_refusal_has_a_system_message_behind_others():
 def test_the_sum_of_a_refusal_has_the_newest_message_that_is_kept():
     answer, question = reply(), user()
     window = Window([answer, question])
-    pin(window, answer, None).apply_to(window)
+    set_pinned(window, answer, None).apply_to(window)
     policy = MessageWindow(2, always_keep_system_message_first=True, oversized="keep")
     assert refusal(window, system(), policy) == (
         "1 for the message + 1 for the newest message + 1 for what is pinned = 3 of 2 messages"
@@ -338,7 +338,7 @@ def test_a_message_that_fits_nowhere_leaves_as_ever():
 
 def test_unpinned_it_leaves_like_any_other():
     window = pinned(user(), user())
-    pin(window, next(iter(window)), None, pinned=False).apply_to(window)
+    set_pinned(window, next(iter(window)), None, pinned=False).apply_to(window)
     oldest = next(iter(window))
     assert added(window, user(), MessageWindow(2)) == [oldest]
 
@@ -369,7 +369,7 @@ def test_the_bound_holds_or_only_what_cannot_leave_remains(sequence, policy, pin
         assert not transition.evictions or not orphan_leads(before, arrival, after)
         assert visible(window, policy) == after
         if n in pins and after and after[n % len(after)].type is not MessageType.SYSTEM:
-            pin(window, after[n % len(after)], policy).apply_to(window)
+            set_pinned(window, after[n % len(after)], policy).apply_to(window)
 
 
 @given(sequences, policies, pins, entries)
@@ -381,7 +381,7 @@ def test_the_sum_of_a_refusal_is_above_the_limit(sequence, policy, pins, arrival
     for n in pins:
         chosen = list(window)[n % len(list(window))]
         if chosen.type is not MessageType.SYSTEM:
-            pin(window, chosen, None).apply_to(window)
+            set_pinned(window, chosen, None).apply_to(window)
     try:
         admit(window, arrival, policy)
     except (NoRoomBesidePins, OversizedMessage) as error:

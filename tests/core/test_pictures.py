@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from chatmemory import ImageContent, OpenAiTokenCountEstimator, UserMessage
 from chatmemory.core.contents import DetailLevel, Image
-from chatmemory.core.estimators.images import image_tokens
+from chatmemory.core.estimators.openai import image_tokens
 
 from ..counting_calls import CountedLines
 

@@ -10,7 +10,7 @@ from chatmemory import (
     ToolExecutionResultMessage,
     UserMessage,
 )
-from chatmemory.core.readable import readable_text
+from chatmemory.core.texts import readable_text
 
 
 @pytest.mark.parametrize(

@@ -26,14 +26,11 @@ from chatmemory import (
 )
 from chatmemory.conf import fact_words
 from chatmemory.core.estimators import estimator_for
-from chatmemory.core.lint import Turn, verdicts
+from chatmemory.core.lint import PromptMessage, verdicts
 from chatmemory.core.recall import Recall, recall_of
 from chatmemory.core.recall.curves import curve_of
-from chatmemory.core.recall.facts import Words, facts_of
-from chatmemory.core.recall.histories import history_from, history_of
-from chatmemory.core.recall.prompts import prompts_of
-from chatmemory.core.recall.refusals import Refusals
-from chatmemory.core.recall.scores import uses
+from chatmemory.core.recall.facts import Words, facts_of, history_from, history_of, uses
+from chatmemory.core.recall.prompts import Refusals, prompts_of
 from chatmemory.core.transitions import fold
 from chatmemory.core.window import Window, total
 from chatmemory.formats import read_transcripts
@@ -139,7 +136,7 @@ def test_prompts_are_the_windows_before_the_calls(history, policy):
     keeps_first = policy.always_keep_system_message_first
     found = prompts_of(history, history.loads.left_at(policy), keeps_first, Refusals(history))
     turns = [
-        Turn(n, entry.type, requests)
+        PromptMessage(n, entry.type, requests)
         for n, (entry, requests) in enumerate(
             zip(history.entries, history.requests, strict=True), 1
         )

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from chatmemory import InvalidMessage
-from chatmemory.core.uris import check_uri
+from chatmemory.core.contents import check_uri
 
 
 @pytest.mark.parametrize(

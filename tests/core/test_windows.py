@@ -22,7 +22,7 @@ from chatmemory.core.transitions import (
     admit,
     clear,
     fold,
-    over_limit,
+    hidden_by_limit,
     refill,
     unchanged,
     visible,
@@ -116,8 +116,8 @@ def test_a_message_larger_than_the_window_leaves_at_once():
 
 def test_the_overhead_of_a_request_counts():
     window = Window([user(47)])
-    assert not over_limit(window, window.totals, TokenWindow(50, fixed_overhead=3))
-    assert over_limit(window, window.totals, TokenWindow(50, fixed_overhead=4))
+    assert not hidden_by_limit(window, window.totals, TokenWindow(50, fixed_overhead=3))
+    assert hidden_by_limit(window, window.totals, TokenWindow(50, fixed_overhead=4))
 
 
 def test_a_lowered_limit_hides_messages_until_the_next_add():
@@ -237,7 +237,7 @@ def test_a_set_without_a_policy_is_not_trimmed():
 def test_without_a_policy_everything_is_visible():
     entries = [user(), user()]
     assert visible(Window(entries), None) == entries
-    assert over_limit(entries, total(entries), None) == []
+    assert hidden_by_limit(entries, total(entries), None) == []
 
 
 def test_every_transition_says_what_it_does_under_which_policy():

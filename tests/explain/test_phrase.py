@@ -18,8 +18,7 @@ from chatmemory import (
     explain,
     queries,
 )
-from chatmemory.core.spans import clipped, merged
-from chatmemory.core.speakers import Speaker, speaker_of
+from chatmemory.core.phrases import Speaker, clipped, merged, speaker_of
 from chatmemory.queries import ConversationQuery, phrase
 from inspector.conversation.found import Found
 

@@ -13,7 +13,7 @@ from chatmemory import (
 )
 from chatmemory.access.roles import GROUPS, Role
 from chatmemory.core.policies import MessageWindow, TokenWindow
-from chatmemory.core.readable import readable_text
+from chatmemory.core.texts import readable_text
 from chatmemory.models import Trial
 from chatmemory.services import protocol
 from inspector.conversation.timeline.chart import HEIGHT

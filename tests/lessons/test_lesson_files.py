@@ -7,7 +7,7 @@ import re
 import pytest
 from django.core.management import call_command
 
-from chatmemory.core.lint import Turn, verdicts
+from chatmemory.core.lint import PromptMessage, verdicts
 from chatmemory.core.transitions import admit, visible
 from chatmemory.core.window import Entry, Window
 from inspector import demo
@@ -107,7 +107,7 @@ def test_the_answers_are_those_of_the_core(staged):
             assert list(moment.leaving) == [seq for seq in before if seq not in after]
         assert moment.after.verdicts() == verdicts(
             [
-                Turn(n, entries[n].type, len(getattr(m, "tool_execution_requests", ())))
+                PromptMessage(n, entries[n].type, len(getattr(m, "tool_execution_requests", ())))
                 for n in after
                 if (m := entries[n].message)
             ]
