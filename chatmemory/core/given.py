@@ -42,7 +42,7 @@ def chat_messages(given: Iterable[Any]) -> list[ChatMessage]:
 
 
 def brief(value: object) -> str:
-    """A value as an error shows it."""
+    """Return a value as an error shows it."""
     shown = repr(value)
     return shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"
 

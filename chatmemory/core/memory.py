@@ -121,23 +121,18 @@ class ChatMemory(ABC):
     # The same for asyncio, by Django's convention of names
 
     async def aadd(self, message: ChatMessage, *more: ChatMessage) -> None:
-        """Do what `add` does."""
         await self._in_thread(self.add, message, *more)
 
     async def aextend(self, messages: Iterable[ChatMessage]) -> None:
-        """Do what `extend` does."""
         await self._in_thread(self.extend, messages)
 
     async def aset(self, messages: Iterable[ChatMessage]) -> None:
-        """Do what `set` does."""
         await self._in_thread(self.set, messages)
 
     async def amessages(self) -> list[ChatMessage]:
-        """Do what `messages` does."""
         return await self._in_thread(self.messages)
 
     async def aclear(self) -> None:
-        """Do what `clear` does."""
         await self._in_thread(self.clear)
 
     async def _in_thread(self, method: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
@@ -182,16 +177,16 @@ class ChatMemory(ABC):
 
     @cached_property
     def _transactional(self) -> TransactionalStore | None:
-        """The store, if it has `transact`: that it has it is slow to ask in each add."""
+        """The store if it has `transact`, asked once: asking for a protocol is slow."""
         return self._store if isinstance(self._store, TransactionalStore) else None
 
     @cached_property
     def _turn(self) -> Any:
-        """What a change holds meanwhile. A store with `transact` locks the memory itself."""
+        """The lock that a change holds. A store with `transact` locks the memory itself."""
         return nullcontext() if self._transactional else turn_of(self._store, self.id)
 
     def _read_window(self) -> Window:
-        """Return the window of a store that knows more of it than its messages, such as pins."""
+        """Return the window, with its pins if the store has `get_window`."""
         if self._with_windows is None:
             return self._window(self._store.get_messages(self.id))
         window = self._with_windows.get_window(self.id)

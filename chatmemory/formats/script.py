@@ -33,7 +33,7 @@ _CALL = re.compile(r"\s*([\w.-]+)\s*\((.*)\)\s*", re.DOTALL)
 
 
 def read_draft(role: str, text: str) -> list[ChatMessage]:
-    """Reads one message of this role, or a whole script where the role is "script".
+    """Return one message of this role, or those of a whole script if the role is "script".
 
     Raises InvalidValue for text that holds no such messages.
     """
@@ -49,7 +49,7 @@ def write_draft(message: ChatMessage) -> tuple[str, str]:
 
 
 def read_script(text: str) -> list[ChatMessage]:
-    """Reads the messages of a script, in order. Raises InvalidValue."""
+    """Return the messages of a script, in order. Raises InvalidValue."""
     if _is_json(text):
         return _messages_of_json(text)
     return _with_tool_names([_message(role, said) for role, said in _turns(text)])
@@ -94,7 +94,7 @@ def _messages_of_json(text: str) -> list[ChatMessage]:
 
 
 def _turns(text: str) -> Iterator[tuple[str, str]]:
-    """Splits a script into (role, text) pairs."""
+    """Yield the role and the text of each message of a script."""
     role = ""
     lines: list[str] = []
     for line in _LINE_BREAK.split(text):
@@ -127,7 +127,7 @@ def _message(role: str, text: str) -> ChatMessage:
 
 
 def _with_tool_names(messages: list[ChatMessage]) -> list[ChatMessage]:
-    """Gives each result the tool name of its call; a surplus result repeats the last name."""
+    """Give each result the tool name of its call; a surplus result repeats the last name."""
     open_calls: deque[str | None] = deque()
     name: str | None = None
     named: list[ChatMessage] = []

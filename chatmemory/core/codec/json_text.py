@@ -68,9 +68,7 @@ def load_json(text: str) -> Any:
 
 
 def check_density(text: str) -> None:
-    """Raises InvalidMessage if there are more lists, objects, commas and properties than messages
-    need.
-    """
+    """Raise InvalidMessage for more lists, objects, commas and properties than messages need."""
     size = len(text)
     elements = min(ELEMENTS_FREE + size // SIZE_PER_ELEMENT, ELEMENTS_MAX)
     for signs, most, told in (
@@ -133,7 +131,9 @@ def _object(pairs: list[tuple[str, Any]]) -> JsonObject:
 
 
 def _small_object(pairs: list[tuple[str, Any]]) -> JsonObject:
-    """What decodes an object has all its properties as pairs already; the object takes as much."""
+    """Return an object. Raises InvalidMessage for one with too many properties to be held twice:
+    the decoder holds them as pairs already.
+    """
     if len(pairs) > PROPERTIES_OF_ONE:
         raise InvalidMessage(
             f"an object of the JSON has {len(pairs):,} properties: at most "
@@ -147,8 +147,9 @@ def _twice(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def check_names(value: Any, besides: Collection[str]) -> None:
-    """Raise InvalidMessage if an object has a property twice. What is in a list of its own, or in
-    the properties `besides`, may.
+    """Raise InvalidMessage if an object has a property twice.
+
+    Lists within lists and the properties `besides` may hold such objects.
     """
     waiting = [value] if isinstance(value, JsonObject) else []
     while waiting:

@@ -1,4 +1,4 @@
-"""The numbers of one history that a lab of many adds up: no word of a message is among them.
+"""The figures of one history, which a lab adds up over many. They hold no word of a message.
 
 Limits are those of a grid: the limit at an index is the index times `every`. What a limit gives is
 kept as changes by index, so that the figures of many histories are added by adding changes.
