@@ -129,7 +129,7 @@ anything = st.tuples(policies, st.lists(changes, min_size=2, max_size=8))
     drafts=st.lists(messages, max_size=2),
     other=policies,
 )
-@examples(100)
+@examples(70)
 def test_what_is_forecast_happens(db, made, drafts, other):
     with conversation(*made):
         check_next_add()

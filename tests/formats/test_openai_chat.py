@@ -21,6 +21,7 @@ from chatmemory.core.exceptions import UnreadableTranscript
 from chatmemory.formats import parse_messages, render_messages
 
 words = st.text(max_size=20)
+PDF = "data:application/pdf;base64,QQ=="
 images = st.builds(
     ImageContent,
     st.builds(Image, st.just("https://example.org/a.png")),
@@ -109,43 +110,40 @@ def test_calls_without_ids_are_written_with_ids_that_their_results_name():
     assert parse(*render_messages([alone], "openai_chat").value).messages == (alone,)
 
 
+def user(*parts: dict | str) -> dict:
+    content = [{"type": "text", "text": part} if isinstance(part, str) else part for part in parts]
+    return {"role": "user", "content": content}
+
+
+def ai(content: object = None, **properties: object) -> dict:
+    return {"role": "assistant", "content": content, **properties}
+
+
+def image(url: object, **properties: object) -> dict:
+    return {"type": "image_url", "image_url": {"url": url, **properties}}
+
+
+def parts_of(*types: str) -> list[dict]:
+    return [{"type": type, "text": "hi"} for type in types]
+
+
 @pytest.mark.parametrize(
     ("message", "what"),
     [
-        (
-            {"role": "user", "content": "x", "cache_control": {"a": 1}},
-            "the property 'cache_control'",
-        ),
-        ({"role": "assistant", "content": "x", "name": "Bob"}, "the property 'name'"),
-        ({"role": "assistant", "content": "x", "audio": {"id": "a"}}, "an audio answer"),
+        ({**user("x"), "cache_control": {"a": 1}}, "the property 'cache_control'"),
+        (ai("x", name="Bob"), "the property 'name'"),
+        (ai("x", audio={"id": "a"}), "an audio answer"),
+        (ai("x", refusal="no"), "a refusal beside the text"),
+        (ai(refusal="no"), "that the answer was a refusal"),
+        (ai([{"type": "refusal", "refusal": "no"}]), "that the answer was a refusal"),
+        (ai(parts_of("text", "text")), "how the text is divided into parts"),
         ({"role": "system", "content": " "}, "a blank system message"),
-        ({"role": "assistant", "content": "x", "refusal": "no"}, "a refusal beside the text"),
-        ({"role": "assistant", "refusal": "no"}, "that the answer was a refusal"),
+        (user("x", {"type": "file", "file": {"file_id": "f"}}), "a file that is not an inline PDF"),
         (
-            {"role": "assistant", "content": [{"type": "refusal", "refusal": "no"}]},
-            "that the answer was a refusal",
+            user({"type": "file", "file": {"filename": "a", "file_data": PDF}}),
+            "the name of a file",
         ),
-        (
-            {"role": "assistant", "content": [{"type": "text", "text": each} for each in "ab"]},
-            "how the text is divided into parts",
-        ),
-        (
-            {
-                "role": "user",
-                "content": [
-                    {"type": "text", "text": "x"},
-                    {"type": "file", "file": {"file_id": "f"}},
-                ],
-            },
-            "a file that is not an inline PDF",
-        ),
-        (
-            {
-                "role": "user",
-                "content": [{"type": "image_url", "image_url": {"url": "u", "detail": "x"}}],
-            },
-            "the detail level 'x'",
-        ),
+        (user(image("u", detail="x")), "the detail level 'x'"),
     ],
 )
 def test_unread_properties_are_listed(message, what):
@@ -187,53 +185,33 @@ def _deep(levels: int) -> list:
 @pytest.mark.parametrize(
     ("message", "why"),
     [
-        ({"role": "user", "content": [{"type": "input_audio", "input_audio": "x"}]}, "input_audio"),
-        (
-            {"role": "user", "content": [{"type": "input_audio", "input_audio": {"data": 5}}]},
-            "data must be a string",
-        ),
-        ({"role": "user", "content": [{"type": "file", "file": "x"}]}, "file must be an object"),
-        ({"role": "user", "content": [{"type": "image_url"}]}, "an image needs a url"),
+        (user({"type": "input_audio", "input_audio": "x"}), "input_audio must be an object"),
+        (user({"type": "input_audio", "input_audio": {"data": 5}}), "data must be a string"),
+        (user({"type": "file", "file": "x"}), "file must be an object"),
+        (user({"type": "image_url"}), "an image needs a url"),
+        (user(image(5)), "the url of an image must be a string"),
         ({"role": ["user"]}, "unknown role"),
-        ({"role": "assistant", "function_call": "auto"}, "function_call must be an object"),
+        (ai(function_call="auto"), "function_call must be an object"),
         (calling({"function": {"name": "f", "arguments": _deep(10_000)}}), "nested too deeply"),
-    ],
-)
-def test_a_malformed_message_is_refused_with_its_place(message, why):
-    with pytest.raises(UnreadableTranscript, match=why) as caught:
-        parse({"role": "user", "content": "x"}, message)
-    assert caught.value.index == 1
-
-
-def parts_of(*types: str) -> list[dict]:
-    return [{"type": type, "text": "hi"} for type in types]
-
-
-@pytest.mark.parametrize(
-    ("turn", "why"),
-    [
+        # Turns of which nothing can be read
         ({"role": "user"}, "content is missing"),
         ({"role": "user", "content": None}, "content is missing"),
-        ({"role": "user", "content": []}, "content is missing"),
+        (user(), "content is missing"),
         ({"role": "system"}, "content is missing"),
         ({"role": "assistant"}, "content is missing"),
         ({"role": "tool", "tool_call_id": "a"}, "content is missing"),
         ({"role": "user", "parts": parts_of("text")}, "`parts` are of another format"),
-        (
-            {"role": "assistant", "content": None, "parts": parts_of("text")},
-            "`parts` are of another",
-        ),
-        ({"role": "assistant", "content": "", "parts": parts_of("text")}, "`parts` are of another"),
-        ({"role": "user", "content": parts_of("input_text")}, "a part of type 'input_text'"),
+        (ai(None, parts=parts_of("text")), "`parts` are of another"),
+        (ai("", parts=parts_of("text")), "`parts` are of another"),
+        (user(*parts_of("input_text")), "a part of type 'input_text'"),
         ({"role": "system", "content": parts_of("input_text")}, "a part of type 'input_text'"),
-        ({"role": "assistant", "content": parts_of("tool_use")}, "a part of type 'tool_use'"),
-        ({"role": "assistant", "content": parts_of("thinking")}, "a part of type 'thinking'"),
+        (ai(parts_of("tool_use")), "a part of type 'tool_use'"),
         ({"role": "tool", "content": parts_of("tool_result")}, "a part of type 'tool_result'"),
     ],
 )
-def test_a_turn_of_which_nothing_can_be_read_is_refused(turn, why):
+def test_a_malformed_message_is_refused_with_its_place(message, why):
     with pytest.raises(UnreadableTranscript, match=why) as caught:
-        parse({"role": "user", "content": "hi"}, turn)
+        parse(SPOKE, message)
     assert caught.value.index == 1
 
 
@@ -243,17 +221,17 @@ def test_a_turn_of_which_nothing_can_be_read_is_refused(turn, why):
         ({"role": "user", "content": ""}, UserMessage("")),
         ({"role": "developer", "content": "x"}, SystemMessage("x")),
         (
-            {"role": "user", "content": [{"type": "image_url", "image_url": "data:a/b;base64,Q"}]},
+            user({"type": "image_url", "image_url": "data:a/b;base64,Q"}),
             UserMessage([ImageContent(Image(None, "Q", "a/b"), DetailLevel.AUTO)]),
         ),
         (
-            {"role": "assistant", "function_call": {"name": "f", "arguments": "{}"}},
+            ai(function_call={"name": "f", "arguments": "{}"}),
             AiMessage(None, [ToolExecutionRequest("call_1", "f", "{}")]),
         ),
         ({"role": "assistant", "content": None}, AiMessage(None)),
         ({"role": "assistant", "reasoning_content": "hm"}, AiMessage(None, (), "hm")),
         (
-            {"role": "assistant", "content": parts_of("thinking"), "tool_calls": [call("find")]},
+            ai(parts_of("thinking"), tool_calls=[call("find")]),
             AiMessage(None, [ToolExecutionRequest("call_1", "find", "{}")]),
         ),
         ({"role": "tool", "content": None}, ToolExecutionResultMessage(None, None, "")),
