@@ -157,12 +157,14 @@ class Policy(ABC):
     @property
     def low_mark(self) -> int:
         """The load to which a window over its limit is trimmed."""
-        return share_of(self.low_water, self.limit)
+        return int(Fraction(self.low_water) * self.limit)  # exactly, and rounded down once
 
     @property
     def least_limit(self) -> int:
         """The smallest limit that goes together with the options."""
-        return 1 if self.low_water == WHOLE else least_whole(self.low_water, self.overhead + 1)
+        return (
+            1 if self.low_water == WHOLE else ceil((self.overhead + 1) / Fraction(self.low_water))
+        )
 
     @property
     def keeps_newest(self) -> bool:
@@ -339,16 +341,6 @@ def exact_share(name: str, value: object) -> Decimal:
     if share != share.quantize(Decimal(1).scaleb(-DECIMALS)):
         raise InvalidValue(f"{name} can have up to {DECIMALS} decimals, but is: {value!r:.60}")
     return share
-
-
-def share_of(share: Decimal, limit: int) -> int:
-    """Return a share of a limit, rounded down, without any rounding before."""
-    return int(Fraction(share) * limit)
-
-
-def least_whole(share: Decimal, part: int) -> int:
-    """Return the smallest limit of which the share is at least `part`."""
-    return ceil(part / Fraction(share))
 
 
 def written_share(share: Decimal) -> str:

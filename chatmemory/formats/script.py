@@ -51,7 +51,10 @@ def write_draft(message: ChatMessage) -> tuple[str, str]:
 def read_script(text: str) -> list[ChatMessage]:
     """Return the messages of a script, in order. Raises InvalidValue."""
     if _is_json(text):
-        return _messages_of_json(text)
+        reading = read_transcripts(text, called="the text")
+        for refused in reading.refused:
+            raise InvalidValue(printable(f"{refused.where}: {refused.why}"))
+        return [message for each in reading.transcripts for message in each.messages]
     return _with_tool_names([_message(role, said) for role, said in _turns(text)])
 
 
@@ -84,13 +87,6 @@ def _spellings(message: ChatMessage) -> Iterator[tuple[str, str]]:
         case AiMessage(tool_execution_requests=(ToolExecutionRequest() as call,)):
             arguments = "" if call.arguments is None else f"({call.arguments})"
             yield "script", f"call: {call.name}{arguments}"
-
-
-def _messages_of_json(text: str) -> list[ChatMessage]:
-    reading = read_transcripts(text, called="the text")
-    for refused in reading.refused:
-        raise InvalidValue(printable(f"{refused.where}: {refused.why}"))
-    return [message for transcript in reading.transcripts for message in transcript.messages]
 
 
 def _turns(text: str) -> Iterator[tuple[str, str]]:

@@ -72,7 +72,6 @@ RULES = {
     "unless there is no other": (("aAC", "R", SNAPS), "c... ACR"),
     "without a trim memory may begin with anything": (("Ab", "A", SNAPS), "... AbA"),
     "an oversized message can be kept": (("Sab", "c", KEEPS, 99), ".cc. Sc"),
-    "with its call and its siblings": (("aCR", "R", KEEPS, 99), "c... CRR"),
 }
 
 
@@ -181,19 +180,6 @@ def test_a_kept_message_leaves_at_the_next_add():
     added(window, huge, KEEPS)
     assert visible(window, KEEPS) == list(window)
     assert added(window, entry("b", 5), KEEPS) == [huge]
-
-
-def test_a_kept_result_of_a_pinned_call_keeps_its_siblings():
-    """The call was pinned when it had no results, or none but the first."""
-    for letters in ("aC", "aSC"):
-        window = pinned(letters, place=-1)
-        added(window, entry("R"), MessageWindow(9))
-        left = added(window, entry("R", 99), KEEPS)
-        assert [each.type for each in left] == [USER]
-        assert [each.type for each in window][-3:] == ["AI", RESULT_TYPE, RESULT_TYPE]
-        assert visible(window, KEEPS) == list(window)
-        added(window, entry("A"), KEEPS)
-        assert [each.pinned for each in window][-2:] == [True, False]
 
 
 @given(

@@ -6,6 +6,8 @@ string, in whose place the frame has a gap. The frame of any other message is al
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from chatmemory.core.codec.reading import message_from_json
 from chatmemory.core.codec.writing import message_to_json, quoted
 from chatmemory.core.contents import TextContent
@@ -63,9 +65,6 @@ def _single_text(message: ChatMessage) -> str | None:
     return None
 
 
-def _frame_of_plain(kind: type[SystemMessage | UserMessage | AiMessage]) -> str:
-    return frame_of(kind("text"))
-
-
 # Messages that consist of their text alone, which are most: they need no reading of JSON.
-_PLAIN = {_frame_of_plain(kind): kind for kind in (SystemMessage, UserMessage, AiMessage)}
+_PLAIN_KINDS: tuple[Callable[[str], ChatMessage], ...] = (SystemMessage, UserMessage, AiMessage)
+_PLAIN = {frame_of(kind("text")): kind for kind in _PLAIN_KINDS}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import partial
 from sys import getsizeof, intern
@@ -126,7 +126,10 @@ class JsonObject(dict[str, Any]):
 
 def _object(pairs: list[tuple[str, Any]]) -> JsonObject:
     found = JsonObject(pairs)
-    found.twice = () if len(found) == len(pairs) else _twice(name for name, _ in pairs)
+    found.twice = ()
+    if len(found) < len(pairs):
+        names = Counter(name for name, _ in pairs)
+        found.twice = tuple(name for name, count in names.items() if count > 1)
     return found
 
 
@@ -140,10 +143,6 @@ def _small_object(pairs: list[tuple[str, Any]]) -> JsonObject:
             f"{PROPERTIES_OF_ONE:,} are read"
         )
     return _object(pairs)
-
-
-def _twice(names: Iterable[str]) -> tuple[str, ...]:
-    return tuple(name for name, count in Counter(names).items() if count > 1)
 
 
 def check_names(value: Any, besides: Collection[str]) -> None:

@@ -214,7 +214,9 @@ def image_tokens(image: Image, level: DetailLevel) -> int:
 
 def _size(image: Image) -> tuple[int, int] | None:
     """Return width and height from the first bytes of an inline picture, where they are there."""
-    data = image.base64_data or _inline(image.url)
+    data = image.base64_data
+    if not data and image.url and image.url.startswith("data:"):
+        data = image.url.partition(";base64,")[2]
     if not data:
         return None
     characters = "".join(data[:_HEADER_CHARACTERS].split())  # base64 may be wrapped in lines
@@ -229,7 +231,3 @@ def _size(image: Image) -> tuple[int, int] | None:
         # The upper two bits of each side are a hint for scaling, which imagesize leaves in.
         width, height = width & _VP8_SIDE, height & _VP8_SIDE
     return (width, height) if width > 0 and height > 0 else None
-
-
-def _inline(url: str | None) -> str | None:
-    return url.partition(";base64,")[2] if url and url.startswith("data:") else None

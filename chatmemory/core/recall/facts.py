@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import NamedTuple
 
-from chatmemory.core.contents import Content, TextContent
+from chatmemory.core.contents import TextContent
 from chatmemory.core.estimators import TokenCountEstimator, count_overhead, count_tokens
 from chatmemory.core.exceptions import InvalidValue
 from chatmemory.core.loads import Loads
@@ -50,10 +50,6 @@ class Words:
         for word in (*self.terms, *self.prefixes):
             if not isinstance(word, str) or not word.strip():
                 raise InvalidValue(f"a word that is a fact must be a text, but is: {word!r}")
-
-    def found_in(self, text: str) -> Iterator[str]:
-        if self.terms or self.prefixes:
-            yield from _pattern(self).findall(text)
 
 
 NO_WORDS = Words()
@@ -94,7 +90,8 @@ def _facts_in(text: str, words: Words) -> Iterator[str]:
         fact = run.strip(_PUNCTUATION)
         if len(fact) >= SHORTEST:
             yield fact
-    yield from words.found_in(text)
+    if words != NO_WORDS:
+        yield from _pattern(words).findall(text)
 
 
 def _texts(message: ChatMessage) -> Iterator[str]:
@@ -106,13 +103,7 @@ def _texts(message: ChatMessage) -> Iterator[str]:
             for request in message.tool_execution_requests:
                 yield (request and request.arguments) or ""
         case UserMessage() | ToolExecutionResultMessage():
-            yield from _text_parts(message.contents)
-
-
-def _text_parts(contents: tuple[Content | None, ...]) -> Iterator[str]:
-    for content in contents:
-        if isinstance(content, TextContent):
-            yield content.text
+            yield from (each.text for each in message.contents if isinstance(each, TextContent))
 
 
 @dataclass(frozen=True)
