@@ -162,9 +162,8 @@ class Policy(ABC):
     @property
     def least_limit(self) -> int:
         """The smallest limit that goes together with the options."""
-        return (
-            1 if self.low_water == WHOLE else ceil((self.overhead + 1) / Fraction(self.low_water))
-        )
+        share = Fraction(self.low_water)
+        return 1 if share == 1 else ceil((self.overhead + 1) / share)
 
     @property
     def keeps_newest(self) -> bool:

@@ -107,7 +107,7 @@ PARSERS = {
 def test_whatever_is_given_is_read_or_refused(name):
     read, *given_values = PARSERS[name]
 
-    @settings_of(200)
+    @settings_of(120)
     @given(st.tuples(*given_values))
     def anything(given):
         with contextlib.suppress(InvalidValue):
