@@ -2,17 +2,21 @@
 
 from chatmemory.core.phrases import phrase_place
 from chatmemory.core.texts import named
-from chatmemory.explain.captions import Caption, caption, change_of_policy, forecast, tried_limit
-from chatmemory.explain.causes import Cause, cause_of, reason_of, short_reason
-from chatmemory.explain.limits import (
+from chatmemory.explain.captions import (
+    Caption,
     beyond_limit,
     beyond_tried_limit,
+    caption,
+    change_of_policy,
+    forecast,
     leaving,
     one_beyond_limit,
     over_limit,
     pinning,
+    tried_limit,
     what_is_hidden,
 )
+from chatmemory.explain.causes import Cause, cause_of, reason_of, short_reason
 from chatmemory.explain.phrase import Period, PhraseAnswer, PhraseQuestion, remembers, without
 from chatmemory.explain.reasons import (
     Explanation,
