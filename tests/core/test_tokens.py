@@ -104,7 +104,7 @@ def test_what_is_no_number_of_tokens_is_refused_with_the_name_of_the_estimator(c
         TokenWindow(40).measured_by(Returning(1, of_list=count))
 
 
-@pytest.mark.parametrize("sign", [" ", "a", "!", "1", "\n", "漢", "\N{SLOTH}"])
+@pytest.mark.parametrize("sign", [" ", "a", "\n", "漢", "\N{SLOTH}"])
 def test_the_longest_text_that_is_stored_is_counted_soon(sign):
     """tiktoken has run out of stack or of time for such runs."""
     text, exact = sign * LONGEST_EXACT, encoding("o200k_base").encode_ordinary

@@ -43,35 +43,19 @@ def family_of(estimator: TokenCountEstimator) -> str:
     return getattr(estimator, "family", None) or f"custom:{kind.__module__}.{kind.__qualname__}"
 
 
-class _Itself:
-    """A key that stands for one estimator.
-
-    Keys are equal for the same object only, since an estimator may define equality or have no hash.
-    The reference keeps the estimator alive, so that no other object takes its id.
-    """
-
-    def __init__(self, estimator: TokenCountEstimator) -> None:
-        self.estimator = estimator
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Itself) and self.estimator is other.estimator
-
-    def __hash__(self) -> int:
-        return id(self.estimator)
-
-
 def count_tokens(estimator: TokenCountEstimator, message: ChatMessage) -> int:
     """Return the message's tokens, counted once per family and remembered on the message.
 
     Estimators without a `family` do not share counts. Errors are not remembered. Raises
     InvalidValue if the estimator returns no number of tokens.
     """
-    key = getattr(estimator, "family", None) or _Itself(estimator)
-    known: dict[object, int] = message.__dict__.setdefault("_tokens", {})
+    # An estimator may define equality or have no hash; kept beside its count, it keeps its id
+    key = getattr(estimator, "family", None) or id(estimator)
+    known: dict[str | int, tuple[int, object]] = message.__dict__.setdefault("_tokens", {})
     if key not in known:
         counted = estimator.estimate_token_count_in_message(message)
-        known[key] = _number_of_tokens(estimator, counted)
-    return known[key]
+        known[key] = _number_of_tokens(estimator, counted), estimator
+    return known[key][0]
 
 
 def count_overhead(estimator: TokenCountEstimator) -> int:
@@ -93,7 +77,7 @@ def _number_of_tokens(estimator: TokenCountEstimator, counted: object) -> int:
 
 def remember_tokens(message: ChatMessage, family: str, tokens: int) -> None:
     """Give a message the tokens that a family has counted for it before."""
-    message.__dict__.setdefault("_tokens", {})[family] = tokens
+    message.__dict__.setdefault("_tokens", {})[family] = tokens, None
 
 
 # The part behind the colon comes from clients and is stored.
