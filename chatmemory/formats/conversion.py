@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections import OrderedDict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 from chatmemory.core.exceptions import InvalidMessage, UnreadableTranscript
@@ -160,21 +159,20 @@ def arguments_text(value: Any) -> str | None:
         raise InvalidMessage(why) from error
 
 
-@dataclass
 class Calls:
     """The calls of a conversation so far: paired by id, and by position where there are no ids.
 
     `taken` holds the ids that made-up ones must not repeat.
     """
 
-    taken: frozenset[str] = frozenset()
-    _made: int = 0
-    _names: dict[str, str | None] = field(default_factory=dict)
-    _waiting: OrderedDict[str, None] = field(default_factory=OrderedDict)
+    def __init__(self, taken: frozenset[str] = frozenset()) -> None:
+        self._new_ids = (id for n in count(1) if (id := f"call_{n}") not in taken)
+        self._names: dict[str, str | None] = {}
+        self._waiting: dict[str, None] = {}
 
     def opened(self, id: str | None, name: str | None) -> str:
         """Return the id of a new call: its own, else the next free of `call_1`, `call_2`…"""
-        id = id or self._new_id()
+        id = id or next(self._new_ids)
         self._names[id] = name
         self._waiting[id] = None
         return id
@@ -190,9 +188,3 @@ class Calls:
     def interrupted(self) -> None:
         """Close all open calls: a result after a user message cannot answer an earlier call."""
         self._waiting.clear()
-
-    def _new_id(self) -> str:
-        self._made += 1
-        while (id := f"call_{self._made}") in self.taken:
-            self._made += 1
-        return id

@@ -115,6 +115,13 @@ def test_the_longest_text_that_is_stored_is_counted_soon(sign):
     assert strict == len(exact(text)) <= count <= strict + 4 * 3
 
 
+def test_a_text_that_no_database_would_take_is_counted():
+    """tiktoken has no stack for a million blanks."""
+    for model in ("gpt-4", "gpt-4o"):
+        text = " " * 1_200_000 + "x"
+        assert OpenAiTokenCountEstimator(model).estimate_token_count_in_text(text) > 1_000
+
+
 def test_a_strict_estimator_refuses_a_text_that_it_cannot_count_whole():
     estimator = OpenAiTokenCountEstimator("gpt-4o", strict=True)
     with pytest.raises(UnsupportedMessage, match="more than 500,000 characters"):
