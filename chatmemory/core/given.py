@@ -61,6 +61,9 @@ def string_id(memory_id: object, limit_name: str = "") -> str:
     return memory_id
 
 
+# Ids and texts that every database can hold, checked before one is asked
+
+
 ID_LENGTH = 255
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
@@ -87,12 +90,19 @@ def storable_id(memory_id: object) -> str:
     return found
 
 
+# Ids in URLs
+
+
 _BYTE = re.compile(r"~([0-9A-Fa-f]{2})|[A-Za-z0-9._-]")
 _PLAIN = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.")
 
 
 def address(memory_id: str) -> str:
-    """Return the path segment of an id."""
+    """Return the path segment of an id: `acme/7` is `acme~2F7`.
+
+    A-Z a-z 0-9 - _ stand for themselves, and so does a dot unless the id is "." or "..". Every
+    other byte of the UTF-8 form is ~XX.
+    """
     if memory_id in (".", ".."):
         return memory_id.replace(".", "~2E")
     return "".join(

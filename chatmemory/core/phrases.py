@@ -39,7 +39,7 @@ def phrase_place(text: str, phrase: str) -> slice | None:
     return slice(first, last + 1)
 
 
-Span = tuple[int, int]
+Span = tuple[int, int]  # the first and the last of some steps
 
 
 def merged(spans: Iterable[Span]) -> tuple[Span, ...]:
@@ -61,9 +61,10 @@ def clipped(spans: Iterable[Span], within: Span) -> tuple[Span, ...]:
 
 
 class Speaker(IntEnum):
-    """Who said a message, those first whose words count first as knowledge.
+    """Who said a message: what users and tools state is told from what others repeat or ask.
 
-    A role is all that tells: a user's question is a statement here too.
+       Those come first whose words count first as knowledge. A role is all that tells: a user's
+    question is a statement here too.
     """
 
     OTHERS = 0

@@ -99,7 +99,7 @@ many = st.lists(st.one_of(changes, pins), min_size=1, max_size=9)
 
 
 @given(policies, many, st.integers(1, 6) | st.just(99))
-@examples(30)
+@examples(20)
 def test_the_answer_is_true_at_its_step_however_few_mentions_are_looked_at(
     db, policy, sequence, most
 ):
