@@ -210,13 +210,9 @@ class Sums:
         self.everything += figures.everything
         self.is_coarse |= figures.is_coarse
         prompts = self._risen(figures.prompts) if figures.is_coarse else figures.prompts
-        for mine, changes in (
-            (self._held, figures.held),
-            (self._lossless, figures.lossless),
-            (self._prompts, prompts),
-        ):
-            for index, change in changes.items():
-                mine[index] += change
+        self._held.update(figures.held)
+        self._lossless.update(figures.lossless)
+        self._prompts.update(prompts)
         if figures.today_held is not None and figures.today_prompts is not None:
             self.today_count += 1
             self.today_held += figures.today_held
