@@ -10,6 +10,7 @@ from chatmemory.core.recall.facts import Use
 from chatmemory.core.recall.figures import LimitPoint
 from chatmemory.core.recall.figures import smallest as smallest_limit
 from chatmemory.core.window import Counted, Totals
+from chatmemory.distribution import unreachable_nodes
 from chatmemory.managers import CLIENT, Flag
 from chatmemory.queries.branches import branches, copies
 from chatmemory.queries.comparing import (
@@ -34,7 +35,6 @@ from chatmemory.queries.conversations import (
     memories,
     memory,
     policy,
-    unreachable_nodes,
 )
 from chatmemory.queries.counts import (
     OverviewStats,
