@@ -18,10 +18,10 @@ ROUNDS = 5
 def figures(folder: str) -> Iterator[Figure]:
     from chatmemory import AiMessage, ChatMessage, MessageWindow, TokenWindow, UserMessage
     from chatmemory.core.estimators import count_tokens, estimator_for
-    from chatmemory.core.recall.comparison import compare
+    from chatmemory.core.recall.comparison import replay
     from chatmemory.core.recall.curves import curve_of
-    from chatmemory.core.recall.histories import history_of
-    from chatmemory.core.recall.refusals import Refusals
+    from chatmemory.core.recall.facts import history_of
+    from chatmemory.core.recall.prompts import Refusals
 
     estimator = estimator_for("gpt-4o")
     lines = list(islice(texts(), MESSAGES))
@@ -41,7 +41,7 @@ def figures(folder: str) -> Iterator[Figure]:
     def compare_four() -> None:
         refusals = Refusals(history)
         for policy in policies:
-            compare(history, policy, refusals)
+            replay(history, policy, refusals)
 
     times = in_turns(
         {

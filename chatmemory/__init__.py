@@ -59,6 +59,7 @@ from chatmemory.core.exceptions import (
 )
 from chatmemory.core.memory import (
     ChatMemory,
+    ChatMemoryProvider,
     MessageWindowChatMemory,
     TokenWindowChatMemory,
 )
@@ -74,7 +75,6 @@ from chatmemory.core.messages import (
     text_of,
 )
 from chatmemory.core.policies import MessageWindow, Oversized, Policy, TokenWindow, policy_kinds
-from chatmemory.core.provider import ChatMemoryProvider
 from chatmemory.core.recall import Recall, RecallCurve, recall, recall_curve
 from chatmemory.core.store import ChatMemoryStore
 from chatmemory.core.stored_policies import can_decide, load_or_tokens

@@ -1,10 +1,10 @@
-"""The converter of memory ids in URL patterns; see core.addresses."""
+"""The converter of memory ids in URL patterns; see core.given."""
 
 from __future__ import annotations
 
 from django.urls import register_converter
 
-from chatmemory.core.addresses import address, memory_id_at
+from chatmemory.core.given import address, memory_id_at
 
 __all__ = ["MemoryIdConverter", "address", "memory_id_at"]
 

@@ -100,6 +100,14 @@ def _without_unseen(outcome: Outcome) -> Outcome:
     return outcome._replace(departures=left)
 
 
+def trimmed(said: Sequence[Said], is_over: IsOver) -> list[Said]:
+    """Return what a read gives."""
+    window = list(said)
+    for _ in _trim(window, is_over):
+        pass
+    return window
+
+
 def _trim(window: list[Said], is_over: IsOver) -> Iterator[tuple[object, str]]:
     while is_over([said.message for said in window]):
         place = 1 if window and _is_system(window[0]) else 0

@@ -29,75 +29,50 @@ GIVEN = TokenWindow(EXACT, estimator="o3-mini")
 WRITTEN = policy_from_text(f"token_window:{EXACT},estimator=o3-mini")
 
 
-def created() -> str:
-    services.create("m", GIVEN)
-    services.add("m", [ORDER])
-    return "m"
+READING = Reading("langchain4j", (Transcript("m", (ORDER,)),), ())
 
 
-def changed() -> str:
-    services.create("m", MessageWindow(5))
-    services.change("m", policy=GIVEN)
-    services.add("m", [ORDER])
-    return "m"
-
-
-def changed_with_an_add() -> str:
-    services.create("m", MessageWindow(5))
-    services.change_and_add("m", [ORDER], policy=GIVEN)
-    return "m"
-
-
-def branched() -> str:
-    services.create("source", MessageWindow(5))
-    services.branch("source", "m", [ORDER], policy=GIVEN)
-    return "m"
-
-
-def adopted() -> str:
+def adopted() -> None:
     services.create("m", MessageWindow(5))
     assert services.adopt_policy(queries.MemoryFilter(), GIVEN) == 1
     assert services.adopt_policy(queries.MemoryFilter(), GIVEN) == 0
-    services.add("m", [ORDER])
-    return "m"
 
 
-def imported() -> str:
-    services.import_conversation("m", [ORDER], GIVEN)
-    return "m"
-
-
-def imported_from_a_file() -> str:
-    reading = Reading("langchain4j", (Transcript("m", (ORDER,)),), ())
-    assert [each.refused for each in services.import_all(reading, GIVEN)] == [""]
-    return "m"
-
-
-def created_by_default() -> str:
-    services.set_default_policy("", GIVEN)
-    services.create("m")
-    services.add("m", [ORDER])
-    return "m"
-
-
-@pytest.mark.parametrize(
-    "way",
-    [
-        created,
-        changed,
-        changed_with_an_add,
-        branched,
-        adopted,
-        imported,
-        imported_from_a_file,
-        created_by_default,
+WAYS = {
+    "created": [lambda: services.create("m", GIVEN)],
+    "changed": [
+        lambda: services.create("m", MessageWindow(5)),
+        lambda: services.change("m", policy=GIVEN),
     ],
-)
+    "adopted": [adopted],
+    "created by default": [
+        lambda: services.set_default_policy("", GIVEN),
+        lambda: services.create("m"),
+    ],
+}
+WITH_THE_ORDER = {
+    "changed with an add": [
+        lambda: services.create("m", MessageWindow(5)),
+        lambda: services.change_and_add("m", [ORDER], policy=GIVEN),
+    ],
+    "branched": [
+        lambda: services.create("source", MessageWindow(5)),
+        lambda: services.branch("source", "m", [ORDER], policy=GIVEN),
+    ],
+    "imported": [lambda: services.import_conversation("m", [ORDER], GIVEN)],
+    "imported from a file": [lambda: list(services.import_all(READING, GIVEN))],
+}
+
+
+@pytest.mark.parametrize("way", WAYS | WITH_THE_ORDER)
 def test_what_fits_exactly_stays(db, way):
-    memory_id = way()
-    assert queries.window(memory_id).messages == [ORDER]
-    assert queries.memory(memory_id).policy == WRITTEN
-    assert verify(memory_id) is None
+    for do in (WAYS | WITH_THE_ORDER)[way]:
+        do()
+    if way in WAYS:
+        services.add("m", [ORDER])
+    assert queries.window("m").messages == [ORDER]
+    assert queries.memory("m").policy == WRITTEN
+    assert verify("m") is None
 
 
 def test_the_same_policy_again_is_no_step(db):

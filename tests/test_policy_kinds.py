@@ -95,39 +95,19 @@ def test_it_is_written_like_built_in_kinds(installed):
     assert POLICY.options == {"surcharge": 7}
 
 
-def test_one_that_is_gone_is_pickled_and_copied(gone):
-    policy = queries.policy(gone)
-    for same in (pickle.loads(pickle.dumps(policy)), copy.copy(policy), copy.deepcopy(policy)):
-        assert same == policy
-        assert same.to_dict() == policy.to_dict()
-
-
-def test_one_that_is_gone_does_not_make_the_client_decide(gone):
-    window = queries.window(gone)
-    explanation = explain.why_in(window, window.seqs[-1])
-    assert explanation.cause == "Nothing has pushed it out."
-    assert "frugal_window is not installed" in explanation.detail
-
-
-def test_it_decides_and_is_verified(conversation):
+def test_it_decides_is_simulated_explained_and_verified(conversation):
     window = queries.window(conversation)
-    assert window.policy == POLICY
-    assert window.messages[0] == SAID[0]
-    assert window.load <= 60
-    assert verify(conversation) is None
-    assert queries.memory(conversation).load == window.load
-
-
-def test_it_is_simulated_and_explained(conversation):
-    simulation = queries.simulate(conversation, [UserMessage("one more")])
-    (change,) = simulation.changes
+    assert (window.policy, window.messages[0]) == (POLICY, SAID[0])
+    (change,) = queries.simulate(conversation, [UserMessage("one more")]).changes
     assert change.evicted
     services.add(conversation, [UserMessage("one more")])
     step = queries.step(conversation, change.step)
     assert (step.change.evicted, step.change.after) == (change.evicted, change.after)
     why = explain.why_left(step.change, change.evicted[0].seq)
     assert "60 points" in why.summary
-    assert why.receipt[-1].amount == queries.window(conversation).load
+    load = queries.window(conversation).load
+    assert why.receipt[-1].amount == load == queries.memory(conversation).load <= 60
+    assert verify(conversation) is None
 
 
 def test_its_pages_show_its_name_and_unit(conversation, operator_client):
@@ -140,8 +120,13 @@ def test_its_pages_show_its_name_and_unit(conversation, operator_client):
 
 def test_without_its_package_the_history_is_shown(gone, operator_client, api):
     assert len(queries.history(gone).rows) == len(SAID)
-    assert queries.memory(gone).policy.kind == "frugal_window"
-    assert queries.memory(gone).load is None
+    window, policy = queries.window(gone), queries.policy(gone)
+    assert (policy.kind, queries.memory(gone).load) == ("frugal_window", None)
+    for same in (pickle.loads(pickle.dumps(policy)), copy.copy(policy), copy.deepcopy(policy)):
+        assert (same, same.to_dict()) == (policy, policy.to_dict())
+    why = explain.why_in(window, window.seqs[-1])
+    assert why.cause == "Nothing has pushed it out."
+    assert "frugal_window is not installed" in why.detail
     for path in ("", "?at=4", "?at=9&msg=5", "?find=A-1182", "?with=2"):
         assert operator_client.get(f"/c/{gone}/{path}").status_code == 200, path
     assert operator_client.get("/?sort=fill").status_code == 200
@@ -160,13 +145,6 @@ def test_without_its_package_nothing_is_decided(gone, api):
     assert verify(gone) is None
 
 
-def test_without_its_package_another_policy_can_be_set(gone):
-    services.change(gone, policy=MessageWindow(3))
-    services.add(gone, [UserMessage("one more")])
-    assert len(queries.window(gone).rows) == 3
-    assert verify(gone) is None
-
-
 def test_a_step_that_is_taken_without_its_package_leaves_no_load(gone):
     services.change(gone, labels={"team": "red"})
     KINDS.register(FrugalWindow.kind, FrugalWindow)
@@ -174,7 +152,10 @@ def test_a_step_that_is_taken_without_its_package_leaves_no_load(gone):
     assert verify(gone) is None
 
 
-def test_without_its_package_a_client_may_set_its_list(gone):
+def test_without_its_package_a_client_may_set_its_list_and_another_policy_can_be_set(gone):
     protocol.update_messages(gone, [UserMessage("mine")])
     protocol.delete_messages(gone)
+    services.change(gone, policy=MessageWindow(3))
+    services.add(gone, [UserMessage(f"more {n}") for n in range(4)])
+    assert len(queries.window(gone).rows) == 3
     assert verify(gone) is None

@@ -13,7 +13,7 @@ from chatmemory.conf import PAGE_MAX, configuration
 from chatmemory.core.codec import write_json
 from chatmemory.core.exceptions import InvalidValue, UnstorableText
 from chatmemory.core.policies import Policy
-from chatmemory.core.printable import printable
+from chatmemory.core.texts import printable
 from chatmemory.core.written_policies import policies_from_text, policy_from_dict
 from chatmemory.formats import FORMATS
 from chatmemory.services.validation import check_ids, check_labels, check_policy

@@ -14,7 +14,7 @@ from typing import Any
 from django.http import HttpResponse
 from rest_framework.response import Response
 
-from chatmemory.core.printable import printable
+from chatmemory.core.texts import printable
 from chatmemory.services.database_errors import RETRY_SECONDS, Outage
 
 CONTENT_TYPE = "application/problem+json"

@@ -200,7 +200,7 @@ class Head:
 
 
 class Groupable(Protocol):
-    """What may be a tool call or its result."""
+    """Anything that may be a tool call or its result: an entry, or a row of a window."""
 
     @property
     def type(self) -> MessageType: ...

@@ -1,11 +1,15 @@
-"""Messages and ids that callers give, checked where they come in: errors say what to do instead."""
+"""Messages, ids and texts that callers give, checked where they come in.
+
+Errors say what to do instead.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from chatmemory.core.exceptions import InvalidMessage, InvalidValue
+from chatmemory.core.exceptions import InvalidMessage, InvalidValue, MemoryNotFound, UnstorableText
 from chatmemory.core.messages import ChatMessage
 
 _SHOWN = 80
@@ -38,7 +42,7 @@ def chat_messages(given: Iterable[Any]) -> list[ChatMessage]:
 
 
 def brief(value: object) -> str:
-    """A value as an error shows it."""
+    """Return a value as an error shows it."""
     shown = repr(value)
     return shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"
 
@@ -54,4 +58,72 @@ def string_id(memory_id: object, limit_name: str = "") -> str:
         shown = brief(memory_id)
         meant = f", or {limit_name}={shown}" if limit_name and isinstance(memory_id, int) else ""
         raise InvalidValue(f"a memory id must be a string, not {shown}: use str(…){meant}")
+    return memory_id
+
+
+# Ids and texts that every database can hold, checked before one is asked
+
+
+ID_LENGTH = 255
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+
+
+def check_text(text: str, what: str) -> None:
+    """Raise UnstorableText for text that PostgreSQL cannot store."""
+    if _UNSTORABLE.search(text):
+        raise UnstorableText(f"{what} cannot contain NUL or lone surrogates")
+
+
+def storable_id(memory_id: object) -> str:
+    """Return an id that can be asked for, if only to find nothing.
+
+    Raises InvalidValue for no string, UnstorableText, and MemoryNotFound for one that is too long,
+    of which Citus would take the query for an error.
+    """
+    found = string_id(memory_id)
+    if len(found) > ID_LENGTH:
+        raise MemoryNotFound(
+            f"no conversation has the id {found[:20]!r}… ({len(found):,} characters): "
+            f"ids have at most {ID_LENGTH}"
+        )
+    check_text(found, "a memory id")
+    return found
+
+
+# Ids in URLs
+
+
+_BYTE = re.compile(r"~([0-9A-Fa-f]{2})|[A-Za-z0-9._-]")
+_PLAIN = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.")
+
+
+def address(memory_id: str) -> str:
+    """Return the path segment of an id: `acme/7` is `acme~2F7`.
+
+    A-Z a-z 0-9 - _ stand for themselves, and so does a dot unless the id is "." or "..". Every
+    other byte of the UTF-8 form is ~XX.
+    """
+    if memory_id in (".", ".."):
+        return memory_id.replace(".", "~2E")
+    return "".join(
+        character if character in _PLAIN else "".join(f"~{b:02X}" for b in character.encode())
+        for character in memory_id
+    )
+
+
+def memory_id_at(segment: str) -> str:
+    """Return the id of a path segment.
+
+    Raises ValueError for a segment that is no address: an id as it is, such as `a~41`, must not be
+    taken for that of another conversation.
+    """
+    pieces = list(_BYTE.finditer(segment))
+    if sum(len(piece[0]) for piece in pieces) != len(segment):
+        raise ValueError(f"{segment!r} is not the address of a memory id")
+    raw = b"".join(bytes.fromhex(p[1]) if p[1] else p[0].encode() for p in pieces)
+    if b"\0" in raw:
+        raise ValueError("a memory id cannot contain NUL")
+    memory_id = raw.decode()
+    if address(memory_id).upper() != segment.upper():  # hexadecimal digits may be small
+        raise ValueError(f"{segment!r} is not the address of {memory_id!r}")
     return memory_id

@@ -13,7 +13,7 @@ from itertools import takewhile
 from typing import NamedTuple
 
 from chatmemory.core.messages import MessageType
-from chatmemory.core.naming import named
+from chatmemory.core.texts import named
 
 _NAMES: dict[str, str] = {
     MessageType.USER: "User",
@@ -23,7 +23,7 @@ _NAMES: dict[str, str] = {
 }
 
 
-class Turn(NamedTuple):
+class PromptMessage(NamedTuple):
     """One message as far as the rules need it; `calls` is its number of tool calls."""
 
     seq: int
@@ -43,13 +43,13 @@ class Verdict:
         return not self.problem
 
 
-def verdicts(turns: Sequence[Turn]) -> tuple[Verdict, ...]:
+def verdicts(turns: Sequence[PromptMessage]) -> tuple[Verdict, ...]:
     """Return each provider's verdict, with the first problem that it would report."""
     pairing = next(_unpaired(turns), "")
     return Verdict("OpenAI", pairing), Verdict("Anthropic", next(_opening(turns), pairing))
 
 
-def _unpaired(turns: Sequence[Turn]) -> Iterator[str]:
+def _unpaired(turns: Sequence[PromptMessage]) -> Iterator[str]:
     """Yield the problems of tool calls and their results, counted per call rather than by id."""
     call, missing = 0, 0
     for seq, type, calls in turns:
@@ -67,7 +67,7 @@ def _unpaired(turns: Sequence[Turn]) -> Iterator[str]:
         yield "No. There is nothing to send."
 
 
-def _opening(turns: Sequence[Turn]) -> Iterator[str]:
+def _opening(turns: Sequence[PromptMessage]) -> Iterator[str]:
     """Yield the problem of the first message, system messages aside."""
     before = sum(1 for _ in takewhile(lambda turn: turn.type is MessageType.SYSTEM, turns))
     if not turns:

@@ -15,6 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from functools import cached_property
+from threading import RLock
 from typing import Any, ClassVar, ParamSpec, TypeVar, Unpack
 
 from chatmemory.core.estimators import (
@@ -120,23 +121,18 @@ class ChatMemory(ABC):
     # The same for asyncio, by Django's convention of names
 
     async def aadd(self, message: ChatMessage, *more: ChatMessage) -> None:
-        """Do what `add` does."""
         await self._in_thread(self.add, message, *more)
 
     async def aextend(self, messages: Iterable[ChatMessage]) -> None:
-        """Do what `extend` does."""
         await self._in_thread(self.extend, messages)
 
     async def aset(self, messages: Iterable[ChatMessage]) -> None:
-        """Do what `set` does."""
         await self._in_thread(self.set, messages)
 
     async def amessages(self) -> list[ChatMessage]:
-        """Do what `messages` does."""
         return await self._in_thread(self.messages)
 
     async def aclear(self) -> None:
-        """Do what `clear` does."""
         await self._in_thread(self.clear)
 
     async def _in_thread(self, method: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
@@ -181,16 +177,16 @@ class ChatMemory(ABC):
 
     @cached_property
     def _transactional(self) -> TransactionalStore | None:
-        """The store, if it has `transact`: that it has it is slow to ask in each add."""
+        """The store if it has `transact`, asked once: asking for a protocol is slow."""
         return self._store if isinstance(self._store, TransactionalStore) else None
 
     @cached_property
     def _turn(self) -> Any:
-        """What a change holds meanwhile. A store with `transact` locks the memory itself."""
+        """The lock that a change holds. A store with `transact` locks the memory itself."""
         return nullcontext() if self._transactional else turn_of(self._store, self.id)
 
     def _read_window(self) -> Window:
-        """Return the window of a store that knows more of it than its messages, such as pins."""
+        """Return the window, with its pins if the store has `get_window`."""
         if self._with_windows is None:
             return self._window(self._store.get_messages(self.id))
         window = self._with_windows.get_window(self.id)
@@ -337,3 +333,46 @@ def _check_methods(what: str, given: object, names: tuple[str, ...]) -> None:
     missing = [name for name in names if not callable(getattr(given, name, None))]
     if missing:
         raise InvalidValue(f"{what} has no method {missing[0]}: {brief(given)}")
+
+
+class ChatMemoryProvider:
+    """One memory for each id; threads may share it.
+
+        memories = ChatMemoryProvider(lambda id: MessageWindowChatMemory(id, 20, store))
+        memories.get("order-7741").add(UserMessage("Where is my parcel?"))
+
+    It is what LangChain4j calls ChatMemoryProvider and ChatMemoryAccess.
+    """
+
+    def __init__(self, create: Callable[[str], ChatMemory]) -> None:
+        self._create = create
+        self._memories: dict[str, ChatMemory] = {}
+        self._begun: set[str] = set()
+        self._lock = RLock()  # `create` may ask for other memories
+
+    def get(self, memory_id: str) -> ChatMemory:
+        """Return the memory of a conversation, the same object until it is evicted.
+
+        Raises InvalidValue if `create` asks for the memory that it makes.
+        """
+        with self._lock:
+            if string_id(memory_id) not in self._memories:
+                self._memories[memory_id] = self._made(memory_id)
+            return self._memories[memory_id]
+
+    def _made(self, memory_id: str) -> ChatMemory:
+        if memory_id in self._begun:
+            raise InvalidValue(f"create asks for the memory {memory_id!r}, which it makes")
+        self._begun.add(memory_id)
+        try:
+            return self._create(memory_id)
+        finally:
+            self._begun.remove(memory_id)
+
+    def evict(self, memory_id: str) -> bool:
+        """Forget the object of a conversation, and return whether there was one.
+
+        Messages in a store of one's own stay there; a memory without a store loses them.
+        """
+        with self._lock:
+            return self._memories.pop(string_id(memory_id), None) is not None

@@ -103,7 +103,7 @@ class Policy(ABC):
 
     def __post_init__(self) -> None:
         """Read the options, which may be as JSON has them. Raises InvalidValue."""
-        check_limit(getattr(self, "java_name", self.limit_name), self.limit)
+        positive_limit(getattr(self, "java_name", self.limit_name), self.limit)
         if self.low_water is not WHOLE:
             object.__setattr__(self, "low_water", exact_share("low_water", self.low_water))
         if not isinstance(self.oversized, Oversized):
@@ -157,12 +157,13 @@ class Policy(ABC):
     @property
     def low_mark(self) -> int:
         """The load to which a window over its limit is trimmed."""
-        return share_of(self.low_water, self.limit)
+        return int(Fraction(self.low_water) * self.limit)  # exactly, and rounded down once
 
     @property
     def least_limit(self) -> int:
         """The smallest limit that goes together with the options."""
-        return 1 if self.low_water == WHOLE else least_whole(self.low_water, self.overhead + 1)
+        share = Fraction(self.low_water)
+        return 1 if share == 1 else ceil((self.overhead + 1) / share)
 
     @property
     def keeps_newest(self) -> bool:
@@ -311,7 +312,7 @@ def policy_kinds() -> dict[str, type[Policy]]:
     return dict(KINDS)
 
 
-def check_limit(java_name: str, limit: object) -> int:
+def positive_limit(java_name: str, limit: object) -> int:
     """Return the limit if it is a positive integer.
 
     Raises InvalidValue, with LangChain4j's text if LangChain4j makes the same check.
@@ -339,16 +340,6 @@ def exact_share(name: str, value: object) -> Decimal:
     if share != share.quantize(Decimal(1).scaleb(-DECIMALS)):
         raise InvalidValue(f"{name} can have up to {DECIMALS} decimals, but is: {value!r:.60}")
     return share
-
-
-def share_of(share: Decimal, limit: int) -> int:
-    """Return a share of a limit, rounded down, without any rounding before."""
-    return int(Fraction(share) * limit)
-
-
-def least_whole(share: Decimal, part: int) -> int:
-    """Return the smallest limit of which the share is at least `part`."""
-    return ceil(part / Fraction(share))
 
 
 def written_share(share: Decimal) -> str:

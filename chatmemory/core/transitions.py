@@ -213,7 +213,9 @@ def clear(window: Window, policy: Policy | None) -> Transition:
     return Transition(Change.CLEAR, window.totals, Totals(), policy, policy, evictions=left)
 
 
-def pin(window: Window, entry: Entry, policy: Policy | None, pinned: bool = True) -> Transition:
+def set_pinned(
+    window: Window, entry: Entry, policy: Policy | None, pinned: bool = True
+) -> Transition:
     """Return the transition that pins or unpins a message, in its place.
 
     A tool call and the results directly behind it are pinned together.
@@ -244,7 +246,9 @@ def trim(head: Head, policy: Policy) -> list[Eviction]:
     return [*evictions, *policy.evict_partial_turn(head)] if evictions else []
 
 
-def over_limit(entries: Iterable[Entry], totals: Totals, policy: Policy | None) -> list[Eviction]:
+def hidden_by_limit(
+    entries: Iterable[Entry], totals: Totals, policy: Policy | None
+) -> list[Eviction]:
     """Return the evictions that a read under `policy` hides and the next add makes.
 
     The entries may be the first ones of a window with these totals.
@@ -285,7 +289,7 @@ def _first_to_leave(head: Head, policy: Policy) -> list[Eviction]:
 
 def visible(window: Window, policy: Policy | None) -> list[Entry]:
     """Return the entries that a read gives: trimmed by the policy, without changing the window."""
-    hidden = {eviction.entry for eviction in over_limit(window, window.totals, policy)}
+    hidden = {eviction.entry for eviction in hidden_by_limit(window, window.totals, policy)}
     return [entry for entry in window if entry not in hidden]
 
 

@@ -174,7 +174,7 @@ class Window:
 
 
 class Counted(Protocol):
-    """What has a number of tokens: an entry, or a row of a window."""
+    """Anything that has a number of tokens: an entry, or a row of a window."""
 
     @property
     def tokens(self) -> int: ...

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from typing import Any, get_type_hints
 
@@ -69,11 +69,14 @@ def policy_from_text(text: str) -> Policy:
     """
     if not isinstance(text, str):
         raise _no_policy(text)
-    written, *options = text.split(",")
+    return _policy(*text.split(","))
+
+
+def _policy(written: str, *options: str) -> Policy:
     name, _, limit = written.partition(":")
     kind = KINDS.get(name)
     if kind is None or not limit.isascii() or not limit.isdigit():
-        raise _no_policy(text)
+        raise _no_policy(",".join([written, *options]))
     if len(limit) > LIMIT_DIGITS:
         raise InvalidValue(f"the limit of {name} is too large: at most {LIMIT_DIGITS} digits")
     given: dict[str, Any] = {}
@@ -135,27 +138,26 @@ def policies_from_text(text: str) -> list[Policy | None]:
     An item with `=` is an option of the policy before it. Raises InvalidValue and UnknownEstimator.
     """
     if not isinstance(text, str):
-        return [policy_from_text(text)]
-    return [_policy(item, options) for item, options in _items(text)]
-
-
-def _items(text: str) -> Iterator[tuple[str, list[str]]]:
-    parts = [part.strip() for part in text.split(",") if part.strip()]
-    if not parts:
+        raise _no_policy(text)
+    policies: list[list[str]] = []
+    for part in filter(None, map(str.strip, text.split(","))):
+        if "=" not in part:
+            policies.append([part])
+        elif policies:
+            policies[-1].append(part)
+        else:
+            raise InvalidValue(f"the option {part!r} comes before the first policy")
+    if not policies:
         raise InvalidValue("no policy: write token_window:1000 or message_window:20")
-    if "=" in parts[0]:
-        raise InvalidValue(f"the option {parts[0]!r} comes before the first policy")
-    starts = [place for place, part in enumerate(parts) if "=" not in part]
-    for start, end in zip(starts, [*starts[1:], len(parts)], strict=True):
-        yield parts[start], parts[start + 1 : end]
+    return [_policy_or_none(*each) for each in policies]
 
 
-def _policy(item: str, options: Sequence[str]) -> Policy | None:
-    if item == EVERYTHING:
-        if options:
-            raise InvalidValue(f"{EVERYTHING!r} has no options, but is given {options[0]!r}")
-        return None
-    return policy_from_text(",".join([item, *options]))
+def _policy_or_none(written: str, *options: str) -> Policy | None:
+    if written != EVERYTHING:
+        return _policy(written, *options)
+    if options:
+        raise InvalidValue(f"{EVERYTHING!r} has no options, but is given {options[0]!r}")
+    return None
 
 
 def text_of_policy(policy: Policy | None) -> str:

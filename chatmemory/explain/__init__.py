@@ -1,20 +1,30 @@
 """Explanations of the ledger: captions, receipts and reasons, independent of their display."""
 
-from chatmemory.core.naming import named
-from chatmemory.core.phrases import place_of
-from chatmemory.explain.captions import Caption, caption, change_of_policy, forecast, tried_limit
-from chatmemory.explain.causes import Cause, cause_of, reason_of, short_reason
-from chatmemory.explain.limits import (
+from chatmemory.core.phrases import phrase_place
+from chatmemory.core.texts import named
+from chatmemory.explain.captions import (
+    Caption,
     beyond_limit,
     beyond_tried_limit,
+    caption,
+    change_of_policy,
+    forecast,
     leaving,
     one_beyond_limit,
     over_limit,
     pinning,
+    tried_limit,
     what_is_hidden,
 )
-from chatmemory.explain.phrase import Moment, Period, PhraseAnswer, remembers, without
-from chatmemory.explain.reasons import Explanation, room_before, what_would_keep, why_in, why_left
+from chatmemory.explain.causes import Cause, cause_of, reason_of, short_reason
+from chatmemory.explain.phrase import Period, PhraseAnswer, PhraseQuestion, remembers, without
+from chatmemory.explain.reasons import (
+    Explanation,
+    room_before,
+    what_would_have_kept,
+    why_in,
+    why_left,
+)
 from chatmemory.explain.receipts import Receipt, ReceiptLine, receipt, shortened
 from chatmemory.explain.wording import (
     amount,
@@ -36,9 +46,9 @@ __all__ = [
     "Caption",
     "Cause",
     "Explanation",
-    "Moment",
     "Period",
     "PhraseAnswer",
+    "PhraseQuestion",
     "Receipt",
     "ReceiptLine",
     "amount",
@@ -60,8 +70,8 @@ __all__ = [
     "option_words",
     "over_limit",
     "percent",
+    "phrase_place",
     "pinning",
-    "place_of",
     "policy_name",
     "policy_words",
     "reason_of",
@@ -74,7 +84,7 @@ __all__ = [
     "shortened",
     "tried_limit",
     "what_is_hidden",
-    "what_would_keep",
+    "what_would_have_kept",
     "why_in",
     "why_left",
     "without",

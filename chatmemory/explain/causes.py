@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from chatmemory.core.eviction import Reason
 from chatmemory.core.fitting import CannotFit
-from chatmemory.core.naming import named
 from chatmemory.core.policies import Policy
 from chatmemory.core.stored_policies import can_decide
+from chatmemory.core.texts import named
 from chatmemory.core.window import Totals
 from chatmemory.explain.wording import capitalized
 from chatmemory.ledger.changes import ChangeResult, EvictedMessage

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from chatmemory.core.speakers import Speaker
+from chatmemory.core.phrases import Speaker
 from chatmemory.explain.captions import caption
 from chatmemory.explain.reasons import Explanation
 from chatmemory.explain.receipts import receipt
@@ -61,7 +61,7 @@ class PhraseAnswer(Explanation):
 
 
 @dataclass(frozen=True)
-class Moment:
+class PhraseQuestion:
     """The step of the question, the newest step and message, and what a limit hides.
 
     What it hides leaves at the next add, unless there is `no_room` for any message.
@@ -74,33 +74,33 @@ class Moment:
     no_room: NoRoom | None = None
 
 
-def remembers(phrase: str, matches: PhraseMatches, moment: Moment) -> PhraseAnswer:
+def remembers(phrase: str, matches: PhraseMatches, asked: PhraseQuestion) -> PhraseAnswer:
     """Explain whether a phrase is in memory at a step, and when it was and will be."""
     question = f"{'Would' if matches.is_simulated else 'Does'} it still remember “{phrase}”?"
     if not matches.speakers:
         if _NUMBER.fullmatch(phrase):
-            newest = f"The newest is #{moment.last_seq}."
+            newest = f"The newest is #{asked.last_seq}."
             return PhraseAnswer(question, f"There is no message {phrase}.", newest)
         detail = "No message contains these words."
         return PhraseAnswer(question, "It was never said.", detail)
     if matches.leaving or (matches.is_simulated and matches.deciding):
         return _simulated(question, matches)
-    return _stored(question, matches, moment)
+    return _stored(question, matches, asked)
 
 
-def _stored(question: str, matches: PhraseMatches, moment: Moment) -> PhraseAnswer:
+def _stored(question: str, matches: PhraseMatches, asked: PhraseQuestion) -> PhraseAnswer:
     """Answer for stored memory; in a simulation, if the phrase was not in memory before it."""
-    periods = periods_of(matches, moment.last_step)
-    here = next((each for each in periods if each.first <= moment.at <= each.last), None)
-    cause, detail = _answer(matches, moment, here)
-    if here and here.is_in and moment.hidden.issuperset(matches.deciding):
-        why = f"{here.why}; over the limit at step {moment.at:,}"
+    periods = periods_of(matches, asked.last_step)
+    here = next((each for each in periods if each.first <= asked.at <= each.last), None)
+    cause, detail = _answer(matches, asked, here)
+    if here and here.is_in and asked.hidden.issuperset(matches.deciding):
+        why = f"{here.why}; over the limit at step {asked.at:,}"
         periods = tuple(replace(each, why=why) if each is here else each for each in periods)
-    is_past = moment.at < moment.last_step
+    is_past = asked.at < asked.last_step
     is_lost = matches.lost is not None and here is not None and not here.is_in
     answer = PhraseAnswer(
         question,
-        f"At step {moment.at:,}: {decapitalized(cause)}" if is_past else cause,
+        f"At step {asked.at:,}: {decapitalized(cause)}" if is_past else cause,
         detail,
         receipt(matches.lost) if is_lost and matches.lost else (),
         decided_by=_decided_by(matches),
@@ -109,7 +109,7 @@ def _stored(question: str, matches: PhraseMatches, moment: Moment) -> PhraseAnsw
         return answer
     return replace(
         answer,
-        detail=" ".join(filter(None, [detail, _later(matches, periods, moment)])),
+        detail=" ".join(filter(None, [detail, _later(matches, periods, asked)])),
         periods=periods[-PERIODS:],
         earlier=sum(each.is_in is not None for each in periods[:-PERIODS]),
     )
@@ -156,12 +156,12 @@ def without(left: Sequence[int], phrase: str) -> str:
     return f"Without {seqs(left)}, nothing in memory mentions “{phrase}”."
 
 
-def _answer(matches: PhraseMatches, moment: Moment, here: Period | None) -> tuple[str, str]:
+def _answer(matches: PhraseMatches, asked: PhraseQuestion, here: Period | None) -> tuple[str, str]:
     if here and matches.deciding:
-        return _yes(matches, moment, here)
-    cause, sentence = _out_of_memory(matches, moment, here)
+        return _yes(matches, asked, here)
+    cause, sentence = _out_of_memory(matches, asked, here)
     told = caption(matches.lost).summary if matches.lost else ""
-    echo = _echo(matches, moment.hidden)
+    echo = _echo(matches, asked.hidden)
     return (echo, f"{sentence} {told}".strip()) if echo else (cause, told)
 
 
@@ -197,17 +197,17 @@ def _are_in(kept: Sequence[int]) -> str:
     return f"{seqs(kept)} {'is' if len(kept) == 1 else 'are'} in memory."
 
 
-def _yes(matches: PhraseMatches, moment: Moment, here: Period) -> tuple[str, str]:
+def _yes(matches: PhraseMatches, asked: PhraseQuestion, here: Period) -> tuple[str, str]:
     """Say since when, which mentions are in memory, and when it was last forgotten before.
 
     The assistant may only have asked for it: its own words are no plain yes.
     """
     kept = matches.deciding
-    visible = [seq for seq in kept if seq not in moment.hidden]
-    others = _seen_of_others(matches, moment.hidden)
+    visible = [seq for seq in kept if seq not in asked.hidden]
+    others = _seen_of_others(matches, asked.hidden)
     if not visible:
-        return _over_limit(kept, others, moment.no_room)
-    first = here.first if here.is_in else moment.at
+        return _over_limit(kept, others, asked.no_room)
+    first = here.first if here.is_in else asked.at
     turn, since = matches.turns.get(first), f"step {first:,}"
     if turn and len(turn.seqs) == 1:
         since = f"#{turn.seqs[0]}"
@@ -237,13 +237,15 @@ def _over_limit(
     return f"Only over the limit: {seqs(kept)}.", detail
 
 
-def _out_of_memory(matches: PhraseMatches, moment: Moment, here: Period | None) -> tuple[str, str]:
+def _out_of_memory(
+    matches: PhraseMatches, asked: PhraseQuestion, here: Period | None
+) -> tuple[str, str]:
     """Say how the phrase came to be out of memory at a step: as an answer, and in a sentence that
     names whose words decide.
     """
     if here and here.is_in is None:
         return "No, nothing in memory mentions it.", ""
-    if here is None or moment.at < matches.first_step:
+    if here is None or asked.at < matches.first_step:
         return f"{capitalized(_NOT_YET)}.", f"{_WHO_HAVE[matches.speaker]} not said it yet."
     is_plural = matches.speaker is Speaker.ASSISTANT
     whose = capitalized(_WHOSE[matches.speaker])
@@ -251,15 +253,15 @@ def _out_of_memory(matches: PhraseMatches, moment: Moment, here: Period | None) 
         they_were = "they were" if is_plural else "it was"
         sentence = f"{whose} had no room when {they_were} said, at step {here.first:,}."
         return f"No, {_no_room(matches)}.", sentence
-    since = "at this step" if here.first == moment.at else f"since step {here.first:,}"
+    since = "at this step" if here.first == asked.at else f"since step {here.first:,}"
     state = f"forgotten {since}, {_went(matches, here.first)}"
     return f"No, {state}.", f"{whose} {'are' if is_plural else 'is'} {state}."
 
 
-def _later(matches: PhraseMatches, periods: Sequence[Period], moment: Moment) -> str:
+def _later(matches: PhraseMatches, periods: Sequence[Period], asked: PhraseQuestion) -> str:
     """Say how it goes on after a step in the past."""
     said = (each for each in periods if each.why not in (_NOT_YET, _NOT_LOOKED_AT))
-    later = next((each for each in said if each.first > moment.at), None)
+    later = next((each for each in said if each.first > asked.at), None)
     if later is None:
         return ""
     has_step = later.why == _no_room(matches)

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from chatmemory.core.eviction import Reason, first_of_group
 from chatmemory.core.messages import MessageType
-from chatmemory.core.naming import named
 from chatmemory.core.policies import Policy
 from chatmemory.core.stored_policies import can_decide
+from chatmemory.core.texts import named
 from chatmemory.core.window import Totals
 from chatmemory.explain.causes import cause_of, why_no_fit
 from chatmemory.explain.receipts import Receipt, exceeded, is_ahead, receipt
-from chatmemory.explain.wording import capitalized, counted, in_unit, moment
+from chatmemory.explain.wording import at_step, capitalized, counted, in_unit
 from chatmemory.ledger.changes import ChangeResult, EvictedMessage
 from chatmemory.queries import WhatWouldKeep, WindowPlace, WindowView
 
@@ -51,7 +51,7 @@ def why_left(change: ChangeResult, seq: int, lines: Receipt | None = None) -> Ex
 
 
 def _detail(change: ChangeResult, evicted: EvictedMessage, lines: Receipt) -> str:
-    when, seq, because = moment(change), evicted.seq, evicted.because_seq
+    when, seq, because = at_step(change), evicted.seq, evicted.because_seq
     would = change.is_of_draft
     match evicted.reason:
         case Reason.CAPACITY:
@@ -79,11 +79,11 @@ def _no_room(change: ChangeResult, seq: int, lines: Receipt) -> str:
     would = change.is_of_draft
     oldest = f"{named(seq)} {'is' if would else 'was'} the oldest message that could leave"
     if over is None or not can_decide(policy):
-        return f"It left the head of the list {moment(change)}."
+        return f"It left the head of the list {at_step(change)}."
     if is_ahead(lines, seq):
         mark = f"{policy.low_mark:,} of {policy.limit:,} {policy.unit}"
         was, went = ("would be", "would then go") if would else ("was", "then went")
-        over_limit = f"over its limit{'' if would else f' {moment(change)}'}"
+        over_limit = f"over its limit{'' if would else f' {at_step(change)}'}"
         return f"Memory {was} {over_limit}; it {went} on to {mark}, and {oldest}."
     needs = f"{over.amount:,} of {policy.limit:,} {policy.unit}"
     if over.label.startswith("Already"):
@@ -198,7 +198,7 @@ def _keeps_turns(policy: Policy | None) -> bool:
 # Why one message could have stayed
 
 
-def what_would_keep(answer: WhatWouldKeep) -> Explanation:
+def what_would_have_kept(answer: WhatWouldKeep) -> Explanation:
     """Explain which limit would have kept a message, and that a higher one now comes too late."""
     return Explanation("What would have kept it?", _cause(answer), " ".join(_details(answer)))
 

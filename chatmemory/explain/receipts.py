@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from chatmemory.core.eviction import Reason
-from chatmemory.core.naming import named
 from chatmemory.core.policies import Policy
 from chatmemory.core.stored_policies import can_decide
+from chatmemory.core.texts import named
 from chatmemory.core.window import Totals
 from chatmemory.explain.causes import reason_of
 from chatmemory.explain.wording import capitalized, oldest, role

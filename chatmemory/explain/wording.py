@@ -9,9 +9,9 @@ import json
 from collections.abc import Sequence
 
 from chatmemory.core.messages import MessageType
-from chatmemory.core.naming import named
 from chatmemory.core.policies import Policy
 from chatmemory.core.stored_policies import can_decide
+from chatmemory.core.texts import named
 from chatmemory.core.window import Totals
 from chatmemory.ledger.changes import ChangeResult
 
@@ -84,7 +84,7 @@ def load_words(policy: Policy | None, totals: Totals) -> str:
     return counted(totals.tokens, "token")
 
 
-def moment(change: ChangeResult) -> str:
+def at_step(change: ChangeResult) -> str:
     """Return `at step 43`, or `in the simulation` for the change that a draft would make."""
     return "in the simulation" if change.is_of_draft else f"at step {change.step or 0:,}"
 

@@ -9,9 +9,16 @@ A format is one `Format` in `FORMATS`; `Reader` and `Writer` are bases for writi
 
 from chatmemory.core.codec import JsonBounds
 from chatmemory.formats.conversion import Reader, Writer
-from chatmemory.formats.files import Reading, Refused, read_transcripts
 from chatmemory.formats.format import Format, Loss, RawTranscript, Rendered, Rendering, Transcript
-from chatmemory.formats.registry import FORMATS, parse_messages, render_each, render_messages
+from chatmemory.formats.registry import (
+    FORMATS,
+    Reading,
+    Refused,
+    parse_messages,
+    read_transcripts,
+    render_each,
+    render_messages,
+)
 
 __all__ = [
     "FORMATS",

@@ -1,9 +1,11 @@
-"""The common part of readers and writers: one message after the other, and what each loses."""
+"""What readers and writers of formats share: one message after the other, and what each loses."""
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import count
 from typing import Any
 
 from chatmemory.core.exceptions import InvalidMessage, UnreadableTranscript
@@ -15,8 +17,6 @@ from chatmemory.core.messages import (
     ToolExecutionRequest,
 )
 from chatmemory.formats.format import Loss, Rendered, Rendering, Transcript
-from chatmemory.formats.json_values import unread
-from chatmemory.formats.pairing import Calls
 
 
 class _Conversion:
@@ -105,3 +105,86 @@ class Writer(_Conversion, ABC):
         if len(calls) < len(message.tool_execution_requests):
             self.lose("an empty tool call")
         return calls
+
+
+def is_list_of(value: Any, *keys: str) -> bool:
+    """Return whether a value is a list whose first item is an object with all these keys."""
+    return (
+        isinstance(value, list)
+        and bool(value)
+        and isinstance(value[0], dict)
+        and all(key in value[0] for key in keys)
+    )
+
+
+def name_of(value: Mapping[str, Any], *keys: str) -> str | None:
+    """Return the first of these properties that can be a conversation's id: text or a number."""
+    for key in keys:
+        found = value.get(key)
+        if isinstance(found, str | int) and not isinstance(found, bool) and found != "":
+            return str(found)
+    return None
+
+
+def unread(where: str, value: Mapping[str, Any], read: Collection[str]) -> Iterator[Loss]:
+    """Yield a loss for each property that is not in `read` and holds something."""
+    for name in value:
+        if name not in read and value[name] not in (None, "", [], {}):
+            yield Loss(where, f"the property {name!r}")
+
+
+def object_in(value: Any, what: str) -> dict[str, Any]:
+    """Return the value, which must be a JSON object. Raises InvalidMessage."""
+    if not isinstance(value, dict):
+        raise InvalidMessage(what)
+    return value
+
+
+def text_in(value: Mapping[str, Any], name: str) -> str | None:
+    """Return a property that must be a string or missing. Raises InvalidMessage."""
+    found = value.get(name)
+    if found is None or isinstance(found, str):
+        return found
+    raise InvalidMessage(f"{name} must be a string")
+
+
+def arguments_text(value: Any) -> str | None:
+    """Return a call's arguments as JSON text; text stays as it is. Raises InvalidMessage."""
+    if value is None or isinstance(value, str):
+        return value
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except (RecursionError, ValueError) as error:
+        why = "the arguments are nested too deeply or hold too long a number"
+        raise InvalidMessage(why) from error
+
+
+class Calls:
+    """The calls of a conversation so far: paired by id, and by position where there are no ids.
+
+    `taken` holds the ids that made-up ones must not repeat.
+    """
+
+    def __init__(self, taken: frozenset[str] = frozenset()) -> None:
+        self._new_ids = (id for n in count(1) if (id := f"call_{n}") not in taken)
+        self._names: dict[str, str | None] = {}
+        self._waiting: dict[str, None] = {}
+
+    def opened(self, id: str | None, name: str | None) -> str:
+        """Return the id of a new call: its own, else the next free of `call_1`, `call_2`…"""
+        id = id or next(self._new_ids)
+        self._names[id] = name
+        self._waiting[id] = None
+        return id
+
+    def answered(self, id: str | None, name: str | None = None) -> tuple[str | None, str | None]:
+        """Return the call id and tool name of a result; without an id the oldest open call's."""
+        id = id or next(iter(self._waiting), None)
+        if id is None:
+            return None, name
+        self._waiting.pop(id, None)
+        return id, name or self._names.get(id)
+
+    def interrupted(self) -> None:
+        """Close all open calls: a result after a user message cannot answer an earlier call."""
+        self._waiting.clear()

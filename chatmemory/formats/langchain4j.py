@@ -8,9 +8,8 @@ from typing import Any
 from chatmemory.core.codec import message_from_dict, message_to_dict
 from chatmemory.core.exceptions import InvalidMessage
 from chatmemory.core.messages import ChatMessage, MessageType
-from chatmemory.formats.conversion import Reader
+from chatmemory.formats.conversion import Reader, is_list_of, name_of, unread
 from chatmemory.formats.format import Format, RawTranscript, Rendered, Rendering, Transcript
-from chatmemory.formats.json_values import is_list_of, name_of, unread
 
 
 def find(value: Any) -> RawTranscript | None:

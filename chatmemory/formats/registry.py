@@ -1,14 +1,18 @@
-"""The formats by name, and lists of messages in them."""
+"""The formats by name, and what is in them: lists of messages, and whole files."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from io import BytesIO, StringIO, TextIOWrapper
+from typing import IO, Any
 
-from chatmemory.core.exceptions import InvalidValue, UnreadableTranscript
+from chatmemory.core.codec import JsonBounds, bytes_of, check_density, load_json_file
+from chatmemory.core.exceptions import InvalidMessage, InvalidValue, UnreadableTranscript
 from chatmemory.core.given import chat_message, chat_messages, message_list
 from chatmemory.core.messages import ChatMessage
 from chatmemory.core.registry import Registry
+from chatmemory.core.texts import printable
 from chatmemory.formats import langchain4j, openai_chat, sharegpt
 from chatmemory.formats.format import Format, Rendered, Rendering, Transcript
 
@@ -58,3 +62,139 @@ class _Checked(Iterable[ChatMessage]):
 
     def __iter__(self) -> Iterator[ChatMessage]:
         return map(chat_message, self._given)
+
+
+_BOM = "\ufeff"
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A conversation of a file that cannot be read, and why; the others are."""
+
+    where: str
+    why: str
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The conversations of a file in order, and beside them those that could not be read."""
+
+    format: str
+    transcripts: tuple[Transcript, ...]
+    refused: tuple[Refused, ...]
+
+
+def read_transcripts(
+    content: str | bytes | IO[bytes],
+    format: str = "auto",
+    *,
+    called: str = "the file",
+    bounds: JsonBounds | None = None,
+) -> Reading:
+    """Return every conversation of a JSON or JSON Lines file, or of what it holds.
+
+    `format` is a format's name, or "auto" to take the first that finds a conversation.
+    Conversations without a name are named by their position, from 1. Raises UnreadableTranscript,
+    which names the content as it is `called`, when it is not JSON, exceeds the `bounds`, or holds
+    no conversation in the format.
+    """
+    value = _decode(content, bounds)
+    known = FORMATS if format == "auto" else {format: format_named(format)}
+    for name, each in known.items():
+        conversations = _conversations(value, each)
+        if conversations:
+            return _read(conversations, name, each, bounds)
+    formats = " or ".join(known)
+    why = f"no conversation in the format {formats} found: {called} is {_shape(value)}"
+    raise UnreadableTranscript(-1, why)
+
+
+def _decode(content: str | bytes | IO[bytes], bounds: JsonBounds | None) -> Any:
+    try:
+        if isinstance(content, str):
+            check_density(content)
+            return load_json_file(StringIO(content.removeprefix(_BOM), newline="\n"), bounds)
+        file = BytesIO(content) if isinstance(content, bytes) else content
+        return _decode_file(file, bounds)
+    except InvalidMessage as error:
+        why = str(error)  # the error itself holds what was decoded
+    raise UnreadableTranscript(-1, why)
+
+
+def _decode_file(file: IO[bytes], bounds: JsonBounds | None) -> Any:
+    text = TextIOWrapper(file, "utf-8-sig", newline="\n")
+    try:
+        if text.read(1) != _BOM:
+            text.seek(0)
+        return load_json_file(text, bounds)
+    except UnicodeDecodeError as error:
+        place = file.tell() - len(error.object) + error.start
+        raise UnreadableTranscript(-1, f"not UTF-8: {error.reason} at byte {place}") from error
+    finally:
+        text.detach()  # the file stays open
+
+
+def _shape(value: Any) -> str:
+    """Return what a file is, in words for an error."""
+    if isinstance(value, list) and value:
+        return f"a list that begins with {_kind(value[0])}"
+    return _kind(value)
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, dict) and value:
+        is_empty = any(value.get(name) == [] for name in ("messages", "conversations"))
+        names = ", ".join(repr(key[:20]) for key in list(value)[:5])
+        return f"an object with {names}{' and no messages in it' if is_empty else ''}"
+    if isinstance(value, list):
+        return "a list" if value else "an empty list"
+    return next(words for kind, words in _KINDS if isinstance(value, kind))
+
+
+_KINDS = (
+    (dict, "an empty object"),
+    (str, "a string"),
+    (bool, "true or false"),
+    (int | float, "a number"),
+    (object, "null"),
+)
+
+
+def _conversations(value: Any, format: Format) -> list[Any]:
+    """Return the values that may be conversations: the whole, or each item of a list."""
+    if format.find(value):
+        return [value]
+    if isinstance(value, list) and any(format.find(each) for each in value):
+        return list(value)
+    return []
+
+
+def _read(
+    conversations: Sequence[Any], name: str, format: Format, bounds: JsonBounds | None
+) -> Reading:
+    transcripts: list[Transcript] = []
+    refused: list[Refused] = []
+    for number, value in enumerate(conversations, 1):
+        raw = format.find(value)
+        where = f"conversation {number}" + (f" ({printable(raw.name)})" if raw and raw.name else "")
+        if raw is None:
+            refused.append(Refused(where, f"no conversation in the format {name}: {_shape(value)}"))
+            continue
+        try:
+            read = format.parse(raw.turns)
+            _check_sizes(read, bounds)
+        except UnreadableTranscript as error:
+            refused.append(Refused(where, str(error)))
+            continue
+        losses = raw.losses + read.losses
+        name_or_number = raw.name or str(number)
+        transcripts.append(replace(read, name=name_or_number, losses=losses, number=number))
+    return Reading(name, tuple(transcripts), tuple(refused))
+
+
+def _check_sizes(read: Transcript, bounds: JsonBounds | None) -> None:
+    """Raise UnreadableTranscript for a message whose texts take more than the bounds allow."""
+    for index, message in enumerate(read.messages if bounds else ()):
+        if bounds and bytes_of(message) > bounds.each:
+            why = f"it takes more than {bounds.each:,} bytes of memory, {bounds.told}"
+            raise UnreadableTranscript(read.turns[index] if read.turns else index, why)

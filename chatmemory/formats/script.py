@@ -23,8 +23,8 @@ from chatmemory.core.messages import (
     UserMessage,
     text_of,
 )
-from chatmemory.core.printable import printable
-from chatmemory.formats.files import read_transcripts
+from chatmemory.core.texts import printable
+from chatmemory.formats.registry import read_transcripts
 
 _LINE_BREAK = re.compile(r"\r?\n")
 _ROLE_LINE = re.compile(r"\s*(user|ai|system|call|result)\s*:\s?(.*)", re.IGNORECASE)
@@ -33,7 +33,7 @@ _CALL = re.compile(r"\s*([\w.-]+)\s*\((.*)\)\s*", re.DOTALL)
 
 
 def read_draft(role: str, text: str) -> list[ChatMessage]:
-    """Reads one message of this role, or a whole script where the role is "script".
+    """Return one message of this role, or those of a whole script if the role is "script".
 
     Raises InvalidValue for text that holds no such messages.
     """
@@ -49,9 +49,12 @@ def write_draft(message: ChatMessage) -> tuple[str, str]:
 
 
 def read_script(text: str) -> list[ChatMessage]:
-    """Reads the messages of a script, in order. Raises InvalidValue."""
+    """Return the messages of a script, in order. Raises InvalidValue."""
     if _is_json(text):
-        return _messages_of_json(text)
+        reading = read_transcripts(text, called="the text")
+        for refused in reading.refused:
+            raise InvalidValue(printable(f"{refused.where}: {refused.why}"))
+        return [message for each in reading.transcripts for message in each.messages]
     return _with_tool_names([_message(role, said) for role, said in _turns(text)])
 
 
@@ -86,15 +89,8 @@ def _spellings(message: ChatMessage) -> Iterator[tuple[str, str]]:
             yield "script", f"call: {call.name}{arguments}"
 
 
-def _messages_of_json(text: str) -> list[ChatMessage]:
-    reading = read_transcripts(text, called="the text")
-    for refused in reading.refused:
-        raise InvalidValue(printable(f"{refused.where}: {refused.why}"))
-    return [message for transcript in reading.transcripts for message in transcript.messages]
-
-
 def _turns(text: str) -> Iterator[tuple[str, str]]:
-    """Splits a script into (role, text) pairs."""
+    """Yield the role and the text of each message of a script."""
     role = ""
     lines: list[str] = []
     for line in _LINE_BREAK.split(text):
@@ -127,7 +123,7 @@ def _message(role: str, text: str) -> ChatMessage:
 
 
 def _with_tool_names(messages: list[ChatMessage]) -> list[ChatMessage]:
-    """Gives each result the tool name of its call; a surplus result repeats the last name."""
+    """Give each result the tool name of its call; a surplus result repeats the last name."""
     open_calls: deque[str | None] = deque()
     name: str | None = None
     named: list[ChatMessage] = []

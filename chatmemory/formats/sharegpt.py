@@ -23,15 +23,16 @@ from chatmemory.core.messages import (
     UserMessage,
     text_of,
 )
-from chatmemory.formats.conversion import Reader, Writer
-from chatmemory.formats.format import Format, Loss, RawTranscript, Rendered, Rendering, Transcript
-from chatmemory.formats.json_values import (
+from chatmemory.formats.conversion import (
+    Reader,
+    Writer,
     arguments_text,
     is_list_of,
     name_of,
     object_in,
     unread,
 )
+from chatmemory.formats.format import Format, Loss, RawTranscript, Rendered, Rendering, Transcript
 
 _HUMAN = ("human", "user")
 _AI = ("gpt", "assistant", "model", "chatgpt", "bing", "bard")

@@ -10,7 +10,7 @@ from django.db.models.functions import Cast
 
 from chatmemory import database
 from chatmemory.core.exceptions import MemoryNotFound, StepNotFound
-from chatmemory.core.storable import storable_id
+from chatmemory.core.given import storable_id
 from chatmemory.ledger.sql import read_memory, read_step
 from chatmemory.ledger.windows import step_zero
 from chatmemory.managers import MemoryQuerySet

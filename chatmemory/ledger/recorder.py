@@ -23,7 +23,7 @@ from chatmemory.core.exceptions import WindowTooLarge
 from chatmemory.core.messages import MessageType, text_of
 from chatmemory.core.policies import Policy
 from chatmemory.core.stored_policies import load_of
-from chatmemory.core.transitions import Change, Transition, pin, unchanged
+from chatmemory.core.transitions import Change, Transition, set_pinned, unchanged
 from chatmemory.core.window import NOTHING, Entry, Totals, Window, total
 from chatmemory.ledger import chain, flags, sql
 from chatmemory.ledger.changes import ArrivedMessage, ChangeResult, EvictedMessage, NewMessage
@@ -166,7 +166,7 @@ class Recorder:
     def pin(self, entry: StayEntry, pinned: bool) -> ChangeResult:
         """Pin or unpin a message of the window, with what belongs to it: a call and its results."""
         before, n = set(self.window), self.memory.last_stay
-        transition = pin(self.window, entry, self.policy, pinned)
+        transition = set_pinned(self.window, entry, self.policy, pinned)
         begun = [each for each in stay_entries(transition.arrivals) if each not in before]
         transition = transition.with_entries(
             {each: numbered(each, n + i, each.seq, each.rank) for i, each in enumerate(begun, 1)}

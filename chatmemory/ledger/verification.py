@@ -27,7 +27,7 @@ from chatmemory.core.exceptions import NoRoomBesidePins, OversizedMessage
 from chatmemory.core.messages import ChatMessage, MessageType, text_of
 from chatmemory.core.policies import MessageWindow, Policy, TokenWindow
 from chatmemory.core.stored_policies import UnavailablePolicy, can_decide, load_of
-from chatmemory.core.transitions import Transition, admit, clear, pin, refill, unchanged
+from chatmemory.core.transitions import Transition, admit, clear, refill, set_pinned, unchanged
 from chatmemory.core.window import Totals, Window
 from chatmemory.ledger import chain, flags
 from chatmemory.ledger.chain import ChainCheck, check_hidden
@@ -351,7 +351,7 @@ class _Replay:
         chosen = next((each for each in entries if each.seq == step.seq), None)
         if chosen is None:
             raise Contradicted(step, f"pins #{step.seq}, which was not in the window")
-        transition = pin(self.window, chosen, self.policy, step.kind == Step.Kind.PIN)
+        transition = set_pinned(self.window, chosen, self.policy, step.kind == Step.Kind.PIN)
         moved = {eviction.entry for eviction in transition.evictions}
         seqs = {entry.seq for entry in stay_entries(moved)}
         begun = [each for each in stay_entries(transition.arrivals) if each.seq in seqs]

@@ -4,12 +4,11 @@
 """
 
 from chatmemory.core.lint import Verdict
-from chatmemory.core.recall.comparison import Compared
+from chatmemory.core.phrases import Speaker
+from chatmemory.core.recall.comparison import Compared, Followed
+from chatmemory.core.recall.facts import Use
 from chatmemory.core.recall.figures import LimitPoint
 from chatmemory.core.recall.figures import smallest as smallest_limit
-from chatmemory.core.recall.phrases import Followed
-from chatmemory.core.recall.scores import Use
-from chatmemory.core.speakers import Speaker
 from chatmemory.core.window import Counted, Totals
 from chatmemory.distribution import unreachable_nodes
 from chatmemory.managers import CLIENT, Flag

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from django.db.models import Q
 
 from chatmemory.core.exceptions import MessageNotFound
-from chatmemory.core.storable import storable_id
+from chatmemory.core.given import storable_id
 from chatmemory.models import Memory, Message
 
 

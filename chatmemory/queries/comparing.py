@@ -11,13 +11,12 @@ from chatmemory.core.exceptions import InvalidValue
 from chatmemory.core.messages import ChatMessage, text_of
 from chatmemory.core.phrases import has_phrase
 from chatmemory.core.policies import Policy, TokenWindow
-from chatmemory.core.readable import readable_text
-from chatmemory.core.recall.comparison import Compared, compare
+from chatmemory.core.recall.comparison import Compared, Followed, follow, replay
 from chatmemory.core.recall.curves import curve_of
-from chatmemory.core.recall.histories import History, history_of
-from chatmemory.core.recall.phrases import Followed, follow
-from chatmemory.core.recall.refusals import Refusals
+from chatmemory.core.recall.facts import History, history_of
+from chatmemory.core.recall.prompts import Refusals
 from chatmemory.core.stored_policies import can_decide
+from chatmemory.core.texts import readable_text
 from chatmemory.core.written_policies import measured
 from chatmemory.ledger.lookup import find_memory
 from chatmemory.ledger.snapshots import one_snapshot
@@ -128,7 +127,7 @@ def _compared(
     offered = _offered(history, in_force, estimator)
     chosen = _distinct(policies or [in_force, offered, None], estimator)
     refusals = Refusals(history)
-    compared = tuple(compare(history, policy, refusals) for policy in chosen)
+    compared = tuple(replay(history, policy, refusals) for policy in chosen)
     place = len(history) if at is None else min(at, len(history))
     mentions = _mentions(said, history, phrase)
     return Comparison(

@@ -18,10 +18,10 @@ from django.utils import timezone
 
 from chatmemory.core.codec import GAP, frame_of, message_from_frame
 from chatmemory.core.exceptions import InvalidMessage, MessageNotFound
-from chatmemory.core.lint import Turn, Verdict, verdicts
+from chatmemory.core.lint import PromptMessage, Verdict, verdicts
 from chatmemory.core.messages import ChatMessage, MessageType, text_of
-from chatmemory.core.readable import readable_text
 from chatmemory.core.stored_policies import can_decide
+from chatmemory.core.texts import readable_text
 from chatmemory.ledger.changes import ChangeResult
 from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.ledger.windows import read_message
@@ -155,7 +155,7 @@ class ConversationState:
         """The verdicts of providers on the window."""
         return verdicts(
             [
-                Turn(row.seq, row.type, self.calls.get(row.seq, int(row.has_calls)))
+                PromptMessage(row.seq, row.type, self.calls.get(row.seq, int(row.has_calls)))
                 for row in self.window.rows
             ]
         )

@@ -18,9 +18,8 @@ from chatmemory.core.estimators import estimator_for, family_named
 from chatmemory.core.exceptions import InvalidValue
 from chatmemory.core.messages import MessageType
 from chatmemory.core.policies import Policy
-from chatmemory.core.recall.figures import Figures, LimitPoint, Sums, distance, figures_of
-from chatmemory.core.recall.histories import History, history_of
-from chatmemory.core.recall.scores import uses
+from chatmemory.core.recall.facts import History, history_of, uses
+from chatmemory.core.recall.figures import Figures, LimitPoint, Sums, figures_of, grid_distance
 from chatmemory.core.window import Totals
 from chatmemory.core.written_policies import measured, text_of_policy
 from chatmemory.formats import Transcript
@@ -178,7 +177,7 @@ def missing(query: FleetQuery, chosen: Sequence[Chosen]) -> list[Chosen]:
 def fleet(query: FleetQuery) -> Fleet:
     """Return what is known of the chosen conversations so far."""
     matching, chosen = chosen_of(query)
-    sums = Sums(distance(query.kind))
+    sums = Sums(grid_distance(query.kind))
     for _, figures in _figures(query, chosen):
         sums.add(figures)
     rows = query.which.rows().filter(policy_kind=query.kind.kind)
@@ -193,7 +192,7 @@ def fleet_lists(query: FleetQuery, limit: int) -> FleetLists:
 
     Only those are read again, a part of a very long one.
     """
-    index = limit // distance(query.kind)
+    index = limit // grid_distance(query.kind)
     losing: list[tuple[int, int, str]] = []
     repeats: list[Repeat] = []
     for memory_id, figures in _figures(query, chosen_of(query)[1]):
@@ -233,7 +232,7 @@ class FileFleet:
         self._histories = [history_of(each.messages, estimator, words) for each in transcripts]
 
     def fleet(self) -> Fleet:
-        sums = Sums(distance(self._kind))
+        sums = Sums(grid_distance(self._kind))
         for history in self._histories:
             sums.add(figures_of(history, self._kind))
         count = len(self._histories)

@@ -18,9 +18,7 @@ from django.db.models import QuerySet
 
 from chatmemory import database, search
 from chatmemory.core.messages import MessageType
-from chatmemory.core.phrases import has_phrase
-from chatmemory.core.spans import Span, clipped, merged
-from chatmemory.core.speakers import Speaker, speaker_of
+from chatmemory.core.phrases import Span, Speaker, clipped, has_phrase, merged, speaker_of
 from chatmemory.ledger.changes import ChangeResult
 from chatmemory.ledger.lookup import find_step
 from chatmemory.models import Memory, Message, Stay

@@ -10,7 +10,7 @@ from chatmemory.core.exceptions import InvalidValue, MemoryNotFound
 from chatmemory.core.messages import ChatMessage
 from chatmemory.core.policies import Policy
 from chatmemory.core.recall import Recall, for_each_policy, recall_of
-from chatmemory.core.recall.histories import History, history_from
+from chatmemory.core.recall.facts import History, history_from
 from chatmemory.ledger.adding import counter
 from chatmemory.ledger.lookup import find_memory
 from chatmemory.ledger.snapshots import one_snapshot

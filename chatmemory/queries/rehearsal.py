@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from chatmemory.core.estimators import family_named
-from chatmemory.core.lint import Turn, Verdict, verdicts
+from chatmemory.core.lint import PromptMessage, Verdict, verdicts
 from chatmemory.core.messages import AiMessage, ChatMessage, MessageType
 from chatmemory.core.phrases import has_phrase
 from chatmemory.core.policies import Policy
-from chatmemory.core.readable import readable_text
+from chatmemory.core.texts import readable_text
 from chatmemory.core.written_policies import measured
 from chatmemory.ledger.adding import add_all, change_policy
 from chatmemory.ledger.changes import ChangeResult, NewMessage
@@ -48,10 +48,10 @@ class Line:
         return readable_text(self.message)
 
     @property
-    def turn(self) -> Turn:
+    def turn(self) -> PromptMessage:
         message = self.message
         calls = len(message.tool_execution_requests) if isinstance(message, AiMessage) else 0
-        return Turn(self.seq, self.type, calls)
+        return PromptMessage(self.seq, self.type, calls)
 
 
 @dataclass(frozen=True)

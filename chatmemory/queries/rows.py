@@ -20,8 +20,8 @@ from chatmemory.core.exceptions import CorruptRow
 from chatmemory.core.fitting import CannotFit, why_it_cannot_fit
 from chatmemory.core.messages import ChatMessage, MessageType
 from chatmemory.core.policies import Policy
-from chatmemory.core.readable import readable_text
 from chatmemory.core.stored_policies import can_decide, load_of
+from chatmemory.core.texts import readable_text
 from chatmemory.core.window import NOTHING, Totals
 from chatmemory.ledger.changes import ChangeResult
 from chatmemory.ledger.windows import read_message

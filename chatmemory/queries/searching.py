@@ -17,7 +17,7 @@ from django.db.models.functions import Greatest, Substr
 
 from chatmemory import search
 from chatmemory.core.messages import MessageType
-from chatmemory.core.speakers import speaker_of
+from chatmemory.core.phrases import speaker_of
 from chatmemory.managers import MemoryQuerySet
 from chatmemory.models import Memory, Message, Stay
 from chatmemory.queries.filters import MemoryFilter

@@ -15,9 +15,9 @@ from itertools import takewhile
 from chatmemory.core.codec import messages_from_json
 from chatmemory.core.estimators import family_named
 from chatmemory.core.exceptions import LongRecount, PolicyRequired
+from chatmemory.core.given import storable_id
 from chatmemory.core.messages import ChatMessage, MessageType
 from chatmemory.core.policies import Policy
-from chatmemory.core.storable import storable_id
 from chatmemory.core.stored_policies import can_decide
 from chatmemory.core.window import NOTHING, Totals
 from chatmemory.core.written_policies import given_policy

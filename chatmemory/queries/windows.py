@@ -194,7 +194,7 @@ def evicted_by(
             *(_seq(entry), entry.type, entry.has_calls, entry.tokens),
             *(reason, _seq(because) if because else None),
         )
-        for entry, reason, because in transitions.over_limit(_entries(rows), totals, policy)
+        for entry, reason, because in transitions.hidden_by_limit(_entries(rows), totals, policy)
     )
 
 

@@ -16,8 +16,8 @@ from django.utils import timezone
 from chatmemory import database
 from chatmemory.conf import configured_policies
 from chatmemory.core.exceptions import InvalidValue
+from chatmemory.core.given import storable_id
 from chatmemory.core.policies import Policy
-from chatmemory.core.storable import storable_id
 from chatmemory.core.stored_policies import can_decide
 from chatmemory.core.window import Totals
 from chatmemory.models import DefaultPolicy

@@ -16,7 +16,7 @@ from django.utils import timezone
 from chatmemory import database
 from chatmemory.core.exceptions import ChatMemoryError, MemoryNotFound
 from chatmemory.core.policies import Policy
-from chatmemory.core.recall.figures import Figures, distance, figures_of
+from chatmemory.core.recall.figures import Figures, figures_of, grid_distance
 from chatmemory.core.stored_policies import can_decide
 from chatmemory.models import Memory, RecallFigures
 from chatmemory.queries.comparing import COMPARED_MAX
@@ -61,7 +61,7 @@ def _figures(each: Chosen, kind: Policy) -> Figures | None:
     except MemoryNotFound:
         return None
     except ChatMemoryError:
-        return Figures(distance(kind), is_unreadable=True)
+        return Figures(grid_distance(kind), is_unreadable=True)
 
 
 def forget_old_figures() -> None:

@@ -16,7 +16,7 @@ from chatmemory.core.codec import message_to_json
 from chatmemory.core.exceptions import ChatMemoryError, MemoryExists
 from chatmemory.core.messages import ChatMessage
 from chatmemory.core.policies import MessageWindow, Policy
-from chatmemory.core.printable import printable
+from chatmemory.core.texts import printable
 from chatmemory.formats import Loss, Reading, Refused, Transcript
 from chatmemory.ledger.adding import add_all, count_all
 from chatmemory.ledger.changes import ChangeResult, NewMessage

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from chatmemory.core.eviction import group_of
 from chatmemory.core.exceptions import MessageNotFound, NotPinnable, PolicyRequired
 from chatmemory.core.messages import MessageType
-from chatmemory.core.transitions import over_limit
+from chatmemory.core.transitions import hidden_by_limit
 from chatmemory.core.window import total
 from chatmemory.ledger.adding import required_policy
 from chatmemory.ledger.changes import ChangeResult
@@ -78,7 +78,7 @@ def _check_pinnable(
 ) -> None:
     """Raise NotPinnable for a message whose pin would do nothing, or harm."""
     first = group[0]
-    hidden = {each.entry for each in over_limit(window, total(window), recorder.policy)}
+    hidden = {each.entry for each in hidden_by_limit(window, total(window), recorder.policy)}
     if not hidden.isdisjoint(group):
         raise NotPinnable(
             f"#{first.seq} is hidden by a lowered limit: only what the model sees can stay"

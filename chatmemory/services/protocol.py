@@ -13,8 +13,8 @@ from functools import partial
 from chatmemory.conf import configuration
 from chatmemory.core.estimators import family_named, is_known, remember_tokens
 from chatmemory.core.exceptions import MemoryNotFound
+from chatmemory.core.given import storable_id
 from chatmemory.core.messages import ChatMessage
-from chatmemory.core.storable import storable_id
 from chatmemory.core.store import Decide
 from chatmemory.core.transitions import Transition, refill
 from chatmemory.core.window import Window

@@ -15,12 +15,11 @@ from chatmemory.core.exceptions import (
     MessageTooLarge,
     UnstorableText,
 )
-from chatmemory.core.given import brief, chat_messages, message_list, string_id
+from chatmemory.core.given import ID_LENGTH as ID_LENGTH
+from chatmemory.core.given import brief, chat_messages, message_list, storable_id, string_id
+from chatmemory.core.given import check_text as check_text
 from chatmemory.core.messages import ChatMessage, text_of
 from chatmemory.core.policies import Policy
-from chatmemory.core.storable import ID_LENGTH as ID_LENGTH
-from chatmemory.core.storable import check_text as check_text
-from chatmemory.core.storable import storable_id
 from chatmemory.core.written_policies import measured
 from chatmemory.ledger.changes import NewMessage
 from chatmemory.search import DIGEST_LABEL

@@ -16,12 +16,10 @@ from http.client import NO_CONTENT
 from typing import Any, Self
 from uuid import uuid4
 
-from chatmemory.core.addresses import address
 from chatmemory.core.codec import messages_from_json, messages_to_json
 from chatmemory.core.exceptions import ChatMemoryError, InvalidMessage, InvalidValue
-from chatmemory.core.given import brief
+from chatmemory.core.given import address, brief, check_text, storable_id
 from chatmemory.core.messages import ChatMessage
-from chatmemory.core.storable import check_text, storable_id
 from chatmemory.core.store import ChatMemoryStore
 
 try:

@@ -51,7 +51,7 @@ class Found:
     @cached_property
     def answer(self) -> PhraseAnswer:
         state = self._state
-        moment = explain.Moment(
+        moment = explain.PhraseQuestion(
             at=state.at,
             last_step=state.memory.last_step,
             last_seq=state.memory.last_seq,

@@ -10,7 +10,7 @@ from django.utils.html import format_html
 from django.utils.text import Truncator
 
 from chatmemory import ChatMessage, MessageType, ToolExecutionResultMessage
-from chatmemory.explain import named, place_of, reason_of, short_reason
+from chatmemory.explain import named, phrase_place, reason_of, short_reason
 from chatmemory.queries import TEXT_SIZE, ConversationState, MessageRow, WindowPlace
 from chatmemory.services import EvictedMessage
 from inspector.conversation.links import chosen
@@ -124,7 +124,7 @@ def line_of(
 
 def shown(text: str, phrase: str) -> str:
     """Return what a row shows of a text, with the phrase marked; a hit is never cut off."""
-    place = place_of(text, phrase) if phrase else None
+    place = phrase_place(text, phrase) if phrase else None
     if place is None:
         return _cut(text)
     begin = max(0, place.start - SHOWN // 2)

@@ -238,7 +238,7 @@ class Panel:
     def would_keep(self) -> Explanation | None:
         """The limit that would have kept the selected message."""
         answer = self._state.would_keep
-        return explain.what_would_keep(answer) if answer else None
+        return explain.what_would_have_kept(answer) if answer else None
 
     @property
     def compare_url(self) -> str:

@@ -211,7 +211,7 @@ class FeedRow:
 def cut_around(words: str, mention: queries.Mention) -> Hit:
     """Return a mention cut to one line that begins shortly before the words."""
     text = mention.text
-    place = explain.place_of(text, words) or slice(0, 0)
+    place = explain.phrase_place(text, words) or slice(0, 0)
     begin, end = max(0, place.start - BEFORE_HIT), place.stop + AFTER_HIT
     before = ("…" if begin else "") + text[begin : place.start]
     after = text[place.stop : end] + ("…" if len(text) > end else "")

@@ -1,7 +1,12 @@
+"""Messages as JSON, by Jackson's rules; frames, in which a text is stored once; and files, read in
+pieces with the values and the errors of texts that are read at once.
+"""
+
 from __future__ import annotations
 
 import contextlib
 import json
+from io import StringIO
 
 import pytest
 from hypothesis import given
@@ -11,41 +16,64 @@ from chatmemory import (
     AiMessage,
     CustomMessage,
     InvalidMessage,
+    SystemMessage,
     ToolExecutionRequest,
+    ToolExecutionResultMessage,
     UserMessage,
+    load_json,
     message_from_json,
     message_to_json,
     messages_from_json,
     text_of,
 )
-from chatmemory.core.codec import write_json
+from chatmemory.core.codec import (
+    DEPTH_MAX,
+    GAP,
+    JsonBounds,
+    frame_and_size,
+    frame_of,
+    json_text,
+    load_json_file,
+    message_from_frame,
+    payload_of,
+    write_json,
+)
+from chatmemory.core.contents import Image, ImageContent, TextContent
+
+from ..properties import examples
 
 texts = st.text(max_size=50)
+hard = st.text('a"\\\n\u00e9\u2028\N{SLOTH}', max_size=12)
+floats = st.floats(allow_nan=False, allow_infinity=False)
 values = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.floats(allow_nan=False, allow_infinity=False)
-    | texts,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
-    max_leaves=10,
+    st.none() | st.booleans() | st.integers() | floats | hard,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(hard, inner, max_size=3),
+    max_leaves=8,
 )
+attributes = st.dictionaries(texts, values, max_size=2)
 requests = st.builds(ToolExecutionRequest, texts | st.none(), texts | st.none(), texts | st.none())
 messages = st.one_of(
-    st.builds(UserMessage, texts, texts.filter(bool) | st.none(), st.dictionaries(texts, values)),
+    st.builds(SystemMessage, texts.filter(lambda text: any(sign > " " for sign in text))),
+    st.builds(UserMessage, texts, texts.filter(bool) | st.none(), attributes),
+    st.builds(UserMessage, st.lists(st.builds(TextContent, texts), min_size=1, max_size=3)),
     st.builds(
-        AiMessage,
-        texts | st.none(),
-        st.lists(requests, max_size=3),
-        texts | st.none(),
-        st.dictionaries(texts, values, max_size=3),
+        AiMessage, texts | st.none(), st.lists(requests, max_size=3), texts | st.none(), attributes
     ),
+    st.builds(ToolExecutionResultMessage, texts, texts, texts),
+    st.builds(CustomMessage, attributes),
 )
 
 
 @given(messages)
-def test_a_written_message_reads_back_equal(message):
-    assert message_from_json(message_to_json(message)) == message
+def test_a_message_reads_back_equal_from_its_json_and_from_its_frame_and_text(message):
+    frame, text, payload = frame_of(message), text_of(message), message_to_json(message)
+    assert message_from_json(payload) == message
+    assert frame_and_size(message) == (frame, len(payload.encode(errors="surrogatepass")))
+    assert payload_of(frame, text) == payload_of(payload, text) == payload
+    assert message_from_frame(frame, text) == message_from_frame(payload, text) == message
+    if isinstance(message, CustomMessage):
+        compact = {"ensure_ascii": False, "separators": (",", ":")}
+        assert text == json.dumps(message.attributes, **compact)
 
 
 @given(st.text(max_size=60) | st.builds(lambda m: message_to_json(m)[:-3], messages))
@@ -55,30 +83,19 @@ def test_any_text_is_a_message_or_an_invalid_message(text):
 
 
 @pytest.mark.parametrize(
-    "hostile",
+    ("attributes", "why"),
     [
-        '{"type":"CUSTOM","attributes":' + '{"a":' * 10_000 + "1" + "}" * 10_001,
-        '{"type":"CUSTOM","attributes":{"n":' + "9" * 1_000_000 + "}}",
-        '{"type":"CUSTOM","attributes":{"n":1e400}}',
-        '{"type":"CUSTOM","attributes":{"n":NaN}}',
+        ('{"a":' * 10_000 + "1" + "}" * 10_000, "nested too deeply"),
+        ('{"n":' + "9" * 1_000_000 + "}", "more than 4,300 digits"),
+        ('{"n":1e400}', "too large"),
+        ('{"n":NaN}', "NaN is not valid JSON"),
+        ('{},"foo":1', "a CUSTOM message has no property 'foo'"),
     ],
-    ids=["deep", "long number", "infinite", "NaN"],
+    ids=["deep", "long number", "infinite", "NaN", "unknown"],
 )
-def test_hostile_json_is_refused(hostile):
-    with pytest.raises(InvalidMessage):
-        message_from_json(hostile)
-
-
-def test_errors_name_the_property():
-    with pytest.raises(InvalidMessage, match="'foo'"):
-        message_from_json('{"type":"USER","contents":[{"type":"TEXT","text":"x"}],"foo":1}')
-
-
-def test_numbers_are_written_as_java_writes_them():
-    written = message_to_json(
-        UserMessage("x", attributes={"a": 1e20, "b": 1.5, "c": 1e-5, "d": 1e7})
-    )
-    assert '"a":1.0E20,"b":1.5,"c":1.0E-5,"d":1.0E7' in written
+def test_hostile_json_is_refused_and_the_property_named(attributes, why):
+    with pytest.raises(InvalidMessage, match=why):
+        message_from_json('{"type":"CUSTOM","attributes":' + attributes + "}")
 
 
 @pytest.mark.parametrize(
@@ -88,10 +105,9 @@ def test_numbers_are_written_as_java_writes_them():
         (-0.0, "-0.0"),
         (0.001, "0.001"),
         (0.00099, "9.9E-4"),
-        (-0.000747, "-7.47E-4"),
         (9999999.0, "9999999.0"),
+        (1e7, "1.0E7"),
         (-12345678.9, "-1.23456789E7"),
-        (1e15, "1.0E15"),
         (1.7976931348623157e308, "1.7976931348623157E308"),
     ],
 )
@@ -99,9 +115,15 @@ def test_a_float_is_written_in_javas_notation(number, java):
     assert write_json(number) == java
 
 
-@given(st.floats(allow_nan=False, allow_infinity=False))
+@given(floats)
 def test_writing_does_not_change_floats(number):
     assert float(write_json(number)) == number
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), {1, 2}, [10**5_000]])
+def test_what_json_cannot_express_is_not_written(value):
+    with pytest.raises(InvalidMessage):
+        write_json([value])
 
 
 @pytest.mark.parametrize(
@@ -109,11 +131,8 @@ def test_writing_does_not_change_floats(number):
     [("TRUE", True), (" false ", False), ("null", None), ("", None), ("0", ...), ("tRuE", ...)],
 )
 def test_flags_are_read_in_jacksons_spellings(spelling, meant):
-    text = (
-        '{"type":"TOOL_EXECUTION_RESULT","id":"1","toolName":"t","text":"x","isError":"'
-        + spelling
-        + '"}'
-    )
+    result = {"type": "TOOL_EXECUTION_RESULT", "id": "1", "toolName": "t", "text": "x"}
+    text = json.dumps({**result, "isError": spelling})
     if meant is ...:
         with pytest.raises(InvalidMessage, match="isError must be true or false"):
             message_from_json(text)
@@ -128,16 +147,142 @@ def test_null_items_are_read_or_refused():
         messages_from_json(text, nulls=False)
 
 
-@given(
-    st.recursive(
-        st.none()
-        | st.booleans()
-        | st.integers()
-        | st.floats(allow_nan=False, allow_infinity=False)
-        | st.text(),
-        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
-    )
+# Frames
+
+
+CALL = (ToolExecutionRequest("1", "find", "{}"),)
+
+
+@pytest.mark.parametrize(
+    ("message", "gaps"),
+    [
+        (SystemMessage("Be brief."), 1),
+        (UserMessage("text"), 1),
+        (UserMessage('"text":"hi"', name='"text":', attributes={"text": "hi"}), 1),
+        (AiMessage("", thinking="hm", attributes={"a": {"text": "b"}}), 1),
+        (ToolExecutionResultMessage("1", "find", "\x01\x1f\\ \N{SLOTH}"), 1),
+        (UserMessage([TextContent("one"), TextContent("two")]), 0),
+        (UserMessage([TextContent("what is this?"), ImageContent(Image(base64_data="00"))]), 0),
+        (AiMessage("I look.", CALL), 0),
+        (AiMessage(None, CALL), 0),
+        (CustomMessage({"text": "hi"}), 0),
+    ],
 )
-def test_the_text_of_attributes_is_what_python_writes(value):
-    as_json = json.dumps({"a": value}, ensure_ascii=False, separators=(",", ":"))
-    assert text_of(CustomMessage({"a": value})) == as_json
+def test_one_text_is_not_in_the_frame_and_a_frame_without_a_gap_is_all_of_the_json(message, gaps):
+    payload, text = message_to_json(message), text_of(message)
+    assert frame_of(message) == payload.replace(f'"text":{write_json(text)}', f'"text":{GAP}', gaps)
+    assert frame_of(message).count(GAP) == gaps
+
+
+@pytest.mark.parametrize(
+    ("frame", "text"),
+    [
+        (frame_of(SystemMessage("Be brief.")), " "),
+        (frame_of(UserMessage("hi")).replace("USER", "NOBODY"), "hi"),
+        (f"{GAP}{GAP}", "hi"),
+        ("{", "hi"),
+    ],
+)
+def test_what_is_no_message_is_refused(frame, text):
+    with pytest.raises(InvalidMessage):
+        message_from_frame(frame, text)
+
+
+# Files
+
+
+@pytest.fixture(params=[1, 7, 2**18])
+def pieces(request, monkeypatch):
+    """How many characters of a file are read at once."""
+    monkeypatch.setattr(json_text, "PIECE", request.param)
+
+
+def answer(read, *given):
+    try:
+        return read(*given)
+    except InvalidMessage as error:
+        return str(error)
+
+
+@examples(50)
+@given(values, st.booleans(), st.sampled_from([None, 0, 2]))
+def test_a_value_of_a_file_is_what_it_is_at_once(pieces, value, is_ascii, indent):
+    text = json.dumps(value, ensure_ascii=is_ascii, indent=indent)
+    assert load_json_file(StringIO(text, newline="\n")) == load_json(text) == value
+
+
+@examples(50)
+@given(
+    values,
+    st.integers(0, 200),
+    st.sampled_from(["", ",", "]", "}", ":", '"', "1", "\\", "\n", " ", "tru"]),
+)
+def test_an_error_of_a_file_is_what_it_is_at_once(pieces, value, place, replaced):
+    text = "[" + json.dumps(value, indent=1) + "]"
+    place %= len(text)
+    text = text[:place] + replaced + text[place + 1 :]
+    if text.startswith("["):  # else there may be several values
+        found = answer(load_json_file, StringIO(text, newline="\n"))
+        expected = answer(load_json, text)
+        assert found == expected or "Extra data" in expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[1e400]",
+        "[NaN]",
+        "[-Infinity]",
+        "[01]",
+        '{"a" 1}',
+        "{a:1}",
+        "[{}",
+        "[1.]",
+        "[" + "1" * 4_301 + "]",
+        '["a\tb"]',
+        '["\\ud8"]',
+        '["\\x"]',
+        "[" * (DEPTH_MAX + 1) + "]" * (DEPTH_MAX + 1),
+        "[" * DEPTH_MAX + "]" * DEPTH_MAX,
+        '{"a":' * (DEPTH_MAX + 1) + "1" + "}" * (DEPTH_MAX + 1),
+        '["\\ud83d"]',
+        '["\\ud83e\\udda5"]',
+    ],
+)
+def test_what_is_refused_of_a_text_is_refused_of_a_file(pieces, text):
+    assert answer(load_json_file, StringIO(text)) == answer(load_json, text)
+
+
+def test_an_object_has_up_to_50_000_properties():
+    text = json.dumps(dict.fromkeys(range(50_001)))
+    assert answer(load_json_file, StringIO(text)) == answer(load_json, text)
+    assert "50,001 properties: at most 50,000" in answer(load_json, text)
+
+
+def test_what_is_special_of_a_file(pieces):
+    assert "nested too deeply" in answer(load_json_file, StringIO("[" * 100_000))
+    assert load_json_file(StringIO('[{"a":1,"a":2}]'))[0].twice == ("a",)
+    lines = StringIO('{"a":1}\r\n\n [2]\n"\u2028"\n', newline="\n")
+    assert load_json_file(lines) == [{"a": 1}, [2], "\u2028"]
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("{} {}", "Extra data: line 1 column 4 (char 3)"),
+        ("{}\n{}\n[1 2]", "Expecting ',' delimiter: line 3 column 4 (char 9)"),
+        ("{}\n[1,\n2", "Expecting ',' delimiter: line 3 column 2 (char 8)"),
+    ],
+)
+def test_the_line_of_an_error_is_told(pieces, text, why):
+    assert answer(load_json_file, StringIO(text)) == f"not valid JSON: {why}"
+
+
+def test_the_bounds_are_held(pieces):
+    bounds = JsonBounds(10_000, 5_000, "as the setting says")
+    assert load_json_file(StringIO("[1,2,3]"), bounds) == [1, 2, 3]
+    many = StringIO("[" + '{"a":"b"},' * 100 + "{}]")
+    assert "10,000 bytes of memory, as the" in answer(load_json_file, many, bounds)
+    too_long = StringIO('["' + "a" * json_text.PIECE * 2 + "a" * 9_000)
+    assert "a text in the JSON has more than 5,000 ch" in answer(load_json_file, too_long, bounds)

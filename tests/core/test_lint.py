@@ -4,62 +4,43 @@ from __future__ import annotations
 
 import pytest
 
-from chatmemory.core.lint import Turn, verdicts
-from chatmemory.core.messages import MessageType
+from chatmemory.core.lint import PromptMessage, verdicts
 
-S, U, A = MessageType.SYSTEM, MessageType.USER, MessageType.AI
-R = MessageType.TOOL_EXECUTION_RESULT
+from .letters import messages
+
+FOLLOWS, ANSWERED = (
+    "No. Tool result {} does not follow its call.",
+    "No. Tool call {} is not answered",
+)
+FIRST = "No. The first message is {}; it must be User."
 
 
-def problems(*shape) -> list[str]:
-    turns = [
-        Turn(seq, *(each if isinstance(each, tuple) else (each,)))
-        for seq, each in enumerate(shape, 1)
+@pytest.mark.parametrize(
+    ("letters", "of_openai", "of_anthropic"),
+    [
+        ("SuAu", "", ""),
+        ("u", "", ""),
+        ("uCRA", "", ""),
+        ("u2RRu", "", ""),  # 2 calls two tools
+        ("SuCRCR", "", ""),
+        ("uR", FOLLOWS.format("#2"), None),
+        ("uCRR", FOLLOWS.format("#4"), None),
+        ("uCu", f"{ANSWERED.format('#2')} before #3.", None),
+        ("u2RA", f"{ANSWERED.format('#2')} before #4.", None),
+        ("uCCR", f"{ANSWERED.format('#2')} before #3.", None),
+        ("u2R", "Not yet. Tool call #2 is waiting for its results.", None),
+        ("SAu", "", "No. The first message after system is AI (#2); it must be User."),
+        ("CR", "", FIRST.format("a tool call (#1)")),
+        ("ASu", "", FIRST.format("AI (#1)")),
+        ("S", "", "No. There is only a system message."),
+        ("", "No. There is nothing to send.", None),
+    ],
+)
+def test_what_providers_accept_and_refuse(letters, of_openai, of_anthropic):
+    types = [message.type for message in messages(letters.replace("2", "C"))]
+    calls = [{"C": 1, "2": 2}.get(letter, 0) for letter in letters]
+    found = verdicts(list(map(PromptMessage, range(1, 9), types, calls)))
+    assert [verdict.problem for verdict in found] == [
+        of_openai,
+        of_openai if of_anthropic is None else of_anthropic,
     ]
-    return [verdict.problem for verdict in verdicts(turns)]
-
-
-@pytest.mark.parametrize(
-    "shape",
-    [
-        (S, U, A, U),
-        (U,),
-        (U, (A, 1), R, A),
-        (U, (A, 2), R, R, U),
-        (S, U, (A, 1), R, (A, 1), R),
-    ],
-)
-def test_both_providers_accept(shape):
-    assert problems(*shape) == ["", ""]
-
-
-@pytest.mark.parametrize(
-    ("shape", "problem"),
-    [
-        ((U, R), "No. Tool result #2 does not follow its call."),
-        ((U, (A, 1), R, R), "No. Tool result #4 does not follow its call."),
-        ((U, (A, 1), U), "No. Tool call #2 is not answered before #3."),
-        ((U, (A, 2), R, A), "No. Tool call #2 is not answered before #4."),
-        ((U, (A, 1), (A, 1), R), "No. Tool call #2 is not answered before #3."),
-        ((U, (A, 2), R), "Not yet. Tool call #2 is waiting for its results."),
-    ],
-)
-def test_both_providers_refuse(shape, problem):
-    assert problems(*shape) == [problem, problem]
-
-
-@pytest.mark.parametrize(
-    ("shape", "problem"),
-    [
-        ((S, A, U), "No. The first message after system is AI (#2); it must be User."),
-        (((A, 1), R), "No. The first message is a tool call (#1); it must be User."),
-        ((A, S, U), "No. The first message is AI (#1); it must be User."),
-        ((S,), "No. There is only a system message."),
-    ],
-)
-def test_only_anthropic_refuses(shape, problem):
-    assert problems(*shape) == ["", problem]
-
-
-def test_an_empty_list():
-    assert problems() == ["No. There is nothing to send."] * 2

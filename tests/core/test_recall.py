@@ -1,7 +1,8 @@
-"""Recall and its curve, against naive replays and against figures of real conversations."""
+"""Recall, its curve and the figures of a lab, against naive replays and real conversations."""
 
 from __future__ import annotations
 
+import json
 import time
 from bisect import bisect_right
 from dataclasses import replace
@@ -26,14 +27,12 @@ from chatmemory import (
 )
 from chatmemory.conf import fact_words
 from chatmemory.core.estimators import estimator_for
-from chatmemory.core.lint import Turn, verdicts
-from chatmemory.core.recall import Recall, recall_of
+from chatmemory.core.lint import PromptMessage, verdicts
+from chatmemory.core.recall import Recall, figures, recall_of
 from chatmemory.core.recall.curves import curve_of
-from chatmemory.core.recall.facts import Words, facts_of
-from chatmemory.core.recall.histories import history_from, history_of
-from chatmemory.core.recall.prompts import prompts_of
-from chatmemory.core.recall.refusals import Refusals
-from chatmemory.core.recall.scores import uses
+from chatmemory.core.recall.facts import Words, facts_of, history_from, history_of, uses
+from chatmemory.core.recall.figures import Figures, LimitPoint, Sums, figures_of, smallest
+from chatmemory.core.recall.prompts import Refusals, prompts_of
 from chatmemory.core.transitions import fold
 from chatmemory.core.window import Window, total
 from chatmemory.formats import read_transcripts
@@ -139,7 +138,7 @@ def test_prompts_are_the_windows_before_the_calls(history, policy):
     keeps_first = policy.always_keep_system_message_first
     found = prompts_of(history, history.loads.left_at(policy), keeps_first, Refusals(history))
     turns = [
-        Turn(n, entry.type, requests)
+        PromptMessage(n, entry.type, requests)
         for n, (entry, requests) in enumerate(
             zip(history.entries, history.requests, strict=True), 1
         )
@@ -169,20 +168,6 @@ def test_a_long_history_of_another_rule_is_tried_on_a_grid():
     assert curve.tried_every > 1
     assert curve.held(480) == 39
     assert {limit % curve.tried_every for limit, _ in curve.points} == {0}
-
-
-def test_a_gap_makes_the_curve_dip():
-    """The result stays where its call left before; a larger limit keeps both, then neither."""
-    said = [
-        AiMessage(None, [ToolExecutionRequest.of("find", {}, id="1")]),
-        ToolExecutionResultMessage("1", "find", "ab12"),
-        UserMessage("thanks"),
-        AiMessage("ab12"),
-    ]
-    history = history_from(said, [9, 1, 3, 1], 0, range(1, 5))
-    curve = curve_of(history, TokenWindow(1, fixed_overhead=0))
-    assert [curve.held(limit) for limit in (3, 4, 8, 9, 12, 13)] == [0, 1, 1, 0, 0, 1]
-    assert curve.smallest_limit() == 13
 
 
 # Facts
@@ -259,16 +244,10 @@ def test_recall_tells_what_each_policy_held():
     assert recall_curve(said).smallest_limit() > 3
     assert recall(said, [MessageWindow(1)], terms=("order",))[0].recalls == 1
     assert recall(said, [MessageWindow(1)], terms=("Order",), prefixes=("weath",))[0].recalls == 1
-
-
-def test_users_who_repeat_themselves_are_counted():
-    said = [UserMessage("A-1182"), AiMessage("Hm."), UserMessage("A-1182!"), UserMessage("A-1182")]
-    assert recall(said, [MessageWindow(1)])[0].said_again == 1
-
-
-def test_nothing_said_needs_no_limit():
-    assert recall_curve([]).smallest_limit() == 1
+    again = [UserMessage("A-1182"), AiMessage("Hm."), UserMessage("A-1182!"), UserMessage("A-1182")]
+    assert recall(again, [MessageWindow(1)])[0].said_again == 1
     assert recall([], [None]) == [Recall(None, conversations=1, nothing_lost=1)]
+    assert recall_curve([]).smallest_limit() == 1
 
 
 def test_the_recalls_of_real_conversations(data_file):
@@ -298,3 +277,84 @@ def test_words_come_from_the_settings(settings):
         settings.CHATMEMORY = {"FACT_TERMS": wrong}
         with pytest.raises(ImproperlyConfigured, match=r"FACT_TERMS|a word that"):
             fact_words()
+
+
+# Figures of a history over a grid, and their sums
+
+
+SHORT = history_from([UserMessage("ab1"), AiMessage("ab1")], [9, 9], 3, [1, 2])
+kinds = st.sampled_from(
+    [
+        MessageWindow(1),
+        TokenWindow(1),
+        Halving(1),
+        MessageWindow(9, low_water="0.5", snap_to_user=True),
+        TokenWindow(900, low_water="0.6", oversized="keep"),
+    ]
+)
+
+
+@examples(40)
+@given(st.lists(histories(st.one_of(none, one_system, many_systems)), max_size=3), kinds)
+def test_sums_are_those_of_replays_at_every_limit_of_the_grid(said, kind):
+    found = [figures_of(history, kind) for history in said]
+    sums = Sums(figures.grid_distance(kind))
+    for each in found:
+        as_json = json.dumps(each.to_dict())
+        assert Figures.from_dict(json.loads(as_json)) == each
+        assert "ab12" not in as_json, "figures hold no word of a message"
+        sums.add(each)
+    for point in sums.points():
+        if point.limit < kind.least_limit:
+            continue
+        rows = [recall_of(history, replace(kind, limit=point.limit)) for history in said]
+        assert point.held == sum(row.held for row in rows)
+        assert point.lossless == sum(row.nothing_lost for row in rows)
+        assert point.prompts == sum(row.prompt_tokens for row in rows)
+    assert sums.everything == sum(recall_of(history, None).prompt_tokens for history in said)
+    assert sums.recalls == sum(recall_of(history, kind).recalls for history in said)
+
+
+def test_the_policy_in_force_is_told_beside_the_figures():
+    said = [AiMessage("ab12"), AiMessage("well"), AiMessage("ab12")]
+    history = history_from(said, [9, 9, 9], 3, range(1, 4))
+    found = figures_of(history, TokenWindow(1), MessageWindow(1), [(3, 1)])
+    assert (found.recalls, found.today_held, found.today_prompts) == (1, 0, 24)
+    assert figures_of(history, TokenWindow(1)).today_held is None
+    sums = Sums(250)
+    sums.add(found)
+    assert (sums.today_held, sums.today_lossless, sums.today_calls) == (0, 0, 3)
+
+
+@pytest.mark.parametrize("kind", [MessageWindow(1), TokenWindow(1)])
+def test_between_the_limits_that_were_replayed_tokens_are_estimated(monkeypatch, kind):
+    said = [(UserMessage, AiMessage)[n % 2](f"ab{n}") for n in range(200)]
+    history = history_from(said, [250] * 200, 3, range(1, 201))
+    monkeypatch.setattr(figures, "MOST_SUMMED", 200 * 12)
+    coarse, short = figures_of(history, kind), figures_of(SHORT, kind)
+    sums = Sums(coarse.every)
+    for each in (short, coarse, short):
+        sums.add(each)
+    points = [point for point in sums.points() if point.limit >= kind.least_limit]
+    for point in points:
+        exact = prompts_at(history, kind, point.limit)
+        others = 2 * prompts_at(SHORT, kind, point.limit)
+        assert abs(point.prompts - others - exact) <= 0.05 * exact + 1
+        if point.limit // coarse.every in coarse.prompts:
+            assert point.prompts == exact + others
+    assert coarse.is_coarse > short.is_coarse
+    assert sums.is_coarse
+    assert coarse.recalls == sum(coarse.held.values())
+    assert points[-1].prompts == sums.everything
+
+
+def prompts_at(history, kind, limit: int) -> int:
+    return recall_of(history, replace(kind, limit=limit)).prompt_tokens
+
+
+def test_the_smallest_limit_is_the_one_from_which_every_larger_one_holds():
+    points = [LimitPoint(limit, held, 0, 0) for limit, held in enumerate((9, 5, 9, 10), 1)]
+    assert smallest(points, 10, 0.9) == points[2]
+    assert smallest(points, 10, 1.0) == points[3]
+    assert smallest(points[:3], 10, 1.0) is None
+    assert smallest([], 0, 0.9) is None

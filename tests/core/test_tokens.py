@@ -1,10 +1,8 @@
 from __future__ import annotations
 
-import gc
 import re
 import subprocess
 import sys
-import tracemalloc
 from itertools import accumulate
 from time import process_time
 
@@ -60,22 +58,7 @@ def test_a_message_is_counted_only_once():
     assert len(memory.messages()) == 10
 
 
-def test_estimators_without_a_family_do_not_share_counts():
-    message = UserMessage("three words here")
-    assert count_tokens(WordCounter(), message) == 3
-    other = WordCounter()
-    count_tokens(other, message)
-    assert other.asked == 1
-
-
-def test_an_estimator_need_not_be_hashable():
-    class Unhashable(WordCounter):
-        __hash__ = None
-
-    assert count_tokens(Unhashable(), UserMessage("three words here")) == 3
-
-
-def test_equal_estimators_without_a_family_do_not_share_counts():
+def test_estimators_without_a_family_do_not_share_counts_whatever_their_equality():
     class Alike(WordCounter):
         def __eq__(self, other):
             return True
@@ -83,10 +66,14 @@ def test_equal_estimators_without_a_family_do_not_share_counts():
         def __hash__(self):
             return 1
 
-    message, first, second = UserMessage("three words here"), Alike(), Alike()
-    for estimator in (first, second, first):
-        count_tokens(estimator, message)
-    assert (first.asked, second.asked) == (1, 1)
+    class Unhashable(WordCounter):
+        __hash__ = None
+
+    message = UserMessage("three words here")
+    for first, second in ((WordCounter(), WordCounter()), (Alike(), Alike()), (Unhashable(),) * 2):
+        for estimator in (first, second, first):
+            assert count_tokens(estimator, message) == 3
+        assert (first.asked, second.asked) == (1, 1)
 
 
 class Returning(WordCounter):
@@ -117,15 +104,7 @@ def test_what_is_no_number_of_tokens_is_refused_with_the_name_of_the_estimator(c
         TokenWindow(40).measured_by(Returning(1, of_list=count))
 
 
-@pytest.mark.parametrize("model", ["gpt-4", "gpt-4o"])
-@pytest.mark.parametrize(
-    "text", [" " * 1_200_000 + "x", "a" * 1_000_000], ids=["blanks", "letters"]
-)
-def test_a_long_run_of_one_character_is_counted(model, text):
-    assert OpenAiTokenCountEstimator(model).estimate_token_count_in_text(text) > 1000
-
-
-@pytest.mark.parametrize("sign", [" ", "a", "!", "1", "\n", "漢", "\N{SLOTH}"])
+@pytest.mark.parametrize("sign", [" ", "a", "\n", "漢", "\N{SLOTH}"])
 def test_the_longest_text_that_is_stored_is_counted_soon(sign):
     """tiktoken has run out of stack or of time for such runs."""
     text, exact = sign * LONGEST_EXACT, encoding("o200k_base").encode_ordinary
@@ -136,23 +115,17 @@ def test_the_longest_text_that_is_stored_is_counted_soon(sign):
     assert strict == len(exact(text)) <= count <= strict + 4 * 3
 
 
+def test_a_text_that_no_database_would_take_is_counted():
+    """tiktoken has no stack for a million blanks."""
+    for model in ("gpt-4", "gpt-4o"):
+        text = " " * 1_200_000 + "x"
+        assert OpenAiTokenCountEstimator(model).estimate_token_count_in_text(text) > 1_000
+
+
 def test_a_strict_estimator_refuses_a_text_that_it_cannot_count_whole():
     estimator = OpenAiTokenCountEstimator("gpt-4o", strict=True)
     with pytest.raises(UnsupportedMessage, match="more than 500,000 characters"):
         estimator.estimate_token_count_in_text(" " * (LONGEST_EXACT + 1))
-
-
-def test_a_long_text_is_counted_in_little_memory():
-    estimator = OpenAiTokenCountEstimator("gpt-4o")
-    peaks = []
-    for length in (1, 4):
-        text = "a b " * length * 100_000
-        gc.collect()
-        tracemalloc.start()
-        estimator.estimate_token_count_in_text(text)
-        peaks.append(tracemalloc.get_traced_memory()[1])
-        tracemalloc.stop()
-    assert peaks[1] < 1.2 * peaks[0]
 
 
 @given(

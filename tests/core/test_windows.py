@@ -1,142 +1,29 @@
-"""One test per rule, named after it."""
+"""The rules of eviction, one row for each; and windows, of which no more is read than needed."""
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator
-from dataclasses import dataclass
-from weakref import ref
+from dataclasses import replace
 
-from chatmemory import (
-    AiMessage,
-    MessageWindowChatMemory,
-    SystemMessage,
-    ToolExecutionRequest,
-    ToolExecutionResultMessage,
-    UserMessage,
-)
-from chatmemory.core.eviction import Eviction, Head, Reason, oldest_first
-from chatmemory.core.policies import MessageWindow, TokenWindow
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chatmemory import MessageWindow, Reason, TokenWindow, UserMessage
+from chatmemory.core.eviction import Eviction, Head, oldest_first
+from chatmemory.core.messages import MessageType
 from chatmemory.core.transitions import (
     Change,
     admit,
     clear,
     fold,
-    over_limit,
+    hidden_by_limit,
     refill,
     unchanged,
     visible,
 )
-from chatmemory.core.window import Entry, Totals, Window, total
+from chatmemory.core.window import Entry, EntrySource, Totals, Window, total
 
-
-def user(tokens: int = 10) -> Entry:
-    return Entry.of(UserMessage("hello"), tokens)
-
-
-def system(text: str = "Be brief.", tokens: int = 10) -> Entry:
-    return Entry.of(SystemMessage(text), tokens)
-
-
-def call() -> Entry:
-    return Entry.of(AiMessage(None, (ToolExecutionRequest("1", "find", "{}"),)), 10)
-
-
-def result() -> Entry:
-    return Entry.of(ToolExecutionResultMessage("1", "find", "found"), 10)
-
-
-def reasons(transition) -> list[Reason]:
-    return [eviction.reason for eviction in transition.evictions]
-
-
-def test_the_oldest_message_leaves_a_full_window():
-    first, second = user(), user()
-    transition = admit(Window([first, second]), user(), MessageWindow(2))
-    assert [e.entry for e in transition.evictions] == [first]
-    assert (transition.before, transition.after) == (Totals(2, 20), Totals(2, 20))
-
-
-def test_a_leading_system_message_stays():
-    lead, oldest = system(), user()
-    transition = admit(Window([lead, oldest]), user(), MessageWindow(2))
-    assert [e.entry for e in transition.evictions] == [oldest]
-
-
-def test_a_system_message_that_is_not_first_is_evicted_like_any_other():
-    lead = user()
-    transition = admit(Window([lead, system()]), user(), MessageWindow(2))
-    assert [e.entry for e in transition.evictions] == [lead]
-
-
-def test_results_leave_with_their_call():
-    window = Window([call(), result(), result(), user()])
-    transition = admit(window, user(), MessageWindow(4))
-    assert reasons(transition) == [Reason.CAPACITY, Reason.ORPHANED, Reason.ORPHANED]
-    assert transition.evictions[1].because == transition.evictions[0].entry
-
-
-def test_an_equal_system_message_is_ignored():
-    transition = admit(Window([system("A")]), system("A"), MessageWindow(2))
-    assert transition.ignored
-    assert transition.after == Totals(1, 10)
-
-
-def test_a_different_system_message_replaces_the_first_and_goes_to_the_end():
-    window = Window([system("A"), user()])
-    transition = admit(window, system("B"), MessageWindow(5))
-    transition.apply_to(window)
-    assert reasons(transition) == [Reason.REPLACED]
-    assert [entry.type for entry in window] == ["USER", "SYSTEM"]
-
-
-def test_keep_first_puts_a_system_message_at_the_head():
-    window = Window([user()])
-    policy = MessageWindow(5, always_keep_system_message_first=True)
-    admit(window, system(), policy).apply_to(window)
-    assert [entry.type for entry in window] == ["SYSTEM", "USER"]
-
-
-def test_a_system_message_put_first_is_not_evicted_but_an_older_one_behind_it_is():
-    older, last = system("B"), user()
-    window = Window([system("A"), older, last])
-    arrival, policy = system("C", 20), TokenWindow(40, always_keep_system_message_first=True)
-    transition = admit(window, arrival, policy)
-    transition.apply_to(window)
-    assert reasons(transition) == [Reason.REPLACED, Reason.CAPACITY]
-    assert list(window) == [arrival, last]
-
-
-def test_a_message_larger_than_the_window_leaves_at_once():
-    arrival = user(100)
-    transition = admit(Window([user()]), arrival, TokenWindow(50))
-    assert transition.evictions[-1].entry == arrival
-    assert transition.after == Totals(0, 0)
-
-
-def test_the_overhead_of_a_request_counts():
-    window = Window([user(47)])
-    assert not over_limit(window, window.totals, TokenWindow(50, fixed_overhead=3))
-    assert over_limit(window, window.totals, TokenWindow(50, fixed_overhead=4))
-
-
-def test_a_lowered_limit_hides_messages_until_the_next_add():
-    entries = [user(), user(), user()]
-    window = Window(entries)
-    assert visible(window, MessageWindow(1)) == entries[2:]
-    assert visible(window, MessageWindow(3)) == entries
-
-
-def test_a_set_is_trimmed_from_the_head():
-    entries = [system(), user(), user()]
-    transition = refill(Window(), entries, MessageWindow(2))
-    assert [e.entry for e in transition.evictions] == [entries[1]]
-
-
-def test_deciding_changes_nothing():
-    window = Window([user(), user()])
-    admit(window, user(), MessageWindow(1))
-    assert len(list(window)) == 2
+from .letters import MESSAGES, entries, entry, story
 
 
 class OldestAtAnyPrice(MessageWindow):
@@ -147,112 +34,98 @@ class OldestAtAnyPrice(MessageWindow):
             yield Eviction(head.pop(), Reason.CAPACITY)
 
 
-def test_a_system_message_is_compared_with_the_first_that_the_trim_has_left():
-    window = Window([system("A"), system("B"), user()])
-    assert admit(window, system("A"), MessageWindow(3)).ignored
-    assert admit(window, system("B"), OldestAtAnyPrice(2)).ignored
-    transition = admit(window, system("A"), OldestAtAnyPrice(2))
-    assert reasons(transition) == [Reason.CAPACITY, Reason.REPLACED]
+FIRST = MessageWindow(5, always_keep_system_message_first=True)
+RULES = {
+    "the oldest message leaves a full window": ("ab", "c", MessageWindow(2), "c.. bc"),
+    "a leading system message stays": ("Sa", "b", MessageWindow(2), ".c. Sb"),
+    "one that is not first is no reason to stay": ("aS", "b", MessageWindow(2), "c.. Sb"),
+    "results leave with their call": ("CRRa", "b", MessageWindow(4), "coo.. ab"),
+    "others stay behind a call": ("SCRaR", "b", MessageWindow(4), ".co... SaRb"),
+    "results stay if a message leaves that called nothing": (
+        "aRb",
+        "c",
+        MessageWindow(3),
+        "c... Rbc",
+    ),
+    "an equal system message is ignored": ("Sa", "S", MessageWindow(2), "ignored"),
+    "also over the limit, and nothing leaves": ("Sab", "S", MessageWindow(1), "ignored"),
+    "another one replaces it at the end": ("Sa", "T", MessageWindow(5), "r.. aT"),
+    "or at the head": ("Sa", "T", FIRST, "r.. Ta"),
+    "a first one is put at the end": ("a", "S", MessageWindow(5), ".. aS"),
+    "a first one is put at the head": ("a", "S", FIRST, ".. Sa"),
+    "it is compared with the first that the trim has left": (
+        "STa",
+        "T",
+        OldestAtAnyPrice(2),
+        "ignored",
+    ),
+    "and takes its place": ("STa", "S", OldestAtAnyPrice(2), "cr.. aS"),
+    "what is larger than the limit leaves at once": ("a", "b", TokenWindow(9), "cc "),
+    "so does all beside a system message that is": ("S", "a", TokenWindow(9), ".c S"),
+    "the overhead of a request counts": ("a", "b", TokenWindow(22), "c. b"),
+    "and leaves room for the rest": ("a", "b", TokenWindow(23), ".. ab"),
+}
 
 
-def test_what_a_system_message_replaced_left_because_of_it():
-    arrival = system("B")
-    transition = admit(Window([system("A")]), arrival, MessageWindow(2))
-    assert transition.evictions[0].because == arrival
+@pytest.mark.parametrize("rule", RULES)
+def test_the_rules_of_an_add(rule):
+    before, arriving, policy, told = RULES[rule]
+    assert story(before, arriving, policy) == told
 
 
-def test_an_ignored_system_message_leaves_a_window_over_its_limit_alone():
-    window = Window([system("A"), user(), user()])
-    transition = admit(window, system("A"), MessageWindow(1))
-    transition.apply_to(window)
-    assert (transition.evictions, transition.after) == ((), Totals(3, 30))
-    assert len(list(window)) == 3
+def test_an_older_system_message_behind_one_put_first_is_evicted():
+    policy = TokenWindow(40, always_keep_system_message_first=True)
+    assert story("STa", "U", policy, tokens=20) == "rc.. Ua"
 
 
 def test_the_limit_is_asked_again_after_the_append():
-    first, second, arrival = user(), user(), user()
-    before, after = MessageWindow(2), MessageWindow(1)
-    transition = admit(Window([first, second]), arrival, before, lambda: after)
-    assert [e.entry for e in transition.evictions] == [first, second]
-    assert (transition.policy_before, transition.policy) == (before, after)
+    assert story("ab", "c", MessageWindow(2), policy_again=lambda: MessageWindow(1)) == "cc. c"
 
 
-def test_a_head_system_message_alone_stays_over_any_limit():
-    transition = admit(Window([system(tokens=90)]), user(20), TokenWindow(50))
-    assert transition.after == Totals(1, 90)
+def test_what_leaves_because_of_another_names_it():
+    window, arrival = Window(entries("SCRa")), entry("T")
+    replaced, *others = admit(window, arrival, MessageWindow(2)).evictions[::-1]
+    assert (replaced.entry, replaced.because) == (next(iter(window)), arrival)
+    assert [each.because for each in others] == [others[1].entry, None]
 
 
-def test_results_behind_an_evicted_message_that_calls_nothing_stay():
-    window = Window([user(), result(), user()])
-    transition = admit(window, user(), MessageWindow(3))
-    assert reasons(transition) == [Reason.CAPACITY]
+def test_a_lowered_limit_hides_messages_until_the_next_add():
+    said = entries("abc")
+    window = Window(said)
+    assert visible(window, MessageWindow(1)) == said[2:]
+    assert visible(window, MessageWindow(3)) == visible(window, None) == said
+    hidden = [each.entry for each in hidden_by_limit(said, total(said), MessageWindow(1))]
+    assert (
+        hidden
+        == said[:2]
+        == [each.entry for each in admit(window, entry("d"), MessageWindow(1)).evictions][:2]
+    )
 
 
-def test_only_results_directly_behind_a_call_leave_with_it():
-    window = Window([system(), call(), result(), user(), result()])
-    transition = admit(window, user(), MessageWindow(4))
-    assert reasons(transition) == [Reason.CAPACITY, Reason.ORPHANED]
-    assert transition.after.count == 4
-
-
-def test_a_clear_takes_everything_away():
-    entries = [system(), user()]
-    window = Window(entries)
-    transition = clear(window, MessageWindow(2))
-    transition.apply_to(window)
-    assert [(e.entry, e.reason) for e in transition.evictions] == [
-        (entry, Reason.CLEARED) for entry in entries
-    ]
-    assert (transition.before, transition.after) == (Totals(2, 20), Totals())
-    assert (list(window), list(window.systems()), window.totals) == ([], [], Totals())
-
-
-def test_keeping_leaves_the_window_alone():
-    entries = [user(), user()]
-    window, policy = Window(entries), MessageWindow(1)
-    transition = unchanged(window, policy)
-    transition.apply_to(window)
-    assert (list(window), window.totals) == (entries, Totals(2, 20))
-    assert (transition.before, transition.after) == (Totals(2, 20), Totals(2, 20))
-    assert transition.policy == transition.policy_before == policy
-    assert not transition.ignored
-
-
-def test_a_set_replaces_the_list_and_names_what_its_policy_trims():
-    old, arrivals = user(), [user(), user(), user()]
-    window, policy = Window([old]), MessageWindow(2)
-    transition = refill(window, arrivals, policy)
-    transition.apply_to(window)
-    assert transition.arrivals == arrivals
-    assert (transition.before, transition.after) == (Totals(1, 10), Totals(2, 20))
-    assert transition.policy == transition.policy_before == policy
-    assert (list(window), window.totals) == (arrivals[1:], Totals(2, 20))
+def test_what_each_transition_does_and_under_which_policy():
+    policy = MessageWindow(2)
+    for change, decide, left, after in (
+        (Change.ADD, lambda window: admit(window, entry("b"), policy), [], 3),
+        (Change.ADD, lambda window: admit(window, entry("S"), policy), [], 2),
+        (Change.SET, lambda window: refill(window, entries("bSc"), policy), ["CAPACITY"], 2),
+        (Change.CLEAR, lambda window: clear(window, policy), ["CLEARED"] * 2, 0),
+        (Change.KEEP, lambda window: unchanged(window, policy), [], 2),
+    ):
+        window = Window(entries("Sa"))
+        transition = decide(window)
+        if change is Change.ADD and not transition.ignored:
+            left, after = ["CAPACITY"], 2
+        assert (transition.change, transition.before) == (change, Totals(2, 20))
+        assert transition.policy == transition.policy_before == policy
+        assert [each.reason for each in transition.evictions] == left
+        transition.apply_to(window)
+        assert window.totals == transition.after == total(window)
+        assert transition.after.count == after
 
 
 def test_a_set_without_a_policy_is_not_trimmed():
-    transition = refill(Window(), [user(), user()], None)
+    transition = refill(Window(), entries("ab"), None)
     assert (transition.evictions, transition.after.count) == ((), 2)
-
-
-def test_without_a_policy_everything_is_visible():
-    entries = [user(), user()]
-    assert visible(Window(entries), None) == entries
-    assert over_limit(entries, total(entries), None) == []
-
-
-def test_every_transition_says_what_it_does_under_which_policy():
-    window, policy = Window([system("A")]), MessageWindow(2)
-    kinds = {
-        Change.ADD: [admit(window, user(), policy), admit(window, system("A"), policy)],
-        Change.SET: [refill(window, [user()], policy)],
-        Change.CLEAR: [clear(window, policy)],
-        Change.KEEP: [unchanged(window, policy)],
-    }
-    for kind, transitions in kinds.items():
-        for transition in transitions:
-            assert transition.change is kind
-            assert transition.policy == transition.policy_before == policy
-            assert transition.before == Totals(1, 10)
 
 
 def test_reasons_and_changes_are_spelled_as_databases_and_clients_have_them():
@@ -261,82 +134,158 @@ def test_reasons_and_changes_are_spelled_as_databases_and_clients_have_them():
 
 
 def test_a_transition_can_be_told_about_other_entries():
-    old, arrival, stored, counted = system("A"), system("B"), system("B"), system("A", 99)
+    old, arrival, stored, counted = entry("S"), entry("T"), entry("T"), entry("S", 99)
     transition = admit(Window([old]), arrival, MessageWindow(5))
     told = transition.with_entries({arrival: stored, old: counted})
     assert told.arrivals == (stored,)
     assert told.evictions == (Eviction(counted, Reason.REPLACED, because=stored),)
-    assert told.evictions[0].entry.tokens == 99
     assert transition.with_entries({}) == transition
-    plain = admit(Window([user()]), user(), MessageWindow(1))
-    assert plain.with_entries({}).evictions[0].because is None
 
 
 def test_folding_moves_the_window_along():
-    window, arrivals = Window(), [user(), user(), user()]
-    transitions = list(fold(window, arrivals, MessageWindow(2)))
-    assert [transition.arrivals for transition in transitions] == [(each,) for each in arrivals]
-    assert [transition.before.count for transition in transitions] == [0, 1, 2]
-    assert list(window) == arrivals[1:]
+    window, said = Window(), entries("abc")
+    assert [each.before.count for each in fold(window, said, MessageWindow(2))] == [0, 1, 2]
+    assert list(window) == said[1:]
+
+
+# The head of a window, from which policies take messages
 
 
 def test_taking_from_the_head_changes_what_remains_and_not_the_window():
-    entries = [user(1), user(2), user(3)]
-    window = Window(entries)
+    a, b, c = said = entries("abc", 2)
+    window = Window(said)
     head = Head(window, window.totals)
-    assert (head.peek(), head.peek(2), head.peek(3)) == (entries[0], entries[2], None)
-    assert (head.pop(1), head.pop(7), head.peek(1)) == (entries[1], None, entries[2])
-    head.remove(entries[2])
-    assert (head.peek(1), head.totals) == (None, Totals(1, 1))
-    assert (list(window), window.totals) == (entries, Totals(3, 6))
-
-
-def test_what_is_placed_at_the_head_or_behind_everything_is_met_there():
-    inside, first, last, very_last = user(1), user(2), user(4), user(8)
-    head = Head([inside], total([inside]))
-    head.peek()
-    head.place(last, at_head=False)
-    head.place(very_last, at_head=False)
-    head.place(first, at_head=True)
-    assert head.totals == Totals(4, 15)
-    assert [head.pop() for _ in range(5)] == [first, inside, last, very_last, None]
-    assert head.totals == Totals()
-
-
-def test_eviction_ends_with_the_window_whatever_the_limit_says():
+    assert (head.peek(), head.peek(2), head.peek(3)) == (a, c, None)
+    assert (head.pop(1), head.pop(7), head.peek(1), head.evict(7)) == (b, None, c, [])
+    head.remove(c)
+    assert (head.peek(1), head.totals, list(window)) == (None, Totals(1, 2), said)
     assert not list(oldest_first(Head([], Totals()), lambda totals: True))
 
 
-def test_an_entry_removed_before_it_was_met_is_not_met():
-    entries = [system("A"), system("B"), system("C")]
-    head = Head(entries, total(entries))
-    head.remove(entries[1])
-    assert [head.pop(), head.pop(), head.pop()] == [entries[0], entries[2], None]
+def test_what_is_placed_or_removed_before_it_is_met():
+    inside, gone, first, last = entries("abcd")
+    head = Head([inside, gone], total([inside, gone]))
+    head.remove(gone)
+    head.place(last, at_head=False)
+    head.place(first, at_head=True)
+    assert head.totals == Totals(3, 30)
+    assert [head.pop() for _ in range(4)] == [first, inside, last, None]
 
 
-def test_one_memory_reads_what_another_wrote_to_the_same_store():
-    from chatmemory import InMemoryChatMemoryStore
-
-    store = InMemoryChatMemoryStore()
-    MessageWindowChatMemory("a", 5, store).add(UserMessage("one"))
-    assert MessageWindowChatMemory("a", 5, store).messages() == [UserMessage("one")]
-    assert MessageWindowChatMemory("b", 5, store).messages() == []
+# Windows that a store reads as far as needed
 
 
-def test_a_change_leaves_nothing_for_the_garbage_collector():
-    """What refers to itself stays until Python looks for it, with all that it refers to."""
-    heads = []
+class Kept(EntrySource):
+    """Entries kept elsewhere, where only those of system messages give their messages unasked."""
 
-    @dataclass(frozen=True)
-    class Watched(MessageWindow):
-        def evict(self, head: Head) -> Iterator[Eviction]:
-            heads.append(ref(head))
-            return super().evict(head)
+    def __init__(self, kept: list[Entry]) -> None:
+        self.kept = kept
+        self.read = self.systems_asked = 0
 
-    gc.disable()
-    try:
-        window = Window([user(), user(), user()])
-        admit(window, user(), Watched(2)).apply_to(window)
-        assert [head() for head in heads] == [None, None]
-    finally:
-        gc.enable()
+    def entries(self):
+        for each in self.kept:
+            self.read += 1
+            is_system = each.type is MessageType.SYSTEM
+            yield each if is_system else replace(each, message=None)
+
+    def systems(self):
+        self.systems_asked += 1
+        return [each for each in self.kept if each.type is MessageType.SYSTEM]
+
+    def with_messages(self):
+        return self.kept
+
+
+def lazy(said: list[Entry]) -> Window:
+    return Window(Kept(said), total(said))
+
+
+letters = st.text(alphabet="abST", max_size=6)
+changes = st.lists(
+    st.one_of(
+        st.tuples(st.just("place"), st.sampled_from("aS"), st.booleans()),
+        st.tuples(st.just("discard"), st.integers(0, 9), st.none()),
+        st.tuples(st.just("read"), st.integers(0, 4), st.none()),
+        st.tuples(st.just("systems"), st.none(), st.none()),
+        st.tuples(st.just("refill"), letters, st.none()),
+    ),
+    max_size=8,
+)
+
+
+@given(letters, changes)
+def test_a_window_equals_a_list_however_little_of_it_was_read(start, script):
+    for make in (Window, lazy):
+        expected = entries(start)
+        window = make(list(expected))
+        for name, value, at_head in script:
+            if name == "place":
+                arrival = entry(value)
+                window.place(arrival, at_head)
+                expected.insert(0 if at_head else len(expected), arrival)
+            elif name == "discard" and value < len(expected):
+                window.discard(expected.pop(value))
+            elif name == "read":
+                read = [each for each, _ in zip(window, range(value), strict=False)]
+                assert read == expected[:value]
+            elif name == "refill":
+                window.refill(expected := entries(value))
+            elif name == "systems":
+                systems = [each for each in expected if each.type is MessageType.SYSTEM]
+                assert window.systems() == systems
+                assert all(each.message for each in window.systems())
+        assert list(window) == expected
+        messages = [each.message for each in expected]
+        assert [each.message for each in window.with_messages()] == messages
+
+
+@given(letters, st.lists(st.sampled_from("abST"), max_size=6), st.integers(1, 4), st.booleans())
+def test_a_lazy_window_decides_like_one_read_at_once(start, arriving, limit, keep_first):
+    policy = MessageWindow(limit, always_keep_system_message_first=keep_first)
+    said = entries(start)
+    window, whole = lazy(said), Window(said)
+    for arrival in entries("".join(arriving)):
+        transition = admit(window, arrival, policy)
+        assert transition == admit(whole, arrival, policy)
+        transition.apply_to(window)
+        transition.apply_to(whole)
+        assert window.totals == whole.totals == total(whole)
+    assert list(window) == list(whole)
+    assert visible(window, policy) == visible(whole, policy)
+
+
+@pytest.mark.parametrize(
+    ("behind", "arriving", "policy", "left", "read"),
+    [
+        ("", "b", MessageWindow(1_000), 1, 5),
+        ("", "b", MessageWindow(1_000, low_water="0.99", snap_to_user=True), 11, 16),
+        ("S", "S", MessageWindow(2_000), 0, 1),
+    ],
+)
+def test_a_decision_reads_only_what_it_evicts(behind, arriving, policy, left, read):
+    kept = Kept(entries("a" * 1_000 + behind))
+    window = Window(kept, total(kept.kept))
+    transition = admit(window, entry(arriving), policy)
+    transition.apply_to(window)
+    assert len(transition.evictions) == left
+    assert kept.read < read
+    assert kept.systems_asked == len(behind)
+
+
+def test_another_family_counts_every_message_anew():
+    said = entries("aSb", 5)
+    for window in (Window(said), lazy(said)):
+        for expected in (Totals(3, 4), Totals(3, 4)):  # the same family counts nothing
+            tokens = {MESSAGES["S"]: 1, UserMessage("a"): 2, UserMessage("b"): 1}
+            window.count_with("words", tokens.pop if window.counted_by is None else None)
+            assert [each.tokens for each in window] == [2, 1, 1]
+            assert (window.totals, window.counted_by) == (expected, "words")
+        assert list(window) == said
+
+
+def test_a_window_may_hold_equal_messages_twice():
+    first, second = entries("aa", 3)
+    window = Window([first, second])
+    assert window.totals == Totals(2, 6)
+    window.discard(first)
+    assert list(window) == [second] != [first]

@@ -32,7 +32,6 @@ from chatmemory import (
     queries,
     services,
 )
-from chatmemory.core.policies import Policy
 from chatmemory.ledger.verification import verify
 from chatmemory.models import Memory
 from chatmemory.queries import ConversationQuery
@@ -207,37 +206,36 @@ def check_cause(change: ChangeResult, why: explain.Explanation, message) -> None
         assert change.after.without(change.pinned).count
 
 
-@pytest.fixture
-def crowded(db) -> str:
-    """A conversation whose system message is larger than the limit."""
-    create_and_add(
-        "crowded", TokenWindow(30), [SystemMessage("word " * 60), UserMessage("a small question")]
-    )
-    return "crowded"
+BIG, SMALL = UserMessage("word " * 16), UserMessage("a small question")
 
 
-def test_a_system_message_larger_than_the_limit_is_named(crowded):
-    change = queries.step(crowded, 2).change
+@pytest.mark.parametrize(
+    ("system", "said", "cause", "detail"),
+    [
+        (
+            "word " * 60,
+            SMALL,
+            "The system message alone is larger than the limit.",
+            "It takes 68 of 30 tokens: nothing else can stay.",
+        ),
+        (
+            "word " * 8,
+            BIG,
+            "It was too big beside the system message.",
+            "With the system message, #2 needs 37 of 30 tokens.",
+        ),
+    ],
+)
+def test_what_leaves_beside_a_large_system_message_says_so(db, system, said, cause, detail):
+    create_and_add("m", TokenWindow(30), [SystemMessage(system), said])
+    change = queries.step("m", 2).change
     why = explain.why_left(change, 2)
-    assert why.cause == "The system message alone is larger than the limit."
-    assert why.detail == "It takes 68 of 30 tokens: nothing else can stay."
-    assert "too big" not in explain.caption(change).summary
-    assert why.receipt[-1].kind == "over"
-
-
-def test_nothing_fits_beside_a_system_message_larger_than_the_limit(crowded):
-    assert queries.memory(crowded).is_oversized
-    assert verify(crowded) is None
-
-
-def test_a_message_too_big_beside_the_system_message_says_so(db):
-    policy: Policy = TokenWindow(30)
-    create_and_add("beside", policy, [SystemMessage("word " * 8), UserMessage("word " * 16)])
-    change = queries.step("beside", 2).change
-    why = explain.why_left(change, 2)
-    assert why.cause == "It was too big beside the system message."
-    assert policy.load(1, change.arrived[0].tokens) <= policy.limit
-    assert queries.memory("beside").is_oversized
+    assert (why.cause, why.detail) == (cause, detail)
+    caption = explain.caption(change).summary
+    assert ("too big" in caption) == (said is BIG)
+    assert why.receipt[-1].kind == ("fits" if said is BIG else "over")
+    assert queries.memory("m").is_oversized
+    assert verify("m") is None
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3])
@@ -290,30 +288,23 @@ def test_a_receipt_goes_on_to_the_low_mark_only_if_a_message_leaves_for_it(db):
     assert all(after.kind == "minus" for line, after in pairwise(lines) if line.kind == "ahead")
 
 
-def test_history_and_why_name_one_cause(operator_client, crowded):
-    page = operator_client.get("/c/crowded/?at=2&msg=2").context["page"]
-    tag = page.history_pane.rows[1].tag
-    assert tag == "forgotten at step 2 · system too big"
-    assert page.memory_pane.just_evicted.rows[0].note == "system too big"
-
-
-@pytest.mark.django_db
-def test_a_step_whose_message_nobody_saw_says_so():
-    protocol.update_messages("client", users("a", "b"))
-    change = protocol.update_messages("client", [])
+def test_a_step_whose_message_nobody_saw_says_so(db):
+    for words in ("a", "ab", ""):
+        change = protocol.update_messages("client", users(*words))
     tokens = sum(each.tokens for each in change.evicted)
     assert explain.caption(change).summary == (
         f"A message came that left at once. 2 messages left −{tokens}: #1 and #2 were the oldest."
     )
     assert explain.why_left(change, 1).cause == "The client left it out of its list."
-    assert queries.step("client", 2).change == change
+    assert queries.step("client", 3).change == change
+    samples = queries.step_samples(Memory.objects.get(pk="client"), 3).part
+    assert [sample.arrival and sample.arrival.seq for sample in samples] == [1, 2, None]
 
 
-@pytest.mark.django_db
 @pytest.mark.parametrize(
     "policy", [MessageWindow(3), MessageWindow(3, low_water=0.4), TokenWindow(1_000)]
 )
-def test_what_a_client_leaves_out_did_not_leave_for_the_limit(policy):
+def test_what_a_client_leaves_out_did_not_leave_for_the_limit(db, policy):
     create_and_add("client", policy, users("one", "two", "three"))
     protocol.update_messages("client", [UserMessage("four")])
     change = queries.step("client", 4).change
@@ -327,37 +318,25 @@ def test_what_a_client_leaves_out_did_not_leave_for_the_limit(policy):
         assert over == ([4] if isinstance(policy, MessageWindow) else [])
 
 
-@pytest.mark.django_db
-def test_a_step_whose_message_nobody_saw_takes_no_arrival_from_the_step_before():
-    for words in ("a", "ab", ""):
-        protocol.update_messages("client", users(*words))
-    samples = queries.step_samples(Memory.objects.get(pk="client"), 3).part
-    assert [sample.arrival and sample.arrival.seq for sample in samples] == [1, 2, None]
-
-
-@given(
-    policy=policies,
-    sequence=st.lists(changes, min_size=4, max_size=8),
-    drafts=st.lists(messages, min_size=1, max_size=3),
-    other=policies,
+at_first = st.tuples(policies, st.lists(changes, min_size=4, max_size=8))
+drafted = st.tuples(at_first, st.lists(messages, min_size=1, max_size=3), policies)
+a_result = st.integers(1, 120).map(
+    lambda size: [CALL, ToolExecutionResultMessage("1", "find", "word " * size)]
 )
-@examples(60)
-def test_what_is_simulated_under_another_policy_happens(db, policy, sequence, drafts, other):
-    with conversation(policy, sequence):
+answered = st.builds(  # under a limit that was only measured before
+    lambda policy, said, result: ((policy.metering(), [("add", said)]), result, policy),
+    st.builds(TokenWindow, st.integers(1, 80), **options),
+    st.lists(messages, min_size=1, max_size=3),
+    a_result,
+)
+
+
+@given(drafted | answered)
+@examples(80)
+def test_what_is_simulated_under_another_policy_happens(db, tried):
+    made, drafts, other = tried
+    with conversation(*made):
         check_simulated("m", drafts, other)
-
-
-@given(
-    policy=st.builds(TokenWindow, st.integers(1, 80), **options),
-    said=st.lists(messages, min_size=1, max_size=3),
-    size=st.integers(1, 120),
-    behind=st.lists(messages, max_size=1),
-)
-@examples(60)
-def test_a_simulated_result_of_any_size_happens(db, policy, said, size, behind):
-    result = ToolExecutionResultMessage("1", "find", "word " * size)
-    with conversation(policy.metering(), [("add", said)]):
-        check_simulated("m", [CALL, result, *behind], policy)
 
 
 def check_simulated(memory_id, drafts, other) -> None:

@@ -14,7 +14,7 @@ from chatmemory.queries import ConversationQuery
 from chatmemory.services import protocol
 from inspector.conversation import ConversationPage
 
-from ..conversations import create_and_add, numbered, users
+from ..conversations import create_and_add, users
 from ..properties import examples
 from .test_receipts import changes, conversation, policies, stored_changes
 
@@ -137,9 +137,3 @@ def test_what_was_never_said_is_marked(db):
     assert [row.note for row in page.memory_pane.messages] == ["", "never said", ""]
     assert page.panel.why.is_injected
     assert page.injected_count == 1
-
-
-def test_a_past_step_does_not_know_when_a_message_left_later(db):
-    create_and_add("m", TokenWindow(30), numbered(9))
-    assert queries.message("m", 1).stays[0].left_step is not None
-    assert page_at(1, msg=1).panel.why.life.left is None

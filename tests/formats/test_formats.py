@@ -1,3 +1,5 @@
+"""Files and lists of messages in all formats: which one it is, and what cannot be read of it."""
+
 from __future__ import annotations
 
 import json
@@ -9,15 +11,12 @@ from hypothesis import strategies as st
 from chatmemory import (
     AiMessage,
     CustomMessage,
-    ImageContent,
     InvalidMessage,
     SystemMessage,
-    TextContent,
     ToolExecutionRequest,
     ToolExecutionResultMessage,
     UserMessage,
 )
-from chatmemory.core.contents import DetailLevel, Image
 from chatmemory.core.exceptions import InvalidValue, UnreadableTranscript
 from chatmemory.formats import (
     FORMATS,
@@ -27,20 +26,19 @@ from chatmemory.formats import (
     render_messages,
 )
 
+CHAT = [{"role": "user", "content": "hi"}]
+OPEN_TELEMETRY = {"role": "user", "parts": [{"type": "text", "content": "hi"}]}
 words = st.text(max_size=20)
 calls = st.builds(ToolExecutionRequest, words.filter(bool), words, words)
 sayable = st.one_of(
     st.builds(SystemMessage, words.filter(lambda text: text.strip(" \n\t\r\x0b\x0c") > " ")),
     st.builds(UserMessage, words, words.filter(bool) | st.none()),
     st.builds(AiMessage, words | st.none(), st.lists(calls, max_size=2)),
-    st.builds(
-        lambda call, text: ToolExecutionResultMessage(call, None, text), words.filter(bool), words
-    ),
+    st.builds(ToolExecutionResultMessage, words.filter(bool), st.none(), words),
 )
 
 
-def openai(*turns: dict) -> list:
-    return list(parse_messages(list(turns), "openai_chat").messages)
+# Lists of messages
 
 
 @given(st.lists(sayable, max_size=6))
@@ -50,69 +48,12 @@ def test_langchain4j_survives_a_round_trip(messages):
     assert rendered.losses == ()
 
 
-@given(st.lists(sayable, max_size=6))
-def test_openai_messages_survive_a_round_trip(messages):
-    rendered = render_messages(messages, "openai_chat")
-    back = parse_messages(rendered.value, "openai_chat").messages
-    again = render_messages(list(back), "openai_chat")
-    assert again.value == rendered.value
-
-
-def test_results_without_ids_answer_calls_in_order():
-    calls = [
-        {"function": {"name": "find", "arguments": "{}"}},
-        {"function": {"name": "pay", "arguments": "{}"}},
-    ]
-    call, first, second = openai(
-        {"role": "assistant", "content": None, "tool_calls": calls},
-        {"role": "tool", "content": "found"},
-        {"role": "tool", "content": "paid"},
-    )
-    assert [each.id for each in call.tool_execution_requests] == [first.id, second.id]
-    assert (first.tool_name, second.tool_name) == ("find", "pay")
-
-
-def test_content_parts_become_contents():
-    (message,) = openai(
-        {
-            "role": "user",
-            "content": [
-                {"type": "text", "text": "look"},
-                {"type": "image_url", "image_url": {"url": "data:image/png;base64,QQ=="}},
-            ],
-        }
-    )
-    assert message.contents == (
-        TextContent("look"),
-        ImageContent(Image(base64_data="QQ==", mime_type="image/png"), DetailLevel.AUTO),
-    )
-
-
-def test_the_old_function_call_is_a_tool_call():
-    (message,) = openai(
-        {"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": "{}"}}
-    )
-    assert message.tool_execution_requests[0].name == "f"
-
-
-def test_developer_messages_are_system_messages():
-    assert openai({"role": "developer", "content": "x"}) == [SystemMessage("x")]
-
-
-def test_losses_are_listed():
-    parsed = parse_messages([{"role": "system", "content": " "}], "openai_chat")
-    assert [loss.what for loss in parsed.losses] == ["a blank system message"]
-    rendered = render_messages([AiMessage("x", thinking="y"), CustomMessage({})], "openai_chat")
-    assert [loss.where for loss in rendered.losses] == ["message 1", "message 2"]
-
-
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize(
     ("given", "words"),
     [
         ([UserMessage("a"), {"role": "user", "content": "and this"}], "'openai_chat') of"),
         ([UserMessage("a"), None], "is wanted, not None"),
-        (["hello"], "is wanted, not 'hello'"),
         (UserMessage("x"), "a list of chat messages is wanted, not UserMessage("),
         ("hello", "a list of chat messages is wanted, not 'hello'"),
     ],
@@ -132,23 +73,15 @@ def test_messages_are_written_from_an_iterator(format):
     assert render_each(iter(said), format).whole() == whole
 
 
-def test_sharegpt_calls_pair_with_observations():
-    turns = [
-        {"from": "human", "value": "hi"},
-        {"from": "function_call", "value": '{"name": "find", "arguments": {"id": 7}}'},
-        {"from": "observation", "value": "found"},
-        {"from": "gpt", "value": "There."},
+@pytest.mark.parametrize("format", ["openai_chat", "sharegpt"])
+def test_what_is_lost_of_messages_is_listed_with_their_places(format):
+    said = [AiMessage("x", (None,), "y"), CustomMessage({}), UserMessage("x", attributes={"a": 1})]
+    assert [(loss.where, loss.what) for loss in render_messages(said, format).losses] == [
+        ("message 1", "thinking"),
+        ("message 1", "an empty tool call"),
+        ("message 2", "a whole CUSTOM message"),
+        ("message 3", "attributes"),
     ]
-    user, call, result, answer = parse_messages(turns, "sharegpt").messages
-    assert call.tool_execution_requests[0].arguments == '{"id": 7}'
-    assert (result.id, result.tool_name) == (call.tool_execution_requests[0].id, "find")
-    assert (user, answer) == (UserMessage("hi"), AiMessage("There."))
-
-
-def test_a_malformed_sharegpt_call_is_kept_raw():
-    parsed = parse_messages([{"from": "function_call", "value": "find(7)"}], "sharegpt")
-    assert parsed.messages[0].tool_execution_requests[0].arguments == "find(7)"
-    assert parsed.losses
 
 
 @pytest.mark.parametrize(
@@ -157,9 +90,11 @@ def test_a_malformed_sharegpt_call_is_kept_raw():
         ([{"role": "user", "content": "x"}, {"role": "robot"}], "openai_chat", 1),
         ([{"role": "user", "content": 5}], "openai_chat", 0),
         ([{"role": "assistant", "tool_calls": [{}]}], "openai_chat", 0),
+        ([{"role": "assistant", "tool_calls": 5}], "openai_chat", 0),
         ([{"from": "human", "value": "x"}, {"from": "cat", "value": "y"}], "sharegpt", 1),
         ([{"from": "human", "value": None}], "sharegpt", 0),
         ([{"type": "USER"}], "langchain4j", 0),
+        ([None], "langchain4j", 0),
         (["x"], "openai_chat", 0),
         ({}, "openai_chat", -1),
     ],
@@ -175,7 +110,7 @@ def test_an_unknown_format_is_refused_with_a_list_of_formats():
         parse_messages([], "xml")
 
 
-CHAT = [{"role": "user", "content": "hi"}]
+# Files
 
 
 @pytest.mark.parametrize(
@@ -185,29 +120,106 @@ CHAT = [{"role": "user", "content": "hi"}]
         (json.dumps({"messages": CHAT}), "openai_chat", ["1"]),
         (json.dumps([CHAT, CHAT]), "openai_chat", ["1", "2"]),
         (json.dumps([{"task_id": 3, "trial": 0, "traj": CHAT}]), "openai_chat", ["3-0"]),
+        (json.dumps([{"task_id": 3, "traj": CHAT}]), "openai_chat", ["3"]),
+        (json.dumps([{"type": "message", **CHAT[0]}]), "openai_chat", ["1"]),
         (f"{json.dumps(CHAT)}\n{json.dumps(CHAT)}\n", "openai_chat", ["1", "2"]),
         ("\ufeff" + json.dumps(CHAT), "openai_chat", ["1"]),
         ('[{"type":"SYSTEM","text":"x"}]', "langchain4j", ["1"]),
         ('{"id":7,"messages":[{"type":"SYSTEM","text":"x"}]}', "langchain4j", ["7"]),
         ('{"conversations":[{"from":"human","value":"x"}],"system":"s"}', "sharegpt", ["1"]),
+        *(
+            (json.dumps([{"id": id, "messages": CHAT}]), "openai_chat", ["1"])
+            for id in (None, "", {"a": 1}, True)
+        ),
     ],
 )
-def test_files_are_recognised(content, format, names):
-    reading = read_transcripts(content.encode())
-    assert reading.format == format
-    assert [transcript.name for transcript in reading.transcripts] == names
+def test_files_are_recognised_and_conversations_named(content, format, names):
+    for same in (content, content.encode()):
+        reading = read_transcripts(same)
+        assert reading.format == format
+        assert [transcript.name for transcript in reading.transcripts] == names
 
 
-def test_one_bad_conversation_does_not_stop_the_others():
-    reading = read_transcripts(json.dumps([CHAT, [{"role": "robot"}], "noise"]))
-    assert len(reading.transcripts) == 1
-    assert [refused.where for refused in reading.refused] == ["conversation 2", "conversation 3"]
+@pytest.mark.parametrize(
+    ("value", "shape"),
+    [
+        ([], "an empty list"),
+        ({}, "an empty object"),
+        ("x", "a string"),
+        (5, "a number"),
+        (True, "true or false"),
+        ([None], "a list that begins with null"),
+        ([[]], "a list that begins with an empty list"),
+        ({"turns": []}, "an object with 'turns'"),
+        ({"messages": []}, "an object with 'messages' and no messages in it"),
+        (
+            [{"id": "a", "conversations": []}],
+            "a list that begins with an object with 'id', 'conversations' and no messages in it",
+        ),
+        ([OPEN_TELEMETRY], "a list that begins with an object with 'role', 'parts'"),
+        ([{"role": "user"}], "a list that begins with an object with 'role'"),
+        (
+            [{"type": "function_call", "name": "find"}],
+            "a list that begins with an object with 'type', 'name'",
+        ),
+        ({"conversations": [{"from": "human"}]}, "an object with 'conversations'"),
+    ],
+)
+def test_a_file_that_fits_no_format_is_described(value, shape):
+    with pytest.raises(UnreadableTranscript, match=f"the file is {shape}$"):
+        read_transcripts(json.dumps(value))
 
 
-@pytest.mark.parametrize("content", ["[" * 10_000, "[" + "9" * 10_000 + "]", "", "hello", "{}"])
-def test_hostile_files_are_refused(content):
-    with pytest.raises(UnreadableTranscript):
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        ("[" * 900 + "]" * 900, "nested too deeply"),
+        ("[" * 10_000, "more than 2,250 lists"),
+        ("[" + "9" * 10_000 + "]", "a number has more than 4,300 digits"),
+        ("", "not valid JSON"),
+        ("hello", "not valid JSON"),
+        (b'["\xff"]', "not UTF-8: invalid start byte at byte 2"),
+        (f"{json.dumps(CHAT)}\n\n{{broken}}\n", "line 3"),
+    ],
+    ids=["nested", "open", "long number", "empty", "no JSON", "no UTF-8", "a broken line"],
+)
+def test_hostile_files_are_refused(content, why):
+    with pytest.raises(UnreadableTranscript, match=why):
         read_transcripts(content)
+
+
+def test_a_line_separator_in_a_text_does_not_end_a_json_line():
+    line = json.dumps([{"role": "user", "content": "a\u2028b"}], ensure_ascii=False)
+    reading = read_transcripts(f"{line}\n{line}")
+    assert [len(transcript.messages) for transcript in reading.transcripts] == [1, 1]
+
+
+def test_other_data_of_a_file_is_listed_as_lost():
+    for chat in (CHAT, [{"type": "SYSTEM", "text": "x"}]):
+        file = {"id": "a", "model": "m", "tools": [], "messages": chat}
+        (transcript,) = read_transcripts(json.dumps(file)).transcripts
+        assert [(loss.where, loss.what) for loss in transcript.losses] == [
+            ("conversation", "the property 'model'")
+        ]
+
+
+def test_a_conversation_that_cannot_be_read_is_refused_and_the_others_are_read():
+    anthropic = [*CHAT, {"role": "assistant", "content": [{"type": "tool_use", "name": "find"}]}]
+    values = [CHAT, [{"role": "robot"}], "noise", [OPEN_TELEMETRY], anthropic]
+    reading = read_transcripts(json.dumps(values))
+    assert len(reading.transcripts) == 1
+    no_chat = "no conversation in the format openai_chat: "
+    assert [(refused.where, refused.why) for refused in reading.refused][1:] == [
+        ("conversation 3", f"{no_chat}a string"),
+        (
+            "conversation 4",
+            f"{no_chat}a list that begins with an object with 'role', 'parts'",
+        ),
+        (
+            "conversation 5",
+            "message 2: no part of its content can be read: a part of type 'tool_use'",
+        ),
+    ]
 
 
 def test_the_real_conversations_are_read_completely(data_file):
@@ -216,13 +228,9 @@ def test_the_real_conversations_are_read_completely(data_file):
     glaive = read_transcripts(data_file("glaive_toolcall.sharegpt.json").read_bytes())
     assert (len(glaive.transcripts), glaive.refused) == (150, ())
     for transcript in (*tau.transcripts, *glaive.transcripts):
-        _check_pairing(transcript.messages)
-
-
-def _check_pairing(messages) -> None:
-    opened: set[str] = set()
-    for message in messages:
-        if isinstance(message, AiMessage):
-            opened |= {call.id for call in message.tool_execution_requests}
-        elif isinstance(message, ToolExecutionResultMessage):
-            assert message.id in opened
+        opened: set[str] = set()
+        for message in transcript.messages:
+            if isinstance(message, AiMessage):
+                opened |= {call.id for call in message.tool_execution_requests}
+            elif isinstance(message, ToolExecutionResultMessage):
+                assert message.id in opened

@@ -21,6 +21,7 @@ from chatmemory.core.exceptions import UnreadableTranscript
 from chatmemory.formats import parse_messages, render_messages
 
 words = st.text(max_size=20)
+PDF = "data:application/pdf;base64,QQ=="
 images = st.builds(
     ImageContent,
     st.builds(Image, st.just("https://example.org/a.png")),
@@ -67,6 +68,13 @@ def call(name, **properties):
     return {"function": {"name": name, "arguments": "{}"}, **properties}
 
 
+SPOKE = {"role": "user", "content": "never mind"}
+
+
+def answer(**properties):
+    return {"role": "tool", "content": "found", **properties}
+
+
 @given(st.lists(turns, max_size=4).map(lambda turns: [m for turn in turns for m in turn]))
 def test_messages_survive_a_round_trip(messages):
     rendered = render_messages(messages, "openai_chat")
@@ -74,28 +82,21 @@ def test_messages_survive_a_round_trip(messages):
     assert (list(back.messages), rendered.losses, back.losses) == (messages, (), ())
 
 
-def test_a_generated_id_is_unique():
-    (message,) = parse(calling(call("find"), call("pay", id="call_1"))).messages
-    assert [each.id for each in message.tool_execution_requests] == ["call_2", "call_1"]
-
-
-def test_a_result_without_an_id_answers_no_call_from_before_the_user_spoke():
-    *_, result = parse(
-        calling(call("find")),
-        {"role": "user", "content": "never mind"},
-        calling(call("pay")),
-        {"role": "tool", "content": "paid"},
-    ).messages
-    assert (result.id, result.tool_name) == ("call_2", "pay")
-
-
-def test_a_result_with_an_id_finds_its_call_behind_the_user():
-    *_, result = parse(
-        calling(call("find", id="a")),
-        {"role": "user", "content": "hurry"},
-        {"role": "tool", "tool_call_id": "a", "content": "found"},
-    ).messages
-    assert result.tool_name == "find"
+@pytest.mark.parametrize(
+    ("turns", "answers"),
+    [
+        # What answers a call without an id: in order, and none from before the user spoke
+        ([calling(call("find"), call("pay")), answer(), answer()], ["call_1 find", "call_2 pay"]),
+        ([calling(call("find"), call("pay", id="call_1")), answer()], ["call_2 find"]),
+        ([calling(call("find")), SPOKE, calling(call("pay")), answer()], ["call_2 pay"]),
+        ([calling(call("find", id="a")), SPOKE, answer(tool_call_id="a")], ["a find"]),
+        ([answer(tool_call_id="a", name="find")], ["a find"]),
+        ([answer(name="find")], ["None find"]),
+    ],
+)
+def test_results_answer_calls(turns, answers):
+    results = [m for m in parse(*turns).messages if isinstance(m, ToolExecutionResultMessage)]
+    assert [f"{result.id} {result.tool_name}" for result in results] == answers
 
 
 def test_calls_without_ids_are_written_with_ids_that_their_results_name():
@@ -105,57 +106,48 @@ def test_calls_without_ids_are_written_with_ids_that_their_results_name():
         "openai_chat",
     ).value
     assert calls["tool_calls"][0]["id"] == result["tool_call_id"] == "call_1"
+    alone = ToolExecutionResultMessage("a", "find", "found")
+    assert parse(*render_messages([alone], "openai_chat").value).messages == (alone,)
 
 
-def test_a_result_without_its_call_keeps_the_name_of_its_tool():
-    message = ToolExecutionResultMessage("a", "find", "found")
-    rendered = render_messages([message], "openai_chat")
-    assert parse(*rendered.value).messages == (message,)
+def user(*parts: dict | str) -> dict:
+    content = [{"type": "text", "text": part} if isinstance(part, str) else part for part in parts]
+    return {"role": "user", "content": content}
+
+
+def ai(content: object = None, **properties: object) -> dict:
+    return {"role": "assistant", "content": content, **properties}
+
+
+def image(url: object, **properties: object) -> dict:
+    return {"type": "image_url", "image_url": {"url": url, **properties}}
+
+
+def parts_of(*types: str) -> list[dict]:
+    return [{"type": type, "text": "hi"} for type in types]
 
 
 @pytest.mark.parametrize(
     ("message", "what"),
     [
+        ({**user("x"), "cache_control": {"a": 1}}, "the property 'cache_control'"),
+        (ai("x", name="Bob"), "the property 'name'"),
+        (ai("x", audio={"id": "a"}), "an audio answer"),
+        (ai("x", refusal="no"), "a refusal beside the text"),
+        (ai(refusal="no"), "that the answer was a refusal"),
+        (ai([{"type": "refusal", "refusal": "no"}]), "that the answer was a refusal"),
+        (ai(parts_of("text", "text")), "how the text is divided into parts"),
+        ({"role": "system", "content": " "}, "a blank system message"),
+        (user("x", {"type": "file", "file": {"file_id": "f"}}), "a file that is not an inline PDF"),
         (
-            {"role": "user", "content": "x", "cache_control": {"a": 1}},
-            "the property 'cache_control'",
+            user({"type": "file", "file": {"filename": "a", "file_data": PDF}}),
+            "the name of a file",
         ),
-        ({"role": "assistant", "content": "x", "name": "Bob"}, "the property 'name'"),
-        ({"role": "assistant", "content": "x", "refusal": "no"}, "a refusal beside the text"),
-        ({"role": "assistant", "refusal": "no"}, "that the answer was a refusal"),
-        (
-            {"role": "assistant", "content": [{"type": "refusal", "refusal": "no"}]},
-            "that the answer was a refusal",
-        ),
-        (
-            {"role": "assistant", "content": [{"type": "text", "text": each} for each in "ab"]},
-            "how the text is divided into parts",
-        ),
-        (
-            {
-                "role": "user",
-                "content": [
-                    {"type": "text", "text": "x"},
-                    {"type": "file", "file": {"file_id": "f"}},
-                ],
-            },
-            "a file that is not an inline PDF",
-        ),
-        (
-            {
-                "role": "user",
-                "content": [{"type": "image_url", "image_url": {"url": "u", "detail": "x"}}],
-            },
-            "the detail level 'x'",
-        ),
+        (user(image("u", detail="x")), "the detail level 'x'"),
     ],
 )
 def test_unread_properties_are_listed(message, what):
-    assert lost(message) == [what]
-
-
-def test_empty_properties_are_not_listed_as_lost():
-    assert lost({"role": "assistant", "content": "x", "annotations": [], "name": None}) == []
+    assert lost({**message, "annotations": [], "weight": None}) == [what]
 
 
 @pytest.mark.parametrize(
@@ -168,7 +160,11 @@ def test_empty_properties_are_not_listed_as_lost():
             UserMessage([ImageContent(Image("u", revised_prompt="p"))]),
             "the revised prompt of an image",
         ),
-        (AiMessage("x", (None,)), "an empty tool call"),
+        (
+            UserMessage([ImageContent(Image("u", "QQ=="))]),
+            "the url of an image that is given inline too",
+        ),
+        (ToolExecutionResultMessage("a", None, "x", True), "that the result is an error"),
         (
             ToolExecutionResultMessage("a", None, [TextContent("x"), TextContent("y")]),
             "how the text is divided into parts",
@@ -189,53 +185,33 @@ def _deep(levels: int) -> list:
 @pytest.mark.parametrize(
     ("message", "why"),
     [
-        ({"role": "user", "content": [{"type": "input_audio", "input_audio": "x"}]}, "input_audio"),
-        (
-            {"role": "user", "content": [{"type": "input_audio", "input_audio": {"data": 5}}]},
-            "data must be a string",
-        ),
-        ({"role": "user", "content": [{"type": "file", "file": "x"}]}, "file must be an object"),
-        ({"role": "user", "content": [{"type": "image_url"}]}, "an image needs a url"),
+        (user({"type": "input_audio", "input_audio": "x"}), "input_audio must be an object"),
+        (user({"type": "input_audio", "input_audio": {"data": 5}}), "data must be a string"),
+        (user({"type": "file", "file": "x"}), "file must be an object"),
+        (user({"type": "image_url"}), "an image needs a url"),
+        (user(image(5)), "the url of an image must be a string"),
         ({"role": ["user"]}, "unknown role"),
-        ({"role": "assistant", "function_call": "auto"}, "function_call must be an object"),
+        (ai(function_call="auto"), "function_call must be an object"),
         (calling({"function": {"name": "f", "arguments": _deep(10_000)}}), "nested too deeply"),
-    ],
-)
-def test_a_malformed_message_is_refused_with_its_place(message, why):
-    with pytest.raises(UnreadableTranscript, match=why) as caught:
-        parse({"role": "user", "content": "x"}, message)
-    assert caught.value.index == 1
-
-
-def parts_of(*types: str) -> list[dict]:
-    return [{"type": type, "text": "hi"} for type in types]
-
-
-@pytest.mark.parametrize(
-    ("turn", "why"),
-    [
+        # Turns of which nothing can be read
         ({"role": "user"}, "content is missing"),
         ({"role": "user", "content": None}, "content is missing"),
-        ({"role": "user", "content": []}, "content is missing"),
+        (user(), "content is missing"),
         ({"role": "system"}, "content is missing"),
         ({"role": "assistant"}, "content is missing"),
         ({"role": "tool", "tool_call_id": "a"}, "content is missing"),
         ({"role": "user", "parts": parts_of("text")}, "`parts` are of another format"),
-        (
-            {"role": "assistant", "content": None, "parts": parts_of("text")},
-            "`parts` are of another",
-        ),
-        ({"role": "assistant", "content": "", "parts": parts_of("text")}, "`parts` are of another"),
-        ({"role": "user", "content": parts_of("input_text")}, "a part of type 'input_text'"),
+        (ai(None, parts=parts_of("text")), "`parts` are of another"),
+        (ai("", parts=parts_of("text")), "`parts` are of another"),
+        (user(*parts_of("input_text")), "a part of type 'input_text'"),
         ({"role": "system", "content": parts_of("input_text")}, "a part of type 'input_text'"),
-        ({"role": "assistant", "content": parts_of("tool_use")}, "a part of type 'tool_use'"),
-        ({"role": "assistant", "content": parts_of("thinking")}, "a part of type 'thinking'"),
+        (ai(parts_of("tool_use")), "a part of type 'tool_use'"),
         ({"role": "tool", "content": parts_of("tool_result")}, "a part of type 'tool_result'"),
     ],
 )
-def test_a_turn_of_which_nothing_can_be_read_is_refused(turn, why):
+def test_a_malformed_message_is_refused_with_its_place(message, why):
     with pytest.raises(UnreadableTranscript, match=why) as caught:
-        parse({"role": "user", "content": "hi"}, turn)
+        parse(SPOKE, message)
     assert caught.value.index == 1
 
 
@@ -243,10 +219,19 @@ def test_a_turn_of_which_nothing_can_be_read_is_refused(turn, why):
     ("turn", "message"),
     [
         ({"role": "user", "content": ""}, UserMessage("")),
+        ({"role": "developer", "content": "x"}, SystemMessage("x")),
+        (
+            user({"type": "image_url", "image_url": "data:a/b;base64,Q"}),
+            UserMessage([ImageContent(Image(None, "Q", "a/b"), DetailLevel.AUTO)]),
+        ),
+        (
+            ai(function_call={"name": "f", "arguments": "{}"}),
+            AiMessage(None, [ToolExecutionRequest("call_1", "f", "{}")]),
+        ),
         ({"role": "assistant", "content": None}, AiMessage(None)),
         ({"role": "assistant", "reasoning_content": "hm"}, AiMessage(None, (), "hm")),
         (
-            {"role": "assistant", "content": parts_of("thinking"), "tool_calls": [call("find")]},
+            ai(parts_of("thinking"), tool_calls=[call("find")]),
             AiMessage(None, [ToolExecutionRequest("call_1", "find", "{}")]),
         ),
         ({"role": "tool", "content": None}, ToolExecutionResultMessage(None, None, "")),

@@ -52,32 +52,33 @@ def test_a_word_before_a_colon_that_is_no_role_is_found(script, found):
     assert unknown_role(script) == found
 
 
-def test_results_answer_their_calls_in_order():
-    script = "call: find(1)\ncall: weigh(2)\nresult: a\nresult: b\nresult: c"
-    assert read_script(script)[2:] == [
-        result("find", "a"),
-        result("weigh", "b"),
-        result("weigh", "c"),
-    ]
-
-
-def test_a_call_before_a_user_message_has_no_later_result():
-    assert read_script("call: find(1)\nuser: no\ncall: weigh(2)\nresult: b")[3:] == [
-        result("weigh", "b")
-    ]
-
-
-def test_a_result_without_a_call_names_no_tool():
-    assert read_script("result: found") == [result(None, "found")]
-
-
-def test_a_call_may_have_no_arguments_and_a_body_of_several_lines():
-    assert read_script("call: now") == [call("now")]
-    assert read_script("call: find(\n1\n)") == [call("find", "\n1\n")]
-
-
-def test_blank_lines_before_the_first_role_and_after_the_last_message_are_left_out():
-    assert read_script("\n \nuser: hi\n\n") == [UserMessage("hi")]
+@pytest.mark.parametrize(
+    ("script", "messages"),
+    [
+        ("user: note: buy milk", [UserMessage("note: buy milk")]),
+        ("\n \nuser: hi\n\n", [UserMessage("hi")]),
+        ("call: now", [call("now")]),
+        ("call: find(\n1\n)", [call("find", "\n1\n")]),
+        ("result: found", [result(None, "found")]),
+        (
+            "call: find(1)\ncall: weigh(2)\nresult: a\nresult: b\nresult: c",
+            [
+                call("find", "1"),
+                call("weigh", "2"),
+                result("find", "a"),
+                result("weigh", "b"),
+                result("weigh", "c"),
+            ],
+        ),
+        (
+            "call: find(1)\nuser: no\ncall: weigh(2)\nresult: b",
+            [call("find", "1"), UserMessage("no"), call("weigh", "2"), result("weigh", "b")],
+        ),
+        ('[{"role":"user","content":"hi"}]', [UserMessage("hi")]),
+    ],
+)
+def test_a_script_is_read(script, messages):
+    assert read_script(script) == messages
 
 
 @pytest.mark.parametrize("mark", ["\u2028", "\u2029", "\x85", "\x0b", "\x0c", "\x1c", "\r"])
@@ -88,23 +89,18 @@ def test_only_a_line_break_ends_a_line(mark):
     ]
 
 
-def test_a_line_can_contain_a_colon():
-    assert read_script("user: note: buy milk") == [UserMessage("note: buy milk")]
-
-
-def test_a_script_may_be_a_transcript():
-    assert read_script('[{"role":"user","content":"hi"}]') == [UserMessage("hi")]
-
-
-@pytest.mark.parametrize("text", ["[]", "{}"])
-def test_text_that_is_typed_is_no_file(text):
-    with pytest.raises(InvalidValue, match="found: the text is an empty"):
-        read_script(text)
-
-
-@pytest.mark.parametrize("bad", ["hello", "{", "[]", '[{"role":"user","content":1}]'])
-def test_other_text_is_refused(bad):
-    with pytest.raises(InvalidValue):
+@pytest.mark.parametrize(
+    ("bad", "why"),
+    [
+        ("hello", "a script begins with user:, ai:, system:, call: or result:"),
+        ("{", "not valid JSON"),
+        ("[]", "found: the text is an empty list"),
+        ("{}", "found: the text is an empty object"),
+        ('[{"role":"user","content":1}]', "conversation 1: message 1: content must be"),
+    ],
+)
+def test_other_text_is_refused(bad, why):
+    with pytest.raises(InvalidValue, match=why):
         read_script(bad)
 
 

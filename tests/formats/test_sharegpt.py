@@ -68,27 +68,18 @@ def test_arguments_that_are_not_an_object_survive_a_round_trip(text):
 
 
 def test_calls_in_a_row_and_the_words_before_them_are_one_message():
-    messages = parse(
+    _, _, message, *results = parse(
+        ("function_call", '{"name": "look", "arguments": {}}'),
+        ("human", "no"),  # what was called before is not answered any more
         ("gpt", "Let me look."),
         ("function_call", '{"name": "find", "arguments": {}}'),
         ("function_call", '{"name": "pay", "arguments": {}}'),
         ("observation", "found"),
         ("observation", "paid"),
     ).messages
-    message, *results = messages
     assert message.text == "Let me look."
     assert [call.name for call in message.tool_execution_requests] == ["find", "pay"]
     assert [result.tool_name for result in results] == ["find", "pay"]
-
-
-def test_an_observation_answers_no_call_from_before_the_user_spoke():
-    *_, result = parse(
-        ("function_call", '{"name": "find"}'),
-        ("human", "never mind"),
-        ("function_call", '{"name": "pay"}'),
-        ("observation", "paid"),
-    ).messages
-    assert result.tool_name == "pay"
 
 
 @pytest.mark.parametrize("value", ['{"find": 7}', '{"name": 7}', "[]", '"find"', "7"])
@@ -98,14 +89,20 @@ def test_a_call_without_a_name_keeps_its_words(value):
     assert [loss.what for loss in parsed.losses] == ["the name of a malformed tool call"]
 
 
-def test_unread_properties_are_listed():
+def test_losses_are_listed():
     turn = {"from": "gpt", "value": "x", "weight": 0}
     assert parse_messages([turn], "sharegpt").losses[0].what == "the property 'weight'"
-
-
-def test_media_become_text_and_are_listed_as_lost():
-    message = UserMessage([TextContent("look"), ImageContent(Image("https://example.org/a.png"))])
-    assert lost_in_writing(message) == ["image content", "how the text is divided into parts"]
+    picture = ImageContent(Image("https://example.org/a.png"))
+    assert lost_in_writing(
+        UserMessage([TextContent("look"), picture], name="ada"),
+        ToolExecutionResultMessage(None, "find", "x", is_error=True),
+    ) == [
+        "the name of the user",
+        "image content",
+        "how the text is divided into parts",
+        "that the result is an error",
+        "the name of the tool",
+    ]
 
 
 def test_results_out_of_order_lose_their_call():

@@ -61,75 +61,53 @@ mangled = st.builds(
 )
 
 
-def test_any_text_is_a_message_or_refused():
-    @settings_of(150)
-    @given(st.builds(json.dumps, messages) | mangled | st.text())
-    def any_text(text):
+lines = st.sampled_from(["user: ", "ai:", "call: f(", "call: {", "result:", "system:", ")", ""])
+scripts = st.lists(st.builds(str.__add__, lines, st.text(max_size=6))).map("\n".join)
+roles_of_drafts = st.sampled_from(["user", "ai", "result", "system", "script"])
+
+
+def message(text):
+    written = message_to_json(message_from_json(text))
+    assert message_to_json(message_from_json(written)) == written
+
+
+def messages_in(format, turns):
+    read = parse_messages(turns, format).messages
+    for other in FORMATS:
+        rendered = render_messages(read, other)
+        json.dumps(rendered.value)
         with contextlib.suppress(InvalidValue):
-            written = message_to_json(message_from_json(text))
-            assert message_to_json(message_from_json(written)) == written
-
-    search(any_text)
+            parse_messages(rendered.value, other)
 
 
-def test_any_text_is_json_or_refused():
-    @settings_of(150)
-    @given(mangled | st.text())
-    def any_text(text):
-        for read in (load_json, decode_json):
-            with contextlib.suppress(InvalidValue):
-                read(text)
-
-    search(any_text)
+def file(text, format):
+    with contextlib.suppress(InvalidValue):
+        read_transcripts(text.encode("utf-8", "surrogatepass"), format)
+    for refused in read_transcripts(text, format).refused:
+        refused.where.encode()
 
 
-@pytest.mark.parametrize("format", FORMATS)
-def test_any_list_is_read_or_refused(format):
-    @settings_of(150)
-    @given(st.lists(messages, max_size=4) | values)
-    def any_list(turns):
-        with contextlib.suppress(InvalidValue):
-            read = parse_messages(turns, format).messages
-            for other in FORMATS:
-                rendered = render_messages(read, other)
-                json.dumps(rendered.value)
-                with contextlib.suppress(InvalidValue):
-                    parse_messages(rendered.value, other)
-
-    search(any_list)
+texts = st.builds(json.dumps, files) | mangled | st.text()
+formats = st.sampled_from(["auto", *FORMATS])
+PARSERS = {
+    "a message": (message, st.builds(json.dumps, messages) | mangled | st.text()),
+    "a body": (load_json, mangled | st.text()),
+    "arguments": (decode_json, mangled | st.text()),
+    "a list": (messages_in, st.sampled_from([*FORMATS]), st.lists(messages, max_size=4) | values),
+    "a file": (file, texts, formats),
+    "any bytes": (read_transcripts, st.binary(max_size=60)),
+    "a draft": (read_draft, roles_of_drafts, scripts | mangled),
+}
 
 
-def test_any_file_is_read_or_refused():
-    @settings_of(150)
-    @given(st.builds(json.dumps, files) | mangled | st.text(), st.sampled_from(["auto", *FORMATS]))
-    def any_file(text, format):
-        with contextlib.suppress(InvalidValue):
-            for refused in read_transcripts(text, format).refused:
-                refused.where.encode()
-        with contextlib.suppress(InvalidValue):
-            read_transcripts(text.encode("utf-8", "surrogatepass"), format)
+@pytest.mark.parametrize("name", PARSERS)
+def test_whatever_is_given_is_read_or_refused(name):
+    read, *given_values = PARSERS[name]
 
-    search(any_file)
-
-
-def test_any_bytes_are_read_or_refused():
     @settings_of(100)
-    @given(st.binary(max_size=60))
-    def any_bytes(content):
+    @given(st.tuples(*given_values))
+    def anything(given):
         with contextlib.suppress(InvalidValue):
-            read_transcripts(content)
+            read(*given)
 
-    search(any_bytes)
-
-
-def test_any_draft_is_read_or_refused():
-    lines = st.sampled_from(["user: ", "ai:", "call: f(", "call: {", "result:", "system:", ")", ""])
-    scripts = st.lists(st.builds(str.__add__, lines, st.text(max_size=6))).map("\n".join)
-
-    @settings_of(150)
-    @given(st.sampled_from(["user", "ai", "result", "system", "script"]), scripts | mangled)
-    def any_draft(role, text):
-        with contextlib.suppress(InvalidValue):
-            read_draft(role, text)
-
-    search(any_draft)
+    search(anything)

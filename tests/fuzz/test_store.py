@@ -1,14 +1,11 @@
-"""Any sequence of operations on the Django store matches a model of plain lists."""
+"""Any sequence of operations on the Django store does what LangChain4j's rule does to lists."""
 
 from __future__ import annotations
 
 from itertools import count
 
-import pytest
-from django.db import connection
+from hypothesis import given
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
-from hypothesis.stateful import run_state_machine_as_test as run
 
 from chatmemory import (
     AiMessage,
@@ -28,6 +25,7 @@ from chatmemory.ledger.verification import verify
 from chatmemory.services.validation import check_policy
 from chatmemory.stores.database import DjangoChatMemoryStore
 
+from ..langchain4j import Said, add, trimmed
 from .budget import search, settings_of
 
 FIXED_OVERHEAD = 3
@@ -52,147 +50,123 @@ policies = kinds.flatmap(
         always_keep_system_message_first=st.booleans(),
     )
 )
+operations = st.one_of(
+    st.tuples(st.sampled_from(["add", "add_through_a_memory"]), messages),
+    st.tuples(st.sampled_from(["add_several", "set", "update_window"]), lists),
+    st.tuples(st.just("slide"), st.tuples(messages, st.integers(0, 3))),
+    st.tuples(st.just("change_policy"), policies),
+    st.tuples(st.sampled_from(["clear", "delete_window"]), st.none()),
+)
 
 
-def load(window: list, policy) -> int:
-    if isinstance(policy, MessageWindow):
-        return len(window)
-    estimator = estimator_for(policy.estimator)
-    tokens = sum(count_tokens(estimator, message) for message in window)
-    return tokens + FIXED_OVERHEAD if window else 0
+class Conversation:
+    """A stored conversation, and what LangChain4j's lists would be.
 
-
-def trimmed(window: list, policy) -> list:
-    """Evict as LangChain4j's ensureCapacity does."""
-    kept = list(window)
-    while policy and load(kept, policy) > policy.limit:
-        place = int(isinstance(kept[0], SystemMessage))
-        if place == len(kept):
-            break
-        evicted = kept.pop(place)
-        while evicted.has_tool_execution_requests and place < len(kept):
-            if not isinstance(kept[place], ToolExecutionResultMessage):
-                break
-            kept.pop(place)
-    return kept
-
-
-class Conversation(RuleBasedStateMachine):
-    """`stored` is the content of the store, `seen` the result of reading at each step."""
+    `stored` is the content of the store, `seen` the result of reading at each step.
+    """
 
     def __init__(self) -> None:
-        super().__init__()
         self.id = f"fuzz-{next(NUMBERS)}"
+        self.store = DjangoChatMemoryStore()
         self.policy = MessageWindow(4)
         services.create(self.id, self.policy)
-        self.store = DjangoChatMemoryStore()
-        self.stored: list = []
-        self.seen: dict[int, list] = {0: []}
+        self.stored: list[Said] = []
         self.said: list = []
+        self.seen: dict[int, list] = {0: []}
 
-    @property
-    def window(self) -> list:
-        return trimmed(self.stored, self.policy)
+    def load(self, window) -> int:
+        if isinstance(self.policy, MessageWindow):
+            return len(window)
+        estimator = estimator_for(self.policy.estimator)
+        tokens = sum(count_tokens(estimator, message) for message in window)
+        return tokens + FIXED_OVERHEAD if window else 0
 
-    @rule(message=messages)
-    def add(self, message):
-        services.add(self.id, [message])
-        self._added(message)
+    def is_over(self, window) -> bool:
+        return self.load(window) > self.policy.limit
 
-    @rule(batch=lists)
-    def add_several(self, batch):
-        services.add(self.id, batch)
-        for message in batch:
-            self._added(message)
-
-    @rule(message=messages)
-    def add_through_a_memory(self, message):
-        self._memory().add(message)
-        self._added(message)
-
-    @rule(batch=lists)
-    def set(self, batch):
-        services.set_messages(self.id, batch)
-        self.stored = trimmed(batch, self.policy)
-
-    @rule()
-    def clear(self):
-        services.clear_messages(self.id)
-        self.stored = []
-
-    @rule(policy=policies)
-    def change_policy(self, policy):
-        services.change(self.id, policy=policy)
-        self.policy = check_policy(policy)
-
-    @rule(batch=lists)
-    def update_window(self, batch):
-        self.store.update_messages(self.id, batch)
-        self.stored = list(batch)
-
-    @precondition(lambda self: self.stored)
-    @rule(message=messages, dropped=st.integers(0, 3))
-    def slide(self, message, dropped):
-        self.update_window([*self.stored[dropped:], message])
-
-    @rule()
-    def delete_window(self):
-        self.store.delete_messages(self.id)
-        self.stored = []
-
-    @rule()
-    def reopen(self):
-        connection.close()
-        self.store = DjangoChatMemoryStore()
-
-    @invariant()
-    def reads_as_the_model(self):
-        assert self.store.get_messages(self.id) == self.stored
+    def make(self, name: str, value) -> None:
+        getattr(self, name)(value)
+        assert self.store.get_messages(self.id) == [each.message for each in self.stored]
         view = queries.window(self.id)
-        assert view.messages == self.window
+        assert view.messages == [each.message for each in trimmed(self.stored, self.is_over)]
         if not isinstance(self.policy, MessageWindow):
-            assert view.load == load(self.window, self.policy)
-        self.seen[view.step] = self.window
-
-    @invariant()
-    def history_only_grows(self):
+            assert view.load == self.load(view.messages)
+        self.seen[view.step] = view.messages
         said = queries.said(self.id)
-        assert said[: len(self.said)] == self.said
+        assert said[: len(self.said)] == self.said, "history only grows"
         self.said = said
 
-    def teardown(self):
+    def finish(self) -> None:
         for step, window in self.seen.items():
             assert queries.window(self.id, step).messages == window, step
         assert verify(self.id) is None
         services.delete(self.id)
 
+    def add(self, message) -> None:
+        services.add(self.id, [message])
+        self._added(message)
+
+    def add_through_a_memory(self, message) -> None:
+        self._memory().add(message)
+        self._added(message)
+
+    def add_several(self, batch) -> None:
+        services.add(self.id, batch)
+        for message in batch:
+            self._added(message)
+
+    def set(self, batch) -> None:
+        services.set_messages(self.id, batch)
+        self.stored = trimmed(new(batch), self.is_over)
+
+    def clear(self, _) -> None:
+        services.clear_messages(self.id)
+        self.stored = []
+
+    def change_policy(self, policy) -> None:
+        services.change(self.id, policy=policy)
+        self.policy = check_policy(policy)
+
+    def update_window(self, batch) -> None:
+        self.store.update_messages(self.id, batch)
+        self.stored = new(batch)
+
+    def slide(self, value) -> None:
+        message, dropped = value
+        self.update_window([*(each.message for each in self.stored[dropped:]), message])
+
+    def delete_window(self, _) -> None:
+        self.store.delete_messages(self.id)
+        self.stored = []
+
     def _memory(self):
-        policy = self.policy
-        options = {
-            "id": self.id,
-            "store": self.store,
-            "always_keep_system_message_first": policy.always_keep_system_message_first,
-        }
+        policy, options = self.policy, {"id": self.id, "store": self.store}
+        options["always_keep_system_message_first"] = policy.always_keep_system_message_first
         if isinstance(policy, MessageWindow):
             return MessageWindowChatMemory(max_messages=policy.limit, **options)
         estimator = estimator_for(policy.estimator)
         return TokenWindowChatMemory(max_tokens=policy.limit, estimator=estimator, **options)
 
     def _added(self, message) -> None:
-        """Add as LangChain4j does."""
-        window = self.window
-        if isinstance(message, SystemMessage):
-            old = next((each for each in window if isinstance(each, SystemMessage)), None)
-            if old == message:
-                return
-            if old is not None:
-                window.remove(old)
-        is_first = isinstance(message, SystemMessage)
-        is_first = is_first and self.policy.always_keep_system_message_first
-        window.insert(0 if is_first else len(window), message)
-        self.stored = trimmed(window, self.policy)
+        (said,) = new([message])
+        first = self.policy.always_keep_system_message_first
+        outcome = add(self.stored, said, self.is_over, self.is_over, first)
+        if outcome is not None:
+            known = {each.key: each for each in [*self.stored, said]}
+            self.stored = [known[key] for key in outcome.keys]
 
 
-@pytest.mark.django_db(transaction=True)
-def test_any_sequence_of_operations_does_what_the_model_does():
-    search(lambda: run(Conversation, settings=settings_of(15, stateful_step_count=20)))
+def new(batch) -> list[Said]:
+    return [Said(next(NUMBERS), message) for message in batch]
+
+
+def test_any_sequence_of_operations_does_what_the_lists_do(db):
+    @settings_of(15)
+    @given(st.lists(operations, min_size=5, max_size=20))
+    def any_sequence(made):
+        conversation = Conversation()
+        for name, value in made:
+            conversation.make(name, value)
+        conversation.finish()
+
+    search(any_sequence)

@@ -9,7 +9,7 @@ from django.test import Client
 from chatmemory import SystemMessage, queries, services
 from chatmemory.access.roles import GROUPS, Role
 from chatmemory.core.policies import MessageWindow, TokenWindow
-from chatmemory.core.readable import readable_text
+from chatmemory.core.texts import readable_text
 from chatmemory.models import Trial
 from chatmemory.services import protocol
 from inspector.conversation.timeline.chart import HEIGHT

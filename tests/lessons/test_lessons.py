@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 
 from chatmemory import queries, services
-from chatmemory.core.lint import Turn, verdicts
+from chatmemory.core.lint import PromptMessage, verdicts
 from inspector import demo
 from inspector.lessons.catalogue import catalogue
 from inspector.lessons.lesson import Ask
@@ -120,7 +120,7 @@ def test_the_answers_are_those_of_a_conversation(db, staged):
         assert list(moment.leaving) == [seq for seq in before if seq not in after]
         calls = (getattr(lesson.messages[n - 1], "tool_execution_requests", ()) for n in after)
         turns = [
-            Turn(n, lesson.messages[n - 1].type, len(each))
+            PromptMessage(n, lesson.messages[n - 1].type, len(each))
             for n, each in zip(after, calls, strict=True)
         ]
         assert moment.after.verdicts() == verdicts(turns)

@@ -30,9 +30,9 @@ from chatmemory.core.codec.writing import (
     messages_to_json,
     path_text,
     strings_of,
+    write_json,
 )
 from chatmemory.core.field_checks import DEPTH_MAX
-from chatmemory.core.spelling import write_json
 
 __all__ = [
     "DEPTH_MAX",

@@ -7,7 +7,7 @@ string, in whose place the frame has a gap. The frame of any other message is al
 from __future__ import annotations
 
 from chatmemory.core.codec.reading import message_from_json
-from chatmemory.core.codec.writing import message_to_json
+from chatmemory.core.codec.writing import message_to_json, quoted
 from chatmemory.core.contents import TextContent
 from chatmemory.core.messages import (
     AiMessage,
@@ -16,7 +16,6 @@ from chatmemory.core.messages import (
     ToolExecutionResultMessage,
     UserMessage,
 )
-from chatmemory.core.spelling import quoted
 
 GAP = "\x01"  # in no JSON: it is escaped there
 # A quote within a string has a backslash before it, so this is never a part of one.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import partial
 from sys import getsizeof, intern
@@ -68,9 +68,7 @@ def load_json(text: str) -> Any:
 
 
 def check_density(text: str) -> None:
-    """Raises InvalidMessage if there are more lists, objects, commas and properties than messages
-    need.
-    """
+    """Raise InvalidMessage for more lists, objects, commas and properties than messages need."""
     size = len(text)
     elements = min(ELEMENTS_FREE + size // SIZE_PER_ELEMENT, ELEMENTS_MAX)
     for signs, most, told in (
@@ -128,12 +126,17 @@ class JsonObject(dict[str, Any]):
 
 def _object(pairs: list[tuple[str, Any]]) -> JsonObject:
     found = JsonObject(pairs)
-    found.twice = () if len(found) == len(pairs) else _twice(name for name, _ in pairs)
+    found.twice = ()
+    if len(found) < len(pairs):
+        names = Counter(name for name, _ in pairs)
+        found.twice = tuple(name for name, count in names.items() if count > 1)
     return found
 
 
 def _small_object(pairs: list[tuple[str, Any]]) -> JsonObject:
-    """What decodes an object has all its properties as pairs already; the object takes as much."""
+    """Return an object. Raises InvalidMessage for one with too many properties to be held twice:
+    the decoder holds them as pairs already.
+    """
     if len(pairs) > PROPERTIES_OF_ONE:
         raise InvalidMessage(
             f"an object of the JSON has {len(pairs):,} properties: at most "
@@ -142,13 +145,10 @@ def _small_object(pairs: list[tuple[str, Any]]) -> JsonObject:
     return _object(pairs)
 
 
-def _twice(names: Iterable[str]) -> tuple[str, ...]:
-    return tuple(name for name, count in Counter(names).items() if count > 1)
-
-
 def check_names(value: Any, besides: Collection[str]) -> None:
-    """Raise InvalidMessage if an object has a property twice. What is in a list of its own, or in
-    the properties `besides`, may.
+    """Raise InvalidMessage if an object has a property twice.
+
+    Lists within lists and the properties `besides` may hold such objects.
     """
     waiting = [value] if isinstance(value, JsonObject) else []
     while waiting:

@@ -1,15 +1,25 @@
-"""The token counts of LangChain4j's OpenAiTokenCountEstimator."""
+"""The token counts of LangChain4j's OpenAiTokenCountEstimator, and of pictures.
+
+Pictures cost what OpenAI's tile rule for gpt-4o and its relatives says: low detail costs a base
+amount. Otherwise the picture is scaled to fit 2048 x 2048, then until its shorter side is at most
+768, and every tile of 512 x 512 costs more.
+"""
 
 from __future__ import annotations
 
+import base64
+import binascii
+import io
+import math
 import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+import imagesize
+
 from chatmemory.core.codec import decode_json, write_json
 from chatmemory.core.contents import Content, DetailLevel, Image, ImageContent, TextContent
 from chatmemory.core.estimators.encodings import encoding
-from chatmemory.core.estimators.images import image_tokens
 from chatmemory.core.exceptions import InvalidMessage, UnknownEstimator, UnsupportedMessage
 from chatmemory.core.messages import (
     AiMessage,
@@ -45,7 +55,7 @@ class OpenAiTokenCountEstimator:
     """An estimator that counts with tiktoken as LangChain4j does for `model_name`.
 
     - `strict` raises UnsupportedMessage for messages that LangChain4j refuses to count. Otherwise
-      they are estimated: pictures by OpenAI's tile rule (see `images`), other media like a picture
+      they are estimated: pictures by OpenAI's tile rule, other media like a picture
       of unknown size, custom messages by their attributes, unreadable arguments of several calls
       by their text.
     - Long texts are counted in parts. Where there are LONGEST_RUN characters without a word's end,
@@ -180,3 +190,44 @@ def _java_text(value: Any) -> str:
     if isinstance(value, list):
         return "[" + ", ".join(map(_java_text, value)) + "]"
     return write_json(value)
+
+
+BASE = 85
+PER_TILE = 170
+UNKNOWN_SIZE = (1024, 1024)
+_HEADER_CHARACTERS = 400_000
+# OpenAI's formats: PNG, GIF, JPEG, WebP. imagesize reads more, some of them slowly when hostile.
+_SIGNATURES = (b"\x89PNG\r\n\x1a\n", b"GIF87a", b"GIF89a", b"\xff\xd8", b"RIFF")
+_VP8_SIDE = 0x3FFF
+
+
+def image_tokens(image: Image, level: DetailLevel) -> int:
+    """Return the tokens of a picture; one whose size cannot be read counts as 1024 x 1024."""
+    if level is DetailLevel.LOW:
+        return BASE
+    width, height = _size(image) or UNKNOWN_SIZE
+    scale = min(1, 2048 / max(width, height))
+    scale = min(scale, 768 / min(width, height))
+    tiles = math.ceil(width * scale / 512) * math.ceil(height * scale / 512)
+    return BASE + PER_TILE * tiles
+
+
+def _size(image: Image) -> tuple[int, int] | None:
+    """Return width and height from the first bytes of an inline picture, where they are there."""
+    data = image.base64_data
+    if not data and image.url and image.url.startswith("data:"):
+        data = image.url.partition(";base64,")[2]
+    if not data:
+        return None
+    characters = "".join(data[:_HEADER_CHARACTERS].split())  # base64 may be wrapped in lines
+    try:
+        header = base64.b64decode(characters[: len(characters) // 4 * 4])
+    except (binascii.Error, ValueError):
+        return None
+    if not header.startswith(_SIGNATURES):
+        return None
+    width, height = imagesize.get(io.BytesIO(header), exif_rotation=False)
+    if width > 0 and header.startswith(b"RIFF") and header[12:16] == b"VP8 ":
+        # The upper two bits of each side are a hint for scaling, which imagesize leaves in.
+        width, height = width & _VP8_SIDE, height & _VP8_SIDE
+    return (width, height) if width > 0 and height > 0 else None

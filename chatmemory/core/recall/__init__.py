@@ -15,10 +15,9 @@ from chatmemory.core.estimators import estimator_for
 from chatmemory.core.given import chat_messages
 from chatmemory.core.messages import ChatMessage
 from chatmemory.core.policies import DEFAULT_ESTIMATOR, Policy, TokenWindow
-from chatmemory.core.recall.comparison import compare
+from chatmemory.core.recall.comparison import replay
 from chatmemory.core.recall.curves import RecallCurve, curve_of
-from chatmemory.core.recall.facts import Words, words_of
-from chatmemory.core.recall.histories import History, history_of
+from chatmemory.core.recall.facts import History, Words, history_of, words_of
 from chatmemory.core.written_policies import given_policies, given_policy
 
 __all__ = [
@@ -103,7 +102,7 @@ def for_each_policy(
 
 def recall_of(history: History, policy: Policy | None) -> Recall:
     """Return what a policy would have held of one history."""
-    found = compare(history, policy)
+    found = replay(history, policy)
     return Recall(
         policy,
         conversations=1,

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from chatmemory.core.loads import Keeping, smallest_limit
 from chatmemory.core.messages import MessageType
 from chatmemory.core.policies import Policy
-from chatmemory.core.recall.histories import History
-from chatmemory.core.recall.prompts import Prompts, prompt_sizes, prompts_of
-from chatmemory.core.recall.refusals import Refusals
-from chatmemory.core.recall.scores import Use, uses
+from chatmemory.core.recall.facts import History, Use, uses
+from chatmemory.core.recall.prompts import Prompts, Refusals, prompt_sizes, prompts_of
+from chatmemory.core.window import Entry
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ class Compared:
         return prompt_sizes(self.history, self.left)
 
 
-def compare(history: History, policy: Policy | None, refusals: Refusals | None = None) -> Compared:
+def replay(history: History, policy: Policy | None, refusals: Refusals | None = None) -> Compared:
     """Replay a history under a policy; providers are asked with the `refusals` of the history."""
     left = history.loads.left_at(policy)
     keeps_first = policy is not None and policy.always_keep_system_message_first
@@ -73,3 +74,55 @@ def compare(history: History, policy: Policy | None, refusals: Refusals | None =
         tuple(use for use in repeats if not use.is_held),
         prompts_of(history, left, keeps_first, refusals),
     )
+
+
+MOST_ADDS = 5_000
+
+
+@dataclass(frozen=True)
+class Followed:
+    """What became of a phrase under a policy.
+
+    `forgotten` is the position of the first message at whose arrival no message in the window held
+    it any more; None if one always did. `keeping` is the smallest limit of the policy's kind that
+    holds it at the chosen place; None without a policy, or if it is not known.
+    """
+
+    forgotten: int | None
+    keeping: Keeping | None
+
+
+def follow(
+    history: History,
+    left: Sequence[int],
+    mentions: Sequence[int],
+    policy: Policy | None,
+    at: int,
+) -> Followed:
+    """Follow a phrase that the messages at some positions hold, which ascend.
+
+    `at` is the number of messages after which the limit shall hold it.
+    """
+    said = [position for position in mentions if position < at]
+    keeping = _keeping(history.entries[:at], said, policy) if policy is not None else None
+    return Followed(_forgotten(left, mentions), keeping)
+
+
+def _keeping(said: Sequence[Entry], mentions: Sequence[int], policy: Policy) -> Keeping | None:
+    """Return the smallest limit that holds one of the mentions: the latest, or the latest system
+    message, which stays while others leave.
+    """
+    systems = [position for position in mentions if said[position].type is MessageType.SYSTEM]
+    latest = dict.fromkeys([*mentions[-1:], *systems[-1:]])
+    found = [smallest_limit(said, position, policy, MOST_ADDS) for position in latest]
+    known = [each for each in found if each is not None]
+    return min(known, key=lambda each: each.limit or math.inf, default=None)
+
+
+def _forgotten(left: Sequence[int], mentions: Sequence[int]) -> int | None:
+    held_until = -1
+    for position in mentions:
+        if 0 <= held_until < position:
+            return held_until
+        held_until = max(held_until, left[position])
+    return held_until if 0 <= held_until < len(left) else None

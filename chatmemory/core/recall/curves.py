@@ -17,8 +17,7 @@ from itertools import accumulate
 from chatmemory.core.loads import MOST_ADDS, Interval, evicts_oldest_first
 from chatmemory.core.messages import MessageType
 from chatmemory.core.policies import Policy
-from chatmemory.core.recall.histories import History
-from chatmemory.core.recall.scores import uses
+from chatmemory.core.recall.facts import History, uses
 from chatmemory.core.window import total
 
 
@@ -67,7 +66,7 @@ def curve_of(history: History, policy: Policy, most_adds: int = MOST_ADDS) -> Re
     most = max(1, policy.load(*total(history.entries)))
     step = max(1, -(-most * len(history) // most_adds))
     first = step * -(-policy.least_limit // step)
-    return tried(history, policy, [*range(first, max(first, most) + step, step)], step)
+    return _tried_at(history, policy, [*range(first, max(first, most) + step, step)], step)
 
 
 def is_exact(history: History, policy: Policy) -> bool:
@@ -75,7 +74,9 @@ def is_exact(history: History, policy: Policy) -> bool:
     return evicts_oldest_first(policy) and history.loads.have_one_system
 
 
-def tried(history: History, policy: Policy, limits: Iterable[int], tried_every: int) -> RecallCurve:
+def _tried_at(
+    history: History, policy: Policy, limits: Iterable[int], tried_every: int
+) -> RecallCurve:
     """Return the recall curve by a replay under each of these limits, which must ascend."""
     changes: dict[int, int] = {}
     recalls = held = 0

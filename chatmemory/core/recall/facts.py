@@ -1,21 +1,29 @@
-"""Facts: terms that nobody can guess, such as order numbers, dates and ids."""
+"""Facts: terms that nobody can guess, such as order numbers, dates and ids.
+
+A history has the facts of each message, and a use is a fact that a later message took up again.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
+from typing import NamedTuple
 
-from chatmemory.core.contents import Content, TextContent
+from chatmemory.core.contents import TextContent
+from chatmemory.core.estimators import TokenCountEstimator, count_overhead, count_tokens
 from chatmemory.core.exceptions import InvalidValue
+from chatmemory.core.loads import Loads
 from chatmemory.core.messages import (
     AiMessage,
     ChatMessage,
+    MessageType,
     SystemMessage,
     ToolExecutionResultMessage,
     UserMessage,
 )
+from chatmemory.core.window import Entry
 
 SHORTEST = 4
 # A run of the characters of facts with a digit in it. Possessive, and tried only where a run
@@ -42,10 +50,6 @@ class Words:
         for word in (*self.terms, *self.prefixes):
             if not isinstance(word, str) or not word.strip():
                 raise InvalidValue(f"a word that is a fact must be a text, but is: {word!r}")
-
-    def found_in(self, text: str) -> Iterator[str]:
-        if self.terms or self.prefixes:
-            yield from _pattern(self).findall(text)
 
 
 NO_WORDS = Words()
@@ -86,7 +90,8 @@ def _facts_in(text: str, words: Words) -> Iterator[str]:
         fact = run.strip(_PUNCTUATION)
         if len(fact) >= SHORTEST:
             yield fact
-    yield from words.found_in(text)
+    if words != NO_WORDS:
+        yield from _pattern(words).findall(text)
 
 
 def _texts(message: ChatMessage) -> Iterator[str]:
@@ -98,10 +103,100 @@ def _texts(message: ChatMessage) -> Iterator[str]:
             for request in message.tool_execution_requests:
                 yield (request and request.arguments) or ""
         case UserMessage() | ToolExecutionResultMessage():
-            yield from _text_parts(message.contents)
+            yield from (each.text for each in message.contents if isinstance(each, TextContent))
 
 
-def _text_parts(contents: tuple[Content | None, ...]) -> Iterator[str]:
-    for content in contents:
-        if isinstance(content, TextContent):
-            yield content.text
+@dataclass(frozen=True)
+class History:
+    """What was said, in order. An entry's key is its position, from 0.
+
+    `requests` are the numbers of tool calls. `overhead` is the fixed cost of a request in tokens.
+    `numbers` are the numbers of the messages.
+    """
+
+    entries: Sequence[Entry]
+    requests: Sequence[int]
+    facts: Sequence[frozenset[str]]
+    overhead: int
+    numbers: Sequence[int]
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    @cached_property
+    def tokens(self) -> list[int]:
+        return [entry.tokens for entry in self.entries]
+
+    @cached_property
+    def loads(self) -> Loads:
+        return Loads(self.entries)
+
+
+def history_of(
+    messages: Iterable[ChatMessage], estimator: TokenCountEstimator, words: Words = NO_WORDS
+) -> History:
+    """Return the history of messages, each counted by the estimator."""
+    said = list(messages)
+    tokens = [count_tokens(estimator, message) for message in said]
+    overhead = count_overhead(estimator)
+    return history_from(said, tokens, overhead, range(1, len(said) + 1), words)
+
+
+def history_from(
+    said: Sequence[ChatMessage],
+    tokens: Sequence[int],
+    overhead: int,
+    numbers: Sequence[int],
+    words: Words = NO_WORDS,
+) -> History:
+    """Return the history of messages whose tokens are known."""
+    entries = [
+        Entry(
+            message.type,
+            message.has_tool_execution_requests,
+            tokens[position],
+            message if message.type is MessageType.SYSTEM else None,
+            key=position,
+        )
+        for position, message in enumerate(said)
+    ]
+    requests = [
+        len(message.tool_execution_requests) if isinstance(message, AiMessage) else 0
+        for message in said
+    ]
+    facts = [facts_of(message, words) for message in said]
+    return History(entries, requests, facts, overhead, numbers)
+
+
+class Use(NamedTuple):
+    """A fact of a message that an earlier message held; `mention` is the last one that did.
+
+    `until` is the position at which the last mention in the window left, or the history's length.
+    """
+
+    position: int
+    fact: str
+    mention: int
+    until: int
+
+    @property
+    def is_held(self) -> bool:
+        """Whether a message that mentions the fact was in the window just before the message."""
+        return self.until >= self.position
+
+
+def uses(history: History, left: Sequence[int], by: MessageType) -> Iterator[Use]:
+    """Yield the facts that messages of a type took up again, each once per message.
+
+    `left` is when each message left in a replay. By MessageType.AI they are recalls; by
+    MessageType.USER those that are not held were said again while they were forgotten.
+    """
+    last: dict[str, int] = {}
+    until: dict[str, int] = {}
+    for position, (entry, facts) in enumerate(zip(history.entries, history.facts, strict=True)):
+        if entry.type is by:
+            for fact in sorted(facts & last.keys()):
+                yield Use(position, fact, last[fact], until[fact])
+        for fact in facts:
+            last[fact] = position
+            until[fact] = max(until.get(fact, -1), left[position])

@@ -1,4 +1,4 @@
-"""The numbers of one history that a lab of many adds up: no word of a message is among them.
+"""The figures of one history, which a lab adds up over many. They hold no word of a message.
 
 Limits are those of a grid: the limit at an index is the index times `every`. What a limit gives is
 kept as changes by index, so that the figures of many histories are added by adding changes.
@@ -15,9 +15,8 @@ from typing import Any
 from chatmemory.core.messages import MessageType
 from chatmemory.core.policies import Policy
 from chatmemory.core.recall.curves import curve_of, is_exact
-from chatmemory.core.recall.histories import History
+from chatmemory.core.recall.facts import History, uses
 from chatmemory.core.recall.prompts import prompt_tokens
-from chatmemory.core.recall.scores import uses
 from chatmemory.core.window import total
 
 TOKENS_APART = 250
@@ -71,7 +70,7 @@ class Figures:
         return sum(change for place, change in self.held.items() if place <= index)
 
 
-def distance(policy: Policy) -> int:
+def grid_distance(policy: Policy) -> int:
     """Return the distance of limits on the grid: 250 tokens or 1 message."""
     return TOKENS_APART if policy.unit == "tokens" else 1
 
@@ -83,7 +82,7 @@ def figures_of(
     repeats: Sequence[tuple[int, int]] = (),
 ) -> Figures:
     """Return the figures of a history. The limit of `kind` is ignored."""
-    every = distance(kind)
+    every = grid_distance(kind)
     is_summed = is_exact(history, kind)
     indices = _replayed(history, kind, MOST_SUMMED if is_summed else MOST_REPLAYED)
     is_coarse = len(indices) <= indices[-1] - indices[0]
@@ -124,7 +123,7 @@ def _with_today(figures: Figures, history: History, policy: Policy) -> Figures:
 
 def _replayed(history: History, kind: Policy, messages: int) -> list[int]:
     """Return the indices of the limits to replay a history at, which is so many messages in all."""
-    every = distance(kind)
+    every = grid_distance(kind)
     top = -(-max(1, kind.load(*total(history.entries))) // every)
     least = -(-kind.least_limit // every)
     most = max(1, messages // max(1, len(history)))
@@ -211,13 +210,9 @@ class Sums:
         self.everything += figures.everything
         self.is_coarse |= figures.is_coarse
         prompts = self._risen(figures.prompts) if figures.is_coarse else figures.prompts
-        for mine, changes in (
-            (self._held, figures.held),
-            (self._lossless, figures.lossless),
-            (self._prompts, prompts),
-        ):
-            for index, change in changes.items():
-                mine[index] += change
+        self._held.update(figures.held)
+        self._lossless.update(figures.lossless)
+        self._prompts.update(prompts)
         if figures.today_held is not None and figures.today_prompts is not None:
             self.today_count += 1
             self.today_held += figures.today_held

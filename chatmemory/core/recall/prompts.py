@@ -9,13 +9,15 @@ providers set for their caches are ignored.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate, compress, takewhile
+from itertools import accumulate, compress, count, islice, takewhile
 
+from chatmemory.core.lint import PromptMessage, verdicts
 from chatmemory.core.messages import MessageType
-from chatmemory.core.recall.histories import History
-from chatmemory.core.recall.refusals import Refusals
+from chatmemory.core.recall.facts import History
+
+_SYSTEM, _RESULT = MessageType.SYSTEM, MessageType.TOOL_EXECUTION_RESULT
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,7 @@ def prompt_sizes(history: History, left: Sequence[int]) -> list[int]:
         counts[position] += 1
         counts[until] -= 1
     sums = zip(accumulate(tokens[:-1]), accumulate(counts[:-1]), strict=True)
-    return [now + history.overhead if count else 0 for now, count in sums]
+    return [size + history.overhead if number else 0 for size, number in sums]
 
 
 def prompt_tokens(history: History, left: Sequence[int]) -> int:
@@ -71,76 +73,112 @@ def prompts_of(
     Providers are asked with the `refusals` of the history, which several replays can share.
     """
     refused = dict.fromkeys(refusals.providers if refusals else (), 0)
+    window = _SentWindow(history, left, keeps_first)
     calls = tokens = reusable = breaks = output = 0
-    for call in calls_of(history, left, keeps_first):
-        calls += 1
-        tokens += call.tokens
-        reusable += call.reusable
-        breaks += call.is_broken
-        output += history.tokens[call.position]
-        for provider in refusals.of(call.window, call.newest) if refusals else ():
-            refused[provider] += 1
+    for position, entry in enumerate(history.entries):
+        if entry.type is MessageType.AI:
+            calls += 1
+            tokens += window.tokens + history.overhead if window.positions else 0
+            reusable += window.shared
+            breaks += window.is_broken
+            output += entry.tokens
+            for provider in refusals.of(window.positions) if refusals else ():
+                refused[provider] += 1
+            window.send(position)
+        window.arrive(position)
     return Prompts(calls, tokens, reusable, breaks, output, refused)
 
 
-@dataclass(frozen=True)
-class Call:
-    """A call. `window` holds positions in the order of the window, and is valid until the next."""
+class _SentWindow:
+    """The window of a replay, and what it still shares with the last prompt that was sent.
 
-    position: int
-    tokens: int
-    reusable: int
-    is_broken: bool
-    window: OrderedDict[int, None]
-    newest: int
-
-
-def calls_of(history: History, left: Sequence[int], keeps_first: bool = False) -> Iterator[Call]:
-    """Yield the calls of a replay in order."""
-    window = _Window(history, left, keeps_first)
-    for position, entry in enumerate(history.entries):
-        if entry.type is MessageType.AI:
-            yield window.call(position)
-        window.arrive(position)
-
-
-class _Window:
-    """The window of a replay, which also knows what it still shares with the last prompt."""
+    `shared` are the tokens of the last prompt that still begin the window, and the window
+    `is_broken` if the last prompt does not begin it as a whole.
+    """
 
     def __init__(self, history: History, left: Sequence[int], keeps_first: bool) -> None:
-        self._entries, self._left = history.entries, left
-        self._overhead, self._keeps_first = history.overhead, keeps_first
-        self._window: OrderedDict[int, None] = OrderedDict()
+        self._entries, self._left, self._keeps_first = history.entries, left, keeps_first
+        self.positions: OrderedDict[int, None] = OrderedDict()  # in the order of the window
+        self.tokens = self.shared = 0
+        self.is_broken = False
         self._leaving: dict[int, list[int]] = {}
-        self._tokens = 0
-        self._last_call = 0
-        self._shared = 0  # tokens of the last prompt that still begin the window
-        self._was_empty = True  # the last prompt
-        self._is_broken = False
+        self._sent_at = 0
+        self._sent_nothing = True
 
-    def call(self, position: int) -> Call:
-        tokens = self._tokens + self._overhead if self._window else 0
-        newest = next(reversed(self._window), 0)
-        call = Call(position, tokens, self._shared, self._is_broken, self._window, newest)
-        self._shared, self._is_broken = self._tokens, False
-        self._last_call, self._was_empty = position, not self._window
-        return call
+    def send(self, position: int) -> None:
+        self.shared, self.is_broken = self.tokens, False
+        self._sent_at, self._sent_nothing = position, not self.positions
 
     def arrive(self, position: int) -> None:
         """Add the message at a position, and take out what leaves at its arrival."""
-        if self._left[position] > position:
-            self._window[position] = None
-            self._tokens += self._entries[position].tokens
-            self._leaving.setdefault(self._left[position], []).append(position)
-            if self._keeps_first and self._entries[position].type is MessageType.SYSTEM:
-                self._window.move_to_end(position, last=False)
-                self._shared, self._is_broken = 0, not self._was_empty
+        entry, until = self._entries[position], self._left[position]
+        if until > position:
+            self.positions[position] = None
+            self.tokens += entry.tokens
+            self._leaving.setdefault(until, []).append(position)
+            if self._keeps_first and entry.type is _SYSTEM:
+                self.positions.move_to_end(position, last=False)
+                self.shared, self.is_broken = 0, not self._sent_nothing
         leaving = self._leaving.pop(position, [])
-        if any(each < self._last_call for each in leaving):
+        if any(each < self._sent_at for each in leaving):
             gone = set(leaving)
-            staying = takewhile(lambda each: each not in gone, self._window)
+            staying = takewhile(lambda each: each not in gone, self.positions)
             before = sum(self._entries[each].tokens for each in staying)
-            self._shared, self._is_broken = min(self._shared, before), True
+            self.shared, self.is_broken = min(self.shared, before), True
         for each in leaving:
-            del self._window[each]
-            self._tokens -= self._entries[each].tokens
+            del self.positions[each]
+            self.tokens -= self._entries[each].tokens
+
+
+class Refusals:
+    """Which providers would refuse each of many windows of one history, by the rules of `lint`.
+
+    A window is nearly always the system message and a part of the history without a gap. Whether
+    such a part breaks a rule is read from its first and its last message and the faults between
+    them, which are counted once; any other window is read as a whole.
+    """
+
+    def __init__(self, history: History) -> None:
+        self.providers = tuple(verdict.provider for verdict in verdicts([]))
+        types = (entry.type for entry in history.entries)
+        self._turns = list(map(PromptMessage, count(1), types, history.requests))
+        self._ordinary = [*accumulate(turn.type is not _SYSTEM for turn in self._turns)]
+        self._find_faults()
+
+    def _find_faults(self) -> None:
+        """Count the faults of pairing up to each message, and the results awaited behind it."""
+        self._faults: list[int] = []
+        self._awaited: list[int] = []
+        faults = awaited = 0
+        for turn in self._turns:
+            if turn.type is _RESULT:
+                faults += not awaited
+                awaited = max(0, awaited - 1)
+            elif turn.type is not _SYSTEM:
+                faults += awaited > 0
+                awaited = turn.calls
+            self._faults.append(faults)
+            self._awaited.append(awaited)
+
+    def of(self, window: OrderedDict[int, None]) -> list[str]:
+        """Return the providers that refuse a window of positions, given in its order."""
+        head, newest = list(islice(window, 2)), next(reversed(window), 0)
+        is_led = bool(head) and self._turns[head[0]].type is _SYSTEM
+        first = head[is_led] if len(head) > is_led else None
+        if first is None or not self._is_one_part(first, newest, len(window) - is_led):
+            found = verdicts([self._turns[position] for position in window])
+            return [verdict.provider for verdict in found if not verdict.accepts]
+        is_torn = (
+            self._turns[first].type is _RESULT
+            or self._faults[newest] > self._faults[first]
+            or self._awaited[newest] > 0
+        )
+        opens_wrong = self._turns[first].type is not MessageType.USER
+        refusing = {"OpenAI": is_torn, "Anthropic": is_torn or opens_wrong}
+        return [name for name in self.providers if refusing[name]]
+
+    def _is_one_part(self, first: int, newest: int, size: int) -> bool:
+        """Return whether so many messages are all from `first` to `newest` but system messages."""
+        if _SYSTEM in (self._turns[first].type, self._turns[newest].type):
+            return False
+        return self._ordinary[newest] - self._ordinary[first] + 1 == size

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from chatmemory import queries, services
 from chatmemory.core.exceptions import MemoryNotFound, VersionConflict
-from chatmemory.core.printable import printable
+from chatmemory.core.texts import printable
 from chatmemory.explain import counted
 from chatmemory.management.base import DatabaseCommand, check_ignored, confirmed
 from chatmemory.managers import MemoryQuerySet

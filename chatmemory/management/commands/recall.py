@@ -13,7 +13,7 @@ from chatmemory.conf import fact_words
 from chatmemory.core.exceptions import InvalidValue
 from chatmemory.core.policies import Policy
 from chatmemory.core.recall import Recall, histories_for
-from chatmemory.core.recall.histories import History
+from chatmemory.core.recall.facts import History
 from chatmemory.core.written_policies import policies_from_text, text_of_policy
 from chatmemory.management.base import DatabaseCommand, add_file_arguments, read_file
 

@@ -1,4 +1,4 @@
-"""Readable texts of tool messages: the tool's name, and arguments without JSON's quotes of keys."""
+"""Texts for people: the name of a message, tool messages, and errors that can be printed."""
 
 from __future__ import annotations
 
@@ -13,6 +13,16 @@ from chatmemory.core.messages import (
     ToolExecutionResultMessage,
     text_of,
 )
+
+
+def named(seq: int) -> str:
+    """Return `#26`, or `draft 1` for -1: the drafts of a simulation are counted down from -1."""
+    return f"#{seq}" if seq >= 0 else f"draft {-seq}"
+
+
+def printable(text: str) -> str:
+    """Return the text with lone surrogates, which cannot be encoded, written as `\\ud800`."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def readable_text(message: ChatMessage) -> str:
