@@ -18,7 +18,7 @@ from chatmemory import (
     queries,
     services,
 )
-from chatmemory.access.actors import actor_of
+from chatmemory.access.roles import actor_of
 from inspector.conversation import ConversationPage, conversation_url
 from inspector.forms import DraftForm, searchable
 from inspector.htmx import render_page_or_fragment

@@ -8,8 +8,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
 from chatmemory import ChatMemoryError, LongRecount, VersionConflict, queries, services
-from chatmemory.access.actors import actor_of
-from chatmemory.access.roles import WRITE
+from chatmemory.access.roles import WRITE, actor_of
 from inspector.conversation.policy_change import policy_change
 from inspector.forms import DefaultPolicyForm, SettingsForm, first_problem
 

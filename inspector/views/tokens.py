@@ -9,7 +9,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
 from chatmemory.access import tokens as api_tokens
-from chatmemory.access.actors import actor_of
+from chatmemory.access.roles import actor_of
 from inspector.forms import TokenForm, first_problem
 
 
@@ -40,7 +40,7 @@ def _page(
     request: HttpRequest, form: TokenForm, problem: str = "", secret: str = ""
 ) -> HttpResponse:
     context = {
-        "tokens": api_tokens.tokens(),
+        "tokens": api_tokens.all_tokens(),
         "form": form,
         "problem": problem,
         "secret": secret,

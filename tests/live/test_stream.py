@@ -14,7 +14,7 @@ from asgiref.sync import async_to_sync, sync_to_async
 
 from chatmemory import queries
 from chatmemory.access.roles import Role
-from chatmemory.access.tokens import create_token, revoke_token, tokens
+from chatmemory.access.tokens import all_tokens, create_token, revoke_token
 from chatmemory.live import ALL_CONVERSATIONS, Watcher
 from inspector.live import stream
 from inspector.live.readers import STREAMS_PER_CALLER, Audience, Credentials, StreamReader
@@ -276,7 +276,7 @@ def test_signing_out_ends_an_open_stream(operator_client):
 @pytest.mark.django_db(transaction=True)
 def test_revoking_a_token_ends_an_open_stream():
     bearer = b"Bearer " + create_token("shop").encode()
-    assert ends_after(partial(revoke_token, tokens()[0].pk), authorization=bearer)
+    assert ends_after(partial(revoke_token, all_tokens()[0].pk), authorization=bearer)
 
 
 @pytest.mark.django_db(transaction=True)
