@@ -11,6 +11,7 @@ from chatmemory.core.recall.phrases import Followed
 from chatmemory.core.recall.scores import Use
 from chatmemory.core.speakers import Speaker
 from chatmemory.core.window import Counted, Totals
+from chatmemory.distribution import unreachable_nodes
 from chatmemory.managers import CLIENT, Flag
 from chatmemory.queries.branches import branches, copies
 from chatmemory.queries.comparing import (
@@ -35,7 +36,6 @@ from chatmemory.queries.conversations import (
     memories,
     memory,
     policy,
-    unreachable_nodes,
 )
 from chatmemory.queries.counts import (
     OverviewStats,

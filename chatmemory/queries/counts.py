@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from django.db.models import Count, Q, QuerySet, Sum
 
-from chatmemory.managers import Flag, having
+from chatmemory.managers import Flag, flagged
 from chatmemory.models import Memory
 from chatmemory.queries.feed import evicting_adds
 from chatmemory.queries.filters import EVERYTHING, MemoryFilter
@@ -44,10 +44,10 @@ def overview_stats(since: datetime) -> OverviewStats:
     counts = Memory.objects.aggregate(
         conversations=Count("pk"),
         active=Count("pk", filter=active),
-        flagged=Count("pk", filter=having(Flag.ANY)),
-        dangling=Count("pk", filter=having(Flag.DANGLING)),
-        oversized=Count("pk", filter=having(Flag.OVERSIZED)),
-        over_limit=Count("pk", filter=having(Flag.OVER_LIMIT)),
+        flagged=Count("pk", filter=flagged(Flag.ANY)),
+        dangling=Count("pk", filter=flagged(Flag.DANGLING)),
+        oversized=Count("pk", filter=flagged(Flag.OVERSIZED)),
+        over_limit=Count("pk", filter=flagged(Flag.OVER_LIMIT)),
     )
     adds = evicting_adds().filter(at__gte=since)
     left = adds.aggregate(sum=Sum("evicted"), memories=Count("memory_id", distinct=True))

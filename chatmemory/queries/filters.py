@@ -9,7 +9,7 @@ from functools import cached_property
 from django.db.models import Q
 
 from chatmemory import search
-from chatmemory.managers import Flag, MemoryQuerySet, having, of_policy
+from chatmemory.managers import Flag, MemoryQuerySet, flagged, of_policy
 from chatmemory.models import Memory
 
 
@@ -53,7 +53,7 @@ class MemoryFilter:
             condition &= Q(updated_at__gte=self.active_since)
         if self.active_before:
             condition &= Q(updated_at__lt=self.active_before)
-        return condition & having(self.flag) if self.flag else condition
+        return condition & flagged(self.flag) if self.flag else condition
 
     def without_columns(self) -> MemoryFilter:
         """Return this filter without the fields of `columns`."""
