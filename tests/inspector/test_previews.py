@@ -24,10 +24,10 @@ from chatmemory import (
 from chatmemory.queries import Trial
 from inspector.conversation.simulation import writing
 
+from ..conversations import numbered
 from ..explain.test_receipts import changes, conversation, policies
 from ..properties import examples
 from .markup import said, tree
-from .test_limits import users
 
 CALL = AiMessage(None, (ToolExecutionRequest("1", "find", "{}"),))
 RESULT = ToolExecutionResultMessage("1", "find", "found")
@@ -38,7 +38,7 @@ HIDDEN = "#1, #2 and #3 are hidden already and leave with"
 def lowered(db) -> str:
     """Eight messages, of which a lowered limit hides three."""
     services.create("c", MessageWindow(10))
-    services.add("c", users(8))
+    services.add("c", numbered(8))
     services.change("c", policy=MessageWindow(5))
     return "c"
 
@@ -102,7 +102,7 @@ def test_settings_add_up_what_leaves_at_the_next_add(operator_client, lowered):
 
 def test_settings_say_that_only_what_is_hidden_leaves(operator_client, db):
     services.create("c", TokenWindow(1000))
-    services.add("c", users(8))
+    services.add("c", numbered(8))
     load = queries.outline("c").load
     services.change("c", policy=TokenWindow(load - 1))
     seen = queries.outline("c").load
@@ -170,7 +170,7 @@ def test_what_leaves_and_comes_back_makes_up_the_difference(
             return
         window = queries.outline("m")
         try:
-            trial = Trial(tuple(users(drafts)), limit)
+            trial = Trial(tuple(numbered(drafts)), limit)
             simulation = queries.simulate_trial("m", trial, since=first)
         except ChatMemoryError:
             return
@@ -199,7 +199,13 @@ def test_what_has_not_happened_is_told_in_the_conditional(db, policy, sequence, 
     with conversation(policy, sequence):
         if queries.policy("m") is None:
             return
-        more = [SystemMessage("Be brief."), *users(drafts), UserMessage("word " * 90), CALL, RESULT]
+        more = [
+            SystemMessage("Be brief."),
+            *numbered(drafts),
+            UserMessage("word " * 90),
+            CALL,
+            RESULT,
+        ]
         try:
             simulation = queries.simulate_trial("m", Trial(tuple(more)))
         except ChatMemoryError:

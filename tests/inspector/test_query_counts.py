@@ -104,7 +104,7 @@ ASKED = [
 
 def rendered(page: ConversationPage) -> str:
     context = {"page": page, "form": DraftForm()}
-    return render_to_string("inspector/_conversation.html", context)
+    return render_to_string("inspector/conversation/_conversation.html", context)
 
 
 @pytest.mark.parametrize("query", ASKED, ids=str)
