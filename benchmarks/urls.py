@@ -10,7 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from chatmemory.api.authentication import BearerTokenAuthentication
+from chatmemory.api.guard import BearerTokenAuthentication
 from chatmemory.models import AuditEntry
 from inspector.project.urls import urlpatterns as of_the_site
 

@@ -1,14 +1,15 @@
 from __future__ import annotations
 
 from django.apps import AppConfig, apps
+from django.conf import settings
 from django.core import checks
 from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.signals import connection_created
 from django.db.models.signals import post_migrate, pre_migrate
+from django.urls import NoReverseMatch, reverse
 
 from chatmemory.access.roles import make_groups
-from chatmemory.api.checks import check_docs_have_scripts
 from chatmemory.conf import check_settings, check_times_have_zones, register_extensions
 from chatmemory.database import (
     check_tables_are_together,
@@ -16,6 +17,8 @@ from chatmemory.database import (
     has_tables,
 )
 from chatmemory.schema import check_schema, refuse_other_schema
+
+_SWAGGER_SCRIPTS = "drf_spectacular_sidecar"
 
 
 class ChatMemoryConfig(AppConfig):
@@ -30,7 +33,7 @@ class ChatMemoryConfig(AppConfig):
         checks.register(check_times_have_zones, checks.Tags.models)
         checks.register(check_transactions_are_short, checks.Tags.models)
         checks.register(check_schema, checks.Tags.database)
-        checks.register(check_docs_have_scripts, checks.Tags.urls)
+        checks.register(_check_docs_have_scripts, checks.Tags.urls)
         pre_migrate.connect(refuse_other_schema, sender=self)
         post_migrate.connect(_keep_search, sender=self)
         connection_created.connect(_empty_log)
@@ -59,3 +62,20 @@ def _keep_search(using: str, **_: object) -> None:
 
     if has_tables(using):
         search.index_of(connections[using]).install_triggers()
+
+
+def _check_docs_have_scripts(**_: object) -> list[checks.Warning]:
+    """Tell that the package is missing which has Swagger's scripts, where there is the page."""
+    if apps.is_installed(_SWAGGER_SCRIPTS) or not getattr(settings, "ROOT_URLCONF", None):
+        return []
+    try:
+        page = reverse("chatmemory:docs")
+    except NoReverseMatch:
+        return []
+    return [
+        checks.Warning(
+            f"{page} is a blank page: it takes its scripts from {_SWAGGER_SCRIPTS!r}.",
+            hint="Add it to INSTALLED_APPS.",
+            id="chatmemory.W002",
+        )
+    ]

@@ -15,7 +15,7 @@ from django.test.utils import override_settings
 from hypothesis import settings as hypothesis_settings
 from rest_framework.test import APIClient
 
-from chatmemory.access.throttling import rates
+from chatmemory.access.rates import shared_rates
 from chatmemory.access.tokens import create_token
 from chatmemory.core.estimators import ESTIMATORS
 from chatmemory.core.messages import ChatMessage, SystemMessage, UserMessage
@@ -82,7 +82,7 @@ def django_db_setup(django_db_setup, django_db_blocker, images) -> Iterator[None
 def _fresh_cache():
     """Reset the counters before each test."""
     cache.clear()
-    rates.cache_clear()
+    shared_rates.cache_clear()
     refused_bodies.cache_clear()
 
 

@@ -16,14 +16,14 @@ from django.urls import URLPattern, get_resolver, reverse
 from rest_framework.test import APIClient
 
 from chatmemory import UserMessage, services
-from chatmemory.access.actors import actor_of
-from chatmemory.access.roles import GROUPS, Role
+from chatmemory.access.roles import GROUPS, Role, actor_of
 from chatmemory.access.tokens import create_token
 from chatmemory.core.policies import MessageWindow
 
 NOBODY, NONE = "nobody", "stranger"  # not signed in; signed in, without any role
 ROLES = [NOBODY, NONE, Role.VIEWER, Role.OPERATOR, Role.ADMIN]
 ONE = {"memory_id": "m"}
+CHANGES = dict.fromkeys(("post", "put", "delete"), Role.OPERATOR)
 
 # route: its arguments, and the lowest role for each method
 PAGES = {
@@ -68,25 +68,11 @@ PAGES = {
     "inspector:metrics": ({}, {"get": NOBODY}),  # by IP address or token, see test_observability
     "chatmemory:docs": ({}, {"get": Role.VIEWER}),
 }
-NOT_FOUND = {
-    "chatmemory:unknown-memory",
-    "chatmemory:unknown-store",
-}  # 404 for everyone: they read nothing
+NOT_FOUND = {"chatmemory:unknown-memory", "chatmemory:unknown-store"}  # 404 for everyone
 API = {
     "chatmemory:memories": ({}, {"get": Role.VIEWER, "post": Role.OPERATOR}),
-    "chatmemory:memory": (
-        ONE,
-        {"get": Role.VIEWER, "patch": Role.OPERATOR, "delete": Role.ADMIN},
-    ),
-    "chatmemory:messages": (
-        ONE,
-        {
-            "get": Role.VIEWER,
-            "post": Role.OPERATOR,
-            "put": Role.OPERATOR,
-            "delete": Role.OPERATOR,
-        },
-    ),
+    "chatmemory:memory": (ONE, {"get": Role.VIEWER, "patch": Role.OPERATOR, "delete": Role.ADMIN}),
+    "chatmemory:messages": (ONE, {"get": Role.VIEWER, **CHANGES}),
     "chatmemory:message": (ONE | {"seq": 1}, {"get": Role.VIEWER}),
     "chatmemory:pin": (ONE | {"seq": 1}, {"post": Role.OPERATOR, "delete": Role.OPERATOR}),
     "chatmemory:redact": (ONE | {"seq": 1}, {"post": Role.ADMIN}),
@@ -136,20 +122,33 @@ def site(django_db_setup, django_db_blocker):
 
 
 class Site:
-    """The cookies of a browser, and the secret of a token, by role."""
+    """Signs in people and programs of each role."""
 
     def __init__(self) -> None:
-        self.cookies = {role: self.sign_in(role) for role in ROLES if role != NOBODY}
+        self.cookies = {role: self._sign_in(role) for role in ROLES if role != NOBODY}
         self.secrets = {role: create_token(role, role) for role in Role.values}
-        self.acme = create_token("acme", Role.ADMIN, prefix="acme/")
+        self.secrets["acme"] = create_token("acme", Role.ADMIN, prefix="acme/")
 
-    def sign_in(self, role: str) -> SimpleCookie:
+    def _sign_in(self, role: str) -> SimpleCookie:
         user = get_user_model().objects.create_user(f"a {role}")
         if role != NONE:
             user.groups.add(Group.objects.get(name=GROUPS[role]))
         client = Client()
         client.force_login(user)
         return client.cookies
+
+    def person(self, role: str) -> Client:
+        """Return a browser of someone with a role."""
+        client = Client()
+        client.cookies.update(self.cookies.get(role, {}))
+        return client
+
+    def program(self, name: str) -> APIClient:
+        """Return a client with the token of a role, or without one."""
+        client = APIClient()
+        if name in self.secrets:
+            client.credentials(HTTP_AUTHORIZATION=f"Bearer {self.secrets[name]}")
+        return client
 
 
 @pytest.fixture(autouse=True)
@@ -159,27 +158,18 @@ def _rolled_back(site, db):
 
 @pytest.fixture
 def person(site):
-    """A browser of someone with a role."""
-
-    def signed_in(role: str) -> Client:
-        client = Client()
-        client.cookies.update(site.cookies.get(role, {}))
-        return client
-
-    return signed_in
+    return site.person
 
 
 @pytest.fixture
 def program(site):
-    """A client with a token of a role, or without one."""
+    return site.program
 
-    def with_token(role: str) -> APIClient:
-        client = APIClient()
-        if role in site.secrets:
-            client.credentials(HTTP_AUTHORIZATION=f"Bearer {site.secrets[role]}")
-        return client
 
-    return with_token
+@pytest.fixture
+def acme(site) -> APIClient:
+    """A client that sees conversations with a prefix only."""
+    return site.program("acme")
 
 
 def gets_in(response) -> bool:
@@ -187,6 +177,18 @@ def gets_in(response) -> bool:
         "Location", ""
     )
     return not is_turned_away
+
+
+def is_allowed(role: str, least: str) -> bool:
+    return ROLES.index(role) >= ROLES.index(least)
+
+
+def asked(client, method: str, url: str, *body, **more):
+    """Send a request, and undo what it changes."""
+    with transaction.atomic():
+        response = getattr(client, method)(url, *body, **more)
+        transaction.set_rollback(True)
+    return response
 
 
 def test_every_route_is_in_the_table():
@@ -197,11 +199,8 @@ def test_every_route_is_in_the_table():
 def test_pages_check_the_role(person, route, method, arguments, least):
     url = reverse(route, kwargs=arguments)
     for role in ROLES:
-        client = person(role)
-        with transaction.atomic():
-            response = getattr(client, method)(url, BODIES.get(route))
-            transaction.set_rollback(True)
-        assert gets_in(response) is (ROLES.index(role) >= ROLES.index(least)), role
+        response = asked(person(role), method, url, BODIES.get(route))
+        assert gets_in(response) is is_allowed(role, least), role
 
 
 @pytest.mark.parametrize(("route", "method", "arguments", "least"), cases(API))
@@ -210,36 +209,26 @@ def test_the_api_checks_the_role(person, program, route, method, arguments, leas
     for role in ROLES:
         browser = person(role)
         for client in (browser,) if role == NONE else (browser, program(role)):
-            with transaction.atomic():
-                response = getattr(client, method)(url, {}, content_type="application/json")
-                transaction.set_rollback(True)
-            assert gets_in(response) is (ROLES.index(role) >= ROLES.index(least)), role
-
-
-@pytest.mark.parametrize(
-    ("route", "arguments", "least"),
-    [
-        (route, arguments, methods["get"])
-        for route, (arguments, methods) in (PAGES | API).items()
-        if "get" in methods
-    ],
-)
-@pytest.mark.parametrize("method", ["head", "options"])
-def test_head_and_options_need_the_permission_of_get(person, route, arguments, least, method):
-    url = reverse(route, kwargs=arguments)
-    for role in ROLES:
-        response = getattr(person(role), method)(url)
-        is_in = gets_in(response) and response.status_code != 405
-        assert not is_in or ROLES.index(role) >= ROLES.index(least), role
+            response = asked(client, method, url, {}, content_type="application/json")
+            assert gets_in(response) is is_allowed(role, least), role
+            if role == NOBODY:
+                assert (response.status_code, response["WWW-Authenticate"]) == (401, "Bearer")
+                assert response["Content-Type"] == "application/problem+json"
 
 
 @pytest.mark.parametrize("route", [*PAGES, *API])
-def test_no_other_method_does_anything_for_a_viewer(person, route):
+def test_no_other_method_does_anything(person, route):
+    """HEAD and OPTIONS need the permission of GET; others are refused."""
     arguments, methods = (PAGES | API)[route]
-    client = person(Role.VIEWER)
+    url = reverse(route, kwargs=arguments)
+    for role in ROLES if "get" in methods else ():
+        for method in ("head", "options"):
+            response = asked(person(role), method, url)
+            is_in = gets_in(response) and response.status_code != 405
+            assert not is_in or is_allowed(role, methods["get"]), (role, method)
     others = set(METHODS) - methods.keys() - ({"get", "post"} if not methods else set())
     for method in others:
-        response = getattr(client, method)(reverse(route, kwargs=arguments))
+        response = asked(person(Role.VIEWER), method, url)
         assert response.status_code in (403, 405), method
 
 
@@ -250,11 +239,8 @@ def test_no_other_method_does_anything_for_a_viewer(person, route):
 def test_bulk_actions_need_the_permission_of_single_ones(person, action, least):
     form = {"action": action, "id": "m", "label_as_text": "a:b", "confirmed": "1"}
     for role in ROLES:
-        client = person(role)
-        with transaction.atomic():
-            response = client.post("/bulk/", form)
-            transaction.set_rollback(True)
-        assert gets_in(response) is (ROLES.index(role) >= ROLES.index(least)), role
+        response = asked(person(role), "post", "/bulk/", form)
+        assert gets_in(response) is is_allowed(role, least), role
 
 
 def test_the_admin_site_is_for_staff(person):
@@ -280,13 +266,6 @@ def test_pages_offer_only_what_is_allowed(person, role, offers):
 # Tokens for some ids only
 
 
-@pytest.fixture
-def acme(site) -> APIClient:
-    client = APIClient()
-    client.credentials(HTTP_AUTHORIZATION=f"Bearer {site.acme}")
-    return client
-
-
 @pytest.mark.parametrize(
     "route", [route for route, (named, _) in API.items() if "memory_id" in named]
 )
@@ -298,20 +277,17 @@ def test_a_token_with_a_prefix_finds_no_other_conversations(acme, route):
             assert getattr(acme, method)(url, {}).status_code == 404, (method, stranger)
 
 
-def test_a_token_with_a_prefix_finds_its_own_conversations(acme):
-    assert acme.get("/api/v1/memories/acme~2F1/").status_code == 200
-
-
 @pytest.mark.parametrize("query", ["", "?search=parcel", "?ordering=id", "?search=other"])
 def test_lists_and_searches_respect_the_prefix(acme, query):
     found = acme.get(f"/api/v1/memories/{query}").data["results"]
     assert {row["id"] for row in found} <= {"acme/1"}
 
 
-def test_a_token_with_a_prefix_creates_only_such_ids(acme):
-    policy = {"kind": "message_window", "max_messages": 3}
-    assert acme.post("/api/v1/memories/", {"id": "mine", "policy": policy}).status_code == 403
-    assert acme.post("/api/v1/memories/", {"id": "acme/9", "policy": policy}).status_code == 201
+def test_a_token_with_a_prefix_finds_and_creates_its_own_conversations(acme):
+    assert acme.get("/api/v1/memories/acme~2F1/").status_code == 200
+    for memory_id, status in (("mine", 403), ("acme/9", 201)):
+        answer = acme.post("/api/v1/memories/", {"id": memory_id, "policy": None})
+        assert answer.status_code == status
 
 
 @pytest.mark.parametrize("name", ["ada", 7, UUID(int=7)])

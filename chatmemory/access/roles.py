@@ -1,4 +1,4 @@
-"""The three roles of accounts and API tokens, as Django permissions."""
+"""The three roles of accounts and API tokens, as Django permissions, and the names of actors."""
 
 from __future__ import annotations
 
@@ -63,3 +63,8 @@ def make_groups(using: str, **_: Any) -> None:
 def roles_within(user: Any) -> list[Role]:
     """Return the roles that a user may assign: those whose permissions the user has."""
     return [role for role in Role if all(user.has_perm(grant) for grant in GRANTS[role])]
+
+
+def actor_of(request: Any) -> str:
+    """Return the name of a request's user, which is a number or a UUID in some projects."""
+    return str(request.user.get_username())

@@ -67,7 +67,7 @@ def token_of(secret: bytes) -> ApiToken:
     return token
 
 
-def tokens() -> list[ApiToken]:
+def all_tokens() -> list[ApiToken]:
     """Return all tokens, including revoked ones, the newest first."""
     return list(ApiToken.objects.order_by("-created_at", "-pk"))
 

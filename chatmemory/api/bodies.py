@@ -1,14 +1,18 @@
-"""How large a body may be, and the check of it before it is read."""
+"""Bodies: how large one may be, which is checked before it is read, and how its JSON is parsed."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from django.core.exceptions import RequestDataTooBig
 from django.http import HttpRequest
+from rest_framework.exceptions import ParseError, UnsupportedMediaType
+from rest_framework.parsers import BaseParser
 
 from chatmemory.conf import configuration
-from chatmemory.core.exceptions import ChatMemoryError
+from chatmemory.core.codec import check_names, load_json
+from chatmemory.core.exceptions import ChatMemoryError, InvalidMessage
 
 
 class LengthRequired(ChatMemoryError):
@@ -70,3 +74,32 @@ def declared_length(header: str) -> int:
         return int(header or 0)
     except ValueError:
         return 0
+
+
+class StrictJSONParser(BaseParser):
+    """Parses JSON as the message codec does: no NaN, bounded numbers and depth, no `type` twice.
+    Outside messages no property is there twice.
+
+    A body is not compressed.
+    """
+
+    media_type = "application/json"
+
+    def parse(
+        self, stream: Any, media_type: str | None = None, context: Mapping[str, Any] | None = None
+    ) -> Any:
+        meta = context["request"].META if context else {}
+        if (encoding := meta.get("HTTP_CONTENT_ENCODING", "identity")) != "identity":
+            raise UnsupportedMediaType(
+                encoding, f"the body must not be encoded as {encoding!r}: send plain JSON"
+            )
+        try:
+            value = load_json(stream.read().decode())
+            check_names(value, besides=("messages", "conversations"))
+            return value
+        except UnicodeDecodeError as error:
+            raise ParseError(
+                f"the body is not UTF-8: {error.reason} at byte {error.start}"
+            ) from error
+        except InvalidMessage as error:
+            raise ParseError(str(error)) from error

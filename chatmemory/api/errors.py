@@ -1,13 +1,19 @@
-"""Which error is which problem: the status and the title of everything that the API raises."""
+"""Which error is which problem, and how it is answered: problem details (RFC 9457).
+
+This is the only module that writes application/problem+json. The API's views, the pages' error
+handlers and the ASGI body limit all answer with a `Problem`.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from typing import Any
 
 from django.core.exceptions import PermissionDenied, RequestDataTooBig
-from django.http import Http404
+from django.http import Http404, HttpResponse
 from rest_framework import exceptions as drf
 from rest_framework.response import Response
 from rest_framework.views import set_rollback
@@ -15,9 +21,11 @@ from rest_framework.views import set_rollback
 from chatmemory import queries
 from chatmemory.api.bodies import LengthRequired
 from chatmemory.api.idempotency import InvalidKey, KeyInUse, KeyReused, ResponseErased
-from chatmemory.api.problems import URL_NOT_FOUND, Problem, body_too_large, database_problem
 from chatmemory.core import exceptions as core
-from chatmemory.services.database_errors import RETRY_SECONDS, outage
+from chatmemory.core.texts import printable
+from chatmemory.services.database_errors import RETRY_SECONDS, Outage, outage
+
+CONTENT_TYPE = "application/problem+json"
 
 # Subclasses stand before their base class: the first match counts.
 KINDS: list[tuple[type[core.ChatMemoryError], int, str]] = [
@@ -67,9 +75,73 @@ TITLES = {
 
 
 def titles_of(status: int) -> list[str]:
-    """The titles of all problems that have a status."""
+    """Return the titles of all problems that have a status."""
     ours = [title for _, each, title in KINDS if each == status]
     return [*([TITLES[status]] if status in TITLES else []), *ours]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One problem; `members` extend its JSON object, `headers` go with its response."""
+
+    status: int
+    title: str
+    detail: str
+    members: Mapping[str, Any] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def type(self) -> str:
+        """`urn:chatmemory:version-conflict` for the title "Version conflict"."""
+        return f"urn:chatmemory:{self.title.lower().replace(' ', '-')}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON object, without lone surrogates, which UTF-8 cannot encode."""
+        values = {
+            "type": self.type,
+            "title": self.title,
+            "status": self.status,
+            "detail": self.detail,
+            **self.members,
+        }
+        return {
+            name: printable(value) if isinstance(value, str) else value
+            for name, value in values.items()
+        }
+
+    def to_json(self) -> bytes:
+        return json.dumps(self.to_dict()).encode()
+
+    def to_http_response(self) -> HttpResponse:
+        """Return an answer for code outside REST framework."""
+        return HttpResponse(
+            self.to_json(), CONTENT_TYPE, status=self.status, headers=dict(self.headers)
+        )
+
+    def to_api_response(self) -> Response:
+        """Return an answer for REST framework's views, which render it."""
+        return Response(
+            self.to_dict(), self.status, headers=dict(self.headers), content_type=CONTENT_TYPE
+        )
+
+
+URL_NOT_FOUND = Problem(404, "Not found", "No resource at this URL")
+ID_NOT_ENCODED = Problem(
+    404,
+    "Not found",
+    "No resource at this URL. An id is one segment of it, which ends with a slash: write every "
+    "byte except A-Z a-z 0-9 - _ . as ~XX, such as order~237 for order#7",
+)
+
+
+def body_too_large(detail: str) -> Problem:
+    return Problem(413, "Body too large", detail)
+
+
+def database_problem(found: Outage) -> Problem:
+    """Return 503 with the time to wait before trying again."""
+    headers = {"Retry-After": str(RETRY_SECONDS)}
+    return Problem(503, f"Database {found.state}", found.detail, headers=headers)
 
 
 class InvalidField(core.InvalidValue):
@@ -81,14 +153,20 @@ class InvalidField(core.InvalidValue):
 
 
 def handle_exception(error: Exception, context: dict[str, Any]) -> Response | None:
-    """REST framework's exception handler; None lets an unforeseen error through."""
+    """Handle an error for REST framework; None lets an unforeseen one through.
+
+    A message at fault is named by the place where it was sent.
+    """
     set_rollback()
+    sent = getattr(context["request"], "checked_body", {}).get("sent")
+    if sent is not None and getattr(error, "index", None) is not None:
+        error.index = sent.places[error.index]  # type: ignore[attr-defined]
     problem = problem_of(error)
     return problem.to_api_response() if problem else None
 
 
 def problem_of(error: Exception) -> Problem | None:
-    """The problem to answer an error with; None for an unforeseen one."""
+    """Return the problem to answer an error with; None for an unforeseen one."""
     if isinstance(error, core.ChatMemoryError):
         return _of_ours(error)
     if isinstance(error, Http404):
@@ -104,29 +182,25 @@ def problem_of(error: Exception) -> Problem | None:
 
 
 def _of_ours(error: core.ChatMemoryError) -> Problem | None:
+    index = getattr(error, "index", None)
+    fault = getattr(error, "field", "") if index is None else f"messages[{index}]"
     for kind, status, title in KINDS:
         if isinstance(error, kind):
-            problem = Problem(status, title, str(error), _field(_at_fault(error)))
+            problem = Problem(status, title, str(error), _field(fault))
             break
     else:
         return None
+    if isinstance(error, core.VersionConflict):
+        return _with_current(problem, error.memory_id)
     if problem.status == HTTPStatus.SERVICE_UNAVAILABLE:
         return replace(problem, headers={"Retry-After": str(RETRY_SECONDS)})
-    return _with_current(problem, error) if isinstance(error, core.VersionConflict) else problem
+    return problem
 
 
-def _at_fault(error: core.ChatMemoryError) -> str:
-    """What is invalid, such as `messages[2]`; empty where the error does not tell."""
-    index = getattr(error, "index", None)
-    if index is not None:
-        return f"messages[{index}]"
-    return str(getattr(error, "field", ""))
-
-
-def _with_current(problem: Problem, error: core.VersionConflict) -> Problem:
-    """With the state that the caller has not seen; null where there is no conversation."""
+def _with_current(problem: Problem, memory_id: str) -> Problem:
+    """Add the state that the caller has not seen; null where there is no conversation."""
     try:
-        row = queries.memory(error.memory_id)
+        row = queries.memory(memory_id)
     except core.MemoryNotFound:
         return replace(problem, members={"current": None})
     current = {
@@ -154,8 +228,8 @@ def _of_rest_framework(error: drf.APIException) -> Problem:
 
 
 def _first_fault(detail: Any, path: str = "") -> tuple[str, str]:
-    """The path of the first invalid field, such as `labels.team` or `client_ids[0]`, and what is
-    wrong with it.
+    """Return the path of the first invalid field, such as `labels.team` or `client_ids[0]`, and
+    what is wrong with it.
     """
     if isinstance(detail, dict) and detail:
         name, inner = next(iter(detail.items()))

@@ -1,34 +1,46 @@
-"""The fields of bodies and queries that are not plain values; each checks what it reads."""
+"""The fields of bodies and queries that are not plain values; each checks what it reads.
+
+Messages are read in their format, and traced to the places where they were sent: a format makes no
+message of some items, such as a blank system message, and one of several, such as a text and the
+call behind it. Client ids and errors count what was sent.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from drf_spectacular.extensions import OpenApiSerializerFieldExtension
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from chatmemory.api.errors import InvalidField
-from chatmemory.api.sent_messages import DEFAULT_FORMAT
+from chatmemory.api.openapi import FORMATTED_MESSAGES, Schema, ref
 from chatmemory.conf import PAGE_MAX, configuration
+from chatmemory.core import exceptions as core
 from chatmemory.core.codec import write_json
-from chatmemory.core.exceptions import InvalidValue, UnstorableText
+from chatmemory.core.messages import ChatMessage
 from chatmemory.core.policies import Policy
 from chatmemory.core.texts import printable
 from chatmemory.core.written_policies import policies_from_text, policy_from_dict
-from chatmemory.formats import FORMATS
+from chatmemory.formats import FORMATS, Loss, parse_messages
+from chatmemory.services import NewMessage
 from chatmemory.services.validation import check_ids, check_labels, check_policy
 
+DEFAULT_FORMAT = "langchain4j"
 POLICIES_MAX = 10
 SHOWN_MAX = 40  # characters of a value in an error
 
 
+@extend_schema_field(ref("Policy"))
 class PolicyField(serializers.Field):  # type: ignore[type-arg]
     """A policy of any installed kind."""
 
     def to_internal_value(self, data: Any) -> Policy:
         try:
             return check_policy(policy_from_dict(data))
-        except InvalidValue as error:
+        except core.InvalidValue as error:
             raise InvalidField("policy", str(error)) from error
 
 
@@ -37,7 +49,7 @@ class NameField(serializers.CharField):
 
     default_error_messages = {"unknown": "must be one of {names}"}
 
-    def __init__(self, choices: Callable[[], list[str]], **kwargs: Any) -> None:
+    def __init__(self, choices: Callable[[], Collection[str]], **kwargs: Any) -> None:
         self.names = choices
         super().__init__(**kwargs)
 
@@ -48,11 +60,24 @@ class NameField(serializers.CharField):
         return name
 
 
+class NameFieldSchema(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]
+    """Documents the names that are known when the document is made."""
+
+    target_class = NameField
+    match_subclasses = True
+
+    def map_serializer_field(self, auto_schema: Any, direction: Any) -> Schema:
+        return {"type": "string", "enum": list(self.target.names())}
+
+
+@extend_schema_field(ref("MessageFormat"))
 class FormatField(NameField):
     """The name of a message format."""
 
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(lambda: list(FORMATS), default=DEFAULT_FORMAT, **kwargs)
+    def __init__(self) -> None:
+        super().__init__(
+            lambda: FORMATS, default=DEFAULT_FORMAT, help_text="The format of the messages."
+        )
 
 
 class PageSizeField(serializers.IntegerField):
@@ -72,24 +97,31 @@ class PageSizeField(serializers.IntegerField):
 class PoliciesField(serializers.CharField):
     """Policies in one line of text; reads as a list, with None for `everything`."""
 
+    def __init__(self) -> None:
+        super().__init__(
+            help_text="Such as `token_window:4000,message_window:20,everything`; an item with `=` "
+            f"is an option of the policy before it. At most {POLICIES_MAX}."
+        )
+
     def to_internal_value(self, data: Any) -> Any:
         try:
             given = policies_from_text(super().to_internal_value(data))
             found = [check_policy(each) for each in given]
-        except InvalidValue as error:
+        except core.InvalidValue as error:
             raise InvalidField("policies", str(error)) from error
         if len(found) > POLICIES_MAX:
             raise InvalidField("policies", f"at most {POLICIES_MAX} policies at a time")
         return found
 
 
-class MessagesField(serializers.Field):  # type: ignore[type-arg]
-    """Decoded JSON, parsed by `MessagesRequest.validate` once the format is known."""
-
-    def to_internal_value(self, data: Any) -> Any:
-        return data
-
-
+@extend_schema_field(
+    {
+        "oneOf": [
+            {"type": "boolean", "enum": [True]},
+            {"type": "array", "items": {"type": "string"}},
+        ]
+    }
+)
 class BranchesField(serializers.Field):  # type: ignore[type-arg]
     """All branches (true), or a list of ids."""
 
@@ -100,6 +132,7 @@ class BranchesField(serializers.Field):  # type: ignore[type-arg]
         return True if data is True else sorted(check_ids(data))
 
 
+@extend_schema_field(ref("Labels"))
 class LabelsField(serializers.DictField):
     """Names and strings."""
 
@@ -110,13 +143,111 @@ class LabelsField(serializers.DictField):
                 raise InvalidField("labels", why)
         try:
             return check_labels(data)
-        except UnstorableText:
+        except core.UnstorableText:
             raise
-        except InvalidValue as error:
+        except core.InvalidValue as error:
             raise InvalidField("labels", str(error)) from error
 
 
 def _shown(value: Any) -> str:
-    """A value as JSON, of a long one the beginning."""
+    """Return a value as JSON, of a long one the beginning."""
     written = printable(write_json(value))
     return written if len(written) <= SHOWN_MAX else f"{written[:SHOWN_MAX]}…"
+
+
+# Messages
+
+_TOO_MANY = {
+    "ADDED_MESSAGES": "at most {most:,} messages at a time, the limit of "
+    'CHATMEMORY["ADDED_MESSAGES"]: send several requests',
+    "LISTED_MESSAGES": "at most {most:,} messages in all, the limit of "
+    'CHATMEMORY["LISTED_MESSAGES"]',
+}
+_FORMATS_BY_KEY = {"role": "openai_chat", "from": "sharegpt"}
+
+
+class MessagesField(serializers.Field):  # type: ignore[type-arg]
+    """Decoded JSON, which `read_messages` reads once the format is known.
+
+    `setting` of CHATMEMORY says how many messages there may be.
+    """
+
+    def __init__(self, setting: str = "LISTED_MESSAGES") -> None:
+        self.setting = setting
+        super().__init__()
+
+    def to_internal_value(self, data: Any) -> Any:
+        return data
+
+
+class MessagesFieldSchema(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]
+    """Documents how many messages there may be."""
+
+    target_class = MessagesField
+
+    def map_serializer_field(self, auto_schema: Any, direction: Any) -> Schema:
+        return {**FORMATTED_MESSAGES, "maxItems": getattr(configuration(), self.target.setting)}
+
+
+@dataclass(frozen=True)
+class SentMessages:
+    """The messages that were read of `count` sent ones, each with its place among these from 0.
+
+    `losses` are what could not be read.
+    """
+
+    messages: list[ChatMessage]
+    places: Sequence[int]
+    count: int
+    losses: Sequence[Loss] = ()
+
+    def with_client_ids(self, client_ids: Sequence[str | None] | None) -> list[NewMessage]:
+        """Return the messages with the client ids of their places.
+
+        Raises InvalidField unless there are none at all, or as many as messages were sent.
+        """
+        client_ids = [None] * self.count if client_ids is None else client_ids
+        if len(client_ids) != self.count:
+            why = f"there must be one client id, or null, for each of the {self.count:,} messages"
+            raise InvalidField("client_ids", why)
+        return [
+            NewMessage(message, client_ids[place])
+            for message, place in zip(self.messages, self.places, strict=True)
+        ]
+
+
+def read_messages(
+    values: Any,
+    format: str = DEFAULT_FORMAT,
+    field: str = "messages",
+    setting: str = "LISTED_MESSAGES",
+    before: int = 0,
+) -> SentMessages:
+    """Return the messages of a decoded list. Raises InvalidField, such as for `messages[2]`.
+
+    With the messages `before` them, they are at most as many as the setting of CHATMEMORY allows.
+    """
+    most = getattr(configuration(), setting)
+    if isinstance(values, list) and before + len(values) > most:
+        raise InvalidField(field, _TOO_MANY[setting].format(most=most))
+    try:
+        read = parse_messages(values, format)
+    except core.UnreadableTranscript as error:
+        place = f"{field}[{error.index}]" if error.index >= 0 else field
+        hint = _hint(values, error.index) if field and format == DEFAULT_FORMAT else ""
+        raise InvalidField(place, f"{error.why}{hint}") from error
+    except core.InvalidMessage as error:
+        raise InvalidField(field, str(error)) from error
+    messages = list(read.messages)
+    if len(read.turns) == len(messages):
+        return SentMessages(messages, read.turns, len(values), read.losses)
+    return SentMessages(messages, range(len(messages)), len(messages), read.losses)
+
+
+def _hint(values: Any, index: int) -> str:
+    """Return what to send with messages that seem to be of another format."""
+    message = values[index] if index >= 0 else None
+    for key, format in _FORMATS_BY_KEY.items():
+        if isinstance(message, dict) and "type" not in message and key in message:
+            return f'; with messages that have "{key}", send "format": "{format}"'
+    return ""

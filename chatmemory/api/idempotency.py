@@ -15,10 +15,11 @@ import json
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import wraps
 from typing import Any
 
+from django.db.models import QuerySet
 from django.utils import timezone
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -35,7 +36,6 @@ FORGOTTEN_AT_ONCE = 100
 KEPT_HEADERS = ("Location", "ETag")
 
 Handler = Callable[..., Response]
-Asked = Sequence[bytes]  # what a request is known by, in parts
 
 _in_progress: set[tuple[str, str]] = set()
 _lock = threading.Lock()
@@ -68,31 +68,41 @@ def idempotent(handler: Handler, ahead: Callable[[Request, str], None] | None = 
         header = request.headers.get("Idempotency-Key")
         if header is None:
             return handler(view, request, *args, **kwargs)
-        key, caller, asked = read_key(header), _caller(request), _asked(request)
+        key = read_key(header)
+        # Keys are unique per caller.
+        caller = f"token {request.auth.pk}" if request.auth else f"user {request.user.pk}"
+        # The body is a part of its own: put together with the line, it would be in memory twice.
+        line = f"{request.method} {request.get_full_path()}\n"
+        asked = [line.encode(), request._request.body]
         known_by = fingerprint("request", asked)
         _forget_some(caller, key)
-        if ahead and "memory_id" in kwargs:
-            ahead(request, kwargs["memory_id"])
+        memory_id = kwargs.get("memory_id")
+        if ahead and memory_id is not None:
+            ahead(request, memory_id)
         with _claimed(caller, key):
-            kept = _kept(caller, key)
+            kept = IdempotentAnswer.objects.filter(caller=caller, key=key).first()
             if kept is not None:
-                return _again(kept, asked, kwargs.get("memory_id") or _created(request))
+                if memory_id is None and isinstance(request.data, Mapping):
+                    memory_id = request.data.get("id")  # of the conversation to be created
+                return _again(kept, asked, memory_id)
             response = handler(view, request, *args, **kwargs)
-            memory_id = kwargs.get("memory_id") or response.data["id"]
-            _keep(caller, key, known_by, response, memory_id)
+            IdempotentAnswer.objects.create(
+                caller=caller,
+                key=key,
+                memory_id=memory_id or response.data["id"],
+                request=known_by,
+                status=response.status_code,
+                headers={name: response[name] for name in KEPT_HEADERS if name in response},
+                body=json.dumps(response.data, cls=JSONEncoder),
+            )
             return response
 
     once.is_idempotent = True  # type: ignore[attr-defined]
     return once
 
 
-def _created(request: Request) -> str | None:
-    """The id that a request gives to a new conversation."""
-    return request.data.get("id") if isinstance(request.data, Mapping) else None
-
-
 def read_key(header: str) -> str:
-    """The key of a header, in quotation marks or without. Raises InvalidKey."""
+    """Return the key of a header, in quotation marks or without. Raises InvalidKey."""
     text = header.strip()
     key = text[1:-1] if len(text) > 1 and text[0] == text[-1] == '"' else text
     if not 0 < len(key) <= KEY_MAX or not key.isascii() or not key.isprintable() or '"' in key:
@@ -102,44 +112,53 @@ def read_key(header: str) -> str:
 
 @contextmanager
 def _claimed(caller: str, key: str) -> Iterator[None]:
-    """One transaction for the change and its response. Raises KeyInUse while another holds the key.
+    """Open one transaction for the change and its response. Raises KeyInUse while another holds the
+    key.
 
     On SQLite a second process waits until the transaction ends, and then finds the response.
     """
     claim = (caller, key)
+    in_use = f"the first request with the key {key!r} is still in progress: try again later"
     with _lock:
         if claim in _in_progress:
-            raise _in_use(key)
+            raise KeyInUse(in_use)
         _in_progress.add(claim)
     try:
         with database.atomic():
-            _lock_key(claim)
+            if not _lock_for_all_processes(claim):
+                raise KeyInUse(in_use)
             yield
     finally:
         with _lock:
             _in_progress.discard(claim)
 
 
-def _lock_key(claim: tuple[str, str]) -> None:
+def _lock_for_all_processes(claim: tuple[str, str]) -> bool:
+    """Lock a claim of PostgreSQL's until the transaction ends, unless another process has it."""
     connection = database.connection()
     if connection.vendor != "postgresql":
-        return
+        return True
     number = hashlib.sha256("\n".join(claim).encode()).digest()[:8]
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT pg_try_advisory_xact_lock(%s)", [int.from_bytes(number, signed=True)]
         )
-        if not cursor.fetchone()[0]:
-            raise _in_use(claim[1])
+        return bool(cursor.fetchone()[0])
 
 
-def _in_use(key: str) -> KeyInUse:
-    return KeyInUse(f"the first request with the key {key!r} is still in progress: try again later")
+def _expired() -> QuerySet[IdempotentAnswer]:
+    earliest = timezone.now() - timedelta(hours=configuration().IDEMPOTENCY_HOURS)
+    return IdempotentAnswer.objects.filter(created_at__lt=earliest)
+
+
+def forget_expired_answers() -> None:
+    """Delete all expired responses."""
+    _expired().delete()
 
 
 def _forget_some(caller: str, key: str) -> None:
     """Delete some responses that have expired, and that of this key, before anything is locked."""
-    expired = IdempotentAnswer.objects.filter(created_at__lt=_earliest())
+    expired = _expired()
     if not expired.exists():
         return
     with database.atomic():
@@ -148,23 +167,9 @@ def _forget_some(caller: str, key: str) -> None:
         IdempotentAnswer.objects.filter(id__in=list(some[:FORGOTTEN_AT_ONCE])).delete()
 
 
-def _kept(caller: str, key: str) -> IdempotentAnswer | None:
-    """The stored response of an earlier request."""
-    return IdempotentAnswer.objects.filter(caller=caller, key=key).first()
-
-
-def forget_expired_answers() -> None:
-    """Delete all expired responses."""
-    IdempotentAnswer.objects.filter(created_at__lt=_earliest()).delete()
-
-
-def _earliest() -> datetime:
-    return timezone.now() - timedelta(hours=configuration().IDEMPOTENCY_HOURS)
-
-
-def _again(kept: IdempotentAnswer, asked: Asked, memory_id: str | None) -> Response:
-    """The stored response. Raises KeyReused, and ResponseErased for any request of the conversation
-    whose response was erased: the fingerprint of the first one was, too.
+def _again(kept: IdempotentAnswer, asked: Sequence[bytes], memory_id: str | None) -> Response:
+    """Return the stored response. Raises KeyReused, and ResponseErased for any request of the
+    conversation whose response was erased: the fingerprint of the first one was, too.
     """
     is_erased = not kept.request
     is_other = not is_erased and not is_fingerprint(kept.request, "request", asked)
@@ -178,26 +183,3 @@ def _again(kept: IdempotentAnswer, asked: Asked, memory_id: str | None) -> Respo
         )
     headers = {**kept.headers, "Idempotency-Replayed": "true"}
     return Response(json.loads(kept.body), status=kept.status, headers=headers)
-
-
-def _keep(caller: str, key: str, known_by: str, response: Response, memory_id: str) -> None:
-    IdempotentAnswer.objects.create(
-        caller=caller,
-        key=key,
-        memory_id=memory_id,
-        request=known_by,
-        status=response.status_code,
-        headers={name: response[name] for name in KEPT_HEADERS if name in response},
-        body=json.dumps(response.data, cls=JSONEncoder),
-    )
-
-
-def _caller(request: Request) -> str:
-    """Keys are unique per caller: a token, or a signed-in user."""
-    return f"token {request.auth.pk}" if request.auth else f"user {request.user.pk}"
-
-
-def _asked(request: Request) -> Asked:
-    """A body is a part of its own: put together with the line, it would be in memory twice."""
-    line = f"{request.method} {request.get_full_path()}\n"
-    return [line.encode(), request._request.body]

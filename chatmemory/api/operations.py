@@ -1,105 +1,69 @@
 """The two kinds of operations: `reads` and `changes` document a handler, and say how it behaves.
 
-Every operation documents its problems. A change accepts If-Match and Idempotency-Key.
+Every operation documents its problems, and has an example: `examples.json` holds what the API
+really answered; tests/api/test_schema.py holds and writes it. A change accepts If-Match and
+Idempotency-Key.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
-from functools import partial
-from typing import Any, TypeVar
+from functools import cache, partial
+from importlib import resources
+from typing import Any
 
-from django.http.response import HttpResponseBase
-from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
-from rest_framework.response import Response
-from rest_framework.views import APIView
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse, extend_schema
 
-from chatmemory.api.errors import titles_of
-from chatmemory.api.examples import examples_of
+from chatmemory.api.errors import CONTENT_TYPE, titles_of
 from chatmemory.api.idempotency import idempotent
-from chatmemory.api.problems import CONTENT_TYPE
+from chatmemory.api.openapi import OperationSchema
 from chatmemory.api.requests import read_ahead
 from chatmemory.api.responses import ProblemSerializer
-from chatmemory.api.schemas import OperationSchema
 
-Read = TypeVar("Read", bound=Callable[..., HttpResponseBase])
-View = TypeVar("View", bound=type[APIView])
-Handler = Callable[..., Response]
+Handler = Callable[..., Any]
 
-MEMORY_ID = OpenApiParameter(
-    "memory_id",
-    {"type": "string", "pattern": "^[A-Za-z0-9._~-]+$"},
-    OpenApiParameter.PATH,
-    description=(
-        "The address of a conversation: its id, in which every byte of UTF-8 but A-Z a-z 0-9 - _ . "
-        "is written as ~XX, such as `acme~2F7` for the id `acme/7`. The ids `.` and `..` are `~2E` "
-        "and `~2E~2E`."
-    ),
-)
-SEQ = OpenApiParameter(
-    "seq", OpenApiTypes.INT, OpenApiParameter.PATH, description="The number of a message, from 1."
-)
-STEP = OpenApiParameter(
-    "n", OpenApiTypes.INT, OpenApiParameter.PATH, description="The number of a step, from 1."
-)
-IF_MATCH = OpenApiParameter(
-    "If-Match",
-    OpenApiTypes.STR,
-    OpenApiParameter.HEADER,
-    description='The version that the change expects, such as `"12"`; else 412.',
-)
-IDEMPOTENCY_KEY = OpenApiParameter(
-    "Idempotency-Key",
-    OpenApiTypes.STR,
-    OpenApiParameter.HEADER,
-    description="A key of your own: the same request sent again gets the first response again.",
-)
+EXAMPLES = resources.files("chatmemory.api") / "examples.json"
 
 
-def _sent(name: str, *statuses: int, description: str) -> OpenApiParameter:
-    """Return a header of the responses with these statuses."""
+def _header(name: str, description: str, *statuses: int) -> OpenApiParameter:
+    """Return a header of requests, or of the responses with these statuses."""
     return OpenApiParameter(
         name,
-        OpenApiTypes.STR,
+        str,
         OpenApiParameter.HEADER,
         description=description,
-        response=list(statuses),
+        response=list(statuses) or False,
     )
 
 
-LOCATION = _sent("Location", 201, description="The URL of the new conversation.")
-_ETAG = _sent("ETag", 200, 201, description="The version, to be sent in If-Match.")
-_REPLAYED = _sent(
-    "Idempotency-Replayed",
-    *(200, 201, 204),
-    description="`true` where this is the response to an earlier request with the same key.",
+IF_MATCH = _header("If-Match", 'The version that the change expects, such as `"12"`; else 412.')
+IDEMPOTENCY_KEY = _header(
+    "Idempotency-Key",
+    "A key of your own: the same request sent again gets the first response again.",
 )
-_RETRY_AFTER = _sent("Retry-After", 429, 503, description="When to try again, in seconds.")
+LOCATION = _header("Location", "The URL of the new conversation.", 201)
+_ETAG = _header("ETag", "The version, to be sent in If-Match.", 200, 201)
+_REPLAYED = _header(
+    "Idempotency-Replayed",
+    "`true` where this is the response to an earlier request with the same key.",
+    *(200, 201, 204),
+)
+_RETRY_AFTER = _header("Retry-After", "When to try again, in seconds.", 429, 503)
 
 ALWAYS = (401, 403, 404, 406, 422, 429, 500, 503)
 WITH_A_BODY = (400, 408, 411, 413, 415)
 OF_CHANGES = (409, 410, 412)
 
 
-def addressed_by(*parameters: OpenApiParameter) -> Callable[[View], View]:
-    """Documents the parameters in the path of a resource."""
-    return extend_schema(parameters=list(parameters))
-
-
 def reads(
     response: Any, *, name: str, body: Any = None, query: Any = None, refusals: Sequence[int] = ()
-) -> Callable[[Read], Read]:
+) -> Callable[[Handler], Handler]:
     """Documents a handler that changes nothing; `name` is its operation id, and `refusals` are
     statuses that other such handlers do not have.
     """
-    return described(
-        operation_id=name,
-        request=body,
-        parameters=[*([query] if query else []), *_headers(response)],
-        responses={200: response, **_problems(*ALWAYS, *refusals, *(WITH_A_BODY if body else ()))},
-        examples=examples_of(name, 200),
-    )
+    more = (*refusals, *(WITH_A_BODY if body else ()))
+    return _documents(name, 200, response, body, [query] if query else [], more)
 
 
 def changes(
@@ -111,43 +75,60 @@ def changes(
     headers: Sequence[OpenApiParameter] = (IF_MATCH, IDEMPOTENCY_KEY),
 ) -> Callable[[Handler], Handler]:
     """Documents a handler that changes something, and makes it idempotent."""
-    document = described(
+    more = (*WITH_A_BODY, *OF_CHANGES)
+    document = _documents(name, status, response, body, [*headers, _REPLAYED], more)
+    ahead = body and partial(read_ahead, body)
+    return lambda handler: document(idempotent(handler, ahead))
+
+
+def _documents(
+    name: str,
+    status: int,
+    response: Any,
+    body: Any,
+    parameters: list[Any],
+    problems: tuple[int, ...],
+) -> Callable[[Handler], Handler]:
+    """Return drf-spectacular's `extend_schema`, which works in every project, whatever its
+    DEFAULT_SCHEMA_CLASS is. Responses have an ETag where they are of one version.
+    """
+    is_versioned = getattr(response, "is_versioned", False)
+    if is_versioned or "version" in getattr(response, "_declared_fields", {}):
+        parameters = [*parameters, _ETAG]
+    responses: dict[Any, Any] = {
+        (each, CONTENT_TYPE): OpenApiResponse(ProblemSerializer, ", ".join(titles_of(each)))
+        for each in sorted((*ALWAYS, *problems))
+    }
+    describe: Callable[[Handler], Handler] = extend_schema(
         operation_id=name,
-        request=body,
-        parameters=[*headers, _REPLAYED, *_headers(response)],
-        responses={status: response, **_problems(*ALWAYS, *WITH_A_BODY, *OF_CHANGES)},
-        examples=examples_of(name, status),
+        request=getattr(body, "document", body),
+        parameters=[*parameters, _RETRY_AFTER],
+        responses={status: response, **responses},
+        examples=_examples(name, status),
     )
 
     def decorate(handler: Handler) -> Handler:
-        described_handler: Handler = document(
-            idempotent(handler, ahead=body and partial(read_ahead, body))
-        )
-        return described_handler
-
-    return decorate
-
-
-def described(**description: Any) -> Callable[[Any], Any]:
-    """drf-spectacular's `extend_schema` in every project, whatever its DEFAULT_SCHEMA_CLASS is."""
-    describe: Callable[[Any], Any] = extend_schema(**description)
-
-    def decorate(handler: Any) -> Any:
-        handler.schema = OperationSchema
+        handler.schema = OperationSchema  # type: ignore[attr-defined]
         return describe(handler)
 
     return decorate
 
 
-def _headers(response: Any) -> list[OpenApiParameter]:
-    """Return the headers of responses, an ETag where they are of one version."""
-    is_versioned = getattr(response, "is_versioned", False)
-    has_version = is_versioned or "version" in getattr(response, "_declared_fields", {})
-    return [*([_ETAG] if has_version else []), _RETRY_AFTER]
+@cache
+def recorded_examples() -> dict[str, dict[str, Any]]:
+    """Return `request` and `response` (JSON) by operation id; null where there is no body."""
+    loaded: dict[str, dict[str, Any]] = json.loads(EXAMPLES.read_text("utf-8"))
+    return loaded
 
 
-def _problems(*statuses: int) -> dict[Any, Any]:
-    return {
-        (status, CONTENT_TYPE): OpenApiResponse(ProblemSerializer, ", ".join(titles_of(status)))
-        for status in sorted(statuses)
-    }
+def _examples(operation: str, status: int) -> list[OpenApiExample]:
+    """Return the examples of an operation, whose success has this status."""
+    request, response = map(recorded_examples().get(operation, {}).get, ("request", "response"))
+    found = []
+    if request is not None:
+        found.append(OpenApiExample("A request", request, request_only=True))
+    if response is not None:
+        found.append(
+            OpenApiExample("Its response", response, response_only=True, status_codes=[str(status)])
+        )
+    return found

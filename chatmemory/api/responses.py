@@ -1,14 +1,21 @@
-"""What responses carry: the queries' rows and the services' results as JSON."""
+"""What responses carry: the queries' rows and the services' results as JSON, with their links."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from io import BytesIO
 from typing import Any
 
+from django.http import HttpResponse
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
+from rest_framework.renderers import JSONRenderer
+from rest_framework.request import Request
 from rest_framework.response import Response
+from rest_framework.utils.urls import remove_query_param, replace_query_param
 
 from chatmemory.api.fields import LabelsField
+from chatmemory.api.openapi import FORMATTED_MESSAGES, MESSAGE, ref
 from chatmemory.conf import PAGE_MAX
 from chatmemory.converters import address
 from chatmemory.core.codec import message_to_dict
@@ -26,18 +33,35 @@ _REASONS = f"Why it left: {', '.join(Reason)}."
 def response(
     shape: type[Json], row: Any, *, status: int = 200, version: int | None = None
 ) -> Response:
-    """A row as JSON, with the conversation's version as its ETag where one is given."""
-    answer = Response(shape(row).data, status=status)
-    if version is not None:
-        answer["ETag"] = etag(version)
-    return answer
+    """Return a row as JSON, with the conversation's version as its ETag where one is given."""
+    headers = None if version is None else {"ETag": f'"{version}"'}
+    return Response(shape(row).data, status=status, headers=headers)
 
 
-def etag(version: int) -> str:
-    """A conversation's version as a header, which If-Match takes."""
-    return f'"{version}"'
+def whole_json(texts: Iterable[str]) -> HttpResponse:
+    """Return JSON that is made part by part, as a window of 16 MB takes several times as much in
+    one text, and complete before any of it is sent: a client that reads slowly then holds no
+    connection to the database.
+    """
+    made = BytesIO()
+    for text in texts:
+        made.write(text.encode())
+    return HttpResponse(made.getvalue(), JSONRenderer.media_type)
 
 
+def with_query(request: Request, **parameters: object) -> str:
+    """Return the absolute URL of this request with other query parameters; None removes one."""
+    url = request.build_absolute_uri()
+    for name, value in parameters.items():
+        url = (
+            remove_query_param(url, name)
+            if value is None
+            else replace_query_param(url, name, value)
+        )
+    return str(url)
+
+
+@extend_schema_field(ref("StoredPolicy"))
 class StoredPolicyField(serializers.Field):  # type: ignore[type-arg]
     """A policy of any kind, installed or not."""
 
@@ -45,16 +69,22 @@ class StoredPolicyField(serializers.Field):  # type: ignore[type-arg]
         return value.to_dict()
 
 
+@extend_schema_field(MESSAGE)
 class MessageField(serializers.Field):  # type: ignore[type-arg]
     def to_representation(self, value: ChatMessage) -> dict[str, Any]:
         return message_to_dict(value) or {}
 
 
+@extend_schema_field(FORMATTED_MESSAGES)
 class RenderedField(serializers.Field):  # type: ignore[type-arg]
     """Messages that are rendered already, in the format that was asked for."""
 
     def to_representation(self, value: Any) -> Any:
         return value
+
+
+class SeqsField(serializers.ListField):
+    child = serializers.IntegerField()
 
 
 class TotalsSerializer(Json):
@@ -148,10 +178,10 @@ class ChangeSerializer(Json):
     ignored = serializers.BooleanField(help_text="Whether it changed nothing.")
     step = serializers.IntegerField(allow_null=True, help_text="Null for an ignored change.")
     seq = serializers.IntegerField(allow_null=True, help_text="The message that was added.")
-    evicted = serializers.SerializerMethodField(
-        help_text=f"The first {PAGE_MAX}; the step has the others."
+    evicted = EvictedSerializer(
+        many=True, read_only=True, help_text=f"The first {PAGE_MAX}; the step has the others."
     )
-    evicted_count = serializers.SerializerMethodField()
+    evicted_count = serializers.IntegerField(read_only=True)
     before = TotalsSerializer()
     after = TotalsSerializer()
 
@@ -164,27 +194,20 @@ class ChangeSerializer(Json):
             "ignored": change.ignored,
             "step": change.step,
             "seq": change.seq,
-            "evicted": self.get_evicted(change),
-            "evicted_count": self.get_evicted_count(change),
+            "evicted": [
+                {
+                    "seq": left.seq,
+                    "type": str(left.type),
+                    "tokens": left.tokens,
+                    "reason": str(left.reason),
+                    "because_seq": left.because_seq,
+                }
+                for left in change.evicted[:PAGE_MAX]
+            ],
+            "evicted_count": len(change.evicted),
             "before": change.before._asdict(),
             "after": change.after._asdict(),
         }
-
-    @extend_schema_field(EvictedSerializer(many=True))
-    def get_evicted(self, change: ChangeResult) -> list[dict[str, Any]]:
-        return [
-            {
-                "seq": left.seq,
-                "type": str(left.type),
-                "tokens": left.tokens,
-                "reason": str(left.reason),
-                "because_seq": left.because_seq,
-            }
-            for left in change.evicted[:PAGE_MAX]
-        ]
-
-    def get_evicted_count(self, change: ChangeResult) -> int:
-        return len(change.evicted)
 
 
 class ChangesSerializer(Json):
@@ -201,14 +224,10 @@ class MessageChangesSerializer(ChangesSerializer):
 class SimulationSerializer(Json):
     policy = StoredPolicyField()
     changes = ChangeSerializer(many=True)
-    window = TotalsSerializer(source="totals")
-    limit = serializers.IntegerField(source="policy.limit")
-    load = serializers.SerializerMethodField()
+    window = TotalsSerializer()
+    limit = serializers.IntegerField()
+    load = serializers.IntegerField(read_only=True)
     lost = lost_of_request()
-
-    def get_load(self, simulation: Any) -> int:
-        load: int = simulation["policy"].load(*simulation["totals"])
-        return load
 
 
 class RecallRowSerializer(Json):
@@ -237,16 +256,13 @@ class RecallSerializer(Json):
 class WindowHeadSerializer(Json):
     step = serializers.IntegerField()
     policy = StoredPolicyField(allow_null=True)
-    seqs = serializers.ListField(child=serializers.IntegerField())
+    seqs = SeqsField()
     totals = TotalsSerializer()
     load = serializers.IntegerField(allow_null=True)
     limit = serializers.IntegerField(allow_null=True)
-    pinned = serializers.ListField(
-        child=serializers.IntegerField(), help_text="Seqs that the policy does not let leave."
-    )
-    over_limit = serializers.ListField(
-        child=serializers.IntegerField(),
-        help_text="Seqs that a lowered limit hides from the model; they leave at the next add.",
+    pinned = SeqsField(help_text="Seqs that the policy does not let leave.")
+    over_limit = SeqsField(
+        help_text="Seqs that a lowered limit hides from the model; they leave at the next add."
     )
 
 
@@ -289,7 +305,7 @@ class ReceiptLineSerializer(Json):
 
 class StepDetailSerializer(StepSerializer):
     summary = serializers.CharField(help_text="The step in one sentence.")
-    arrived = serializers.ListField(child=serializers.IntegerField(), help_text="Seqs.")
+    arrived = SeqsField(help_text="Seqs.")
     arrived_count = serializers.IntegerField()
     evicted = EvictedSerializer(many=True)
     evicted_count = serializers.IntegerField()

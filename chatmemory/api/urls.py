@@ -7,16 +7,11 @@ from django.urls import include, path
 
 import chatmemory.api.installed  # (refuses a project without the application)
 import chatmemory.converters  # noqa: F401  (registers <memory:…>)
-from chatmemory.api.views.history import MemoryHistory
-from chatmemory.api.views.memories import Memories, MemoryDetail
-from chatmemory.api.views.message import MemoryMessage, Pin, Redaction
-from chatmemory.api.views.messages import MemoryMessages
-from chatmemory.api.views.recall import RecallOf
+from chatmemory.api.views.history import MemoryHistory, MemoryStep, MemorySteps
+from chatmemory.api.views.memories import Memories, MemoryDetail, unknown
+from chatmemory.api.views.messages import MemoryMessage, MemoryMessages, Pin, Redaction, Store
 from chatmemory.api.views.schema import Docs, Schema
-from chatmemory.api.views.simulation import Simulate
-from chatmemory.api.views.steps import MemoryStep, MemorySteps
-from chatmemory.api.views.store import Store
-from chatmemory.api.views.unknown import unknown
+from chatmemory.api.views.trials import RecallOf, Simulate
 
 app_name = "chatmemory"
 

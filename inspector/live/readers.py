@@ -20,8 +20,8 @@ from django.db import DatabaseError, close_old_connections
 from django.http import HttpRequest, parse_cookie
 
 from chatmemory import MemoryNotFound, queries
+from chatmemory.access.rates import PerStranger
 from chatmemory.access.roles import READ
-from chatmemory.access.throttling import PerStranger
 from chatmemory.access.tokens import TokenRefused, token_of
 from chatmemory.live import ALL_CONVERSATIONS
 

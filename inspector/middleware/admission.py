@@ -21,7 +21,7 @@ from django.conf import settings
 from django.db import close_old_connections
 from django.http import parse_cookie
 
-from chatmemory.api.problems import Problem, database_problem
+from chatmemory.api.errors import Problem, database_problem
 from chatmemory.converters import memory_id_at
 from chatmemory.services.database_errors import Outage
 from inspector.asgi import Application, Message, Receive, Scope, Send

@@ -23,8 +23,7 @@ from chatmemory.api.bodies import (
     check_body,
     declared_length,
 )
-from chatmemory.api.errors import problem_of
-from chatmemory.api.problems import Problem, body_too_large
+from chatmemory.api.errors import Problem, body_too_large, problem_of
 from chatmemory.formats import JsonBounds
 from inspector.asgi import Application, Message, Receive, Scope, Send
 from inspector.conf import configuration

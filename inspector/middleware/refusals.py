@@ -15,9 +15,8 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import ResolverMatch
 
-from chatmemory.access.rates import CountsAlone, Rates
-from chatmemory.access.throttling import PerAddress, PerStranger
-from chatmemory.api.problems import CONTENT_TYPE, Problem
+from chatmemory.access.rates import PerAddress, PerStranger, Rates
+from chatmemory.api.errors import CONTENT_TYPE, Problem
 from inspector.asgi import Receive, Scope, Send
 from inspector.mount import is_api, needs_account, path_in
 
@@ -68,7 +67,7 @@ def throttle_anonymous(request: HttpRequest) -> HttpResponse | None:
 @cache
 def refused_bodies() -> Rates:
     """Return the counts of bodies that this process has refused: it asks no database for them."""
-    return Rates(CountsAlone())
+    return Rates()
 
 
 def count_refused_body(problem: Problem, address: str) -> Problem:

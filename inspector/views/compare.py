@@ -18,7 +18,7 @@ from chatmemory import (
     services,
     text_of_policy,
 )
-from chatmemory.access.actors import actor_of
+from chatmemory.access.roles import actor_of
 from inspector.conversation.simulation import policy_change
 from inspector.forms import settings_digest
 from inspector.lab.asked import ComparisonAsked

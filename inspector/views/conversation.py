@@ -23,7 +23,7 @@ from chatmemory import (
     queries,
     services,
 )
-from chatmemory.access.actors import actor_of
+from chatmemory.access.roles import actor_of
 from chatmemory.queries import ConversationQuery, Trial
 from inspector.conversation import ConversationPage, conversation_url
 from inspector.conversation.simulation import trying, writing

@@ -24,7 +24,7 @@ from chatmemory import (
     MessageNotFound,
     StepNotFound,
 )
-from chatmemory.api.problems import URL_NOT_FOUND, Problem, database_problem
+from chatmemory.api.errors import URL_NOT_FOUND, Problem, database_problem
 from chatmemory.services.database_errors import RETRY_SECONDS, Outage, outage
 from inspector.mount import is_api
 

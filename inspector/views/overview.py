@@ -20,8 +20,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from chatmemory import InvalidValue, MemoryNotFound, queries, services
-from chatmemory.access.actors import actor_of
-from chatmemory.access.roles import ERASE, READ, WRITE
+from chatmemory.access.roles import ERASE, READ, WRITE, actor_of
 from chatmemory.formats import render_each
 from chatmemory.queries import CursorPage
 from chatmemory.services.validation import is_id

@@ -11,8 +11,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from chatmemory import ChatMemoryError, LongRecount, VersionConflict, queries, services
 from chatmemory.access import tokens as api_tokens
-from chatmemory.access.actors import actor_of
-from chatmemory.access.roles import WRITE
+from chatmemory.access.roles import WRITE, actor_of
 from inspector.conversation.simulation import policy_change
 from inspector.forms import DefaultPolicyForm, SettingsForm, TokenForm, first_problem
 
@@ -141,7 +140,7 @@ def _tokens_page(
     request: HttpRequest, form: TokenForm, problem: str = "", secret: str = ""
 ) -> HttpResponse:
     context = {
-        "tokens": api_tokens.tokens(),
+        "tokens": api_tokens.all_tokens(),
         "form": form,
         "problem": problem,
         "secret": secret,

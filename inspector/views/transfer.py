@@ -11,7 +11,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_http_methods, require_safe
 
 from chatmemory import ChatMessage, InvalidValue, queries
-from chatmemory.access.actors import actor_of
+from chatmemory.access.roles import actor_of
 from chatmemory.converters import address
 from chatmemory.formats import read_transcripts, render_each, render_messages
 from chatmemory.queries import WholeHistory

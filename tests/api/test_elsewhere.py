@@ -55,6 +55,7 @@ print(operator.post(here, "<m/>", content_type="application/xml").status_code)
 print(operator.post(here, body, format="json").data["title"])
 print(anyone.post(here, " " * (2 * 2**20 + 1), content_type="application/json").data["detail"])
 print(operator.put(f"{here}m/messages/", HTTP_TRANSFER_ENCODING="chunked").data["title"])
+print(operator.get(here)["Cache-Control"], operator.get(f"{here}m/messages/")["Cache-Control"])
 document = viewer.get("/api/v1/schema/?format=json").json()
 paths = {path.removeprefix("/api/v1/").partition("/")[0] for path in document["paths"]}
 print(document["info"]["title"], *sorted(paths))
@@ -80,6 +81,7 @@ def test_a_project_with_default_rest_framework_settings():
         "Conversation already exists",
         'the body is larger than 2 MB, the limit of CHATMEMORY["POST_BYTES"]',
         "Length required",
+        "no-store no-store",
         "chatmemory memories recall store",
         "AddRequest ChangeMemoryRequest CreateMemoryRequest",
         "/api/docs/ is a blank page: it takes its scripts from 'drf_spectacular_sidecar'.",

@@ -74,25 +74,25 @@ def test_invalid_filters_are_refused(api, query):
     assert response.data["field"] == query[1:].partition("=")[0]
 
 
-@pytest.mark.parametrize("sign", ["", "-"])
 @pytest.mark.parametrize("ordering", ORDERINGS)
-def test_pages_have_every_conversation_once_in_both_directions(api, db, sign, ordering):
+def test_pages_have_every_conversation_once_in_both_directions(api, db, ordering):
     for number in range(7):
         services.create(f"m{number}", MessageWindow(2))
         services.add(f"m{number}", [UserMessage("hello")] * (number % 3))
-    pages, url = [], f"{URL}?ordering={sign}{ordering}&size=3"
-    while url:
-        pages.append(api.get(url).data)
-        url = pages[-1]["next"]
-    listed = [[row["id"] for row in page["results"]] for page in pages]
-    assert [len(page) for page in listed] == [3, 3, 1]
-    assert sorted(chain.from_iterable(listed)) == [f"m{number}" for number in range(7)]
-    assert pages[0]["previous"] is None
-    back = api.get(pages[2]["previous"]).data
-    assert [row["id"] for row in back["results"]] == listed[1]
-    first = api.get(back["previous"]).data
-    assert [row["id"] for row in first["results"]] == listed[0]
-    assert first["previous"] is None
+    for sign in ("", "-"):
+        pages, url = [], f"{URL}?ordering={sign}{ordering}&size=3"
+        while url:
+            pages.append(api.get(url).data)
+            url = pages[-1]["next"]
+        listed = [[row["id"] for row in page["results"]] for page in pages]
+        assert [len(page) for page in listed] == [3, 3, 1]
+        assert sorted(chain.from_iterable(listed)) == [f"m{number}" for number in range(7)]
+        assert pages[0]["previous"] is None
+        back = api.get(pages[2]["previous"]).data
+        assert [row["id"] for row in back["results"]] == listed[1]
+        first = api.get(back["previous"]).data
+        assert [row["id"] for row in first["results"]] == listed[0]
+        assert first["previous"] is None
 
 
 def test_changes_on_other_pages_do_not_shift_a_page(api, three):
@@ -128,7 +128,6 @@ def test_the_page_size_is_limited(api, db):
     assert len(ids(api.get(f"{URL}?size=1000"))) == 200
 
 
-@pytest.mark.parametrize("ordering", ["activity", "id", "said"])
 @pytest.mark.parametrize(
     "text",
     [
@@ -148,11 +147,10 @@ def test_the_page_size_is_limited(api, db):
         cursor(1, "x", "back"),
     ],
 )
-def test_invalid_cursors_are_refused(api, three, ordering, text):
-    api.raise_request_exception = False
-    response = api.get(f"{URL}?ordering={ordering}&cursor={text}")
-    assert response.status_code == 422, (response.status_code, text)
-    assert response.data["field"] == "cursor"
+def test_invalid_cursors_are_refused(api, three, text):
+    for ordering in ("activity", "id", "said"):
+        response = api.get(f"{URL}?ordering={ordering}&cursor={text}")
+        assert (response.status_code, response.data.get("field")) == (422, "cursor"), ordering
 
 
 @pytest.mark.parametrize("moment", ["2026-01-01", "9999-12-31T23:59:59-14:00", "now", 7])
@@ -176,5 +174,4 @@ def test_a_label_may_have_colons(api, db, label, found):
     services.create("named", MessageWindow(3), labels={"a:b": "c"})
     services.create("valued", MessageWindow(3), labels={"a": "b"})
     services.create("valued too", MessageWindow(3), labels={"a": "b:c"})
-    answer = api.get(URL, {"label": label, "ordering": "id"})
-    assert [row["id"] for row in answer.data["results"]] == found
+    assert ids(api.get(URL, {"label": label, "ordering": "id"})) == found

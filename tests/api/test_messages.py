@@ -1,67 +1,56 @@
-"""The window over HTTP: show, add, replace and clear."""
+"""The window over HTTP: show, add, replace and clear, and the store protocol."""
 
 from __future__ import annotations
 
 import pytest
-from rest_framework import serializers
 
-from chatmemory import AiMessage, UserMessage, queries, services
+from chatmemory import AiMessage, SystemMessage, TokenWindow, UserMessage, queries, services
 from chatmemory.api.responses import ChangeSerializer, EvictedSerializer
 from chatmemory.services import protocol
 
 from .said import URL, add, user
 
-
-def test_it_adds_messages_and_returns_the_changes(api, memory_id):
-    response = add(api, "a", "b", "c", "d")
-    assert response.status_code == 201
-    assert response.data["version"] == 4
-    last = response.data["changes"][-1]
-    assert last["seq"] == 4
-    assert last["evicted"] == [
-        {"seq": 1, "type": "USER", "tokens": 5, "reason": "CAPACITY", "because_seq": None}
-    ]
-    assert last["after"] == {"count": 3, "tokens": 15}
+BLANK = {"role": "system", "content": ""}
+CALL = {"from": "function_call", "value": '{"name": "find", "arguments": {}}'}
+STORE = "/api/v1/store/order-7741/"
+WITH_MESSAGES = [("post", "messages/"), ("put", "messages/"), ("post", "simulate/")]
 
 
-def test_an_ignored_message_has_no_step(api, memory_id):
-    system = {"type": "SYSTEM", "text": "Be brief."}
-    response = api.post(f"{URL}messages/", {"messages": [system, system]})
-    assert [each["ignored"] for each in response.data["changes"]] == [False, True]
+def said(text: str) -> dict:
+    return {"role": "user", "content": text}
 
 
-def test_it_reads_openai_messages(api, memory_id):
-    body = {"messages": [{"role": "user", "content": "hi"}], "format": "openai_chat"}
-    assert api.post(f"{URL}messages/", body).status_code == 201
-    assert queries.window(memory_id).messages == [UserMessage("hi")]
+def openai(*messages: dict, **more) -> dict:
+    return {"messages": list(messages), "format": "openai_chat", **more}
 
 
-@pytest.mark.parametrize(
-    ("messages", "field"),
-    [
-        ([user("fine"), {"type": "USER"}], "messages[1]"),
-        ([user("fine"), "text"], "messages[1]"),
-        ([None], "messages[0]"),
-        ("no list", "messages"),
-        ([{"type": "SYSTEM", "text": "x", "foo": 1}], "messages[0]"),
-    ],
-)
-def test_an_invalid_message_is_named_and_none_is_stored(api, memory_id, messages, field):
-    response = api.post(f"{URL}messages/", {"messages": messages})
-    assert response.status_code == 422
-    assert response.data["field"] == field
-    assert queries.memory(memory_id).last_step == 0
+def stored(memory_id: str) -> list[tuple[str, str | None]]:
+    return [(row.text, row.client_id) for row in queries.history(memory_id).rows]
 
 
-@pytest.mark.parametrize("bad", ["nul \x00", "\ud800"])
-def test_unstorable_text_is_refused(api, memory_id, bad):
-    raw = '{"messages":[{"type":"USER","contents":[{"type":"TEXT","text":%s}]}]}'
-    escaped = "".join(f"\\u{ord(c):04x}" for c in bad)
-    response = api.generic(
-        "POST", f"{URL}messages/", raw % f'"{escaped}"', content_type="application/json"
-    )
-    assert response.status_code == 422
-    assert queries.memory(memory_id).last_step == 0
+def test_it_shows_the_window_now_and_at_a_step(api, memory_id):
+    assert add(api, "a", "b", "c", "d").status_code == 201
+    now = api.get(f"{URL}messages/").json()
+    assert (now["seqs"], now["load"], now["limit"]) == ([2, 3, 4], 3, 3)
+    assert now["messages"][0] == user("b")
+    assert api.get(f"{URL}messages/?at=2").json()["seqs"] == [1, 2]
+    assert api.get(f"{URL}messages/?at=0").json()["messages"] == []
+
+
+def test_it_writes_openai_messages_and_lists_losses(api, memory_id):
+    services.add(memory_id, [AiMessage("hi", thinking="hm")])
+    answer = api.get(f"{URL}messages/?as=openai_chat&format=ignored").json()
+    assert answer["messages"] == [{"role": "assistant", "content": "hi"}]
+    assert answer["lost"] == [{"where": "message 1", "what": "thinking"}]
+
+
+def test_clearing_twice_changes_nothing(api, memory_id):
+    add(api, "a")
+    assert api.put(f"{URL}messages/", {"messages": [user("b"), user("c")]}).status_code == 200
+    cleared, again = (api.delete(f"{URL}messages/").data["changes"][0] for _ in range(2))
+    assert [left["reason"] for left in cleared["evicted"]] == ["CLEARED"] * 2
+    assert (again["ignored"], again["step"]) == (True, None)
+    assert queries.memory(memory_id).said_count == 3
 
 
 def test_it_needs_a_policy(api, db):
@@ -77,91 +66,216 @@ def test_it_needs_a_policy(api, db):
         assert answer.data["detail"].endswith(f"'order-7741': {advice}")
 
 
+def test_a_change_is_answered_as_its_fields_say(memory_id):
+    """It is made without asking each field, and its document is made of the fields."""
+    (*_, change) = services.add(memory_id, [UserMessage(f"message {n}") for n in range(5)])
+    told = ChangeSerializer(change).data
+    assert list(told) == list(ChangeSerializer().fields)
+    assert told["evicted"] == EvictedSerializer(change.evicted, many=True).data
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(
+    ("messages", "field"),
+    [
+        ([user("fine"), {"type": "USER"}], "messages[1]"),
+        ([user("fine"), "text"], "messages[1]"),
+        ([None], "messages[0]"),
+        ("no list", "messages"),
+        ([{"type": "SYSTEM", "text": "x", "foo": 1}], "messages[0]"),
+        ([user("fine"), user("nul \0")], None),
+    ],
+)
+def test_an_invalid_message_is_named_and_none_is_stored(api, memory_id, messages, field):
+    response = api.post(f"{URL}messages/", {"messages": messages})
+    assert (response.status_code, response.data.get("field")) == (422, field)
+    assert queries.memory(memory_id).last_step == 0
+
+
+@pytest.mark.parametrize(
+    ("turn", "why"),
+    [
+        ({"role": "user"}, "content is missing"),
+        ({"role": "assistant", "content": [{"type": "tool_use"}]}, "no part of its content"),
+    ],
+)
+@pytest.mark.parametrize(("method", "path"), WITH_MESSAGES)
+def test_a_message_of_which_nothing_can_be_read_is_refused(api, memory_id, method, path, turn, why):
+    answer = getattr(api, method)(URL + path, openai(said("a"), turn))
+    assert (answer.status_code, answer.data["field"]) == (422, "messages[1]")
+    assert why in answer.data["detail"]
+    assert stored(memory_id) == []
+
+
+@pytest.mark.parametrize(
+    ("sent", "format"), [(said("a"), "openai_chat"), ({"from": "human", "value": "a"}, "sharegpt")]
+)
+def test_messages_of_another_format_are_told_its_name(api, memory_id, sent, format):
+    answer = api.post(f"{URL}messages/", {"messages": [sent]})
+    assert (answer.status_code, answer.data["field"]) == (422, "messages[0]")
+    assert f'"format": "{format}"' in answer.data["detail"]
+    answer = api.put(STORE, [sent])
+    assert (answer.status_code, answer.data["field"]) == (422, "[0]")
+    assert "format" not in answer.data["detail"]
+
+
+@pytest.mark.parametrize(("method", "path"), WITH_MESSAGES[::2])
+def test_a_message_that_is_too_large_is_named_as_it_was_sent(api, db, method, path):
+    services.create("order-7741", TokenWindow(30, oversized="reject"))
+    answer = getattr(api, method)(URL + path, openai(BLANK, said("word " * 99)))
+    assert (answer.status_code, answer.data["title"]) == (422, "Oversized message")
+    assert answer.data["field"] == "messages[1]"
+    assert answer.data["detail"].startswith("message 2: ")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "setting", "why"),
+    [
+        ("post", f"{URL}messages/", "ADDED_MESSAGES", "at a time, the limit of {}: send several"),
+        ("put", f"{URL}messages/", "LISTED_MESSAGES", "in all, the limit of {}"),
+        ("post", f"{URL}simulate/", "LISTED_MESSAGES", "in all, the limit of {}"),
+        ("put", STORE, "LISTED_MESSAGES", "in all, the limit of {}"),
+    ],
+)
+def test_too_many_messages_are_refused(api, memory_id, settings, method, path, setting, why):
+    settings.CHATMEMORY = {setting: 2}
+    three, two = ([user(word) for word in words] for words in ("abc", "ab"))
+    answer = getattr(api, method)(path, three if path == STORE else {"messages": three})
+    assert answer.status_code == 422
+    named = why.format(f'CHATMEMORY["{setting}"]')
+    assert answer.data["detail"].startswith(f"at most 2 messages {named}")
+    assert queries.memory(memory_id).last_step == 0
+    answer = getattr(api, method)(path, two if path == STORE else {"messages": two})
+    assert answer.status_code < 300
+
+
+# Client ids and losses, which count what was sent
+
+
 def test_client_ids_make_a_retry_harmless(api, memory_id):
     for _ in range(2):
         assert add(api, "a", "b", client_ids=["1", None]).status_code == 201
-    assert [row.text for row in queries.history(memory_id).rows] == ["a", "b", "b"]
-    assert add(api, "other", client_ids=["1"]).status_code == 409
-    assert add(api, "c", "d", client_ids=["1"]).status_code == 422
-    assert add(api, "c", client_ids=[]).status_code == 422
+    assert stored(memory_id) == [("a", "1"), ("b", None), ("b", None)]
+    assert add(api, "other", client_ids=["1"]).data["title"] == "Duplicate client id"
+
+
+def test_a_retry_after_a_redaction_adds_nothing(api, memory_id):
+    add(api, "secret", "b", client_ids=["1", "2"])
+    services.redact(memory_id, 1)
+    again = add(api, "secret", "b", client_ids=["1", "2"]).data["changes"]
+    assert [(each["seq"], each["ignored"]) for each in again] == [(1, True), (2, True)]
+    assert stored(memory_id) == [("[redacted #1]", "1"), ("b", "2")]
+    other = openai({"role": "assistant", "content": "secret"}, client_ids=["1"])
+    assert api.post(f"{URL}messages/", other).data["title"] == "Duplicate client id"
 
 
 def test_client_ids_are_taken_as_they_are(api, memory_id):
     added = add(api, "yes", "yes", client_ids=["turn 1", "turn 1 "])
     assert [each["ignored"] for each in added.data["changes"]] == [False, False]
-    wrong = add(api, "c", "d", client_ids=["x", "y" * 256])
-    assert wrong.json()["field"] == "client_ids[1]"
-
-
-def test_it_shows_the_window_now_and_at_a_step(api, memory_id):
-    add(api, "a", "b", "c", "d")
-    now = api.get(f"{URL}messages/").json()
-    assert now["seqs"] == [2, 3, 4]
-    assert (now["load"], now["limit"]) == (3, 3)
-    assert now["messages"][0] == user("b") | {"contents": [{"text": "b", "type": "TEXT"}]}
-    then = api.get(f"{URL}messages/?at=2").json()
-    assert then["seqs"] == [1, 2]
-    assert api.get(f"{URL}messages/?at=0").json()["messages"] == []
-
-
-@pytest.mark.parametrize(("query", "status"), [("?at=9", 404), ("?at=x", 422), ("?as=x", 422)])
-def test_invalid_steps_and_formats_are_refused(api, memory_id, query, status):
-    assert api.get(f"{URL}messages/{query}").status_code == status
-
-
-def test_it_writes_openai_messages_and_lists_losses(api, memory_id):
-    services.add(memory_id, [AiMessage("hi", thinking="hm")])
-    answer = api.get(f"{URL}messages/?as=openai_chat").json()
-    assert answer["messages"] == [{"role": "assistant", "content": "hi"}]
-    assert answer["lost"] == [{"where": "message 1", "what": "thinking"}]
-
-
-def test_it_sets_and_clears(api, memory_id):
-    add(api, "a")
-    response = api.put(f"{URL}messages/", {"messages": [user(word) for word in "wxyz"]})
-    assert response.data["changes"][0]["after"]["count"] == 3
-    response = api.delete(f"{URL}messages/")
-    assert [left["reason"] for left in response.data["changes"][0]["evicted"]] == ["CLEARED"] * 3
-    assert api.delete(f"{URL}messages/").data["changes"][0]["ignored"]
-    assert queries.memory(memory_id).said_count == 5
-
-
-def test_too_many_messages_at_a_time_are_refused(api, memory_id, settings):
-    settings.CHATMEMORY = {"ADDED_MESSAGES": 2}
-    answer = add(api, "a", "b", "c")
-    assert (answer.status_code, answer.data["field"]) == (422, "messages")
-    assert answer.data["detail"] == (
-        'at most 2 messages at a time, the limit of CHATMEMORY["ADDED_MESSAGES"]: '
-        "send several requests"
-    )
-    assert queries.memory(memory_id).last_step == 0
-    assert add(api, "a", "b").status_code == 201
-    assert (
-        api.put(f"{URL}messages/", {"messages": [user(word) for word in "abc"]}).status_code == 200
-    )
 
 
 @pytest.mark.parametrize(
-    ("method", "path"),
+    ("format", "sent", "client_ids", "kept"),
     [
-        ("put", f"{URL}messages/"),
-        ("post", f"{URL}simulate/"),
-        ("put", "/api/v1/store/order-7741/"),
+        (
+            "openai_chat",
+            [BLANK, said("a"), BLANK, said("b")],
+            ["s", "1", None, "2"],
+            [("a", "1"), ("b", "2")],
+        ),
+        (
+            "sharegpt",
+            [{"from": "gpt", "value": "I look."}, CALL, {"from": "human", "value": "ok"}],
+            ["1", "2", "3"],
+            [("I look.\nfind({})", "1"), ("ok", "3")],
+        ),
     ],
 )
-def test_what_cannot_be_sent_in_parts_is_not_told_to_be(api, memory_id, method, path):
-    many = [user("a")] * 10_001
-    answer = getattr(api, method)(path, many if "store" in path else {"messages": many})
-    rule = 'at most 10,000 messages in all, the limit of CHATMEMORY["LISTED_MESSAGES"]'
-    assert (answer.status_code, answer.data["detail"]) == (422, rule)
-    assert queries.memory(memory_id).last_step == 0
+def test_a_client_id_belongs_to_the_message_that_it_was_sent_for(
+    api, memory_id, format, sent, client_ids, kept
+):
+    body = {"messages": sent, "format": format, "client_ids": client_ids}
+    for _ in range(2):
+        assert api.post(f"{URL}messages/", body).status_code == 201
+    assert stored(memory_id) == kept
 
 
-def test_a_change_is_answered_as_its_fields_say(memory_id):
-    """It is made without asking each field, and its document is made of the fields."""
-    added = services.add(memory_id, [UserMessage(f"message {n}") for n in range(5)])
-    for change in (*added, services.clear_messages(memory_id)):
-        told = serializers.Serializer.to_representation(ChangeSerializer(), change)
-        evicted = EvictedSerializer(change.evicted, many=True).data
-        assert ChangeSerializer(change).data == told | {"evicted": evicted}
-        assert list(ChangeSerializer(change).data) == list(told)
+@pytest.mark.parametrize(
+    ("client_ids", "field", "why"),
+    [
+        (["s"], "client_ids", "one client id, or null, for each of the 2 messages"),
+        ([], "client_ids", "for each of the 2 messages"),
+        ({}, "client_ids", "must be a list of strings and nulls"),
+        (["x", "y" * 256], "client_ids[1]", "255"),
+    ],
+)
+def test_invalid_client_ids_are_refused(api, memory_id, client_ids, field, why):
+    answer = api.post(f"{URL}messages/", openai(BLANK, said("a"), client_ids=client_ids))
+    assert (answer.status_code, answer.data["field"]) == (422, field)
+    assert why in answer.data["detail"]
+    assert stored(memory_id) == []
+
+
+@pytest.mark.parametrize(("method", "path"), WITH_MESSAGES[1:])
+def test_client_ids_are_refused_where_none_are_stored(api, memory_id, method, path):
+    answer = getattr(api, method)(URL + path, openai(said("a"), client_ids=["1"]))
+    assert (answer.status_code, answer.data["field"]) == (422, "client_ids")
+    assert answer.data["detail"].startswith("unknown member")
+
+
+@pytest.mark.parametrize(("method", "path"), WITH_MESSAGES)
+def test_what_could_not_be_read_is_answered(api, memory_id, method, path):
+    parts = [{"type": "text", "text": "look"}, {"type": "video", "x": 1}]
+    body = openai(BLANK, {"role": "user", "content": parts}, said("a"))
+    assert getattr(api, method)(URL + path, body).json()["lost"] == [
+        {"where": "message 1", "what": "a blank system message"},
+        {"where": "message 2", "what": "a part of type 'video'"},
+    ]
+    assert getattr(api, method)(URL + path, openai(said("b"))).json()["lost"] == []
+
+
+def test_of_very_many_losses_the_first_are_answered(api, memory_id):
+    answer = api.post(f"{URL}messages/", openai(*[BLANK] * 300, said("a")))
+    assert len(answer.json()["lost"]) == 200
+
+
+# The store protocol
+
+
+def test_the_store_protocol(api, db):
+    assert api.get(STORE).json() == []
+    assert not queries.any_memory()
+    messages = [{"text": "Be brief.", "type": "SYSTEM"}, user("hello")]
+    assert api.put(STORE, messages).status_code == 204
+    assert api.get(STORE).json() == messages
+    assert protocol.get_messages("order-7741") == [
+        SystemMessage("Be brief."),
+        UserMessage("hello"),
+    ]
+    assert api.delete(STORE).status_code == 204
+    assert api.get(STORE).json() == []
+    assert queries.memory("order-7741").said_count == 2
+
+
+@pytest.mark.parametrize("method", ["get", "put", "delete"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "store/support",
+        "store/acme/7/",
+        "store/a b/",
+        "store/ü/",
+        "store/a~2/",
+        "store/suppor~74/",
+        "memories/support",
+    ],
+)
+def test_an_id_as_it_is_leads_to_no_conversation(api, db, method, path):
+    """A client cuts `support#7/` to `support`, which must not be the conversation `support`."""
+    protocol.update_messages("support", [UserMessage("hello")])
+    response = getattr(api, method)(f"/api/v1/{path}", [])
+    assert response.status_code == 404
+    assert "such as order~237 for order#7" in response.json()["detail"]
+    assert protocol.get_messages("support") == [UserMessage("hello")]

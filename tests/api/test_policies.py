@@ -1,4 +1,4 @@
-"""Policy kinds of plug-ins over the API, also after the plug-in was removed."""
+"""Policy kinds of plug-ins and estimators of the library, also where they are not installed."""
 
 from __future__ import annotations
 
@@ -7,11 +7,17 @@ from typing import ClassVar
 
 import pytest
 
-from chatmemory import UserMessage, queries, services
-from chatmemory.core.policies import KINDS, MessageWindow, Policy
+from chatmemory import TokenWindowChatMemory, UserMessage, queries, services
+from chatmemory.core.policies import KINDS, Policy
+from chatmemory.ledger.verification import verify
+from chatmemory.stores.database import DjangoChatMemoryStore
+
+from ..a_program import LettersEstimator
 
 URL = "/api/v1/memories/"
 MINE = {"kind": "letters", "max_letters": 9, "fair": True, "share": 0.5}
+OTHER = {"policy": {"kind": "message_window", "max_messages": 2}}
+HELLO = {"messages": [{"type": "AI", "text": "hello"}]}
 
 
 @dataclass(frozen=True)
@@ -53,11 +59,20 @@ def gone(db, letters) -> str:
     return f"{URL}gone/"
 
 
+@pytest.fixture
+def own(db) -> str:
+    """A conversation whose estimator only the library knows that made it."""
+    library().add(UserMessage("one"), UserMessage("two"))
+    return f"{URL}own/"
+
+
+def library() -> TokenWindowChatMemory:
+    return TokenWindowChatMemory("own", 20, LettersEstimator(), DjangoChatMemoryStore())
+
+
 def test_a_registered_kind_is_accepted_and_shown(api, db, letters):
-    created = api.post(URL, {"id": "m", "policy": MINE})
-    assert created.status_code == 201
-    shown = api.get(f"{URL}m/").data["policy"]
-    assert shown == {
+    assert api.post(URL, {"id": "m", "policy": MINE}).status_code == 201
+    assert api.get(f"{URL}m/").data["policy"] == {
         **MINE,
         "rank": 3,
         "estimator": "gpt-4o",
@@ -99,14 +114,10 @@ def test_a_kind_that_is_not_registered_is_refused(api, db):
 
 
 def test_an_unavailable_policy_is_shown_as_it_is_stored(api, gone):
-    for shown in (api.get(gone).data, api.get(URL).data["results"][0]):
-        assert shown["policy"] == {
-            "kind": "letters",
-            "limit": 15,
-            "estimator": "gpt-4o",
-            "fair": True,
-        }
-        assert shown["load"] is None
+    policy = {"kind": "letters", "limit": 15, "estimator": "gpt-4o", "fair": True}
+    stale = api.delete(gone, headers={"If-Match": '"1"'}).data["current"]
+    for shown in (api.get(gone).data, api.get(URL).data["results"][0], stale):
+        assert (shown["policy"], shown["load"]) == (policy, None)
 
 
 @pytest.mark.parametrize(
@@ -122,24 +133,36 @@ def test_everything_can_be_read_under_an_unavailable_policy(api, gone, path):
 
 
 @pytest.mark.parametrize(
-    ("method", "path"), [("post", "messages/"), ("put", "messages/"), ("post", "simulate/")]
+    ("conversation", "why"),
+    [("gone", "'letters'"), ("own", "the tokens of 'own' are counted by 'custom:")],
 )
-def test_an_unavailable_policy_decides_nothing(api, gone, method, path):
-    body = {"messages": [{"type": "AI", "text": "hello"}]}
-    response = getattr(api, method)(gone + path, body)
-    assert response.status_code == 409
-    assert response.data["type"] == "urn:chatmemory:policy-unavailable"
-    assert "'letters'" in response.data["detail"]
-    assert api.get(gone).data["version"] == 4
-
-
-def test_another_policy_is_simulated_and_put_in_force(api, gone):
-    body = {"messages": [{"type": "AI", "text": "hello"}]}
-    policy = {"kind": "message_window", "max_messages": 2}
-    simulated = api.post(f"{gone}simulate/", body | {"policy": policy})
+def test_what_is_not_installed_decides_nothing_until_another_policy_is_set(
+    api, gone, own, conversation, why
+):
+    url = f"{URL}{conversation}/"
+    version = api.get(url).data["version"]
+    for method, path in (("post", "messages/"), ("put", "messages/"), ("post", "simulate/")):
+        response = getattr(api, method)(url + path, HELLO)
+        assert response.status_code == 409
+        assert response.data["type"] == "urn:chatmemory:policy-unavailable"
+        assert why in response.data["detail"]
+        assert "not installed" in response.data["detail"]
+    assert api.get(url).data["version"] == version
+    simulated = api.post(f"{url}simulate/", HELLO | OTHER)
     assert (simulated.status_code, simulated.json()["load"]) == (200, 2)
-    assert api.patch(gone, {"policy": policy}).data["policy"]["kind"] == MessageWindow.kind
-    assert api.post(f"{gone}messages/", body).status_code == 201
+    assert api.patch(url, OTHER).data["policy"]["kind"] == "message_window"
+    assert api.post(f"{url}messages/", HELLO).status_code == 201
+    if conversation == "own":
+        library().add(UserMessage("three"))
+        assert len(library().messages()) == 3
+        assert verify("own") is None
+
+
+def test_an_estimator_that_a_client_names_is_its_mistake(api, own):
+    policy = {"kind": "token_window", "max_tokens": 20, "estimator": "letters"}
+    response = api.patch(own, {"policy": policy})
+    assert (response.status_code, response.data["field"]) == (422, "policy")
+    assert "'letters'" in response.data["detail"]
 
 
 @pytest.mark.parametrize(
@@ -156,19 +179,6 @@ def test_changes_without_a_decision_work_under_an_unavailable_policy(api, gone, 
     assert response.status_code in (200, 204), response.data
 
 
-def test_the_problem_of_a_stale_version_shows_an_unavailable_policy(api, gone):
-    response = api.delete(gone, headers={"If-Match": '"1"'})
-    assert response.status_code == 412
-    assert response.data["current"]["policy"]["kind"] == "letters"
-    assert response.data["current"]["load"] is None
-
-
-def test_the_overview_lists_an_unavailable_policy(operator_client, gone):
-    page = operator_client.get("/?sort=fill")
-    assert page.status_code == 200
-    assert "letters (unknown)" in page.content.decode()
-
-
 @pytest.mark.parametrize("query", ["", "?at=2", "?at=3&msg=1", "?msg=3"])
 def test_a_conversation_page_shows_an_unavailable_policy(operator_client, gone, query):
     assert operator_client.get(f"/c/gone/{query}").status_code == 200
@@ -176,13 +186,14 @@ def test_a_conversation_page_shows_an_unavailable_policy(operator_client, gone, 
 
 def test_a_policy_whose_measure_is_not_known_has_no_meter_and_no_limit(operator_client, gone):
     """What its limit counts is not known: tokens are shown, as where the client decides."""
-    overview, page = operator_client.get("/"), operator_client.get("/c/gone/")
+    overview, page = operator_client.get("/?sort=fill"), operator_client.get("/c/gone/")
     gauges = [overview.context["rows"][0].gauge, page.context["page"].gauge]
     tokens = queries.outline("gone").totals.tokens
     for shown in gauges:
         assert (shown.load, shown.unit, shown.limit, shown.fill) == (tokens, "tok", None, 0)
     for html in (overview.content.decode(), page.content.decode()):
         assert 'role="meter"' not in html
+    assert "letters (unknown)" in overview.content.decode()
     html = page.content.decode()
     assert "c-limit" not in html
     assert "Free:" not in html

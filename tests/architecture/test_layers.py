@@ -51,7 +51,6 @@ ROOMS_OF_THE_INSPECTOR = (
 ALONE = (  # of other rooms
     "chatmemory.api.bodies",
     "chatmemory.api.errors",
-    "chatmemory.api.problems",
     "chatmemory.given_settings",
     "chatmemory.management.base",
 )

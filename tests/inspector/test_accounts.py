@@ -17,7 +17,7 @@ from django.test import Client
 from django.utils import timezone
 from rest_framework.settings import api_settings
 
-from chatmemory.access.throttling import rates
+from chatmemory.access.rates import shared_rates
 from chatmemory.models import RequestCount
 from chatmemory.signals import compacting
 from inspector.access import get_account, make_token
@@ -235,7 +235,7 @@ def test_a_client_over_its_rate_is_refused_and_others_are_not(api, operator_clie
     assert answer["Content-Type"] == "application/problem+json"
     assert operator_client.get("/api/v1/memories/").status_code == 200
     RequestCount.objects.update(ends_at=timezone.now())
-    rates.cache_clear()  # as in another process
+    shared_rates.cache_clear()  # as in another process
     assert api.get("/api/v1/memories/").status_code == 200
 
 

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chatmemory import InvalidValue
-from chatmemory.access.throttling import PerAddress
+from chatmemory.access.rates import PerAddress
 from inspector.lessons.catalogue import catalogue
 from inspector.lessons.playground import (
     CHARACTERS_MAX,

@@ -14,7 +14,7 @@ from asgiref.sync import async_to_sync, sync_to_async
 
 from chatmemory import queries
 from chatmemory.access.roles import Role
-from chatmemory.access.tokens import create_token, revoke_token, tokens
+from chatmemory.access.tokens import all_tokens, create_token, revoke_token
 from chatmemory.live import ALL_CONVERSATIONS, Watcher
 from inspector.live import stream
 from inspector.live.readers import STREAMS_PER_CALLER, Audience, Credentials, StreamReader
@@ -213,7 +213,7 @@ def test_a_stream_ends_when_its_reader_may_not_read_any_more(operator_client):
     assert ends_after(operator_client.logout, cookie=b"sessionid=" + session.encode())
     bearer = b"Bearer " + create_token("shop").encode()
     assert not ends_after(partial(create_token, "another"), authorization=bearer)
-    (shop,) = (token for token in tokens() if token.name == "shop")
+    (shop,) = (token for token in all_tokens() if token.name == "shop")
     assert ends_after(partial(revoke_token, shop.pk), authorization=bearer)
 
 

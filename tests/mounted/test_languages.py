@@ -39,8 +39,7 @@ def text_of(html: str, language: str) -> str:
 
 
 @pytest.mark.parametrize("path", PAGES)
-def test_pages_stay_in_the_addresses_of_a_language(operator_client, memory_id, path):
-    path = path.replace("order-7741", memory_id)
+def test_pages_stay_in_the_addresses_of_a_language(operator_client, long_conversation, path):
     pages = {}
     for language in ("en", "de"):
         page = operator_client.get(f"/{language}{path}")
@@ -53,22 +52,15 @@ def test_pages_stay_in_the_addresses_of_a_language(operator_client, memory_id, p
 
 
 @pytest.mark.parametrize("language", ["en", "de"])
-def test_signed_out_readers_sign_in_at_their_language(language):
-    answer = Client().get(f"/{language}/ops/chat/lab/")
-    assert answer["Location"] == f"/{language}/ops/chat/sign-in/?next=/{language}/ops/chat/lab/"
-
-
-@pytest.mark.parametrize("language", ["en", "de"])
-def test_what_is_not_there_is_told_in_english(operator_client, language):
-    answer = operator_client.get(f"/{language}/ops/chat/nothing/")
+def test_what_is_not_shown_is_told_in_english(operator_client, api, language):
+    root = f"/{language}/ops/chat/"
+    answer = Client().get(f"{root}lab/")
+    assert answer["Location"] == f"{root}sign-in/?next={root}lab/"
+    answer = operator_client.get(f"{root}nothing/")
     assert answer.status_code == 404
     assert "Page not found · Memory inspector" in " ".join(answer.text.split())
-    assert f'href="/{language}/ops/chat/"' in answer.text
-
-
-@pytest.mark.parametrize("language", ["en", "de"])
-def test_the_api_answers_in_english_at_each_language(api, language):
-    root = f"/{language}/ops/chat/api/v1/"
+    assert f'href="{root}"' in answer.text
+    root = f"{root}api/v1/"
     made = api.post(f"{root}memories/", {"id": "a", "policy": None}, format="json")
     assert made["Location"] == f"http://testserver{root}memories/a/"
     refused = api.post(f"{root}memories/", {}, format="json")
@@ -78,16 +70,13 @@ def test_the_api_answers_in_english_at_each_language(api, language):
 
 
 @pytest.mark.parametrize("language", ["en", "de"])
-def test_a_stream_is_known_beside_django(language):
-    scope = {"type": "http", "path": f"/{language}/ops/chat/c/order-7741/live/", "root_path": ""}
+def test_streams_and_bodies_are_known_beside_django(language):
+    root = f"/{language}/ops/chat/"
+    scope = {"type": "http", "path": f"{root}c/order-7741/live/", "root_path": ""}
     assert is_stream(scope)
     assert requested_memory(scope) == "order-7741"
-
-
-@pytest.mark.parametrize("language", ["en", "de"])
-def test_a_body_is_counted_beside_django(project, language):
-    path = f"/{language}/ops/chat/theme/"
-    assert asked_in_chunks(path, b"a" * 2**17, with_live_streams(ASGIHandler())) == (413, False)
+    streams = with_live_streams(ASGIHandler())
+    assert asked_in_chunks(f"{root}theme/", b"a" * 2**17, streams) == (413, False)
 
 
 def test_a_check_says_where_the_middleware_must_stand(project):

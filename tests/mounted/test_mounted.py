@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import re
 import subprocess
 import sys
-import zlib
-from importlib import reload
 from io import BytesIO
 
 import pytest
@@ -21,10 +18,9 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.handlers.asgi import ASGIHandler
 from django.core.management import call_command
 from django.db import connection, transaction
-from django.test import AsyncClient, Client
+from django.test import Client
 
 import inspector
-from chatmemory import MessageWindow, SystemMessage, TokenWindow, UserMessage, services
 from chatmemory.access.roles import GROUPS, Role
 from inspector.checks import check_project
 from inspector.live import with_live_streams
@@ -71,13 +67,6 @@ def project(settings):
     return settings
 
 
-@pytest.fixture
-def long_conversation():
-    services.create("order-7741", TokenWindow(1500))
-    words = [UserMessage("where is my parcel? " * n) for n in range(1, 40)]
-    services.add("order-7741", [SystemMessage("Be brief."), *words])
-
-
 def test_pages_of_the_project_are_left_alone():
     answer = Client().get("/")
     assert answer.content == b"our own page"
@@ -85,11 +74,11 @@ def test_pages_of_the_project_are_left_alone():
     assert b"Memory inspector" not in Client().get("/nothing/").content
 
 
-@pytest.mark.parametrize("path", PAGES)
-def test_signed_out_readers_are_sent_to_the_sign_in_page_and_back(path):
-    answer = Client().get(path)
-    assert answer["Location"] == f"{CHAT}sign-in/?next={path}"
-    assert "default-src 'self'" in answer["Content-Security-Policy"]
+def test_signed_out_readers_are_sent_to_the_sign_in_page_and_back():
+    for path in PAGES:
+        answer = Client().get(path)
+        assert answer["Location"] == f"{CHAT}sign-in/?next={path}"
+        assert "default-src 'self'" in answer["Content-Security-Policy"]
 
 
 def test_a_password_signs_in_and_out_again(django_user_model):
@@ -99,16 +88,20 @@ def test_a_password_signs_in_and_out_again(django_user_model):
     assert client.post(f"{CHAT}sign-in/", form)["Location"] == CHAT
     assert client.get(CHAT).status_code == 200
     assert client.post(f"{CHAT}sign-out/")["Location"] == f"{CHAT}sign-in/"
+    client.force_login(django_user_model.objects.create_user("nobody"))  # without a role
+    answer = client.get(CHAT)
+    assert answer.status_code == 403
+    assert "Your account does not have access" in answer.text
 
 
-@pytest.mark.parametrize("path", [*PAGES, f"{CHAT}sign-in/"])
 @pytest.mark.parametrize("door", ["/door/", "/accounts/login/"])
-def test_a_project_with_a_sign_in_page_keeps_it(project, door, path):
+def test_a_project_with_a_sign_in_page_keeps_it(project, door):
     if door == "/door/":
         project.LOGIN_URL = door
     else:
         project.ROOT_URLCONF = "tests.mounted.with_accounts"
-    assert Client().get(path)["Location"].partition("?")[0] == door
+    for path in (*PAGES, f"{CHAT}sign-in/"):
+        assert Client().get(path)["Location"].partition("?")[0] == door
     assert Client().post(f"{CHAT}sign-in/", {"username": "a", "password": "b"})["Location"] == door
 
 
@@ -121,19 +114,6 @@ def test_a_page_loads_nothing_and_leads_nowhere_outside(operator_client, long_co
     assert not [each for each in led if not each.startswith((CHAT, site.STATIC_URL))]
 
 
-@pytest.mark.parametrize("path", PAGES)
-def test_pages_are_the_same_in_any_language(project, operator_client, long_conversation, path):
-    def page() -> str:
-        """What does not differ anyway: tokens of forms are random, and time goes on."""
-        html = operator_client.get(path).text
-        return re.sub(r'value="\w{64}"|<time.*?</time>', "", html)
-
-    english = page()
-    project.LANGUAGE_CODE = "de"
-    project.USE_THOUSAND_SEPARATOR = True
-    assert page() == english
-
-
 @pytest.mark.parametrize(
     "path", ["c/nobody/", "c/order-7741/?at=99", "c/order-7741/?at=x", "nothing/", "c/~zz/"]
 )
@@ -144,9 +124,10 @@ def test_unknown_addresses_below_the_pages_get_their_404(operator_client, long_c
     assert answer["X-Frame-Options"] == "DENY"
 
 
-def test_the_api_is_the_same_under_a_prefix(api):
-    policy = {"kind": "message_window", "max_messages": 3}
-    made = api.post(f"{CHAT}api/v1/memories/", {"id": "a/b", "policy": policy}, format="json")
+@pytest.mark.parametrize("addresses", ["urls", "elsewhere"])
+def test_the_api_is_the_same_under_a_prefix_and_a_namespace(project, api, addresses):
+    project.ROOT_URLCONF = f"tests.mounted.{addresses}"
+    made = api.post(f"{CHAT}api/v1/memories/", {"id": "a/b", "policy": None}, format="json")
     assert made["Location"].startswith(f"http://testserver{CHAT}api/v1/memories/")
     assert api.get(made["Location"]).json()["id"] == "a/b"
     unknown = api.get(f"{CHAT}api/v1/nothing/")
@@ -155,35 +136,7 @@ def test_the_api_is_the_same_under_a_prefix(api):
     assert document["info"]["title"] == "chatmemory"
     assert all(path.startswith(f"{CHAT}api/v1/") for path in document["paths"])
     operations = [one for each in document["paths"].values() for one in each.values()]
-    tags = {tag for each in operations for tag in each["tags"]}
-    assert {"memories", "store"} <= tags
-    assert "v1" not in tags
-
-
-def test_a_long_answer_is_whole_where_the_project_compresses(project, operator_client, monkeypatch):
-    monkeypatch.setattr("chatmemory.streaming.close_old_connections", lambda: None)  # the test's
-    project.MIDDLEWARE = ["django.middleware.gzip.GZipMiddleware", *project.MIDDLEWARE]
-    services.create("long", MessageWindow(4))
-    services.add("long", [UserMessage("x" * 50_000)] * 4)
-    client = AsyncClient()
-    client.cookies = operator_client.cookies
-
-    @async_to_sync
-    async def packed() -> bytes:
-        path, asked = f"{CHAT}api/v1/store/long/", {"Accept-Encoding": "gzip"}
-        answer = await client.get(path, headers=asked)
-        return answer.content
-
-    reader = zlib.decompressobj(31)
-    assert len(json.loads(reader.decompress(packed()))) == 4
-    assert (reader.eof, reader.unused_data) == (True, b"")
-
-
-def test_the_api_may_have_a_namespace_of_the_projects(project, api):
-    project.ROOT_URLCONF = "tests.mounted.elsewhere"
-    made = api.post(f"{CHAT}api/v1/memories/", {"id": "a", "policy": None}, format="json")
-    assert made["Location"] == f"http://testserver{CHAT}api/v1/memories/a/"
-    assert api.get(f"{CHAT}api/v1/nothing/")["Content-Type"] == "application/problem+json"
+    assert {tag for each in operations for tag in each["tags"]} == {"memories", "recall", "store"}
     assert not [found for found in check_project() if found.is_serious()]
 
 
@@ -194,14 +147,6 @@ def test_metrics_and_health_need_no_account():
     text = Client().get(f"{CHAT}metrics").text
     assert 'route="inspector:conversation"' in text
     assert Client(REMOTE_ADDR="192.0.2.7").get(f"{CHAT}metrics").status_code == 401
-
-
-def test_someone_without_a_role_is_told_so(django_user_model):
-    client = Client()
-    client.force_login(django_user_model.objects.create_user("nobody"))
-    answer = client.get(CHAT)
-    assert answer.status_code == 403
-    assert "Your account does not have access" in answer.text
 
 
 def test_an_outage_is_told_on_a_page(operator_client, memory_id):
@@ -257,8 +202,7 @@ def test_without_live_streams_pages_ask_every_five_seconds(operator_client, memo
     assert Client().get(path)["Location"].startswith(f"{CHAT}sign-in/")
 
 
-# System checks
-
+# Bodies
 
 FORM = "application/x-www-form-urlencoded"
 
@@ -267,9 +211,7 @@ FORM = "application/x-www-form-urlencoded"
     ("path", "size", "setting"),
     [
         (f"{CHAT}sign-in/", 64 * 2**10, "OPEN_FORM_BYTES"),
-        (f"{CHAT}learn/playground/", 64 * 2**10, "OPEN_FORM_BYTES"),
         (f"{CHAT}nowhere/", 64 * 2**10, "OPEN_FORM_BYTES"),
-        (f"{CHAT}policies/", 256 * 2**10, "FORM_BYTES"),
         (f"{CHAT}c/order-7741/add/", 256 * 2**10, "FORM_BYTES"),
     ],
 )
@@ -318,17 +260,13 @@ def asked_in_chunks(path: str, body: bytes, application) -> tuple[int, bool]:
     return statuses[0], read >= len(parts)
 
 
-@pytest.mark.parametrize(("size", "status"), [(100, 403), (2_001, 413)])
+@pytest.mark.parametrize(("size", "status"), [(100, 403), (2_001, 413), (9_001, 413)])
 def test_a_form_in_chunks_is_counted(project, transactional_db, size, status):
-    """Without the line in asgi.py, once Django has received it."""
+    """Without the line in asgi.py, once Django has received it, or more than its own limit."""
     project.INSPECTOR = {"OPEN_FORM_BYTES": 2_000}
+    project.DATA_UPLOAD_MAX_MEMORY_SIZE = 9_000
     answer = asked_in_chunks(f"{CHAT}theme/", b"a" * size, ASGIHandler())
     assert answer == (status, True)
-
-
-def test_a_form_in_chunks_is_not_read_beyond_the_limit_of_django(project, transactional_db):
-    project.DATA_UPLOAD_MAX_MEMORY_SIZE = 1_000
-    assert asked_in_chunks(f"{CHAT}theme/", b"a" * 1_001, ASGIHandler()) == (413, True)
 
 
 def test_with_the_line_in_asgi_a_form_is_refused_before_django_has_it(project, monkeypatch):
@@ -347,9 +285,7 @@ def test_with_the_line_in_asgi_a_form_is_refused_before_django_has_it(project, m
     assert asked_in_chunks("/", b"a" * 9_999, application)[0] == 200
 
 
-def test_nothing_is_missing(project):
-    project.LOGIN_URL = "/door/"
-    assert check_project() == []
+# System checks
 
 
 def test_a_sign_in_page_of_ours_without_a_limit_is_named(project):
@@ -357,15 +293,9 @@ def test_a_sign_in_page_of_ours_without_a_limit_is_named(project):
     assert (found.id, found.is_serious()) == ("inspector.W002", False)
     project.AUTHENTICATION_BACKENDS.insert(0, "axes.backends.AxesStandaloneBackend")
     assert check_project() == []
-
-
-@pytest.mark.parametrize("gone", ["chatmemory", "inspector"])
-def test_addresses_without_the_app_say_what_is_missing(project, gone):
-    import inspector.installed
-
-    project.INSTALLED_APPS = without(site.INSTALLED_APPS, gone, "inspector.project")
-    with pytest.raises(ImproperlyConfigured, match=f"needs '{gone}' in INSTALLED_APPS"):
-        reload(inspector.installed)
+    project.AUTHENTICATION_BACKENDS.pop(0)
+    project.LOGIN_URL = "/door/"
+    assert check_project() == []
 
 
 @pytest.mark.parametrize(

@@ -1,18 +1,23 @@
-"""The history: everything that was said."""
+"""The history, which is everything that was said, and the ledger: every change."""
 
 from __future__ import annotations
 
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from chatmemory import queries
+from chatmemory import explain, queries
 from chatmemory.api import requests
-from chatmemory.api.operations import MEMORY_ID, addressed_by, reads
-from chatmemory.api.responses import HistorySerializer, response
-from chatmemory.api.views.base import Resource, with_query
+from chatmemory.api.guard import Resource
+from chatmemory.api.operations import reads
+from chatmemory.api.responses import (
+    HistorySerializer,
+    StepDetailSerializer,
+    StepsSerializer,
+    response,
+    with_query,
+)
 
 
-@addressed_by(MEMORY_ID)
 class MemoryHistory(Resource):
     @reads(HistorySerializer, query=requests.HistoryQuery, name="get_history")
     def get(self, request: Request, memory_id: str) -> Response:
@@ -20,7 +25,7 @@ class MemoryHistory(Resource):
 
         Messages are ordered by seq. `earlier` and `later` are the pages beside this one.
         """
-        asked = requests.read(requests.HistoryQuery, request.query_params)
+        asked = requests.read_query(requests.HistoryQuery, request)
         at = asked.pop("at", None)
         page = queries.history(memory_id, queries.Part(**asked), at)
         earlier = later = None
@@ -32,3 +37,44 @@ class MemoryHistory(Resource):
             later = with_query(request, before=None, after=last, around=None)
         answer = {"messages": page.rows, "earlier": earlier, "later": later}
         return response(HistorySerializer, answer)
+
+
+class MemorySteps(Resource):
+    @reads(StepsSerializer, query=requests.StepsQuery, name="list_steps")
+    def get(self, request: Request, memory_id: str) -> Response:
+        """List the steps.
+
+        They are in the order in which they happened. `later` is the next page.
+        """
+        asked = requests.read_query(requests.StepsQuery, request)
+        size = asked["size"]
+        rows = queries.steps(memory_id, after=asked.get("after", 0), size=size + 1)
+        later = with_query(request, after=rows[size - 1].n) if len(rows) > size else None
+        return response(StepsSerializer, {"steps": rows[:size], "later": later})
+
+
+class MemoryStep(Resource):
+    @reads(StepDetailSerializer, query=requests.StepQuery, name="get_step")
+    def get(self, request: Request, memory_id: str, n: int) -> Response:
+        """Show one step.
+
+        What arrived, what was evicted and why, and the arithmetic. `later` has more of what arrived
+        and was evicted.
+        """
+        asked = requests.read_query(requests.StepQuery, request)
+        start = asked.get("after", 0)
+        end = start + asked["size"]
+        step = queries.step(memory_id, n)
+        arrived, evicted = step.change.arrived, step.change.evicted
+        has_more = end < max(len(arrived), len(evicted))
+        answer = {
+            **vars(step.row),
+            "summary": explain.caption(step.change).summary,
+            "arrived": [each.seq for each in arrived[start:end]],
+            "arrived_count": len(arrived),
+            "evicted": evicted[start:end],
+            "evicted_count": len(evicted),
+            "later": with_query(request, after=end) if has_more else None,
+            "receipt": explain.shortened(explain.receipt(step.change)),
+        }
+        return response(StepDetailSerializer, answer)

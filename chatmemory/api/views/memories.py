@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
+from django.contrib.auth.decorators import login_not_required
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.csrf import csrf_exempt
+from rest_framework.exceptions import PermissionDenied
 from rest_framework.request import Request
 from rest_framework.response import Response
+from rest_framework.reverse import reverse
 
 from chatmemory import queries, services
-from chatmemory.access.actors import actor_of
-from chatmemory.access.roles import ERASE
+from chatmemory.access.roles import ERASE, actor_of
 from chatmemory.api import requests
-from chatmemory.api.errors import InvalidField
-from chatmemory.api.operations import (
-    IDEMPOTENCY_KEY,
-    LOCATION,
-    MEMORY_ID,
-    addressed_by,
-    changes,
-    reads,
+from chatmemory.api.errors import ID_NOT_ENCODED, InvalidField
+from chatmemory.api.guard import Resource, prefix_of
+from chatmemory.api.operations import IDEMPOTENCY_KEY, LOCATION, changes, reads
+from chatmemory.api.responses import (
+    MemoryPageSerializer,
+    MemorySerializer,
+    response,
+    with_query,
 )
-from chatmemory.api.permissions import check_prefix, prefix_of
-from chatmemory.api.responses import MemoryPageSerializer, MemorySerializer, response
-from chatmemory.api.views.base import Resource, url_of, with_query
 from chatmemory.core.exceptions import InvalidValue
 from chatmemory.core.policies import Policy
 
@@ -33,7 +34,7 @@ class Memories(Resource):
         The most active come first unless `ordering` says otherwise. `next` and `previous` are the
         pages beside this one.
         """
-        asked = requests.read(requests.MemoryListQuery, request.query_params)
+        asked = requests.read_query(requests.MemoryListQuery, request)
         paging = {name: asked.pop(name) for name in ("ordering", "size")}
         cursor = asked.pop("cursor", "")
         which = queries.MemoryFilter(**asked, id_prefix=prefix_of(request))
@@ -62,13 +63,15 @@ class Memories(Resource):
         """
         body = requests.read_body(requests.CreateMemoryRequest, request)
         memory_id, labels = body["id"], body.get("labels")
-        check_prefix(request, memory_id)
+        if not memory_id.startswith(prefix := prefix_of(request)):
+            raise PermissionDenied(f"this token may only create ids that begin with {prefix!r}")
         policy = body["policy"] if "policy" in body else _default_policy(memory_id)
         row = services.create(memory_id, policy, labels, actor=actor_of(request))
         answer = response(
             MemorySerializer, queries.memory_row(row), status=201, version=row.version
         )
-        answer["Location"] = url_of(request, "memory", memory_id)
+        names = {"memory_id": memory_id}
+        answer["Location"] = reverse("chatmemory:memory", kwargs=names, request=request)
         return answer
 
 
@@ -80,7 +83,6 @@ def _default_policy(memory_id: str) -> Policy | None:
         raise InvalidField("policy", str(error)) from error
 
 
-@addressed_by(MEMORY_ID)
 class MemoryDetail(Resource):
     needs = {"DELETE": ERASE}
 
@@ -111,3 +113,14 @@ class MemoryDetail(Resource):
         """
         services.delete(memory_id, **requests.changed_by(request))
         return Response(status=204)
+
+
+@login_not_required
+@csrf_exempt
+def unknown(request: HttpRequest, rest: str) -> HttpResponse:
+    """Answer 404 to an id that is not encoded, and no redirect to a URL with a slash.
+
+    The client cuts off what follows `#` and `?` in an id: a redirect would lead it to another
+    conversation.
+    """
+    return ID_NOT_ENCODED.to_http_response()

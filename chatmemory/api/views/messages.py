@@ -1,8 +1,8 @@
-"""The window: the messages that the model sees. Show, add, replace and clear."""
+"""The window, which is what the model sees, its messages, and LangChain4j's store protocol."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from django.http import HttpResponse
@@ -10,28 +10,35 @@ from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from chatmemory import queries, services
+from chatmemory import explain, queries, services
+from chatmemory.access.roles import ERASE
 from chatmemory.api import requests
-from chatmemory.api.operations import MEMORY_ID, addressed_by, changes, reads
+from chatmemory.api.fields import SentMessages
+from chatmemory.api.guard import Resource, prefix_of
+from chatmemory.api.openapi import MESSAGES
+from chatmemory.api.operations import changes, reads
 from chatmemory.api.responses import (
     ChangesSerializer,
     LossSerializer,
     MessageChangesSerializer,
+    MessageDetailSerializer,
+    RedactedMessageSerializer,
     WindowHeadSerializer,
     WindowSerializer,
-    etag,
     response,
+    whole_json,
 )
-from chatmemory.api.sent_messages import SentMessages
-from chatmemory.api.views.base import Resource, whole_json
 from chatmemory.conf import PAGE_MAX
+from chatmemory.converters import address
+from chatmemory.core.codec import message_to_dict
 from chatmemory.formats import Rendering, render_each
+from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.queries import WindowRow, WindowView
-from chatmemory.services import ChangeResult
+from chatmemory.services import ChangeResult, protocol
+from chatmemory.services.validation import check_id
 from chatmemory.streaming import json_list
 
 
-@addressed_by(MEMORY_ID)
 class MemoryMessages(Resource):
     @reads(WindowSerializer, query=requests.WindowQuery, name="get_window")
     def get(self, request: Request, memory_id: str) -> HttpResponse:
@@ -39,12 +46,12 @@ class MemoryMessages(Resource):
 
         The window as it is now or was after a step, always complete.
         """
-        asked = requests.read(requests.WindowQuery, request.query_params)
+        asked = requests.read_query(requests.WindowQuery, request)
         window = queries.window(memory_id, asked.get("at"))
         answer = whole_json(_window(window, render_each(window.messages, asked["as"])))
         if "at" not in asked:
-            # the newest step is the version
-            answer["ETag"] = etag(window.step)
+            # The newest step is the version.
+            answer["ETag"] = f'"{window.step}"'
         return answer
 
     @changes(MessageChangesSerializer, status=201, body=requests.AddRequest, name="add_messages")
@@ -54,8 +61,7 @@ class MemoryMessages(Resource):
         Each is a step of its own, and the policy evicts what exceeds it. All are stored or none.
         """
         body = requests.read_body(requests.AddRequest, request)
-        with body["sent"].named_in_errors():
-            results = services.add(memory_id, body["new"], **requests.changed_by(request))
+        results = services.add(memory_id, body["new"], **requests.changed_by(request))
         return _changes(memory_id, results, body["sent"], status=201)
 
     @changes(MessageChangesSerializer, body=requests.MessagesRequest, name="set_window")
@@ -64,10 +70,8 @@ class MemoryMessages(Resource):
 
         What the list adds becomes part of the history, and the policy evicts what exceeds it.
         """
-        body = requests.read_body(requests.MessagesRequest, request)
-        sent = body["sent"]
-        with sent.named_in_errors():
-            result = services.set_messages(memory_id, sent.messages, **requests.changed_by(request))
+        sent = requests.read_body(requests.MessagesRequest, request)["sent"]
+        result = services.set_messages(memory_id, sent.messages, **requests.changed_by(request))
         return _changes(memory_id, [result], sent)
 
     @changes(ChangesSerializer, name="clear_window")
@@ -81,8 +85,8 @@ class MemoryMessages(Resource):
 
 
 def _window(window: WindowView[WindowRow], rendering: Rendering) -> Iterator[str]:
-    """The JSON of a window. What the format lost is known after the messages."""
-    answer = {
+    """Yield the JSON of a window. What the format lost is known after the messages."""
+    head = {
         "step": window.step,
         "policy": window.policy,
         "seqs": [row.seq for row in window.rows],
@@ -92,7 +96,7 @@ def _window(window: WindowView[WindowRow], rendering: Rendering) -> Iterator[str
         "pinned": [row.seq for row in window.rows if row.pinned],
         "over_limit": [row.seq for row in window.over_limit],
     }
-    yield _json(WindowHeadSerializer(answer)).removesuffix("}") + ',"messages":'
+    yield _json(WindowHeadSerializer(head)).removesuffix("}") + ',"messages":'
     yield from json_list(rendering.values)
     yield ',"lost":' + _json(LossSerializer(rendering.losses[:PAGE_MAX], many=True)) + "}"
 
@@ -107,12 +111,143 @@ def _changes(
     sent: SentMessages | None = None,
     status: int = 200,
 ) -> Response:
-    """The version is the last step of these changes, or the current one if all were ignored."""
+    """Answer changes. The version is the last step of these, or the current one if all were
+    ignored.
+    """
     version = max((each.step for each in results if each.step), default=None)
     if version is None:
         version = queries.memory(memory_id).version
     answer: dict[str, Any] = {"version": version, "changes": results}
     if sent is None:
-        return response(ChangesSerializer, answer, status=status, version=version)
+        return response(ChangesSerializer, answer, version=version)
     answer["lost"] = sent.losses[:PAGE_MAX]
     return response(MessageChangesSerializer, answer, status=status, version=version)
+
+
+class MemoryMessage(Resource):
+    @reads(MessageDetailSerializer, name="get_message")
+    def get(self, request: Request, memory_id: str, seq: int) -> Response:
+        """Show one message.
+
+        Its content, its stays in memory, and why it left.
+        """
+        return _message(memory_id, seq)
+
+
+class Pin(Resource):
+    @changes(MessageDetailSerializer, name="pin_message")
+    def post(self, request: Request, memory_id: str, seq: int) -> Response:
+        """Pin a message that is in memory.
+
+        What belongs to it is pinned with it: a tool call and its results. It leaves only when
+        memory is cleared, or set to a list without it.
+        """
+        services.pin(memory_id, seq, **requests.changed_by(request))
+        return _message(memory_id, seq)
+
+    @changes(MessageDetailSerializer, name="unpin_message")
+    def delete(self, request: Request, memory_id: str, seq: int) -> Response:
+        """Unpin a message.
+
+        It may leave again when there is no room.
+        """
+        services.unpin(memory_id, seq, **requests.changed_by(request))
+        return _message(memory_id, seq)
+
+
+class Redaction(Resource):
+    needs = {"POST": ERASE}
+
+    @changes(RedactedMessageSerializer, body=requests.RedactRequest, name="redact_message")
+    def post(self, request: Request, memory_id: str, seq: int) -> Response:
+        """Redact a message.
+
+        Its text is removed from this conversation for good; a tombstone stays. A second time
+        changes nothing. Branches keep their copies unless they are named, and so does the
+        conversation that this one is a branch of. The response lists the copies that still have the
+        text: redact them where they are.
+        """
+        chosen = requests.read_body(requests.RedactRequest, request)["branches"]
+        with services.atomic():
+            queries.memory(memory_id)
+            prefix = prefix_of(request)
+            # All have to be known for all to be reached; those that are named are found by name.
+            known = queries.copies if chosen is True else services.known_copies
+            copies = _copies(known(memory_id, seq), prefix)
+            named = [copy["id"] for copy in copies or ()] if chosen is True else chosen
+            reached = {branch for branch in named if branch.startswith(prefix)}
+            made = services.redact(memory_id, seq, branches=reached, **requests.changed_by(request))
+        left = copies and [copy for copy in copies if copy["id"] not in reached]
+        return _message(memory_id, seq, copies=None if made is None else left)
+
+
+def _copies(found: Iterable[tuple[str, int]] | None, prefix: str) -> list[dict[str, Any]] | None:
+    """Return the copies of a message in branches that the caller may see; None if they are
+    unknown.
+    """
+    if found is None:
+        return None
+    return [
+        {"id": branch, "address": address(branch), "seq": number}
+        for branch, number in found
+        if branch.startswith(prefix)
+    ]
+
+
+@one_snapshot()
+def _message(memory_id: str, seq: int, **more: Any) -> Response:
+    """Answer with a message; `more` are members of the answer to a redaction."""
+    shape = RedactedMessageSerializer if more else MessageDetailSerializer
+    memory, row = queries.memory(memory_id), queries.message(memory_id, seq)
+    left = row.stays[-1].left_step if row.stays else None
+    answer = {
+        **vars(row),
+        "message": row.message,
+        "in_memory": bool(row.stays) and left is None,
+        "pinned": bool(row.stays) and left is None and row.stays[-1].pinned,
+        "why": _why(memory_id, seq, left) if left is not None else None,
+        **more,
+    }
+    return response(shape, answer, version=memory.version)
+
+
+def _why(memory_id: str, seq: int, left: int) -> dict[str, Any]:
+    """Explain the step at which the message left."""
+    why = explain.why_left(queries.step(memory_id, left).change, seq)
+    return {
+        "step": left,
+        "question": why.question,
+        "summary": why.summary,
+        "receipt": explain.shortened(why.receipt),
+    }
+
+
+class Store(Resource):
+    # The ChatMemoryStore protocol: a bare array of LangChain4j's JSON in and out.
+    @reads(MESSAGES, name="get_messages")
+    def get(self, request: Request, memory_id: str) -> HttpResponse:
+        """getMessages: the messages in memory.
+
+        A lowered limit does not hide any. An unknown id has none: `[]`.
+        """
+        messages = protocol.get_messages(check_id(memory_id))
+        return whole_json(json_list(map(message_to_dict, messages)))
+
+    @changes(None, status=204, body=requests.ListRequest, name="update_messages")
+    def put(self, request: Request, memory_id: str) -> Response:
+        """updateMessages: replaces the whole list.
+
+        An unknown id is created.
+        """
+        sent = requests.read_body(requests.ListRequest, request)["sent"]
+        protocol.update_messages(memory_id, sent.messages, **requests.changed_by(request))
+        return Response(status=204)
+
+    @changes(None, status=204, name="delete_messages")
+    def delete(self, request: Request, memory_id: str) -> Response:
+        """deleteMessages: clears the window.
+
+        The history stays.
+        """
+        protocol.delete_messages(memory_id, **requests.changed_by(request))
+        return Response(status=204)

@@ -9,10 +9,8 @@ from django.templatetags.static import static
 from django.urls import include, path, reverse
 from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
-from rest_framework.request import Request
 
-from chatmemory.api.operations import described
-from chatmemory.api.views.base import Guarded
+from chatmemory.api.guard import Guarded
 
 _INFO: dict[str, Any] = {
     "title": "chatmemory",
@@ -42,6 +40,7 @@ class Generator(SchemaGenerator):
 class Schema(Guarded, SpectacularAPIView):
     """The API as an OpenAPI document."""
 
+    schema = None  # type: ignore[assignment]  # it does not describe itself
     api_version = _INFO["version"]  # not what a caller asks for, which would go into a header
     generator_class = Generator
     custom_settings = {"COMPONENT_SPLIT_PATCH": False, "OAS_VERSION": "3.1.1"}
@@ -51,14 +50,11 @@ class Schema(Guarded, SpectacularAPIView):
         root = reverse("chatmemory:schema").removesuffix("v1/schema/")
         return [path(root.removeprefix("/"), include("chatmemory.api.urls"))]
 
-    @described(exclude=True)
-    def get(self, request: Request, *args: Any, **kwargs: Any) -> Any:
-        return super().get(request, *args, **kwargs)  # type: ignore[no-untyped-call]
-
 
 class Docs(Guarded, SpectacularSwaggerSplitView):
     """The API in Swagger."""
 
+    schema = None  # type: ignore[assignment]
     title = _INFO["title"]
     url_name = "chatmemory:schema"
 
@@ -67,10 +63,6 @@ class Docs(Guarded, SpectacularSwaggerSplitView):
         """The page in the inspector's frame, where it is installed."""
         ours = apps.is_installed("inspector")
         return "inspector/shared/api.html" if ours else "drf_spectacular/swagger_ui.html"
-
-    @described(exclude=True)
-    def get(self, request: Request, *args: Any, **kwargs: Any) -> Any:
-        return super().get(request, *args, **kwargs)  # type: ignore[no-untyped-call]
 
     @staticmethod
     def _swagger_ui_resource(filename: str) -> str:

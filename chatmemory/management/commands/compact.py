@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 from chatmemory import database, distribution, search, services
-from chatmemory.access.counters import forget_ended_counts
+from chatmemory.access.rates import forget_ended_counts
 from chatmemory.api.idempotency import forget_expired_answers
 from chatmemory.management.base import DatabaseCommand
 from chatmemory.signals import compacting

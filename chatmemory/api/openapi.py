@@ -1,6 +1,6 @@
-"""The named schemas of the OpenAPI document that serializers cannot describe, as JSON schemas.
+"""How operations stand in the OpenAPI document, and the schemas that serializers cannot describe.
 
-Each has a name of its own, as generators of clients would make up one for a schema without.
+Each schema has a name of its own, as generators of clients would make up one for a schema without.
 """
 
 from __future__ import annotations
@@ -8,6 +8,10 @@ from __future__ import annotations
 from dataclasses import fields
 from decimal import Decimal
 from typing import Any
+
+from drf_spectacular.openapi import AutoSchema
+from drf_spectacular.plumbing import ComponentIdentity, ResolvedComponent
+from drf_spectacular.utils import OpenApiParameter
 
 from chatmemory.conf import configuration
 from chatmemory.core.policies import Oversized, Policy, policy_kinds, stored_value
@@ -60,7 +64,7 @@ _UNAVAILABLE_POLICY: Schema = {
 }
 
 
-def policies() -> dict[str, Schema]:
+def _policies() -> dict[str, Schema]:
     """Return the schemas of the kinds that are installed now, and of any of them.
 
     A response may show a policy whose kind was uninstalled since: a StoredPolicy.
@@ -70,13 +74,12 @@ def policies() -> dict[str, Schema]:
         name = f"{kind.__name__.removesuffix('Policy')}Policy"
         found |= {name: _kind_schema(kind, f"{name}Kind"), f"{name}Kind": _names(kind.kind)}
     known = [ref(name) for name in found if not name.endswith("Kind")]
-    unavailable = "UnavailablePolicy"
     return {
         **found,
         "Oversized": _names(*map(str, Oversized)),
-        unavailable: _UNAVAILABLE_POLICY,
+        "UnavailablePolicy": _UNAVAILABLE_POLICY,
         "Policy": {"anyOf": known, "example": {"kind": "message_window", "max_messages": 20}},
-        "StoredPolicy": {"anyOf": [*known, ref(unavailable)]},
+        "StoredPolicy": {"anyOf": [*known, ref("UnavailablePolicy")]},
     }
 
 
@@ -174,11 +177,11 @@ FORMATTED_MESSAGES: Schema = {
 }
 
 
-def all_components() -> dict[str, Schema]:
+def _components() -> dict[str, Schema]:
     """Return every named schema; policies and formats are those that are installed now."""
     return {
         **_CHAT_MESSAGES,
-        **policies(),
+        **_policies(),
         "MessageList": {**MESSAGES, "maxItems": configuration().LISTED_MESSAGES},
         "MessageFormat": _names(*FORMATS),
         "Labels": {
@@ -187,3 +190,57 @@ def all_components() -> dict[str, Schema]:
             "maxProperties": LABELS_MAX,
         },
     }
+
+
+# Operations
+
+_IN_PATHS = {
+    "memory_id": OpenApiParameter(
+        "memory_id",
+        {"type": "string", "pattern": "^[A-Za-z0-9._~-]+$"},
+        OpenApiParameter.PATH,
+        description="The address of a conversation: its id, in which every byte of UTF-8 but "
+        "A-Z a-z 0-9 - _ . is written as ~XX, such as `acme~2F7` for the id `acme/7`. The ids `.` "
+        "and `..` are `~2E` and `~2E~2E`.",
+    ),
+    "seq": OpenApiParameter(
+        "seq", int, OpenApiParameter.PATH, description="The number of a message, from 1."
+    ),
+    "n": OpenApiParameter(
+        "n", int, OpenApiParameter.PATH, description="The number of a step, from 1."
+    ),
+}
+
+
+class OperationSchema(AutoSchema):
+    """Describes an operation, under the name of its resource wherever the API is mounted."""
+
+    def get_operation(
+        self, path: str, path_regex: str, path_prefix: str, method: str, registry: Any
+    ) -> Any:
+        """Describe it, in a document that has all named schemas."""
+        for name, schema in _components().items():
+            component = ResolvedComponent(  # type: ignore[no-untyped-call]
+                name,
+                ResolvedComponent.SCHEMA,
+                schema,
+                ComponentIdentity(name),  # type: ignore[no-untyped-call]
+            )
+            registry.register_on_missing(component)
+        return super().get_operation(path, path_regex, path_prefix, method, registry)
+
+    def get_override_parameters(self) -> list[Any]:
+        return [found for name, found in _IN_PATHS.items() if f"{{{name}}}" in self.path]
+
+    def get_summary(self) -> str:
+        return self._documented()[0].removesuffix(".")
+
+    def get_description(self) -> str:  # type: ignore[override]  # of REST framework's own schemas
+        return self._documented()[2]
+
+    def _documented(self) -> tuple[str, str, str]:
+        """Return the first line of a handler's docstring, and what follows after a blank line."""
+        return str(super().get_description()).partition("\n\n")
+
+    def get_tags(self) -> list[str]:
+        return [self.path.partition("/v1/")[2].partition("/")[0]]

@@ -1,4 +1,4 @@
-"""Recall: how much of what the assistant needed policies would have held."""
+"""Trials, which store nothing: what adding messages would do, and what policies would have held."""
 
 from __future__ import annotations
 
@@ -9,18 +9,41 @@ from chatmemory import queries
 from chatmemory.access.roles import READ
 from chatmemory.api import requests
 from chatmemory.api.errors import InvalidField
+from chatmemory.api.guard import Resource, prefix_of
 from chatmemory.api.operations import reads
-from chatmemory.api.permissions import prefix_of
-from chatmemory.api.responses import RecallSerializer, response
-from chatmemory.api.views.base import Resource
-from chatmemory.conf import fact_words
+from chatmemory.api.responses import RecallSerializer, SimulationSerializer, response
+from chatmemory.conf import PAGE_MAX, fact_words
 from chatmemory.core.exceptions import InvalidValue
 from chatmemory.core.recall import histories_for
 
 
+class Simulate(Resource):
+    needs = {"POST": READ}
+
+    @reads(SimulationSerializer, body=requests.SimulationRequest, name="simulate", refusals=(409,))
+    def post(self, request: Request, memory_id: str) -> Response:
+        """Show what adding messages would do.
+
+        Under the policy of the conversation or another, now or after a step. Nothing is stored.
+        """
+        body = requests.read_body(requests.SimulationRequest, request)
+        sent = body["sent"]
+        tried = queries.simulate(
+            memory_id, sent.messages, body.get("policy"), body.get("at"), body["recount"]
+        )
+        answer = {
+            "policy": tried.policy,
+            "changes": tried.changes,
+            "window": tried.totals,
+            "limit": tried.policy.limit,
+            "load": tried.policy.load(*tried.totals),
+            "lost": sent.losses[:PAGE_MAX],
+        }
+        return response(SimulationSerializer, answer)
+
+
 class RecallOf(Resource):
     needs = {"POST": READ}
-    whole_windows = ("POST",)
 
     @reads(RecallSerializer, query=requests.RecallQuery, name="get_recall")
     def get(self, request: Request) -> Response:
@@ -28,7 +51,7 @@ class RecallOf(Resource):
 
         How much of what the assistant needed each policy would have held, in up to 20,000 messages.
         """
-        asked = requests.read(requests.RecallQuery, request.query_params)
+        asked = requests.read_query(requests.RecallQuery, request)
         policies, own = asked.pop("policies"), prefix_of(request)
         prefix = asked.pop("prefix", "")
         if not (prefix.startswith(own) or own.startswith(prefix)):

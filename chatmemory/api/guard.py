@@ -1,0 +1,151 @@
+"""What guards the API: who asks, what they may do, and how often."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from django.contrib.auth.models import AnonymousUser
+from drf_spectacular.extensions import OpenApiAuthenticationExtension
+from rest_framework.authentication import BaseAuthentication, get_authorization_header
+from rest_framework.exceptions import (
+    AuthenticationFailed,
+    NotAuthenticated,
+    PermissionDenied,
+    Throttled,
+)
+from rest_framework.negotiation import DefaultContentNegotiation
+from rest_framework.permissions import SAFE_METHODS, BasePermission
+from rest_framework.renderers import JSONRenderer
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from chatmemory.access.rates import PerCaller, PerStranger
+from chatmemory.access.roles import GRANTS, READ, WRITE
+from chatmemory.access.tokens import TokenRefused, token_of
+from chatmemory.api.bodies import StrictJSONParser, api_limit, check_body
+from chatmemory.api.errors import CONTENT_TYPE, handle_exception
+from chatmemory.api.openapi import OperationSchema
+from chatmemory.core.exceptions import MemoryNotFound
+from chatmemory.models import ApiToken
+
+
+class TokenUser(AnonymousUser):
+    """The holder of a token: authenticated, with the permissions of the token's role."""
+
+    is_authenticated = True  # type: ignore[assignment]
+    is_anonymous = False  # type: ignore[assignment]
+
+    def __init__(self, token: ApiToken) -> None:
+        self.token = token
+        self.username = f"token:{token.name}"  # type: ignore[assignment]
+
+    def has_perm(self, perm: str, obj: object = None) -> bool:
+        return perm in GRANTS[self.token.role]
+
+
+class BearerTokenAuthentication(BaseAuthentication):
+    """Reads `Authorization: Bearer cm_…`."""
+
+    def authenticate(self, request: Request) -> tuple[TokenUser, ApiToken] | None:
+        scheme, _, secret = get_authorization_header(request).partition(b" ")
+        if scheme.lower() != b"bearer":
+            return None
+        try:
+            token = token_of(secret.strip())
+        except TokenRefused as refused:
+            raise AuthenticationFailed(str(refused)) from refused
+        return TokenUser(token), token
+
+    def authenticate_header(self, request: Request) -> str:
+        return "Bearer"
+
+
+class BearerTokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
+    """Describes BearerTokenAuthentication in the OpenAPI document."""
+
+    target_class = BearerTokenAuthentication
+    name = "bearer"
+
+    def get_security_definition(self, auto_schema: object) -> dict[str, str]:
+        return {"type": "http", "scheme": "bearer"}
+
+
+class HasRole(BasePermission):
+    """Safe methods need READ and others WRITE, unless the view's `needs` name a permission.
+
+    To a token with a prefix, other conversations do not exist.
+    """
+
+    def has_permission(self, request: Request, view: Any) -> bool:
+        user: Any = request.user
+        if not user.is_authenticated:
+            return False
+        method = request.method or ""
+        default = READ if method in SAFE_METHODS else WRITE
+        needed = getattr(view, "needs", {}).get(method, default)
+        if not user.has_perm(needed):
+            raise PermissionDenied(f"you need the permission {needed}")
+        memory_id = view.kwargs.get("memory_id")
+        if memory_id is not None and not memory_id.startswith(prefix_of(request)):
+            raise MemoryNotFound(f"no conversation has the id {memory_id!r}")
+        return True
+
+
+def prefix_of(request: Request) -> str:
+    """Return the prefix of all ids that this caller may see; empty for no restriction."""
+    return str(getattr(request.auth, "prefix", ""))
+
+
+class Guarded(APIView):
+    """Requires a role, accepts bearer tokens, answers errors with problem details and keeps answers
+    out of caches, whatever the project's REST framework settings say.
+    """
+
+    authentication_classes = (BearerTokenAuthentication, *APIView.authentication_classes)
+    permission_classes = (HasRole,)
+    throttle_classes = (PerCaller,)
+    versioning_class = None
+    schema = OperationSchema()
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        """Raises RequestDataTooBig and LengthRequired before anything is read, and Throttled for an
+        address that was refused too often.
+        """
+        check_body(request._request, api_limit(request.method))
+        try:
+            super().initial(request, *args, **kwargs)
+        except (AuthenticationFailed, NotAuthenticated):
+            stranger = PerStranger()
+            if not stranger.allow_request(request, self):
+                raise Throttled(stranger.wait()) from None
+            raise
+
+    def finalize_response(
+        self, request: Request, response: Response, *args: Any, **kwargs: Any
+    ) -> Response:
+        """Problems are JSON, whatever else a view answers."""
+        final = super().finalize_response(request, response, *args, **kwargs)
+        final["Cache-Control"] = "no-store"
+        if getattr(final, "content_type", None) == CONTENT_TYPE:
+            final.accepted_renderer = JSONRenderer()
+        return final
+
+    def get_exception_handler(self) -> Callable[[Exception, dict[str, Any]], Response | None]:
+        return handle_exception
+
+
+class OneFormat(DefaultContentNegotiation):
+    """Ignores `?format=`, as other unknown parameters, where all answers are JSON."""
+
+    def filter_renderers(self, renderers: Any, format: str) -> Any:
+        return renderers
+
+
+class Resource(Guarded):
+    """Reads and writes JSON."""
+
+    parser_classes = (StrictJSONParser,)
+    renderer_classes = (JSONRenderer,)
+    content_negotiation_class = OneFormat

@@ -1,0 +1,12 @@
+from __future__ import annotations
+
+import pytest
+
+from chatmemory import SystemMessage, TokenWindow, UserMessage, services
+
+
+@pytest.fixture
+def long_conversation():
+    services.create("order-7741", TokenWindow(1500))
+    words = [UserMessage("where is my parcel? " * n) for n in range(1, 40)]
+    services.add("order-7741", [SystemMessage("Be brief."), *words])
