@@ -46,9 +46,9 @@ def test_beginnings_are_those_that_people_read():
 
 
 def test_long_texts_are_not_read_whole():
-    services.create("m", MessageWindow(20))
     words = "word " * 100_000
     said = [SystemMessage(words), UserMessage(words), AiMessage(words)]
+    services.create("m", MessageWindow(20))
     services.add("m", [*said, ToolExecutionResultMessage("1", "find", words)])
     tracemalloc.start()
     found = beginnings("m", (1, 2, 3, 4), 80)

@@ -27,17 +27,22 @@ from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.ledger.windows import read_message
 from chatmemory.models import Memory, Message, Stay, Step
 from chatmemory.queries.history import Part, history_page, message_in
-from chatmemory.queries.keeping import WhatWouldKeep, what_would_keep
+from chatmemory.queries.keeping import WhatWouldKeep, find_what_would_keep
 from chatmemory.queries.phrase import (
     PhraseMatches,
     change_at,
     phrase_matches,
     simulated_matches,
 )
-from chatmemory.queries.rows import MemoryRow, MessageRow, Page, StepDetail, memory_row
-from chatmemory.queries.simulation import NO_OUTLOOK, Outlook, Simulation, Trial, tried
-from chatmemory.queries.step_samples import StepSamples, step_samples
-from chatmemory.queries.steps import evictions_around, step_detail
+from chatmemory.queries.rows import MemoryRow, MessageDetail, Page, StepDetail, memory_row
+from chatmemory.queries.simulation import (
+    NO_OUTLOOK,
+    Outlook,
+    Simulation,
+    WhatIf,
+    simulated_trial,
+)
+from chatmemory.queries.steps import StepSamples, evictions_around, step_detail, step_samples
 from chatmemory.queries.windows import StoredState, WindowPlace, WindowView, recounted_tokens
 
 HISTORY_SIZE = 60
@@ -51,10 +56,8 @@ TEXT_SIZE = 401
 _BETWEEN_CALLS = ('},{"', "},{}", "},null", "[null,")
 _MAY_HAVE_SEVERAL = reduce(or_, [Q(frame__contains=part) for part in _BETWEEN_CALLS])
 
-# Messages whose text people read otherwise than it is stored: tool results, and those with calls.
-_CALLS = '"toolExecutionRequests":['
-_CALLING = Q(frame__contains=_CALLS + "{") | Q(frame__contains=_CALLS + "null")
-_IS_READ = Q(type=MessageType.TOOL_EXECUTION_RESULT) | Q(type=MessageType.AI) & _CALLING
+# Messages whose text people may read otherwise than it is stored: with tool calls, and results.
+_IS_READ = Q(type__in=(MessageType.AI, MessageType.TOOL_EXECUTION_RESULT))
 
 
 @dataclass(frozen=True)
@@ -105,15 +108,15 @@ class ConversationState:
     texts: Mapping[int, str]
     mentions: PhraseMatches
     calls: Mapping[int, int] = field(default_factory=dict)
-    selected: MessageRow | None = None
+    selected: MessageDetail | None = None
     left_by: ChangeResult | None = None
     would_keep: WhatWouldKeep | None = None
     compared: WindowView[WindowPlace] | None = None
-    drafts: tuple[MessageRow, ...] = ()
+    drafts: tuple[MessageDetail, ...] = ()
     simulated: tuple[ChangeResult, ...] | None = None
     trim: ChangeResult | None = None
     outlook: Outlook = NO_OUTLOOK
-    trial: Trial | None = None
+    trial: WhatIf | None = None
     remembered: tuple[tuple[int, int], ...] = ()
     injected: frozenset[int] = frozenset()
     when_said: Mapping[int, int] = field(default_factory=dict)
@@ -175,7 +178,7 @@ def conversation_state(memory_id: str, query: ConversationQuery) -> Conversation
 
 @one_snapshot()
 def simulated_state(
-    memory_id: str, query: ConversationQuery, trial: Trial | None
+    memory_id: str, query: ConversationQuery, trial: WhatIf | None
 ) -> ConversationState:
     """Return the state with the drafts added at the query's step, under the limit that is tried.
 
@@ -187,7 +190,7 @@ def simulated_state(
     state = _stored_state(stored, replace(query, msg=None) if asks_for_draft else query)
     state = replace(state, query=query, trial=trial)
     if trial is not None and can_decide(state.window.policy):
-        state = _with_simulation(state, tried(stored, trial), trial.drafts)
+        state = _with_simulation(state, simulated_trial(stored, trial), trial.drafts)
     return _with_calls(state)
 
 
@@ -219,7 +222,7 @@ def _stored_state(stored: StoredState, query: ConversationQuery) -> Conversation
         mentions=mentions,
         selected=selected,
         left_by=left_by,
-        would_keep=what_would_keep(row, selected, left_by, query.replay),
+        would_keep=find_what_would_keep(row, selected, left_by, query.replay),
         compared=None if query.other is None else StoredState(memory, query.other).window,
         remembered=mentions.spans,
         injected=stored.injected,
@@ -292,7 +295,7 @@ def _window_part(window: WindowView[WindowPlace], msg: int | None) -> slice:
 def _history(
     step: Step, query: ConversationQuery, found: PhraseMatches, known: Sequence[Stay]
 ) -> Page:
-    """Return a page of the history. Of a message with `known` stays, these are all.
+    """Return a page of the history; `known` has all the stays of some messages.
 
     It is before or after a message if there are any, else around the selected one, else around the
     last one that contains the phrase, else at the end.
@@ -307,7 +310,7 @@ def _history(
 
 
 def _left_by(
-    memory: Memory, row: MessageRow | None, detail: StepDetail | None
+    memory: Memory, row: MessageDetail | None, detail: StepDetail | None
 ) -> ChangeResult | None:
     """Return the last change up to a step by which a message left, or None if it is in memory."""
     departure = row.departure(detail.row.n) if row and detail else None
@@ -334,12 +337,12 @@ def _texts(
 
 def _drafts(
     memory_id: str, messages: Sequence[ChatMessage], changes: Sequence[ChangeResult]
-) -> Iterator[MessageRow]:
+) -> Iterator[MessageDetail]:
     """Yield the drafts as rows of the history; one that changes nothing has no row."""
     now = timezone.now()
     for message, change in zip(messages, changes, strict=True):
         for arrived in change.arrived:
-            yield MessageRow(
+            yield MessageDetail(
                 memory_id=memory_id,
                 seq=arrived.seq,
                 type=message.type,
@@ -353,7 +356,7 @@ def _drafts(
             )
 
 
-def _draft(drafts: Sequence[MessageRow], seq: int | None) -> MessageRow:
+def _draft(drafts: Sequence[MessageDetail], seq: int | None) -> MessageDetail:
     for draft in drafts:
         if draft.seq == seq:
             return draft

@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from chatmemory import database, distribution
+from chatmemory import database
 from chatmemory.core.policies import Policy
 from chatmemory.ledger.lookup import find_memory
 from chatmemory.models import Memory
@@ -35,11 +35,6 @@ def any_memory() -> bool:
     """Return whether there is any conversation."""
     found: bool = Memory.objects.exists()
     return found
-
-
-def unreachable_nodes() -> list[str]:
-    """Return the nodes of a cluster that do not answer; their conversations cannot be read now."""
-    return distribution.unreachable_nodes()
 
 
 def is_writable() -> bool:

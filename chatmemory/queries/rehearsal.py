@@ -1,9 +1,8 @@
 """Rehearsals: what messages do to an empty memory, with no conversation and no database.
 
-A rehearsal is a simulation from an empty conversation: a message is added, a policy comes into
-force. Messages have numbers
-from 1, as in a conversation; a message that changes nothing, such as an equal system message, has
-none.
+A rehearsal is a simulation from an empty conversation: a message is added, or a policy comes into
+force. Messages have numbers from 1, as in a conversation; a message that changes nothing, such as
+an equal system message, has none.
 """
 
 from __future__ import annotations

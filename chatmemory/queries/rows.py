@@ -5,7 +5,7 @@ A message has its stays in the window. A stay that ended in the step that began 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -22,7 +22,7 @@ from chatmemory.core.messages import ChatMessage, MessageType
 from chatmemory.core.policies import Policy
 from chatmemory.core.readable import readable_text
 from chatmemory.core.stored_policies import can_decide, load_of
-from chatmemory.core.window import NOTHING, Totals
+from chatmemory.core.window import NOTHING, Totals, total
 from chatmemory.ledger.changes import ChangeResult
 from chatmemory.ledger.windows import read_message
 from chatmemory.managers import LATELY_STEPS
@@ -99,11 +99,11 @@ class StepRow:
 
 
 @dataclass(frozen=True)
-class StayRow:
+class StayDetail:
     """A stay in the window from `entered_step` to `left_step` (None: the message is still in).
 
-    `misfit` is why a message left in the step that added it. What a list of a client did not
-    have `is_left_out`.
+    `misfit` tells why a message left in the step that added it, and `is_left_out` that it left
+    because the list of a client did not have it.
     """
 
     n: int
@@ -121,7 +121,7 @@ class StayRow:
 
 
 @dataclass(frozen=True)
-class MessageRow:
+class MessageDetail:
     """A message with its stays in the window."""
 
     memory_id: str
@@ -134,7 +134,7 @@ class MessageRow:
     origin: str
     said_at: datetime
     client_id: str | None
-    stays: tuple[StayRow, ...] = ()
+    stays: tuple[StayDetail, ...] = ()
     redacted: StepRow | None = None
 
     @cached_property
@@ -155,7 +155,7 @@ class MessageRow:
     def is_in_window(self, step: int) -> bool:
         return any(stay.covers(step) for stay in self.stays)
 
-    def departure(self, step: int) -> StayRow | None:
+    def departure(self, step: int) -> StayDetail | None:
         """Return the last stay that ended up to `step`, or None if the message is in the window."""
         if self.is_in_window(step):
             return None
@@ -192,7 +192,7 @@ class StepDetail:
 class Page:
     """Messages of the history in order of seq, and the numbers of earlier and later ones."""
 
-    rows: tuple[MessageRow, ...]
+    rows: tuple[MessageDetail, ...]
     earlier: int = 0
     later: int = 0
 
@@ -248,14 +248,14 @@ def step_row(row: Step) -> StepRow:
 
 def with_stays(
     memory_id: str, rows: Sequence[Message], known: Iterable[Stay] = ()
-) -> tuple[MessageRow, ...]:
-    """Return messages with their stays. Of a message with `known` stays, these are all."""
-    of_message: dict[int, list[StayRow]] = {row.seq: [] for row in rows}
+) -> tuple[MessageDetail, ...]:
+    """Return messages with their stays; `known` has all the stays of some of them."""
+    of_message: dict[int, list[StayDetail]] = {row.seq: [] for row in rows}
     stays = [stay for stay in known if stay.seq in of_message]
     stays += stays_of_messages(memory_id, of_message.keys() - {stay.seq for stay in stays})
-    misfits = _misfits(memory_id, stays)
+    misfits = misfits_of(stays)
     for stay in stays:
-        of_message[stay.seq].append(_stay_row(stay, misfits.get(stay.n)))
+        of_message[stay.seq].append(_stay_row(stay, misfits.get((memory_id, stay.n))))
     calling = {stay.seq for stay in stays if stay.has_calls}
     return tuple(_message_row(row, row.seq in calling, of_message[row.seq]) for row in rows)
 
@@ -276,23 +276,26 @@ def stays_of_messages(memory_id: str, seqs: Iterable[int]) -> list[Stay]:
     return sorted(stays, key=attrgetter("n"))
 
 
-def misfits_of(stays: Iterable[Stay], steps: Iterable[Step]) -> dict[tuple[str, int], CannotFit]:
+def misfits_of(stays: Iterable[Stay]) -> dict[tuple[str, int], CannotFit]:
     """Return why messages left in the step that added them, by conversation and number of the stay.
 
     Stays that are no such case are left out.
     """
-    of_step = {(step.memory_id, step.n): step for step in steps}
-    own = [
-        (stay, of_step[stay.memory_id, stay.entered_step])
+    at_once = [
+        stay
         for stay in stays
         if stay.left_step == stay.entered_step and stay.reason == Reason.CAPACITY
     ]
-    own = [(stay, step) for stay, step in own if step.kind == Step.Kind.ADD and not step.by_client]
-    pinned = _pinned_at([step for _, step in own if step.count_after])
+    if not at_once:
+        return {}
+    ids, numbers = {stay.memory_id for stay in at_once}, {stay.entered_step for stay in at_once}
+    steps = Step.objects.filter(memory_id__in=ids, n__in=numbers, kind=Step.Kind.ADD)
+    of_step = {(step.memory_id, step.n): step for step in steps.filter(by_client=False)}
+    pinned = _pinned_at(of_step.values())
     found = {}
-    for stay, step in own:
-        held = pinned.get((step.memory_id, step.n), NOTHING)
-        if (cause := _misfit(step, stay.tokens, held)) is not None:
+    for stay in at_once:
+        place = stay.memory_id, stay.entered_step
+        if place in of_step and (cause := _misfit(of_step[place], stay.tokens, pinned[place])):
             found[stay.memory_id, stay.n] = cause
     return found
 
@@ -318,39 +321,29 @@ def _misfit(step: Step, tokens: int, held: Totals) -> CannotFit | None:
 
 def pinned_at(step: Step) -> Totals:
     """Return what pinned messages held at a step."""
-    held = _pinned_at([step] if step.count_after else [])
-    return held.get((step.memory_id, step.n), NOTHING)
+    return _pinned_at([step])[step.memory_id, step.n]
 
 
-def _pinned_at(steps: Sequence[Step]) -> dict[tuple[str, int], Totals]:
+def _pinned_at(steps: Collection[Step]) -> dict[tuple[str, int], Totals]:
     """Return what pinned messages held at some steps."""
-    held: dict[tuple[str, int], Totals] = {}
-    if not steps:
+    held = {(step.memory_id, step.n): NOTHING for step in steps}
+    filled = [step for step in steps if step.count_after]
+    if not filled:
         return held
-    pins = list(Stay.objects.filter(memory_id__in={step.memory_id for step in steps}, pinned=True))
-    for step in steps:
-        tokens = [
-            pin.tokens
+    ids = {step.memory_id for step in filled}
+    pins = list(Stay.objects.filter(memory_id__in=ids, pinned=True))
+    for step in filled:
+        held[step.memory_id, step.n] = total(
+            pin
             for pin in pins
             if pin.memory_id == step.memory_id
             and pin.entered_step <= step.n < (pin.left_step or step.n + 1)
-        ]
-        held[step.memory_id, step.n] = Totals(len(tokens), sum(tokens))
+        )
     return held
 
 
-def _misfits(memory_id: str, stays: Sequence[Stay]) -> dict[int, CannotFit]:
-    """Return `misfits_of` the stays of one conversation, by their number."""
-    at_once = {stay.n: stay.entered_step for stay in stays if stay.left_step == stay.entered_step}
-    if not at_once:
-        return {}
-    steps = Step.objects.filter(memory_id=memory_id, n__in=set(at_once.values()))
-    found = misfits_of([stay for stay in stays if stay.n in at_once], steps)
-    return {n: misfit for (_, n), misfit in found.items()}
-
-
-def _message_row(row: Message, has_calls: bool, stays: Sequence[StayRow]) -> MessageRow:
-    return MessageRow(
+def _message_row(row: Message, has_calls: bool, stays: Sequence[StayDetail]) -> MessageDetail:
+    return MessageDetail(
         memory_id=row.memory_id,
         seq=row.seq,
         type=MessageType(row.type),
@@ -365,8 +358,8 @@ def _message_row(row: Message, has_calls: bool, stays: Sequence[StayRow]) -> Mes
     )
 
 
-def _stay_row(stay: Stay, misfit: CannotFit | None) -> StayRow:
-    return StayRow(
+def _stay_row(stay: Stay, misfit: CannotFit | None) -> StayDetail:
+    return StayDetail(
         n=stay.n,
         seq=stay.seq,
         entered_step=stay.entered_step,

@@ -12,8 +12,8 @@ from chatmemory.core.exceptions import (
     MemoryNotFound,
 )
 from chatmemory.core.policies import Policy
-from chatmemory.queries.filters import MemoryFilter
 from chatmemory.queries.lab import having_another
+from chatmemory.queries.searching import MemoryFilter
 from chatmemory.services.conversations import change
 from chatmemory.services.validation import check_policy
 

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from chatmemory import explain
 from chatmemory.explain import PhraseAnswer
-from chatmemory.queries import ConversationState, MessageRow, Speaker
+from chatmemory.queries import ConversationState, MessageDetail, Speaker
 from inspector.conversation.rows import LOOKS, tag
 
 HEADINGS = {
@@ -23,7 +23,7 @@ HEADINGS = {
 class Mention:
     """A message that contains the phrase; `step` is where it left or will arrive, or None."""
 
-    row: MessageRow
+    row: MessageDetail
     glyph: str
     role: str
     is_in: bool
@@ -96,7 +96,7 @@ class Found:
         left = [other for other, then in left_at.items() if then == step]
         return explain.without(left, self._state.query.find)
 
-    def _mention(self, row: MessageRow) -> Mention:
+    def _mention(self, row: MessageDetail) -> Mention:
         arrival = _first_step(row)
         is_later = arrival > self._state.at
         look = LOOKS[row.type, row.has_calls]
@@ -109,13 +109,13 @@ class Found:
             step=arrival if is_later else self._mentions.left_at.get(row.seq),
         )
 
-    def _tag(self, row: MessageRow) -> str:
+    def _tag(self, row: MessageDetail) -> str:
         """Return the row's tag with the message at whose arrival it left."""
         text = tag(self._state, row) or "in memory"
         arrived = self._mentions.arrivals.get(self._mentions.left_at.get(row.seq, 0))
         return f"{text}, when #{arrived} arrived" if arrived and arrived != row.seq else text
 
 
-def _first_step(row: MessageRow) -> int:
+def _first_step(row: MessageDetail) -> int:
     steps: Iterable[int] = (stay.entered_step for stay in row.stays)
     return min(steps, default=0)

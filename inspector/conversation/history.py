@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 
 from chatmemory import ChatMessage, MessageType, ToolExecutionResultMessage, explain
-from chatmemory.queries import ConversationState, MessageRow
+from chatmemory.queries import ConversationState, MessageDetail
 from inspector.conversation.links import chosen
 from inspector.conversation.rows import LOOKS, HistoryRow, pairings, shown, tag
 
@@ -60,7 +60,7 @@ class HistoryPane:
         i = seqs.index(self._state.query.msg)
         return seqs[i - 1] if i else None, seqs[i + 1] if i + 1 < len(seqs) else None
 
-    def _row(self, row: MessageRow, css: str, is_horizon: bool = False) -> HistoryRow:
+    def _row(self, row: MessageDetail, css: str, is_horizon: bool = False) -> HistoryRow:
         state = self._state
         is_in = row.seq in state.in_window
         leaves_now = row.seq in state.evicted
@@ -107,7 +107,7 @@ def related(state: ConversationState) -> frozenset[int]:
     )
 
 
-def _is_paired(row: MessageRow) -> bool:
+def _is_paired(row: MessageDetail) -> bool:
     return row.has_calls or row.type is MessageType.TOOL_EXECUTION_RESULT
 
 

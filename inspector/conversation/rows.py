@@ -11,7 +11,7 @@ from django.utils.text import Truncator
 
 from chatmemory import MessageType
 from chatmemory.explain import place_of, reason_of, role, short_reason
-from chatmemory.queries import TEXT_SIZE, ConversationState, MessageRow
+from chatmemory.queries import TEXT_SIZE, ConversationState, MessageDetail
 from inspector.conversation.glyphs import glyph
 
 # The number of characters that a row shows of a text.
@@ -22,7 +22,7 @@ SHOWN = TEXT_SIZE - 1
 class HistoryRow:
     """A row of the history pane. Its button sends `number` as the parameter `param`."""
 
-    row: MessageRow
+    row: MessageDetail
     name: str
     param: str
     number: int
@@ -161,7 +161,7 @@ def _over_limit(state: ConversationState) -> str:
     return "would leave" if state.is_simulated else "leaves at the next add"
 
 
-def tag(state: ConversationState, row: MessageRow) -> str:
+def tag(state: ConversationState, row: MessageDetail) -> str:
     """Return the reason for which a message is not in memory; empty if it is."""
     if row.seq in state.in_window:
         return ""

@@ -87,7 +87,7 @@ def live(request: HttpRequest, memory_id: str) -> HttpResponse:
     With `?made=`, another conversation of the name is not found.
     """
     memory = queries.memory(memory_id)
-    if request.GET.get("made") not in (None, str(queries.moment(memory.created_at))):
+    if request.GET.get("made") not in (None, str(queries.microseconds(memory.created_at))):
         raise MemoryNotFound(f"{memory_id!r} was deleted and made anew")
     return _event(memory.last_step)
 
@@ -131,7 +131,7 @@ def _selected(request: HttpRequest) -> int | None:
     return -draft if draft else _number(request, "msg")
 
 
-def _trial(request: HttpRequest, memory_id: str) -> queries.Trial | None:
+def _trial(request: HttpRequest, memory_id: str) -> queries.WhatIf | None:
     key = searchable(request.GET.get("trial", ""))
     trial = queries.trial(memory_id, key) if key else None
     if key and trial is None:

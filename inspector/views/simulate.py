@@ -16,7 +16,7 @@ from chatmemory import (
     services,
 )
 from chatmemory.access.actors import actor_of
-from chatmemory.queries import Trial
+from chatmemory.queries import WhatIf
 from inspector.conversation import ConversationPage, conversation_url
 from inspector.conversation.simulation import trying, writing
 from inspector.forms import BranchForm, DraftForm, first_problem
@@ -110,12 +110,12 @@ def branch(request: HttpRequest, memory_id: str) -> HttpResponse:
     return HttpResponseClientRedirect(url) if is_htmx else redirect(url)
 
 
-def _trial(form: DraftForm, memory_id: str) -> Trial:
+def _trial(form: DraftForm, memory_id: str) -> WhatIf:
     """Return the trial that the form makes of the one of its page. Raises InvalidValue."""
     if not form.is_valid():
         raise InvalidValue(first_problem(form))
     key = form.cleaned_data["trial"]
-    kept = queries.trial(memory_id, key) if key else Trial()
+    kept = queries.trial(memory_id, key) if key else WhatIf()
     if kept is None:
         raise InvalidValue(NO_LONGER_KEPT)
     return form.revised(kept, queries.policy(memory_id, form.step))

@@ -14,7 +14,6 @@ from chatmemory import (
     ToolExecutionRequest,
     UserMessage,
     queries,
-    search,
     services,
 )
 from chatmemory.core.policies import MessageWindow, TokenWindow
@@ -363,7 +362,7 @@ def test_a_search_takes_a_bounded_number_of_queries(
 
 
 def test_a_search_that_finds_too_much_to_count_says_so(operator_client, memory_id, monkeypatch):
-    monkeypatch.setattr(search, "FEW", 2)
+    monkeypatch.setattr("chatmemory.queries.searching.FEW", 2)
     monkeypatch.setattr(overview, "PAGE_SIZE", 1)
     services.create("other", MessageWindow(20))
     say("other", "needle")
@@ -380,7 +379,7 @@ def test_a_search_that_finds_too_much_to_count_says_so(operator_client, memory_i
 def test_a_search_whose_page_is_all_it_finds_has_its_number(
     operator_client, memory_id, monkeypatch
 ):
-    monkeypatch.setattr(search, "FEW", 2)
+    monkeypatch.setattr("chatmemory.queries.searching.FEW", 2)
     say(memory_id, *["needle"] * 3)
     page = operator_client.get("/?q=needle")
     assert found_words(page) == "1 of 1 conversation"

@@ -88,7 +88,7 @@ def test_a_reader_of_another_conversation_of_the_name_is_told_of_the_deletion(se
 def test_without_an_asgi_server_another_conversation_of_the_name_is_not_found(
     operator_client, memory_id
 ):
-    made = queries.moment(queries.memory(memory_id).created_at)
+    made = queries.microseconds(queries.memory(memory_id).created_at)
     asked = [{"made": made}, {"made": made - 1}]
     answers = [operator_client.get(f"/c/{memory_id}/live/", each) for each in asked]
     assert [each.status_code for each in answers] == [200, 404]
