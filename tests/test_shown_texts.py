@@ -17,7 +17,8 @@ from chatmemory import (
     queries,
     services,
 )
-from chatmemory.queries.conversation_state import beginnings, several_calls
+from chatmemory.models import Message
+from chatmemory.queries.conversation_state import beginnings, calls_in
 
 pytestmark = [pytest.mark.django_db, pytest.mark.database]
 
@@ -58,11 +59,12 @@ def test_long_texts_are_not_read_whole():
     assert peak < 250_000
 
 
-def test_only_messages_that_may_have_several_calls_are_read():
+def test_the_calls_of_a_window_are_counted():
     entries = [None, ToolExecutionRequest(), ToolExecutionRequest("1", "look", '{"a": [{}, {}]}')]
     lists = [each for n in (1, 2, 3) for each in product(entries, repeat=n)]
     said = [AiMessage("said [null", each) for each in lists]
     services.import_conversation("calls", said, MessageWindow(100))
     rows = queries.outline("calls").rows
-    found = several_calls("calls", rows)
-    assert [found.get(row.seq, 1) for row in rows] == [len(each) for each in lists]
+    assert calls_in("calls", rows) == {n: len(each) for n, each in enumerate(lists, 1)}
+    Message.objects.filter(memory_id="calls", seq=2).update(frame="{")
+    assert calls_in("calls", rows)[2] == 1, "one that cannot be read"

@@ -8,14 +8,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, reduce
+from functools import cached_property
 from itertools import islice
-from operator import or_
 
 from django.db.models import Case, Q, When
 from django.db.models.functions import Left
 from django.utils import timezone
 
+from chatmemory import database
 from chatmemory.core.codec import GAP, frame_of, message_from_frame
 from chatmemory.core.exceptions import InvalidMessage, MessageNotFound
 from chatmemory.core.lint import Turn, Verdict, verdicts
@@ -24,7 +24,6 @@ from chatmemory.core.readable import readable_text
 from chatmemory.core.stored_policies import can_decide
 from chatmemory.ledger.changes import ChangeResult
 from chatmemory.ledger.snapshots import one_snapshot
-from chatmemory.ledger.windows import read_message
 from chatmemory.models import Memory, Message, Stay, Step
 from chatmemory.queries.history import Part, history_page, message_in
 from chatmemory.queries.keeping import WhatWouldKeep, find_what_would_keep
@@ -50,14 +49,6 @@ WINDOW_SIZE = 100
 EVICTED_SIZE = 5
 # One character more than pages show, so that they know whether a text is longer.
 TEXT_SIZE = 401
-
-# What stands in the JSON of a message between two calls, of which some may be empty or null. Within
-# a string, each quote has a backslash before it, so few others have that.
-_BETWEEN_CALLS = ('},{"', "},{}", "},null", "[null,")
-_MAY_HAVE_SEVERAL = reduce(or_, [Q(frame__contains=part) for part in _BETWEEN_CALLS])
-
-# Messages whose text people may read otherwise than it is stored: with tool calls, and results.
-_IS_READ = Q(type__in=(MessageType.AI, MessageType.TOOL_EXECUTION_RESULT))
 
 
 @dataclass(frozen=True)
@@ -258,12 +249,9 @@ def _with_simulation(
 
 
 def _with_calls(state: ConversationState) -> ConversationState:
-    """Return a state with the numbers of tool calls of messages in its window, and of its drafts.
-
-    Others that have calls have one.
-    """
-    calls = several_calls(state.memory.id, state.window.rows)
-    drafts = {draft.seq: number_of_calls(draft.message) for draft in state.drafts}
+    """Return a state with the numbers of tool calls in its window and its drafts."""
+    calls = calls_in(state.memory.id, state.window.rows)
+    drafts = {draft.seq: _calls_of(draft.frame) for draft in state.drafts if draft.has_calls}
     return replace(state, calls=calls | drafts)
 
 
@@ -366,10 +354,12 @@ def _draft(drafts: Sequence[MessageDetail], seq: int | None) -> MessageDetail:
 def beginnings(memory_id: str, seqs: Iterable[int], size: int) -> dict[int, str]:
     """Return the first `size` characters of some messages as people read them, by seq.
 
-    A text that has a gap in its frame is cut before it is put there.
+    Those of the assistant and of tools may read otherwise than their text. A text that has a gap in
+    its frame is cut before it is put there.
     """
+    by_frame = Q(type__in=(MessageType.AI, MessageType.TOOL_EXECUTION_RESULT))
     rows = Message.objects.filter(memory_id=memory_id, seq__in=list(seqs)).annotate(
-        read=Case(When(_IS_READ, then="frame"), default=None), start=Left("text", size)
+        read=Case(When(by_frame, then="frame"), default=None), start=Left("text", size)
     )
     columns = rows.values_list("seq", "read", "start")
     return {seq: _readable(frame, start)[:size] for seq, frame, start in columns}
@@ -384,29 +374,21 @@ def _readable(frame: str | None, text: str) -> str:
     return text if message is None else readable_text(message)
 
 
-def several_calls(memory_id: str, rows: Iterable[WindowPlace]) -> dict[int, int]:
-    """Return the number of tool calls of messages that may have several, by seq.
-
-    Those of the rows are among them; their others with calls have one. Raises CorruptRow.
-    """
+def calls_in(memory_id: str, rows: Iterable[WindowPlace]) -> dict[int, int]:
+    """Return the number of tool calls of each message of a window that has some, by seq."""
     calling = [row.seq for row in rows if row.has_calls and row.seq > 0]
     if not calling:
         return {}
-    messages = Message.objects.filter(memory_id=memory_id, type=MessageType.AI)
-    messages = messages.filter(seq__gte=min(calling), seq__lte=max(calling))
-    columns = messages.filter(_MAY_HAVE_SEVERAL).values_list("seq", "frame")
-    return {seq: _number_of_calls(memory_id, seq, frame) for seq, frame in columns}
+    messages = Message.objects.filter(database.in_list("seq", calling), memory_id=memory_id)
+    return {seq: _calls_of(frame) for seq, frame in messages.values_list("seq", "frame")}
 
 
-def _number_of_calls(memory_id: str, seq: int, frame: str) -> int:
-    frame = frame.replace(GAP, "null")
+def _calls_of(frame: str) -> int:
+    """Return the number of calls in the frame of a message; 1 if it cannot be read.
+
+    Reading a whole message takes ten times as long.
+    """
     try:
-        # Reading a whole message takes ten times as long
-        return len(json.loads(frame).get("toolExecutionRequests") or ())
-    except (ValueError, TypeError, AttributeError, RecursionError):
-        return number_of_calls(read_message(Message(memory_id=memory_id, seq=seq, frame=frame)))
-
-
-def number_of_calls(message: ChatMessage) -> int:
-    """Return the number of a message's tool calls."""
-    return len(getattr(message, "tool_execution_requests", ()))
+        return len(json.loads(frame.replace(GAP, "null"))["toolExecutionRequests"])
+    except (ValueError, TypeError, LookupError, RecursionError):
+        return 1

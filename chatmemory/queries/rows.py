@@ -5,7 +5,7 @@ A message has its stays in the window. A stay that ended in the step that began 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -86,16 +86,11 @@ class StepRow:
     actor: str
     by_client: bool
     policy: Policy | None
-    estimator: str
     before: Totals
     after: Totals
     history_tokens: int
     said_count: int
-    last_seq: int
-    last_stay: int
-    oldest: int
     note: str
-    seq: int | None = None
 
 
 @dataclass(frozen=True)
@@ -106,8 +101,6 @@ class StayDetail:
     because the list of a client did not have it.
     """
 
-    n: int
-    seq: int
     entered_step: int
     left_step: int | None
     reason: Reason | None
@@ -233,16 +226,11 @@ def step_row(row: Step) -> StepRow:
         actor=row.actor,
         by_client=row.by_client,
         policy=row.policy,
-        estimator=row.policy_estimator,
         before=Totals(row.count_before, row.tokens_before),
         after=Totals(row.count_after, row.tokens_after),
         history_tokens=row.history_tokens,
         said_count=row.said_count,
-        last_seq=row.last_seq,
-        last_stay=row.last_stay,
-        oldest=row.oldest,
         note=row.note,
-        seq=row.seq,
     )
 
 
@@ -250,14 +238,42 @@ def with_stays(
     memory_id: str, rows: Sequence[Message], known: Iterable[Stay] = ()
 ) -> tuple[MessageDetail, ...]:
     """Return messages with their stays; `known` has all the stays of some of them."""
-    of_message: dict[int, list[StayDetail]] = {row.seq: [] for row in rows}
+    of_message: dict[int, list[Stay]] = {row.seq: [] for row in rows}
     stays = [stay for stay in known if stay.seq in of_message]
     stays += stays_of_messages(memory_id, of_message.keys() - {stay.seq for stay in stays})
-    misfits = misfits_of(stays)
     for stay in stays:
-        of_message[stay.seq].append(_stay_row(stay, misfits.get((memory_id, stay.n))))
-    calling = {stay.seq for stay in stays if stay.has_calls}
-    return tuple(_message_row(row, row.seq in calling, of_message[row.seq]) for row in rows)
+        of_message[stay.seq].append(stay)
+    misfits = misfits_of(stays)
+    return tuple(_message_detail(row, of_message[row.seq], misfits) for row in rows)
+
+
+def _message_detail(
+    row: Message, stays: Sequence[Stay], misfits: Mapping[tuple[str, int], CannotFit]
+) -> MessageDetail:
+    return MessageDetail(
+        memory_id=row.memory_id,
+        seq=row.seq,
+        type=MessageType(row.type),
+        has_calls=any(stay.has_calls for stay in stays),
+        text=row.text,
+        frame=row.frame,
+        tokens=row.tokens,
+        origin=row.origin,
+        said_at=row.said_at,
+        client_id=row.client_id,
+        stays=tuple(
+            StayDetail(
+                entered_step=stay.entered_step,
+                left_step=stay.left_step,
+                reason=Reason(stay.reason) if stay.reason else None,
+                tokens=stay.tokens,
+                misfit=misfits.get((stay.memory_id, stay.n)),
+                pinned=stay.pinned,
+                is_left_out=stay.is_left_out,  # type: ignore[attr-defined]  # annotated
+            )
+            for stay in stays
+        ),
+    )
 
 
 def stays_of_messages(memory_id: str, seqs: Iterable[int]) -> list[Stay]:
@@ -340,33 +356,3 @@ def _pinned_at(steps: Collection[Step]) -> dict[tuple[str, int], Totals]:
             and pin.entered_step <= step.n < (pin.left_step or step.n + 1)
         )
     return held
-
-
-def _message_row(row: Message, has_calls: bool, stays: Sequence[StayDetail]) -> MessageDetail:
-    return MessageDetail(
-        memory_id=row.memory_id,
-        seq=row.seq,
-        type=MessageType(row.type),
-        has_calls=has_calls,
-        text=row.text,
-        frame=row.frame,
-        tokens=row.tokens,
-        origin=row.origin,
-        said_at=row.said_at,
-        client_id=row.client_id,
-        stays=tuple(stays),
-    )
-
-
-def _stay_row(stay: Stay, misfit: CannotFit | None) -> StayDetail:
-    return StayDetail(
-        n=stay.n,
-        seq=stay.seq,
-        entered_step=stay.entered_step,
-        left_step=stay.left_step,
-        reason=Reason(stay.reason) if stay.reason else None,
-        tokens=stay.tokens,
-        misfit=misfit,
-        pinned=stay.pinned,
-        is_left_out=stay.is_left_out,  # type: ignore[attr-defined]  # annotated
-    )
