@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import tracemalloc
+from itertools import product
 
 import pytest
 
@@ -19,6 +21,7 @@ from chatmemory import (
 )
 from chatmemory.models import Message
 from chatmemory.queries import ConversationQuery
+from chatmemory.queries.conversation_state import beginnings, calls_in
 from chatmemory.services import protocol
 from inspector import demo
 from inspector.conversation import ConversationPage
@@ -86,6 +89,53 @@ def test_a_corrupt_row_still_shows_its_text(operator_client, shop):
     assert memory_texts(page(operator_client, "before=3"))[4] == '{"state": "shipped"}'
     for query in ("", "?msg=2"):
         assert operator_client.get(f"/c/c/{query}").status_code == 200
+
+
+FIND = ToolExecutionRequest("1", "find", '{"order": "A-1"}')
+
+
+def test_beginnings_are_those_that_people_read(db):
+    said = [
+        BRIEF,
+        UserMessage("where is it?"),
+        AiMessage('"toolExecutionRequests":[{ is what I say'),
+        AiMessage("I look.", (FIND,)),
+        AiMessage(None, (None, ToolExecutionRequest())),
+        ToolExecutionResultMessage("1", "find", "sent"),
+    ]
+    create_and_add("m", MessageWindow(20), said)
+    assert beginnings("m", range(1, 7), 30) == {
+        1: "Be brief.",
+        2: "where is it?",
+        3: '"toolExecutionRequests":[{ is ',
+        4: 'I look.\nfind(order: "A-1")',
+        5: "()",
+        6: "find sent",
+    }
+
+
+def test_long_texts_are_not_read_whole(db):
+    words = "word " * 100_000
+    said = [SystemMessage(words), UserMessage(words), AiMessage(words)]
+    result = ToolExecutionResultMessage("1", "find", words)
+    create_and_add("m", MessageWindow(20), [*said, result])
+    tracemalloc.start()
+    found = beginnings("m", (1, 2, 3, 4), 80)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert found == dict.fromkeys((1, 2, 3), words[:80]) | {4: f"find {words}"[:80]}
+    assert peak < 250_000
+
+
+def test_the_calls_of_a_window_are_counted(db):
+    entries = [None, ToolExecutionRequest(), ToolExecutionRequest("1", "look", '{"a": [{}, {}]}')]
+    lists = [each for n in (1, 2, 3) for each in product(entries, repeat=n)]
+    said = [AiMessage("said [null", each) for each in lists]
+    services.import_conversation("calls", said, MessageWindow(100))
+    rows = queries.outline("calls").rows
+    assert calls_in("calls", rows) == {n: len(each) for n, each in enumerate(lists, 1)}
+    Message.objects.filter(memory_id="calls", seq=4).update(frame="{")
+    assert calls_in("calls", rows)[4] == 1, "one that cannot be read"
 
 
 def next_to_leave(client, query: str = "") -> list[int]:
