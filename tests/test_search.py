@@ -58,6 +58,8 @@ def test_it_finds_exactly_what_was_said(shop):
         first, *phrases = asked.split("|")
         for words in (*first.split(), *phrases):
             assert found(words) == [memory_id] * bool(memory_id), words
+    (row,) = queries.overview_page(queries.MemoryFilter(search="et")).rows
+    assert (row.memory.id, row.mention) == ("beta", None), "two letters are sought in names only"
 
 
 def test_the_index_follows_adds_changed_texts_and_deletions(shop):
@@ -292,7 +294,7 @@ def test_every_way_finds_the_same_pages(db, way):
             assert expected == {each for each in plain if words.lower() in plain[each]}, words
         ordering = chance.choice(["-activity", "id", "-said", "created"])
         assert_pages(queries.MemoryFilter(search=words), ordering, expected)
-        for prefix in ("m1", "M1", "m%", "none"):
+        for prefix in ("m1", "M1", "m%", "none") if words in ("parcel", "元気") else ():
             own = {memory_id for memory_id in expected if memory_id.startswith(prefix)}
             assert_pages(queries.MemoryFilter(search=words, id_prefix=prefix), ordering, own)
 
