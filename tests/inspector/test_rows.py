@@ -19,6 +19,7 @@ from chatmemory import (
     queries,
     services,
 )
+from chatmemory.core.fitting import CannotFit
 from chatmemory.models import Message
 from chatmemory.queries import ConversationQuery
 from chatmemory.queries.conversation_state import beginnings, calls_in
@@ -268,3 +269,14 @@ class TestAnotherEstimator:
         assert NOTE not in said(before, "tape-read")
         assert f"· {then} tok" in said(before, "why")
         assert "when it was said" not in said(before, "why")
+
+
+def test_history_and_step_name_one_cause_for_what_had_no_room_beside_a_pin(db):
+    create_and_add("c", TokenWindow(60), users("word " * 30))
+    services.pin("c", 1)
+    services.change("c", policy=TokenWindow(20))
+    services.add("c", users("word " * 48))
+    (left,) = queries.step("c", 4).change.evicted
+    (stay,) = queries.message("c", 2).stays
+    (item,) = queries.feed()
+    assert stay.misfit is item.misfit is left.misfit is CannotFit.TOO_BIG
