@@ -43,9 +43,9 @@ class ChatMemoryConfig(AppConfig):
 def _empty_log(**_: object) -> None:
     """At the first connection, not at the start, when models are not loaded yet."""
     connection_created.disconnect(_empty_log)
-    from chatmemory.services import write_ahead_log
+    from chatmemory.services import sqlite_files
 
-    write_ahead_log.truncate_leftover_log()
+    sqlite_files.truncate_leftover_log()
 
 
 def _add_functions(connection: BaseDatabaseWrapper, **_: object) -> None:

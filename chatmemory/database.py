@@ -7,6 +7,7 @@ by a manager that asks here.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from time import monotonic, sleep
@@ -40,8 +41,9 @@ def connection() -> BaseDatabaseWrapper:
 
 
 def refusal() -> str | None:
-    """Return why a PostgreSQL of the project lets nobody in, which its pool does not tell; None if
-    each does. It takes a connection beside the pool.
+    """Return why a PostgreSQL database of the project refuses connections; None if none does.
+
+    A pool does not tell the reason, so this connects beside it.
     """
     for each in connections.all():
         if each.vendor == "postgresql":
@@ -137,24 +139,24 @@ def on_commit(call: Callable[[], Any]) -> None:
 
 
 class _IsAny(Func):
-    """Whether a number is in an array."""
+    """Whether a value is in an array."""
 
     template = "(%(expressions)s)"
     arg_joiner = " = ANY "
     output_field = BooleanField()
 
 
-def in_list(name: str, numbers: Iterable[int]) -> Q | Func:
-    """Return the condition that a field is one of some numbers.
+def in_list(name: str, values: Iterable[int] | Iterable[str]) -> Q | Func:
+    """Return the condition that a field is one of some numbers, or of some texts.
 
     They are one parameter however many they are, as Django prepares each parameter of a list, which
     takes longer than the database needs for them. PostgreSQL expects as many rows as an array has.
     SQLite may not choose an index of its columns if the query sorts by others.
     """
-    text = ",".join(map(str, numbers))
+    listed = list(values)
     if connection().vendor == "postgresql":
-        return _IsAny(F(name), RawSQL("%s::bigint[]", [f"{{{text}}}"]))
-    return Q((f"{name}__in", RawSQL("SELECT value FROM json_each(%s)", [f"[{text}]"])))
+        return _IsAny(F(name), RawSQL("%s", [listed]))
+    return Q((f"{name}__in", RawSQL("SELECT value FROM json_each(%s)", [json.dumps(listed)])))
 
 
 def has_tables(using: str) -> bool:

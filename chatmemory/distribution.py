@@ -31,7 +31,9 @@ _ALONE = "none"
 
 
 class NotDistributable(ChatMemoryError):
-    """The database is no cluster, or a table is distributed in another way, or at this moment."""
+    """The database is no cluster, a table is distributed in another way, or another process is
+    distributing.
+    """
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,7 @@ def _placement(model: type[Model], memory: type[Model]) -> Placement | None:
 
 
 def distribute(*, single_node: bool = False) -> list[Placement]:
-    """Distribute the tables that are not yet, with their rows, in one transaction; return them.
+    """Distribute the tables that are not distributed yet, in one transaction; return them.
 
     Raises NotDistributable, also for a cluster of one node unless a `single_node` is meant.
     """

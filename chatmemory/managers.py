@@ -45,7 +45,7 @@ def of_policy(kind: str) -> Q:
     return Q(policy_kind=None if kind == CLIENT else kind)
 
 
-def having(flag: Flag) -> Q:
+def flagged(flag: Flag) -> Q:
     """Return the condition for a flag."""
     return _FLAGS[flag]
 

@@ -12,7 +12,6 @@ from django.db import models
 from django.db.models import F, Q
 from django.utils import timezone
 
-from chatmemory.columns import PolicyColumns
 from chatmemory.core.codec import payload_of
 from chatmemory.core.eviction import Reason
 from chatmemory.core.messages import MessageType
@@ -22,6 +21,7 @@ from chatmemory.records import (
     AuditEntry,
     DefaultPolicy,
     IdempotentAnswer,
+    PolicyColumns,
     RequestCount,
 )
 

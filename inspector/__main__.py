@@ -20,9 +20,9 @@ def main() -> None:
 
 def _tell(error: BaseException) -> None:
     """End with a sentence about the database, as our own commands do, if it is at fault."""
-    from chatmemory.services.database_errors import in_words  # needs the settings
+    from chatmemory.services.database_errors import explain_error  # needs the settings
 
-    if "--traceback" not in sys.argv and (told := in_words(error)):
+    if "--traceback" not in sys.argv and (told := explain_error(error)):
         sys.exit(f"CommandError: {told}")
 
 

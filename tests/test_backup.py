@@ -21,6 +21,9 @@ from chatmemory.core.policies import MessageWindow
 from .connecting import connected
 from .serving import MANAGE
 
+LISTING = """from chatmemory.models import Message
+print(list(Message.objects.values_list("memory_id", "text", "seq")))"""
+
 
 @pytest.fixture
 def file(committing) -> Path:
@@ -53,6 +56,49 @@ def test_a_copy_takes_the_place_of_the_database(file, tmp_path, capsys):
     call_command("verify_memories")
     assert "1 conversation verified" in capsys.readouterr().out
     assert sorted(each.name for each in tmp_path.glob("copy*")) == ["copy"]
+
+
+@pytest.mark.own_server
+def test_a_copy_made_during_writes_is_complete(served, tmp_path):
+    if not served.environment["DATABASE_URL"].startswith("sqlite"):
+        pytest.skip("PostgreSQL has pg_dump")
+    from .load.test_crash import Load  # clients that write without a pause
+
+    for memory_id in ("one", "two", "three"):
+        served.create(memory_id, limit=10)
+    copy = tmp_path / "copy.sqlite3"
+    with Load(served) as load:
+        load.wait_for(30)
+        known = set(load.acknowledged)
+        assert "bytes" in served.manage("backup", str(copy))
+        load.wait_for(5)
+    with pytest.raises(subprocess.CalledProcessError) as refused:
+        served.manage("backup", served.environment["DATABASE_URL"][10:], "--force")
+    assert "is the database in use" in refused.value.stderr
+    served.environment = served.environment | {"DATABASE_URL": f"sqlite:///{copy}"}
+    assert "verified: all match their replay" in served.manage("verify_memories")
+    kept = served.manage("shell", "-v", "0", "-c", LISTING)
+    assert all(str(each) in kept for each in known)
+    assert copy.stat().st_mode & 0o077 == 0
+
+
+def test_a_copy_does_not_replace_files(db, tmp_path):
+    if connection.vendor != "sqlite":
+        with pytest.raises(CommandError, match="pg_dump"):
+            call_command("backup", str(tmp_path / "copy"))
+        return
+    target = tmp_path / "copy.sqlite3"
+    target.write_text("precious")
+    with pytest.raises(CommandError, match="already exists"):
+        call_command("backup", str(target))
+    with pytest.raises(CommandError, match="cannot be written"):
+        call_command("backup", str(tmp_path / "nowhere" / "copy"))
+    with connected(str(tmp_path / "typo.sqlite3")):
+        for arguments in ([str(target), "--force"], [str(tmp_path / "new")]):
+            with pytest.raises(CommandError, match="has no tables of chatmemory"):
+                call_command("backup", *arguments)
+    assert target.read_text() == "precious"
+    assert not list(tmp_path.glob("new*"))
 
 
 def test_a_copy_that_is_terminated_leaves_nothing(file, tmp_path):
@@ -159,6 +205,9 @@ def test_a_damaged_file_is_named(file):
     damage(file)
     with pytest.raises(CommandError, match=r"the database is damaged: .*: restore a backup"):
         call_command("verify_memories")
+    file.write_text("no database" * 100)
+    with pytest.raises(CommandError, match="the database is damaged: file is not a database"):
+        call_command("verify_memories")
 
 
 def test_a_copy_takes_the_place_of_a_damaged_database(file, tmp_path):
@@ -173,23 +222,3 @@ def test_a_copy_takes_the_place_of_a_damaged_database(file, tmp_path):
     file.unlink()
     call_command("restore", str(copy), "--yes")
     call_command("verify_memories")
-
-
-def test_a_file_that_is_no_database_is_named(file):
-    connection.close()
-    file.write_text("no database" * 100)
-    with pytest.raises(CommandError, match="the database is damaged: file is not a database"):
-        call_command("verify_memories")
-
-
-def test_a_database_without_our_tables_does_not_replace_a_copy(db, tmp_path):
-    if connection.vendor != "sqlite":
-        pytest.skip("PostgreSQL has pg_dump")
-    copy = tmp_path / "good.sqlite3"
-    copy.write_text("precious")
-    with connected(str(tmp_path / "typo.sqlite3")):
-        for arguments in ([str(copy), "--force"], [str(tmp_path / "new")]):
-            with pytest.raises(CommandError, match="has no tables of chatmemory"):
-                call_command("backup", *arguments)
-    assert copy.read_text() == "precious"
-    assert not (tmp_path / "new").exists()

@@ -47,17 +47,13 @@ def test_it_has_what_a_lowered_limit_hides(lowered):
 
 
 def test_a_limit_that_is_raised_later_brings_it_back(lowered):
-    services.branch(lowered, "other", [])
-    assert texts("other") == ["c"]
-    services.change("other", policy=MessageWindow(5))
-    assert texts("other") == ["a", "b", "c"]
-
-
-def test_its_label_has_room_for_the_longest_id(db):
     longest = "x" * 255
-    create_and_add(longest, MessageWindow(3), [UserMessage("a")])
-    services.branch(longest, "branch", [])
-    assert queries.memory("branch").labels == {"from": longest}
+    services.branch(lowered, longest, [])
+    assert texts(longest) == ["c"]
+    services.change(longest, policy=MessageWindow(5))
+    assert texts(longest) == ["a", "b", "c"]
+    services.branch(longest, "twig", [])
+    assert queries.memory("twig").labels == {"from": longest}
 
 
 def test_it_has_a_system_message_that_was_said_again(db):
@@ -81,7 +77,7 @@ changes = st.one_of(
 )
 
 
-@examples(60)
+@examples(30)
 @given(policies, st.lists(changes, max_size=8), policies)
 def test_a_draft_does_in_it_what_is_simulated(db, policy, sequence, other):
     Memory.objects.all().delete()

@@ -59,17 +59,6 @@ def test_the_model_hears_of_the_error_of_a_tool(call, error):
     assert error in result.contents[0].text
 
 
-def test_what_a_small_window_evicts_the_model_does_not_see():
-    chat = assistant(AiMessage("one"), AiMessage("two"), limit=3)
-    chat.chat("a", "first")
-    chat.chat("a", "second")
-    assert chat.model.seen[1] == [
-        SystemMessage("Brief."),
-        AiMessage("one"),
-        UserMessage("second"),
-    ]
-
-
 def test_a_model_that_only_calls_tools_is_stopped():
     chat = assistant(*[AiMessage(None, [CALL])] * MOST_ROUNDS)
     with pytest.raises(RuntimeError, match="still calls tools after 10 rounds"):

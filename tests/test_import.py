@@ -1,6 +1,9 @@
+"""Transcript files are imported, one step a message, and known again."""
+
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -21,15 +24,17 @@ def chats(tmp_path):
     return file
 
 
-def test_each_message_is_a_step(chats):
+def write(folder, content) -> Path:
+    file = folder / "chats.json"
+    file.write_bytes(content if isinstance(content, bytes) else json.dumps(content).encode())
+    return file
+
+
+def test_each_message_is_a_step_and_a_second_run_changes_nothing(chats, capsys):
     call_command("import_transcripts", chats, policy="message_window:1")
     assert queries.memory("chats-one").last_step == 2
     assert [row.text for row in queries.window("chats-one", 1).rows] == ["hi"]
     assert verify("chats-one") is None
-
-
-def test_running_it_again_changes_nothing(chats, capsys):
-    call_command("import_transcripts", chats)
     call_command("import_transcripts", chats)
     assert "0 conversations with 0 messages imported, 2 already imported" in capsys.readouterr().out
     assert queries.memory("chats-one").last_step == 2
@@ -52,41 +57,10 @@ def test_it_is_known_again_after_its_labels_were_changed(chats, capsys, api):
     assert verify("chats-one") is None
 
 
-def test_a_taken_id_is_refused_and_the_others_are_imported(chats, capsys):
-    protocol.update_messages("p-one", [UserMessage("mine")])
-    with pytest.raises(CommandError, match="1 conversation was refused, 1 imported"):
-        call_command("import_transcripts", chats, prefix="p-")
-    assert "p-one" in capsys.readouterr().err
-    assert queries.memory("p-two").said_count == 2
-    assert queries.memory("p-one").said_count == 1
-
-
-def test_a_file_of_which_nothing_is_imported_says_so(chats, tmp_path):
-    with pytest.raises(CommandError, match="2 conversations were refused, none was imported"):
-        call_command("import_transcripts", chats, prefix="nul \x00")
-    call_command("import_transcripts", chats, prefix="p-")
-    chats.write_text(chats.read_text().replace("hello", "hullo"))
-    with pytest.raises(CommandError, match="2 conversations were refused, none was imported"):
-        call_command("import_transcripts", chats, prefix="p-")
-
-
-def test_one_is_not_a_plural(tmp_path, capsys):
-    file = tmp_path / "chat.json"
-    file.write_text(
-        '[{"role": "user", "content": [{"type": "video"}, {"type": "text", "text": "a"}]}]'
-    )
-    call_command("import_transcripts", file)
-    said = capsys.readouterr().out
-    assert "1 conversation with 1 message imported" in said
-    assert "lost 1 time: a part of type 'video'" in said
-
-
 def test_a_name_that_is_taken_in_the_file_gets_the_next_free_number(tmp_path):
     said = [("a", "1"), ("a-2", "2"), ("a", "3"), ("a", "4"), ("a-3", "5")]
     chats = [{"id": id, "messages": [{"role": "user", "content": text}]} for id, text in said]
-    file = tmp_path / "chats.json"
-    file.write_text(json.dumps(chats))
-    call_command("import_transcripts", file, prefix="")
+    call_command("import_transcripts", write(tmp_path, chats), prefix="")
     found = {
         pk: queries.history(pk).rows[0].text for pk in Memory.objects.values_list("pk", flat=True)
     }
@@ -96,8 +70,7 @@ def test_a_name_that_is_taken_in_the_file_gets_the_next_free_number(tmp_path):
 @pytest.mark.parametrize("bad", ["\ud800", "nul \x00", "x" * 256])
 def test_an_id_that_cannot_be_stored_is_refused_and_the_others_are_imported(tmp_path, capsys, bad):
     chat = [{"role": "user", "content": "hi"}]
-    file = tmp_path / "chats.json"
-    file.write_text(json.dumps([{"id": id, "messages": chat} for id in ("one", bad, "two")]))
+    file = write(tmp_path, [{"id": id, "messages": chat} for id in ("one", bad, "two")])
     with pytest.raises(CommandError, match="refused"):
         call_command("import_transcripts", file, prefix="p-")
     said = capsys.readouterr()
@@ -106,74 +79,75 @@ def test_an_id_that_cannot_be_stored_is_refused_and_the_others_are_imported(tmp_
     assert sorted(Memory.objects.values_list("pk", flat=True)) == ["p-one", "p-two"]
 
 
-def test_a_refused_conversation_stores_nothing(tmp_path):
-    file = tmp_path / "bad.json"
-    file.write_text('[{"role":"user","content":"fine"},{"role":"user","content":"nul \\u0000"}]')
-    with pytest.raises(CommandError, match="refused"):
-        call_command("import_transcripts", file)
-    assert not Memory.objects.exists()
+def test_a_taken_id_is_refused_and_the_others_are_imported(chats, capsys):
+    protocol.update_messages("p-one", [UserMessage("mine")])
+    with pytest.raises(CommandError, match="1 conversation was refused, 1 imported"):
+        call_command("import_transcripts", chats, prefix="p-")
+    assert "p-one" in capsys.readouterr().err
+    assert (queries.memory("p-one").said_count, queries.memory("p-two").said_count) == (1, 2)
+    chats.write_text(chats.read_text().replace("hello", "hullo"))
+    with pytest.raises(CommandError, match="2 conversations were refused, none was imported"):
+        call_command("import_transcripts", chats, prefix="p-")
 
 
-def test_a_file_with_a_turn_of_which_nothing_can_be_read_is_refused(tmp_path, capsys):
-    file = tmp_path / "anthropic.json"
-    call = {"type": "tool_use", "name": "find", "input": {}}
-    turns = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": [call]}]
-    file.write_text(json.dumps(turns))
-    with pytest.raises(CommandError, match="1 conversation was refused, none was imported"):
-        call_command("import_transcripts", file)
-    assert "message 2: no part of its content can be read" in capsys.readouterr().err
-    assert not Memory.objects.exists()
+SYSTEM, KIND = {"role": "system", "content": "kind"}, "a system message equal to the one in force"
+VIDEO = [{"type": "video"}, {"type": "text", "text": "a"}]
+
+
+@pytest.mark.parametrize(
+    ("said", "count", "lost"),
+    [
+        ([VIDEO], "1 message", "lost 1 time: a part of type 'video'"),
+        (["a", SYSTEM, SYSTEM], "2 messages", f"{KIND}, which a memory ignores"),
+    ],
+)
+def test_what_is_lost_is_told(tmp_path, capsys, said, count, lost):
+    turns = [each if each is SYSTEM else {"role": "user", "content": each} for each in said]
+    call_command("import_transcripts", write(tmp_path, turns))
+    told = capsys.readouterr().out
+    assert f"1 conversation with {count} imported" in told
+    assert lost in told
+
+
+@pytest.mark.parametrize(
+    ("name", "policy", "told"),
+    [
+        (
+            "tau_bench_airline.openai_chat.json",
+            "token_window:1000",
+            "100 conversations with 2,526 messages imported",
+        ),
+        ("glaive_toolcall.sharegpt.json", "message_window:4", "the definitions of the tools"),
+    ],
+)
+def test_real_conversations_are_imported_and_verified(data_file, capsys, name, policy, told):
+    call_command("import_transcripts", data_file(name), policy=policy)
+    assert told in capsys.readouterr().out
+    call_command("verify_memories")
+
+
+CALL = {"type": "tool_use", "name": "find", "input": {}}
 
 
 @pytest.mark.parametrize(
     ("content", "words"),
     [
+        ([{"role": "user", "content": "fine"}, {"role": "user", "content": "nul \0"}], "refused"),
+        ([{"role": "assistant", "content": [CALL]}], "1 conversation was refused, none was imp"),
         (b"\xff", "UTF-8"),
         (b"{", "JSON"),
         (b"[]", "no conversation"),
         (b'{"a":1}', "no conversation"),
     ],
 )
-def test_an_unreadable_file_is_named(tmp_path, content, words):
-    file = tmp_path / "bad.json"
-    file.write_bytes(content)
+def test_what_cannot_be_read_or_stored_is_refused(tmp_path, content, words):
     with pytest.raises(CommandError, match=words):
-        call_command("import_transcripts", file)
+        call_command("import_transcripts", write(tmp_path, content))
+    assert not Memory.objects.exists()
 
 
-def test_a_bad_policy_says_how_to_write_one(chats):
+def test_a_bad_policy_and_a_missing_file_are_named(chats, tmp_path):
     with pytest.raises(CommandError, match="token_window:1000"):
         call_command("import_transcripts", chats, policy="20")
-
-
-def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(CommandError, match=r"none\.json"):
         call_command("import_transcripts", tmp_path / "none.json")
-
-
-def test_the_tau_bench_runs_import_and_verify(data_file, capsys):
-    file = data_file("tau_bench_airline.openai_chat.json")
-    call_command("import_transcripts", file, policy="token_window:1000")
-    assert "100 conversations with 2,526 messages imported" in capsys.readouterr().out
-    call_command("verify_memories")
-
-
-def test_the_glaive_conversations_import_and_say_what_is_lost(data_file, capsys):
-    file = data_file("glaive_toolcall.sharegpt.json")
-    call_command("import_transcripts", file, policy="message_window:4")
-    out = capsys.readouterr().out
-    assert "150 conversations with 926 messages imported" in out
-    assert "the definitions of the tools" in out
-    call_command("verify_memories")
-
-
-def test_system_messages_that_a_memory_ignores_are_told_as_lost(tmp_path, capsys):
-    said = [("system", "kind"), ("user", "one"), ("system", "kind"), ("user", "two")]
-    chat = [{"role": role, "content": text} for role, text in said]
-    file = tmp_path / "chat.json"
-    file.write_text(json.dumps({"id": "one", "messages": chat}))
-    call_command("import_transcripts", file, prefix="")
-    told = capsys.readouterr().out
-    assert "with 3 messages imported" in told
-    assert "a system message equal to the one in force, which a memory ignores" in told
-    assert queries.memory("one").said_count == 3

@@ -12,7 +12,7 @@ from django.db import DatabaseError, connection
 from django.test import Client
 from rest_framework.test import APIClient
 
-from chatmemory import UserMessage, services
+from chatmemory import UserMessage
 from chatmemory.access.tokens import create_token
 from chatmemory.core.policies import MessageWindow
 from chatmemory.ledger.verification import verify
@@ -22,6 +22,8 @@ from tests.connecting import row_locked
 from tests.load.cluster import Cluster, binaries
 from tests.serving import Served, database, served_by
 
+from .conversations import create_and_add
+
 pytestmark = pytest.mark.django_db(transaction=True)
 URL = "/api/v1/memories/m/messages/"
 LONG = {"messages": [{"type": "USER", "contents": [{"type": "TEXT", "text": "x" * 200_000}]}]}
@@ -29,8 +31,7 @@ LONG = {"messages": [{"type": "USER", "contents": [{"type": "TEXT", "text": "x" 
 
 @pytest.fixture
 def api() -> APIClient:
-    services.create("m", MessageWindow(2))
-    services.add("m", [UserMessage(word) for word in "abc"])
+    create_and_add("m", MessageWindow(2), [UserMessage(word) for word in "abc"])
     client = APIClient()
     client.credentials(HTTP_AUTHORIZATION=f"Bearer {create_token('tests')}")
     assert client.get("/api/v1/memories/").status_code == 200  # records the last use of the token
@@ -38,26 +39,17 @@ def api() -> APIClient:
 
 
 @contextmanager
-def full():
-    """Allow no more pages, so that SQLite reports a full disk."""
+def having(setting: str, on: str, off: str):
     with connection.cursor() as cursor:
-        cursor.execute("PRAGMA page_count")
-        (pages,) = cursor.fetchone()
-        cursor.execute(f"PRAGMA max_page_count = {pages}")
+        cursor.execute(f"{setting} = {on}")
         yield
-        cursor.execute("PRAGMA max_page_count = 1073741823")
+        cursor.execute(f"{setting} = {off}")
 
 
-@contextmanager
 def read_only():
-    on, off = ("ON", "OFF")
-    setting = "PRAGMA query_only = {}"
-    if connection.vendor == "postgresql":
-        setting = "SET default_transaction_read_only = {}"
-    with connection.cursor() as cursor:
-        cursor.execute(setting.format(on))
-        yield
-        cursor.execute(setting.format(off))
+    is_sqlite = connection.vendor == "sqlite"
+    setting = "PRAGMA query_only" if is_sqlite else "SET default_transaction_read_only"
+    return having(setting, "ON", "OFF")
 
 
 def assert_untouched() -> None:
@@ -75,7 +67,10 @@ def assert_refused(answer, state: str) -> None:
 def test_a_full_disk(api):
     if connection.vendor != "sqlite":
         pytest.skip("SQLite's way of being full")
-    with full():
+    with connection.cursor() as cursor:
+        cursor.execute("PRAGMA page_count")
+        (pages,) = cursor.fetchone()
+    with having("PRAGMA max_page_count", pages, "1073741823"):
         assert_refused(api.post(URL, LONG), "full")
         assert_untouched()
         assert api.get(URL).status_code == 200

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+from functools import partial
 from uuid import uuid4
 
 import pytest
 
-from chatmemory import InvalidValue, MemoryNotFound, MessageWindow, UserMessage, queries, services
+from chatmemory import (
+    InvalidValue,
+    MemoryNotFound,
+    MessageWindow,
+    MessageWindowChatMemory,
+    UnstorableText,
+    UserMessage,
+    queries,
+    services,
+)
 from chatmemory.formats import Reading, Transcript
 from chatmemory.ledger.verification import verify
 from chatmemory.models import AuditEntry, DefaultPolicy, Memory, Message, Step, Trial
 from chatmemory.services import protocol
 from chatmemory.stores.database import DjangoChatMemoryStore
+from chatmemory.stores.http import HttpChatMemoryStore
 
 pytestmark = [pytest.mark.django_db, pytest.mark.database]
 
@@ -33,18 +44,16 @@ several = pytest.mark.parametrize("service", OF_SEVERAL.values(), ids=OF_SEVERAL
 
 
 @several
-@pytest.mark.parametrize("given", ["ab", b"ab", {"a": 1}, None, 5, True])
-def test_what_is_no_list_of_ids_is_refused(letters, service, given):
-    with pytest.raises(InvalidValue, match="a list of ids is wanted, not"):
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        *((given, "a list of ids is wanted, not") for given in ("ab", b"ab", {"a": 1}, None, 5)),
+        *((["a", wrong], "a memory id") for wrong in ("\x00", "\ud800", 5, ["a"])),
+    ],
+)
+def test_what_is_no_list_of_ids_is_refused(letters, service, given, why):
+    with pytest.raises(InvalidValue, match=why):
         service(given)
-    assert [queries.memory(memory_id).labels for memory_id in letters] == [{}, {}]
-
-
-@several
-@pytest.mark.parametrize("memory_id", ["\x00", "\ud800", 5, ["a"]])
-def test_an_id_that_is_none_is_refused_among_others(letters, service, memory_id):
-    with pytest.raises(InvalidValue, match="a memory id"):
-        service(["a", memory_id])
     assert [queries.memory(memory_id).labels for memory_id in letters] == [{}, {}]
 
 
@@ -132,21 +141,12 @@ def test_any_other_text_is_an_actor(letters, actor):
     assert verify("a") is None
 
 
-OF_A_MESSAGE = {"redact": services.redact, "pin": services.pin, "unpin": services.unpin}
-
-
-@pytest.mark.parametrize("service", OF_A_MESSAGE.values(), ids=OF_A_MESSAGE)
-@pytest.mark.parametrize("seq", ["1", True, 1.0, None])
-def test_a_message_is_named_by_a_whole_number(letters, service, seq):
-    services.add("a", [UserMessage("hello")])
-    before = everything()
-    with pytest.raises(InvalidValue, match="seq must be a whole number, not"):
-        service("a", seq)
-    assert everything() == before
-    assert verify("a") is None
-
-
-EXPECTING = {
+NUMBERED = {
+    "redact": services.redact,
+    "pin": services.pin,
+    "unpin": services.unpin,
+}
+VERSIONED = {
     "add": lambda version: services.add("a", [UserMessage("b")], expected_version=version),
     "change": lambda version: services.change("a", labels={}, expected_version=version),
     "set_messages": lambda version: services.set_messages("a", [], expected_version=version),
@@ -155,13 +155,57 @@ EXPECTING = {
     "redact": lambda version: services.redact("a", 1, expected_version=version),
     "delete": lambda version: services.delete("a", expected_version=version),
 }
+WHOLE = {
+    **{f"seq of {name}": ("seq", partial(call, "a")) for name, call in NUMBERED.items()},
+    **{f"version of {name}": ("expected_version", call) for name, call in VERSIONED.items()},
+}
 
 
-@pytest.mark.parametrize("expect", EXPECTING.values(), ids=EXPECTING)
-@pytest.mark.parametrize("version", ["1", True, 1.0])
-def test_a_version_is_a_whole_number(letters, expect, version):
+@pytest.mark.parametrize(("name", "call"), WHOLE.values(), ids=WHOLE)
+def test_numbers_are_whole_numbers(letters, name, call):
     services.add("a", [UserMessage("hello")])
     before = everything()
-    with pytest.raises(InvalidValue, match="expected_version must be a whole number, not"):
-        expect(version)
+    for number in ("1", True, 1.0):
+        with pytest.raises(InvalidValue, match=f"{name} must be a whole number, not"):
+            call(number)
     assert everything() == before
+    assert verify("a") is None
+
+
+# Ids that no database can hold, wherever one is read
+
+
+STORE = DjangoChatMemoryStore()
+READS = {
+    "memory": queries.memory,
+    "window": queries.window,
+    "history": queries.history,
+    "step": lambda memory_id: queries.step(memory_id, 1),
+    "copies": lambda memory_id: queries.copies(memory_id, 1),
+    "trial": lambda memory_id: queries.trial(memory_id, "key"),
+    "default_policy": services.default_policy,
+    "branch": lambda memory_id: services.branch(memory_id, "other", []),
+    "get_messages": STORE.get_messages,
+    "get_window": STORE.get_window,
+    "get_history": STORE.get_history,
+    "a memory": lambda memory_id: MessageWindowChatMemory(memory_id, 5, store=STORE).messages(),
+    "http": lambda memory_id: HttpChatMemoryStore("http://127.0.0.1:9", "t").get_messages(
+        memory_id
+    ),
+}
+
+
+@pytest.mark.parametrize("read", READS.values(), ids=READS)
+def test_an_unstorable_id_is_refused_and_not_looked_for(db, read, django_assert_num_queries):
+    """Citus would take one that is too long for an error in the query."""
+    with django_assert_num_queries(0):
+        for memory_id in ("\ud800", "a\x00b"):
+            with pytest.raises(UnstorableText, match="a memory id cannot contain NUL or lone surr"):
+                read(memory_id)
+        with pytest.raises(MemoryNotFound, match=r"aaa'… \(256 characters\): ids have at most 255"):
+            read("a" * 256)
+
+
+def test_the_length_of_a_long_id_is_told():
+    with pytest.raises(InvalidValue, match=r"not 'aaa.*\(70,000 characters\)"):
+        services.create("a" * 70_000, MessageWindow(1))

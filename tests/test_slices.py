@@ -21,6 +21,7 @@ from chatmemory import (
     SystemMessage,
     TokenWindow,
     UserMessage,
+    WindowTooLarge,
     database,
     queries,
     services,
@@ -29,7 +30,6 @@ from chatmemory.core.exceptions import (
     DeletionUnfinished,
     ImportUnfinished,
     MemoryExists,
-    MemoryNotFound,
 )
 from chatmemory.core.phrases import SEARCHED
 from chatmemory.formats import read_transcripts
@@ -77,9 +77,6 @@ def test_a_deletion_that_has_begun_is_one_for_readers(begun, api, operator_clien
     assert not Memory.objects.containing("message").exists()
     assert DjangoChatMemoryStore().get_messages("long") == []
     assert rows() == 30
-
-
-def test_labels_and_drafts_go_as_soon_as_a_deletion_begins(begun):
     assert Memory.with_deleted.get().labels == {}
     assert not Trial.objects.exists()
 
@@ -101,7 +98,9 @@ def test_an_interrupted_deletion_is_finished_by_the_command(begun, capsys):
     assert rows() == 0
     assert not Memory.with_deleted.exists()
     assert AuditEntry.objects.filter(action="delete", actor="ada").count() == 1
-    create_and_add("long", MessageWindow(3), numbered(2))
+    create_and_add("long", MessageWindow(3), numbered(5))
+    services.erasure._purge("long")  # by a process that has not heard of the end
+    assert (queries.memory("long").said_count, rows()) == (5, 15)
     assert verify("long") is None
 
 
@@ -126,14 +125,6 @@ def test_each_transaction_of_a_purge_removes_few_rows(begun, monkeypatch):
     services.finish_deletions()
     assert seen[-1] == 0
     assert max(before - after for before, after in pairwise(seen)) == 4
-
-
-def test_a_purge_never_touches_the_next_conversation_with_the_id(begun):
-    services.finish_deletions()
-    create_and_add("long", MessageWindow(3), numbered(5))
-    services.erasure._purge("long")
-    assert queries.memory("long").said_count == 5
-    assert rows() == 15
 
 
 # Imports
@@ -175,19 +166,10 @@ def half(monkeypatch) -> None:
     with interrupted_after_a_slice(monkeypatch):
         list(services.import_all(reading(), MessageWindow(3)))
     assert queries.memory("long").said_count == 4
-
-
-def test_a_long_import_is_the_same_as_a_short_one():
-    (result,) = services.import_all(reading(), MessageWindow(3))
-    assert (result.messages, queries.memory("long").last_step) == (10, 10)
-    assert queries.said("long") == numbered(10)
     assert verify("long") is None
-    (again,) = services.import_all(reading(), MessageWindow(3))
-    assert again.already
-    services.add("long", numbered(1))
 
 
-def test_an_interrupted_import_refuses_other_changes(half, api):
+def test_an_interrupted_import_refuses_other_changes(half, api, operator_client):
     message = {"type": "USER", "contents": [{"type": "TEXT", "text": "hi"}]}
     answers = [
         api.post(f"{URL}messages/", {"messages": [message]}),
@@ -200,9 +182,6 @@ def test_an_interrupted_import_refuses_other_changes(half, api):
     assert {answer.status_code for answer in answers} == {409}
     assert answers[0].data["type"] == "urn:chatmemory:import-unfinished"
     assert api.get(f"{URL}history/").status_code == 200
-
-
-def test_pages_refuse_other_changes_too(half, operator_client):
     label = {"action": "label", "id": ["long"], "label_as_text": "team: blue"}
     for answer in (
         operator_client.post("/c/long/redact/1/"),
@@ -219,6 +198,10 @@ def test_only_the_same_file_and_policy_go_on(half):
     (policy,) = services.import_all(reading(), TokenWindow(100))
     assert "under another policy" in policy.refused
     assert queries.memory("long").said_count == 4
+    with pytest.raises(ImportUnfinished):  # another process begins with the first slice
+        list(
+            services.slices.add_slices("long", [services.NewMessage(each) for each in numbered(9)])
+        )
     (same,) = services.import_all(reading(), MessageWindow(3))
     assert (same.messages, same.refused) == (10, "")
     assert queries.said("long") == numbered(10)
@@ -226,24 +209,19 @@ def test_only_the_same_file_and_policy_go_on(half):
     services.add("long", numbered(1))
 
 
-def test_an_interrupted_import_matches_its_replay(half):
-    assert verify("long") is None
-
-
-def test_two_processes_do_not_import_a_slice_twice(half):
-    new = [services.NewMessage(message) for message in numbered(10)]
-    with pytest.raises(ImportUnfinished):
-        list(services.slices.add_slices("long", new))
-    assert queries.memory("long").said_count == 4
-
-
-def test_an_interrupted_import_can_be_deleted(half):
-    services.delete("long")
-    with pytest.raises(MemoryNotFound):
-        queries.memory("long")
-    services.finish_deletions()
+@pytest.mark.parametrize("is_begun", [True, False])
+def test_a_long_import_is_the_same_as_a_short_one(request, is_begun):
+    if is_begun:  # and deleted
+        request.getfixturevalue("half")
+        services.delete("long")
+        services.finish_deletions()
     (result,) = services.import_all(reading(), MessageWindow(3))
-    assert result.messages == 10
+    assert (result.messages, queries.memory("long").last_step) == (10, 10)
+    assert queries.said("long") == numbered(10)
+    assert verify("long") is None
+    (again,) = services.import_all(reading(), MessageWindow(3))
+    assert again.already
+    services.add("long", numbered(1))
 
 
 @pytest.mark.parametrize(
@@ -265,20 +243,11 @@ def test_an_import_is_checked_before_anything_is_stored(db, bad, words):
 # Branches
 
 
-def test_a_branch_of_a_long_history_is_made_in_slices():
+def test_a_branch_that_is_refused_leaves_nothing(settings):
+    settings.CHATMEMORY = {"WINDOW_MESSAGES": 3}
     create_and_add("source", MessageWindow(3), numbered(10))
-    services.branch("source", "long", numbered(1))
-    assert queries.said("long") == [*numbered(10), *numbered(1)]
-    expected = [*numbered(10)[8:], *numbered(1)]
-    assert queries.window("long").messages == expected
-    assert verify("long") is None
-    services.add("long", numbered(1))
-
-
-def test_a_branch_that_is_refused_at_its_end_leaves_nothing():
-    create_and_add("source", MessageWindow(3), numbered(10))
-    with pytest.raises(ValueError, match="NUL"):
-        services.branch("source", "long", [UserMessage("NUL \x00")])
+    with pytest.raises(WindowTooLarge):  # at its end
+        services.branch("source", "long", numbered(1), policy=MessageWindow(9))
     services.finish_deletions()
     assert list(Memory.with_deleted.values_list("pk", flat=True)) == ["source"]
 
@@ -292,14 +261,26 @@ def half_a_branch(monkeypatch) -> None:
     assert queries.memory("long").said_count == 4
 
 
-def test_the_same_call_goes_on_with_an_interrupted_branch(half_a_branch):
+def test_only_the_same_call_goes_on_with_an_interrupted_branch(half_a_branch):
     assert verify("long") is None
     with pytest.raises(ImportUnfinished, match="make the same branch again"):
         services.add("long", numbered(1))
+    create_and_add("other", MessageWindow(3), numbered(10))
+    for source, at in (("source", 9), ("other", 10)):
+        with pytest.raises(MemoryExists):
+            services.branch(source, "long", numbered(1), at=at)
+    assert queries.memory("long").said_count == 4
     services.branch("source", "long", numbered(1))
     assert queries.said("long") == [*numbered(10), *numbered(1)]
     assert queries.window("long").messages == [*numbered(10)[8:], *numbered(1)]
     assert verify("long") is None
+    services.add("long", numbered(1))
+
+
+def test_nor_does_one_of_a_later_conversation_of_the_same_id(half_a_branch):
+    services.delete("source")
+    services.finish_deletions()
+    create_and_add("source", MessageWindow(3), numbered(10))
     with pytest.raises(MemoryExists):
         services.branch("source", "long", numbered(1))
 
@@ -336,22 +317,6 @@ def test_an_interrupted_branch_of_a_memory_that_was_cleared_is_verified(monkeypa
     assert verify("long") is None
 
 
-def test_it_does_not_go_on_with_a_later_conversation_of_the_same_id(half_a_branch):
-    services.delete("source")
-    services.finish_deletions()
-    create_and_add("source", MessageWindow(3), numbered(10))
-    with pytest.raises(MemoryExists):
-        services.branch("source", "long", numbered(1))
-
-
-def test_another_call_does_not_go_on_with_it(half_a_branch):
-    create_and_add("other", MessageWindow(3), numbered(10))
-    for source, at in (("source", 9), ("other", 10)):
-        with pytest.raises(MemoryExists):
-            services.branch(source, "long", numbered(1), at=at)
-    assert queries.memory("long").said_count == 4
-
-
 @pytest.mark.django_db(transaction=True)
 def test_other_writers_of_a_file_get_in_between_the_parts_of_long_work(tmp_path, monkeypatch):
     if connection.vendor != "sqlite":
@@ -379,41 +344,22 @@ def test_other_writers_of_a_file_get_in_between_the_parts_of_long_work(tmp_path,
     assert part < 500
 
 
-def pauses_of(parts, monkeypatch) -> list[float]:
-    """The times at which work pauses that takes so many seconds for each of its parts."""
-    if connection.vendor != "sqlite":
-        pytest.skip("only SQLite has one writer for a file")
-    now, pauses = [0.0], []
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="only SQLite has one writer for a file")
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(
+    ("parts", "pauses"),
+    [
+        ([0.4] * 7, [0.8, 1.6, 2.4]),  # before a part that would end too late
+        ([0.1, 5.0, *[0.1] * 8], [5.1]),  # after a long part once, not before each short one
+    ],
+)
+def test_long_work_pauses_for_other_writers(monkeypatch, parts, pauses):
+    now, paused = [0.0], []
     monkeypatch.setattr(database, "monotonic", lambda: now[0])
-    monkeypatch.setattr(database, "sleep", lambda _: pauses.append(now[0]))
+    monkeypatch.setattr(database, "sleep", lambda _: paused.append(now[0]))
     for seconds in database.pausing_for_writers(parts):
         now[0] += seconds
-    return pauses
-
-
-@pytest.mark.django_db(transaction=True)
-def test_long_work_pauses_before_a_part_that_would_end_too_late(monkeypatch):
-    assert pauses_of([0.4] * 7, monkeypatch) == pytest.approx([0.8, 1.6, 2.4])
-
-
-@pytest.mark.django_db(transaction=True)
-def test_one_long_part_makes_no_pause_before_each_short_one(monkeypatch):
-    assert pauses_of([0.1, 5.0, *[0.1] * 8], monkeypatch) == pytest.approx([5.1])
-
-
-@pytest.mark.django_db(transaction=True)
-def test_a_deletion_gives_way_as_one_work_whatever_it_removes(monkeypatch):
-    works = []
-    pausing_for_writers = database.pausing_for_writers
-    monkeypatch.setattr(
-        database, "pausing_for_writers", lambda parts: works.append(1) or pausing_for_writers(parts)
-    )
-    create_and_add("long", MessageWindow(3), numbered(3))
-    works.clear()
-    monkeypatch.setattr("chatmemory.services.erasure.AT_ONCE", 1)
-    services.delete("long")
-    assert works == [1]
-    assert rows() == 0
+    assert paused == pytest.approx(pauses)
 
 
 # SQLite's index takes about a microsecond for a character, in which nobody else writes.

@@ -1,18 +1,26 @@
+"""Transactions: their locks, their errors, and what happens before and between them."""
+
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Callable
 from functools import partial
 
 import pytest
 from django.db import DatabaseError, IntegrityError, connection, connections
 from django.db.transaction import TransactionManagementError
 
-from chatmemory import MessageWindow, UserMessage, database, services
+from chatmemory import MessageWindow, UserMessage, database, queries, services
 from chatmemory.conf import check_times_have_zones
+from chatmemory.core.estimators import ESTIMATORS
 from chatmemory.ledger import sql
+from chatmemory.ledger.verification import verify
 from chatmemory.models import Memory, Step
+from chatmemory.services import protocol
 
+from .a_program import LettersEstimator
 from .connecting import connected
+from .conversations import create_and_add, numbered, users
 
 
 def test_a_transaction_takes_the_lock_of_writers_in_any_project(db, tmp_path):
@@ -32,14 +40,11 @@ def test_a_transaction_takes_the_lock_of_writers_in_any_project(db, tmp_path):
     other.close()
 
 
-def test_a_check_warns_of_requests_in_one_transaction(monkeypatch):
+def test_checks_warn_of_requests_in_one_transaction_and_of_local_times(monkeypatch, settings):
     assert database.check_transactions_are_short() == []
     monkeypatch.setitem(connections["default"].settings_dict, "ATOMIC_REQUESTS", True)
     (found,) = database.check_transactions_are_short()
     assert "DATABASES['default'] has ATOMIC_REQUESTS" in found.msg
-
-
-def test_a_check_asks_for_time_zones(settings):
     assert check_times_have_zones() == []
     settings.USE_TZ = False
     (found,) = check_times_have_zones()
@@ -53,7 +58,7 @@ def inserted_step(memory_id):
     return sql.InsertedStep(*(getattr(row, name) for name in sql.InsertedStep.__slots__))
 
 
-def test_what_fails_in_a_pipeline_is_raised_and_nothing_of_it_is_written(memory_id):
+def test_what_fails_is_an_error_of_django_and_nothing_of_it_is_written(memory_id):
     row = Memory.objects.get(pk=memory_id)
     before, step = sql.values_of(row), inserted_step(memory_id)
     row.policy = None
@@ -62,6 +67,10 @@ def test_what_fails_in_a_pipeline_is_raised_and_nothing_of_it_is_written(memory_
         sql.execute(writes)
     row.refresh_from_db()
     assert row.policy == MessageWindow(3)
+    with database.atomic():
+        connections["default"].set_rollback(True)
+        with pytest.raises(TransactionManagementError):
+            sql.execute(writes)
 
 
 def test_what_replaces_the_cursors_of_django_sees_all_statements(memory_id, monkeypatch):
@@ -84,16 +93,6 @@ def test_what_replaces_the_cursors_of_django_sees_all_statements(memory_id, monk
     assert any("UPDATE chatmemory_memory" in sql for sql in seen)
 
 
-def test_errors_of_statements_are_those_of_django(memory_id):
-    write = sql.insertion([inserted_step(memory_id)])
-    with pytest.raises(IntegrityError), database.atomic():
-        sql.execute([write])
-    with database.atomic():
-        connections["default"].set_rollback(True)
-        with pytest.raises(TransactionManagementError):
-            sql.execute([write])
-
-
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite sets it on the connection")
 def test_a_write_that_does_not_wait_lets_later_ones_wait(db):
     """Its outer transaction may be that of a request."""
@@ -105,3 +104,130 @@ def test_a_write_that_does_not_wait_lets_later_ones_wait(db):
             cursor.execute("SELECT 1 / 0")
         cursor.execute("SHOW lock_timeout")
         assert cursor.fetchone() == ("7s",)
+
+
+# Nothing is counted while the lock of a writer is held, and no change that came first is lost
+
+
+WATCHED = MessageWindow(9, estimator="watched")
+
+
+CHANGES = {
+    "a policy": lambda: services.change("other", policy=WATCHED),
+    "a policy and messages": lambda: services.change_and_add("other", numbered(2), policy=WATCHED),
+    "messages": lambda: services.add("m", numbered(2, "new")),
+    "a list": lambda: services.set_messages("m", numbered(2, "new")),
+    "a client's list": lambda: protocol.update_messages("m", numbered(2, "new")),
+    "a client's first list": lambda: protocol.update_messages("first", numbered(2)),
+    "a branch": lambda: services.branch("m", "branch", numbered(2)),
+    "a branch under a policy": lambda: services.branch("other", "b", numbered(2), policy=WATCHED),
+    "a branch of watched ones": lambda: services.branch("m", "b", [], policy=MessageWindow(9)),
+    "an import": lambda: services.import_conversation("imported", numbered(2), WATCHED),
+}
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_messages_are_counted_before_the_conversation_is_locked(counted_in_transactions, change):
+    services.set_default_policy("first", WATCHED)
+    services.create("m", WATCHED)
+    services.create("other", MessageWindow(9))
+    for memory_id in ("m", "other"):
+        services.add(memory_id, numbered(12))
+        protocol.update_messages(memory_id, [UserMessage("summary"), *numbered(12)[-5:]])
+    counted_in_transactions.clear()
+    change()
+    assert set(counted_in_transactions) == {False}
+    for memory_id in Memory.objects.values_list("pk", flat=True):
+        assert verify(memory_id) is None
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_client_whose_estimator_is_gone_has_its_window_counted_before_the_lock(
+    counted_in_transactions, settings
+):
+    ESTIMATORS.register("gone", lambda name: LettersEstimator())
+    create_and_add("m", MessageWindow(9, estimator="gone"), numbered(5))
+    ESTIMATORS.unregister("gone")
+    settings.CHATMEMORY = {"ESTIMATOR": "watched"}
+    protocol.update_messages("m", numbered(6))
+    assert (queries.memory("m").policy, set(counted_in_transactions)) == (None, {False})
+    assert verify("m") is None
+
+
+class Meanwhile:
+    """Does something in another connection, when conversations or stays are first read."""
+
+    def __init__(self, act: Callable[[], object], table: str = "chatmemory_memory") -> None:
+        self._act: Callable[[], object] | None = act
+        self._table = table
+
+    def __call__(self, execute, sql, params, many, context):
+        result = execute(sql, params, many, context)
+        if self._act and f"FROM {self._table}" in sql.replace('"', ""):
+            act, self._act = self._act, None
+            with connected(connection.settings_dict["NAME"]):
+                act()
+        return result
+
+
+def texts(memory_id: str) -> list[str]:
+    return [message.single_text() for message in protocol.get_messages(memory_id)]
+
+
+def test_a_window_that_changed_after_it_was_counted_is_counted_again(committing):
+    create_and_add("m", MessageWindow(3), numbered(3))
+    add_another = Meanwhile(lambda: services.add("m", numbered(1, "other")), "chatmemory_stay")
+    ESTIMATORS.register("letters", lambda name: LettersEstimator())
+    with connection.execute_wrapper(add_another):
+        services.change("m", policy=MessageWindow(3, estimator="letters"))
+    assert [entry.tokens for entry in protocol.get_window("m")] == [9, 9, 7]
+    assert verify("m") is None
+    ESTIMATORS.unregister("letters")
+
+
+def test_a_list_replaces_what_another_changed_before_the_lock(committing):
+    create_and_add("m", MessageWindow(3), numbered(3))
+    with connection.execute_wrapper(Meanwhile(lambda: services.pin("m", 2))):
+        services.set_messages("m", users("message 1", "new"))
+    assert texts("m") == ["message 1", "new"]
+    assert [entry.pinned for entry in protocol.get_window("m")] == [True, False]
+    assert verify("m") is None
+
+
+def test_a_list_for_an_id_that_another_creates_meanwhile_is_the_second(committing):
+    def create() -> None:
+        protocol.update_messages("m", numbered(2))
+
+    with connection.execute_wrapper(Meanwhile(create)):
+        protocol.update_messages("m", [*numbered(2), UserMessage("third")])
+    assert queries.memory("m").last_step == 2
+    assert texts("m") == ["message 0", "message 1", "third"]
+    assert verify("m") is None
+
+
+class DeletedMeanwhile:
+    """Creates a conversation before an insert, and deletes it before it is locked."""
+
+    is_done = False
+
+    def __call__(self, execute, sql, params, many, context):
+        if self.is_done or not sql.startswith("INSERT INTO chatmemory_memory"):
+            return execute(sql, params, many, context)
+        self.is_done = True
+        services.create("m", MessageWindow(2))
+        result = execute(sql, params, many, context)
+        Memory.objects.filter(pk="m").delete()
+        return result
+
+
+def test_an_id_that_is_deleted_while_it_is_created_is_stored(db):
+    with connection.execute_wrapper(meanwhile := DeletedMeanwhile()):
+        services.create("m", MessageWindow(5))
+    assert meanwhile.is_done
+    assert queries.memory("m").policy == MessageWindow(5)
+    Memory.objects.all().delete()
+    with connection.execute_wrapper(meanwhile := DeletedMeanwhile()):
+        protocol.update_messages("m", numbered(2))
+    assert meanwhile.is_done
+    assert texts("m") == ["message 0", "message 1"]

@@ -9,7 +9,7 @@ from django.core.management import call_command
 from django.db import connection
 from django.utils import timezone
 
-from chatmemory import MemoryNotFound, MessageWindow, UnstorableText, UserMessage, queries, services
+from chatmemory import MemoryNotFound, MessageWindow, UserMessage, queries, services
 from chatmemory.models import Memory, Trial
 from chatmemory.queries import ConversationQuery
 from chatmemory.services import trials
@@ -17,52 +17,34 @@ from chatmemory.services import trials
 DRAFTS = (UserMessage("what if"), UserMessage("and then"))
 
 
-def test_a_trial_is_read_as_it_was_kept(memory_id):
+def test_a_trial_is_read_as_it_was_kept_and_changes_nothing(memory_id, settings):
+    before = Memory.objects.values().get()
     key = services.keep_trial(memory_id, DRAFTS, 2, actor="ada")
     assert queries.trial(memory_id, key) == queries.WhatIf(DRAFTS, 2, key)
-
-
-def test_the_key_does_not_tell_the_drafts(memory_id, settings):
-    key = services.keep_trial(memory_id, DRAFTS)
-    settings.SECRET_KEY = "another one"
-    assert services.keep_trial(memory_id, DRAFTS) != key
-    assert key.isascii()
-    assert len(key) == 16
-
-
-def test_keeping_changes_nothing_of_the_conversation(memory_id):
-    services.add(memory_id, [UserMessage("a")])
-    before = Memory.objects.values().get()
-    services.keep_trial(memory_id, DRAFTS)
     assert Memory.objects.values().get() == before
-
-
-def test_what_cannot_be_kept_is_refused(memory_id):
+    settings.SECRET_KEY = "another one"  # the key does not tell the drafts
+    assert services.keep_trial(memory_id, DRAFTS, 2) != key
+    services.delete(memory_id)
+    assert not Trial.objects.exists()
     with pytest.raises(MemoryNotFound):
         services.keep_trial("nobody", DRAFTS)
-    with pytest.raises(UnstorableText):
-        services.keep_trial(memory_id, [UserMessage("\ud800")])
 
 
-def test_trying_again_keeps_a_trial_longer(memory_id):
-    key = services.keep_trial(memory_id, DRAFTS)
-    Trial.objects.update(tried_at=timezone.now() - timedelta(days=29))
-    assert services.keep_trial(memory_id, DRAFTS) == key
-    assert Trial.objects.get().tried_at > timezone.now() - timedelta(days=1)
-
-
-def test_old_trials_are_forgotten(memory_id):
-    old = services.keep_trial(memory_id, DRAFTS)
-    Trial.objects.update(tried_at=timezone.now() - timedelta(days=31))
-    new = services.keep_trial(memory_id, DRAFTS[:1])
-    assert queries.trial(memory_id, old) is None
-    assert queries.trial(memory_id, new)
+def all_are_so_old(days: int) -> None:
+    Trial.objects.update(tried_at=timezone.now() - timedelta(days=days))
 
 
 @pytest.mark.django_db(transaction=True)
-def test_compacting_forgets_old_trials(memory_id):
-    services.keep_trial(memory_id, DRAFTS)
-    Trial.objects.update(tried_at=timezone.now() - timedelta(days=31))
+def test_a_trial_is_forgotten_a_month_after_it_was_last_tried(memory_id):
+    old, other = (services.keep_trial(memory_id, drafts) for drafts in (DRAFTS, DRAFTS[:1]))
+    all_are_so_old(29)
+    assert services.keep_trial(memory_id, DRAFTS) == old
+    all_are_so_old(2)
+    assert queries.trial(memory_id, other)
+    all_are_so_old(31)
+    services.keep_trial(memory_id, DRAFTS[1:])
+    assert queries.trial(memory_id, old) is None
+    all_are_so_old(31)
     call_command("compact")
     assert not Trial.objects.exists()
 
@@ -73,12 +55,6 @@ def test_the_newest_trials_of_each_person_are_kept(memory_id, monkeypatch):
     mine = [services.keep_trial(memory_id, [UserMessage(word)], actor="ada") for word in "abcde"]
     kept = set(Trial.objects.values_list("key", flat=True))
     assert kept == {theirs, *mine[2:]}
-
-
-def test_trials_leave_with_their_conversation(memory_id):
-    services.keep_trial(memory_id, DRAFTS)
-    services.delete(memory_id)
-    assert not Trial.objects.exists()
 
 
 def test_drafts_are_counted_down_where_messages_have_the_next_numbers(memory_id):

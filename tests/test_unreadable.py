@@ -10,7 +10,7 @@ from django.db import DatabaseError, connection
 
 from chatmemory import UserMessage, services
 from chatmemory.core.policies import MessageWindow
-from chatmemory.ledger.chain_check import verify_head
+from chatmemory.ledger.chain import verify_head
 from chatmemory.ledger.verification import verify
 from chatmemory.models import Memory, Stay
 

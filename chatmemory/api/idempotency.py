@@ -153,7 +153,7 @@ def _kept(caller: str, key: str) -> IdempotentAnswer | None:
     return IdempotentAnswer.objects.filter(caller=caller, key=key).first()
 
 
-def forget_expired() -> None:
+def forget_expired_answers() -> None:
     """Delete all expired responses."""
     IdempotentAnswer.objects.filter(created_at__lt=_earliest()).delete()
 

@@ -18,14 +18,16 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
+from chatmemory.ledger.contradictions import Contradicted, Contradiction, expect, naming
 from chatmemory.ledger.sql import InsertedMessage, InsertedStay, InsertedStep
-from chatmemory.models import Memory, Message, Stay, Step
+from chatmemory.models import AuditEntry, Memory, Message, Stay, Step
 
 VERSION = 2
 SALT_BYTES = 16
@@ -113,3 +115,153 @@ def _plain(value: datetime | Bytes) -> int | str:
 _as_json = json.JSONEncoder(
     default=_plain, separators=(",", ":"), sort_keys=True, check_circular=False
 ).encode
+
+
+# The check against rows, audit entries and heads that were kept elsewhere
+
+
+class ChainCheck:
+    """The check of a chain, row by row in the order of the ledger. Its methods raise Contradicted
+    for a row that is not what its digest says.
+    """
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+        self._digest = first_digest(memory)
+        self._labels = stored(memory.first_labels)
+        self._redacted: dict[int, Message] = {}  # without words, by the step of the redaction
+        self._audited = _redactions(memory.pk)
+
+    def check_message(self, row: Message) -> None:
+        """Check a message, which is what was said or what its redaction left."""
+        commitment = commitment_of(row)
+        if row.redacted_step is not None:
+            left = Message(seq=row.seq, commitment=commitment)
+            other = self._redacted.setdefault(row.redacted_step, left)
+            expect(row, f"the message redacted at step {row.redacted_step}", other.seq, row.seq)
+        elif commitment != stored(row.commitment):
+            raise Contradicted(row, "is not what its digest says: it was altered")
+
+    def check_step(
+        self,
+        step: Step,
+        commitments: Sequence[Bytes],
+        begun: Sequence[tuple[Any, ...]],
+        ended: Sequence[tuple[int, str]],
+    ) -> None:
+        """Check a step with what it wrote; see `digest_of`."""
+        if step.kind == Step.Kind.REDACT:
+            self._check_redaction(step)
+        elif step.kind == Step.Kind.LABELS:
+            self._labels = stored(step.commitment)
+        self._digest = digest_of(self._digest, step, commitments, begun, ended)
+        if stored(step.digest) != self._digest:
+            raise Contradicted(step, "is not what its digest says: it or its rows were altered")
+
+    def check_end(self) -> None:
+        """Check the head, the labels and the audit entries after the last step."""
+        for n, row in self._redacted.items():
+            raise Contradicted(row, f"redacted at step {n}, which is no redaction")
+        memory = self._memory
+        if stored(memory.head) != self._digest:
+            raise Contradicted(memory, "the head is not the digest of the newest step")
+        if commitment_of_labels(memory.labels, memory.labels_salt) != self._labels:
+            raise Contradicted(memory, "the labels are not what their digest says")
+        if memory.previous_head is not None:
+            head = stored(memory.previous_head).hex()
+            if all(deletion.head != head for deletion in _deletions(memory.pk)):
+                raise Contradicted(memory, "the audit entry of the deletion before is missing")
+        for seq, step, _ in self._audited:
+            what = f"tells of a redaction of #{seq} that there was not"
+            raise Contradicted(f"an audit entry of step {step}", what)
+
+    def _check_redaction(self, step: Step) -> None:
+        row = self._redacted.pop(step.n, None)
+        expect(step, "seq", step.seq, row and row.seq)
+        if row and stored(step.commitment) != row.commitment:
+            raise Contradicted(row, "is not what its redaction left: it was altered")
+        entries = self._audited.pop((step.seq, step.n, step.actor), 0)
+        if not entries:
+            raise Contradicted(step, "its audit entry is missing")
+        if entries > 1:
+            raise Contradicted(step, f"has {entries} audit entries")
+
+
+def check_hidden(memory_id: str) -> None:
+    """Raise Contradicted for a conversation that is hidden as if its deletion had begun."""
+    hidden = Memory.with_deleted.filter(pk=memory_id, deleted_at__isnull=False)
+    for steps, head in hidden.values_list("last_step", "head"):
+        if _Deletion(steps, stored(head).hex()) not in _deletions(memory_id):
+            what = "is hidden as one that is being deleted, but no audit entry tells of that"
+            raise Contradicted("the conversation", what)
+
+
+def verify_head(memory_id: str, step: int, head: str) -> Contradiction | None:
+    """Return what contradicts a head that was kept at a step (in hexadecimal), or None.
+
+    A missing step or conversation, or another head, contradicts it, unless the conversation was
+    deleted since: an audited deletion covers it. The id may be that of a new conversation, which
+    has other heads.
+    """
+    try:
+        with naming(f"step {step}"):
+            found = _head_at(memory_id, step)
+            if head == found or any(each.covers(step, head) for each in _deletions(memory_id)):
+                return None
+    except Contradicted as unreadable:
+        return Contradiction(memory_id, unreadable.row, unreadable.what)
+    other, gone = "its digest is not the one that was kept", "was kept as the head, but is gone"
+    return Contradiction(memory_id, f"step {step}", other if found else gone)
+
+
+def _head_at(memory_id: str, step: int) -> str:
+    """Return the digest of a step, in hexadecimal; that of step 0 is the conversation's own.
+
+    Of a conversation that is hidden, as its deletion has begun, there is nothing.
+    """
+    memory = Memory.objects.filter(pk=memory_id).first()
+    if memory is None:
+        return ""
+    if step == 0:
+        return first_digest(memory).hex()
+    digests = Step.objects.filter(memory=memory, n=step).values_list("digest", flat=True)
+    return stored(digests.first()).hex()
+
+
+class _Deletion(NamedTuple):
+    """What an audit entry tells of a deletion: how many steps there were, and the head."""
+
+    steps: int | str | None
+    head: int | str | None
+
+    def covers(self, step: int, head: str) -> bool:
+        """Return whether a head may have been that of the conversation at a step.
+
+        The entry knows the head at the last step only. Nothing is left of earlier steps to compare
+        with, so any head is accepted there; but a conversation whose heads were kept had one.
+        """
+        if not isinstance(self.steps, int) or not isinstance(self.head, str):
+            return False
+        return step < self.steps or (step, head) == self
+
+
+def _deletions(memory_id: str) -> Iterator[_Deletion]:
+    entries = AuditEntry.objects.filter(memory_id=memory_id, action=AuditEntry.Action.DELETE)
+    for detail in entries.values_list("detail", flat=True):
+        yield _Deletion(_value(detail, "steps"), _value(detail, "head"))
+
+
+def _redactions(memory_id: str) -> Counter[tuple[int | str | None, int | str | None, str]]:
+    """Return the message, the step and the actor of each redaction since the last deletion of the
+    id, and how often it was entered.
+    """
+    entries = AuditEntry.objects.filter(memory_id=memory_id).order_by("pk")
+    deleted = entries.filter(action=AuditEntry.Action.DELETE).values_list("pk", flat=True).last()
+    redacted = entries.filter(action=AuditEntry.Action.REDACT, pk__gt=deleted or 0)
+    found = redacted.values_list("detail", "actor").iterator()
+    return Counter((_value(detail, "seq"), _value(detail, "step"), by) for detail, by in found)
+
+
+def _value(detail: Any, name: str) -> int | str | None:
+    found = detail.get(name) if isinstance(detail, dict) else None
+    return found if isinstance(found, (int, str)) else None

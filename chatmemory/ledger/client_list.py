@@ -27,6 +27,7 @@ from typing import NamedTuple
 
 from django.db.models import OuterRef, Subquery
 
+from chatmemory import database
 from chatmemory.core.client_lists import Alignment, align, inferred_add, rearrange
 from chatmemory.core.codec import message_to_json, payload_of
 from chatmemory.core.estimators import family_named
@@ -39,7 +40,6 @@ from chatmemory.ledger.windows import StayEntry, numbered
 from chatmemory.models import Memory, Message, Stay, Step
 
 RANK_SPACING = 2**20
-ASKED_AT_ONCE = 10_000  # texts in one query; SQLite takes 250,000
 
 # The reasons for which a message may have left to return
 ANY = tuple(Reason)
@@ -312,13 +312,11 @@ def _messages_that_left(
         .values_list("frame", "text", "seq", "origin", "left_for")
     )
     left: dict[tuple[str, Reason], list[Returning]] = defaultdict(list)
-    asked = list(set(wanted.values()))
-    for start in range(0, len(asked), ASKED_AT_ONCE):
-        found = rows.filter(text__in=asked[start : start + ASKED_AT_ONCE])
-        for frame, text, seq, origin, reason in found:
-            payload = payload_of(frame, text)
-            if payload in wanted and seq not in in_window:
-                left[payload, Reason(reason)].append(Returning(seq, origin))
+    found = rows.filter(database.in_list("text", set(wanted.values())))
+    for frame, text, seq, origin, reason in found:
+        payload = payload_of(frame, text)
+        if payload in wanted and seq not in in_window:
+            left[payload, Reason(reason)].append(Returning(seq, origin))
     return left
 
 
@@ -334,10 +332,8 @@ def _tokens_of_redacted(memory: Memory, seqs: Sequence[int]) -> dict[int, int]:
         .order_by("entered_step", "n")
         .values_list("seq", "tokens", "estimator")
     )
-    last = {}
-    for start in range(0, len(seqs), ASKED_AT_ONCE):
-        for seq, tokens, estimator in stays.filter(seq__in=seqs[start : start + ASKED_AT_ONCE]):
-            last[seq] = tokens, estimator
+    found = stays.filter(database.in_list("seq", seqs)) if seqs else ()
+    last = {seq: (tokens, estimator) for seq, tokens, estimator in found}
     family = family_named(memory.policy_estimator)
     return {
         seq: tokens

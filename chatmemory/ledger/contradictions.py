@@ -40,9 +40,9 @@ def expect(row: object, what: str, found: object, expected: object) -> None:
 
 @contextmanager
 def naming(row: object) -> Iterator[None]:
-    """Raise Contradicted for whatever makes a row unreadable: each value of it may be altered.
+    """Raise Contradicted for every error in the block: any value of the row may be altered.
 
-    An outage of the database is none of a row, and is raised as it is.
+    An outage of the database says nothing of the row, and is raised as it is.
     """
     try:
         yield

@@ -28,7 +28,7 @@ def find_memory(memory_id: str) -> Memory:
 
 
 class StoredId(NamedTuple):
-    """The id of a conversation; where it is no readable text, something like it."""
+    """The id of a conversation, with escapes for bytes that are no readable text."""
 
     text: str
     is_readable: bool = True
@@ -66,7 +66,7 @@ def find_step(memory: Memory, n: int) -> Step:
 
 
 def no_step(memory: Memory, n: int, first: int) -> StepNotFound:
-    """Return the error for a step that there is not, where steps are counted from `first`."""
+    """Return the error for a step that does not exist, where steps are counted from `first`."""
     last = memory.last_step
     if last < first:
         return StepNotFound(f"{memory.pk!r} has no step {n}: nothing has changed it yet")

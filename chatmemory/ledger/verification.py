@@ -30,7 +30,7 @@ from chatmemory.core.stored_policies import UnavailablePolicy, can_decide, load_
 from chatmemory.core.transitions import Transition, admit, clear, pin, refill, unchanged
 from chatmemory.core.window import Totals, Window
 from chatmemory.ledger import chain, flags
-from chatmemory.ledger.chain_check import ChainCheck, check_hidden
+from chatmemory.ledger.chain import ChainCheck, check_hidden
 from chatmemory.ledger.client_list import appended_rank, head_rank
 from chatmemory.ledger.contradictions import (
     Contradicted,

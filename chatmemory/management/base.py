@@ -7,16 +7,16 @@ import os
 import sys
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, Literal
 
 from django.core.checks import Tags
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DatabaseError, InterfaceError
 
-from chatmemory.services.database_errors import in_words
-
-FILE_HELP = "a JSON file with one or more conversations"
-FORMAT_HELP = "the format of the files; default: auto, which finds it out for each"
+from chatmemory.core.exceptions import InvalidValue
+from chatmemory.formats import FORMATS, Reading, read_transcripts
+from chatmemory.services.database_errors import explain_error
 
 
 class DatabaseCommand(BaseCommand):
@@ -42,7 +42,7 @@ class DatabaseCommand(BaseCommand):
             output = super().execute(*args, **options)
             self.stdout.flush()
         except (DatabaseError, InterfaceError) as error:
-            if told := in_words(error):
+            if told := explain_error(error):
                 raise CommandError(told) from error
             raise
         except OSError as error:
@@ -69,6 +69,33 @@ def check_ignored(option: str, others: Iterable[str], options: Mapping[str, Any]
         if options[option] and options[other]:
             names = (f"--{name.replace('_', '-')}" for name in (option, other))
             raise CommandError("use {} without {}".format(*names))
+
+
+def add_file_arguments(parser: CommandParser, nargs: Literal["*", "+"]) -> None:
+    """Add the arguments of a command that reads transcripts: files, and their format."""
+    parser.add_argument(
+        "files",
+        nargs=nargs,
+        metavar="FILE",
+        type=Path,
+        help="a JSON file with one or more conversations",
+    )
+    parser.add_argument(
+        "--format",
+        default="auto",
+        choices=["auto", *FORMATS],
+        help="the format of the files; default: auto, which finds it out for each",
+    )
+
+
+def read_file(file: Path, format: str) -> Reading:
+    """Return the transcripts of a file. Raises CommandError."""
+    try:
+        return read_transcripts(file.read_bytes(), format)
+    except OSError as error:
+        raise CommandError(f"{file}: {error.strerror}") from error
+    except InvalidValue as error:
+        raise CommandError(f"{file}: {error}") from error
 
 
 def confirmed(question: str) -> bool:

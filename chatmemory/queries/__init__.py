@@ -12,8 +12,8 @@ from chatmemory.core.recall.scores import Use
 from chatmemory.core.speakers import Speaker
 from chatmemory.core.window import Counted, Totals
 from chatmemory.distribution import unreachable_nodes
-from chatmemory.ledger.branches import branches_of as branches
 from chatmemory.managers import CLIENT, Flag
+from chatmemory.queries.branches import branches, copies
 from chatmemory.queries.conversation_state import (
     TEXT_SIZE,
     ConversationQuery,
@@ -40,7 +40,6 @@ from chatmemory.queries.feed import (
 from chatmemory.queries.history import (
     Part,
     WholeHistory,
-    copies,
     history,
     message,
     said,
@@ -52,6 +51,8 @@ from chatmemory.queries.lab import (
     Fleet,
     FleetLists,
     FleetQuery,
+    Loser,
+    Repeat,
     adopting,
     fleet,
     fleet_lists,
@@ -141,6 +142,7 @@ __all__ = [
     "Followed",
     "LimitPoint",
     "Line",
+    "Loser",
     "MemoryFilter",
     "MemoryRow",
     "MessageDetail",
@@ -151,6 +153,7 @@ __all__ = [
     "Part",
     "PhraseMatches",
     "PinPreview",
+    "Repeat",
     "Scene",
     "Simulation",
     "Speaker",

@@ -14,8 +14,6 @@ from chatmemory import search
 from chatmemory.core.exceptions import InvalidValue, MemoryNotFound, MessageNotFound
 from chatmemory.core.messages import ChatMessage
 from chatmemory.core.phrases import SEARCHED
-from chatmemory.core.storable import storable_id
-from chatmemory.ledger.branches import copies_of
 from chatmemory.ledger.lookup import find_memory, find_step
 from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.ledger.windows import read_message
@@ -107,16 +105,6 @@ def _message(memory_id: str, seq: int) -> Message:
     if row is None:
         raise MessageNotFound(f"{memory_id!r} has no message #{seq}")
     return row
-
-
-def copies(memory_id: str, seq: int) -> list[tuple[str, int]]:
-    """Return the copies of a message in branches, by id and seq; none of a redacted message.
-
-    Raises MessageNotFound, UnstorableText.
-    """
-    row = _message(storable_id(memory_id), seq)
-    found = copies_of(row) if row.redacted_step is None else []
-    return [(copy.memory_id, copy.seq) for copy in found]
 
 
 def nearest(memory_id: str, phrase: str, newest: int) -> str:

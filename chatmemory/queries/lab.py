@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import heapq
 import random
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import repeat
 from typing import NamedTuple
 
 from django.db.models import Q
@@ -179,7 +180,10 @@ def fleet(query: FleetQuery) -> Fleet:
     sums = Sums(distance(query.kind))
     for _, figures in _figures(query, chosen):
         sums.add(figures)
-    return Fleet(matching, len(chosen), sums, sums.points(), _limits(query))
+    rows = query.which.rows().filter(policy_kind=query.kind.kind)
+    enforced = rows.exclude(policy_options__has_key="meters_only")
+    limits = Counter(enforced.values_list("policy_limit", flat=True))
+    return Fleet(matching, len(chosen), sums, sums.points(), limits)
 
 
 @one_snapshot()
@@ -199,7 +203,8 @@ def fleet_lists(query: FleetQuery, limit: int) -> FleetLists:
             repeats.append(Repeat(memory_id, _same_fact(memory_id, again, said), said, again))
     policy = replace(query.kind, limit=limit)
     worst = [memory_id for _, _, memory_id in heapq.nlargest(LISTED, losing)]
-    losers = [_loser(id, _history(id, policy), policy) for id in worst]
+    histories = (recall_history(id, policy.estimator, latest=COMPARED_MAX) for id in worst)
+    losers = map(_loser, worst, histories, repeat(policy))
     return FleetLists(tuple(filter(None, losers)), tuple(repeats))
 
 
@@ -209,16 +214,6 @@ def _figures(query: FleetQuery, chosen: Sequence[Chosen]) -> Iterator[tuple[str,
     for row in rows.iterator(ROWS_AT_ONCE):
         if states.get(row.memory_id) == row.state:
             yield row.memory_id, Figures.from_dict(row.figures)
-
-
-def _history(memory_id: str, policy: Policy) -> History:
-    return recall_history(memory_id, policy.estimator, latest=COMPARED_MAX)
-
-
-def _limits(query: FleetQuery) -> Counter[int]:
-    rows = query.which.rows().filter(policy_kind=query.kind.kind)
-    rows = rows.exclude(policy_options__has_key="meters_only")
-    return Counter(rows.values_list("policy_limit", flat=True))
 
 
 class FileFleet:
@@ -246,8 +241,7 @@ class FileFleet:
     def lists(self, limit: int) -> FleetLists:
         """Return which conversations lose most under a limit."""
         policy = replace(self._kind, limit=limit)
-        pairs = zip(self._names, self._histories, strict=True)
-        losers = filter(None, (_loser(name, history, policy) for name, history in pairs))
+        losers = filter(None, map(_loser, self._names, self._histories, repeat(policy)))
         return FleetLists(tuple(heapq.nlargest(LISTED, losers, key=lambda each: each.lost)))
 
 
@@ -273,32 +267,32 @@ def said_again(memory_id: str, history: History, most: int) -> list[tuple[int, i
 
     Each item is the number of the user's message and of the last message that had said it.
     """
-    stays: dict[int, list[tuple[int, int | None]]] = {}
+    stays: defaultdict[int, list[tuple[int, int | None]]] = defaultdict(list)
     first = min(history.numbers, default=1)
     rows = Stay.objects.filter(memory_id=memory_id, seq__gte=first).order_by("n")
     for seq, entered, left in rows.values_list("seq", "entered_step", "left_step"):
-        stays.setdefault(seq, []).append((entered, left))
-    mentions: dict[str, list[int]] = {}
+        stays[seq].append((entered, left))
+    mentions: defaultdict[str, list[int]] = defaultdict(list)
     found: list[tuple[int, int]] = []
     for number, entry, facts in zip(history.numbers, history.entries, history.facts, strict=True):
-        if entry.type is MessageType.USER and number in stays:
+        if entry.type is MessageType.USER and stays[number]:
             step = stays[number][0][0]
             found += [
                 (number, mentions[fact][-1])
                 for fact in facts
-                if fact in mentions and not _is_seen(mentions[fact], stays, step)
+                if mentions[fact] and not _is_seen(mentions[fact], stays, step)
             ]
         for fact in facts:
-            mentions.setdefault(fact, []).append(number)
+            mentions[fact].append(number)
     return found[:most]
 
 
 def _is_seen(
-    mentions: Sequence[int], stays: dict[int, list[tuple[int, int | None]]], step: int
+    mentions: Sequence[int], stays: Mapping[int, list[tuple[int, int | None]]], step: int
 ) -> bool:
     """Return whether a message was in the window just before a step."""
     return any(
         entered < step and (left is None or left >= step)
         for seq in reversed(mentions)
-        for entered, left in stays.get(seq, ())
+        for entered, left in stays[seq]
     )

@@ -14,7 +14,7 @@ from django.db.models.functions import Coalesce, Left
 from chatmemory.core.exceptions import InvalidValue
 from chatmemory.core.stored_policies import load_or_tokens
 from chatmemory.core.window import Totals
-from chatmemory.managers import Flag, having
+from chatmemory.managers import Flag, flagged
 from chatmemory.models import Memory, Message, Stay, Step
 from chatmemory.queries.cursors import CursorPage, SortKey, page_by_cursor
 from chatmemory.queries.feed import evicting_adds
@@ -193,10 +193,10 @@ def overview_stats(since: datetime) -> OverviewStats:
     counts = Memory.objects.aggregate(
         conversations=Count("pk"),
         active=Count("pk", filter=active),
-        flagged=Count("pk", filter=having(Flag.ANY)),
-        dangling=Count("pk", filter=having(Flag.DANGLING)),
-        oversized=Count("pk", filter=having(Flag.OVERSIZED)),
-        over_limit=Count("pk", filter=having(Flag.OVER_LIMIT)),
+        flagged=Count("pk", filter=flagged(Flag.ANY)),
+        dangling=Count("pk", filter=flagged(Flag.DANGLING)),
+        oversized=Count("pk", filter=flagged(Flag.OVERSIZED)),
+        over_limit=Count("pk", filter=flagged(Flag.OVER_LIMIT)),
     )
     adds = evicting_adds().filter(at__gte=since)
     left = adds.aggregate(sum=Sum("evicted"), memories=Count("memory_id", distinct=True))

@@ -47,6 +47,12 @@ class Line:
         """The text as people read it."""
         return readable_text(self.message)
 
+    @property
+    def turn(self) -> Turn:
+        message = self.message
+        calls = len(message.tool_execution_requests) if isinstance(message, AiMessage) else 0
+        return Turn(self.seq, self.type, calls)
+
 
 @dataclass(frozen=True)
 class Scene:
@@ -76,7 +82,7 @@ class Scene:
     def verdicts(self) -> tuple[Verdict, ...]:
         """Return what each provider says to this memory."""
         lines = {line.seq: line for line in self.said}
-        return verdicts([_turn(lines[place.seq]) for place in self.window.rows])
+        return verdicts([lines[place.seq].turn for place in self.window.rows])
 
 
 def rehearse(policy: Policy, events: Iterable[ChatMessage | Policy]) -> list[Scene]:
@@ -123,9 +129,3 @@ class _Stage:
         policy, totals = measured(policy), self._recorder.window.totals
         change_policy(self._recorder, policy)
         return ChangeResult("policy", self._recorder.memory.last_step, policy, totals, totals)
-
-
-def _turn(line: Line) -> Turn:
-    message = line.message
-    calls = len(message.tool_execution_requests) if isinstance(message, AiMessage) else 0
-    return Turn(line.seq, line.type, calls)

@@ -20,7 +20,7 @@ from django.db.models.functions import Greatest, Substr
 from chatmemory import search
 from chatmemory.core.messages import MessageType
 from chatmemory.core.speakers import speaker_of
-from chatmemory.managers import Flag, MemoryQuerySet, having, of_policy
+from chatmemory.managers import Flag, MemoryQuerySet, flagged, of_policy
 from chatmemory.models import Memory, Message, Stay
 
 FEW = 2_000  # places that have the words
@@ -71,7 +71,7 @@ class MemoryFilter:
             condition &= Q(updated_at__gte=self.active_since)
         if self.active_before:
             condition &= Q(updated_at__lt=self.active_before)
-        return condition & having(self.flag) if self.flag else condition
+        return condition & flagged(self.flag) if self.flag else condition
 
     def without_columns(self) -> MemoryFilter:
         """Return this filter without the fields of `columns`."""

@@ -7,9 +7,8 @@ The bare store protocol is in `services.protocol`.
 from chatmemory.database import atomic
 from chatmemory.ledger.adding import Recount, count_ahead
 from chatmemory.ledger.changes import ArrivedMessage, ChangeResult, EvictedMessage, NewMessage
-from chatmemory.services.adoption import adopt_policy
 from chatmemory.services.branches import branch
-from chatmemory.services.conversations import change, create, label
+from chatmemory.services.conversations import adopt_policy, change, create, label
 from chatmemory.services.defaults import (
     NamedDefault,
     chosen_policy,
@@ -37,10 +36,10 @@ from chatmemory.services.messages import (
     set_messages,
 )
 from chatmemory.services.pins import pin, unpin
+from chatmemory.services.sqlite_files import truncate_log
 from chatmemory.services.transaction import CHANNEL
 from chatmemory.services.trials import forget_old_trials, keep_trial
 from chatmemory.services.validation import storable_messages
-from chatmemory.services.write_ahead_log import truncate_log
 
 __all__ = [
     "CHANNEL",

@@ -20,13 +20,13 @@ from chatmemory.ledger.adding import (
     counted_entries,
     required_policy,
 )
-from chatmemory.ledger.branches import source_of
 from chatmemory.ledger.changes import ChangeResult, NewMessage
 from chatmemory.ledger.lookup import find_memory, find_step
 from chatmemory.ledger.recorder import Recorder
 from chatmemory.ledger.redaction import is_redacted
 from chatmemory.ledger.windows import read_message, stay_entries, stays_at
 from chatmemory.models import Memory, Message, Stay, Step
+from chatmemory.queries.branches import source_of
 from chatmemory.services.conversations import create
 from chatmemory.services.erasure import delete
 from chatmemory.services.messages import new_messages

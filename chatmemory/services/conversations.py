@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 
 from chatmemory import database
-from chatmemory.core.exceptions import MemoryNotFound
+from chatmemory.core.exceptions import (
+    CorruptRow,
+    DeletionUnfinished,
+    ImportUnfinished,
+    MemoryNotFound,
+)
 from chatmemory.core.policies import Policy
 from chatmemory.ledger.adding import Recount, change_policy
 from chatmemory.ledger.recorder import Recorder
 from chatmemory.models import Memory
+from chatmemory.queries.lab import having_another
+from chatmemory.queries.searching import MemoryFilter
 from chatmemory.search import DIGEST_LABEL, given_labels
 from chatmemory.services import audit
 from chatmemory.services.defaults import Default, chosen_policy
@@ -23,6 +31,7 @@ from chatmemory.services.transaction import (
 )
 from chatmemory.services.validation import check_actor, check_id, check_labels, check_policy
 
+ADOPTION_SECONDS = 2.0
 LABELLED_AT_ONCE = 200  # conversations, in about a third of a second
 
 
@@ -82,6 +91,27 @@ def change(
         if new_labels is not None:
             _set_labels(recorder, new_labels)
         return recorder.memory
+
+
+def adopt_policy(
+    which: MemoryFilter, policy: Policy, *, actor: str = "", seconds: float = ADOPTION_SECONDS
+) -> int:
+    """Give conversations that have another policy this one; return how many were changed.
+
+    Those that cannot be changed, such as one whose import goes on or one that cannot be read, are
+    left out. It ends after about `seconds`: call it again for the rest. Raises InvalidValue,
+    UnknownEstimator.
+    """
+    policy = check_policy(policy)
+    changed = 0
+    end = time.monotonic() + seconds
+    for memory_id in list(having_another(which, policy).values_list("id", flat=True)):
+        with suppress(CorruptRow, DeletionUnfinished, ImportUnfinished, MemoryNotFound):
+            change(memory_id, policy=policy, actor=actor)
+            changed += 1
+        if time.monotonic() >= end:
+            break
+    return changed
 
 
 def label(memory_ids: Iterable[str], name: str, value: str, actor: str = "") -> None:

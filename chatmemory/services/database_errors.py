@@ -1,4 +1,4 @@
-"""Database outages: errors that are no fault of the request and may go away by themselves.
+"""Database outages: errors that the request has not caused and that may go away by themselves.
 
 The transaction of the request was rolled back, so that the caller can repeat it.
 """
@@ -15,7 +15,7 @@ from typing import ParamSpec, TypeVar
 from django.db import DatabaseError, InterfaceError, OperationalError
 
 from chatmemory import database
-from chatmemory.services.damage import is_damage
+from chatmemory.services.sqlite_files import is_damage
 
 _BUSY = ("busy", "other clients are writing: try again in a moment")
 _CROWDED = ("busy", "there are too many connections: try again in a moment")
@@ -109,9 +109,9 @@ def explained(call: Callable[P, T]) -> Callable[P, T]:
 
 @contextmanager
 def leaving_out_lost_nodes() -> Iterator[None]:
-    """Leave out what the block does in the database if a node of a cluster is down.
+    """Roll back what the block does, and go on behind it, if a node of a cluster is down.
 
-    What is around the block goes on. If the whole database is down, that fails.
+    If the whole database is down, what is behind the block fails.
     """
     try:
         with database.atomic():
@@ -122,8 +122,8 @@ def leaving_out_lost_nodes() -> Iterator[None]:
             raise
 
 
-def in_words(error: BaseException) -> str | None:
-    """Return what a command tells of an error of the database, None if it is a bug of this program.
+def explain_error(error: BaseException) -> str | None:
+    """Return what a command prints for a database error, None if that is a bug of this program.
 
     The driver's own text says why a database is down. It has no password.
     """

@@ -13,8 +13,7 @@ from django.utils import timezone
 
 from chatmemory import database, queries
 from chatmemory.core.exceptions import MemoryNotFound, MessageNotFound
-from chatmemory.ledger.branches import copies_of, source_of
-from chatmemory.ledger.chain_check import check_hidden
+from chatmemory.ledger.chain import check_hidden
 from chatmemory.ledger.changes import ChangeResult
 from chatmemory.ledger.contradictions import Contradicted, naming
 from chatmemory.ledger.recorder import Recorder
@@ -28,14 +27,15 @@ from chatmemory.models import (
     Step,
     Trial,
 )
+from chatmemory.queries.branches import copies_of, source_of
 from chatmemory.search import given_labels, searched_characters
 from chatmemory.search.sqlite import INDEXED_AT_ONCE
 from chatmemory.services import audit
 from chatmemory.services.database_errors import leaving_out_lost_nodes
-from chatmemory.services.slices import rows_of, sizes_of
+from chatmemory.services.slices import row_count, sizes_of
+from chatmemory.services.sqlite_files import truncate_log_soon
 from chatmemory.services.transaction import lock_memory, locked, notify_followers
-from chatmemory.services.validation import check_change, check_ids, check_number
-from chatmemory.services.write_ahead_log import truncate_log_soon
+from chatmemory.services.validation import check_change, check_ids, check_whole_number
 
 # Rows. A transaction that removes so many takes less than a second.
 AT_ONCE = 3_000
@@ -64,7 +64,7 @@ def delete(memory_id: str, *, actor: str = "", expected_version: int | None = No
             branches = Memory.objects.filter(branched_from=memory_id)
             saved = branches.filter(created_at__gte=memory.created_at)
             saved.update(branched_from=source.pk)
-        if rows_of(memory) <= AT_ONCE:
+        if row_count(memory) <= AT_ONCE:
             memory.delete()
         else:
             Trial.objects.filter(memory=memory).delete()
@@ -170,7 +170,7 @@ def redact(
     `branches`, also the copies of the message in these branches. Return None if the message was
     already redacted. Raises InvalidValue, MemoryNotFound, MessageNotFound, VersionConflict.
     """
-    check_number(seq, "seq")
+    check_whole_number(seq, "seq")
     chosen = check_ids(branches)
     with locked(memory_id, actor=actor, expected_version=expected_version) as recorder:
         row = Message.objects.filter(memory=recorder.memory, seq=seq).first()

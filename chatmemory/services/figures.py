@@ -29,9 +29,10 @@ QUESTIONS_KEPT = 50
 
 
 def compute_figures(query: FleetQuery, seconds: float = SECONDS) -> int:
-    """Compute the figures of some chosen conversations, for about so long; return how many remain.
+    """Compute figures of the chosen conversations; return how many conversations remain.
 
-    At least one is computed. A conversation that is deleted or changes meanwhile is left out.
+    It ends after about `seconds`, and computes at least one. A conversation that is deleted or
+    changes meanwhile is left out.
     """
     waiting = missing(query, chosen_of(query)[1])
     found: dict[Chosen, Figures] = {}

@@ -15,7 +15,7 @@ from chatmemory.ledger.recorder import Recorder
 from chatmemory.ledger.windows import StayEntry, stay_entries
 from chatmemory.models import Memory, Message
 from chatmemory.services.transaction import locked
-from chatmemory.services.validation import check_number
+from chatmemory.services.validation import check_whole_number
 
 
 def pin(
@@ -27,7 +27,7 @@ def pin(
     pinned already. Raises InvalidValue, MemoryNotFound, MessageNotFound, NotPinnable,
     PolicyRequired (the client decides this window), VersionConflict.
     """
-    check_number(seq, "seq")
+    check_whole_number(seq, "seq")
     with locked(memory_id, actor=actor, expected_version=expected_version) as recorder:
         return _change(recorder, seq, pinned=True)
 
@@ -40,7 +40,7 @@ def unpin(
     Raises InvalidValue, MemoryNotFound, MessageNotFound, NotPinnable (it is not in memory),
     VersionConflict.
     """
-    check_number(seq, "seq")
+    check_whole_number(seq, "seq")
     with locked(memory_id, actor=actor, expected_version=expected_version) as recorder:
         return _change(recorder, seq, pinned=False)
 

@@ -31,7 +31,7 @@ from chatmemory.ledger.windows import read_message, stay_entry
 from chatmemory.services.defaults import metering_policy
 from chatmemory.services.messages import clear_messages
 from chatmemory.services.transaction import locked, unsaved_memory
-from chatmemory.services.validation import check_id, check_limit, storable_messages
+from chatmemory.services.validation import check_id, check_storable_limit, storable_messages
 
 
 def get_messages(memory_id: str) -> list[ChatMessage]:
@@ -115,7 +115,7 @@ def transact(memory_id: str, decide: Decide, *, actor: str = "") -> Transition:
     create = partial(unsaved_memory, memory_id)
     with locked(memory_id, actor=actor, create=create) as recorder:
         transition = decide(recorder.window)
-        check_limit(transition.policy)
+        check_storable_limit(transition.policy)
         storable_messages(each.message for each in transition.arrivals if each.message)
         recorder.record(transition)
         return transition

@@ -41,7 +41,7 @@ def _slices(new: Sequence[NewMessage], stored: int) -> Iterator[tuple[int, int]]
         yield from ((start, min(start + SLICE, end)) for start in range(first, end, SLICE))
 
 
-def rows_of(memory: Memory) -> int:
+def row_count(memory: Memory) -> int:
     """Return how many rows a conversation has, and more for long texts, which SQLite's index is as
     slow to forget.
     """
@@ -59,7 +59,7 @@ def sizes_of(memory_ids: Iterable[str]) -> dict[str, int]:
     for memory_id in ids:
         if memory_id not in found:
             raise MemoryNotFound(f"no conversation has the id {memory_id!r}")
-    return {memory_id: 1 + rows_of(found[memory_id]) for memory_id in ids}
+    return {memory_id: 1 + row_count(found[memory_id]) for memory_id in ids}
 
 
 def check_all(new: Iterable[NewMessage], policy: Policy) -> None:

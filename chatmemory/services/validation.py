@@ -49,7 +49,7 @@ def _shown(given: str) -> str:
 
 
 def check_ids(memory_ids: object) -> set[str]:
-    """Return the ids of a list or another collection that conversations can be asked for by.
+    """Return the ids of a list or another collection.
 
     Raises InvalidValue, also for one string, whose letters would be taken for ids; UnstorableText.
     """
@@ -61,7 +61,7 @@ def check_ids(memory_ids: object) -> set[str]:
 def check_actor(actor: object) -> None:
     """Raise InvalidValue unless an actor is a storable string of up to 255 characters.
 
-    Digests are made of what is given: of another type, it would not be what the row then holds.
+    Digests are made of the given value. The row would hold a value of another type as text.
     """
     if not isinstance(actor, str) or len(actor) > ACTOR_LENGTH:
         wanted = f"a string of up to {ACTOR_LENGTH} characters"
@@ -69,7 +69,7 @@ def check_actor(actor: object) -> None:
     check_text(actor, "an actor")
 
 
-def check_number(number: object, name: str) -> None:
+def check_whole_number(number: object, name: str) -> None:
     """Raise InvalidValue unless an argument is a whole number; a database takes "1" for one."""
     if not isinstance(number, int) or isinstance(number, bool):
         raise InvalidValue(f"{name} must be a whole number, not {brief(number)}")
@@ -80,7 +80,7 @@ def check_change(memory_id: object, actor: object, expected_version: object) -> 
     check_id(memory_id)
     check_actor(actor)
     if expected_version is not None:
-        check_number(expected_version, "expected_version")
+        check_whole_number(expected_version, "expected_version")
 
 
 def is_id(memory_id: object) -> bool:
@@ -105,11 +105,11 @@ def check_policy(policy: Policy | None) -> Policy | None:
         return None
     if not isinstance(policy, Policy):
         raise InvalidValue(f"policy must be one such as MessageWindow(20), not {policy!r}")
-    check_limit(policy)
+    check_storable_limit(policy)
     return measured(policy)
 
 
-def check_limit(policy: Policy | None) -> None:
+def check_storable_limit(policy: Policy | None) -> None:
     """Raise InvalidValue for a limit that a database cannot hold."""
     if policy is not None and policy.limit > LIMIT_MAX:
         raise InvalidValue(f"{policy.limit_name} must be at most {LIMIT_MAX}")

@@ -16,11 +16,8 @@ from chatmemory import InvalidValue, Policy, policies_from_text, policy_kinds, t
 from chatmemory.queries import POLICIES_MAX, FleetQuery, MemoryFilter
 from inspector.forms import searchable, whole_number
 
-FORMS = ("csv", "json")
 SAMPLE = 1_000
 ANY_LIMIT = 10**9  # goes together with all options
-NUMBERS = {name: name for name in ("limit", "sample", "seed")}
-TEXTS = ("q", "label", "prefix", "since", "options", "estimator")
 PRICES = ("input", "cached", "output")
 MILLION = 1_000_000
 DIGITS = 9
@@ -28,7 +25,7 @@ DIGITS = 9
 
 @dataclass(frozen=True)
 class Prices:
-    """Prices of a million tokens, as the address has them: nothing here is a price of anybody.
+    """Prices of a million tokens, as the address has them: no provider's prices are built in.
 
     A cached price that is missing is the input price. `source` and `as_of` say where the prices
     stand and since when, in the user's own words.
@@ -54,8 +51,7 @@ class Prices:
 
     @property
     def given(self) -> dict[str, str]:
-        values = [(each, getattr(self, each.name)) for each in fields(self)]
-        return {each.name: str(value) for each, value in values if value != each.default}
+        return _unusual(self)
 
     def cost(self, prompt: int, reusable: int = 0, output: int = 0) -> Decimal | None:
         """Return what so many tokens cost; None without an input price."""
@@ -112,8 +108,8 @@ class ComparisonAsked:
             _number(values, "at"),
             searchable(values.get("phrase", "")),
             Prices.read(values),
-            form if (form := values.get("as", "")) in FORMS else "",
-            problem or _wrong_value(values, {"at": "after"}),
+            form if (form := values.get("as", "")) in ("csv", "json") else "",
+            problem or _wrong_value(values, at="after"),
             **(typed if is_refused else {}),
         )
 
@@ -130,12 +126,10 @@ class ComparisonAsked:
     @property
     def query(self) -> str:
         """The parameters of the address."""
-        pairs = [("policy", text) for text in self.policies]
-        pairs += [("at", str(self.at))] if self.at is not None else []
-        pairs += [("phrase", self.phrase)] if self.phrase else []
-        pairs += self.prices.given.items()
-        pairs += [("as", self.form)] if self.form else []
-        return urlencode(pairs)
+        given = {"policy": self.policies, "at": self.at, "phrase": self.phrase}
+        given |= {**self.prices.given, "as": self.form}
+        kept = {name: value for name, value in given.items() if value not in ("", None, ())}
+        return urlencode(kept, doseq=True)
 
     def link(self, **changes: Any) -> str:
         """Return the address with another place, phrase, form or other policies."""
@@ -165,9 +159,9 @@ class FleetAsked:
     label: str = ""
     prefix: str = ""
     since: str = ""
-    kind: str = "token_window"
     options: str = ""
     estimator: str = ""
+    kind: str = "token_window"
     limit: int | None = None
     sample: int = SAMPLE
     seed: int = 1
@@ -177,15 +171,21 @@ class FleetAsked:
     @classmethod
     def read(cls, given: Mapping[str, str]) -> FleetAsked:
         """Read the parameters of an address; of those that are wrong, take the usual ones."""
-        sample, seed = _number(given, "sample"), _number(given, "seed")
+        texts = ("q", "label", "prefix", "since", "options", "estimator")
+        numbers = {name: _number(given, name) for name in ("limit", "sample", "seed")}
+        problem = _wrong_value(given, **{name: name for name in numbers})
+        if numbers["limit"] == 0:
+            problem = "limit must be greater than zero"
+        if is_unknown := given.get("kind", cls.kind) not in policy_kinds():
+            problem = f"the kind of a policy is {' or '.join(policy_kinds())}"
         asked = cls(
-            **{name: searchable(given.get(name, "")) for name in TEXTS},
-            kind=kind if (kind := given.get("kind", "")) in policy_kinds() else cls.kind,
-            limit=_number(given, "limit") or None,
-            sample=cls.sample if sample is None else sample,
-            seed=cls.seed if seed is None else seed,
+            **{name: searchable(given.get(name, "")) for name in texts},
+            kind=cls.kind if is_unknown else given.get("kind", cls.kind),
+            limit=numbers["limit"] or None,
+            sample=cls.sample if numbers["sample"] is None else numbers["sample"],
+            seed=cls.seed if numbers["seed"] is None else numbers["seed"],
             prices=Prices.read(given),
-            problem=_problem(given),
+            problem=problem,
         )
         try:
             asked.policy(ANY_LIMIT)
@@ -228,10 +228,7 @@ class FleetAsked:
     @property
     def given(self) -> dict[str, str]:
         """The parameters that differ from the usual ones."""
-        usual = FleetAsked()
-        values = {name: getattr(self, name) for name in (*TEXTS, "kind", *NUMBERS)}
-        kept = {name: str(v) for name, v in values.items() if v != getattr(usual, name)}
-        return kept | self.prices.given
+        return _unusual(self, "prices", "problem") | self.prices.given
 
     def link(self, **changes: object) -> str:
         """Return the address with changed parameters; an empty one is left out."""
@@ -270,16 +267,17 @@ def _policies(texts: list[str]) -> tuple[list[Policy | None], str]:
     return found[:POLICIES_MAX], problem
 
 
-def _problem(given: Mapping[str, str]) -> str:
-    """Return what is wrong with the kind, the numbers and the prices of the lab's address."""
-    if given.get("kind") and given["kind"] not in policy_kinds():
-        return f"the kind of a policy is {' or '.join(policy_kinds())}"
-    if given.get("limit") and _number(given, "limit") == 0:
-        return "limit must be greater than zero"
-    return _wrong_value(given, NUMBERS)
+def _unusual(asked: Prices | FleetAsked, *others: str) -> dict[str, str]:
+    """Return the values that are not the usual ones, but for those of `others`."""
+    values = {each.name: (getattr(asked, each.name), each.default) for each in fields(asked)}
+    return {
+        name: str(value)
+        for name, (value, usual) in values.items()
+        if value != usual and name not in others
+    }
 
 
-def _wrong_value(given: Mapping[str, str], numbers: Mapping[str, str]) -> str:
+def _wrong_value(given: Mapping[str, str], **numbers: str) -> str:
     """Return which number or price of an address is none; `numbers` are their names on the page."""
     for name, label in numbers.items():
         if given.get(name) and _number(given, name) is None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate, pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 from chatmemory import explain, policy_kinds, text_of_policy
 from chatmemory.queries import Compared, ComparedRow, Comparison, Followed, Use
@@ -20,8 +20,7 @@ COLUMNS_MAX = 400
 HEIGHT = 100
 
 
-@dataclass(frozen=True)
-class LostFact:
+class LostFact(NamedTuple):
     """A lost recall: `follow` follows the fact, just before it was needed.
 
     Only messages of a stored conversation have links.
@@ -35,8 +34,7 @@ class LostFact:
     needed_link: str
 
 
-@dataclass(frozen=True)
-class Value:
+class Value(NamedTuple):
     """A cell of the table; `css` marks the best of its row, and what is bad."""
 
     text: str
@@ -44,11 +42,10 @@ class Value:
     css: str = ""
 
 
-@dataclass(frozen=True)
-class ValueRow:
+class ValueRow(NamedTuple):
     label: str
     note: str
-    values: tuple[Value, ...]
+    values: Sequence[Value]
 
 
 @dataclass(frozen=True)
@@ -88,6 +85,11 @@ class ComparePage:
         self.phrase = found.phrase
         self.top = max(1, sum(found.history.tokens) + found.history.overhead)
         self.columns = len(_columns(self.size))
+        self.earlier = self.asked.link(at=max(0, self.at - 1))
+        self.later = self.asked.link(at=min(self.size, self.at + 1))
+        self.csv = self.asked.link(form="csv")
+        self.json = self.asked.link(form="json")
+        self.kinds = [(name, kind.label) for name, kind in policy_kinds().items()]
 
     @property
     def place(self) -> str:
@@ -96,7 +98,7 @@ class ComparePage:
 
     @cached_property
     def numbers(self) -> list[dict[str, Any]]:
-        """What programs read of each policy, and what the table shows."""
+        """What programs read of each policy."""
         return list(map(self._numbers, self.found.policies, self.found.followed))
 
     def _numbers(self, each: Compared, followed: Followed) -> dict[str, Any]:
@@ -226,54 +228,40 @@ class ComparePage:
 
     @property
     def rows(self) -> Iterator[ValueRow]:
-        recalls, calls = self.numbers[0]["recalls"], self.numbers[0]["calls"]
-        per_call = [round(each.prompts.per_call) for each in self.found.policies]
-        broken = "prompts that do not begin like the one before"
-        yield self._ranked("Facts still held", f"of {recalls:,} used again", "held", max)
-        yield self._ranked("Facts lost", "had left before", "lost")
-        yield self._ranked("Said again by the user", "facts that were forgotten", "said_again")
-        yield self._ranked("Messages forgotten", f"of {self.size:,} said", "forgotten")
+        policies, prompts = self.found.policies, [each.prompts for each in self.found.policies]
+        recalls, calls = policies[0].recalls, prompts[0].calls
+        held = [each.held for each in policies]
+        yield _ranked("Facts still held", f"of {recalls:,} used again", held, max)
+        lost = [len(each.lost) for each in policies]
+        yield _ranked("Facts lost", "had left before", lost)
+        again = [len(each.said_again) for each in policies]
+        yield _ranked("Said again by the user", "facts that were forgotten", again)
+        forgotten = [each.forgotten for each in policies]
+        yield _ranked("Messages forgotten", f"of {self.size:,} said", forgotten)
+        per_call = [round(each.per_call) for each in prompts]
         yield _ranked("Prompt tokens per call", f"of {calls:,} calls", per_call)
-        yield self._ranked("Prompt tokens in all", "of all calls together", "prompt_tokens")
+        tokens = [each.tokens for each in prompts]
+        yield _ranked("Prompt tokens in all", "of all calls together", tokens)
         if self.asked.prices.input is not None:
             yield self._costs()
-        yield self._ranked("Prompt-cache breaks", broken, "cache_breaks")
-        yield self._reusable()
-        for name in self.found.policies[0].prompts.refused:
-            yield self._refused(name, calls)
+        breaks = [each.breaks for each in prompts]
+        note = "prompts that do not begin like the one before"
+        yield _ranked("Prompt-cache breaks", note, breaks)
+        shares = [explain.percent(each.reusable, each.tokens) or "no prompts" for each in prompts]
+        note = "of prompts that begin alike; minimums of providers are ignored"
+        yield ValueRow("Reusable tokens", note, list(map(Value, shares)))
+        for name in prompts[0].refused:
+            yield _refused(name, [each.refused[name] for each in prompts], calls)
         if self.phrase:
             yield self._phrase_forgotten()
-            kept = (Value(each.keeps or "—") for each in self.policies)
-            yield ValueRow("Smallest limit that still holds it", f"at {self.place}", tuple(kept))
-
-    def _ranked(
-        self, label: str, note: str, name: str, choose: Callable[..., int] = min
-    ) -> ValueRow:
-        return _ranked(label, note, [each[name] for each in self.numbers], choose)
+            kept = [Value(each.keeps or "—") for each in self.policies]
+            yield ValueRow("Smallest limit that still holds it", f"at {self.place}", kept)
 
     def _costs(self) -> ValueRow:
         prices = self.asked.prices
         costs = (self._cost(each) for each in self.found.policies)
-        cells = tuple(Value(prices.words(cost, 1_000)) for cost in costs)
+        cells = [Value(prices.words(cost, 1_000)) for cost in costs]
         return ValueRow("Cost of 1,000 such conversations", prices.said, cells)
-
-    def _reusable(self) -> ValueRow:
-        shares = [
-            explain.percent(each["reusable_tokens"], each["prompt_tokens"]) for each in self.numbers
-        ]
-        return ValueRow(
-            "Reusable tokens",
-            "of prompts that begin alike; minimums of providers are ignored",
-            tuple(Value(share or "no prompts") for share in shares),
-        )
-
-    def _refused(self, provider: str, calls: int) -> ValueRow:
-        refused = [each.prompts.refused[provider] for each in self.found.policies]
-        cells = (
-            Value(f"{number:,} refused", f"of {calls:,}", "bad") if number else Value("accepts")
-            for number in refused
-        )
-        return ValueRow(provider, "would accept each prompt?", tuple(cells))
 
     def _phrase_forgotten(self) -> ValueRow:
         numbers, mentions = self.found.history.numbers, self.found.mentions
@@ -281,16 +269,15 @@ class ComparePage:
         note = f"not said in the latest {self.size:,} messages" if is_part else "nobody said it"
         if mentions:
             note = f"said in #{numbers[mentions[0]]:,}"
-        cells = []
-        for each in self.numbers:
-            at = each["phrase_forgotten_at"]
-            if not mentions:
-                cells.append(Value("not said here" if is_part else "never said"))
-            elif at is None:
-                cells.append(Value("never", "kept to the end", "best"))
-            else:
-                cells.append(Value(f"at #{at:,}"))
-        return ValueRow(f"“{self.phrase}” first forgotten", note, tuple(cells))
+        cells = [self._forgotten_at(each.forgotten) for each in self.found.followed]
+        return ValueRow(f"“{self.phrase}” first forgotten", note, cells)
+
+    def _forgotten_at(self, at: int | None) -> Value:
+        if not self.found.mentions:
+            return Value("not said here" if self.found.is_part else "never said")
+        if at is None:
+            return Value("never", "kept to the end", "best")
+        return Value(f"at #{self.found.history.numbers[at]:,}")
 
     # The matrix
 
@@ -312,36 +299,22 @@ class ComparePage:
             return "ignored"
         return f"left at #{self.found.history.numbers[each.left[position]]:,}"
 
-    # Links
-
-    @property
-    def earlier(self) -> str:
-        return self.asked.link(at=max(0, self.at - 1))
-
-    @property
-    def later(self) -> str:
-        return self.asked.link(at=min(self.size, self.at + 1))
-
-    @property
-    def csv(self) -> str:
-        return self.asked.link(form="csv")
-
-    @property
-    def json(self) -> str:
-        return self.asked.link(form="json")
-
-    @property
-    def kinds(self) -> list[tuple[str, str]]:
-        return [(name, kind.label) for name, kind in policy_kinds().items()]
-
 
 def _ranked(
     label: str, note: str, values: Sequence[int], choose: Callable[..., int] = min
 ) -> ValueRow:
     """Return a row of numbers in which the best is marked, unless all are equal."""
     best, is_close = choose(values), len(set(values)) < 2
-    cells = (Value(f"{n:,}", css="" if is_close or n != best else "best") for n in values)
-    return ValueRow(label, note, tuple(cells))
+    cells = [Value(f"{n:,}", css="" if is_close or n != best else "best") for n in values]
+    return ValueRow(label, note, cells)
+
+
+def _refused(provider: str, refused: Sequence[int], calls: int) -> ValueRow:
+    cells = [
+        Value(f"{number:,} refused", f"of {calls:,}", "bad") if number else Value("accepts")
+        for number in refused
+    ]
+    return ValueRow(provider, "would accept each prompt?", cells)
 
 
 def _hold(limits: str) -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
+from typing import NamedTuple
 
 from chatmemory.queries import Fleet, LimitPoint
 from inspector.conversation.timeline import Label
@@ -20,53 +21,49 @@ MARGIN = 16.0
 BESIDE = 5.0
 
 
-@dataclass(frozen=True)
-class Limit:
-    """A limit in force, with its line at x of 1,000."""
+class Mark(NamedTuple):
+    """A limit, with its line at x of 1,000."""
 
     limit: int
     x: float
 
-
-@dataclass(frozen=True)
-class Mark:
-    """A line at a limit, at x of 1,000, with its words."""
-
-    x: float
-    words: str
-
     @property
     def label(self) -> Label:
-        return number_at(self.words, self.x)
+        """The label of the line: on its middle, or as far right as there is room."""
+        label = Label(f"{self.limit:,}", round(self.x / 10, 2))
+        _, end = label.span(NARROW)
+        is_cut = end > NARROW + MARGIN
+        return replace(label, anchor="end", dx=MARGIN) if is_cut else label
+
+
+class LabelGroup(NamedTuple):
+    """Labels of one style, at the same height."""
+
+    css: str
+    y: str
+    dy: int
+    labels: Sequence[Label]
 
 
 class Curve:
-    """The chart of a fleet, in which a limit can be marked."""
+    """The chart of a fleet, in which a limit is marked."""
 
-    def __init__(self, found: Fleet, pick: LimitPoint | None) -> None:
+    def __init__(self, found: Fleet, pick: LimitPoint) -> None:
         self._found = found
-        self._points = found.points
-        self._pick = pick
+        self._last = found.points[-1].limit
+        apart = -(-len(found.points) // DRAWN)
+        self._drawn = [*found.points[apart - 1 :: apart], found.points[-1]]
+        self.picked = self._mark(pick.limit)
 
-    @cached_property
-    def _drawn(self) -> list[LimitPoint]:
-        points = self._points
-        apart = max(1, -(-len(points) // DRAWN))
-        return [*points[apart - 1 :: apart], *points[-1:]] if points else []
-
-    @property
-    def _last(self) -> int:
-        return self._points[-1].limit if self._points else 1
-
-    def _x(self, limit: int) -> float:
-        return min(1000.0, limit * 1000 / self._last)
+    def _mark(self, limit: int) -> Mark:
+        return Mark(limit, min(1000.0, limit * 1000 / self._last))
 
     def _path(self, values: list[int], whole: int) -> str:
         pairs = (
-            f"{self._x(point.limit):.1f} {100 - 100 * value / max(1, whole):.2f}"
+            f"{self._mark(point.limit).x:.1f} {100 - 100 * value / max(1, whole):.2f}"
             for point, value in zip(self._drawn, values, strict=True)
         )
-        return f"M{'L'.join(pairs)}" if values else ""
+        return f"M{'L'.join(pairs)}"
 
     @property
     def held_path(self) -> str:
@@ -74,8 +71,7 @@ class Curve:
 
     @property
     def held_area(self) -> str:
-        first = self._x(self._drawn[0].limit) if self._drawn else 0
-        return f"{self.held_path}L1000 100L{first:.1f} 100Z" if self._drawn else ""
+        return f"{self.held_path}L1000 100L{self._mark(self._drawn[0].limit).x:.1f} 100Z"
 
     @property
     def lossless_path(self) -> str:
@@ -86,45 +82,36 @@ class Curve:
         return self._path([point.prompts for point in self._drawn], self._found.sums.everything)
 
     @cached_property
-    def today(self) -> list[Limit]:
+    def today(self) -> list[Mark]:
         """The limits in force that most conversations have."""
         common = self._found.limits.most_common(MARKED_LIMITS)
-        return [Limit(limit, self._x(limit)) for limit, _ in sorted(common)]
+        return [self._mark(limit) for limit, _ in sorted(common)]
 
     @property
-    def today_on_phones(self) -> list[Label]:
-        return labels_in(self.today, NARROW)
-
-    @property
-    def today_on_desks(self) -> list[Label]:
-        return labels_in(self.today, WIDE)
-
-    @property
-    def picked(self) -> Mark | None:
-        return Mark(self._x(self._pick.limit), f"{self._pick.limit:,}") if self._pick else None
+    def labels(self) -> Iterator[LabelGroup]:
+        yield LabelGroup("lab__now lab__phone", "97%", 0, labels_in(self.today, NARROW))
+        yield LabelGroup("lab__now lab__desk", "97%", 0, labels_in(self.today, WIDE))
+        yield LabelGroup("lab__chosen", "0", -5, [self.picked.label])
+        yield LabelGroup("lab__tick", "100%", 16, [tick.label for tick in self.ticks])
 
     @property
     def ticks(self) -> list[Mark]:
         """Round limits along the axis."""
-        rough = self._last / TICKS
-        apart = next(
-            step * 10**power
-            for power in range(12)
-            for step in (1, 2, 5)
-            if step * 10**power >= max(rough, 1)
-        )
-        return [Mark(self._x(n), f"{n:,}") for n in range(apart, self._last + 1, apart)]
+        rough = max(self._last / TICKS, 1)
+        round_numbers = (step * 10**power for power in range(12) for step in (1, 2, 5))
+        apart = next(number for number in round_numbers if number >= rough)
+        return [self._mark(limit) for limit in range(apart, self._last + 1, apart)]
 
 
-def labels_in(limits: Sequence[Limit], width: float) -> list[Label]:
+def labels_in(marks: Sequence[Mark], width: float) -> list[Label]:
     """Return the labels of limits, from the smallest, in a chart at least so many pixels wide.
 
     Those that would touch are one, after the last of their lines or before the first. One for which
     the chart has no room is left out.
     """
-    groups: list[list[Limit]] = []
-    for limit in limits:
-        groups.append([limit])
+    groups: list[list[Mark]] = []
+    for mark in marks:
+        groups.append([mark])
         while len(groups) > 1 and _touch(groups[-2], groups[-1], width):
             last = groups.pop()
             groups[-1] += last
@@ -132,22 +119,14 @@ def labels_in(limits: Sequence[Limit], width: float) -> list[Label]:
     return [label for label in labels if _is_inside(label, width)]
 
 
-def number_at(text: str, x: float) -> Label:
-    """Return the label of a line at x of 1,000: on its middle, or as far right as there is room."""
-    label = Label(text, round(x / 10, 2))
-    _, end = label.span(NARROW)
-    is_cut = end > NARROW + MARGIN
-    return replace(label, anchor="end", dx=MARGIN) if is_cut else label
-
-
-def _label(group: Sequence[Limit], width: float) -> Label:
+def _label(group: Sequence[Mark], width: float) -> Label:
     text = f"today {', '.join(f'{each.limit:,}' for each in group)}"
     after = Label(text, round(group[-1].x / 10, 2), "start", dx=BESIDE)
     before = Label(text, round(group[0].x / 10, 2), "end", dx=-BESIDE)
     return after if _is_inside(after, width) else before
 
 
-def _touch(group: Sequence[Limit], other: Sequence[Limit], width: float) -> bool:
+def _touch(group: Sequence[Mark], other: Sequence[Mark], width: float) -> bool:
     """Whether the label or a line of a group would touch those of the group after it."""
     _, end = _label(group, width).span(width)
     start, _ = _label(other, width).span(width)

@@ -1,20 +1,28 @@
-"""Files that the lab reads and does not store."""
+"""Files that the lab reads and does not store, and files of numbers that it sends."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import csv
+import io
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from django.core.files.uploadedfile import UploadedFile
+from django.http import HttpResponse
 
 from chatmemory import ChatMessage, InvalidValue, message_to_json, messages_to_json
 from chatmemory.formats import Reading, Transcript, read_transcripts
 from inspector.conf import configuration
 from inspector.forms import searchable
 from inspector.middleware.bodies import messages_limit, upload_bounds, upload_limit
+from inspector.templatetags.inspector import sentence
 
 Files = Mapping[str, "UploadedFile[bytes]"]
+Rows = Sequence[Mapping[str, Any]]
 NAMED = 3
+_FORMULAS = ("=", "+", "-", "@", "\t", "\r", *(chr(ord(sign) + 0xFEE0) for sign in "=+-@"))
 
 
 @dataclass(frozen=True)
@@ -29,20 +37,12 @@ class CarriedConversation:
     text: str
 
 
-def read_file(files: Files) -> tuple[str, Reading]:
+def conversations_of(files: Files) -> tuple[str, Reading]:
     """Return the name of the chosen file, and its conversations. Raises InvalidValue."""
     file, limit = files.get("file"), upload_limit()
     if file is None or file.size is None or file.size > limit.size:
         raise InvalidValue(f"Choose a file of at most {limit}.")
-    return file.name or "a file", read_transcripts(file, bounds=upload_bounds())
-
-
-def conversations_of(files: Files) -> tuple[str, Reading]:
-    """Return the same. Raises InvalidValue if no conversation can be read."""
-    name, reading = read_file(files)
-    if not reading.transcripts:
-        raise _unreadable(reading)
-    return name, reading
+    return file.name or "a file", _readable(read_transcripts(file, bounds=upload_bounds()))
 
 
 def conversation_of(given: Mapping[str, str], files: Files) -> CarriedConversation:
@@ -52,29 +52,35 @@ def conversation_of(given: Mapping[str, str], files: Files) -> CarriedConversati
     """
     if "file" not in files and (text := given.get("messages")):
         _check_size([text])
-        messages = _chosen(read_transcripts(text, "langchain4j"), "").messages
-        return _carried(searchable(given.get("title", "")), list(messages))
-    name, reading = read_file(files)
-    found = _chosen(reading, searchable(given.get("conversation", "")))
-    title = name
+        reading = _readable(read_transcripts(text, "langchain4j"))
+        return _carried(given.get("title", ""), reading.transcripts[0])
+    title, reading = conversations_of(files)
+    found = _chosen(reading.transcripts, searchable(given.get("conversation", "")))
     if len(reading.transcripts) + len(reading.refused) > 1:
         which = "" if found.name == str(found.number) else f" ({found.name})"
-        title = f"{name}, conversation {found.number}{which}"
-    return _carried(searchable(title), list(found.messages))
+        title = f"{title}, conversation {found.number}{which}"
+    return _carried(title, found)
 
 
-def _carried(title: str, messages: list[ChatMessage]) -> CarriedConversation:
+def _readable(reading: Reading) -> Reading:
+    """Return what was read. Raises InvalidValue if all of it was refused."""
+    if not reading.transcripts:
+        raise InvalidValue(f"{reading.refused[0].where}: {reading.refused[0].why}")
+    return reading
+
+
+def _carried(title: str, found: Transcript) -> CarriedConversation:
+    messages = list(found.messages)
     _check_size(map(message_to_json, messages))  # before all of it is in memory once more
-    text = messages_to_json(messages)
-    _check_size([text])
-    return CarriedConversation(title, messages, text)
+    return CarriedConversation(searchable(title), messages, messages_to_json(messages))
 
 
 def _check_size(parts: Iterable[str]) -> None:
-    limit, size = messages_limit(), 0
+    """Refuse parts of a JSON list that no form can carry. Raises InvalidValue."""
+    limit, size = messages_limit(), 1
     for part in parts:
         try:
-            size += len(part.encode())
+            size += len(part.encode()) + 1
         except UnicodeEncodeError as error:
             raise InvalidValue("the messages cannot contain lone surrogates") from error
         if size > limit.size:
@@ -84,24 +90,51 @@ def _check_size(parts: Iterable[str]) -> None:
             )
 
 
-def _chosen(reading: Reading, wanted: str) -> Transcript:
+def _chosen(known: Sequence[Transcript], wanted: str) -> Transcript:
     """Return the conversation with a name, or else with a number; by default the first."""
-    known = reading.transcripts
-    if known and not wanted:
-        return known[0]
     named = [each for each in known if each.name == wanted]
     numbered = [each for each in known if str(each.number) == wanted]
-    if named or numbered:
-        return (named or numbered)[0]
-    if reading.refused and not known:
-        raise _unreadable(reading)
+    if found := [*named, *numbered] if wanted else known:
+        return found[0]
     names = ", ".join(f"“{each.name}”" for each in known[:NAMED])
     raise InvalidValue(
         f"the file has no readable conversation “{wanted}”. It has {len(known):,}, such as {names}"
     )
 
 
-def _unreadable(reading: Reading) -> InvalidValue:
-    """Return why the first conversation of a file without a readable one was refused."""
-    first = reading.refused[0]
-    return InvalidValue(f"{first.where}: {first.why}")
+# What is sent
+
+
+def csv_file(columns: Sequence[str], rows: Rows, name: str) -> HttpResponse:
+    text = io.StringIO()
+    writer = csv.DictWriter(text, columns)
+    writer.writeheader()
+    writer.writerows({name: _cell(value) for name, value in row.items()} for row in rows)
+    return _file(text.getvalue(), "text/csv; charset=utf-8", f"{name}.csv")
+
+
+def json_file(rows: Rows, name: str) -> HttpResponse:
+    return _file(json.dumps(rows, indent=2), "application/json", f"{name}.json")
+
+
+def no_numbers(problem: str) -> HttpResponse:
+    """Answer what was wrong, because the numbers would not be those that were asked for."""
+    return HttpResponse(f"{sentence(problem)}\n", "text/plain; charset=utf-8", status=422)
+
+
+def _file(content: str, type: str, name: str) -> HttpResponse:
+    headers = {"Content-Disposition": f'attachment; filename="{_plain(name)}"'}
+    return HttpResponse(content, type, headers=headers)
+
+
+def _cell(value: Any) -> Any:
+    """A value for a spreadsheet: an apostrophe keeps text from being taken for a formula, which may
+    begin with a full-width sign, too.
+    """
+    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULAS) else value
+
+
+def _plain(name: str) -> str:
+    return "".join(
+        char if char.isascii() and (char.isalnum() or char in "-._") else "_" for char in name
+    )

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from chatmemory import explain, policy_kinds, text_of_policy
 from chatmemory.formats import Refused
-from chatmemory.queries import Fleet, FleetLists, LimitPoint, smallest_limit
+from chatmemory.queries import Fleet, FleetLists, LimitPoint, Loser, Repeat, smallest_limit
 from inspector.conversation.links import conversation_url
 from inspector.lab.asked import ComparisonAsked, FleetAsked
 from inspector.lab.curve import Curve
@@ -34,14 +34,23 @@ class LimitRow:
 
 @dataclass(frozen=True)
 class Listed:
-    """A conversation of a list: a fact of it, its numbers and the links to where they are seen."""
+    """A conversation of a list: a fact of it, what happened to the fact, and where that is seen."""
 
     id: str
     link: str
     fact: str
-    count: str
-    first: int
-    second: int
+    story: str
+    count: str = ""
+
+
+@dataclass(frozen=True)
+class ConversationList:
+    """Conversations under a heading; `empty` is said if there are none."""
+
+    heading: str
+    note: str
+    empty: str
+    conversations: Sequence[Listed]
 
 
 class FleetPage:
@@ -63,11 +72,10 @@ class FleetPage:
         self.unit, self.short_unit, self.estimator = kind.unit, kind.short_unit, kind.estimator
         self.least_limit = kind.least_limit
         self.grid_noun = kind.unit.removesuffix("s")
+        self.csv = asked.link(**{"as": "csv"})
+        self.stop = asked.link(stop="1")
+        self.has_price = asked.prices.input is not None
         self.is_chosen = bool(asked.q or asked.label or asked.prefix or asked.since)
-
-    @cached_property
-    def best(self) -> LimitPoint | None:
-        return smallest_limit(self.found.points, self.sums.recalls, ANSWER)
 
     @cached_property
     def pick(self) -> LimitPoint | None:
@@ -80,16 +88,19 @@ class FleetPage:
         if not points or not self.sums.recalls:
             return None
         if self.asked.limit is None:
-            return self.best or points[-1]
-        limit = max(self.asked.limit, self.least_limit)
-        if limit > points[-1].limit:
-            return replace(points[-1], limit=limit)
+            return smallest_limit(points, self.sums.recalls, ANSWER) or points[-1]
+        if self.asked.limit > points[-1].limit:
+            return replace(points[-1], limit=self.asked.limit)
         every = self.sums.every
-        return points[max(limit // every, -(-self.least_limit // every)) - 1]
+        return points[max(self.asked.limit // every, -(-self.least_limit // every)) - 1]
 
     @property
-    def curve(self) -> Curve:
-        return Curve(self.found, self.pick)
+    def curve(self) -> Curve | None:
+        return Curve(self.found, self.pick) if self.pick else None
+
+    @property
+    def left_out(self) -> int:
+        return self.sums.unreadable + len(self.refused)
 
     # The answer
 
@@ -99,15 +110,15 @@ class FleetPage:
 
     @property
     def rounded(self) -> str:
-        """The limit of the address, if the figures are those of another one."""
-        asked = self.asked.limit
-        is_shown = asked is None or self.pick is None or asked == self.pick.limit
-        return "" if is_shown else f"{asked:,}"
-
-    @property
-    def is_below_least(self) -> bool:
-        """Whether the limit of the address is too small for the options."""
-        return self.asked.limit is not None and self.asked.limit < self.least_limit
+        """Whose figures are shown, and why, if the limit of the address is another one."""
+        asked, pick = self.asked.limit, self.pick
+        if asked is None or pick is None or asked == pick.limit:
+            return ""
+        grid = (
+            f"limits are computed on a grid of {explain.counted(self.sums.every, self.grid_noun)}"
+        )
+        why = "these options need a larger limit" if asked < self.least_limit else grid
+        return f"The figures are those of {self.limit_words}, not of {asked:,}: {why}."
 
     @property
     def held_share(self) -> str:
@@ -125,7 +136,7 @@ class FleetPage:
 
     @property
     def rows(self) -> Iterator[LimitRow]:
-        sums, limits = self.sums, self.found.limits
+        sums, limits, pick = self.sums, self.found.limits, self.pick
         if sums.today_count:
             lost = sums.today_recalls - sums.today_held
             own = self._in_unit(next(iter(limits))) if len(limits) == 1 else "their own"
@@ -135,16 +146,13 @@ class FleetPage:
         for share in SHARES if sums.recalls else ():
             label = f"{100 * share:.0f} %"
             point = smallest_limit(self.found.points, sums.recalls, share)
-            if point is None:
-                yield LimitRow(label, "no limit")
-            else:
-                is_pick = self.pick is not None and point.limit == self.pick.limit
-                yield self._point_row(label, point, "is-pick" if is_pick else "")
-        if self.asked.limit is not None and self.pick:
-            yield self._point_row("chosen", self.pick, "is-pick")
+            yield self._point_row(label, point) if point else LimitRow(label, "no limit")
+        if self.asked.limit is not None and pick:
+            yield self._point_row("chosen", pick)
         yield self._row("everything", "no limit", 0, sums.count, sums.everything, sums.calls)
 
-    def _point_row(self, label: str, point: LimitPoint, css: str) -> LimitRow:
+    def _point_row(self, label: str, point: LimitPoint) -> LimitRow:
+        css = "is-pick" if self.pick and point.limit == self.pick.limit else ""
         link = "" if self.file else self.asked.link(limit=point.limit)
         numbers = (self.sums.recalls - point.held, point.lossless, point.prompts, self.sums.calls)
         return self._row(label, self._in_unit(point.limit), *numbers, css, link)
@@ -176,28 +184,30 @@ class FleetPage:
     def _in_unit(self, limit: int) -> str:
         return f"{limit:,} {self.short_unit}"
 
-    @property
-    def has_price(self) -> bool:
-        return self.asked.prices.input is not None
-
     # The lists
 
     @property
-    def losers(self) -> Iterator[Listed]:
-        if self.pick is None:
-            return
-        policies = (text_of_policy(self.asked.policy(self.pick.limit)), "everything")
-        for each in self.lists.losers:
-            asked = ComparisonAsked(each.id, policies, each.at, each.fact)
-            count = f"{each.lost:,} of {each.recalls:,}"
-            link = "" if self.file else asked.link()
-            yield Listed(each.id, link, each.fact, count, each.said, each.needed)
+    def listed(self) -> Iterator[ConversationList]:
+        if self.pick:
+            heading = f"Lost most at {self.limit_words}"
+            losers = list(map(self._loser, self.lists.losers))
+            yield ConversationList(heading, "", "Nothing is lost.", losers)
+        if not self.file:
+            heading = "Users who had to say it again"
+            note = "On the windows as they really were, not on this limit."
+            repeats = list(map(self._repeat, self.lists.repeats))
+            yield ConversationList(heading, note, "Nobody.", repeats)
 
-    @property
-    def repeats(self) -> Iterator[Listed]:
-        for each in self.lists.repeats:
-            link = conversation_url(each.id, msg=each.again, find=each.fact)
-            yield Listed(each.id, link, each.fact, "", each.said, each.again)
+    def _loser(self, each: Loser) -> Listed:
+        policies = (self.policy_text, "everything")
+        link = "" if self.file else ComparisonAsked(each.id, policies, each.at, each.fact).link()
+        story = f"said in #{each.said}, needed in #{each.needed}"
+        return Listed(each.id, link, each.fact, story, f"{each.lost:,} of {each.recalls:,}")
+
+    def _repeat(self, each: Repeat) -> Listed:
+        link = conversation_url(each.id, msg=each.again, find=each.fact)
+        story = f"said in #{each.said}, forgotten, said again in #{each.again}"
+        return Listed(each.id, link, each.fact, story)
 
     # The forms
 
@@ -210,16 +220,6 @@ class FleetPage:
         ]
 
     @property
-    def csv(self) -> str:
-        return self.asked.link(**{"as": "csv"})
-
-    @property
-    def stop(self) -> str:
-        return self.asked.link(stop="1")
-
-    @property
     def policy_text(self) -> str:
         """The policy of the chosen limit, which can be put in force; empty if none is chosen."""
-        if self.pick is None or self.pick.limit < self.least_limit:
-            return ""
-        return text_of_policy(self.asked.policy(self.pick.limit))
+        return text_of_policy(self.asked.policy(self.pick.limit)) if self.pick else ""

@@ -16,10 +16,9 @@ from typing import Any
 from django.core.checks import CheckMessage, Error, register
 
 from inspector.conf import configuration
-from inspector.lessons import facts
-from inspector.lessons.lesson import Lesson
-from inspector.lessons.lesson_files import InvalidLesson, line_of, read_lesson
-from inspector.lessons.stage import Moment, moments
+from inspector.lessons.lesson import InvalidLesson, Lesson, line_of, read_lesson
+from inspector.lessons.stage import LessonMoment, moments
+from inspector.lessons.words import check_texts
 
 OWN = Path(__file__).parent / "files"
 RESERVED = ("playground",)
@@ -31,7 +30,7 @@ class Staged:
     """A lesson with the moments of its steps."""
 
     lesson: Lesson
-    moments: tuple[Moment, ...]
+    moments: tuple[LessonMoment, ...]
 
 
 @dataclass(frozen=True)
@@ -105,7 +104,7 @@ def _since(file: Path, changed: int) -> Staged | LessonProblem:
         lesson = read_lesson(content, source)
         played = moments(lesson)
         for moment in played:
-            facts.check(moment)
+            check_texts(moment)
     except InvalidLesson as error:
         line = error.line or line_of(error.path, content.decode())
         return LessonProblem(source, line, error.field, error.why)

@@ -1,14 +1,47 @@
-"""A lesson as its file has it: texts, a script of messages, a policy, and questions."""
+"""A lesson, and its file: TOML, checked field by field. What is wrong is told by line and field."""
 
 from __future__ import annotations
 
+import re
+import tomllib
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import takewhile
+from pathlib import PurePath
+from typing import Any
 
-from chatmemory import ChatMessage, Policy
+from chatmemory import ChatMemoryError, ChatMessage, Policy, policy_from_dict
+from chatmemory.formats.script import read_script
 
+MESSAGES_MAX = 60
+STEPS_MAX = 12
+OFFERS_MAX = 8
+BYTES_MAX = 100_000
+
+# The fields of tables.
+LESSON = ("title", "lead", "script", "policy", "step", "remember", "practice")
+STEP = ("text", "said", "limit")
+QUESTION = ("ask", "question", "hint", "why", "adds", "becomes")
+OF_ASK = {"leaves": (), "choose": ("choice",), "limit": ("keep", "limits")}
+PRACTICE = ("text", "page", "memory_id", "query")
+PAGES = ("conversation", "simulate", "settings", "compare", "lab", "playground")
+PAGES_OF_ONE = ("conversation", "simulate", "settings", "compare")
+# The claims that a choice can make, by the type of their values.
+CLAIMS = {
+    "remembers": str,
+    "forgets": str,
+    "held": int,
+    "hidden": int,
+    "leaving": int,
+    "refused_by": tuple,
+}
+
+Path = tuple[str | int, ...]
 # A claim of a choice: the field that makes it, and its value.
 Claim = tuple[str, str | int | tuple[str, ...]]
+
+_LONG_TEXT = re.compile(r"(\"\"\"|''').*?\1", re.DOTALL)
 
 
 class Ask(StrEnum):
@@ -28,37 +61,28 @@ class Choice:
     why: str = ""
 
 
-@dataclass(frozen=True)
-class Question:
-    """A question about what happens next: `adds` messages arrive, then the limit is `becomes`.
+@dataclass(frozen=True, kw_only=True)
+class LessonStep:
+    """A step tells a text, and asks about what happens next if it has an `ask`.
 
-    `why` explains the answer. `choices` are those of a CHOOSE; a LIMIT asks which of `limits` is
-    the smallest that keeps the message `keep`.
+    Before it, the limit becomes `limit`, and the script goes on until `said` messages are said;
+    None leaves them as they are. With the answer `adds` messages arrive, then the limit is
+    `becomes`; `why` explains it. `choices` are those of CHOOSE; LIMIT asks which of `limits` is the
+    smallest that keeps the message `keep`.
     """
 
-    ask: Ask
     text: str
-    why: str
+    said: int | None
+    limit: int | None
+    ask: Ask | None = None
+    question: str = ""
     hint: str = ""
+    why: str = ""
     adds: int = 0
     becomes: int | None = None
     choices: tuple[Choice, ...] = ()
     keep: int = 0
     limits: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True)
-class LessonStep:
-    """A step tells a text and may ask a question.
-
-    Before it, the limit becomes `limit`, and the script goes on until `said` messages are said;
-    None leaves them as they are.
-    """
-
-    text: str
-    said: int | None = None
-    limit: int | None = None
-    question: Question | None = None
 
 
 @dataclass(frozen=True)
@@ -73,10 +97,7 @@ class Practice:
 
 @dataclass(frozen=True)
 class Lesson:
-    """A lesson. `slug` is the name of its file, and its address; `source` is that file's path.
-
-    `messages` are those of the `script`.
-    """
+    """A lesson. `slug` is the name of its file, and its address. The script has the messages."""
 
     slug: str
     title: str
@@ -87,4 +108,238 @@ class Lesson:
     steps: tuple[LessonStep, ...]
     remember: str
     practices: tuple[Practice, ...]
-    source: str
+
+
+class InvalidLesson(Exception):
+    """A file that is no lesson. `path` leads to the value that cannot be used.
+
+    `line` is that of a fault in the file as a whole.
+    """
+
+    def __init__(self, path: Path, why: str, line: int = 0) -> None:
+        super().__init__(why)
+        self.path = path
+        self.why = why
+        self.line = line
+
+    @property
+    def field(self) -> str:
+        """The path in words: `step 2, why`."""
+        words = "".join(f" {p + 1}" if isinstance(p, int) else f", {p}" for p in self.path)
+        return words.removeprefix(", ")
+
+
+def read_lesson(content: bytes, source: str) -> Lesson:
+    """Return the lesson of a file's content. Raises InvalidLesson."""
+    if len(content) > BYTES_MAX:
+        raise InvalidLesson((), f"is larger than {BYTES_MAX:,} bytes", line=1)
+    try:
+        values = tomllib.loads(content.decode())
+    except UnicodeDecodeError as error:
+        line = content[: error.start].count(b"\n") + 1
+        raise InvalidLesson((), "is not UTF-8", line) from error
+    except tomllib.TOMLDecodeError as error:
+        place = re.search(r"at line (\d+)", str(error))
+        raise InvalidLesson((), f"no TOML: {error}", int(place[1]) if place else 1) from error
+    return _lesson(Table(values), source)
+
+
+def _lesson(table: Table, source: str) -> Lesson:
+    table.only(LESSON)
+    steps = table.tables("step", most=STEPS_MAX)
+    return Lesson(
+        slug=_slug(source),
+        title=table.line("title"),
+        lead=table.line("lead"),
+        script=table.text("script").strip(),
+        messages=_messages(table),
+        policy=_policy(table),
+        steps=tuple(map(_step, steps)),
+        remember=table.line("remember"),
+        practices=tuple(map(_practice, table.tables("practice"))) if "practice" in table else (),
+    )
+
+
+def _slug(source: str) -> str:
+    """Return a file's name without its ending and the number before it that sorts it."""
+    number, dash, name = PurePath(source).stem.partition("-")
+    return name if dash and number.isdigit() else PurePath(source).stem
+
+
+def _messages(table: Table) -> tuple[ChatMessage, ...]:
+    try:
+        messages = tuple(read_script(table.text("script")))
+    except ChatMemoryError as error:
+        raise table.invalid("script", str(error)) from error
+    if not 1 <= len(messages) <= MESSAGES_MAX:
+        raise table.invalid("script", f"must have 1 to {MESSAGES_MAX} messages")
+    return messages
+
+
+def _policy(table: Table) -> Policy:
+    try:
+        return policy_from_dict(table.value("policy", dict, "a table, [policy]"))
+    except ChatMemoryError as error:
+        raise table.invalid("policy", str(error)) from error
+
+
+def _step(table: Table) -> LessonStep:
+    said, limit = table.optional_number("said"), table.optional_number("limit")
+    if "ask" not in table:
+        if "question" in table:
+            raise table.invalid("question", f"needs ask beside it: {', '.join(Ask)}")
+        table.only(STEP)
+        return LessonStep(text=table.line("text"), said=said, limit=limit)
+    ask = Ask(table.one_of("ask", list(Ask)))
+    becomes = table.optional_number("becomes")
+    table.only((*STEP, *QUESTION, *OF_ASK[ask]))
+    is_next_asked = ask is Ask.LEAVES and becomes is None
+    return LessonStep(
+        text=table.line("text", default=""),
+        said=said,
+        limit=limit,
+        ask=ask,
+        question=table.line("question"),
+        why=table.line("why"),
+        hint=table.line("hint", default=""),
+        adds=table.number("adds", default=1 if is_next_asked else 0, least=0),
+        becomes=becomes,
+        choices=tuple(map(_choice, table.tables("choice"))) if ask is Ask.CHOOSE else (),
+        keep=table.number("keep") if ask is Ask.LIMIT else 0,
+        limits=table.limits("limits") if ask is Ask.LIMIT else (),
+    )
+
+
+def _choice(table: Table) -> Choice:
+    table.only(("text", "why", *CLAIMS))
+    made = [name for name in CLAIMS if name in table]
+    if len(made) != 1:
+        raise table.invalid("text", f"a choice makes one claim: {', '.join(CLAIMS)}")
+    return Choice(table.line("text"), _claim(table, made[0]), table.line("why", default=""))
+
+
+def _claim(table: Table, name: str) -> Claim:
+    if CLAIMS[name] is int:
+        return name, table.number(name, least=0)
+    if CLAIMS[name] is str:
+        return name, table.text(name)
+    return name, tuple(table.list_of(name, str, "texts"))
+
+
+def _practice(table: Table) -> Practice:
+    table.only(PRACTICE)
+    page = table.one_of("page", PAGES)
+    return Practice(
+        table.line("text"),
+        page,
+        memory_id=table.text("memory_id") if page in PAGES_OF_ONE else "",
+        query=table.text("query", default=""),
+    )
+
+
+class Table:
+    """A table of a file, or the file as a whole. Each method raises InvalidLesson."""
+
+    def __init__(self, values: Mapping[str, Any], path: Path = ()) -> None:
+        self._values = values
+        self._path = path
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._values
+
+    def only(self, names: Collection[str]) -> None:
+        """Refuse fields with other names."""
+        for name in self._values:
+            if name not in names:
+                raise self.invalid(name, f"there is no such field here: use {_listed(names)}")
+
+    def value(self, name: str, type_: type, words: str, default: Any = None) -> Any:
+        value = self._values.get(name, default)
+        if value is None:
+            raise self.invalid(name, "is missing")
+        if type(value) is not type_:
+            raise self.invalid(name, f"must be {words}, but is {value!r}")
+        return value
+
+    def text(self, name: str, default: str | None = None) -> str:
+        """Return a text as it stands; without a default it must be there, and not be blank."""
+        value: str = self.value(name, str, "a text", default)
+        if default is None and not value.strip():
+            raise self.invalid(name, "is empty")
+        return value
+
+    def line(self, name: str, default: str | None = None) -> str:
+        """Return a text on one line, such as a paragraph of several."""
+        return " ".join(self.text(name, default).split())
+
+    def one_of(self, name: str, names: Collection[str]) -> str:
+        value = self.text(name)
+        if value not in names:
+            raise self.invalid(name, f"must be {_listed(names)}, but is {value!r}")
+        return value
+
+    def number(self, name: str, default: int | None = None, least: int = 1) -> int:
+        words = f"a whole number from {least}"
+        value: int = self.value(name, int, words, default)
+        if value < least and name in self:
+            raise self.invalid(name, f"must be {words}, but is {value!r}")
+        return value
+
+    def optional_number(self, name: str) -> int | None:
+        return self.number(name) if name in self else None
+
+    def limits(self, name: str) -> tuple[int, ...]:
+        values = self.list_of(name, int, "whole numbers from 1")
+        if not values or min(values) < 1:
+            raise self.invalid(name, "must be a list of whole numbers from 1")
+        return tuple(sorted(values))
+
+    def tables(self, name: str, most: int = OFFERS_MAX) -> list[Table]:
+        values = self.list_of(name, dict, f"tables, [[{name}]]", most)
+        if not values:
+            raise self.invalid(name, f"must be a list of tables, [[{name}]]")
+        return [Table(value, (*self._path, name, i)) for i, value in enumerate(values)]
+
+    def list_of(self, name: str, type_: type, words: str, most: int = OFFERS_MAX) -> list[Any]:
+        values: list[Any] = self.value(name, list, f"a list of {words}")
+        if any(type(value) is not type_ for value in values):
+            raise self.invalid(name, f"must be a list of {words}")
+        if len(values) > most:
+            raise self.invalid(name, f"there are {len(values)}; {most} are the most")
+        return values
+
+    def invalid(self, name: str, why: str) -> InvalidLesson:
+        return InvalidLesson((*self._path, name), why)
+
+
+def _listed(names: Collection[str]) -> str:
+    *most, last = names
+    return f"{', '.join(most)} or {last}" if most else last
+
+
+def line_of(path: Path, text: str) -> int:
+    """Return the line of a field, or else of the table that it should be in.
+
+    Python's tomllib does not tell where a value stands.
+    """
+    short = _LONG_TEXT.sub(lambda found: "\n" * found[0].count("\n"), text)
+    lines = [line.partition("#")[0].replace(" ", "") for line in short.splitlines()]
+    place, table = -1, ""
+    for part in path:
+        if isinstance(part, int):
+            found = _headers(lines, table, place)[part:]
+        else:
+            table = f"{table}.{part}" if table else part
+            inner = takewhile(lambda n: not lines[n].startswith("["), range(place + 1, len(lines)))
+            fields = [n for n in inner if lines[n].partition("=")[0] == part]
+            found = fields or _headers(lines, table, place + 1)
+        if not found:
+            break
+        place = found[0]
+    return max(0, place) + 1
+
+
+def _headers(lines: Sequence[str], table: str, first: int) -> list[int]:
+    """Return the lines on which a table begins."""
+    headers = (f"[{table}]", f"[[{table}]]")
+    return [n for n in range(first, len(lines)) if lines[n] in headers]

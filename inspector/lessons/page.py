@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import cached_property
 from typing import NamedTuple
 
@@ -13,12 +12,19 @@ from django.utils.safestring import SafeString
 
 from chatmemory import Reason
 from chatmemory.explain import cause_of, seqs
-from inspector.lessons.answers import Answer, Judgement, judge, solution
 from inspector.lessons.board import Board
 from inspector.lessons.catalogue import Staged
-from inspector.lessons.facts import filled, marked_up, of_choice
 from inspector.lessons.lesson import Ask, Lesson, Practice
-from inspector.lessons.stage import Happening, Moment
+from inspector.lessons.stage import Happening, LessonMoment
+from inspector.lessons.words import (
+    Answer,
+    Judgement,
+    filled,
+    judge,
+    marked_up,
+    of_choice,
+    solution,
+)
 
 LETTERS = "ABCDEFGH"  # as many as OFFERS_MAX
 # A practice's page is one of the inspector's, by the name of its URL, or a place on one.
@@ -35,14 +41,6 @@ class Offer(NamedTuple):
     is_right: bool
 
 
-class Passed(NamedTuple):
-    """A step that is behind: its number, its question, and the answer of the core."""
-
-    number: int
-    question: SafeString
-    answer: SafeString
-
-
 @dataclass(frozen=True)
 class Told:
     """What is said of a step: its text, its question, and the explanation of the answer.
@@ -50,39 +48,30 @@ class Told:
     Numbers of messages are links, unless it `is_plain`.
     """
 
-    moment: Moment
+    moment: LessonMoment
     is_plain: bool = False
 
-    @cached_property
+    @property
     def text(self) -> SafeString:
         return self._filled(self.moment.step.text)
 
-    @cached_property
+    @property
     def question(self) -> SafeString:
-        question = self.moment.step.question
-        return self._filled(question.text if question else "")
-
-    @cached_property
-    def hint(self) -> SafeString:
-        question = self.moment.step.question
-        return self._filled(question.hint if question else "")
-
-    @cached_property
-    def why(self) -> SafeString:
-        question = self.moment.step.question
-        return self._filled(question.why if question else "", is_after=True)
+        return self._filled(self.moment.step.question)
 
     @property
-    def is_of_limits(self) -> bool:
-        question = self.moment.step.question
-        return question is not None and bool(question.limits)
+    def hint(self) -> SafeString:
+        return self._filled(self.moment.step.hint)
 
-    @cached_property
+    @property
+    def why(self) -> SafeString:
+        return self._filled(self.moment.step.why, is_after=True)
+
+    @property
     def solution(self) -> SafeString:
-        words = solution(self.moment) if self.moment.step.question else ""
-        return marked_up(words, not self.is_plain)
+        return marked_up(solution(self.moment), not self.is_plain)
 
-    @cached_property
+    @property
     def causes(self) -> list[SafeString]:
         """Why messages left that were not simply the oldest, in the words of Why?"""
         by_cause: dict[str, list[int]] = {}
@@ -96,31 +85,23 @@ class Told:
 
     def offers(self, answer: Answer | None = None, is_revealed: bool = False) -> Iterator[Offer]:
         """Yield the choices or limits of the question."""
-        question, moment = self.moment.step.question, self.moment
-        if question is None:
-            return
-        given = answer.value if answer else 0
-        for i, choice in enumerate(question.choices):
+        moment, given = self.moment, answer.value if answer else 0
+        for i, choice in enumerate(moment.step.choices):
             text = marked_up(of_choice(choice, moment), is_linked=False)
             is_right = is_revealed and moment.holds(choice)
             yield Offer(i + 1, LETTERS[i], text, given == i + 1, is_right)
-        for i, limit in enumerate(question.limits):
+        for i, limit in enumerate(moment.step.limits):
             is_right = is_revealed and limit == moment.keeping
             yield Offer(limit, LETTERS[i], marked_up(f"{limit:,}"), given == limit, is_right)
 
     def board(self, is_revealed: bool, answer: Answer | None = None) -> Board:
         """Return the board; for a limit that was chosen, with what it leads to."""
-        question = self.moment.step.question
         if is_revealed and self.moment.tries:
             limit = answer.value if answer else self.moment.keeping
             return Board(Happening(self.moment.tries[limit]))
-        asks = question is not None and question.ask is Ask.LEAVES
-        return Board(
-            self.moment,
-            is_revealed=is_revealed,
-            asks=asks,
-            picked=answer.picked if answer and asks else None,
-        )
+        asks = self.moment.step.ask is Ask.LEAVES
+        picked = answer.picked if answer and asks else None
+        return Board(self.moment, is_revealed, asks, picked)
 
     def _filled(self, text: str, is_after: bool = False) -> SafeString:
         scene = self.moment.after if is_after else self.moment.before
@@ -145,8 +126,7 @@ class LessonPage:
 
     @property
     def ask(self) -> str:
-        question = self.told.moment.step.question
-        return str(question.ask) if question else ""
+        return self.told.moment.step.ask or ""
 
     @property
     def is_open(self) -> bool:
@@ -161,12 +141,10 @@ class LessonPage:
     def is_finished(self) -> bool:
         return self.is_last and not self.is_open
 
-    @cached_property
-    def passed(self) -> list[Passed]:
-        told = map(Told, self.staged.moments[: self.number - 1])
-        return [
-            Passed(each.moment.number, each.question or each.text, each.solution) for each in told
-        ]
+    @property
+    def passed(self) -> list[Told]:
+        """The steps that are behind."""
+        return list(map(Told, self.staged.moments[: self.number - 1]))
 
     @property
     def later(self) -> int:
@@ -219,28 +197,22 @@ def practice_url(practice: Practice) -> str:
 # Screens for a projector: one idea on each, and a pause between a question and its answer
 
 
-class ScreenKind(StrEnum):
-    TITLE = "title"
-    TEXT = "text"
-    QUESTION = "question"
-    ANSWER = "answer"
-    WHY = "why"
-    END = "end"
-
-
-ASKED = (ScreenKind.QUESTION, ScreenKind.ANSWER, ScreenKind.WHY)
+ASKED = ("question", "answer", "why")
 
 
 @dataclass(frozen=True)
 class Screen:
-    """A screen. `told` is the step that it is of; None for the first and the last one."""
+    """A screen: title, text, question, answer, why or end.
 
-    kind: ScreenKind
+    `told` is the step that it is of; None for the first and the last one.
+    """
+
+    kind: str
     told: Told | None = None
 
     @property
     def is_revealed(self) -> bool:
-        return self.kind in (ScreenKind.ANSWER, ScreenKind.WHY)
+        return self.kind in ("answer", "why")
 
     @property
     def board(self) -> Board | None:
@@ -253,11 +225,11 @@ class Screen:
 
 def screens(staged: Staged) -> list[Screen]:
     """Return the screens of a lesson, in order."""
-    shown = [Screen(ScreenKind.TITLE)]
+    shown = [Screen("title")]
     for moment in staged.moments:
         told = Told(moment, is_plain=True)
         if moment.step.text:
-            shown.append(Screen(ScreenKind.TEXT, told))
-        if moment.step.question:
+            shown.append(Screen("text", told))
+        if moment.step.ask:
             shown += [Screen(kind, told) for kind in ASKED]
-    return [*shown, Screen(ScreenKind.END)]
+    return [*shown, Screen("end")]

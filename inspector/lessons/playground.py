@@ -21,10 +21,10 @@ from chatmemory import ChatMessage, InvalidValue, Policy, policy_from_dict, poli
 from chatmemory.explain import Caption, caption
 from chatmemory.formats.script import read_script
 from chatmemory.queries import Scene, Verdict, rehearse
-from inspector.lessons.answers import Judgement, judge_picks, number_in, picked_in
 from inspector.lessons.board import Board
 from inspector.lessons.lesson import Lesson
 from inspector.lessons.stage import Happening
+from inspector.lessons.words import Judgement, judge_picks, number_in, picked_in
 
 MESSAGES_MAX = 60
 LIMIT_MAX = 100_000
@@ -79,12 +79,9 @@ class Play:
     @property
     def url(self) -> str:
         """The link that holds all of it, but for what was answered. Raises InvalidValue."""
-        fields: dict[str, str | int] = {"kind": self.kind, "limit": self.limit}
-        if self.at is not None:
-            fields["at"] = self.at
-        if self.asks:
-            fields["ask"] = 1
-        query = urlencode({**fields, "chat": pack(self.script)})
+        fields: dict[str, str | int | None] = {"kind": self.kind, "limit": self.limit}
+        fields |= {"at": self.at, "ask": 1 if self.asks else None, "chat": pack(self.script)}
+        query = urlencode({name: value for name, value in fields.items() if value is not None})
         return f"{reverse('inspector:playground')}?{query}"
 
     def messages(self) -> list[ChatMessage]:
@@ -168,10 +165,6 @@ class Playground:
         return self.board.scene.verdicts()
 
     @property
-    def url(self) -> str:
-        return self.play.url
-
-    @property
     def packed(self) -> str:
         return pack(self.play.script)
 
@@ -225,7 +218,11 @@ def of_sample(lesson: Lesson) -> Play:
 def pack(script: str) -> str:
     """Return a script as a part of a link. Raises InvalidValue if it is too long for one."""
     _check(script)
-    packed = urlsafe_b64encode(zlib.compress(_encoded(script), 9)).decode().rstrip("=")
+    try:
+        content = script.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidValue("The chat has characters that are no text.") from error
+    packed = urlsafe_b64encode(zlib.compress(content, 9)).decode().rstrip("=")
     if len(packed) > PACKED_MAX:
         raise InvalidValue("This chat does not fit into a link: leave something out.")
     return packed
@@ -250,10 +247,3 @@ def unpack(packed: str) -> str:
 def _check(script: str) -> None:
     if len(script) > CHARACTERS_MAX:
         raise InvalidValue(_TOO_LONG)
-
-
-def _encoded(script: str) -> bytes:
-    try:
-        return script.encode()
-    except UnicodeEncodeError as error:
-        raise InvalidValue("The chat has characters that are no text.") from error

@@ -10,12 +10,11 @@ from typing import NamedTuple
 from chatmemory import ChatMemoryError, ChatMessage, Policy
 from chatmemory.explain import receipt
 from chatmemory.queries import Line, Scene, rehearse
-from inspector.lessons.lesson import Ask, Choice, Lesson, LessonStep, Question
-from inspector.lessons.lesson_files import InvalidLesson
+from inspector.lessons.lesson import Ask, Choice, InvalidLesson, Lesson, LessonStep
 
 
 class Verbs(NamedTuple):
-    """What messages do: one of them and several, those that do not, and both in one word."""
+    """What one message does and several do, what those that stay do, and each in one word."""
 
     one: str
     many: str
@@ -35,7 +34,7 @@ HIDE = Verbs("is hidden", "are hidden", "is still seen", "are still seen", "hidd
 
 @dataclass(frozen=True)
 class Happening:
-    """The scene before some events, and one after each of them; no event leaves it as it is."""
+    """The scene before some events, and the scene after each of them."""
 
     before: Scene
     changes: tuple[Scene, ...] = ()
@@ -65,18 +64,16 @@ class Happening:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Moment(Happening):
+class LessonMoment(Happening):
     """A step on the stage, and what its question asks for. `number` counts from 1."""
 
-    lesson: Lesson
     number: int
     step: LessonStep
 
     @property
     def verbs(self) -> Verbs:
-        """What messages do: what a limit that is set hides does not leave."""
-        question = self.step.question
-        return HIDE if question is not None and not question.adds else LEAVE
+        """What messages do: an arrival makes them leave, and a limit that is set hides them."""
+        return HIDE if self.step.ask and not self.step.adds else LEAVE
 
     @property
     def needed(self) -> int:
@@ -88,17 +85,14 @@ class Moment(Happening):
     @cached_property
     def tries(self) -> dict[int, Scene]:
         """What each limit to choose from leads to, if it is the limit from the start."""
-        question = self.step.question
-        limits = question.limits if question else ()
         messages = [line.message for line in self.after.said]
         policy = self.after.policy
-        return {n: rehearse(replace(policy, limit=n), messages)[-1] for n in limits}
+        return {n: rehearse(replace(policy, limit=n), messages)[-1] for n in self.step.limits}
 
     @cached_property
     def keeping(self) -> int:
         """The smallest limit to choose from that keeps the message; 0 if none does."""
-        keep = self.step.question.keep if self.step.question else 0
-        return next((n for n, scene in self.tries.items() if keep in scene.seen), 0)
+        return next((n for n, scene in self.tries.items() if self.step.keep in scene.seen), 0)
 
     def holds(self, choice: Choice) -> bool:
         """Return whether what a choice claims is true after the step."""
@@ -118,74 +112,72 @@ class Moment(Happening):
         }.get(name)
 
 
-def moments(lesson: Lesson) -> tuple[Moment, ...]:
+def moments(lesson: Lesson) -> tuple[LessonMoment, ...]:
     """Return the moments of a lesson. Raises InvalidLesson for a step that it cannot play."""
-    stage = _Staging(lesson)
-    return tuple(stage.moment(i, step) for i, step in enumerate(lesson.steps))
-
-
-class _Staging:
-    def __init__(self, lesson: Lesson) -> None:
-        self._lesson = lesson
-        self._events: list[ChatMessage | Policy] = []
-        self._said = 0
-        self._spans = [self._plan(i, step) for i, step in enumerate(lesson.steps)]
-        try:
-            self._scenes = rehearse(lesson.policy, self._events)
-        except ChatMemoryError as error:
-            raise InvalidLesson(("script",), str(error)) from error
-
-    def moment(self, i: int, step: LessonStep) -> Moment:
-        before, after = self._spans[i]
-        scenes = self._scenes
-        moment = Moment(
+    script = _Script(lesson)
+    spans = [script.play(i, step) for i, step in enumerate(lesson.steps)]
+    try:
+        scenes = rehearse(lesson.policy, script.events)
+    except ChatMemoryError as error:
+        raise InvalidLesson(("script",), str(error)) from error
+    found = tuple(
+        LessonMoment(
             before=scenes[before],
             changes=tuple(scenes[before + 1 : after + 1]),
-            lesson=self._lesson,
-            number=i + 1,
+            number=number,
             step=step,
         )
-        if step.question:
-            for field, why in _faults(moment, step.question):
-                raise InvalidLesson(("step", i, field), why)
-        return moment
+        for number, (step, (before, after)) in enumerate(zip(lesson.steps, spans, strict=True), 1)
+    )
+    for moment in found:
+        for field, why in _faults(moment):
+            raise InvalidLesson(("step", moment.number - 1, field), why)
+    return found
 
-    def _plan(self, i: int, step: LessonStep) -> tuple[int, int]:
+
+class _Script:
+    """The events of a lesson: its messages, and the limits that its steps set between them."""
+
+    def __init__(self, lesson: Lesson) -> None:
+        self.events: list[ChatMessage | Policy] = []
+        self._lesson = lesson
+        self._said = 0
+
+    def play(self, i: int, step: LessonStep) -> tuple[int, int]:
         """Append a step's events; return the numbers of the scenes before and after its answer."""
-        if step.limit:
-            self._set(step.limit)
+        self._set(step.limit)
         if step.said is not None:
             if step.said < self._said:
                 raise InvalidLesson(("step", i, "said"), f"{self._said} messages are said already")
             self._say(i, "said", step.said - self._said)
-        before = len(self._events)
-        if step.question:
-            self._say(i, "adds" if step.question.adds > 1 else "ask", step.question.adds)
-            if step.question.becomes:
-                self._set(step.question.becomes)
-        return before, len(self._events)
+        before = len(self.events)
+        self._say(i, "adds" if step.adds > 1 else "ask", step.adds)
+        self._set(step.becomes)
+        return before, len(self.events)
 
     def _say(self, i: int, field: str, count: int) -> None:
         messages = self._lesson.messages[self._said : self._said + count]
         if len(messages) < count:
             rest = f"the script has only {len(self._lesson.messages)} messages"
             raise InvalidLesson(("step", i, field), rest)
-        self._events += messages
+        self.events += messages
         self._said += count
 
-    def _set(self, limit: int) -> None:
-        self._events.append(replace(self._lesson.policy, limit=limit))
+    def _set(self, limit: int | None) -> None:
+        if limit:
+            self.events.append(replace(self._lesson.policy, limit=limit))
 
 
-def _faults(moment: Moment, question: Question) -> Iterator[tuple[str, str]]:
+def _faults(moment: LessonMoment) -> Iterator[tuple[str, str]]:
     """Yield the fields of a question that the core contradicts, and why."""
-    match question.ask:
+    step = moment.step
+    match step.ask:
         case Ask.CHOOSE:
-            true = [choice.text for choice in question.choices if moment.holds(choice)]
+            true = [choice.text for choice in step.choices if moment.holds(choice)]
             if len(true) != 1:
                 yield "choice", f"one choice must be right, but {len(true)} are: {true}"
         case Ask.LIMIT:
-            if question.keep > len(moment.after.said):
-                yield "keep", f"#{question.keep} is not said at this step"
+            if step.keep > len(moment.after.said):
+                yield "keep", f"#{step.keep} is not said at this step"
             elif not moment.keeping:
-                yield "limits", f"none of them keeps #{question.keep}"
+                yield "limits", f"none of them keeps #{step.keep}"

@@ -23,30 +23,27 @@ from inspector.conversation.policy_change import policy_change
 from inspector.forms import settings_digest
 from inspector.lab.asked import ComparisonAsked
 from inspector.lab.compared import ComparePage
-from inspector.lab.downloads import csv_file, json_file, no_numbers
-from inspector.lab.files import conversation_of
+from inspector.lab.files import conversation_of, csv_file, json_file, no_numbers
 
-COMPARE = "inspector/lab/compare.html"
-COMPARE_FILE = "inspector/lab/compare_file.html"
 OUTDATED = "Someone set another policy meanwhile. Look at the preview, then use it."
 CHANGED = "The conversation has changed meanwhile. Look at the preview, then use it."
 
 
 @require_safe
-def compare(request: HttpRequest, memory_id: str) -> HttpResponse:
+def compare_policies(request: HttpRequest, memory_id: str) -> HttpResponse:
     """Show a conversation under the policies of `?policy=`, after `?at=` messages.
 
     `?phrase=` follows a phrase, and `?as=csv` or `?as=json` are the numbers alone.
     """
     asked = ComparisonAsked.read(memory_id, request.GET)
-    context = {"memory_id": memory_id}
     if asked.form and asked.problem:
         return no_numbers(asked.problem)
+    context = {"memory_id": memory_id, "name": memory_id}
     try:
         found = queries.comparison(memory_id, asked.chosen(), asked.at, asked.phrase)
     except InvalidValue as error:
-        return _refused(request, COMPARE, context, str(error))
-    return _compared(request, COMPARE, context, ComparePage(found, asked), memory_id)
+        return _page(request, str(error), **context)
+    return _compared(request, ComparePage(found, asked), **context)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -57,37 +54,34 @@ def compare_file(request: HttpRequest) -> HttpResponse:
     """
     go = request.POST.get("go")
     asked = ComparisonAsked.read("", QueryDict(go) if go else request.POST or request.GET)
-    context: dict[str, Any] = {"asked": asked}
     if asked.form and asked.problem:
         return no_numbers(asked.problem)
     if request.method != "POST":
-        context["problem"] = asked.problem
-        return render(request, COMPARE_FILE, context, status=422 if asked.problem else 200)
+        return _page(request, asked.problem, asked=asked)
+    context: dict[str, Any] = {"asked": asked}
     try:
-        context["file"] = file = conversation_of(request.POST, request.FILES)
+        file = conversation_of(request.POST, request.FILES)
+        context |= {"file": file, "name": file.title}
         found = queries.comparison_of(file.messages, asked.chosen(), asked.at, asked.phrase)
     except InvalidValue as error:
-        return _refused(request, COMPARE_FILE, context, str(error))
-    return _compared(request, COMPARE_FILE, context, ComparePage(found, asked), file.title)
+        return _page(request, str(error), **context)
+    return _compared(request, ComparePage(found, asked), **context)
 
 
-def _compared(
-    request: HttpRequest, template: str, context: dict[str, Any], page: ComparePage, name: str
-) -> HttpResponse:
+def _compared(request: HttpRequest, page: ComparePage, **context: Any) -> HttpResponse:
     """Show a comparison, or send the numbers of it in the form that was asked for."""
-    asked, numbers = page.asked, page.numbers
-    if asked.form == "json":
-        return json_file(numbers, f"{name}-policies")
-    if asked.form == "csv":
-        return csv_file(list(numbers[0]), numbers, f"{name}-policies")
-    context |= {"page": page, "asked": asked, "problem": asked.problem}
-    return render(request, template, context, status=422 if asked.problem else 200)
+    name = f"{context['name']}-policies"
+    if page.asked.form == "json":
+        return json_file(page.numbers, name)
+    if page.asked.form == "csv":
+        return csv_file(list(page.numbers[0]), page.numbers, name)
+    return _page(request, page.asked.problem, **{**context, "asked": page.asked, "page": page})
 
 
-def _refused(
-    request: HttpRequest, template: str, context: dict[str, Any], problem: str
-) -> HttpResponse:
-    return render(request, template, {**context, "problem": problem}, status=422)
+def _page(request: HttpRequest, problem: str, **context: Any) -> HttpResponse:
+    status = 422 if problem else 200
+    context["problem"] = problem
+    return render(request, "inspector/lab/compare.html", context, status=status)
 
 
 @require_POST
@@ -99,7 +93,7 @@ def adopt(request: HttpRequest, memory_id: str) -> HttpResponse:
     try:
         policy = _policy(request.POST.get("policy", ""))
     except InvalidValue as error:
-        return _refused(request, COMPARE, {"memory_id": memory_id}, str(error))
+        return _page(request, str(error), memory_id=memory_id, name=memory_id)
     if "confirmed" not in request.POST:
         return _asked(request, memory_id, policy)
     memory, actor = queries.memory(memory_id), actor_of(request)

@@ -11,8 +11,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from chatmemory import InvalidValue, explain, queries, services
 from chatmemory.access.actors import actor_of
 from inspector.lab.asked import ANY_LIMIT, FleetAsked
-from inspector.lab.downloads import csv_file, no_numbers
-from inspector.lab.files import conversations_of
+from inspector.lab.files import conversations_of, csv_file, no_numbers
 from inspector.lab.fleet import FleetPage
 
 COLUMNS = ("limit", "held", "recalls", "nothing_lost", "conversations", "prompt_tokens")

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
+
 from django.contrib.auth.decorators import login_not_required
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from inspector.lessons import progress
-from inspector.lessons.answers import Answer, number_in
+from inspector.display import cookie
 from inspector.lessons.catalogue import Catalogue, Staged, catalogue
 from inspector.lessons.page import LessonPage, screens
+from inspector.lessons.words import Answer, number_in
+
+# A cookie that ends with the browser's session keeps how far somebody is: the number of the last
+# answered step of each lesson, such as `memory-vs-history:3 token-window:1`.
+COOKIE = cookie("lessons")
+LESSONS_MAX = 100
+_STEP = re.compile(r"([\w-]{1,80}):(\d{1,2})")
 
 
 @require_safe
@@ -28,16 +37,15 @@ def lesson(request: HttpRequest, slug: str) -> HttpResponse:
     known = catalogue()
     staged = _staged(known, slug)
     number = _number(request, "step", len(staged.moments))
-    question = staged.moments[number - 1].step.question
-    answer = Answer.of(request.GET, question) if question else None
+    answer = Answer.of(request.GET, staged.moments[number - 1].step)
     page = LessonPage(staged, number, answer)
-    begun = progress.progress_of(request, known)
+    begun = _progress_of(request, known)
     if not page.is_open:
         begun[slug] = max(number, begun.get(slug, 0))
     context = {"page": page, **_path(request, known, begun), **_neighbours(known, slug)}
     response = render(request, "inspector/lessons/lesson.html", context)
     if not page.is_open:
-        progress.remember(response, begun, request.is_secure())
+        _remember(response, begun, request.is_secure())
     return response
 
 
@@ -73,10 +81,12 @@ def _number(request: HttpRequest, name: str, most: int) -> int:
 def _path(
     request: HttpRequest, known: Catalogue, begun: dict[str, int] | None = None
 ) -> dict[str, object]:
-    begun = progress.progress_of(request, known) if begun is None else begun
+    begun = _progress_of(request, known) if begun is None else begun
     return {
         "lessons": [staged.lesson for staged in known.lessons.values()],
-        "done": progress.finished(begun, known),
+        "done": frozenset(
+            slug for slug, n in begun.items() if n == len(known.lessons[slug].moments)
+        ),
     }
 
 
@@ -86,3 +96,17 @@ def _neighbours(known: Catalogue, slug: str) -> dict[str, object]:
     place = slugs.index(slug)
     after = known.lessons[slugs[place + 1]].lesson if place + 1 < len(slugs) else None
     return {"place": place + 1, "after": after}
+
+
+def _progress_of(request: HttpRequest, catalogue: Catalogue) -> dict[str, int]:
+    """Return the last answered step of each lesson that was begun and still exists."""
+    found = _STEP.findall(request.COOKIES.get(COOKIE, ""))
+    begun = {slug: int(step) for slug, step in found if slug in catalogue.lessons}
+    return {slug: min(step, len(catalogue.lessons[slug].moments)) for slug, step in begun.items()}
+
+
+def _remember(response: HttpResponse, progress: Mapping[str, int], is_secure: bool) -> None:
+    """Keep the progress until the browser is closed."""
+    steps = list(progress.items())[-LESSONS_MAX:]
+    value = " ".join(f"{slug}:{step}" for slug, step in steps)
+    response.set_cookie(COOKIE, value, samesite="Lax", secure=is_secure, httponly=True)

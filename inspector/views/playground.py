@@ -35,7 +35,7 @@ def _written(request: HttpRequest) -> HttpResponse:
     """Lead to the page of what was written, or say what is wrong with it."""
     play = Play.written(request.POST)
     try:
-        return redirect(Playground.of(play).url)
+        return redirect(Playground.of(play).play.url)
     except ChatMemoryError as error:
         return _shown(request, play, problem=str(error), status=422)
 

@@ -15,7 +15,7 @@ from rest_framework.test import APIClient
 
 from chatmemory import UserMessage, queries, services
 from chatmemory.access.tokens import create_token
-from chatmemory.api.idempotency import _claimed, forget_expired, read_key
+from chatmemory.api.idempotency import _claimed, forget_expired_answers, read_key
 from chatmemory.core.policies import MessageWindow
 from chatmemory.models import ApiToken, IdempotentAnswer, Memory
 
@@ -273,7 +273,7 @@ def test_expired_responses_are_deleted(api, memory_id, forget):
     long_ago = timezone.now() - timedelta(hours=25)
     IdempotentAnswer.objects.exclude(key="newer").update(created_at=long_ago)
     if forget:
-        forget_expired()
+        forget_expired_answers()
     else:
         other = APIClient()
         other.credentials(HTTP_AUTHORIZATION=f"Bearer {create_token('other')}")

@@ -27,7 +27,7 @@ LAYERS = [
         "chatmemory.signals",
         "chatmemory.streaming",
     ],
-    ["chatmemory.columns", "chatmemory.managers", "chatmemory.records"],
+    ["chatmemory.managers", "chatmemory.records"],
     ["chatmemory.models"],
     ["chatmemory.ledger"],
     ["chatmemory.access", "chatmemory.queries", "chatmemory.services"],

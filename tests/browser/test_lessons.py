@@ -36,8 +36,8 @@ def tab_to(page, locator) -> None:
 
 def answer(page, moment, is_right: bool) -> None:
     """Answer the question of a step with the keyboard alone."""
-    question = moment.step.question
-    match question.ask:
+    step = moment.step
+    match step.ask:
         case Ask.LEAVES:
             stays = [row.seq for row in moment.before.window.rows if row.seq in moment.after.seen]
             picks = moment.leaving if is_right else stays[:1]
@@ -46,10 +46,10 @@ def answer(page, moment, is_right: bool) -> None:
                 page.keyboard.press("Space")
             tab_to(page, page.locator(f"[name=check][value='{1 if picks else 'none'}']:visible"))
         case Ask.LIMIT:
-            rights = [limit == moment.keeping for limit in question.limits]
+            rights = [limit == moment.keeping for limit in step.limits]
             tab_to(page, page.locator("[name=answer]").nth(rights.index(is_right)))
         case Ask.CHOOSE:
-            rights = [moment.holds(choice) for choice in question.choices]
+            rights = [moment.holds(choice) for choice in step.choices]
             tab_to(page, page.locator("[name=answer]").nth(rights.index(is_right)))
     page.keyboard.press("Enter")
 
@@ -62,8 +62,8 @@ def test_a_lesson_is_done_by_keyboard_wrong_and_right(open_page, slug):
     asked = set()
     for moment in LESSONS[slug].moments:
         expect(page.locator(".path .is-on > .b")).to_have_text(str(moment.number))
-        if moment.step.question.ask not in asked:
-            asked.add(moment.step.question.ask)
+        if moment.step.ask not in asked:
+            asked.add(moment.step.ask)
             answer(page, moment, is_right=False)
             expect(headline).to_be_focused()
             expect(headline).not_to_contain_text("Right.")

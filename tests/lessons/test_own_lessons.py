@@ -11,96 +11,47 @@ from django.core.checks import run_checks
 from django.test import Client
 
 from inspector.lessons.catalogue import catalogue
-from inspector.lessons.facts import FACTS
-from inspector.lessons.lesson_files import CLAIMS, OF_ASK, PAGES, QUESTION, STEP
+from inspector.lessons.lesson import CLAIMS, OF_ASK, PAGES, QUESTION, STEP
+from inspector.lessons.words import FACTS
 
-GOOD = '''
-title = "What does the shop remember?"
-lead = "A short chat."
-remember = "The newest stay."
-script = """
-user: My key is K-9.
-ai: Thank you.
-user: Which key?
-"""
-
-[policy]
-kind = "message_window"
-max_messages = 2
-
-[[step]]
-said = 2
-ask = "leaves"
-question = "{arriving} arrives. Which message leaves?"
-why = "{leaving} was the oldest of {limit}."
-
-[[step]]
-text = "The customer asks."
-ask = "choose"
-question = "What does it answer?"
-why = "It sees {in_memory}."
-[[step.choice]]
-text = "K-9"
-remembers = "K-9"
-[[step.choice]]
-text = "I do not know"
-forgets = "K-9"
-
-[[step]]
-ask = "limit"
-question = "Which limit keeps #1?"
-why = "{keeps} do."
-keep = 1
-limits = [2, 3, 4]
-
-[[practice]]
-text = "See all conversations"
-page = "playground"
-'''
+DOCS = (Path(__file__).parents[2] / "docs/lessons.md").read_text("utf-8")
+(EXAMPLE,) = re.findall(r"```toml\n(.*?)```", DOCS, re.DOTALL)
+GOOD = f'{EXAMPLE}\n[[practice]]\ntext = "Play"\npage = "playground"\n'
+LEAD = "Ada waits for a parcel, and asks a bot about it."
 
 # What is wrong: what is replaced, by what; the line, the field, and a part of the reason.
 BAD = {
-    "no TOML": ('lead = "A short chat."', "lead = A short chat.", 3, "", "no TOML"),
-    "missing": ('lead = "A short chat."\n', "", 1, "lead", "is missing"),
-    "blank": ("A short chat.", "  ", 3, "lead", "is empty"),
-    "another type": ('"A short chat."', "7", 3, "lead", "must be a text"),
-    "unknown field": ("lead =", 'led = "x"\nlead =', 3, "led", "no such field"),
-    "a script without roles": ("user: My key", "My key", 5, "script", "a script begins with"),
-    "unknown policy": ("message_window", "day_window", 11, "policy", "policy kind must be"),
-    "a limit of nothing": ("max_messages = 2", "max_messages = 0", 11, "policy", "greater than"),
-    "more than was said": ("said = 2", "said = 9", 16, "step 1, said", "only 3 messages"),
+    "no TOML": ('lead = "Ada', "lead = Ada", 2, "", "no TOML"),
+    "missing": (f'lead = "{LEAD}"\n', "", 1, "lead", "is missing"),
+    "blank": (LEAD, "  ", 2, "lead", "is empty"),
+    "another type": (f'"{LEAD}"', "7", 2, "lead", "must be a text"),
+    "unknown field": ("lead =", 'led = "x"\nlead =', 2, "led", "no such field"),
+    "a script without roles": ("user: My parcel", "My parcel", 4, "script", "a script begins with"),
+    "too long": (
+        "user: My",
+        "user: a\n" * 61 + "user: My",
+        4,
+        "script",
+        "1 to 60 messages",
+    ),
+    "unknown policy": ("message_window", "day_window", 10, "policy", "policy kind must be"),
+    "a limit of nothing": ("max_messages = 2", "max_messages = 0", 10, "policy", "greater than"),
+    "more than was said": ("said = 2", "said = 9", 15, "step 1, said", "only 3 messages"),
     "nothing arrives": ("said = 2", "said = 3", 17, "step 1, ask", "only 3 messages"),
     "unknown question": ('"leaves"', '"guess"', 17, "step 1, ask", "must be leaves, choose"),
-    "unknown fact": ("{leaving} was", "{left_by} was", 19, "step 1, why", "no {left_by}"),
+    "unknown fact": ("{leaving} was", "{left_by} was", 20, "step 1, why", "no {left_by}"),
     "a message too late": ("#1?", "#4?", 35, "step 3, question", "#4 is not said"),
     "no ask": ('ask = "leaves"\n', "", 17, "step 1, question", "needs ask beside it"),
     "another question's": ("keep = 1", "keep = 1\nchoice = []", 38, "step 3, choice", "no such"),
+    "keeps nobody": ("keep = 1", "keep = 0", 37, "step 3, keep", "a whole number from 1"),
     "too many limits": ("[2, 3, 4]", "[2, 3, 4, 5, 6, 7, 8, 9, 10]", 38, "step 3, limits", "8 are"),
-    "no claim": ('remembers = "K-9"', "", 27, "step 2, choice 1, text", "makes one claim"),
-    "two are right": ('remembers = "K-9"', "held = 2", 26, "step 2, choice", "but 2 are"),
+    "no claim": ('remembers = "P-77"', "", 27, "step 2, choice 1, text", "makes one claim"),
+    "two are right": ('remembers = "P-77"', "held = 2", 26, "step 2, choice", "but 2 are"),
     "another claim": ("remembers =", "knows =", 28, "step 2, choice 1, knows", "no such field"),
     "no limit keeps it": ("[2, 3, 4]", "[2]", 38, "step 3, limits", "none of them keeps"),
     "limits of words": ("[2, 3, 4]", '["2"]', 38, "step 3, limits", "whole numbers"),
     "unknown page": ('"playground"', '"moon"', 42, "practice 1, page", "must be conversation"),
 }
-
-
-DOCS = Path(__file__).parents[2] / "docs/lessons.md"
-
-
-def test_the_lesson_of_the_docs_is_one(folder):
-    (example,) = re.findall(r"```toml\n(.*?)```", DOCS.read_text("utf-8"), re.DOTALL)
-    (folder / "8-parcel.toml").write_text(example)
-    assert found() == []
-    assert Client().get("/learn/parcel/?step=3&answer=3").status_code == 200
-
-
-def test_the_docs_name_every_field_fact_and_claim():
-    docs = DOCS.read_text("utf-8")
-    for name in (*STEP, *QUESTION, *sum(OF_ASK.values(), ()), *CLAIMS, *PAGES):
-        assert f"`{name}`" in docs or f"`{name} =" in docs or name == "choice"
-    for fact in FACTS:
-        assert f"`{{{fact}}}`" in docs
 
 
 @pytest.fixture
@@ -113,25 +64,27 @@ def found() -> list[str]:
     return [str(each) for each in run_checks(tags=["lessons"])]
 
 
-def test_a_file_that_is_dropped_into_the_folder_is_a_lesson(folder):
+def test_the_docs_name_every_field_fact_and_claim():
+    for name in (*STEP, *QUESTION, *sum(OF_ASK.values(), ()), *CLAIMS, *PAGES):
+        assert f"`{name}`" in DOCS or f"`{name} =" in DOCS or name == "choice"
+    for fact in FACTS:
+        assert f"`{{{fact}}}`" in DOCS
+
+
+def test_a_file_is_a_lesson_at_once_and_read_again_when_it_changes(folder):
     assert Client().get("/learn/our-shop/").status_code == 404
-    (folder / "8-our-shop.toml").write_text(GOOD)
+    file = folder / "8-our-shop.toml"
+    file.write_text(GOOD.replace(LEAD, "<b onclick=x>&amp;"))
     assert found() == []
-    client = Client()
-    assert "What does the shop remember?" in client.get("/learn/").content.decode()
-    page = client.get("/learn/our-shop/?leaves=1&check=1").content.decode()
+    assert list(catalogue().lessons)[-1] == "our-shop"
+    page = Client().get("/learn/our-shop/?leaves=1&check=1").content.decode()
     assert "Lesson 8 of 8" in page
     assert "Right." in page
-    assert list(catalogue().lessons)[-1] == "our-shop"
-
-
-def test_a_file_that_is_changed_is_read_again(folder):
-    file = folder / "our-shop.toml"
-    file.write_text(GOOD)
-    assert "What does the shop remember?" in Client().get("/learn/our-shop/").content.decode()
-    file.write_text(GOOD.replace("the shop remember", "the key do"))
+    assert "&lt;b onclick=x&gt;&amp;amp;" in page, "what a teacher writes is text"
+    assert "Right." in Client().get("/learn/our-shop/?step=3&answer=3").content.decode()
+    file.write_text(GOOD.replace("for the parcel again?", "for it again?"))
     os.utime(file, ns=(1, 1))
-    assert "What does the key do?" in Client().get("/learn/our-shop/").content.decode()
+    assert "Why does it ask for it again?" in Client().get("/learn/").content.decode()
 
 
 @pytest.mark.parametrize("fault", BAD)
@@ -153,7 +106,7 @@ def test_a_bad_file_is_refused_with_its_line_and_field(folder, fault):
         ("tool-calls.toml", GOOD.encode(), "something else with the name tool-calls"),
         ("playground.toml", GOOD.encode(), "something else with the name playground"),
         ("über uns.toml", GOOD.encode(), "no part of an address"),
-        ("latin.toml", GOOD.replace("short", "söt").encode("latin-1"), "line 3: is not UTF-8"),
+        ("latin.toml", GOOD.replace("Ada", "Adä").encode("cp1252"), "line 2: is not UTF-8"),
         ("long.toml", b"#" * 100_001, "larger than"),
     ],
 )
@@ -168,9 +121,3 @@ def test_a_folder_that_does_not_exist_is_refused(settings, tmp_path):
     (message,) = found()
     assert "which is no folder" in message
     assert Client().get("/learn/").status_code == 200
-
-
-def test_what_a_teacher_writes_is_text(folder):
-    (folder / "our-shop.toml").write_text(GOOD.replace("A short chat.", "<b onclick=x>&amp;"))
-    page = Client().get("/learn/our-shop/").content.decode()
-    assert "&lt;b onclick=x&gt;&amp;amp;" in page

@@ -30,31 +30,42 @@ from inspector.lessons.playground import (
     unpack,
 )
 
+from ..inspector.markup import words
 from ..properties import examples
 
 CHAT = "user: one\nai: two\nuser: three\nai: four"
 
 
 def link(script: str = CHAT, **fields: object) -> str:
-    return f"/learn/playground/?{urlencode({'chat': pack(script), **fields})}"
+    return f"/learn/playground/?{urlencode({'chat': pack(script), **fields}, doseq=True)}"
 
 
-def words(page) -> str:
-    return re.sub(r"\s+", " ", unescape(re.sub(r"<[^>]+>", "", page.content.decode())))
+def shown(client: Client, script: str = CHAT, **fields: object) -> str:
+    return re.sub(" (?=[.,:])", "", words(client.get(link(script, **fields)).content))
+
+
+def encoded(content: bytes) -> str:
+    return urlsafe_b64encode(content).decode().rstrip("=")
 
 
 def packed(content: bytes) -> str:
-    return urlsafe_b64encode(zlib.compress(content, 9)).decode().rstrip("=")
+    return encoded(zlib.compress(content, 9))
 
 
 # The link
 
 
 @examples(40)
-@given(st.text(max_size=300))
-def test_a_chat_comes_out_of_a_link_as_it_went_in(script):
-    assume_text = script.encode("utf-8", "ignore").decode()
-    assert unpack(pack(assume_text)) == assume_text
+@given(
+    st.text(max_size=300),
+    st.sampled_from(["message_window", "token_window"]),
+    st.integers(1, 100_000),
+    st.none() | st.integers(0, 60),
+    st.booleans(),
+)
+def test_a_link_holds_the_whole_state(script, kind, limit, at, asks):
+    play = Play(script.encode("utf-8", "ignore").decode(), kind, limit, at, asks)
+    assert Play.read(QueryDict(play.url.partition("?")[2])) == play
 
 
 @examples(40)
@@ -69,7 +80,7 @@ HOSTILE = {
     "no compression": "AAAA",
     "no alphabet": "****",
     "cut": pack(CHAT)[:-6],
-    "more behind it": packed(CHAT.encode())[:-2] + "AAAAAAAA",
+    "more behind it": encoded(zlib.compress(b"user: hi") + b"more"),
     "no UTF-8": packed(b"user: \xff"),
     "a bomb": packed(b"a" * 4_000_000),
     "too many characters": packed(b"user: " + b"a" * CHARACTERS_MAX),
@@ -82,15 +93,11 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("fault", HOSTILE)
-def test_a_link_that_holds_no_chat_is_refused(fault, db, django_assert_num_queries):
+def test_a_link_that_holds_no_chat_is_refused(client, fault, db, django_assert_num_queries):
     with django_assert_num_queries(0):
-        page = Client().get("/learn/playground/", {"chat": HOSTILE[fault]})
+        page = client.get("/learn/playground/", {"chat": HOSTILE[fault]})
     assert page.status_code == 400
     assert 'role="alert"' in page.content.decode()
-
-
-def test_a_chat_with_a_zero_byte_is_played(db):
-    assert Client().get(link('[{"type":"AI","text":"a\\u0000"}]')).status_code == 200
 
 
 def test_a_bomb_is_not_unpacked():
@@ -104,140 +111,117 @@ def test_a_bomb_is_not_unpacked():
     assert most < 500_000
 
 
-def test_nothing_may_follow_a_packed_chat():
-    content = zlib.compress(b"user: hi") + b"more"
-    with pytest.raises(InvalidValue, match="damaged"):
-        unpack(urlsafe_b64encode(content).decode().rstrip("="))
+def test_no_chat_is_packed_that_no_link_can_hold():
+    noise = "".join(random.Random(1).sample([*map(chr, range(33, 9_000))], 7_000))
+    for script, why in ((noise, "does not fit"), ("a" * (CHARACTERS_MAX + 1), "characters")):
+        with pytest.raises(InvalidValue, match=why):
+            pack(script)
 
 
-def test_a_chat_that_cannot_be_packed_is_refused():
-    noise = "".join(chr(random.Random(0).randrange(33, 0x2FFF)) for _ in range(CHARACTERS_MAX))
-    noise = "".join(random.Random(1).sample(noise + "".join(map(chr, range(33, 9000))), 7_000))
-    with pytest.raises(InvalidValue, match="does not fit"):
-        pack(noise)
-    with pytest.raises(InvalidValue, match="characters"):
-        pack("a" * (CHARACTERS_MAX + 1))
-
-
-def test_no_link_is_longer_than_6_000_characters(db):
-    text = "".join(random.Random(2).choices("abcdefghijklmnopqrstuvwxyz     ", k=7_000))
-    length = max(n for n in range(0, 7_000, 100) if fits(f"user: {text[:n]}"))
-    play = Play(f"user: {text[:length]}", "message_window", 100_000, 60, asks=True)
+def test_no_link_is_longer_than_6_000_characters():
+    text = "user: " + "".join(random.Random(2).choices("abcdefghijklmnopqrstuvwxyz     ", k=7_000))
+    lengths = range(7_000, 0, -100)
+    script = next(text[:n] for n in lengths if len(packed(text[:n].encode())) <= PACKED_MAX)
+    play = Play(script, "message_window", 100_000, 60, asks=True)
     assert 5_700 < len("https://chatmemory.example.org" + play.url) <= 6_000
-
-
-def fits(script: str) -> bool:
-    try:
-        return bool(pack(script))
-    except InvalidValue:
-        return False
-
-
-@examples(40)
-@given(
-    st.sampled_from(["message_window", "token_window"]),
-    st.integers(1, 100_000),
-    st.none() | st.integers(0, 60),
-    st.booleans(),
-)
-def test_a_link_holds_the_whole_state(kind, limit, at, asks):
-    play = Play(CHAT, kind, limit, at, asks)
-    assert Play.read(QueryDict(play.url.partition("?")[2])) == play
 
 
 # The page
 
 
-@pytest.mark.parametrize("query", ["kind=moon", "kind=", "limit=0", "limit=x", "at=9", "at=x"])
-def test_other_fields_that_say_nothing(db, query):
-    page = Client().get(f"{link()}&{query}")
-    assert page.status_code == (400 if query == "kind=moon" or query == "kind=" else 200)
+@pytest.mark.parametrize(
+    ("query", "status"),
+    [("kind=moon", 400), ("kind=", 400), ("limit=0", 200), ("limit=x", 200), ("at=x", 200)],
+)
+def test_other_fields_that_say_nothing(client, db, query, status):
+    assert client.get(f"{link()}&{query}").status_code == status
 
 
-def test_the_limit_decides_what_is_seen(db):
-    assert "3 of 3" in words(Client().get(link(limit=3)))
-    assert "2 messages left" not in words(Client().get(link(limit=4)))
-    page = words(Client().get(link(kind="token_window", limit=20)))
+def test_the_limit_decides_what_is_seen(client, db):
+    assert "3 of 3" in shown(client, limit=3)
+    page = shown(client, kind="token_window", limit=20)
     assert "tokens" in page
     assert re.search(r"forgotten when #\d arrived", page)
 
 
-def test_each_step_says_what_happened(db):
-    page = words(Client().get(link(limit=2, at=3)))
+def test_each_step_says_what_happened(client, db):
+    page = shown(client, limit=2, at=3)
     assert "User message #3 arrived. 1 message left: #1 was the oldest." in page
     assert "3 of 4 messages" in page
     assert "Anthropic No. The first message is AI (#2); it must be User." in page
+    assert "4 of 4 messages" in shown(client, at=9)
 
 
-def test_a_question_is_asked_by_a_link(db):
-    asked = Client().get(link(limit=2, at=2, ask=1))
-    assert "Which messages leave?" in words(asked)
-    assert "was the oldest" not in words(asked)
-    assert "Right. #1 leaves." in words(Client().get(link(limit=2, at=2, ask=1, check=1, leaves=1)))
-    unanswered = words(Client().get(link(limit=2, at=2, ask=1, check=1)))
+def test_a_question_is_asked_by_a_link(client, db):
+    asked = shown(client, limit=2, at=2, ask=1)
+    assert "Which messages leave?" in asked
+    assert "was the oldest" not in asked
+    assert "Right. #1 leaves." in shown(client, limit=2, at=2, ask=1, check=1, leaves=1)
+    unanswered = shown(client, limit=2, at=2, ask=1, check=1)
     assert "Pick the messages first, or press “Nothing leaves”." in unanswered
-    wrong = Client().get(link(limit=2, at=2, ask=1, check="none"))
-    assert "Not this time. #1 leaves." in words(wrong)
+    assert "Not this time. #1 leaves." in shown(client, limit=2, at=2, ask=1, check="none")
+    assert "3 of 4 messages" in shown(client, ask=1), "it is about the last message"
 
 
-def test_a_message_that_cannot_stay_is_said_so(db):
+def test_an_answer_that_is_nearly_right_is_told_what_it_lacks(client, db):
+    script = f"user: a\nai: b\nuser: c\nai: {'long ' * 50}"
+    asked = {"script": script, "kind": "token_window", "limit": 64, "at": 3, "ask": 1, "check": 1}
+    answers = {(1, 2): "Right. #1 and #2 leave.", (1,): "Almost. #2 leaves, too."}
+    for picked, said in {**answers, (1, 2, 3): "Almost. #3 stays."}.items():
+        assert said in shown(client, **asked, leaves=picked)
+
+
+def test_a_message_that_cannot_stay_is_said_so(client, db):
     script = "user: hi\nuser: " + "very long " * 30
-    page = Client().get(link(script, kind="token_window", limit=20, at=1, ask=1, check=1, leaves=1))
-    assert "Right. #1 leaves. #2 cannot stay." in words(page)
-    assert "too big" in words(page)
+    page = shown(client, script, kind="token_window", limit=20, at=1, ask=1, check=1, leaves=1)
+    assert "Right. #1 leaves. #2 cannot stay." in page
+    assert "too big" in page
 
 
-def test_a_question_about_the_end_is_about_the_last_message(db):
-    assert "3 of 4 messages" in words(Client().get(link(ask=1)))
-
-
-def test_what_is_written_leads_to_its_link(db, django_assert_num_queries):
+def test_what_is_written_leads_to_its_link(client, db, django_assert_num_queries):
     fields = {"script": "user: hi\r\nai: hello", "kind": "token_window", "limit": "40"}
     with django_assert_num_queries(0):
-        response = Client().post("/learn/playground/", fields)
+        response = client.post("/learn/playground/", fields)
     assert response.status_code == 302
     play = Play.read(QueryDict(response["Location"].partition("?")[2]))
     assert play == Play("user: hi\nai: hello", "token_window", 40)
 
 
 @pytest.mark.parametrize("script", ["", "hello", "user: x\n" * 61, "user: " + "a" * 8_001])
-def test_what_cannot_be_played_is_kept_and_explained(db, script):
-    page = Client().post("/learn/playground/", {"script": script})
+def test_what_cannot_be_played_is_kept_and_explained(client, db, script):
+    page = client.post("/learn/playground/", {"script": script})
     assert page.status_code == 422
     assert script in unescape(page.content.decode())
     assert 'role="alert"' in page.content.decode()
 
 
-@pytest.mark.parametrize("slug", catalogue().lessons)
-def test_every_lesson_is_a_sample(db, slug):
-    response = Client().get("/learn/playground/", {"sample": slug})
+@pytest.mark.parametrize("slug", [*catalogue().lessons, "moon"])
+def test_every_lesson_is_a_sample_and_an_unknown_one_is_another(client, db, slug):
+    response = client.get("/learn/playground/", {"sample": slug})
     assert response.status_code == 302
-    assert Client().get(response["Location"]).status_code == 200
+    assert client.get(response["Location"]).status_code == 200
 
 
-def test_an_unknown_sample_is_another_one(db):
-    assert Client().get("/learn/playground/", {"sample": "moon"}).status_code == 302
-
-
-def test_what_strangers_write_is_text(db):
-    page = Client().get(link("user: <script>alert(1)</script>")).content.decode()
+def test_what_strangers_write_is_text(client, db):
+    assert client.get(link('[{"type":"AI","text":"a\\u0000"}]')).status_code == 200
+    page = client.get(link("user: <script>alert(1)</script>")).content.decode()
     assert "<script>alert" not in page
     assert "&lt;script&gt;alert(1)" in page
 
 
-def test_an_address_that_asks_too_often_waits(db, monkeypatch):
+def test_an_address_that_asks_too_often_waits(client, db, monkeypatch):
     monkeypatch.setitem(PerAddress.THROTTLE_RATES, "playground", "2/minute")
-    answers = [Client().get(link()) for _ in range(3)]
+    answers = [client.get(link()) for _ in range(3)]
     assert [answer.status_code for answer in answers] == [200, 200, 429]
     assert 0 < int(answers[2]["Retry-After"]) <= 60
-    assert Client().get(link(), REMOTE_ADDR="192.0.2.7").status_code == 200
-    assert Client().get("/learn/").status_code == 200
+    assert client.get(link(), REMOTE_ADDR="192.0.2.7").status_code == 200
+    assert client.get("/learn/").status_code == 200
 
 
 # What the page says is what happened, over random chats
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(4))
 def test_the_sums_and_the_rows_are_those_of_the_core(seed):
     chosen = random.Random(seed)
     lines = ["user: how much?", "ai: a lot of it", "call: find(1)", "result: found", "system: s"]
@@ -252,6 +236,8 @@ def test_the_sums_and_the_rows_are_those_of_the_core(seed):
         assert {said.line.seq for said in board.history if not said.note} == scene.seen
         known = page.scenes[at - 1].seen | {line.seq for line in board.arriving}
         assert {row.line.seq for row in board.memory if row.is_gone} == known - scene.seen
+        assert (board.fill == 100) is (board.load >= board.limit)
+        assert not board.slots or sum(board.slots) == board.load
         if tally := board.tally:
             signed = sum(line.amount for line in tally if line.kind in ("plus", "minus"))
             assert tally[0].amount + signed == tally[-1].amount == board.load

@@ -5,8 +5,6 @@ from __future__ import annotations
 import random
 
 import pytest
-from django.db import connection
-from django.test.utils import CaptureQueriesContext
 
 from chatmemory import (
     AiMessage,
@@ -65,15 +63,3 @@ def test_it_does_what_a_conversation_does(db, seed):
         assert [line.message for line in scene.said] == [
             row.message for row in queries.history("m").rows
         ]
-
-
-def test_it_asks_no_database(db):
-    with CaptureQueriesContext(connection) as asked:
-        for scene in rehearse(*events(0)):
-            scene.verdicts()
-    assert len(asked) == 0
-
-
-def test_what_is_remembered_is_what_the_model_sees():
-    scenes = rehearse(MessageWindow(1), [UserMessage("My order is A-1182."), AiMessage("Thanks.")])
-    assert [scene.remembers("a-1182") for scene in scenes] == [False, True, False]

@@ -5,15 +5,21 @@ from __future__ import annotations
 from uuid import uuid4
 
 import pytest
+from asgiref.sync import async_to_sync
+from django.db import DatabaseError, connection
 
 from chatmemory import (
+    AiMessage,
     InMemoryChatMemoryStore,
     InvalidValue,
+    MemoryNotFound,
     MessageWindowChatMemory,
     SingleSlotChatMemoryStore,
     SystemMessage,
     UserMessage,
+    queries,
 )
+from chatmemory.ledger.verification import verify
 from chatmemory.stores.database import DjangoChatMemoryStore
 from chatmemory.stores.http import HttpChatMemoryStore
 
@@ -50,27 +56,19 @@ def transactional(request, db, memory_id):
     return STORES[request.param](memory_id, request)
 
 
-def test_an_unknown_memory_is_empty(store, memory_id):
+def test_it_keeps_copies_until_they_are_replaced_or_deleted(store, memory_id):
     assert store.get_messages(memory_id) == []
-
-
-def test_it_returns_the_stored_messages(store, memory_id):
-    store.update_messages(memory_id, MESSAGES)
-    assert store.get_messages(memory_id) == MESSAGES
-
-
-def test_it_keeps_a_copy(store, memory_id):
     messages = list(MESSAGES)
     store.update_messages(memory_id, messages)
     messages.clear()
     store.get_messages(memory_id).clear()
     assert store.get_messages(memory_id) == MESSAGES
-
-
-def test_an_empty_list_empties_it(store, memory_id):
-    store.update_messages(memory_id, MESSAGES)
     store.update_messages(memory_id, [])
     assert store.get_messages(memory_id) == []
+    store.update_messages(memory_id, MESSAGES)
+    for _ in range(2):
+        store.delete_messages(memory_id)
+        assert store.get_messages(memory_id) == []
 
 
 @pytest.mark.parametrize("call", ["get_messages", "update_messages", "delete_messages"])
@@ -78,13 +76,6 @@ def test_an_id_that_is_no_string_is_refused(store, call):
     arguments = [MESSAGES] if call == "update_messages" else []
     with pytest.raises(InvalidValue, match=r"must be a string, not 42: use str"):
         getattr(store, call)(42, *arguments)
-
-
-def test_deleting_twice_is_not_an_error(store, memory_id):
-    store.update_messages(memory_id, MESSAGES)
-    store.delete_messages(memory_id)
-    store.delete_messages(memory_id)
-    assert store.get_messages(memory_id) == []
 
 
 def test_a_memory_keeps_its_messages_in_it(store, memory_id):
@@ -112,3 +103,66 @@ def test_a_transaction_that_raises_stores_nothing(transactional, memory_id):
 def test_a_single_slot_serves_one_memory():
     with pytest.raises(InvalidValue, match="'m', not 'other'"):
         SingleSlotChatMemoryStore("m").get_messages("other")
+
+
+# The store of a Django project
+
+
+def memory(limit: int = 2) -> MessageWindowChatMemory:
+    return MessageWindowChatMemory("a", limit, DjangoChatMemoryStore())
+
+
+def test_the_history_has_what_the_memory_forgot(db):
+    said = [UserMessage("one"), AiMessage("two"), UserMessage("three")]
+    memory().add(*said)
+    assert memory().messages() == said[1:]
+    assert DjangoChatMemoryStore().get_history("a") == said
+    with pytest.raises(MemoryNotFound):
+        DjangoChatMemoryStore().get_history("b")
+
+
+def test_its_first_policy_is_a_step_unless_it_makes_the_conversation(db):
+    memory().add(UserMessage("one"))
+    assert [step.kind for step in queries.steps("a")] == ["add"]
+    store = DjangoChatMemoryStore()
+    store.update_messages("b", [])
+    MessageWindowChatMemory("b", 2, store).add(UserMessage("one"))
+    assert [step.kind for step in queries.steps("b")] == ["policy", "add"]
+    assert verify("a") is verify("b") is None
+
+
+def test_a_memory_under_asyncio_uses_the_connection_of_its_task(db):
+    async def talk() -> list:
+        await memory().aadd(UserMessage("one"), AiMessage("two"))
+        await memory().aextend([UserMessage("three")])
+        return await memory().amessages()
+
+    assert async_to_sync(talk)() == memory().messages() == [AiMessage("two"), UserMessage("three")]
+    async_to_sync(memory().aset)([UserMessage("four")])
+    assert memory().messages() == [UserMessage("four")]
+    async_to_sync(memory().aclear)()
+    assert memory().messages() == []
+
+
+def test_an_error_of_the_database_says_what_to_do(transactional_db):
+    memory().add(UserMessage("one"))
+    with connection.schema_editor() as editor:
+        editor.execute("ALTER TABLE chatmemory_stay RENAME TO elsewhere")
+    try:
+        with pytest.raises(DatabaseError) as raised:
+            memory().messages()
+    finally:
+        with connection.schema_editor() as editor:
+            editor.execute("ALTER TABLE elsewhere RENAME TO chatmemory_stay")
+    (note,) = raised.value.__notes__
+    assert "the database is not migrated" in note
+    assert "run manage.py migrate" in note
+
+
+@pytest.mark.parametrize("limit", [2**63, 10**30])
+def test_a_limit_that_no_database_can_hold_is_refused(db, limit):
+    memory = MessageWindowChatMemory("m", limit, DjangoChatMemoryStore())
+    for change in (memory.add, lambda message: memory.set([message])):
+        with pytest.raises(InvalidValue, match=f"max_messages must be at most {2**63 - 1}"):
+            change(UserMessage("hello"))
+    assert not queries.any_memory()

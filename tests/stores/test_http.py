@@ -117,10 +117,15 @@ def test_what_the_server_says_is_in_the_error(store, store_at, served, memory_id
 @pytest.mark.parametrize(
     "url",
     [
-        *("127.0.0.1:8101", "", "ftp://host", "https://", "//host", "https://:80"),
-        *("http://host:x", "http://host:99999", "http://host\n", "http://[::1", "https://host?a=b"),
-        *("https://host#a", "http://a..b", "http://xn--a", "http://\ud800"),
-        *(None, 5, b"https://host"),
+        *("127.0.0.1:8101", "", "ftp://host", "https://:80", "http://host:99999", "http://[::1"),
+        *(
+            "https://host?a=b",
+            "https://host#a",
+            "http://xn--a",
+            "http://\ud800",
+            None,
+            b"https://a",
+        ),
     ],
 )
 def test_what_is_no_base_url_is_refused_at_once(store_at, url):
@@ -128,7 +133,7 @@ def test_what_is_no_base_url_is_refused_at_once(store_at, url):
         store_at(url, "token")
 
 
-@pytest.mark.parametrize("token", ["secret\n", "sec ret", "secrét", "", "\x7f", None, b"secret"])
+@pytest.mark.parametrize("token", ["secret\n", "secrét", "", None, b"secret"])
 def test_a_token_that_cannot_be_sent_is_refused_without_showing_it(store_at, token):
     with pytest.raises(InvalidValue, match="the token must be visible ASCII") as refused:
         store_at("https://host", token)
@@ -142,12 +147,8 @@ def test_any_base_url_of_a_server_is_taken(store_at, url):
     store_at(url, "token")
 
 
-@pytest.mark.parametrize("end", ["", "/", "//"])
-def test_a_base_url_may_end_with_slashes(store_at, served, memory_id, end):
-    assert store_at(f"{served.url}{end}", served.token).get_messages(memory_id) == []
-
-
-def test_the_server_infers_why_a_message_left(store, served, memory_id):
+def test_the_server_infers_why_a_message_left(store_at, served, memory_id):
+    store = store_at(f"{served.url}//", served.token)  # a base URL may end with slashes
     MessageWindowChatMemory(memory_id, 1, store).add(UserMessage("one"), UserMessage("two"))
     path = f"{served.url}/api/v1/memories/{memory_id}/messages/1/"
     (stay,) = served.api.get(path).json()["stays"]
@@ -183,8 +184,14 @@ def http(status: str, body: bytes = b"", kind: str = "application/json", more: s
 PAGE = b"<html>Sign in to the network</html>"
 
 
-@pytest.mark.parametrize("status", ["503 Unavailable", "429 Too Many Requests", "200 OK"])
-@pytest.mark.parametrize("body", [PAGE, b'{"type":', b"null", b" null ", b'{"a":1}', b"[null]"])
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        ("503 Unavailable", PAGE),
+        ("429 Too Many Requests", b'{"type":'),
+        *(("200 OK", body) for body in (PAGE, b" null ", b'{"a":1}', b"[null]")),
+    ],
+)
 def test_what_is_no_answer_of_the_store_is_asked_again(store_at, status, body):
     with answering(http(status, body), http("200 OK", b"[]")) as url:
         assert store_at(url, "token", attempts=2).get_messages("a") == []
@@ -202,7 +209,7 @@ def test_a_page_of_a_proxy_does_not_count_as_stored(store_at):
         store_at(url, "token", attempts=1).update_messages("a", [])
 
 
-@pytest.mark.parametrize("seconds", ["9" * 30, "9" * 400, "61"])
+@pytest.mark.parametrize("seconds", ["9" * 400, "61"])
 def test_a_server_that_says_to_wait_for_ages_is_asked_again_after_a_minute(
     store_at, seconds, monkeypatch
 ):
@@ -217,8 +224,12 @@ def test_a_server_that_says_to_wait_for_ages_is_asked_again_after_a_minute(
 @pytest.mark.parametrize(
     "url",
     [
-        *("https://ada:s3cret@host", "https://s3cret@host/a", "http://ada:s3cret@host:99999"),
-        *("ada:s3cret@host", "https://:s3cret@", "ftp://ada:s3cret@host"),
+        *(
+            "https://ada:s3cret@host",
+            "https://s3cret@host/a",
+            "ada:s3cret@host",
+            "https://:s3cret@",
+        ),
     ],
 )
 def test_credentials_in_a_base_url_are_refused_without_showing_them(store_at, url):

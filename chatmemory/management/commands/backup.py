@@ -18,7 +18,7 @@ from chatmemory.management.base import DatabaseCommand
 
 @contextmanager
 def terminated_by_exit() -> Iterator[None]:
-    """Let SIGTERM end the block as an exit does, when the call of the moment returns.
+    """Let SIGTERM end the block as an exit does, when the current call returns.
 
     Only the main thread is told of signals; a program that has its own answer to this one keeps it.
     """

@@ -4,7 +4,7 @@ from typing import Any
 
 from chatmemory import database, distribution, search, services
 from chatmemory.access.counters import forget_ended_counts
-from chatmemory.api.idempotency import forget_expired
+from chatmemory.api.idempotency import forget_expired_answers
 from chatmemory.management.base import DatabaseCommand
 from chatmemory.signals import compacting
 
@@ -19,7 +19,7 @@ class Command(DatabaseCommand):
     )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        forget_expired()
+        forget_expired_answers()
         forget_ended_counts()
         services.forget_old_trials()
         services.forget_old_figures()

@@ -7,7 +7,7 @@ from django.db import DatabaseError
 
 from chatmemory import distribution
 from chatmemory.management.base import DatabaseCommand
-from chatmemory.services.database_errors import in_words
+from chatmemory.services.database_errors import explain_error
 
 
 class Command(DatabaseCommand):
@@ -29,7 +29,7 @@ class Command(DatabaseCommand):
         try:
             placed = distribution.distribute(single_node=options["single_node"])
         except (distribution.NotDistributable, DatabaseError) as error:
-            raise CommandError(in_words(error) or str(error)) from error
+            raise CommandError(explain_error(error) or str(error)) from error
         for each in placed:
             where = f"distributed by {each.column}" if each.column else "on the coordinator"
             self.stdout.write(f"{each.table}: {where}")

@@ -11,8 +11,7 @@ from chatmemory.core.exceptions import InvalidValue
 from chatmemory.core.policies import Policy
 from chatmemory.core.written_policies import policy_from_text
 from chatmemory.explain import counted
-from chatmemory.formats import FORMATS, Reading, read_transcripts
-from chatmemory.management.base import FILE_HELP, FORMAT_HELP, DatabaseCommand
+from chatmemory.management.base import DatabaseCommand, add_file_arguments, read_file
 from chatmemory.services.imports import Report, import_all
 
 SHOWN = 20
@@ -22,10 +21,7 @@ class Command(DatabaseCommand):
     help = "Import transcript files, one step per message. A second run skips imported ones."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("files", nargs="+", metavar="FILE", type=Path, help=FILE_HELP)
-        parser.add_argument(
-            "--format", default="auto", choices=["auto", *FORMATS], help=FORMAT_HELP
-        )
+        add_file_arguments(parser, "+")
         parser.add_argument(
             "--policy",
             help="such as token_window:1000; default: the default policy of the id, or 20 messages",
@@ -33,7 +29,10 @@ class Command(DatabaseCommand):
         parser.add_argument("--prefix", help="prefix of the new ids; default: FILE's name and -")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        policy = self.policy(options["policy"]) if options["policy"] else None
+        try:
+            policy = policy_from_text(options["policy"]) if options["policy"] else None
+        except InvalidValue as error:
+            raise CommandError(str(error)) from error
         reports = []
         for file in options["files"]:
             prefix = options["prefix"]
@@ -46,14 +45,8 @@ class Command(DatabaseCommand):
                 f"{f'{imported:,}' if imported else 'none was'} imported"
             )
 
-    def policy(self, text: str) -> Policy:
-        try:
-            return policy_from_text(text)
-        except InvalidValue as error:
-            raise CommandError(str(error)) from error
-
     def import_file(self, file: Path, format: str, policy: Policy | None, prefix: str) -> Report:
-        reading = self.read(file, format)
+        reading = read_file(file, format)
         report = Report(reading.format, refused=list(reading.refused))
         results = import_all(reading, policy, prefix, actor="import_transcripts")
         progress = track(
@@ -66,14 +59,6 @@ class Command(DatabaseCommand):
             report.add(result)
         self.summarise(file, report)
         return report
-
-    def read(self, file: Path, format: str) -> Reading:
-        try:
-            return read_transcripts(file.read_bytes(), format)
-        except OSError as error:
-            raise CommandError(f"{file}: {error.strerror}") from error
-        except InvalidValue as error:
-            raise CommandError(f"{file}: {error}") from error
 
     def summarise(self, file: Path, report: Report) -> None:
         messages = sum(result.messages for result in report.stored)

@@ -15,8 +15,7 @@ from chatmemory.core.policies import Policy
 from chatmemory.core.recall import Recall, histories_for
 from chatmemory.core.recall.histories import History
 from chatmemory.core.written_policies import policies_from_text, text_of_policy
-from chatmemory.formats import FORMATS, read_transcripts
-from chatmemory.management.base import FILE_HELP, FORMAT_HELP, DatabaseCommand
+from chatmemory.management.base import DatabaseCommand, add_file_arguments, read_file
 
 COLUMNS = tuple(each.name for each in fields(Recall) if each.name != "policy")
 
@@ -28,16 +27,13 @@ class Command(DatabaseCommand):
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("files", nargs="*", metavar="FILE", type=Path, help=FILE_HELP)
+        add_file_arguments(parser, "*")
         parser.add_argument("--label", metavar="NAME[:VALUE]", default="", help="with this label")
         parser.add_argument("--prefix", default="", help="whose id begins with this")
         parser.add_argument(
             "--policies",
             default="token_window:1000,token_window:4000,message_window:20,everything",
             help="such as token_window:3000,low_water=0.6,message_window:20,everything",
-        )
-        parser.add_argument(
-            "--format", default="auto", choices=["auto", *FORMATS], help=FORMAT_HELP
         )
         parser.add_argument("--json", action="store_true", help="print a JSON list")
 
@@ -65,12 +61,7 @@ class Command(DatabaseCommand):
     ) -> Iterator[list[History]]:
         """Yield the histories of each conversation, one for each policy."""
         for file in files:
-            try:
-                reading = read_transcripts(file.read_bytes(), format)
-            except OSError as error:
-                raise CommandError(f"{file}: {error.strerror}") from error
-            except InvalidValue as error:
-                raise CommandError(f"{file}: {error}") from error
+            reading = read_file(file, format)
             for refused in reading.refused:
                 self.stderr.write(f"left out {refused.where}: {refused.why}")
             for transcript in reading.transcripts:

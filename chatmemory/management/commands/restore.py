@@ -10,7 +10,7 @@ from django.core.management.base import CommandError, CommandParser
 
 from chatmemory import database, schema
 from chatmemory.management.base import DatabaseCommand, confirmed
-from chatmemory.services.damage import damage_of, is_damage
+from chatmemory.services.sqlite_files import damage_of, is_damage
 
 
 class Command(DatabaseCommand):
@@ -34,7 +34,7 @@ class Command(DatabaseCommand):
         if replaced.exists() and file.samefile(replaced):
             raise CommandError(f"{file} is the database in use: name a copy")
         with closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=rw", uri=True)) as copy:
-            check(file, copy)
+            check_copy(file, copy)
             question = f"Replace all conversations of {replaced} by those of {file}?"
             if not options["yes"] and not confirmed(question):
                 raise CommandError("nothing was restored: type yes, or use --yes")
@@ -42,7 +42,7 @@ class Command(DatabaseCommand):
         self.stdout.write(f"{replaced} is restored: run manage.py migrate, then verify_memories")
 
 
-def check(file: Path, copy: sqlite3.Connection) -> None:
+def check_copy(file: Path, copy: sqlite3.Connection) -> None:
     """Raise CommandError unless a file is a whole database with our tables."""
     try:
         if found := damage_of(copy):

@@ -9,8 +9,7 @@ from django.core.management.base import CommandError, CommandParser
 
 from chatmemory.core.exceptions import InvalidValue, MemoryNotFound
 from chatmemory.explain import counted
-from chatmemory.ledger.chain import stored
-from chatmemory.ledger.chain_check import verify_head
+from chatmemory.ledger.chain import stored, verify_head
 from chatmemory.ledger.contradictions import Contradiction
 from chatmemory.ledger.indexing import repair
 from chatmemory.ledger.lookup import StoredId, stored_ids
@@ -18,19 +17,19 @@ from chatmemory.ledger.verification import verify
 from chatmemory.management.base import DatabaseCommand, check_ignored
 from chatmemory.managers import MemoryQuerySet
 from chatmemory.models import Memory
-from chatmemory.services.damage import damage
+from chatmemory.services.sqlite_files import damage
 from chatmemory.services.validation import check_id
 
 NO_ID = "its id is no readable text"
 
 
-def written(memory_id: str) -> str:
+def line_of(memory_id: str) -> str:
     """Return an id for a line of heads; as JSON if it could break the line."""
     is_plain = memory_id.isprintable() and not memory_id.startswith('"')
     return memory_id if is_plain else json.dumps(memory_id)
 
 
-def read(text: str) -> str:
+def id_of(text: str) -> str:
     """Return the id of a line of heads."""
     try:
         return str(json.loads(text)) if text.startswith('"') else text
@@ -43,17 +42,8 @@ def named_or_all(ids: list[str], rows: MemoryQuerySet) -> Iterable[StoredId]:
     return map(StoredId, ids) if ids else (memory_id for (memory_id,) in stored_ids(rows))
 
 
-def verified_as_stored(memory_id: StoredId) -> Contradiction | None:
-    """Return what contradicts a conversation, also one whose id cannot be asked for."""
-    if memory_id.is_readable:
-        return verify(memory_id.text)
-    return Contradiction(memory_id.text, "the conversation", NO_ID)
-
-
 def known(ids: list[str]) -> list[str]:
-    """Return ids that conversations have, also hidden ones, each once. Raises CommandError for
-    another one.
-    """
+    """Return each id once. Raises CommandError for one that no conversation has, hidden or not."""
     for memory_id in ids:
         try:
             check_id(memory_id)
@@ -112,10 +102,14 @@ class Command(DatabaseCommand):
 
     def of_replays(self, ids: list[str]) -> tuple[int, list[Contradiction]]:
         """Return how many conversations were verified, and what contradicts their replays."""
-        verified, found = 0, []
+        verified, found = 0, list[Contradiction]()
         for memory_id in named_or_all(ids, Memory.with_deleted.all()):
             try:
-                contradiction = verified_as_stored(memory_id)
+                contradiction = (
+                    verify(memory_id.text)
+                    if memory_id.is_readable
+                    else Contradiction(memory_id.text, "the conversation", NO_ID)
+                )
             except MemoryNotFound as error:
                 if ids:
                     raise CommandError(str(error)) from error
@@ -127,12 +121,19 @@ class Command(DatabaseCommand):
     def of_heads(self, file: Path) -> list[Contradiction]:
         """Return what contradicts the heads of a file. Raises CommandError for one that is none."""
         try:
-            return self.kept(file)
+            text = file.read_text("utf-8").removesuffix("\n")
         except OSError as error:
             raise CommandError(f"{file}: {error.strerror}") from error
         except UnicodeDecodeError as error:
             why = f"not UTF-8: {error.reason} at byte {error.start}"
             raise CommandError(f"{file}: {why}") from error
+        found = []
+        for number, line in enumerate(text.split("\n") if text else (), 1):
+            parts = line.removesuffix("\r").split("\t")
+            if len(parts) != 3 or not parts[1].isdecimal():
+                raise CommandError(f"{file}, line {number}: expected id, step and digest, by tabs")
+            found.append(verify_head(id_of(parts[0]), int(parts[1]), parts[2]))
+        return [contradiction for contradiction in found if contradiction]
 
     def repair_index(self, ids: list[str]) -> None:
         found = named_or_all(ids, Memory.objects.all())
@@ -152,17 +153,6 @@ class Command(DatabaseCommand):
                 self.stderr.write(f"{memory_id.text!r}: its head cannot be read: {error}")
                 unreadable += 1
             else:
-                self.stdout.write(f"{written(memory_id.text)}\t{step}\t{digest}")
+                self.stdout.write(f"{line_of(memory_id.text)}\t{step}\t{digest}")
         if unreadable:
             raise CommandError(f"{counted(unreadable, 'head')} cannot be read")
-
-    def kept(self, file: Path) -> list[Contradiction]:
-        """Return what contradicts the heads of a file."""
-        found = []
-        lines = file.read_text("utf-8").removesuffix("\n")
-        for number, line in enumerate(lines.split("\n") if lines else (), 1):
-            parts = line.removesuffix("\r").split("\t")
-            if len(parts) != 3 or not parts[1].isdecimal():
-                raise CommandError(f"{file}, line {number}: expected id, step and digest, by tabs")
-            found.append(verify_head(read(parts[0]), int(parts[1]), parts[2]))
-        return [contradiction for contradiction in found if contradiction]

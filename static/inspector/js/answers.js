@@ -1,3 +1,24 @@
+// A live region that outlives every swap: what a step did is told once, politely.
+const region = () => document.querySelector("[data-announce]");
+
+export function announce(words) {
+  if (region().textContent !== words) region().textContent = words;
+}
+
+// The caption of a step and the answer to a search are told when they become others.
+const TOLD = ["[data-caption]", "[data-answer]"];
+const told = () => TOLD.map((each) => document.querySelector(each)?.textContent.replace(/\s+/g, " ").trim() ?? "");
+
+function bindAnnounce() {
+  let before = told();
+  document.body.addEventListener("htmx:afterSettle", () => {
+    const now = told();
+    const news = now.filter((words, i) => words && words !== before[i]);
+    before = now;
+    if (news.length) announce(news.join(" "));
+  });
+}
+
 // Who asked for something is brought to the answer: the focus goes there. On a phone the composer comes
 // into view as a whole, with its buttons.
 const ASKING = "#find, #composer, #drafts";
@@ -10,7 +31,7 @@ function show() {
   answer?.closest(".writing")?.scrollIntoView({ block: "nearest" });
 }
 
-export function bindAnswers() {
+function bindFocus() {
   let isAsked = false;
   document.body.addEventListener("htmx:beforeSwap", ({ detail: { requestConfig, xhr } }) => {
     isAsked = Boolean(requestConfig.elt.matches?.(ASKING)) && xhr.status < 300;
@@ -19,4 +40,9 @@ export function bindAnswers() {
     if (isAsked) show();
     isAsked = false;
   });
+}
+
+export function bindAnswers() {
+  bindAnnounce();
+  bindFocus();
 }

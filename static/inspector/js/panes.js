@@ -1,12 +1,12 @@
 // A list starts at its end; the last hit of a search, then a selection, scroll into view. Through every
 // swap the reader stays: who stands at the end goes with it, others see the same message at the same
 // height, with the same focus.
-export const END = 8;
+const END = 8;
 
 const panes = () => [...document.querySelectorAll("[data-pane]")];
 const asked = () => document.querySelector("[data-place]")?.dataset.asked;
 
-export function showChosen() {
+function showChosen() {
   const hit = [...document.querySelectorAll(".pane--history .is-hit")].at(-1);
   for (const chosen of [hit, ...document.querySelectorAll(".pane__body .is-sel")]) {
     chosen?.scrollIntoView({ block: "nearest" });
@@ -44,7 +44,7 @@ function stand({ name, isAtEnd, seq, top }) {
 // The pane in which something has the focus: it gets it where that is gone after a swap.
 const focused = () => document.activeElement?.closest("#main [data-pane]")?.dataset.pane;
 
-export function bindPanes() {
+function bindLists() {
   let before = null;
   document.body.addEventListener("htmx:beforeSwap", () => {
     before = { places: panes().map(standing), asked: asked(), focus: focused() };
@@ -61,4 +61,53 @@ export function bindPanes() {
   });
   document.body.addEventListener("htmx:historyRestore", begin);
   begin();
+}
+
+// On a phone one pane shows at a time, and the page itself scrolls. The reader's pane and place stand
+// through every swap, until something else is asked; who stands at the end goes with it.
+const place = () => document.querySelector("[data-place]");
+const chooser = () => document.querySelector("[data-panes]");
+const isOnePane = () => chooser()?.querySelector("[role=radiogroup]").offsetHeight > 0;
+
+function standingTab() {
+  const { scrollTop, scrollHeight, clientHeight } = document.documentElement;
+  const isAtEnd = scrollTop > 0 && scrollHeight - scrollTop - clientHeight <= END;
+  return { asked: place().dataset.asked, tab: chooser().querySelector("[name=pane]:checked").id, scrollTop, isAtEnd };
+}
+
+function restore({ asked, tab, scrollTop, isAtEnd }) {
+  if (asked !== place()?.dataset.asked) return openAsked();
+  document.getElementById(tab).checked = true;
+  scrollTo(0, isAtEnd ? document.documentElement.scrollHeight : scrollTop);
+}
+
+function openAsked() {
+  document.getElementById(place().dataset.tab).checked = true;
+  showTop();
+}
+
+function showTop() {
+  if (chooser()?.getBoundingClientRect().top < 0) chooser().scrollIntoView();
+}
+
+// The history opens where it was said last, the others at their beginning.
+function open(event) {
+  if (event.target.name !== "pane") return;
+  showTop();
+  if (event.target.id === "pane-h") chooser().querySelector("[data-pane=history] [data-seq]:last-child")?.scrollIntoView({ block: "nearest" });
+  showChosen();
+}
+
+function bindTabs() {
+  let stood = null;
+  document.body.addEventListener("htmx:beforeSwap", () => {
+    stood = isOnePane() ? standingTab() : null;
+  });
+  document.body.addEventListener("htmx:afterSwap", () => stood && restore(stood));
+  document.addEventListener("change", open);
+}
+
+export function bindPanes() {
+  bindLists();
+  bindTabs();
 }

@@ -10,10 +10,12 @@ from collections.abc import Iterable
 
 from django.db.models import Q
 
+from chatmemory.core.exceptions import MessageNotFound
+from chatmemory.core.storable import storable_id
 from chatmemory.models import Memory, Message
 
 
-def branches_of(memory_ids: Iterable[str]) -> list[str]:
+def branches(memory_ids: Iterable[str]) -> list[str]:
     """Return the ids of the branches of some conversations, and of their branches in turn."""
     given = list(dict.fromkeys(memory_ids))
     rows = Memory.objects.filter(id__in=given)
@@ -32,19 +34,31 @@ def source_of(branch: Memory) -> Memory | None:
     return next(iter(rows), None) if branch.branched_from else None
 
 
-def copies_of(row: Message, branches: Iterable[str] | None = None) -> list[Message]:
+def copies_of(row: Message, chosen: Iterable[str] | None = None) -> list[Message]:
     """Return the copies of a message in branches of its conversation: in all, or in the given ones.
 
     A message in a branch is a copy if it was said at the same time, or put into the window, and its
     content is the same.
     """
-    if branches is None:
-        ids = branches_of([row.memory_id])
+    if chosen is None:
+        ids = branches([row.memory_id])
     else:  # asks their nodes only
-        ids = [branch for branch in branches if _is_branch(branch, row.memory_id)]
+        ids = [branch for branch in chosen if _is_branch(branch, row.memory_id)]
     same = Q(said_at=row.said_at) | Q(origin=Message.Origin.SYNTHETIC)
     rows = Message.objects.filter(same, memory__in=ids, text=row.text)
     return [each for each in rows.order_by("memory", "seq") if each.payload == row.payload]
+
+
+def copies(memory_id: str, seq: int) -> list[tuple[str, int]]:
+    """Return the copies of a message in branches, by id and seq; none of a redacted message.
+
+    Raises MessageNotFound, UnstorableText.
+    """
+    row = Message.objects.filter(memory_id=storable_id(memory_id), seq=seq).first()
+    if row is None:
+        raise MessageNotFound(f"{memory_id!r} has no message #{seq}")
+    found = copies_of(row) if row.redacted_step is None else []
+    return [(copy.memory_id, copy.seq) for copy in found]
 
 
 def _is_branch(memory_id: str, source_id: str) -> bool:

@@ -1,4 +1,4 @@
-"""A text or media that exceed their setting are refused at every door, and nothing is stored."""
+"""Sizes are bounded where they come in: each message, and what a change leaves in a window."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
-from django.core.management import CommandError, call_command
 
 from chatmemory import (
     AiMessage,
@@ -16,7 +15,6 @@ from chatmemory import (
     CustomMessage,
     Image,
     ImageContent,
-    InMemoryChatMemoryStore,
     MessageTooLarge,
     MessageWindow,
     MessageWindowChatMemory,
@@ -24,15 +22,20 @@ from chatmemory import (
     ToolExecutionRequest,
     ToolExecutionResultMessage,
     UserMessage,
+    WindowTooLarge,
     message_to_dict,
+    message_to_json,
     queries,
     services,
 )
 from chatmemory.conf import MESSAGE_MAX, Configuration
 from chatmemory.core.phrases import SEARCHED
-from chatmemory.models import AuditEntry, Memory, Message, Step, Trial
+from chatmemory.ledger.verification import verify
+from chatmemory.models import Memory, Message, Step, Trial
 from chatmemory.services import NewMessage, protocol
 from chatmemory.stores.database import DjangoChatMemoryStore
+
+from .conversations import create_and_add
 
 pytestmark = [pytest.mark.django_db, pytest.mark.database]
 
@@ -45,14 +48,13 @@ WHY = (
 )
 
 
-@pytest.fixture(autouse=True)
-def _small(settings):
-    settings.CHATMEMORY = {"TEXT_CHARACTERS": TEXT, "MEDIA_BYTES": MEDIA}
+# A text or media
 
 
 @pytest.fixture
-def empty(memory_id) -> str:
+def empty(memory_id, settings) -> str:
     """An empty conversation, in which nothing may have been stored when the test ends."""
+    settings.CHATMEMORY = {"TEXT_CHARACTERS": TEXT, "MEDIA_BYTES": MEDIA}
     yield memory_id
     assert not Message.objects.exists()
     assert not Step.objects.exists()
@@ -60,13 +62,8 @@ def empty(memory_id) -> str:
     assert list(Memory.objects.values_list("pk", flat=True)) == [memory_id]
 
 
-def added_by_a_memory(memory_id: str) -> None:
-    memory = MessageWindowChatMemory(memory_id, 3, DjangoChatMemoryStore())
-    memory.add(LONG)
-
-
-def set_by_a_memory(memory_id: str) -> None:
-    MessageWindowChatMemory(memory_id, 3, DjangoChatMemoryStore()).set([OK, LONG])
+def in_memory(memory_id: str) -> MessageWindowChatMemory:
+    return MessageWindowChatMemory(memory_id, 3, DjangoChatMemoryStore())
 
 
 @pytest.mark.parametrize(
@@ -82,32 +79,13 @@ def set_by_a_memory(memory_id: str) -> None:
         lambda m: protocol.update_messages(m, [OK, LONG]),
         lambda m: protocol.update_messages("unknown", [LONG]),
         lambda m: queries.simulate(m, [OK, LONG]),
-        added_by_a_memory,
-        set_by_a_memory,
+        lambda m: in_memory(m).add(LONG),
+        lambda m: in_memory(m).set([OK, LONG]),
     ],
 )
 def test_a_long_text_is_refused_at_the_door(empty, door):
     with pytest.raises(MessageTooLarge, match=WHY):
         door(empty)
-
-
-def test_a_long_branch_is_refused_before_it_is_begun(memory_id, monkeypatch):
-    monkeypatch.setattr("chatmemory.services.slices.SLICE", 1)
-    services.add(memory_id, [OK, OK])
-    with pytest.raises(MessageTooLarge, match=WHY):
-        services.branch(memory_id, "branch", [LONG])
-    assert not AuditEntry.objects.exists()
-
-
-def test_the_longest_text_is_stored(memory_id):
-    services.add(memory_id, [OK])
-    assert queries.said(memory_id) == [OK]
-
-
-def test_the_error_counts_messages(empty):
-    with pytest.raises(MessageTooLarge, match=r"^message 3: ") as refused:
-        services.add(empty, [OK, OK, LONG])
-    assert refused.value.index == 2
 
 
 @pytest.mark.parametrize(
@@ -138,7 +116,8 @@ def test_every_string_of_a_message_is_bounded(empty, message, path):
         (lambda data: AudioContent(Audio(binary_data=data)), "audio.binaryData"),
     ],
 )
-def test_media_have_a_bound_of_their_own(memory_id, media, path):
+def test_media_have_a_bound_of_their_own(memory_id, settings, media, path):
+    settings.CHATMEMORY = {"TEXT_CHARACTERS": TEXT, "MEDIA_BYTES": MEDIA}
     services.add(memory_id, [UserMessage([media("x" * MEDIA)])])
     why = rf'contents\[0\]\.{path} has 201 bytes.*or raise CHATMEMORY\["MEDIA_BYTES"\]'
     with pytest.raises(MessageTooLarge, match=why):
@@ -166,12 +145,15 @@ def test_the_api_answers_422(api, empty, method, path, body):
     assert 'raise CHATMEMORY["TEXT_CHARACTERS"]' in answer.json()["detail"]
 
 
-def test_the_api_counts_what_was_sent(api, empty):
+def test_the_error_counts_the_messages_that_were_sent(api, empty):
     """A format makes no message of a blank system message."""
     sent = [{"role": "system", "content": " "}, {"role": "user", "content": "x" * 101}]
     body = {"messages": sent, "format": "openai_chat"}
     answer = api.post("/api/v1/memories/order-7741/messages/", body, format="json")
     assert (answer.status_code, answer.data["field"]) == (422, "messages[1]")
+    with pytest.raises(MessageTooLarge, match=r"^message 3: ") as refused:
+        services.add(empty, [OK, OK, LONG])
+    assert refused.value.index == 2
 
 
 @pytest.mark.parametrize("page", ["simulate", "add", "branch", "verdict"])
@@ -183,31 +165,20 @@ def test_the_composer_says_why(operator_client, empty, page):
     assert "TEXT_CHARACTERS" in answer.content.decode()
 
 
-CHATS = [
-    [{"role": "user", "content": text} for text in texts]
-    for texts in (["fine"], ["fine", "x" * 101])
-]
-
-
-def test_an_import_refuses_the_conversation(db, tmp_path, capsys):
-    file = tmp_path / "chats.json"
-    file.write_text(json.dumps(CHATS))
-    with pytest.raises(CommandError, match="1 conversation was refused, 1 imported"):
-        call_command("import_transcripts", file)
-    assert "message 2: contents[0].text has 101 characters" in capsys.readouterr().err
-    assert list(Memory.objects.values_list("pk", flat=True)) == ["chats-1"]
-
-
-def test_the_import_page_reports_it(operator_client):
+def test_an_import_refuses_the_conversation(operator_client, settings):
+    settings.CHATMEMORY = {"TEXT_CHARACTERS": TEXT}
+    chats = [
+        [{"role": "user", "content": text} for text in texts]
+        for texts in (["fine"], ["fine", "x" * 101])
+    ]
     values = {"format": "auto", "kind": "message_window", "limit": "20"}
-    file = SimpleUploadedFile("chats.json", json.dumps(CHATS).encode())
+    file = SimpleUploadedFile("chats.json", json.dumps(chats).encode())
     page = operator_client.post("/import/", {**values, "file": file}).content.decode()
     assert "message 2: contents[0].text has 101 characters" in page
     assert list(Memory.objects.values_list("pk", flat=True)) == ["chats-1"]
 
 
-def test_the_bounds_are_half_a_million_characters_and_4_mb(memory_id, settings):
-    settings.CHATMEMORY = {}
+def test_the_bounds_are_half_a_million_characters_and_4_mb(memory_id):
     services.add(memory_id, [UserMessage("a" * 500_000)])
     services.add(memory_id, [UserMessage([ImageContent(Image(base64_data="a" * 2**22))])])
     with pytest.raises(MessageTooLarge, match="500,001 characters"):
@@ -215,12 +186,6 @@ def test_the_bounds_are_half_a_million_characters_and_4_mb(memory_id, settings):
     with pytest.raises(MessageTooLarge, match="4,194,305 bytes, and at most 4,194,304"):
         services.add(memory_id, [UserMessage([ImageContent(Image(base64_data="a" * 4_194_305))])])
     assert len(queries.said(memory_id)) == 2
-
-
-def test_a_store_without_a_database_has_no_bound():
-    memory = MessageWindowChatMemory("m", 3, InMemoryChatMemoryStore())
-    memory.add(LONG)
-    assert memory.messages() == [LONG]
 
 
 def test_the_docs_tell_the_bounds():
@@ -236,3 +201,111 @@ def test_the_docs_tell_the_bounds():
     for name in ("api.md", "inspector.md", "operations.md"):
         text = " ".join((DOCS / name).read_text().split())
         assert f"first {SEARCHED:,} characters" in text, name
+
+
+# A window
+
+MESSAGES, BYTES = "WINDOW_MESSAGES", "WINDOW_BYTES"
+SAID = [UserMessage(f"message {n}") for n in range(5)]
+
+
+@pytest.fixture(params=[MESSAGES, BYTES])
+def setting(request, settings) -> str:
+    """A bound that five messages fill, and the conversation "full" that they fill."""
+    most = {MESSAGES: 5, BYTES: sum(len(message_to_json(each)) for each in SAID)}[request.param]
+    settings.CHATMEMORY = {request.param: most}
+    create_and_add("full", MessageWindow(6), SAID)
+    name: str = request.param
+    return name
+
+
+def state() -> object:
+    """Everything that is stored of all conversations."""
+    return list(Memory.objects.order_by("pk").values()), Message.objects.count()
+
+
+ONE = [UserMessage("one")]
+
+
+@pytest.mark.parametrize(
+    ("refused", "index"),
+    [
+        (lambda: services.add("full", ONE), 0),
+        (lambda: services.change_and_add("full", [*ONE, *ONE], policy=MessageWindow(7)), 0),
+        (lambda: services.set_messages("full", [*SAID, *ONE]), None),
+        (lambda: DjangoChatMemoryStore().update_messages("theirs", [*SAID, *ONE]), None),
+        (lambda: MessageWindowChatMemory("full", 6, DjangoChatMemoryStore()).add(*ONE), None),
+        (lambda: services.import_conversation("new", SAID * 2, MessageWindow(2_000)), 5),
+        (lambda: services.import_conversation("new", SAID * 200, MessageWindow(2_000)), 5),
+        (lambda: services.branch("full", "new", ONE), 0),
+        (lambda: queries.simulate("full", ONE), 0),
+        (lambda: queries.simulate("full", ONE, at=5), 0),
+    ],
+)
+def test_what_would_leave_more_is_refused_and_nothing_is_stored(setting, refused, index):
+    before = state()
+    with pytest.raises(WindowTooLarge, match=rf'the window would hold .+"{setting}"') as error:
+        refused()
+    assert error.value.index == index
+    assert state() == before
+
+
+def test_what_fills_the_window_and_what_leaves_it_is_stored(setting):
+    DjangoChatMemoryStore().update_messages("theirs", SAID)
+    services.branch("full", "branched", [])
+    services.import_conversation("imported", SAID * 200, MessageWindow(5))
+    queries.simulate("full", ONE, at=3)
+    assert Memory.objects.get(pk="imported").said_count == 1_000
+    for memory_id in ("theirs", "branched", "imported"):
+        assert queries.outline(memory_id).totals.count == 5
+        assert verify(memory_id) is None
+    in_process = MessageWindowChatMemory("in process", 6)
+    in_process.add(*SAID, *ONE)
+    assert len(in_process.messages()) == 6
+
+
+def test_what_is_evicted_does_not_count(setting):
+    services.change("full", policy=MessageWindow(5))
+    services.add("full", [UserMessage("message 5")])
+    assert queries.outline("full").totals.count == 5
+    assert verify("full") is None
+
+
+def test_a_simulation_tells_of_the_refusal(setting):
+    for at in (None, 5):
+        with pytest.raises(WindowTooLarge, match=setting):
+            queries.simulate("full", [UserMessage("one")], at=at)
+    queries.simulate("full", [UserMessage("one")], at=3)
+
+
+def test_the_api_answers_422_for_a_window(setting, api):
+    before = state()
+    body = {"messages": [{"role": "user", "content": "one"}], "format": "openai_chat"}
+    for path in ("messages", "simulate"):
+        answer = api.post(f"/api/v1/memories/full/{path}/", body, format="json")
+        problem = answer.json()
+        assert (answer.status_code, problem["title"]) == (422, "Window too large")
+        assert problem["field"] == "messages[0]"
+        assert setting in problem["detail"]
+    window = [json.loads(message_to_json(each)) for each in (*SAID, UserMessage("one"))]
+    answer = api.put("/api/v1/store/full/", window, format="json")
+    assert (answer.status_code, answer.json()["title"]) == (422, "Window too large")
+    assert state() == before
+
+
+def test_a_page_tells_of_the_refusal(setting, operator_client):
+    trial = services.keep_trial("full", ONE)
+    page = operator_client.get(f"/c/full/?trial={trial}").content.decode()
+    assert f"CHATMEMORY[&quot;{setting}&quot;]" in page
+
+
+def test_under_a_lowered_setting_a_full_window_can_be_read_lowered_and_cleared(setting, settings):
+    settings.CHATMEMORY = {setting: 3}
+    for refused in (lambda: services.add("full", SAID[:1]), lambda: services.pin("full", 1)):
+        with pytest.raises(WindowTooLarge, match=setting):
+            refused()
+    assert len(queries.window("full").messages) == 5
+    services.change("full", policy=MessageWindow(1))
+    services.clear_messages("full")
+    assert queries.outline("full").stored.count == 0
+    assert verify("full") is None

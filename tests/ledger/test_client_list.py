@@ -1,13 +1,18 @@
-"""Ranks order the stays of a window: a new one finds its place between those that stand."""
+"""Lists of clients: ranks that order the stays of a window, and messages that return to it."""
 
 from __future__ import annotations
 
+import sqlite3
 from itertools import pairwise
 
+import pytest
+from django.db import connection
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chatmemory import MessageWindow, UserMessage, queries, services
 from chatmemory.ledger.client_list import RANK_SPACING, appended_rank, head_rank, place_ranks
+from chatmemory.ledger.verification import verify
 
 known = st.lists(st.integers(-40, 40), unique=True, max_size=6).map(sorted)
 
@@ -21,29 +26,19 @@ def lists_with_gaps(draw) -> list[int | None]:
     return ranks + [None] * draw(st.integers(0, 2))
 
 
-def test_a_place_between_two_ranks_is_their_midpoint():
-    assert place_ranks([0, None, 100]) == [0, 50, 100]
-
-
-def test_several_places_in_a_gap_are_evenly_spaced():
-    assert place_ranks([8, None, None, None, 108]) == [8, 33, 58, 83, 108]
-
-
-def test_places_before_the_head_are_a_spacing_apart():
-    assert place_ranks([None, None, 5]) == [5 - 2 * RANK_SPACING, 5 - RANK_SPACING, 5]
-
-
-def test_the_last_free_ranks_of_a_gap_are_given():
-    assert place_ranks([4, None, None, 7]) == [4, 5, 6, 7]
-
-
-def test_all_behind_a_gap_without_room_asks_for_an_appended_rank():
-    assert place_ranks([2, None, 9, None, None, 11, 40]) == [2, 5, 9, None, None, None, None]
-
-
-def test_places_at_the_end_ask_for_an_appended_rank():
-    assert place_ranks([3, None]) == [3, None]
-    assert place_ranks([None, None]) == [None, None]
+@pytest.mark.parametrize(
+    ("ranks", "placed"),
+    [
+        ([8, None, None, None, 108], [8, 33, 58, 83, 108]),  # evenly spaced
+        ([None, None, 5], [5 - 2 * RANK_SPACING, 5 - RANK_SPACING, 5]),
+        ([4, None, None, 7], [4, 5, 6, 7]),
+        ([2, None, 9, None, None, 11, 40], [2, 5, 9, None, None, None, None]),  # no room: appended
+        ([3, None], [3, None]),
+    ],
+)
+def test_gaps_are_filled(ranks, placed):
+    assert place_ranks(ranks) == placed
+    assert appended_rank(3) == 3_145_728, "as databases have them"
 
 
 @given(lists_with_gaps())
@@ -74,12 +69,25 @@ def test_an_appended_rank_is_above_all_given_before(ranks):
     assert all(rank < appended_rank(next(numbers, len(ranks) + 1)) for rank in placed)
 
 
-def test_ranks_go_on_from_those_that_databases_have():
-    """Another spacing would put appended stays below older ones."""
-    assert appended_rank(3) == 3_145_728
-
-
 def test_each_rank_at_the_head_leaves_room_behind_it():
     first = head_rank(appended_rank(1))
     assert place_ranks([first, None, appended_rank(1)])[1] == RANK_SPACING // 2
     assert head_rank(first) < first
+
+
+def test_more_messages_return_than_a_query_takes(db):
+    services.create("m", MessageWindow(100))
+    said = [UserMessage(f"m{n}") for n in range(100)]
+    services.set_messages("m", said)
+    services.set_messages("m", [UserMessage("other")])
+    values = sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER
+    if connection.vendor == "sqlite":
+        before = connection.connection.setlimit(values, 40)
+    try:
+        services.set_messages("m", said)
+    finally:
+        if connection.vendor == "sqlite":
+            connection.connection.setlimit(values, before)
+    assert [row.seq for row in queries.window("m").rows] == list(range(1, 101))
+    assert queries.memory("m").said_count == 101
+    assert verify("m") is None
