@@ -16,7 +16,7 @@ from chatmemory.given_settings import BYTES, Wanted, is_text, read, whole_number
 
 
 @dataclass(frozen=True)
-class Configuration:
+class InspectorConfiguration:
     """The settings and their defaults.
 
     - `METRICS_TOKEN` is the bearer token of the metrics; without one, only this machine reads them.
@@ -44,12 +44,12 @@ class Configuration:
 
 
 @cache
-def configuration() -> Configuration:
+def configuration() -> InspectorConfiguration:
     """Return the settings with their defaults.
 
     Raises ImproperlyConfigured for unknown settings, and for values of a wrong type or range.
     """
-    return read("INSPECTOR", Configuration, _WANTED, '{"METRICS_TOKEN": "…"}')
+    return read("INSPECTOR", InspectorConfiguration, _WANTED, '{"METRICS_TOKEN": "…"}')
 
 
 _FLAG = Wanted(lambda value: isinstance(value, bool), "True or False")

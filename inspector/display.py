@@ -1,12 +1,17 @@
-"""How a reader wants the pages: the theme, and what is switched on for a projector.
+"""How pages are shown: whole or as a fragment, and in the theme and type that a reader has chosen.
 
-Cookies keep it. Their names begin with "inspector_", because a project has cookies of its own.
+Cookies keep the choice. Their names begin with "inspector_": a project has cookies of its own.
 """
 
 from __future__ import annotations
 
-from django.http import HttpRequest
+from typing import Any
 
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils.cache import patch_vary_headers
+
+PAGE, FRAGMENT = "inspector/base.html", "inspector/shared/_fragment.html"
 THEMES = ("light", "dark")
 DISPLAYS = {"type": "large", "foresight": "hidden"}
 
@@ -25,3 +30,19 @@ def theme_of(request: HttpRequest) -> str:
 def switched_on(request: HttpRequest) -> dict[str, str]:
     """Return what is switched on for a projector: large type, or foresight hidden."""
     return {name: on for name, on in DISPLAYS.items() if request.COOKIES.get(cookie(name)) == on}
+
+
+def render_page_or_fragment(
+    request: HttpRequest, page: str, context: dict[str, Any]
+) -> HttpResponse:
+    """Render a template's title and its block `fragment` for an HTMX request, all for any other.
+
+    One address and one context serve both; the template extends its `layout`. A boosted link and a
+    restored history entry replace the whole page, so they get it too.
+    """
+    htmx = request.htmx  # type: ignore[attr-defined]
+    wants_fragment = htmx and not htmx.boosted and not htmx.history_restore_request
+    layout = FRAGMENT if wants_fragment else PAGE
+    response = render(request, page, context | {"layout": layout})
+    patch_vary_headers(response, ["HX-Request"])
+    return response

@@ -18,8 +18,6 @@ from inspector.views import (
     overview,
     playground,
     settings,
-    simulate,
-    tokens,
     transfer,
 )
 
@@ -27,7 +25,7 @@ app_name = "inspector"
 _conversation = "c/<memory:memory_id>/"
 
 urlpatterns = [
-    path("", read_required(overview.overview), name="overview"),
+    path("", read_required(overview.conversations), name="overview"),
     path("now/", read_required(overview.now), name="overview-now"),
     path("live/", read_required(conversation.live_overview), name="live-overview"),
     path("bulk/", read_required(overview.bulk), name="bulk"),
@@ -35,10 +33,10 @@ urlpatterns = [
     path(f"{_conversation}pin/<int:seq>/", write_required(conversation.pin), name="pin"),
     path(f"{_conversation}redact/<int:seq>/", erase_required(conversation.redact), name="redact"),
     path(f"{_conversation}live/", read_required(conversation.live), name="live"),
-    path(f"{_conversation}simulate/", read_required(simulate.simulate), name="simulate"),
-    path(f"{_conversation}verdict/", read_required(simulate.verdict), name="verdict"),
-    path(f"{_conversation}add/", write_required(simulate.add), name="add"),
-    path(f"{_conversation}branch/", write_required(simulate.branch), name="branch"),
+    path(f"{_conversation}simulate/", read_required(conversation.simulate), name="simulate"),
+    path(f"{_conversation}verdict/", read_required(conversation.verdict), name="verdict"),
+    path(f"{_conversation}add/", write_required(conversation.add), name="add"),
+    path(f"{_conversation}branch/", write_required(conversation.branch), name="branch"),
     path(f"{_conversation}compare/", read_required(compare.compare_policies), name="compare"),
     path(f"{_conversation}adopt/", write_required(compare.adopt), name="adopt"),
     path(f"{_conversation}export/", read_required(transfer.export), name="export"),
@@ -55,9 +53,13 @@ urlpatterns = [
     path("learn/<slug:slug>/", lessons.lesson, name="lesson"),
     path("learn/<slug:slug>/present/", lessons.present, name="present"),
     path("policies/", read_required(settings.policies), name="policies"),
-    path("policies/remove/", write_required(settings.remove), name="remove-policy"),
-    path("tokens/", token_management_required(tokens.tokens), name="tokens"),
-    path("tokens/<int:key>/revoke/", token_management_required(tokens.revoke), name="revoke-token"),
+    path("policies/remove/", write_required(settings.remove_policy), name="remove-policy"),
+    path("tokens/", token_management_required(settings.tokens), name="tokens"),
+    path(
+        "tokens/<int:key>/revoke/",
+        token_management_required(settings.revoke_token),
+        name="revoke-token",
+    ),
     path("sign-in/", accounts.SignIn.as_view(), name="sign-in"),
     path("sign-in/<str:token>/", accounts.sign_in_by_link, name="sign-in-by-link"),
     path("sign-out/", accounts.SignOut.as_view(), name="sign-out"),

@@ -113,10 +113,13 @@ class Served:
         session.cookies.update(self.cookies)
         return session
 
-    def create(self, memory_id: str, limit: int = 3) -> None:
+    def create(self, memory_id: str, *words: str, limit: int = 3) -> None:
+        """Create a conversation in which the user has said these words."""
         policy = {"kind": "message_window", "max_messages": limit}
         body = {"id": memory_id, "policy": policy}
         self.api.post(f"{self.url}/api/v1/memories/", json=body).raise_for_status()
+        if words:
+            self.say(memory_id, *words)
 
     def say(self, memory_id: str, *words: str) -> None:
         body = {

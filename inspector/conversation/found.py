@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
 from chatmemory import explain
 from chatmemory.explain import PhraseAnswer
 from chatmemory.queries import ConversationState, MessageDetail, Speaker
-from inspector.conversation.rows import LOOKS, tag
+from inspector.conversation.history import tag
+from inspector.conversation.looks import LOOKS, Look
 
 HEADINGS = {
     Speaker.OTHERS: "Users and tools",
@@ -20,12 +20,11 @@ HEADINGS = {
 
 
 @dataclass(frozen=True)
-class Mention:
+class FoundMention:
     """A message that contains the phrase; `step` is where it left or will arrive, or None."""
 
     row: MessageDetail
-    glyph: str
-    role: str
+    look: Look
     is_in: bool
     tag: str
     step: int | None
@@ -36,7 +35,7 @@ class Group:
     """The mentions of one kind of speaker, the latest first."""
 
     heading: str
-    mentions: tuple[Mention, ...]
+    mentions: tuple[FoundMention, ...]
 
 
 class Found:
@@ -44,7 +43,10 @@ class Found:
 
     def __init__(self, state: ConversationState) -> None:
         self._state = state
-        self._mentions = state.mentions
+        self._mentions = mentions = state.mentions
+        self.count = mentions.count
+        self.is_partial = mentions.is_partial  # there are more than were looked at
+        self.nearest = mentions.nearest  # what some message has of a phrase that none contains
 
     @cached_property
     def answer(self) -> PhraseAnswer:
@@ -70,23 +72,9 @@ class Found:
         ]
 
     @property
-    def count(self) -> int:
-        return self._mentions.count
-
-    @property
     def unlisted(self) -> int:
         """The number of mentions that were looked at and are not among the groups."""
         return self.count - len(self._mentions.rows)
-
-    @property
-    def is_partial(self) -> bool:
-        """Whether there are more than were looked at."""
-        return self._mentions.is_partial
-
-    @property
-    def nearest(self) -> str:
-        """The part of the phrase that some message contains, if none contains all of it."""
-        return self._mentions.nearest
 
     def consequence(self, seq: int, step: int) -> str:
         """Return what it means for the phrase that a message left, if nothing mentions it now."""
@@ -96,14 +84,12 @@ class Found:
         left = [other for other, then in left_at.items() if then == step]
         return explain.without(left, self._state.query.find)
 
-    def _mention(self, row: MessageDetail) -> Mention:
-        arrival = _first_step(row)
+    def _mention(self, row: MessageDetail) -> FoundMention:
+        arrival = min((stay.entered_step for stay in row.stays), default=0)
         is_later = arrival > self._state.at
-        look = LOOKS[row.type, row.has_calls]
-        return Mention(
+        return FoundMention(
             row=row,
-            glyph=look.glyph,
-            role=look.role,
+            look=LOOKS[row.type, row.has_calls],
             is_in=row.seq in self._state.in_window,
             tag=f"said at step {arrival:,}" if is_later else self._tag(row),
             step=arrival if is_later else self._mentions.left_at.get(row.seq),
@@ -114,8 +100,3 @@ class Found:
         text = tag(self._state, row) or "in memory"
         arrived = self._mentions.arrivals.get(self._mentions.left_at.get(row.seq, 0))
         return f"{text}, when #{arrived} arrived" if arrived and arrived != row.seq else text
-
-
-def _first_step(row: MessageDetail) -> int:
-    steps: Iterable[int] = (stay.entered_step for stay in row.stays)
-    return min(steps, default=0)

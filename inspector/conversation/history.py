@@ -2,35 +2,57 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
-from chatmemory import ChatMessage, MessageType, ToolExecutionResultMessage, explain
-from chatmemory.queries import ConversationState, MessageDetail
+from django.utils.html import format_html
+from django.utils.text import Truncator
+
+from chatmemory import ChatMessage, MessageType, ToolExecutionResultMessage
+from chatmemory.explain import named, place_of, reason_of, short_reason
+from chatmemory.queries import TEXT_SIZE, ConversationState, MessageDetail, WindowPlace
+from chatmemory.services import EvictedMessage
 from inspector.conversation.links import chosen
-from inspector.conversation.rows import LOOKS, HistoryRow, pairings, shown, tag
+from inspector.conversation.looks import LOOKS, Look, pairings
+
+# The number of characters that a row shows of a text.
+SHOWN = TEXT_SIZE - 1
+
+
+@dataclass(frozen=True)
+class MessageLine:
+    """What rows of both panes show of a message. Their button sends `number` as `param`."""
+
+    seq: int
+    name: str
+    param: str
+    number: int
+    look: Look
+    text: str
+    css: str
+
+
+@dataclass(frozen=True)
+class HistoryRow(MessageLine):
+    """A row of the history pane."""
+
+    row: MessageDetail
+    tokens: int
+    tag: str
+    is_in: bool
+    leaves_now: bool
+    is_horizon: bool
 
 
 class HistoryPane:
+    """The presenter of the pane. `earlier` and `later` count the messages that it does not show."""
+
     def __init__(self, state: ConversationState) -> None:
         self._state = state
         self._related = related(state)
-
-    @property
-    def has_earlier(self) -> bool:
-        return self._state.history.has_earlier
-
-    @property
-    def has_later(self) -> bool:
-        return self._state.history.has_later
-
-    @property
-    def earlier(self) -> int:
-        """The number of messages before those that the pane shows."""
-        return self._state.history.earlier
-
-    @property
-    def later(self) -> int:
-        return self._state.history.later
+        self.has_earlier, self.earlier = state.history.has_earlier, state.history.earlier
+        self.has_later, self.later = state.history.has_later, state.history.later
 
     @property
     def first(self) -> int:
@@ -54,43 +76,79 @@ class HistoryPane:
     @property
     def around(self) -> tuple[int | None, int | None]:
         """The seqs before and after the selected message in this part of the history."""
-        seqs = [row.row.seq for row in self.rows]
-        if self._state.query.msg not in seqs:
+        seqs = [None, *(row.row.seq for row in self.rows), None]
+        if not self._state.query.msg or self._state.query.msg not in seqs:
             return None, None
         i = seqs.index(self._state.query.msg)
-        return seqs[i - 1] if i else None, seqs[i + 1] if i + 1 < len(seqs) else None
+        return seqs[i - 1], seqs[i + 1]
 
     def _row(self, row: MessageDetail, css: str, is_horizon: bool = False) -> HistoryRow:
         state = self._state
         is_in = row.seq in state.in_window
         leaves_now = row.seq in state.evicted
-        look = LOOKS[row.type, row.has_calls]
-        ((param, number),) = chosen(row.seq).items()
         classes = (
-            f"r-{look.glyph}",
             "is-in" if is_in else "is-out",
             css,
             "is-leaving" if leaves_now else "",
-            "is-sel" if row.seq == state.query.msg else "",
             "is-hit" if row.seq in state.found else "",
             "is-rel" if row.seq in self._related else "",
         )
         return HistoryRow(
+            **line_of(state, row, *classes),
             row=row,
-            name=explain.named(row.seq),
-            param=param,
-            number=number,
             tokens=row.tokens_at(state.at),
-            glyph=look.glyph,
-            role=look.role,
-            css=" ".join(filter(None, classes)),
-            text=shown(state.texts[row.seq], state.query.find),
             tag="" if is_in else tag(state, row),
-            is_code=look.is_code,
             is_in=is_in,
             leaves_now=leaves_now,
             is_horizon=is_horizon,
         )
+
+
+def line_of(
+    state: ConversationState, message: MessageDetail | WindowPlace | EvictedMessage, *classes: str
+) -> dict[str, Any]:
+    """Return the fields of the line of a message, with these CSS classes and those of its look."""
+    seq, look = message.seq, LOOKS[message.type, message.has_calls]
+    ((param, number),) = chosen(seq).items()
+    css = (f"r-{look.glyph}", *classes, "is-sel" if seq == state.query.msg else "")
+    return {
+        "seq": seq,
+        "name": named(seq),
+        "param": param,
+        "number": number,
+        "look": look,
+        "text": shown(state.texts[seq], state.query.find),
+        "css": " ".join(filter(None, css)),
+    }
+
+
+def shown(text: str, phrase: str) -> str:
+    """Return what a row shows of a text, with the phrase marked; a hit is never cut off."""
+    place = place_of(text, phrase) if phrase else None
+    if place is None:
+        return _cut(text)
+    begin = max(0, place.start - SHOWN // 2)
+    before = ("…" if begin else "") + text[begin : place.start]
+    return format_html("{}<mark>{}</mark>{}", before, text[place], _cut(text[place.stop :]))
+
+
+def _cut(text: str) -> str:
+    return Truncator(text).chars(SHOWN) if len(text) > SHOWN else text
+
+
+def tag(state: ConversationState, row: MessageDetail) -> str:
+    """Return the reason for which a message is not in memory; empty if it is."""
+    if row.seq in state.in_window:
+        return ""
+    if state.simulated is not None and state.change and row.seq in state.evicted:
+        return f"would leave · {reason_of(state.change.evicted[state.evicted[row.seq]])}"
+    departure = row.departure(state.at)
+    if departure is not None and departure.reason is not None:
+        cause = short_reason(departure.reason, departure.misfit, departure.is_left_out)
+        return f"forgotten at step {departure.left_step:,} · {cause}"
+    if state.window.no_room:  # a limit hides it
+        return "would be over the limit" if state.is_simulated else "over the limit"
+    return "would leave" if state.is_simulated else "leaves at the next add"
 
 
 def related(state: ConversationState) -> frozenset[int]:

@@ -10,20 +10,49 @@ from chatmemory import Reason, can_decide, explain
 from chatmemory.explain import oldest, reason_of
 from chatmemory.queries import ConversationState, WindowPlace
 from chatmemory.services import ChangeResult, EvictedMessage
-from inspector.conversation.history import related
-from inspector.conversation.links import chosen
+from inspector.conversation.history import MessageLine, line_of, related
+from inspector.conversation.looks import pairings
 from inspector.conversation.measures import Measure
-from inspector.conversation.rows import (
-    LOOKS,
-    Elsewhere,
-    JustEvicted,
-    MemoryRow,
-    pairings,
-    shown,
-)
 
 EVICTED_MAX = 5
 BAR_HEIGHT = 3
+
+
+@dataclass(frozen=True)
+class KeptRow(MessageLine):
+    """A row of the memory pane; `past` and `this` draw the cumulative bar in units of the limit.
+
+    `soon` marks one that leaves first.
+    """
+
+    amount: int
+    note: str
+    past: int = 0
+    this: int = 0
+    soon: str = ""
+    is_over: bool = False
+
+
+@dataclass(frozen=True)
+class Elsewhere:
+    """Messages of the window that the pane does not show; a link leads to `seq`."""
+
+    count: int
+    tokens: int
+    seq: int
+
+
+@dataclass(frozen=True)
+class JustEvicted:
+    """The messages that just left: the first rows, the number of others, and what all took away.
+
+    `load` is in the policy's unit and `amount` in tokens; both are negative.
+    """
+
+    rows: tuple[KeptRow, ...]
+    more: int
+    load: int
+    amount: int
 
 
 @dataclass(frozen=True)
@@ -59,13 +88,13 @@ class MemoryPane:
         self.bar_width = measure.limit or max(1, self._load)
 
     @property
-    def system(self) -> list[MemoryRow]:
+    def system(self) -> list[KeptRow]:
         """The row that stays at the top: a system message that is the first, if there is one."""
         first = self._window.system_at_head
         return self._rows((first,), self._measure.overhead, "led--sys") if first else []
 
     @cached_property
-    def messages(self) -> list[MemoryRow]:
+    def messages(self) -> list[KeptRow]:
         """The rows below the system message, or a part of them in a long window."""
         rows, part = self._window.rows, self._state.part
         past = self._measure.overhead + self._measure.cost_of_all(rows[: part.start])
@@ -148,26 +177,20 @@ class MemoryPane:
             return f"when #{change.arrived[0].seq} arrived"
         return f"at step {self._state.at:,}"
 
-    def _rows(self, places: Sequence[WindowPlace], past: int, css: str = "") -> list[MemoryRow]:
+    def _rows(self, places: Sequence[WindowPlace], past: int, css: str = "") -> list[KeptRow]:
         """Return the rows of places; `past` is the load of the rows above them."""
         state, limit, width = self._state, self._measure.limit, self.bar_width
         next_css = "is-next is-due" if self.is_full else "is-next"
         rows = []
         for place, paired in zip(places, pairings(places), strict=True):
-            seq, look = place.seq, LOOKS[place.type, place.has_calls]
+            seq = place.seq
             load = self._measure.cost(place.tokens)
             is_next = seq in self._next
             is_over = limit is not None and past + load > limit
-            notes = (
-                "pinned" if place.pinned else "",
-                "never said" if seq in state.injected else "",
-            )
-            ((param, number),) = chosen(seq).items()
+            notes = {"pinned": place.pinned, "never said": seq in state.injected}
             classes = (
-                f"r-{look.glyph}",
                 css,
                 paired,
-                "is-sel" if seq == state.query.msg else "",
                 "is-new" if state.at and place.entered_step == state.at else "",
                 "is-draft" if seq < 0 else "",
                 "is-pinned" if place.pinned else "",
@@ -175,45 +198,23 @@ class MemoryPane:
                 "is-over" if is_over else "",
                 "is-rel" if seq in self._related else "",
             )
-            row = MemoryRow(
-                seq=seq,
-                name=explain.named(seq),
-                param=param,
-                number=number,
-                glyph=look.glyph,
-                css=" ".join(filter(None, classes)),
-                text=shown(state.texts[seq], state.query.find),
-                is_code=look.is_code,
+            row = KeptRow(
+                **line_of(state, place, *classes),
                 amount=place.tokens,
+                note=", ".join(note for note, is_so in notes.items() if is_so),
                 past=min(past, width),
                 this=max(0, min(load, width - past)),
                 soon=self.next_words if is_next else "",
                 is_over=is_over,
-                note=", ".join(filter(None, notes)),
             )
             rows.append(row)
             past += load
         return rows
 
-    def _evicted(self, change: ChangeResult, evicted: EvictedMessage) -> MemoryRow:
-        look = LOOKS[evicted.type, evicted.has_calls]
+    def _evicted(self, change: ChangeResult, evicted: EvictedMessage) -> KeptRow:
         is_oldest = evicted.reason is Reason.CAPACITY and not evicted.misfit
-        ((param, number),) = chosen(evicted.seq).items()
-        selected = "is-sel" if evicted.seq == self._state.query.msg else ""
-        return MemoryRow(
-            seq=evicted.seq,
-            name=explain.named(evicted.seq),
-            param=param,
-            number=number,
-            glyph=look.glyph,
-            css=f"r-{look.glyph} {selected}",
-            text=shown(self._state.texts[evicted.seq], self._state.query.find),
-            is_code=look.is_code,
-            amount=-evicted.tokens,
-            past=0,
-            this=0,
-            note=oldest(change) if is_oldest else reason_of(evicted),
-        )
+        note = oldest(change) if is_oldest else reason_of(evicted)
+        return KeptRow(**line_of(self._state, evicted), amount=-evicted.tokens, note=note)
 
 
 def _path(bars: Iterable[tuple[int, int, int]]) -> str:

@@ -15,7 +15,6 @@ from inspector.conversation.history import HistoryPane
 from inspector.conversation.links import chosen, conversation_url
 from inspector.conversation.measures import (
     Amount,
-    Gauge,
     Measure,
     gauge,
     kept_totals,
@@ -52,6 +51,12 @@ class ConversationPage:
         self.trial = state.trial.key if state.trial else ""
         self._measure = Measure.of(state.window.policy)
         self.limit, self.unit = self._measure.limit, self._measure.unit
+        self.previous_step = self.at - 1 if self.at > 0 else None
+        self.first_step = 0 if self.at > 0 else None
+        self.next_step = self.at + 1 if self.at < self.memory.last_step else None
+        self.evictions = state.evictions
+        self.gauge = gauge(self.window.policy, self.window.totals)
+        self.over_limit = explain.over_limit(self.window)
 
     @cached_property
     def history_pane(self) -> HistoryPane:
@@ -102,15 +107,6 @@ class ConversationPage:
     def policy_options(self) -> str:
         """The options that change what leaves, in words; empty without any."""
         return ", ".join(explain.option_words(self.window.policy))
-
-    @property
-    def gauge(self) -> Gauge:
-        return gauge(self.window.policy, self.window.totals)
-
-    @property
-    def over_limit(self) -> str:
-        """What it means that memory is over its limit, in words; empty if it is not."""
-        return explain.over_limit(self.window)
 
     @property
     def said_count(self) -> int:
@@ -169,19 +165,6 @@ class ConversationPage:
         return f"{self.memory.id[:NEW_ID_LENGTH]}-from-{self.at}"
 
     # Links
-
-    @property
-    def previous_step(self) -> int | None:
-        return self.at - 1 if self.at > 0 else None
-
-    @property
-    def next_step(self) -> int | None:
-        return self.at + 1 if self.at < self.memory.last_step else None
-
-    @property
-    def evictions(self) -> tuple[int | None, int | None]:
-        """The nearest steps before and after this one at which a message left."""
-        return self.state.evictions
 
     @cached_property
     def url(self) -> str:

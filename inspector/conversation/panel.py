@@ -10,6 +10,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from django.urls import reverse
+from django.utils.http import urlencode
+
 from chatmemory import (
     AiMessage,
     ImageContent,
@@ -19,13 +22,14 @@ from chatmemory import (
     explain,
     load_json,
     message_to_dict,
+    text_of_policy,
 )
 from chatmemory.explain import Explanation, Receipt
 from chatmemory.formats import render_messages
-from chatmemory.queries import ConversationState, MessageDetail, PinPreview, Verdict, pin_preview
+from chatmemory.queries import ConversationState, MessageDetail, PinPreview, pin_preview
 from inspector.conversation.found import Found
-from inspector.conversation.links import compare_url
-from inspector.conversation.rows import LOOKS, SHOWN
+from inspector.conversation.history import SHOWN
+from inspector.conversation.looks import LOOKS, Look
 from inspector.conversation.simulation import SimulationView
 
 UNFOLDED_MAX = 100_000
@@ -88,8 +92,7 @@ class Why:
 
     row: MessageDetail
     tokens: int
-    glyph: str
-    role: str
+    look: Look
     is_in: bool
     life: Life
     step: int | None
@@ -174,6 +177,7 @@ class Panel:
         self._state = state
         self._simulation = simulation
         self.other = state.query.other
+        self.verdicts = state.verdicts  # of providers on the window
 
     @cached_property
     def why(self) -> Why | None:
@@ -182,12 +186,10 @@ class Panel:
         if row is None:
             return None
         rendered = render_messages([row.message], "openai_chat")
-        look = LOOKS[row.type, row.has_calls]
         return Why(
             row=row,
             tokens=row.tokens_at(self._state.at),
-            glyph=look.glyph,
-            role=look.role,
+            look=LOOKS[row.type, row.has_calls],
             is_in=row.seq in self._state.in_window,
             life=self._life(row),
             step=self._state.left_by.step if self._state.left_by else None,
@@ -213,11 +215,6 @@ class Panel:
     def receipt(self) -> Receipt:
         """The arithmetic of the step."""
         return explain.receipt(self._state.change) if self._state.change else ()
-
-    @cached_property
-    def verdicts(self) -> tuple[Verdict, ...]:
-        """The verdicts of providers on the window."""
-        return self._state.verdicts
 
     @cached_property
     def changes(self) -> Changes | None:
@@ -252,8 +249,9 @@ class Panel:
         limit = answer.keeping.limit if answer and answer.keeping else None
         if answer is None or limit is None or answer.is_within_limit:
             return ""
-        kept = replace(answer.policy, limit=limit)
-        return compare_url(self._state.memory.id, answer.policy, kept)
+        policies = (answer.policy, replace(answer.policy, limit=limit))
+        query = urlencode([("policy", text_of_policy(policy)) for policy in policies])
+        return f"{reverse('inspector:compare', args=[self._state.memory.id])}?{query}"
 
     @property
     def can_replay(self) -> bool:

@@ -1,15 +1,15 @@
-"""Simulations: captions and receipts, the drafts, and what is being written in the composer."""
+"""Simulations: captions and receipts, drafts, the text in the composer, and another policy."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from chatmemory import explain, load_or_tokens, text_of
+from chatmemory import Policy, explain, load_or_tokens, queries, text_of
 from chatmemory.explain import Caption, Receipt
-from chatmemory.queries import ConversationState, Simulation
+from chatmemory.queries import ConversationState, Outlook, Simulation
 from chatmemory.services import ChangeResult
-from inspector.conversation.rows import LOOKS
+from inspector.conversation.looks import LOOKS, Look
 
 
 @dataclass(frozen=True)
@@ -51,10 +51,6 @@ class SimulationView:
         return [(change, explain.receipt(change)) for change in self._changes]
 
     @property
-    def draft_tokens(self) -> int:
-        return sum(draft.tokens for draft in self._state.drafts)
-
-    @property
     def verdict(self) -> Caption:
         """The composer's verdict on all drafts, or on the limit."""
         return explain.forecast(self._changes, self._state.outlook, self._state.window.policy)
@@ -66,8 +62,7 @@ class DraftRow:
 
     number: int
     seq: int
-    glyph: str
-    role: str
+    look: Look
     text: str
     tokens: int | None
     css: str
@@ -80,7 +75,7 @@ def draft_rows(state: ConversationState) -> list[DraftRow]:
     for n, draft in enumerate(state.trial.drafts if state.trial else (), 1):
         look = LOOKS[draft.type, draft.has_tool_execution_requests]
         css = "is-sel" if state.query.msg == -n else ""
-        row = DraftRow(n, -n, look.glyph, look.role, text_of(draft), tokens.get(-n), css)
+        row = DraftRow(n, -n, look, text_of(draft), tokens.get(-n), css)
         rows.append(row)
     return rows
 
@@ -98,35 +93,72 @@ class Writing:
     limit: int
     unit: str
 
+    @classmethod
+    def under(cls, policy: Policy, tokens: int, verdict: Caption, outlook: Outlook) -> Writing:
+        before, after = (load_or_tokens(policy, each) for each in (outlook.before, outlook.after))
+        return cls(tokens, verdict, before, after, policy.limit, policy.short_unit)
+
 
 def writing(simulation: Simulation, first: int) -> Writing | None:
     """Return the tokens of the simulated messages from the position `first` on, and what those from
     `simulation.since` on would do; None if none is written.
     """
-    written, policy = simulation.changes[first:], simulation.policy
+    written, policy, outlook = simulation.changes[first:], simulation.policy, simulation.outlook()
     if not written:
         return None
-    outlook = simulation.outlook()
-    return Writing(
-        tokens=sum(change.gained for change in written),
-        verdict=explain.forecast(simulation.changes[simulation.since :], outlook, policy),
-        before=load_or_tokens(policy, outlook.before),
-        after=load_or_tokens(policy, outlook.after),
-        limit=policy.limit,
-        unit=policy.short_unit,
-    )
+    verdict = explain.forecast(simulation.changes[simulation.since :], outlook, policy)
+    return Writing.under(policy, sum(change.gained for change in written), verdict, outlook)
 
 
 def trying(state: ConversationState) -> Writing | None:
     """Return what the drafts and the limit of a state's trial would do; None if nothing."""
-    simulation, policy = SimulationView(state), state.window.policy
+    policy = state.window.policy
     if policy is None or state.trial is None or not (state.drafts or state.trial.limit):
         return None
-    return Writing(
-        tokens=simulation.draft_tokens,
-        verdict=simulation.verdict,
-        before=load_or_tokens(policy, state.outlook.before),
-        after=load_or_tokens(policy, state.outlook.after),
-        limit=policy.limit,
-        unit=policy.short_unit,
-    )
+    tokens = sum(draft.tokens for draft in state.drafts)
+    return Writing.under(policy, tokens, SimulationView(state).verdict, state.outlook)
+
+
+@dataclass(frozen=True)
+class PolicyChange:
+    """The presenter of a change from one policy to another, in what the model sees."""
+
+    simulation: Simulation
+
+    @property
+    def policy(self) -> Policy:
+        return self.simulation.policy
+
+    @property
+    def is_none(self) -> bool:
+        return self.policy == self.simulation.seen.policy
+
+    @property
+    def name(self) -> str:
+        return explain.policy_words(self.policy, self.simulation.seen.policy)
+
+    @property
+    def summary(self) -> str:
+        """What would leave at the next add, or come back, in sentences."""
+        return explain.change_of_policy(self.simulation.outlook())
+
+    @cached_property
+    def receipt(self) -> Receipt:
+        """The arithmetic of what would leave at the next add; empty if nothing would."""
+        return explain.receipt(self.simulation.trim) if self.simulation.trim else ()
+
+    @property
+    def after(self) -> str:
+        """What the model would see after the change, with its unit."""
+        return explain.load_words(self.policy, self.simulation.totals)
+
+    @property
+    def before(self) -> str:
+        """What the model sees now, with its unit."""
+        seen = self.simulation.seen
+        return explain.load_words(seen.policy, seen.totals)
+
+
+def policy_change(memory_id: str, policy: Policy, recount: bool) -> PolicyChange:
+    """Return what a policy would change; see `queries.simulate` for `recount` and exceptions."""
+    return PolicyChange(queries.simulate(memory_id, (), policy, recount=recount))

@@ -17,7 +17,7 @@ ACTOR = "demo"
 
 
 def load() -> list[str]:
-    """Stores the example conversations that do not exist yet, and returns their ids."""
+    """Store the example conversations that do not exist yet, and return their ids."""
     stored = []
     for file in sorted(resources.files(__name__).iterdir(), key=lambda file: file.name):
         if file.name.endswith(".json"):
@@ -40,7 +40,7 @@ def _load(demo: dict[str, Any]) -> None:
 
 
 def _scenes(script: list[dict[str, Any]]) -> list[tuple[dict[str, Any] | None, list[Any]]]:
-    """Splits a script into pairs of a new policy (None at the start) and its messages."""
+    """Split a script into pairs of a new policy (None at the start) and its messages."""
     scenes: list[tuple[dict[str, Any] | None, list[Any]]] = [(None, [])]
     for item in script:
         if "policy" in item:

@@ -1,11 +1,9 @@
-"""The forms of the inspector's pages, one module per page or pair of pages."""
+"""The forms of the inspector's pages."""
 
-from inspector.forms.bulk import BulkForm, check_number
+from inspector.forms.actions import BulkForm, ExportForm, ImportForm, TokenForm, check_chosen
 from inspector.forms.composer import BranchForm, DraftForm
-from inspector.forms.fields import first_problem, searchable, whole_number
+from inspector.forms.fields import first_problem, number_in_text, searchable
 from inspector.forms.settings import DefaultPolicyForm, SettingsForm, settings_digest
-from inspector.forms.tokens import TokenForm
-from inspector.forms.transfer import ExportForm, ImportForm
 
 __all__ = [
     "BranchForm",
@@ -16,9 +14,9 @@ __all__ = [
     "ImportForm",
     "SettingsForm",
     "TokenForm",
-    "check_number",
+    "check_chosen",
     "first_problem",
+    "number_in_text",
     "searchable",
     "settings_digest",
-    "whole_number",
 ]

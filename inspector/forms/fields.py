@@ -80,7 +80,7 @@ def searchable(text: str) -> str:
     return text.replace("\0", "").encode(errors="ignore").decode().strip()[:SEARCH_LENGTH]
 
 
-def whole_number(text: str, digits: int) -> int | None:
+def number_in_text(text: str, digits: int) -> int | None:
     """Return the number that a text is; None if it is anything else, or has more digits."""
     is_number = text.isascii() and text.isdigit() and len(text) <= digits
     return int(text) if is_number else None

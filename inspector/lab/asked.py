@@ -14,7 +14,7 @@ from django.utils.http import urlencode
 
 from chatmemory import InvalidValue, Policy, policies_from_text, policy_kinds, text_of_policy
 from chatmemory.queries import POLICIES_MAX, FleetQuery, MemoryFilter
-from inspector.forms import searchable, whole_number
+from inspector.forms import number_in_text, searchable
 
 SAMPLE = 1_000
 ANY_LIMIT = 10**9  # goes together with all options
@@ -289,7 +289,7 @@ def _wrong_value(given: Mapping[str, str], **numbers: str) -> str:
 
 
 def _number(given: Mapping[str, str], name: str) -> int | None:
-    return whole_number(given.get(name, ""), DIGITS)
+    return number_in_text(given.get(name, ""), DIGITS)
 
 
 def _price(text: str) -> Decimal | None:

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 from chatmemory import explain, policy_kinds, text_of_policy
 from chatmemory.queries import Compared, ComparedRow, Comparison, Followed, Use
-from inspector.conversation.glyphs import glyph
 from inspector.conversation.links import conversation_url
+from inspector.conversation.looks import glyph
 from inspector.lab.asked import ComparisonAsked
 
 LISTED = 12

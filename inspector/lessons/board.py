@@ -11,8 +11,7 @@ from chatmemory import Reason
 from chatmemory.explain import ReceiptLine, reason_of, receipt, role
 from chatmemory.queries import Line, Scene
 from chatmemory.services import ChangeResult
-from inspector.conversation.glyphs import glyph
-from inspector.conversation.rows import css_of, is_code, pairing
+from inspector.conversation.looks import LOOKS, css_of, pairing
 from inspector.lessons.stage import Happening, Verbs
 
 SLOTS_MAX = 12
@@ -35,7 +34,7 @@ class BoardMessage:
 
     @property
     def glyph(self) -> str:
-        return glyph(self.line.type, self.line.has_calls)
+        return LOOKS[self.line.type, self.line.has_calls].glyph
 
     @property
     def role(self) -> str:
@@ -43,7 +42,7 @@ class BoardMessage:
 
     @property
     def is_code(self) -> bool:
-        return is_code(self.line.type, self.line.has_calls)
+        return LOOKS[self.line.type, self.line.has_calls].is_code
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from django.utils.safestring import SafeString, mark_safe
 
 from chatmemory.explain import in_unit, seqs
 from chatmemory.queries import Scene
-from inspector.forms import whole_number
+from inspector.forms import number_in_text
 from inspector.lessons.lesson import Ask, Choice, InvalidLesson, LessonStep
 from inspector.lessons.stage import Happening, LessonMoment
 
@@ -145,7 +145,7 @@ class Answer:
         if step.ask is Ask.LEAVES:
             picked = picked_in(asked)
             return None if picked is None else cls(picked=picked)
-        value = whole_number(asked.get("answer", ""), DIGITS) or 0
+        value = number_in_text(asked.get("answer", ""), DIGITS) or 0
         given = step.limits or range(1, len(step.choices) + 1)
         return cls(value=value) if value in given else None
 
@@ -156,13 +156,13 @@ def picked_in(asked: QueryDict) -> frozenset[int] | None:
     """
     if asked.get("check") == NOTHING:
         return frozenset()
-    picked = frozenset(whole_number(text, DIGITS) or 0 for text in asked.getlist("leaves"))
+    picked = frozenset(number_in_text(text, DIGITS) or 0 for text in asked.getlist("leaves"))
     return picked if picked and "check" in asked else None
 
 
 def number_in(asked: QueryDict, name: str, most: int) -> int | None:
     """Return a number of an address, `most` for a larger one; None if it has none."""
-    number = whole_number(asked.get(name, ""), DIGITS)
+    number = number_in_text(asked.get(name, ""), DIGITS)
     return None if number is None else min(number, most)
 
 

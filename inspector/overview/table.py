@@ -14,7 +14,7 @@ from django.utils.http import urlencode
 
 from chatmemory import can_decide, explain, queries
 from chatmemory.queries import FeedItem, NoRoom, OverviewRow
-from inspector.conversation.glyphs import glyph
+from inspector.conversation.looks import glyph
 from inspector.conversation.measures import Gauge, gauge
 from inspector.overview.selection import Asked, midnight
 

@@ -19,7 +19,7 @@ from django.utils.safestring import SafeString, mark_safe
 from chatmemory.explain import capitalized, counted, named, policy_words, shortened
 from chatmemory.queries import microseconds
 from inspector.conf import configuration
-from inspector.conversation import rows
+from inspector.conversation import history
 from inspector.conversation.links import chosen
 from inspector.display import switched_on, theme_of
 
@@ -36,7 +36,7 @@ _LINK = 'href="{0}" hx-get="{0}"'
 
 @cache
 def _template(name: str) -> Template:
-    return Engine.get_default().get_template(f"inspector/{name}")
+    return Engine.get_default().get_template(f"inspector/shared/{name}")
 
 
 def _drawn(template_name: str, **context: object) -> SafeString:
@@ -72,7 +72,7 @@ def mark(name: str, is_in: bool = True) -> SafeString:
 
 
 @register.simple_tag
-def typed(command: str) -> str:
+def manage_command(command: str) -> str:
     """A command as it is typed where the site runs."""
     return f"{configuration().MANAGE} {command}"
 
@@ -111,14 +111,14 @@ def sort_link(asked: Any, key: str) -> str:
 
 
 @register.simple_tag
-def choice(seq: int) -> SafeString:
+def message_choice(seq: int) -> SafeString:
     """The name and the value by which a button chooses a message or a draft."""
     ((name, number),) = chosen(seq).items()
     return mark_safe(f'name="{name}" value="{number}"')  # noqa: S308
 
 
 @register.simple_tag
-def address_of(page: Any, at: int) -> str:
+def step_address(page: Any, at: int) -> str:
     """The address of a step, which keeps all that the page shows beside it."""
     return str(page.step_link(at))
 
@@ -145,9 +145,9 @@ def signed(number: int) -> str:
 
 
 @register.filter
-def shown(text: str, page: Any) -> str:
+def row_text(text: str, page: Any) -> str:
     """A text cut to what a row shows, with the searched phrase of a page marked."""
-    return rows.shown(text, page.find)
+    return history.shown(text, page.find)
 
 
 @register.filter

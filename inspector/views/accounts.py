@@ -25,7 +25,7 @@ YEAR = 365 * 24 * 3600
 
 @method_decorator(login_not_required, name="dispatch")
 class SignIn(LoginView):
-    """Asks for name and password, unless the project has a sign-in page of its own: that one may
+    """Ask for name and password, unless the project has a sign-in page of its own: that one may
     ask for more than a password.
     """
 
@@ -53,7 +53,7 @@ class SignOut(LogoutView):
 @never_cache
 @login_not_required
 def sign_in_by_link(request: HttpRequest, token: str) -> HttpResponse:
-    """Signs in the holder of an unused link, if the request comes from this machine.
+    """Sign in the holder of an unused link, if the request comes from this machine.
 
     Who is signed in already goes on with a used one, too.
     """
@@ -69,7 +69,7 @@ def sign_in_by_link(request: HttpRequest, token: str) -> HttpResponse:
 @require_POST
 @login_not_required
 def theme(request: HttpRequest) -> HttpResponse:
-    """Stores the chosen theme in a cookie and returns to the page given as `next`."""
+    """Store the chosen theme in a cookie and return to the page given as `next`."""
     chosen = request.POST.get("theme", "")
     return _remember(request, "theme", chosen if chosen in THEMES else "")
 
@@ -77,7 +77,7 @@ def theme(request: HttpRequest) -> HttpResponse:
 @require_POST
 @login_not_required
 def display(request: HttpRequest) -> HttpResponse:
-    """Switches large type, or the marks of what leaves next, and returns to `next`."""
+    """Switch large type, or the marks of what leaves next, and return to `next`."""
     name = request.POST.get("switch", "")
     if name not in DISPLAYS:
         raise Http404("there is no such switch")

@@ -19,7 +19,7 @@ from chatmemory import (
     text_of_policy,
 )
 from chatmemory.access.actors import actor_of
-from inspector.conversation.policy_change import policy_change
+from inspector.conversation.simulation import policy_change
 from inspector.forms import settings_digest
 from inspector.lab.asked import ComparisonAsked
 from inspector.lab.compared import ComparePage

@@ -1,4 +1,6 @@
-"""The page of one conversation at any step, and its event stream without ASGI."""
+"""The page of one conversation at any step, and the composer under it: simulate drafts, add them,
+or save them as a branch.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +9,14 @@ from dataclasses import replace
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
+from django_htmx.http import HttpResponseClientRedirect
 
 from chatmemory import (
+    ChatMemoryError,
+    DeletionUnfinished,
     InvalidValue,
+    MemoryExists,
     MemoryNotFound,
     MessageNotFound,
     NoRoomBesidePins,
@@ -19,13 +24,19 @@ from chatmemory import (
     services,
 )
 from chatmemory.access.actors import actor_of
+from chatmemory.queries import ConversationQuery, WhatIf
 from inspector.conversation import ConversationPage, conversation_url
-from inspector.forms import DraftForm, searchable
-from inspector.htmx import render_page_or_fragment
+from inspector.conversation.simulation import trying, writing
+from inspector.display import render_page_or_fragment
+from inspector.forms import BranchForm, DraftForm, first_problem, number_in_text, searchable
 
+PAGE, WRITING = "inspector/conversation/conversation.html", "inspector/conversation/_writing.html"
 NUMBER_DIGITS = 18
 JUMP = re.compile(rf"#([0-9]{{1,{NUMBER_DIGITS}}})")
 POLL_MILLISECONDS = 5_000
+COUNTED_WHILE_WRITING = 50_000
+TOO_LONG_TO_COUNT = "Preview counts a text of this length."
+NO_LONGER_KEPT = "This simulation is no longer kept. Its drafts have to be written again."
 
 
 @require_safe
@@ -39,7 +50,7 @@ def conversation(request: HttpRequest, memory_id: str) -> HttpResponse:
     is one to be edited.
     """
     query, jump = _asked(request)
-    trial, problem = _trial(request, memory_id), ""
+    trial, problem = _kept_trial(request, memory_id), ""
     try:
         state = queries.simulated_state(memory_id, query, trial)
     except MessageNotFound:
@@ -49,18 +60,16 @@ def conversation(request: HttpRequest, memory_id: str) -> HttpResponse:
         state = queries.simulated_state(memory_id, query, trial)
     except (InvalidValue, NoRoomBesidePins) as error:  # the policy refuses what is tried
         problem = str(error)
-        state = queries.conversation_state(memory_id, replace(query, msg=_message(query.msg)))
+        msg = query.msg if query.msg is not None and query.msg > 0 else None  # no draft
+        state = queries.conversation_state(memory_id, replace(query, msg=msg))
     page = ConversationPage(state)
-    return render_page_or_fragment(
-        request,
-        "inspector/conversation.html",
-        {"page": page, "form": DraftForm.of(trial, _number(request, "edit")), "problem": problem},
-    )
+    form = DraftForm.of(trial, _number(request, "edit"))
+    return render_page_or_fragment(request, PAGE, {"page": page, "form": form, "problem": problem})
 
 
 @require_POST
 def pin(request: HttpRequest, memory_id: str, seq: int) -> HttpResponse:
-    """Pins or unpins a message, then shows it."""
+    """Pin or unpin a message, then show it."""
     change = services.unpin if request.POST.get("pinned") == "no" else services.pin
     change(memory_id, seq, actor=actor_of(request))
     return redirect(conversation_url(memory_id, msg=seq))
@@ -68,21 +77,21 @@ def pin(request: HttpRequest, memory_id: str, seq: int) -> HttpResponse:
 
 @require_POST
 def redact(request: HttpRequest, memory_id: str, seq: int) -> HttpResponse:
-    """Redacts a message, then shows it. Asks first if branches have copies of it, or may have some
+    """Redact a message, then show it. Ask first if branches have copies of it, or may have some
     on a node that is down.
     """
     copies = services.known_copies(memory_id, seq)
     if copies != [] and "confirmed" not in request.POST:
         context = {"memory_id": memory_id, "seq": seq, "copies": copies}
-        return render(request, "inspector/redact.html", context)
+        return render(request, "inspector/conversation/redact.html", context)
     branches = request.POST.getlist("branch")
     services.redact(memory_id, seq, actor=actor_of(request), branches=branches)
-    return redirect(f"{reverse('inspector:conversation', args=[memory_id])}?msg={seq}")
+    return redirect(conversation_url(memory_id, msg=seq))
 
 
 @require_safe
 def live(request: HttpRequest, memory_id: str) -> HttpResponse:
-    """Sends the newest step as one event, if no ASGI server runs; the browser then polls.
+    """Send the newest step as one event, if no ASGI server runs; the browser then polls.
 
     With `?made=`, another conversation of the name is not found.
     """
@@ -94,7 +103,7 @@ def live(request: HttpRequest, memory_id: str) -> HttpResponse:
 
 @require_safe
 def live_overview(request: HttpRequest) -> HttpResponse:
-    """Sends the time of the newest change or erasure as one event, if no ASGI server runs."""
+    """Send the time of the newest change or erasure as one event, if no ASGI server runs."""
     return _event(queries.newest_change_or_erasure())
 
 
@@ -103,11 +112,94 @@ def _event(step: int) -> HttpResponse:
     return HttpResponse(event, content_type="text/event-stream")
 
 
-def _asked(request: HttpRequest) -> tuple[queries.ConversationQuery, str]:
+@require_POST
+def simulate(request: HttpRequest, memory_id: str) -> HttpResponse:
+    """Keep the drafts and the limit as a trial, and go to the page that simulates it."""
+    form = DraftForm(request.POST)
+    key = ""
+    try:
+        trial = _trial(form, memory_id)
+        if trial.drafts or trial.limit:
+            queries.simulate_trial(memory_id, trial, form.step)
+            key = services.keep_trial(memory_id, trial.drafts, trial.limit, actor=actor_of(request))
+    except ChatMemoryError as error:
+        return _refused(request, memory_id, form, str(error))
+    return redirect(_page_url(memory_id, form, at=form.step, trial=key))
+
+
+@require_POST
+def verdict(request: HttpRequest, memory_id: str) -> HttpResponse:
+    """Show what the text in the composer would do, while it is being written. Keep nothing."""
+    form = DraftForm(request.POST)
+    context: dict[str, object] = {}
+    if len(request.POST.get("text", "")) > COUNTED_WHILE_WRITING:
+        return render(request, WRITING, {"problem": TOO_LONG_TO_COUNT})
+    try:
+        trial = _trial(form, memory_id)
+        if form.cleaned_data["written"]:
+            first = form.first_written(trial)
+            since = 0 if form.changes_limit else first
+            simulation = queries.simulate_trial(memory_id, trial, form.step, since)
+            context["writing"] = writing(simulation, first)
+        else:
+            query = ConversationQuery(at=form.step)
+            context["writing"] = trying(queries.simulated_state(memory_id, query, trial))
+    except ChatMemoryError as error:
+        context["problem"] = "" if form.asks_nothing else str(error)
+    context["unknown_role"] = form.unknown_role
+    return render(request, WRITING, context)
+
+
+@require_POST
+def add(request: HttpRequest, memory_id: str) -> HttpResponse:
+    """Change the limit and add the drafts, then go to the live page."""
+    form = DraftForm(request.POST)
+    try:
+        trial = _trial(form, memory_id)
+        services.change_and_add(
+            memory_id,
+            trial.drafts,
+            policy=trial.policy(queries.policy(memory_id)),
+            actor=actor_of(request),
+        )
+    except ChatMemoryError as error:
+        return _refused(request, memory_id, form, str(error))
+    return redirect(_page_url(memory_id, form))
+
+
+@require_POST
+def branch(request: HttpRequest, memory_id: str) -> HttpResponse:
+    """Save the simulation as a new conversation. The original is not changed.
+
+    HTMX loads the new page as a whole: it follows another conversation.
+    """
+    form = BranchForm(request.POST)
+    try:
+        trial = _trial(form, memory_id)
+        new_id = form.cleaned_data["new_id"]
+        services.branch(
+            memory_id,
+            new_id,
+            trial.drafts,
+            at=form.step,
+            policy=trial.policy(queries.policy(memory_id, form.step)),
+            actor=actor_of(request),
+        )
+    except (MemoryExists, DeletionUnfinished) as error:
+        form.add_error("new_id", str(error))
+        return _refused(request, memory_id, form, str(error))
+    except ChatMemoryError as error:
+        return _refused(request, memory_id, form, str(error))
+    url = conversation_url(new_id)
+    is_htmx = request.htmx  # type: ignore[attr-defined]
+    return HttpResponseClientRedirect(url) if is_htmx else redirect(url)
+
+
+def _asked(request: HttpRequest) -> tuple[ConversationQuery, str]:
     """Return what the address asks for, and the search that selects a message instead."""
     find = searchable(request.GET.get("find", ""))
     jump = JUMP.fullmatch(find)
-    query = queries.ConversationQuery(
+    query = ConversationQuery(
         at=_number(request, "at"),
         msg=int(jump[1]) if jump else _selected(request),
         before=_number(request, "before"),
@@ -120,18 +212,13 @@ def _asked(request: HttpRequest) -> tuple[queries.ConversationQuery, str]:
     return query, find if jump else ""
 
 
-def _message(selected: int | None) -> int | None:
-    """Return the selected message, or None if a draft is selected."""
-    return selected if selected is not None and selected > 0 else None
-
-
 def _selected(request: HttpRequest) -> int | None:
     """Return the selected message, or the selected draft as a negative number."""
     draft = _number(request, "draft")
     return -draft if draft else _number(request, "msg")
 
 
-def _trial(request: HttpRequest, memory_id: str) -> queries.WhatIf | None:
+def _kept_trial(request: HttpRequest, memory_id: str) -> WhatIf | None:
     key = searchable(request.GET.get("trial", ""))
     trial = queries.trial(memory_id, key) if key else None
     if key and trial is None:
@@ -143,6 +230,42 @@ def _number(request: HttpRequest, name: str) -> int | None:
     text = request.GET.get(name, "")
     if not text:
         return None
-    if not text.isascii() or not text.isdigit() or len(text) > NUMBER_DIGITS:
+    number = number_in_text(text, NUMBER_DIGITS)
+    if number is None:
         raise Http404(f"in the address, '{name}' must be a number")
-    return int(text)
+    return number
+
+
+def _trial(form: DraftForm, memory_id: str) -> WhatIf:
+    """Return the trial that the form makes of the one of its page. Raises InvalidValue."""
+    if not form.is_valid():
+        raise InvalidValue(first_problem(form))
+    key = form.cleaned_data["trial"]
+    kept = queries.trial(memory_id, key) if key else WhatIf()
+    if kept is None:
+        raise InvalidValue(NO_LONGER_KEPT)
+    return form.revised(kept, queries.policy(memory_id, form.step))
+
+
+def _page_url(memory_id: str, form: DraftForm, **parameters: int | str | None) -> str:
+    """Return the URL of the page with the form's selection and search."""
+    chosen = {name: form.cleaned_data[name] for name in ("msg", "find")}
+    return conversation_url(memory_id, **parameters, **chosen)
+
+
+def _refused(request: HttpRequest, memory_id: str, form: DraftForm, problem: str) -> HttpResponse:
+    """Show the page with the drafts, the text and the error: in the composer, or at the id."""
+    data = form.cleaned_data
+    query = ConversationQuery(at=form.page_step, msg=data.get("msg"), find=data.get("find", ""))
+    trial = queries.trial(memory_id, data["trial"]) if data.get("trial") else None
+    try:
+        state = queries.simulated_state(memory_id, query, trial)
+    except ChatMemoryError:
+        state = queries.conversation_state(memory_id, ConversationQuery())
+    page = ConversationPage(state, is_posted=True)
+    is_at_field = bool(page.trial) and "new_id" in form.errors
+    context = {"page": page, "form": form, "problem": "" if is_at_field else problem}
+    response = render_page_or_fragment(request, PAGE, context)
+    response.status_code = 422
+    response["HX-Push-Url"] = "false"
+    return response

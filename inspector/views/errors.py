@@ -112,7 +112,7 @@ def server_error(request: HttpRequest) -> HttpResponse:
 
 
 def _database_outage(request: HttpRequest, found: Outage) -> HttpResponse:
-    """Renders the page without the request, because reading the user would need the database."""
+    """Render the page without the request, because reading the user would need the database."""
     if is_api(request.path):
         return database_problem(found).to_http_response()
     html = render_to_string("inspector/errors/503.html", {"outage": found})

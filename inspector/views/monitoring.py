@@ -19,14 +19,14 @@ from inspector.observability.metrics import exposition
 @require_safe
 @login_not_required
 def healthz(request: HttpRequest) -> HttpResponse:
-    """Answers 200 while the process runs."""
+    """Answer 200 while the process runs."""
     return HttpResponse("ok\n", content_type="text/plain")
 
 
 @require_safe
 @login_not_required
 def readyz(request: HttpRequest) -> HttpResponse:
-    """Answers 200 if the database can be read, and says if nothing can be stored; else 503.
+    """Answer 200 if the database can be read, and say if nothing can be stored; else 503.
 
     A cluster is ready while one of its nodes is down, as the conversations of the others are.
     """
@@ -55,9 +55,9 @@ def _state() -> str:
 @require_safe
 @login_not_required
 def metrics(request: HttpRequest) -> HttpResponse:
-    """Answers requests with the token, or, if no token is configured, requests from this machine.
+    """Answer requests with the token, or, if no token is configured, requests from this machine.
 
-    Any other request is answered 401.
+    Answer 401 to any other request.
     """
     if not _may_read(request):
         response = HttpResponse("This page needs the metrics token.\n", "text/plain", status=401)

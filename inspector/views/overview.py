@@ -27,8 +27,8 @@ from chatmemory.queries import CursorPage
 from chatmemory.services.validation import is_id
 from chatmemory.streaming import json_list, streamed
 from inspector import demo
-from inspector.forms import BulkForm, check_number, first_problem
-from inspector.htmx import render_page_or_fragment
+from inspector.display import render_page_or_fragment
+from inspector.forms import BulkForm, check_chosen, first_problem
 from inspector.overview import ORDERINGS, Asked, FeedRow, Row, current_headlines
 
 PAGE_SIZE = 25
@@ -37,7 +37,7 @@ REQUIRED = {"count": READ, "export": READ, "label": WRITE, "delete": ERASE}
 
 
 @require_safe
-def overview(request: HttpRequest) -> HttpResponse:
+def conversations(request: HttpRequest) -> HttpResponse:
     """Show a page of the conversations that the address asks for, or how to begin."""
     context = _page(Asked.read(request.GET.dict())) | _feed()
     context["is_empty"] = not queries.any_memory()
@@ -68,7 +68,8 @@ def add_demo(request: HttpRequest) -> HttpResponse:
 def _page(asked: Asked, held: Sequence[str] = ()) -> dict[str, Any]:
     """Return the context of a page. What changes while it is read is newer than its `moment`."""
     moment = queries.newest_change()
-    found = _these(held, asked) if held else _found(asked)
+    these = CursorPage(queries.overview_rows(held, asked.q), None, None) if held else None
+    found = these or _found(asked)
     return {
         "moment": moment,
         "asked": asked,
@@ -86,10 +87,6 @@ def _total(asked: Asked, found: CursorPage[queries.OverviewRow]) -> int | None:
     """Return how many conversations match: counted, or all of them are on this page."""
     is_all = found.previous is None and found.next is None
     return len(found.rows) if is_all and asked.total is None else asked.total
-
-
-def _these(memory_ids: Sequence[str], asked: Asked) -> CursorPage[queries.OverviewRow]:
-    return CursorPage(queries.overview_rows(memory_ids, asked.q), None, None)
 
 
 def _found(asked: Asked) -> CursorPage[queries.OverviewRow]:
@@ -177,7 +174,7 @@ def _chosen(form: BulkForm) -> list[queries.MemoryRow]:
     if not form.cleaned_data["every"]:
         return queries.memories(form.ids)
     which = _shown(form)
-    check_number(queries.count(which))
+    check_chosen(queries.count(which))
     return queries.all_memories(which)
 
 

@@ -1,17 +1,20 @@
-"""The settings of a conversation, and the default policies of those that get none."""
+"""The settings of a conversation, the default policies of those that get none, and API tokens."""
 
 from __future__ import annotations
 
 from django.core.exceptions import PermissionDenied
+from django.db import IntegrityError
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
 from chatmemory import ChatMemoryError, LongRecount, VersionConflict, queries, services
+from chatmemory.access import tokens as api_tokens
 from chatmemory.access.actors import actor_of
 from chatmemory.access.roles import WRITE
-from inspector.conversation.policy_change import policy_change
-from inspector.forms import DefaultPolicyForm, SettingsForm, first_problem
+from inspector.conversation.simulation import policy_change
+from inspector.forms import DefaultPolicyForm, SettingsForm, TokenForm, first_problem
 
 OUTDATED = "Someone changed these settings meanwhile. Look at the preview, then save again."
 
@@ -98,7 +101,7 @@ def policies(request: HttpRequest) -> HttpResponse:
 
 
 @require_POST
-def remove(request: HttpRequest) -> HttpResponse:
+def remove_policy(request: HttpRequest) -> HttpResponse:
     services.remove_default_policy(request.POST.get("prefix", ""), actor=actor_of(request))
     return redirect("inspector:policies")
 
@@ -109,3 +112,40 @@ def _policies_page(
     context = {"policies": services.default_policies(), "form": form, "problem": problem}
     status = 422 if problem else 200
     return render(request, "inspector/settings/policies.html", context, status=status)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@never_cache
+def tokens(request: HttpRequest) -> HttpResponse:
+    """List all tokens, with a form for a new one. After a POST, show the secret, only once."""
+    if request.method != "POST":
+        return _tokens_page(request, TokenForm(request.user))
+    form = TokenForm(request.user, request.POST)
+    if not form.is_valid():
+        return _tokens_page(request, form, problem=first_problem(form))
+    try:
+        secret = api_tokens.create_token(**form.options, created_by=actor_of(request))
+    except IntegrityError:
+        name = form.cleaned_data["name"]
+        return _tokens_page(request, form, problem=f"A token named “{name}” already exists.")
+    return _tokens_page(request, TokenForm(request.user), secret=secret)
+
+
+@require_POST
+def revoke_token(request: HttpRequest, key: int) -> HttpResponse:
+    api_tokens.revoke_token(key, actor=actor_of(request))
+    return redirect("inspector:tokens")
+
+
+def _tokens_page(
+    request: HttpRequest, form: TokenForm, problem: str = "", secret: str = ""
+) -> HttpResponse:
+    context = {
+        "tokens": api_tokens.tokens(),
+        "form": form,
+        "problem": problem,
+        "secret": secret,
+    }
+    return render(
+        request, "inspector/accounts/tokens.html", context, status=422 if problem else 200
+    )

@@ -26,7 +26,7 @@ MAX_LISTED = 100
 
 @require_safe
 def export(request: HttpRequest, memory_id: str) -> HttpResponseBase:
-    """Show the form and what the chosen format would lose; with `?download=1`, sends the file."""
+    """Show the form and what the chosen format would lose; with `?download=1`, send the file."""
     form = ExportForm({"format": "langchain4j", "what": "history", **request.GET.dict()})
     if not form.is_valid():
         raise Http404("the format, the part or the step of this export does not exist")

@@ -1,11 +1,11 @@
-"""The details of a conversation where the eye is: comparison, widths, projector, forced colours."""
+"""The details of a conversation: comparison, widths, projector, forced colours, pins."""
 
 from __future__ import annotations
 
 import pytest
 from playwright.sync_api import expect
 
-from chatmemory import services
+from chatmemory import MessageWindow, UserMessage, services
 
 pytestmark = pytest.mark.usefixtures("demo_conversations")
 SIZES = [(1440, 900), (1280, 720), (1100, 800), (390, 844)]
@@ -94,3 +94,33 @@ def test_what_leaves_next_is_hidden_until_it_is_revealed(open_page):
     with page.expect_response("**/display/"):
         switch.click()
     expect(mark).to_be_visible()
+
+
+def test_the_line_for_more_that_left_looks_like_their_rows(open_page):
+    services.create("block", MessageWindow(20, low_water="0.4"))
+    services.add("block", [UserMessage(f"message {n}") for n in range(21)])
+    evicted = open_page("/c/block/?at=21").locator("#just-evicted")
+    style = "each => [getComputedStyle(each).color, getComputedStyle(each).paddingInlineStart]"
+    more = evicted.get_by_text("and 8 more", exact=True)
+    assert more.evaluate(style) == evicted.locator(".led").first.evaluate(style)
+
+
+def test_a_message_is_pinned_and_unpinned_in_place(open_page):
+    services.create("m", MessageWindow(3))
+    services.add("m", [UserMessage(f"message {n}") for n in range(3)])
+    page = open_page("/c/m/?msg=1")
+    expect(page.locator("#pin-words")).to_contain_text("#2 would leave next, not #1.")
+    row = page.locator("#kept-1")
+    page.get_by_role("button", name="Pin #1").click()
+    expect(page.locator("[data-step]")).to_contain_text("4")
+    expect(row).to_contain_text("pinned")
+    expect(page.get_by_text("Message #1 was pinned.").first).to_be_visible()
+    expect(page.get_by_role("button", name="Unpin #1")).to_be_visible()
+    page.locator("#main").focus()
+    page.keyboard.press("p")
+    expect(page.locator("[data-step]")).to_contain_text("5")
+    expect(row).not_to_contain_text("pinned")
+    page.keyboard.press("j")
+    page.get_by_role("button", name="Pin #2").click()
+    expect(page.locator("#kept-2")).to_contain_text("pinned")
+    expect(row).not_to_contain_text("pinned")

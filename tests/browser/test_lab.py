@@ -38,11 +38,6 @@ def test_from_a_lost_order_number_to_the_limit_in_two_clicks(open_page, javascri
     expect(page.get_by_role("heading", level=1)).to_have_text("Use Message window 3 for m?")
 
 
-def test_the_way_on_looks_like_a_link(open_page):
-    way_on = open_page("/c/m/compare/?policy=everything").locator(".lab__why a")
-    expect(way_on).to_have_css("text-decoration-line", "underline")
-
-
 def test_the_lab_computes_by_itself_and_adopts_a_limit(open_page):
     page = open_page("/lab/?kind=message_window&prefix=m")
     expect(page.locator(".lab__big")).to_contain_text("3 messages hold 100 %")

@@ -19,8 +19,7 @@ HIDE, SHOW = BE.format("true"), BE.format("false")
 
 
 def test_two_readers_see_a_message_arrive(reader, served):
-    served.create("arrives")
-    served.say("arrives", "one", "two", "three")
+    served.create("arrives", "one", "two", "three")
     pages = [reader("/c/arrives/"), reader("/c/arrives/")]
     for page in pages:
         expect(page.get_by_text("live", exact=True)).to_be_visible()
@@ -34,8 +33,7 @@ def test_two_readers_see_a_message_arrive(reader, served):
 
 def test_many_pages_are_open_at_once_and_one_that_was_hidden_catches_up(reader, served):
     """Over HTTP/1.1: a browser opens six connections to a host, for all of its pages together."""
-    served.create("tabs")
-    served.say("tabs", "one", "two", "three")
+    served.create("tabs", "one", "two", "three")
     pages = []
     for path in TABS * ["/c/tabs/", "/"]:
         pages.append(reader(path))
@@ -52,8 +50,7 @@ def test_many_pages_are_open_at_once_and_one_that_was_hidden_catches_up(reader, 
 
 
 def test_a_reader_in_the_past_is_told_and_not_moved(reader, served):
-    served.create("past")
-    served.say("past", "one", "two")
+    served.create("past", "one", "two")
     page = reader("/c/past/?at=1")
     served.say("past", "three")
     expect(page.get_by_text("1 new step since you looked.")).to_be_visible()
@@ -64,8 +61,7 @@ def test_a_reader_in_the_past_is_told_and_not_moved(reader, served):
 
 
 def test_who_is_writing_is_not_disturbed(reader, served):
-    served.create("writing")
-    served.say("writing", "one")
+    served.create("writing", "one")
     page = reader("/c/writing/")
     page.get_by_role("textbox", name="Message").fill("half a thought")
     served.say("writing", "two")
@@ -77,8 +73,7 @@ def test_who_is_writing_is_not_disturbed(reader, served):
 
 
 def test_a_simulation_stays_until_it_is_discarded(reader, served):
-    served.create("simulated")
-    served.say("simulated", "one")
+    served.create("simulated", "one")
     page = reader("/c/simulated/")
     page.get_by_role("textbox", name="Message").fill("what if")
     page.get_by_role("button", name="Preview").click()
@@ -90,22 +85,21 @@ def test_a_simulation_stays_until_it_is_discarded(reader, served):
 
 
 def test_a_simulation_that_is_saved_is_followed_as_a_conversation_of_its_own(reader, served):
-    served.create("original")
-    served.say("original", "one")
+    served.create("original", "one")
     page = reader("/c/original/")
     page.get_by_role("textbox", name="Message").fill("what if")
     page.get_by_role("button", name="Preview").click()
     page.get_by_role("textbox", name="Id of the new conversation").fill("saved")
     page.get_by_role("button", name="Save as a new conversation").click()
     page.wait_for_url(f"{served.url}/c/saved/")
+    expect(page).to_have_title("saved · Memory inspector")
     expect(page.locator(".tape__step")).to_contain_text("Step 2 of 2")
     served.say("saved", "three")
     expect(page.locator(".tape__step")).to_contain_text("Step 3 of 3")
 
 
 def test_one_step_moves_and_a_jump_does_not(reader, served):
-    served.create("jump")
-    served.say("jump", "one")
+    served.create("jump", "one")
     page = reader("/c/jump/")
     served.say("jump", "two")
     expect(page.locator(".tape__step")).to_contain_text("Step 2 of 2")
@@ -116,8 +110,7 @@ def test_one_step_moves_and_a_jump_does_not(reader, served):
 
 
 def test_who_reads_further_up_stays_there(reader, served):
-    served.create("reading", limit=200)
-    served.say("reading", *(f"message {n}" for n in range(80)))
+    served.create("reading", *(f"message {n}" for n in range(80)), limit=200)
     page = reader("/c/reading/")
     for pane in ("history", "memory"):
         page.locator(f"[data-pane={pane}]").evaluate("pane => pane.scrollTop = 300")
@@ -131,8 +124,7 @@ def test_who_reads_further_up_stays_there(reader, served):
 
 
 def test_a_chosen_message_does_not_pull_the_reader_back(reader, served):
-    served.create("chosen", limit=200)
-    served.say("chosen", *(f"message {n}" for n in range(80)))
+    served.create("chosen", *(f"message {n}" for n in range(80)), limit=200)
     page = reader("/c/chosen/?msg=10")
     page.locator("[data-pane=memory]").evaluate("pane => pane.scrollTop = pane.scrollHeight")
     expect(page.locator("[data-pane=memory] [data-seq='80']")).to_be_in_viewport()
@@ -142,8 +134,7 @@ def test_a_chosen_message_does_not_pull_the_reader_back(reader, served):
 
 
 def test_a_phone_stays_on_the_pane_that_is_read_and_at_its_end(reader, served):
-    served.create("phone", limit=40)
-    served.say("phone", *(f"message {n}" for n in range(40)))
+    served.create("phone", *(f"message {n}" for n in range(40)), limit=40)
     page = reader("/c/phone/", width=390)
     page.get_by_text("History", exact=True).first.click()
     expect(page.locator(".pane--history [data-seq='40']")).to_be_in_viewport()
@@ -158,8 +149,7 @@ def test_a_phone_stays_on_the_pane_that_is_read_and_at_its_end(reader, served):
 
 
 def test_a_search_at_the_live_end_is_kept(reader, served):
-    served.create("searched")
-    served.say("searched", "a needle")
+    served.create("searched", "a needle")
     page = reader("/c/searched/?find=needle")
     served.say("searched", "hay")
     expect(page.locator(".tape__step")).to_contain_text("Step 2 of 2")
@@ -168,8 +158,7 @@ def test_a_search_at_the_live_end_is_kept(reader, served):
 
 
 def test_a_refused_stream_is_tried_again(reader, served):
-    served.create("refused")
-    served.say("refused", "one")
+    served.create("refused", "one")
     page = reader("/c/refused/")
     page.clock.install()
     page.route("**/live/*", lambda route: route.fulfill(status=503), times=1)
@@ -183,8 +172,7 @@ def test_a_refused_stream_is_tried_again(reader, served):
 @pytest.mark.own_server
 def test_a_lost_connection_is_shown_and_made_good(reader, served):
     """On a conversation, and in the feed of the overview."""
-    served.create("lost")
-    served.say("lost", "restarted", "two", "three")
+    served.create("lost", "restarted", "two", "three")
     page = reader("/c/lost/")
     overview = reader("/")
     feed = overview.locator("[data-feed]")
@@ -203,8 +191,7 @@ def test_a_lost_connection_is_shown_and_made_good(reader, served):
 @pytest.mark.parametrize("status", [0, 503])
 def test_a_step_that_cannot_be_loaded_is_said_and_tried_again(reader, served, status):
     name = f"fails-{status}"
-    served.create(name)
-    served.say(name, "one", "two", "three")
+    served.create(name, "one", "two", "three")
     page = reader(f"/c/{name}/?at=3")
     asked = f"**/c/{name}/?at=2*"
     page.route(asked, lambda route: route.fulfill(status=status) if status else route.abort())
@@ -220,8 +207,7 @@ def test_a_step_that_cannot_be_loaded_is_said_and_tried_again(reader, served, st
 
 
 def test_a_live_page_that_could_not_move_moves_later(reader, served):
-    served.create("later")
-    served.say("later", "one")
+    served.create("later", "one")
     page = reader("/c/later/")
     expect(page.get_by_text("live", exact=True)).to_be_visible()
     page.clock.install()
@@ -234,8 +220,7 @@ def test_a_live_page_that_could_not_move_moves_later(reader, served):
 
 
 def test_what_takes_long_is_marked_busy_and_stays_readable(reader, served):
-    served.create("slow")
-    served.say("slow", "one", "two")
+    served.create("slow", "one", "two")
     page = reader("/c/slow/?at=2")
     held = []
     page.route("**/c/slow/?at=1*", lambda route: held.append(route))
@@ -248,8 +233,7 @@ def test_what_takes_long_is_marked_busy_and_stays_readable(reader, served):
 
 
 def test_an_add_that_fails_keeps_the_text_and_offers_no_second_one(reader, served):
-    served.create("unsent")
-    served.say("unsent", "one")
+    served.create("unsent", "one")
     page = reader("/c/unsent/")
     page.route("**/add/", lambda route: route.abort())
     page.get_by_role("textbox", name="Message").fill("two")
@@ -260,8 +244,7 @@ def test_an_add_that_fails_keeps_the_text_and_offers_no_second_one(reader, serve
 
 
 def test_who_is_signed_out_meanwhile_comes_back_to_the_page(reader, served):
-    served.create("expired")
-    served.say("expired", "one", "two")
+    served.create("expired", "one", "two")
     page = reader("/c/expired/?at=2")
     expect(page.get_by_text("live", exact=True)).to_be_visible()
     page.context.clear_cookies()
@@ -271,8 +254,7 @@ def test_who_is_signed_out_meanwhile_comes_back_to_the_page(reader, served):
 
 
 def test_a_selected_message_is_followed_until_it_leaves(reader, served):
-    served.create("followed")
-    served.say("followed", "one", "two")
+    served.create("followed", "one", "two")
     page = reader("/c/followed/")
     page.get_by_role("button", name="Why? #1").first.click()
     expect(page).to_have_url(re.compile(r"/c/followed/\?msg=1$"))
@@ -285,8 +267,7 @@ def test_a_selected_message_is_followed_until_it_leaves(reader, served):
 def test_a_deleted_conversation_is_said_and_no_longer_followed(reader, served, stream):
     """Also to a page whose stream has ended, as it does without an ASGI server."""
     name = f"deleted-{stream}"
-    served.create(name)
-    served.say(name, "one", "two")
+    served.create(name, "one", "two")
     page = reader(f"/c/{name}/", refused=404)
     expect(page.get_by_text("live", exact=True)).to_be_visible()
     if stream == "refused":
@@ -308,8 +289,7 @@ def test_a_deleted_conversation_is_said_and_no_longer_followed(reader, served, s
 
 
 def test_a_step_on_a_deleted_conversation_says_so_before_the_stream_does(reader, served):
-    served.create("stepped")
-    served.say("stepped", "one", "two")
+    served.create("stepped", "one", "two")
     page = reader("/c/stepped/", refused=404)
     page.route("**/live/*", lambda route: route.abort())
     page.reload()
@@ -325,14 +305,12 @@ def test_a_conversation_made_anew_while_a_page_was_hidden_is_not_taken_for_the_o
     reader, served, length
 ):
     name = f"anew-{length}"
-    served.create(name)
-    served.say(name, "one", "two")
+    served.create(name, "one", "two")
     page = reader(f"/c/{name}/")
     expect(page.get_by_text("live", exact=True)).to_be_visible()
     page.evaluate(HIDE)
     served.api.delete(f"{served.url}/api/v1/memories/{name}/").raise_for_status()
-    served.create(name)
-    served.say(name, *["other"] * length)
+    served.create(name, *["other"] * length)
     page.evaluate(SHOW)
     expect_deleted(page)
     expect(page.get_by_text("live", exact=True)).to_be_hidden()
@@ -345,8 +323,7 @@ def expect_deleted(page) -> None:
 
 
 def test_following_is_switched_off_and_on(reader, served):
-    served.create("switched")
-    served.say("switched", "one", "two")
+    served.create("switched", "one", "two")
     page = reader("/c/switched/?msg=1")
     page.get_by_role("link", name="Following", exact=True).click()
     expect(page.get_by_role("link", name="Not following")).to_be_visible()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gzip
 import re
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from playwright.sync_api import expect
@@ -20,6 +21,8 @@ MESSAGES = 10_000
 PRESSES = 40
 MOST_BYTES = 20_000
 MOST_NODES = 300
+PHONE = {"viewport": {"width": 390, "height": 844}}
+BACK, ON = "Back to where messages left", "On to where messages left"
 
 # Presses a key as a keyboard does that repeats it every 40 ms, and notes the playhead after each.
 HOLD = """presses => new Promise(done => {
@@ -93,18 +96,6 @@ def test_a_step_is_small_and_touches_only_what_differs(open_page, path):
     assert page.evaluate("copies") == 0
 
 
-def test_a_step_of_the_demo_is_small_and_touches_only_what_differs(open_page, demo_conversations):
-    page = open_page("/c/order-7741/?at=34")
-    for step in (35, 36, 37):
-        page.evaluate(COUNT)
-        with page.expect_response(f"**/?at={step}") as response:
-            page.keyboard.press("ArrowRight")
-        expect(page.locator("[data-place]")).to_have_attribute("data-at", str(step))
-        assert len(gzip.compress(response.value.body())) < MOST_BYTES
-        assert sum(page.evaluate(TOUCHED).values()) < MOST_NODES, step
-        assert page.evaluate(STALE) == []
-
-
 def test_the_focus_stays_on_its_message(open_page, path):
     page = open_page(f"{path}?at=5000")
     row = page.locator("#kept-4990 .hit")
@@ -175,18 +166,6 @@ def test_of_several_backs_the_last_wins(open_page, demo_conversations):
     page.unroute("**/?at=11")
 
 
-def test_play_starts_again_at_the_end_and_shows_that_it_pauses(open_page, demo_conversations):
-    page = open_page("/c/order-7741/")
-    page.get_by_role("button", name="Play").click()
-    pause = page.get_by_role("button", name="Pause")
-    icons = pause.locator("svg")
-    assert [icons.nth(i).is_visible() for i in range(2)] == [False, True]
-    expect(page.locator("[data-step]")).to_have_text(re.compile(r"Step\s+\d\s+of\s+58"))
-    pause.click()
-    play = page.get_by_role("button", name="Play").locator("svg")
-    assert [play.nth(i).is_visible() for i in range(2)] == [True, False]
-
-
 def test_the_playhead_of_a_simulation_stays_at_its_last_draft(open_page, demo_conversations):
     key = services.keep_trial("order-7741", [UserMessage("one"), UserMessage("two")])
     page = open_page(f"/c/order-7741/?at=30&trial={key}")
@@ -198,7 +177,7 @@ def test_the_playhead_of_a_simulation_stays_at_its_last_draft(open_page, demo_co
         expect(page.locator("[data-step] b")).to_have_text(str(step))
 
 
-@pytest.mark.parametrize("pause", [0, 30, 60])
+@pytest.mark.parametrize("pause", [0, 60])
 def test_no_press_of_a_key_is_lost_however_quick(open_page, demo_conversations, pause):
     """Each counts from what the ones before it asked for, shown or not yet."""
     page = open_page("/c/order-7741/?at=58&msg=20")
@@ -230,8 +209,39 @@ def test_a_held_leap_ends_when_its_key_is_released(open_page, demo_conversations
 
 def test_presses_go_on_beyond_the_part_of_the_history_that_is_shown(open_page, path):
     page = open_page(f"{path}?at=9000&msg=5000")
-    page.keyboard.type("j" * 60)
-    expect(page).to_have_url(re.compile(r"msg=5060$"))
+    page.keyboard.type("j" * 40)
+    expect(page).to_have_url(re.compile(r"msg=5040$"))
+
+
+def asked(page) -> dict[str, list[str]]:
+    """What the address of a page asks for."""
+    return parse_qs(urlsplit(page.url).query)
+
+
+@pytest.mark.parametrize("shown", ["", "msg", "find", "with", "trial"])
+def test_the_brackets_go_to_the_next_eviction_whatever_is_shown_beside_the_step(
+    open_page, demo_conversations, shown
+):
+    """Also while a message is selected, a phrase is searched, or messages are simulated."""
+    trial = services.keep_trial("order-7741", [UserMessage("What if?")])
+    chosen = {"": "", "msg": "26", "find": "A-1182", "with": "30", "trial": trial}[shown]
+    page = open_page(f"/c/order-7741/?at=43&{shown}={chosen}")
+    for key, step in (("[", 42), ("]", 43)):
+        page.keyboard.press(key)
+        expect(page.locator(".tape__step")).to_contain_text(f"Step {step}")
+        page.wait_for_url(f"**at={step}**")
+        assert asked(page) == {"at": [str(step)]} | ({shown: [chosen]} if shown else {})
+
+
+def test_buttons_go_there_on_a_phone_and_without_javascript(open_page, demo_conversations):
+    page = open_page("/c/order-7741/?at=43&msg=26", javascript=False, **PHONE)
+    for name, step in ((BACK, 42), (ON, 43)):
+        page.get_by_role("link", name=name).click()
+        expect(page.locator(".tape__step")).to_contain_text(f"Step {step}")
+        assert asked(page) == {"at": [str(step)], "msg": ["26"]}
+    page.goto(f"{page.url}&at=0")
+    expect(page.get_by_role("link", name=BACK)).to_be_disabled()
+    expect(page.get_by_role("link", name=ON)).to_be_enabled()
 
 
 def evictions_of(memory_id: str) -> list[int]:

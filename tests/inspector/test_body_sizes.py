@@ -14,7 +14,7 @@ from chatmemory import queries
 from chatmemory.api.bodies import size_in_words
 from chatmemory.conf import Configuration as Ours
 from chatmemory.models import Memory
-from inspector.conf import Configuration as Pages
+from inspector.conf import InspectorConfiguration as Pages
 from inspector.middleware.bodies import limit_of
 from inspector.urls import urlpatterns
 

@@ -56,11 +56,6 @@ def test_a_problem_is_a_sentence_that_leaves_names_as_they_are_written(problem, 
 
 
 @pytest.mark.django_db
-def test_an_unknown_conversation_is_named(operator_client):
-    assert "nobody" in operator_client.get("/c/nobody/").content.decode()
-
-
-@pytest.mark.django_db
 @pytest.mark.parametrize(
     ("address", "words"),
     [

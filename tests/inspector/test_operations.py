@@ -10,7 +10,7 @@ import pytest
 from django.core.management import BaseCommand, get_commands, load_command_class
 
 from chatmemory.conf import Configuration as Ours
-from inspector.conf import Configuration as Pages
+from inspector.conf import InspectorConfiguration as Pages
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTED = (ROOT / "docs" / "operations.md").read_text()

@@ -24,7 +24,7 @@ from chatmemory import (
 from chatmemory.queries import WhatIf
 from inspector.conversation.simulation import writing
 
-from ..conversations import create_and_add, numbered
+from ..conversations import numbered
 from ..explain.test_receipts import changes, conversation, policies
 from ..properties import examples
 from .markup import said, tree
@@ -35,10 +35,12 @@ HIDDEN = "#1, #2 and #3 are hidden already and leave with"
 
 
 @pytest.fixture
-def lowered(db) -> None:
+def lowered(db) -> str:
     """Eight messages, of which a lowered limit hides three."""
-    create_and_add("c", MessageWindow(10), numbered(8))
+    services.create("c", MessageWindow(10))
+    services.add("c", numbered(8))
     services.change("c", policy=MessageWindow(5))
+    return "c"
 
 
 def settings(client, limit: int, kind: str = "message_window") -> str:
@@ -59,28 +61,48 @@ def preview(client, text: str, **values):
     return client.post("/c/c/simulate/", typed, follow=True).context["page"]
 
 
-SETTINGS = {
-    4: f"1 message would leave at the next add: #4; {HIDDEN} it. "
-    "Message window 4: the model would see 4 messages. It sees 5 messages now.",
-    3: f"2 messages would leave at the next add: #4 and #5; {HIDDEN} them. "
-    "Message window 3: the model would see 3 messages.",
-    6: "1 message comes back: #3. #1 and #2 are hidden already and leave at the next add. "
-    "Message window 6: the model would see 6 messages. It sees 5 messages now.",
-    8: "3 messages come back: #1, #2 and #3. Message window 8: the model would see 8",
-}
+@pytest.mark.parametrize(
+    ("limit", "words"),
+    [
+        (
+            4,
+            (
+                f"1 message would leave at the next add: #4; {HIDDEN} it. "
+                "Message window 4: the model would see 4 messages. It sees 5 messages now."
+            ),
+        ),
+        (
+            3,
+            (
+                f"2 messages would leave at the next add: #4 and #5; {HIDDEN} them. "
+                "Message window 3: the model would see 3 messages."
+            ),
+        ),
+        (
+            6,
+            (
+                "1 message comes back: #3. #1 and #2 are hidden already and leave at the next add. "
+                "Message window 6: the model would see 6 messages. It sees 5 messages now."
+            ),
+        ),
+        (8, "3 messages come back: #1, #2 and #3. Message window 8: the model would see 8"),
+    ],
+)
+def test_settings_name_what_is_hidden_already(operator_client, lowered, limit, words):
+    assert words in settings(operator_client, limit)
 
 
-def test_settings_name_what_is_hidden_already_and_add_up(operator_client, lowered):
-    shown = {limit: settings(operator_client, limit) for limit in SETTINGS}
-    assert {limit for limit in SETTINGS if SETTINGS[limit] not in shown[limit]} == set()
-    assert "How it adds up" in shown[4]
-    assert "Already 4 over 8 " in shown[4]
-    assert "#4 User, next oldest" in shown[4]
-    assert "How it adds up" not in shown[8]
+def test_settings_add_up_what_leaves_at_the_next_add(operator_client, lowered):
+    words = settings(operator_client, 4)
+    assert "How it adds up" in words
+    assert "Already 4 over 8 " in words
+    assert "#4 User, next oldest" in words
+    assert "How it adds up" not in settings(operator_client, 8)
 
 
 def test_settings_say_that_only_what_is_hidden_leaves(operator_client, db):
-    create_and_add("c", TokenWindow(1000), numbered(8))
+    services.create("c", TokenWindow(1000))
+    services.add("c", numbered(8))
     load = queries.outline("c").load
     services.change("c", policy=TokenWindow(load - 1))
     seen = queries.outline("c").load
@@ -90,41 +112,54 @@ def test_settings_say_that_only_what_is_hidden_leaves(operator_client, db):
     ) in settings(operator_client, seen, "token_window")
 
 
-COMPOSER = {
-    ("", "4"): f"Would evict 1 message: #4; {HIDDEN} it. 5 → 4 / 4 msg",
-    ("hello", ""): f"Would evict 1 message: #4; {HIDDEN} it. 5 → 5 / 5 msg",
-    ("hello", "4"): f"Would evict 2 messages: #4 and #5; {HIDDEN} them. 5 → 4 / 4 msg",
-    ("hello", "9"): "Fits. Nothing would leave. #1, #2 and #3 would come back. 5 → 9 / 9 msg",
-    ("", "6"): "Fits. Nothing more would leave. #1 and #2 are hidden already and leave at the next "
-    "add. #3 would come back. 5 → 6 / 6 msg",
-}
-
-
-def test_the_composer_counts_from_what_is_seen(operator_client, lowered):
-    for (text, limit), words in COMPOSER.items():
-        assert words in verdict(operator_client, text, limit=limit)
+@pytest.mark.parametrize(
+    ("text", "limit", "words"),
+    [
+        ("", "4", f"Would evict 1 message: #4; {HIDDEN} it. 5 → 4 / 4 msg"),
+        ("hello", "", f"Would evict 1 message: #4; {HIDDEN} it. 5 → 5 / 5 msg"),
+        ("hello", "4", f"Would evict 2 messages: #4 and #5; {HIDDEN} them. 5 → 4 / 4 msg"),
+        ("hello", "9", "Fits. Nothing would leave. #1, #2 and #3 would come back. 5 → 9 / 9 msg"),
+        (
+            "",
+            "6",
+            (
+                "Fits. Nothing more would leave. #1 and #2 are hidden already and leave at the "
+                "next add. #3 would come back. 5 → 6 / 6 msg"
+            ),
+        ),
+    ],
+)
+def test_the_composer_counts_from_what_is_seen(operator_client, lowered, text, limit, words):
+    assert words in verdict(operator_client, text, limit=limit)
 
 
 def test_a_message_that_follows_a_preview_counts_from_it(operator_client, lowered):
-    """A new limit is told with the drafts before, as Preview tells it."""
     page = preview(operator_client, "one")
     assert (page.tried.before, page.tried.after) == (5, 5)
     words = "Would evict 1 message: #5. 5 → 5 / 5 msg"
     assert words in verdict(operator_client, "two", trial=page.trial)
+
+
+def test_a_new_limit_is_told_with_the_drafts_before_the_text(operator_client, lowered):
+    """As Preview tells it. The tokens beside the text are its own."""
+    page = preview(operator_client, "one")
     typed = {"limit": 3, "shown": 5, "trial": page.trial}
     told = verdict(operator_client, "two", **typed)
     assert "Would evict 4 messages: #4, #5, #6 and #7; #1, #2 and #3 are hidden" in told
     assert "5 → 3 / 3 msg" in told
-    assert "5 tok" in told, "of the text alone"
+    assert "5 tok" in told
     previewed = preview(operator_client, "two", **typed).tried
     assert previewed.verdict.detail in told
     assert (previewed.before, previewed.after) == (5, 3)
 
 
-sequences = st.lists(changes, min_size=1, max_size=4)
-
-
-@given(policies, sequences, st.integers(0, 3), st.integers(0, 3), st.integers(1, 60))
+@given(
+    policy=policies,
+    sequence=st.lists(changes, min_size=1, max_size=4),
+    drafts=st.integers(0, 3),
+    first=st.integers(0, 3),
+    limit=st.integers(1, 60),
+)
 @examples(40)
 def test_what_leaves_and_comes_back_makes_up_the_difference(
     db, policy, sequence, drafts, first, limit
@@ -149,29 +184,38 @@ def test_what_leaves_and_comes_back_makes_up_the_difference(
         if first == 0:
             assert {*outlook.leaving, *outlook.hidden} >= stored - kept
             assert set(outlook.hidden) <= {row.seq for row in window.over_limit}
-        assert (writing(simulation, first) is None) == (first >= drafts)
+        told = writing(simulation, first)
+        assert (told is None) == (first >= drafts)
 
 
 PAST = re.compile(r"\b(arrived|came|left|was|were|had|held|needed|took|went|fits)\b")
 
 
-@given(policies, sequences, st.integers(1, 12))
+@given(
+    policy=policies, sequence=st.lists(changes, min_size=1, max_size=4), drafts=st.integers(1, 12)
+)
 @examples(40)
 def test_what_has_not_happened_is_told_in_the_conditional(db, policy, sequence, drafts):
-    large = UserMessage("word " * 90)
-    more = (SystemMessage("Be brief."), *numbered(drafts), large, CALL, RESULT)
     with conversation(policy, sequence):
         if queries.policy("m") is None:
             return
+        more = [
+            SystemMessage("Be brief."),
+            *numbered(drafts),
+            UserMessage("word " * 90),
+            CALL,
+            RESULT,
+        ]
         try:
-            simulation = queries.simulate_trial("m", WhatIf(more))
+            simulation = queries.simulate_trial("m", WhatIf(tuple(more)))
         except ChatMemoryError:
             return
         for change in simulation.changes:
             if change.ignored:
                 continue
             told = [explain.caption(change).summary]
-            for row in change.evicted:
-                why = explain.why_left(change, row.seq)
+            for seq in [row.seq for row in change.evicted]:
+                why = explain.why_left(change, seq)
                 told += [why.question, why.summary]
-            assert not [words for words in told if PAST.search(words)]
+            for words in told:
+                assert not PAST.search(words), words

@@ -113,7 +113,7 @@ ASKED = [
 
 def rendered(page: ConversationPage) -> str:
     context = {"page": page, "form": DraftForm()}
-    return render_to_string("inspector/_conversation.html", context)
+    return render_to_string("inspector/conversation/_conversation.html", context)
 
 
 def test_no_template_of_a_conversation_asks_the_database(db, django_assert_num_queries):

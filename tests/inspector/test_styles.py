@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from chatmemory.core.messages import MessageType
-from inspector.conversation.glyphs import glyph
+from inspector.conversation.looks import glyph
 from inspector.display import DISPLAYS
 
 ROOT = Path(__file__).parents[2]

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import pytest
 
-from chatmemory import MessageWindow, SystemMessage, TokenWindow, UserMessage, queries, services
+from chatmemory import MessageWindow, SystemMessage, TokenWindow, UserMessage, services
 from chatmemory.models import Memory
 from chatmemory.queries import ConversationQuery, conversation_state, step_samples
 from chatmemory.queries.steps import BLOCK, OUTLINE, PART, outline_of, part_around
@@ -16,7 +16,6 @@ from chatmemory.stores.database import DjangoChatMemoryStore
 from inspector.conversation import ConversationPage
 from inspector.conversation.timeline import Cell
 from inspector.conversation.timeline.chart import Point, chart, short_number
-from inspector.conversation.timeline.drawing import strip_labels
 from inspector.conversation.timeline.labels import (
     CELL_MAX,
     MARGIN,
@@ -26,6 +25,9 @@ from inspector.conversation.timeline.labels import (
     flag_width,
     strip_width,
 )
+from inspector.conversation.timeline.strip import strip_labels
+
+from ..conversations import create_and_add, numbered, users
 
 SIZES = [1, 2, 3, 9, 10, 11, 58, 99, 118, 120, 121, 400, 999, 1_000, 10_000, 99_999, 100_000]
 
@@ -68,6 +70,8 @@ def test_labels_of_the_strip_touch_neither_each_other_nor_the_flag(steps):
             spans = [label.span(width) for label in labels]
             assert all(a >= -MARGIN and b <= width + MARGIN for a, b in spans)
             assert not touching([*spans, (place - half, place + half)]), (steps, at, width)
+        if at == steps // 2 > 100:
+            assert {"window", "not said yet", "forgotten"} <= {label.text for label in labels}
 
 
 @pytest.mark.parametrize("steps", SIZES)
@@ -77,26 +81,15 @@ def test_labels_of_the_axis_do_not_touch(steps):
     assert not touching([label.span(NARROW) for label in labels if label.css != "wide"])
 
 
-def test_a_long_strip_has_its_names():
-    texts = [label.text for label in strip_labels(strip_at(100_000, 50_030), 50_030, "50,030")]
-    assert {"window", "not said yet", "forgotten"} <= set(texts)
-    assert "50,000" in texts
-
-
 @pytest.mark.parametrize("steps", SIZES)
-def test_the_strip_has_the_steps_around_the_playhead(steps):
+def test_the_strip_has_the_steps_around_the_playhead_and_mostly_stands_still(steps):
     for at in some_steps(steps) - {0}:
         part = part_around(steps, at)
         assert at in part
         assert len(part) == min(steps, PART)
-        assert part[0] >= 1
-        assert part[-1] <= steps
-
-
-def test_the_strip_stands_still_for_most_steps():
-    starts = [part_around(10_000, at).start for at in range(1, 10_001)]
-    moves = sum(a != b for a, b in pairwise(starts))
-    assert moves <= 10_000 / BLOCK
+        assert 1 <= part[0] <= part[-1] <= steps
+    starts = [part_around(steps, at).start for at in range(1, min(steps, 10_000) + 1)]
+    assert sum(a != b for a, b in pairwise(starts)) <= steps / BLOCK
     assert starts == sorted(starts)
 
 
@@ -122,12 +115,6 @@ def heights(path: str) -> list[int]:
 
 def point(step: int, said: int, memory: int, limit: int | None = None, forgotten: int = 0) -> Point:
     return Point(step, said, memory, limit, forgotten)
-
-
-def test_nothing_in_the_chart_is_cut_off():
-    drawn = chart([point(1, 10, 41), point(2, 38, 41)], limit=20)
-    assert min(heights(drawn.memory)) >= 0
-    assert max(heights(drawn.memory)) < min(heights(drawn.said)[0], 200)
 
 
 def test_a_limit_far_above_is_named_at_the_edge_and_does_not_flatten_the_chart():
@@ -177,8 +164,8 @@ def told(db) -> DjangoChatMemoryStore:
 
 
 def test_a_step_with_several_messages_says_how_many(told):
-    told.update_messages("c", [UserMessage(f"said {n}") for n in range(12)])
-    told.update_messages("c", [UserMessage(f"said {n}") for n in range(10, 13)])
+    told.update_messages("c", numbered(12))
+    told.update_messages("c", numbered(13)[10:])
     first, second = timeline("c").cells
     assert (first.mark, first.words) == ("12", "#1 to #12: 12 messages, 2 in memory")
     assert "is-many" in first.css
@@ -186,8 +173,7 @@ def test_a_step_with_several_messages_says_how_many(told):
 
 
 def test_a_step_without_a_message_is_a_tick(db):
-    services.create("c", MessageWindow(9))
-    services.add("c", [UserMessage("a")])
+    create_and_add("c", MessageWindow(9), users("a"))
     services.change("c", policy=MessageWindow(5))
     services.clear_messages("c")
     assert [(cell.words, "is-tick" in cell.css) for cell in timeline("c").cells] == [
@@ -197,21 +183,15 @@ def test_a_step_without_a_message_is_a_tick(db):
     ]
 
 
-def test_a_message_that_came_back_is_forgotten_when_it_left_last(told):
-    a, b = UserMessage("a"), UserMessage("b")
-    for messages in ([a], [a, b], [b], [a, b], [UserMessage("c")]):
-        told.update_messages("c", messages)
-    first = timeline("c").cells[0]
-    assert first.words.endswith("forgotten at step 5")
-
-
-def test_a_message_that_is_counted_anew_has_not_left(db):
-    services.create("c", TokenWindow(100, estimator="gpt-4o"))
-    services.add("c", [UserMessage("a")])
-    services.change("c", policy=TokenWindow(100, estimator="gpt-4"))
-    services.clear_messages("c")
-    assert timeline("c").cells[0].words.endswith("forgotten at step 3")
-    assert timeline("c", at=2).cells[0].words.endswith("in memory")
+def test_a_message_is_forgotten_when_it_left_last(told):
+    for words in ("a", "ab", "b", "ab", "c"):
+        told.update_messages("c", users(*words))
+    assert timeline("c").cells[0].words.endswith("forgotten at step 5")
+    create_and_add("counted anew", TokenWindow(100, estimator="gpt-4o"), users("a"))
+    services.change("counted anew", policy=TokenWindow(100, estimator="gpt-4"))
+    services.clear_messages("counted anew")
+    assert timeline("counted anew").cells[0].words.endswith("forgotten at step 3")
+    assert timeline("counted anew", at=2).cells[0].words.endswith("in memory")
 
 
 def test_memory_beside_what_was_said_is_in_the_chart(told):
@@ -221,17 +201,8 @@ def test_memory_beside_what_was_said_is_in_the_chart(told):
     assert min(heights(drawn.memory)) >= 0
 
 
-def test_a_lowered_limit_is_drawn_from_its_step(db):
-    services.create("c", MessageWindow(9))
-    services.add("c", [UserMessage(f"said {n}") for n in range(8)])
-    services.change("c", policy=MessageWindow(4))
-    services.add("c", [UserMessage("more")])
-    assert timeline("c").chart.limits == "M0 0H8M8 112H10"
-
-
 def test_a_limit_of_another_unit_is_not_drawn(db):
-    services.create("c", MessageWindow(9))
-    services.add("c", [UserMessage("said")])
+    create_and_add("c", MessageWindow(9), users("said"))
     services.change("c", policy=TokenWindow(5))
     assert re.fullmatch(r"M1 \d+H2", timeline("c").chart.limits)
 
@@ -240,7 +211,7 @@ def test_a_limit_of_another_unit_is_not_drawn(db):
 def long(db) -> str:
     services.import_conversation(
         "order-7741",
-        [UserMessage(f"where is my parcel {n}") for n in range(400)],
+        numbered(400, "where is my parcel"),
         TokenWindow(200),
     )
     return "order-7741"
@@ -255,31 +226,6 @@ def test_what_steps_around_have_in_common_is_read_once(long, django_assert_num_q
     assert [sample.step for sample in samples.part] == list(part_around(400, 200))
     assert [sample.seqs for sample in samples.part[:2]] == [range(111, 112), range(112, 113)]
     assert list(samples.outline.by_step)[-1] == 400
-
-
-def test_the_overview_has_what_the_steps_have(long):
-    samples = step_samples(Memory.objects.get(pk=long), 1)
-    points = samples.outline.by_step
-    for n in (4, 200, 400):
-        assert points[n].after == queries.step(long, n).row.after
-        assert points[n].said.tokens == queries.step(long, n).row.history_tokens
-
-
-def test_the_chart_is_kept_until_the_conversation_changes(long):
-    def chart_at(at):
-        return timeline(long, at).chart
-
-    assert chart_at(200) is chart_at(201)
-    before = chart_at(None)
-    services.add(long, [UserMessage("and where is it now?")])
-    assert chart_at(200).columns == 401
-    services.change(long, policy=TokenWindow(100))
-    assert chart_at(200).labels == before.labels != chart_at(None).labels
-
-    services.delete(long)
-    words = [UserMessage(f"another parcel {n}") for n in range(402)]
-    services.import_conversation(long, words, MessageWindow(2))
-    assert chart_at(200).labels[0].text == "410"
 
 
 def test_a_long_tape_is_small(long, operator_client):
@@ -300,8 +246,7 @@ def test_cells_of_a_refused_draft_lead_back_to_the_conversation(long, operator_c
 
 
 def test_the_band_tells_its_steps_in_words(db):
-    services.create("c", MessageWindow(2))
-    services.add("c", [UserMessage(text) for text in ("order A-1", "b", "c", "A-1 again", "d")])
+    create_and_add("c", MessageWindow(2), users("order A-1", "b", "c", "A-1 again", "d"))
     state = conversation_state("c", ConversationQuery(find="A-1"))
     drawn = ConversationPage(replace(state, remembered=((1, 2), (4, 5)))).timeline
     assert (drawn.band, drawn.band_words) == ("M0 2H2M3 2H5", "1 to 2 and 4 to 5")

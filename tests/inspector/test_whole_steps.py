@@ -49,7 +49,7 @@ def test_a_step_of_ten_thousand_messages_is_small(operator_client, db, kept):
         assert len(gzip.compress(sent)) < MOST_BYTES, step
 
 
-def test_ids_are_unique_on_each_page(operator_client, db):
+def test_ids_and_the_names_of_elements_beside_each_other_are_unique(operator_client, db):
     demo.load()
     steps = [f"/c/order-7741/{state}" for state in STATES]
     for path in [*PAGES, *steps, simulation("order-7741")]:
@@ -57,11 +57,6 @@ def test_ids_are_unique_on_each_page(operator_client, db):
         ids = [each.get("id") for each in page.iter() if each.get("id")]
         assert "main" in ids, path
         assert repeated(ids) == [], path
-
-
-def test_elements_beside_each_other_have_names_of_their_own(operator_client, db):
-    demo.load()
-    for path in [*(f"/c/order-7741/{state}" for state in STATES), simulation("order-7741"), "/"]:
-        for parent in tree(operator_client.get(path).content.decode()).iter():
+        for parent in page.iter():
             names = [each.get("id") or each.get("data-id") for each in parent]
             assert repeated([name for name in names if name]) == [], path

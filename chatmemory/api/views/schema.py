@@ -66,7 +66,7 @@ class Docs(Guarded, SpectacularSwaggerSplitView):
     def template_name(self) -> str:  # type: ignore[override]
         """The page in the inspector's frame, where it is installed."""
         ours = apps.is_installed("inspector")
-        return "inspector/api.html" if ours else "drf_spectacular/swagger_ui.html"
+        return "inspector/shared/api.html" if ours else "drf_spectacular/swagger_ui.html"
 
     @described(exclude=True)
     def get(self, request: Request, *args: Any, **kwargs: Any) -> Any:

@@ -3,8 +3,101 @@
 Styles and templates call it the tape. Its data are those of `queries.steps`.
 """
 
-from inspector.conversation.timeline.cells import Cell, CellLinks
-from inspector.conversation.timeline.drawing import Timeline, draw
-from inspector.conversation.timeline.labels import Label
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from chatmemory.queries import ConversationState, PhraseMatches
+from inspector.conversation.measures import Measure
+from inspector.conversation.timeline.chart import EVICTIONS, HEIGHT, Chart, chart, points
+from inspector.conversation.timeline.labels import Label, axis
+from inspector.conversation.timeline.strip import Cell, CellLinks, cells, strip_labels
 
 __all__ = ["Cell", "CellLinks", "Label", "Timeline", "draw"]
+
+LISTED_RANGES = 5
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """A chart of all steps, and a strip of cells for the steps from `first` to `last`.
+
+    `at` is the step of the playhead, drafts included, which stands at the first cell also at step
+    0. `band` are the steps at which memory held what was searched for, as a path and in words.
+    """
+
+    chart: Chart
+    axis: tuple[Label, ...]
+    cells: tuple[Cell, ...]
+    labels: tuple[Label, ...]
+    at: int
+    flag: str
+    band: str
+    band_words: str
+    is_simulated: bool
+    floor: int = HEIGHT  # the y of the chart's base line
+
+    @property
+    def first(self) -> int:
+        return self.cells[0].step
+
+    @property
+    def last(self) -> int:
+        return self.cells[-1].step
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the strip has all steps."""
+        return self.span == self.chart.columns
+
+    @property
+    def before(self) -> int:
+        """The number of steps before the strip, which is also its left end in the chart."""
+        return self.first - 1
+
+    @property
+    def span(self) -> int:
+        return len(self.cells)
+
+    @property
+    def height(self) -> int:
+        """The height of the chart, with the evictions below it if the strip has not all steps."""
+        return HEIGHT if self.is_whole else HEIGHT + EVICTIONS
+
+
+def draw(state: ConversationState, measure: Measure, links: CellLinks) -> Timeline | None:
+    """Return the timeline with its playhead at the state's step, or None if there is no step."""
+    strip = cells(state, measure, links)
+    if not strip:
+        return None
+    at = state.at + len(state.drafts)
+    flag = "draft" if state.drafts else f"{at:,}"
+    is_tried = state.is_simulated and state.stored_window.policy != state.window.policy
+    drawn = chart(points(state, measure), measure.limit, is_tried)
+    return Timeline(
+        chart=drawn,
+        axis=tuple(axis(drawn.columns)),
+        cells=strip,
+        labels=tuple(strip_labels(strip, at, flag)),
+        at=at,
+        flag=flag,
+        band="".join(f"M{begin - 1} 2H{end}" for begin, end in state.remembered),
+        band_words=_band_words(state.mentions),
+        is_simulated=state.is_simulated,
+    )
+
+
+def _band_words(mentions: PhraseMatches) -> str:
+    """Return the ranges of the band, and those that were looked at if they are only a part."""
+    words = _in_words(mentions.spans)
+    is_partial = mentions.is_partial and mentions.first_step > 1
+    return f"{words}; only from {mentions.first_step:,} on looked at" if is_partial else words
+
+
+def _in_words(ranges: Sequence[tuple[int, int]]) -> str:
+    """Return ranges of steps: `4 to 42 and 47 to 58`, the first few of them."""
+    words = [f"{a:,}" if a == b else f"{a:,} to {b:,}" for a, b in ranges[:LISTED_RANGES]]
+    if len(ranges) > LISTED_RANGES:
+        words.append(f"{len(ranges) - LISTED_RANGES:,} more times")
+    return " and ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))

@@ -6,9 +6,14 @@ written with relative lines, and neighbours of one height are one line.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
 from itertools import groupby
+
+from chatmemory import Policy
+from chatmemory.queries import ConversationState, StepPoint
+from inspector.conversation.measures import Measure
 
 HEIGHT = 200
 EVICTIONS = 24
@@ -63,6 +68,57 @@ class Chart:
     evictions: str
     labels: tuple[AxisLabel, ...]
     drafts: tuple[DraftBar, ...]
+
+
+def points(state: ConversationState, measure: Measure) -> list[Point]:
+    """Return the points of the chart in the unit of the policy in force; drafts take the place of
+    the steps after the playhead, and a limit that is tried alone that of the playhead's step.
+    """
+    part = state.samples.part
+    stored = _measured(state.samples.outline.by_step.values() or part, measure)
+    if not state.is_simulated:
+        return stored
+    simulated = _measured([sample for sample in part if sample.step == state.at], measure)
+    if state.drafts:
+        simulated += _drafts(state, measure, *simulated)
+    else:
+        memory, limit = measure.load(*state.window.totals), measure.limit
+        simulated = [replace(p, memory=memory, limit=limit, is_draft=True) for p in simulated]
+    first, last = state.at or 1, state.at + len(state.drafts)
+    before = [point for point in stored if point.step < first]
+    return [*before, *simulated, *(point for point in stored if point.step > last)]
+
+
+def _measured(steps: Iterable[StepPoint], measure: Measure) -> list[Point]:
+    """Return steps as a policy measures them; a limit in another unit is left out."""
+
+    @cache
+    def limit_of(policy: Policy | None) -> int | None:
+        own = Measure.of(policy)
+        return own.limit if own.unit == measure.unit else None
+
+    return [
+        Point(
+            step=step.step,
+            said=measure.load(*step.said),
+            memory=measure.load(*step.after),
+            limit=limit_of(step.policy),
+            forgotten=step.last_seq - step.after.count,
+        )
+        for step in steps
+    ]
+
+
+def _drafts(
+    state: ConversationState, measure: Measure, here: Point | None = None
+) -> Iterator[Point]:
+    """Yield the points of the drafts behind that of the state's step; step 0 has none."""
+    after = {change.seq: change.after for change in state.simulated or ()}
+    said, forgotten = (here.said, here.forgotten) if here else (0, 0)
+    for n, draft in enumerate(state.drafts, 1):
+        said += measure.cost(draft.tokens)
+        memory = measure.load(*after[draft.seq])
+        yield Point(state.at + n, said, memory, measure.limit, forgotten, is_draft=True)
 
 
 def chart(points: Sequence[Point], limit: int | None, is_tried: bool = False) -> Chart:

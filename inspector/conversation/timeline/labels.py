@@ -54,17 +54,15 @@ class LabelRow:
     def reserve(self, left: float, right: float) -> None:
         self._taken.append((left, right))
 
-    def add(self, label: Label) -> bool:
-        """Add a label if it touches no other and stands within the margins."""
-        left, right = label.span(self.width)
-        is_inside = left >= -MARGIN and right <= self.width + MARGIN
-        if not is_inside or any(
-            left < end + GAP and start < right + GAP for start, end in self._taken
-        ):
-            return False
-        self.reserve(left, right)
-        self.labels.append(label)
-        return True
+    def add(self, *labels: Label) -> None:
+        """Add each label that touches no other and stands within the margins."""
+        for label in labels:
+            left, right = label.span(self.width)
+            is_inside = left >= -MARGIN and right <= self.width + MARGIN
+            is_free = all(left >= end + GAP or start >= right + GAP for start, end in self._taken)
+            if is_inside and is_free:
+                self.reserve(left, right)
+                self.labels.append(label)
 
 
 def text_width(text: str) -> float:
@@ -83,11 +81,11 @@ def strip_width(cells: int) -> float:
 
 def round_numbers(first: int, last: int, width: float) -> range:
     """Return the round numbers in a range of steps that have room in so many pixels."""
-    every = distance(first, last, width)
+    every = round_distance(first, last, width)
     return range(-(-first // every) * every, last + 1, every)
 
 
-def distance(first: int, last: int, width: float, among: int = 0) -> int:
+def round_distance(first: int, last: int, width: float, among: int = 0) -> int:
     """Return the least round distance of labels with room; `among` is a multiple of it, or 0."""
     pixels = width / max(last - first + 1, 1)
     room = text_width(f"{last:,}") + GAP
@@ -98,19 +96,12 @@ def distance(first: int, last: int, width: float, among: int = 0) -> int:
 def axis(last: int) -> list[Label]:
     """Return the labels of an axis from step 0 to the last; those with `wide` need a wide row."""
     narrow, wide = LabelRow(NARROW), LabelRow(WIDE)
-    every = distance(1, last, NARROW)
-    _add_all(narrow, [Label("0", 0, "start"), Label(f"{last:,}", 100, "end")])
-    _add_all(narrow, _ticks(last, every))
-    _add_all(wide, narrow.labels)
-    _add_all(wide, _ticks(last, distance(1, last, WIDE, among=every), "wide"))
+    every = round_distance(1, last, NARROW)
+    narrow.add(Label("0", 0, "start"), Label(f"{last:,}", 100, "end"), *_ticks(last, every))
+    wide.add(*narrow.labels, *_ticks(last, round_distance(1, last, WIDE, among=every), "wide"))
     return wide.labels
 
 
 def _ticks(last: int, every: int, css: str = "") -> Iterable[Label]:
     numbers = range(every, last, every)
     return (Label(f"{n:,}", round(100 * n / last, 2), css=css) for n in numbers)
-
-
-def _add_all(row: LabelRow, labels: Iterable[Label]) -> None:
-    for label in labels:
-        row.add(label)

@@ -1,0 +1,79 @@
+"""How messages look: their shape, so that a role is known without its colour, name and font."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from chatmemory import MessageType
+from chatmemory.explain import role
+
+
+@dataclass(frozen=True)
+class Look:
+    """How the messages of one kind look. `glyph` names their colour and shape: system, user, ai,
+    call or result; `is_code` tells that their text has a fixed-width font.
+    """
+
+    glyph: str
+    role: str
+    is_code: bool
+
+
+_GLYPHS = {
+    MessageType.SYSTEM: "system",
+    MessageType.USER: "user",
+    MessageType.AI: "ai",
+    MessageType.TOOL_EXECUTION_RESULT: "result",
+    MessageType.CUSTOM: "system",
+}
+_CODE = (MessageType.TOOL_EXECUTION_RESULT, MessageType.CUSTOM)
+
+# By the type of a message, and whether it has tool calls.
+LOOKS = {
+    (type, has_calls): Look(
+        glyph="call" if has_calls else _GLYPHS[type],
+        role=role(type, has_calls),
+        is_code=has_calls or type in _CODE,
+    )
+    for type in MessageType
+    for has_calls in (False, True)
+}
+
+
+def glyph(type: MessageType, has_calls: bool = False) -> str:
+    return LOOKS[type, has_calls].glyph
+
+
+def css_of(*names: str | bool) -> str:
+    """Return the CSS classes of a row, without empty and false ones."""
+    return " ".join(name for name in names if isinstance(name, str) and name)
+
+
+class Pairable(Protocol):
+    """What may be a tool call or its result."""
+
+    @property
+    def type(self) -> MessageType: ...
+
+    @property
+    def has_calls(self) -> bool: ...
+
+
+def pairing(rows: Sequence[Pairable | None], i: int) -> str:
+    """Return a row's position among a tool call and its results: p-start, p-mid, p-end or ""."""
+    row, following = rows[i], rows[i + 1] if i + 1 < len(rows) else None
+    is_followed = following is not None and following.type is MessageType.TOOL_EXECUTION_RESULT
+    if row is None:
+        return ""
+    if row.has_calls:
+        return "p-start" if is_followed else ""
+    if row.type is MessageType.TOOL_EXECUTION_RESULT:
+        return "p-mid" if is_followed else "p-end"
+    return ""
+
+
+def pairings(rows: Sequence[Pairable | None]) -> list[str]:
+    """Return the pairing of each row; None is no message."""
+    return [pairing(rows, i) for i in range(len(rows))]

@@ -1,0 +1,205 @@
+"""The strip: a cell for each step around the playhead, and the labels below the cells."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from chatmemory.explain import counted, happened
+from chatmemory.queries import Arrival, ConversationState, StepSample
+from inspector.conversation.looks import LOOKS, pairings
+from inspector.conversation.measures import TOKENS, Measure
+from inspector.conversation.timeline.labels import (
+    GAP,
+    Label,
+    LabelRow,
+    flag_width,
+    round_numbers,
+    strip_width,
+    text_width,
+)
+
+# In pixels: a digit of a mark, and what a cell leaves free beside it.
+DIGIT, INSET = 6.5, 3.0
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell: `css` has the classes of its states, `words` the text of its tooltip.
+
+    `mark` is the number of its messages, if there are several; the words have it in full. The
+    playhead stands at the one that `is_head`.
+    """
+
+    step: int
+    seq: int | None
+    glyph: str
+    css: str
+    words: str
+    mark: str = ""
+    href: str = ""
+    is_draft: bool = False
+    is_head: bool = False
+
+
+@dataclass(frozen=True)
+class CellLinks:
+    """The addresses of cells, with the rest of the page's query.
+
+    There are many, so those of steps are short: relative to the page at `url`, unless that was
+    posted to another one.
+    """
+
+    url: str
+    rest: str
+    is_live: bool
+    is_posted: bool
+
+    def href(self, at: int, column: StepSample, is_draft: bool) -> str:
+        """Return the address of a cell on the page at a step."""
+        step = at if is_draft else column.step
+        query = "" if self.is_live and step == at else f"&at={step}"
+        if column.arrival:
+            seq = column.arrival.seq
+            query += f"&draft={-seq}" if is_draft else f"&msg={seq}"
+        base = self.url if is_draft or self.is_posted else ""
+        return f"{base}?{(query + self.rest)[1:]}"
+
+
+def cells(state: ConversationState, measure: Measure, links: CellLinks) -> tuple[Cell, ...]:
+    """Return the cells of the steps that are read in full.
+
+    Drafts take the place of the steps after the playhead.
+    """
+    part, drafts, at = state.samples.part, state.drafts, state.at
+    first = sum(sample.step <= at for sample in part)  # of the drafts
+    columns = [*part[:first], *_drafted(state), *part[first + len(drafts) :]]
+    if not columns:
+        return ()
+    is_draft = [first <= i < first + len(drafts) for i in range(len(columns))]
+    lives = [
+        "is-later"
+        if column.step > at and not of_draft
+        else "is-out"
+        if state.in_window.isdisjoint(column.seqs)
+        else "is-in"
+        for column, of_draft in zip(columns, is_draft, strict=True)
+    ]
+    around = ["", *lives, ""]
+    pairs = pairings([column.arrival for column in columns])
+    head = max(at + len(drafts) - columns[0].step, 0)
+    room = strip_width(len(columns)) / len(columns) - INSET
+    shows_tokens = measure.unit == TOKENS.unit
+    drawn = []
+    for i, (column, life) in enumerate(zip(columns, lives, strict=True)):
+        seqs, arrival, count = column.seqs, column.arrival, len(column.seqs)
+        is_in = life == "is-in"
+        glyph = LOOKS[arrival.type, arrival.has_calls].glyph if arrival else ""
+        classes = (
+            life,
+            f"r-{glyph}" if glyph else "",
+            "" if count else "is-tick",
+            "is-many" if count > 1 else "",
+            "is-first" if is_in and around[i] != life else "",
+            "is-last" if is_in and around[i + 2] != life else "",
+            "is-draft" if is_draft[i] else "",
+            "" if state.evicted.keys().isdisjoint(seqs) else "is-leaving",
+            "is-sel" if state.query.msg in seqs else "",
+            "" if state.found.isdisjoint(seqs) else "is-hit",
+            pairs[i],
+        )
+        cell = Cell(
+            step=column.step,
+            seq=arrival.seq if arrival else None,
+            glyph=glyph,
+            css=" ".join(filter(None, classes)),
+            words=_words(state, column, life, is_draft[i], shows_tokens),
+            mark=_mark(count, room) if count > 1 else "",
+            href=links.href(at, column, is_draft[i]),
+            is_draft=is_draft[i],
+            is_head=i == head,
+        )
+        drawn.append(cell)
+    return tuple(drawn)
+
+
+def _drafted(state: ConversationState) -> Iterator[StepSample]:
+    """Yield a step for each draft."""
+    for n, row in enumerate(state.drafts, 1):
+        yield StepSample(
+            step=state.at + n,
+            kind="add",
+            policy=state.window.policy,
+            after=state.window.totals,
+            said=state.window.totals,
+            seqs=range(row.seq, row.seq + 1),
+            arrival=Arrival(row.seq, row.type, row.has_calls, row.tokens),
+        )
+
+
+def _mark(count: int, width: float) -> str:
+    """Return the number of several messages, or a plus if there is no room for it."""
+    return str(count) if DIGIT * len(str(count)) <= width else "+"
+
+
+def _words(
+    state: ConversationState, column: StepSample, life: str, is_draft: bool, shows_tokens: bool
+) -> str:
+    seqs, arrival, is_later = column.seqs, column.arrival, life == "is-later"
+    if not seqs:
+        return f"Step {column.step:,}: {happened(column.kind)}"
+    if arrival is None:
+        kept = len(state.in_window.intersection(seqs))
+        told = "not said yet" if is_later else f"{kept:,} in memory"
+        return f"#{seqs[0]:,} to #{seqs[-1]:,}: {counted(len(seqs), 'message')}, {told}"
+    name = "Draft" if is_draft else f"#{arrival.seq:,}"
+    weight = f", {arrival.tokens:,} tok" if shows_tokens and not is_later else ""
+    told = "not said yet" if is_draft or is_later else "in memory"
+    if life == "is-out" and not is_draft:
+        told = f"forgotten at step {arrival.left_step:,}" if arrival.left_step else "forgotten"
+    return f"{name} {LOOKS[arrival.type, arrival.has_calls].role}{weight}, {told}"
+
+
+def strip_labels(strip: Sequence[Cell], at: int, flag: str) -> list[Label]:
+    """Return the names of the parts of a strip and the numbers of steps below it.
+
+    The playhead's flag comes first, then the names, then the numbers.
+    """
+    row = LabelRow(strip_width(len(strip)))
+    first, last = strip[0].step, strip[-1].step
+    half = flag_width(flag) / 2
+    place = row.width * _percent(max(at - first + 1, 0), strip) / 100
+    row.reserve(place - half, place + half)
+    for label in _names(strip, at - first, half + GAP):
+        if label.text not in {placed.text for placed in row.labels}:
+            row.add(label)
+    numbers = round_numbers(first, last, row.width)
+    row.add(
+        Label(f"{last:,}", 100, "end"),
+        *(Label(f"{n:,}", _percent(n - first + 0.5, strip)) for n in numbers),
+    )
+    return row.labels
+
+
+def _names(strip: Sequence[Cell], head: int, beside: float) -> Iterator[Label]:
+    """Yield system, window, not said yet and forgotten, where there are such cells.
+
+    Forgotten may stand at the end of its cells, or in their middle.
+    """
+    lives = [cell.css.split()[0] for cell in strip]
+    if strip[0].step == 1 and lives[0] == "is-in" and strip[0].glyph == "system":
+        yield Label("system", 0, "start")
+    window = lives[: head + 1][::-1]
+    kept = next((n for n, life in enumerate(window) if life != "is-in"), len(window))
+    if kept * strip_width(len(strip)) / len(strip) >= beside + text_width("window"):
+        yield Label("window", _percent(head + 1, strip), "end", "win", dx=-beside)
+    if head + 1 < len(strip) and not strip[max(head, 0)].is_draft:
+        yield Label("not said yet", _percent(head + 1, strip), "start", dx=beside)
+    out = [i for i, cell in enumerate(strip) if lives[i] == "is-out" and "is-tick" not in cell.css]
+    if out:
+        yield Label("forgotten", _percent(out[-1] + 1, strip), "end")
+        yield Label("forgotten", _percent((out[0] + out[-1] + 1) / 2, strip))
+
+
+def _percent(columns: float, strip: Sequence[Cell]) -> float:
+    return round(100 * columns / len(strip), 2)

@@ -1,0 +1,176 @@
+"""The forms of actions: on several conversations, a new token, and files."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from typing import Any, cast
+
+from django import forms
+
+from chatmemory import InvalidValue, Oversized, Policy, policy_from_dict, policy_kinds
+from chatmemory.access.roles import Role, roles_within
+from chatmemory.access.tokens import DAYS_MAX
+from chatmemory.formats import FORMATS
+from chatmemory.services.validation import ID_LENGTH, is_id
+from inspector.conf import configuration
+from inspector.forms.fields import STEP_MAX, option_field, select
+from inspector.middleware.bodies import upload_limit
+
+ACTIONS = ("count", "export", "label", "delete")
+MAX_CONVERSATIONS = 5_000
+QUERY_LENGTH = 12_000  # several fields of 200 characters, each in up to 12 of a URL
+OPTIONS = ("low_water", "oversized", "snap_to_user")
+
+
+class BulkForm(forms.Form):
+    """An action on the chosen conversations.
+
+    They are the checked ones of the page and `also` those of other pages, as a JSON list, or with
+    `every` all that match `next`, the query string of the overview to return to. `count` counts
+    those that this overview does not show. `branches` are branches to be deleted with them, as a
+    JSON list.
+    """
+
+    action = forms.ChoiceField(choices=[(name, name) for name in ACTIONS])
+    also = forms.CharField(required=False)
+    branches = forms.CharField(required=False)
+    every = forms.BooleanField(required=False)
+    label_as_text = forms.CharField(required=False, max_length=ID_LENGTH)
+    confirmed = forms.BooleanField(required=False)
+    next = forms.CharField(required=False, max_length=QUERY_LENGTH)
+
+    @property
+    def ids(self) -> list[str]:
+        """The chosen ids in their order, without duplicates and without impossible ids."""
+        chosen = self.data.getlist("id")  # type: ignore[attr-defined]
+        unique = dict.fromkeys([*chosen, *self.cleaned_data.get("also", ())])
+        return [memory_id for memory_id in unique if is_id(memory_id)]
+
+    @property
+    def back(self) -> str:
+        query: str = self.cleaned_data.get("next", "")
+        return query if query.startswith("?") else ""
+
+    @property
+    def label(self) -> tuple[str, str]:
+        name, _, value = self.cleaned_data["label_as_text"].partition(":")
+        return name.strip(), value.strip()
+
+    def clean_also(self) -> list[str]:
+        return _strings(self.cleaned_data["also"], "The choice on other pages cannot be read.")
+
+    def clean_branches(self) -> list[str]:
+        listed = _strings(self.cleaned_data["branches"], "The branches cannot be read.")
+        return [memory_id for memory_id in listed if is_id(memory_id)]
+
+    def clean(self) -> dict[str, object]:
+        data = super().clean() or {}
+        if not data.get("every"):
+            check_chosen(len(self.ids))
+        if not self.errors and data["action"] == "label" and not self.label[0]:
+            raise forms.ValidationError("Write the label as name:value.")
+        return data
+
+
+def check_chosen(chosen: int) -> None:
+    """Raise ValidationError for no conversations, and for too many at once."""
+    if not chosen:
+        raise forms.ValidationError("Choose at least one conversation.")
+    if chosen > MAX_CONVERSATIONS:
+        raise forms.ValidationError(f"Choose at most {MAX_CONVERSATIONS:,} conversations at once.")
+
+
+def _strings(text: str, problem: str) -> list[str]:
+    """Return the strings of a JSON list. Raises ValidationError with the problem."""
+    try:
+        listed = json.loads(text or "[]")
+    except (ValueError, RecursionError) as error:
+        raise forms.ValidationError(problem) from error
+    return [each for each in listed if isinstance(each, str)] if type(listed) is list else []
+
+
+class TokenForm(forms.Form):
+    """A new API token. Without `days` it never expires. The roles on offer are those that allow
+    nothing beyond what the giver may do.
+    """
+
+    name = forms.CharField(max_length=100)
+    role = forms.ChoiceField(choices=(), initial=Role.OPERATOR, widget=select())
+    beginning = forms.CharField(required=False, max_length=ID_LENGTH, strip=False)
+    days = forms.IntegerField(required=False, min_value=1, max_value=DAYS_MAX)
+
+    def __init__(self, giver: Any, data: Any = None) -> None:
+        super().__init__(data)
+        role = cast(forms.ChoiceField, self.fields["role"])
+        role.choices = [(each.value, each.label) for each in roles_within(giver)]
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The arguments of `create_token`."""
+        named = {name: self.cleaned_data[name] for name in ("name", "role", "days")}
+        return named | {"prefix": self.cleaned_data["beginning"]}
+
+
+def _formats() -> list[tuple[str, str]]:
+    return [(name, name) for name in FORMATS]
+
+
+def _policy_kinds() -> list[tuple[str, str]]:
+    return [(name, kind.unit) for name, kind in policy_kinds().items()]
+
+
+class ExportForm(forms.Form):
+    """The part of a conversation to export, its format, and a step (empty: the newest)."""
+
+    format = forms.ChoiceField(choices=_formats, widget=select())
+    what = forms.ChoiceField(
+        choices=[("history", "Everything said"), ("window", "The window")], widget=select()
+    )
+    at = forms.IntegerField(required=False, min_value=0, max_value=STEP_MAX)
+
+
+class ImportForm(forms.Form):
+    """A transcript file, and the policy of the conversations that are made from it."""
+
+    file = forms.FileField()
+    format = forms.ChoiceField(choices=lambda: [("auto", "Detect"), *_formats()], widget=select())
+    kind = forms.ChoiceField(choices=_policy_kinds, widget=select(**{"aria-label": "Unit"}))
+    limit = forms.IntegerField(min_value=1, max_value=STEP_MAX, initial=20)
+    begin = forms.CharField(required=False, max_length=100, strip=True)
+    low_water = option_field("low_water", Decimal, "1")
+    oversized = option_field("oversized", Oversized, Oversized.EVICT)
+    snap_to_user = option_field("snap_to_user", bool, False)
+
+    def clean_file(self) -> Any:
+        file = self.cleaned_data["file"]
+        limit = upload_limit()
+        if file.size is None or file.size > limit.size:
+            raise forms.ValidationError(
+                f"The file is larger than {limit}. "
+                f"Import it with {configuration().MANAGE} import_transcripts."
+            )
+        return file
+
+    def clean(self) -> dict[str, Any]:
+        """Check that the options go together with the limit."""
+        if not self.errors:
+            try:
+                _ = self.policy
+            except InvalidValue as error:
+                raise forms.ValidationError(str(error)) from error
+        return self.cleaned_data
+
+    @property
+    def policy(self) -> Policy:
+        """The policy of the form. Raises InvalidValue for options that do not go together."""
+        data = self.cleaned_data
+        options = {name: data[name] for name in OPTIONS if data[name] not in (None, "", "1")}
+        kind = policy_kinds()[data["kind"]]
+        return policy_from_dict({"kind": kind.kind, kind.limit_name: data["limit"], **options})
+
+    @property
+    def id_prefix(self) -> str:
+        """The start of the new ids; by default the file's name and a dash, as in the command."""
+        name: str = self.cleaned_data["file"].name or "import"
+        return self.cleaned_data["begin"] or f"{name.partition('.')[0]}-"
