@@ -38,7 +38,7 @@ def searches() -> Iterator[Figure]:
     from chatmemory import queries
 
     def page(words: str) -> None:
-        queries.overview(queries.MemoryFilter(search=words), size=SIZE)
+        queries.overview_page(queries.MemoryFilter(search=words), size=SIZE)
 
     def found(words: str) -> None:
         queries.memory_page(queries.MemoryFilter(search=words), size=SIZE)
@@ -50,7 +50,7 @@ def searches() -> Iterator[Figure]:
         assert_found(words)
         times = in_turns({"the search": partial(found, words), **floor}, ROUNDS)
         yield compared(f"search for {name}, {MANY * MESSAGES:,} messages", limit, times)
-    with_lines = {"a page by id": lambda: queries.overview(ordering="id", size=SIZE)}
+    with_lines = {"a page by id": lambda: queries.overview_page(ordering="id", size=SIZE)}
     times = in_turns({"with lines found": partial(page, COMMON), **with_lines}, ROUNDS)
     yield compared("overview's rows of a common word", WORD, times)
 
@@ -58,7 +58,7 @@ def searches() -> Iterator[Figure]:
 def assert_found(words: str) -> None:
     from chatmemory import queries
 
-    rows = queries.overview(queries.MemoryFilter(search=words)).rows
+    rows = queries.overview_page(queries.MemoryFilter(search=words)).rows
     is_absent = words in (ABSENT, SEARCHES["an absent phrase of common words"][0])
     assert bool(rows) != is_absent
     assert all(row.mention and words in row.mention.text for row in rows)

@@ -25,7 +25,7 @@ from psycopg import sql
 
 from chatmemory import database
 from chatmemory.models import Memory
-from chatmemory.queries import moment, newest_change_or_erasure, unreachable_nodes
+from chatmemory.queries import microseconds, newest_change_or_erasure, unreachable_nodes
 from chatmemory.services import CHANNEL
 from chatmemory.services.database_errors import leaving_out_lost_nodes
 
@@ -168,7 +168,7 @@ def _newest(memory_ids: list[str]) -> dict[str, Newest | None]:
 def _read(memory_ids: list[str]) -> dict[str, Newest | None]:
     rows = Memory.objects.filter(id__in=memory_ids).values_list("pk", "last_step", "created_at")
     found: dict[str, Newest | None] = dict.fromkeys(memory_ids)
-    found |= {memory_id: Newest(step, moment(at)) for memory_id, step, at in rows}
+    found |= {memory_id: Newest(step, microseconds(at)) for memory_id, step, at in rows}
     if ALL_CONVERSATIONS in memory_ids:
         found[ALL_CONVERSATIONS] = Newest(newest_change_or_erasure())
     return found

@@ -53,7 +53,7 @@ def flagged(flag: Flag) -> Q:
 class MemoryQuerySet(models.QuerySet):  # type: ignore[type-arg]
     def containing(self, text: str) -> Self:
         """Select those whose id, labels or messages contain the text; case is ignored."""
-        return self.filter(search.condition(text))
+        return self.filter(search.index().condition(text))
 
     def beginning_with(self, prefix: str) -> Self:
         """Select those whose id begins with the prefix, which is case-sensitive.

@@ -11,6 +11,7 @@ from chatmemory.access.tokens import create_token
 from chatmemory.queries import ConversationQuery
 
 from .connecting import connected
+from .conversations import create_and_add, numbered
 
 QUERY = ConversationQuery(at=9, msg=2, find="message", other=4)
 
@@ -33,8 +34,7 @@ class MadeAnew:
 
 
 def make(messages: int) -> None:
-    services.create("m", MessageWindow(3))
-    services.add("m", [UserMessage(f"message {n}") for n in range(messages)])
+    create_and_add("m", MessageWindow(3), numbered(messages))
 
 
 @pytest.mark.parametrize("after", [1, 8, 15])
@@ -48,21 +48,14 @@ def test_a_state_is_read_at_once(committing, after):
 
 def test_so_is_the_state_of_a_simulation(committing):
     make(12)
-    trial = queries.Trial((UserMessage("a draft"),), 2)
+    trial = queries.WhatIf((UserMessage("a draft"),), 2)
     before = queries.simulated_state("m", QUERY, trial)
     with connection.execute_wrapper(MadeAnew(14)):
         after = queries.simulated_state("m", QUERY, trial)
     assert (after.simulated, after.window) == (before.simulated, before.window)
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
-        "messages/2/",
-        "steps/9/",
-        "history/?at=9",
-    ],
-)
+@pytest.mark.parametrize("url", ["messages/2/", "steps/9/", "history/?at=9"])
 def test_so_are_answers_of_the_api(committing, url):
     make(12)
     client = APIClient()

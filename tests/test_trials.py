@@ -20,7 +20,7 @@ DRAFTS = (UserMessage("what if"), UserMessage("and then"))
 def test_a_trial_is_read_as_it_was_kept_and_changes_nothing(memory_id, settings):
     before = Memory.objects.values().get()
     key = services.keep_trial(memory_id, DRAFTS, 2, actor="ada")
-    assert queries.trial(memory_id, key) == queries.Trial(DRAFTS, 2, key)
+    assert queries.trial(memory_id, key) == queries.WhatIf(DRAFTS, 2, key)
     assert Memory.objects.values().get() == before
     settings.SECRET_KEY = "another one"  # the key does not tell the drafts
     assert services.keep_trial(memory_id, DRAFTS, 2) != key
@@ -59,7 +59,7 @@ def test_the_newest_trials_of_each_person_are_kept(memory_id, monkeypatch):
 
 def test_drafts_are_counted_down_where_messages_have_the_next_numbers(memory_id):
     services.add(memory_id, [UserMessage(word) for word in "abcd"])
-    trial = queries.Trial((UserMessage("x"), UserMessage("y"), UserMessage("z")))
+    trial = queries.WhatIf((UserMessage("x"), UserMessage("y"), UserMessage("z")))
     state = queries.simulated_state(memory_id, ConversationQuery(at=2), trial)
     assert [row.seq for row in state.window.rows] == [-1, -2, -3]
     assert [draft.seq for draft in state.drafts] == [-1, -2, -3]
@@ -69,10 +69,10 @@ def test_drafts_are_counted_down_where_messages_have_the_next_numbers(memory_id)
 
 
 def test_a_limit_of_a_trial_is_no_change_where_it_is_in_force():
-    assert queries.Trial(limit=3).policy(MessageWindow(3)) is None
-    assert queries.Trial(limit=2).policy(MessageWindow(3)) == MessageWindow(2)
-    assert queries.Trial().policy(MessageWindow(3)) is None
-    assert queries.Trial(limit=2).policy(None) is None
+    assert queries.WhatIf(limit=3).policy(MessageWindow(3)) is None
+    assert queries.WhatIf(limit=2).policy(MessageWindow(3)) == MessageWindow(2)
+    assert queries.WhatIf().policy(MessageWindow(3)) is None
+    assert queries.WhatIf(limit=2).policy(None) is None
 
 
 @pytest.mark.django_db(transaction=True)

@@ -318,12 +318,9 @@ def would_be_no_room(no_room: NoRoom) -> str:
     return f"{capitalized(_WOULD_BE_NO_ROOM[no_room])}."
 
 
-def leaving(count: int, is_least: bool = False) -> str:
-    """Say how many messages a lowered limit hides, which the next add evicts; or that it is at
-    least so many.
-    """
-    many = f"{count:,} or more messages" if is_least else counted(count, "message")
-    return f"{many} over the limit will leave at the next add"
+def leaving(count: int) -> str:
+    """Say how many messages a lowered limit hides, which the next add evicts."""
+    return f"{counted(count, 'message')} over the limit will leave at the next add"
 
 
 # What pins leave for other messages

@@ -11,7 +11,7 @@ from chatmemory.explain.captions import caption
 from chatmemory.explain.reasons import Explanation
 from chatmemory.explain.receipts import receipt
 from chatmemory.explain.wording import capitalized, decapitalized, role, seqs
-from chatmemory.queries import MATCHES_MAX, NoRoom, PhraseMatches, Turn
+from chatmemory.queries import MATCHES_MAX, NoRoom, PhraseMatches, TurningPoint
 
 PERIODS = 12
 _NOT_YET = "not said yet"
@@ -284,7 +284,7 @@ def _began(matches: PhraseMatches, step: int) -> str:
     return f"{name}{_came(turn, is_again=step > matches.first_step)}"
 
 
-def _came(turn: Turn, is_again: bool) -> str:
+def _came(turn: TurningPoint, is_again: bool) -> str:
     if not turn.is_new:
         return f"{seqs(turn.seqs)} came back"
     return f"{seqs(turn.seqs)} said it{' again' if is_again else ''}"

@@ -13,14 +13,6 @@ from chatmemory.core.window import Counted, Totals
 from chatmemory.distribution import unreachable_nodes
 from chatmemory.managers import CLIENT, Flag
 from chatmemory.queries.branches import branches, copies
-from chatmemory.queries.comparing import (
-    COMPARED_MAX,
-    POLICIES_MAX,
-    ComparedRow,
-    Comparison,
-    comparison,
-    comparison_of,
-)
 from chatmemory.queries.conversation_state import (
     TEXT_SIZE,
     ConversationQuery,
@@ -36,23 +28,22 @@ from chatmemory.queries.conversations import (
     memory,
     policy,
 )
-from chatmemory.queries.counts import (
-    OverviewStats,
-    count,
-    count_each,
-    outside,
-    overview_stats,
-)
 from chatmemory.queries.cursors import CursorPage
 from chatmemory.queries.feed import (
     FeedItem,
     feed,
-    moment,
+    microseconds,
     newest_change,
     newest_change_or_erasure,
 )
-from chatmemory.queries.filters import MemoryFilter
-from chatmemory.queries.history import Part, WholeHistory, history, message, said, whole_history
+from chatmemory.queries.history import (
+    Part,
+    WholeHistory,
+    history,
+    message,
+    said,
+    whole_history,
+)
 from chatmemory.queries.keeping import WhatWouldKeep
 from chatmemory.queries.lab import (
     FileFleet,
@@ -60,54 +51,59 @@ from chatmemory.queries.lab import (
     FleetLists,
     FleetQuery,
     Loser,
-    PolicyAdoption,
     Repeat,
     adopting,
     fleet,
     fleet_lists,
 )
-from chatmemory.queries.over_limits import HIDDEN_MAX
 from chatmemory.queries.overview import (
     ORDERINGS,
     OverviewRow,
+    OverviewStats,
     all_memories,
+    count,
+    count_each,
     memory_page,
-    overview,
+    outside,
+    overview_page,
     overview_rows,
+    overview_stats,
 )
-from chatmemory.queries.phrase import MATCHES_MAX, PhraseMatches, Turn
-from chatmemory.queries.pinning import PinPreview, pin_preview
-from chatmemory.queries.recalling import READ_AT_ONCE, recall_history, recall_of_stored
-from chatmemory.queries.recalling import sums as recall_sums
+from chatmemory.queries.phrase import MATCHES_MAX, PhraseMatches, TurningPoint
+from chatmemory.queries.recall import (
+    COMPARED_MAX,
+    POLICIES_MAX,
+    READ_AT_ONCE,
+    ComparedRow,
+    Comparison,
+    comparison,
+    comparison_of,
+    recall_history,
+    recall_of_stored,
+    recall_sums,
+)
 from chatmemory.queries.rehearsal import Line, Scene, rehearse
-from chatmemory.queries.rows import (
-    MemoryRow,
-    MessageRow,
-    Page,
-    StayRow,
-    StepDetail,
-    StepRow,
-    memory_row,
-    step_row,
-)
-from chatmemory.queries.searching import MENTIONS_COUNTED, Mention
+from chatmemory.queries.rows import MemoryRow, MessageDetail, memory_row
+from chatmemory.queries.searching import MENTIONS_COUNTED, BestMatch, MemoryFilter
 from chatmemory.queries.simulation import (
     Outlook,
+    PinPreview,
     Simulation,
-    Trial,
+    WhatIf,
+    pin_preview,
     simulate,
     simulate_trial,
     trial,
 )
-from chatmemory.queries.step_samples import (
+from chatmemory.queries.steps import (
     Arrival,
     StepPoint,
     StepPoints,
     StepSample,
-    StepSamples,
+    step,
     step_samples,
+    steps,
 )
-from chatmemory.queries.steps import step, steps
 from chatmemory.queries.windows import (
     NoRoom,
     WindowPlace,
@@ -121,7 +117,6 @@ from chatmemory.search import searches_messages
 __all__ = [
     "CLIENT",
     "COMPARED_MAX",
-    "HIDDEN_MAX",
     "MATCHES_MAX",
     "MENTIONS_COUNTED",
     "ORDERINGS",
@@ -129,6 +124,7 @@ __all__ = [
     "READ_AT_ONCE",
     "TEXT_SIZE",
     "Arrival",
+    "BestMatch",
     "Compared",
     "ComparedRow",
     "Comparison",
@@ -148,33 +144,26 @@ __all__ = [
     "Loser",
     "MemoryFilter",
     "MemoryRow",
-    "Mention",
-    "MessageRow",
+    "MessageDetail",
     "NoRoom",
     "Outlook",
     "OverviewRow",
     "OverviewStats",
-    "Page",
     "Part",
     "PhraseMatches",
     "PinPreview",
-    "PolicyAdoption",
     "Repeat",
     "Scene",
     "Simulation",
     "Speaker",
-    "StayRow",
-    "StepDetail",
     "StepPoint",
     "StepPoints",
-    "StepRow",
     "StepSample",
-    "StepSamples",
     "Totals",
-    "Trial",
-    "Turn",
+    "TurningPoint",
     "Use",
     "Verdict",
+    "WhatIf",
     "WhatWouldKeep",
     "WholeHistory",
     "WindowPlace",
@@ -201,12 +190,12 @@ __all__ = [
     "memory_page",
     "memory_row",
     "message",
-    "moment",
+    "microseconds",
     "newest_change",
     "newest_change_or_erasure",
     "outline",
     "outside",
-    "overview",
+    "overview_page",
     "overview_rows",
     "overview_stats",
     "pin_preview",
@@ -222,7 +211,6 @@ __all__ = [
     "simulated_state",
     "smallest_limit",
     "step",
-    "step_row",
     "step_samples",
     "steps",
     "trial",

@@ -8,14 +8,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, reduce
+from functools import cached_property
 from itertools import islice
-from operator import or_
 
 from django.db.models import Case, Q, When
 from django.db.models.functions import Left
 from django.utils import timezone
 
+from chatmemory import database
 from chatmemory.core.codec import GAP, frame_of, message_from_frame
 from chatmemory.core.exceptions import InvalidMessage, MessageNotFound
 from chatmemory.core.lint import PromptMessage, Verdict, verdicts
@@ -24,20 +24,24 @@ from chatmemory.core.stored_policies import can_decide
 from chatmemory.core.texts import readable_text
 from chatmemory.ledger.changes import ChangeResult
 from chatmemory.ledger.snapshots import one_snapshot
-from chatmemory.ledger.windows import read_message
 from chatmemory.models import Memory, Message, Stay, Step
 from chatmemory.queries.history import Part, history_page, message_in
-from chatmemory.queries.keeping import WhatWouldKeep, what_would_keep
+from chatmemory.queries.keeping import WhatWouldKeep, find_what_would_keep
 from chatmemory.queries.phrase import (
     PhraseMatches,
     change_at,
     phrase_matches,
     simulated_matches,
 )
-from chatmemory.queries.rows import MemoryRow, MessageRow, Page, StepDetail, memory_row
-from chatmemory.queries.simulation import NO_OUTLOOK, Outlook, Simulation, Trial, tried
-from chatmemory.queries.step_samples import StepSamples, step_samples
-from chatmemory.queries.steps import evictions_around, step_detail
+from chatmemory.queries.rows import MemoryRow, MessageDetail, Page, StepDetail, memory_row
+from chatmemory.queries.simulation import (
+    NO_OUTLOOK,
+    Outlook,
+    Simulation,
+    WhatIf,
+    simulated_trial,
+)
+from chatmemory.queries.steps import StepSamples, evictions_around, step_detail, step_samples
 from chatmemory.queries.windows import StoredState, WindowPlace, WindowView, recounted_tokens
 
 HISTORY_SIZE = 60
@@ -45,16 +49,6 @@ WINDOW_SIZE = 100
 EVICTED_SIZE = 5
 # One character more than pages show, so that they know whether a text is longer.
 TEXT_SIZE = 401
-
-# What stands in the JSON of a message between two calls, of which some may be empty or null. Within
-# a string, each quote has a backslash before it, so few others have that.
-_BETWEEN_CALLS = ('},{"', "},{}", "},null", "[null,")
-_MAY_HAVE_SEVERAL = reduce(or_, [Q(frame__contains=part) for part in _BETWEEN_CALLS])
-
-# Messages whose text people read otherwise than it is stored: tool results, and those with calls.
-_CALLS = '"toolExecutionRequests":['
-_CALLING = Q(frame__contains=_CALLS + "{") | Q(frame__contains=_CALLS + "null")
-_IS_READ = Q(type=MessageType.TOOL_EXECUTION_RESULT) | Q(type=MessageType.AI) & _CALLING
 
 
 @dataclass(frozen=True)
@@ -105,15 +99,15 @@ class ConversationState:
     texts: Mapping[int, str]
     mentions: PhraseMatches
     calls: Mapping[int, int] = field(default_factory=dict)
-    selected: MessageRow | None = None
+    selected: MessageDetail | None = None
     left_by: ChangeResult | None = None
     would_keep: WhatWouldKeep | None = None
     compared: WindowView[WindowPlace] | None = None
-    drafts: tuple[MessageRow, ...] = ()
+    drafts: tuple[MessageDetail, ...] = ()
     simulated: tuple[ChangeResult, ...] | None = None
     trim: ChangeResult | None = None
     outlook: Outlook = NO_OUTLOOK
-    trial: Trial | None = None
+    trial: WhatIf | None = None
     remembered: tuple[tuple[int, int], ...] = ()
     injected: frozenset[int] = frozenset()
     when_said: Mapping[int, int] = field(default_factory=dict)
@@ -175,7 +169,7 @@ def conversation_state(memory_id: str, query: ConversationQuery) -> Conversation
 
 @one_snapshot()
 def simulated_state(
-    memory_id: str, query: ConversationQuery, trial: Trial | None
+    memory_id: str, query: ConversationQuery, trial: WhatIf | None
 ) -> ConversationState:
     """Return the state with the drafts added at the query's step, under the limit that is tried.
 
@@ -187,7 +181,7 @@ def simulated_state(
     state = _stored_state(stored, replace(query, msg=None) if asks_for_draft else query)
     state = replace(state, query=query, trial=trial)
     if trial is not None and can_decide(state.window.policy):
-        state = _with_simulation(state, tried(stored, trial), trial.drafts)
+        state = _with_simulation(state, simulated_trial(stored, trial), trial.drafts)
     return _with_calls(state)
 
 
@@ -219,7 +213,7 @@ def _stored_state(stored: StoredState, query: ConversationQuery) -> Conversation
         mentions=mentions,
         selected=selected,
         left_by=left_by,
-        would_keep=what_would_keep(row, selected, left_by, query.replay),
+        would_keep=find_what_would_keep(row, selected, left_by, query.replay),
         compared=None if query.other is None else StoredState(memory, query.other).window,
         remembered=mentions.spans,
         injected=stored.injected,
@@ -255,12 +249,9 @@ def _with_simulation(
 
 
 def _with_calls(state: ConversationState) -> ConversationState:
-    """Return a state with the numbers of tool calls of messages in its window, and of its drafts.
-
-    Others that have calls have one.
-    """
-    calls = several_calls(state.memory.id, state.window.rows)
-    drafts = {draft.seq: number_of_calls(draft.message) for draft in state.drafts}
+    """Return a state with the numbers of tool calls in its window and its drafts."""
+    calls = calls_in(state.memory.id, state.window.rows)
+    drafts = {draft.seq: _calls_of(draft.frame) for draft in state.drafts if draft.has_calls}
     return replace(state, calls=calls | drafts)
 
 
@@ -292,7 +283,7 @@ def _window_part(window: WindowView[WindowPlace], msg: int | None) -> slice:
 def _history(
     step: Step, query: ConversationQuery, found: PhraseMatches, known: Sequence[Stay]
 ) -> Page:
-    """Return a page of the history. Of a message with `known` stays, these are all.
+    """Return a page of the history; `known` has all the stays of some messages.
 
     It is before or after a message if there are any, else around the selected one, else around the
     last one that contains the phrase, else at the end.
@@ -307,7 +298,7 @@ def _history(
 
 
 def _left_by(
-    memory: Memory, row: MessageRow | None, detail: StepDetail | None
+    memory: Memory, row: MessageDetail | None, detail: StepDetail | None
 ) -> ChangeResult | None:
     """Return the last change up to a step by which a message left, or None if it is in memory."""
     departure = row.departure(detail.row.n) if row and detail else None
@@ -334,12 +325,12 @@ def _texts(
 
 def _drafts(
     memory_id: str, messages: Sequence[ChatMessage], changes: Sequence[ChangeResult]
-) -> Iterator[MessageRow]:
+) -> Iterator[MessageDetail]:
     """Yield the drafts as rows of the history; one that changes nothing has no row."""
     now = timezone.now()
     for message, change in zip(messages, changes, strict=True):
         for arrived in change.arrived:
-            yield MessageRow(
+            yield MessageDetail(
                 memory_id=memory_id,
                 seq=arrived.seq,
                 type=message.type,
@@ -353,7 +344,7 @@ def _drafts(
             )
 
 
-def _draft(drafts: Sequence[MessageRow], seq: int | None) -> MessageRow:
+def _draft(drafts: Sequence[MessageDetail], seq: int | None) -> MessageDetail:
     for draft in drafts:
         if draft.seq == seq:
             return draft
@@ -363,10 +354,12 @@ def _draft(drafts: Sequence[MessageRow], seq: int | None) -> MessageRow:
 def beginnings(memory_id: str, seqs: Iterable[int], size: int) -> dict[int, str]:
     """Return the first `size` characters of some messages as people read them, by seq.
 
-    A text that has a gap in its frame is cut before it is put there.
+    Those of the assistant and of tools may read otherwise than their text. A text that has a gap in
+    its frame is cut before it is put there.
     """
+    by_frame = Q(type__in=(MessageType.AI, MessageType.TOOL_EXECUTION_RESULT))
     rows = Message.objects.filter(memory_id=memory_id, seq__in=list(seqs)).annotate(
-        read=Case(When(_IS_READ, then="frame"), default=None), start=Left("text", size)
+        read=Case(When(by_frame, then="frame"), default=None), start=Left("text", size)
     )
     columns = rows.values_list("seq", "read", "start")
     return {seq: _readable(frame, start)[:size] for seq, frame, start in columns}
@@ -381,29 +374,21 @@ def _readable(frame: str | None, text: str) -> str:
     return text if message is None else readable_text(message)
 
 
-def several_calls(memory_id: str, rows: Iterable[WindowPlace]) -> dict[int, int]:
-    """Return the number of tool calls of messages that may have several, by seq.
-
-    Those of the rows are among them; their others with calls have one. Raises CorruptRow.
-    """
+def calls_in(memory_id: str, rows: Iterable[WindowPlace]) -> dict[int, int]:
+    """Return the number of tool calls of each message of a window that has some, by seq."""
     calling = [row.seq for row in rows if row.has_calls and row.seq > 0]
     if not calling:
         return {}
-    messages = Message.objects.filter(memory_id=memory_id, type=MessageType.AI)
-    messages = messages.filter(seq__gte=min(calling), seq__lte=max(calling))
-    columns = messages.filter(_MAY_HAVE_SEVERAL).values_list("seq", "frame")
-    return {seq: _number_of_calls(memory_id, seq, frame) for seq, frame in columns}
+    messages = Message.objects.filter(database.in_list("seq", calling), memory_id=memory_id)
+    return {seq: _calls_of(frame) for seq, frame in messages.values_list("seq", "frame")}
 
 
-def _number_of_calls(memory_id: str, seq: int, frame: str) -> int:
-    frame = frame.replace(GAP, "null")
+def _calls_of(frame: str) -> int:
+    """Return the number of calls in the frame of a message; 1 if it cannot be read.
+
+    Reading a whole message takes ten times as long.
+    """
     try:
-        # Reading a whole message takes ten times as long
-        return len(json.loads(frame).get("toolExecutionRequests") or ())
-    except (ValueError, TypeError, AttributeError, RecursionError):
-        return number_of_calls(read_message(Message(memory_id=memory_id, seq=seq, frame=frame)))
-
-
-def number_of_calls(message: ChatMessage) -> int:
-    """Return the number of a message's tool calls."""
-    return len(getattr(message, "tool_execution_requests", ()))
+        return len(json.loads(frame.replace(GAP, "null"))["toolExecutionRequests"])
+    except (ValueError, TypeError, LookupError, RecursionError):
+        return 1

@@ -59,14 +59,6 @@ class _Cursor:
         return Q(**{f"sort_value__{side}e": self.value}) & strictly
 
 
-Narrowing = Callable[[Any, int], QuerySet[Stored]]  # the first argument is a QuerySet[Stored]
-
-
-def whole(rows: QuerySet[Stored], number: int) -> QuerySet[Stored]:
-    """The narrowing that leaves all rows."""
-    return rows
-
-
 def page_by_cursor(
     rows: QuerySet[Stored],
     key: SortKey,
@@ -74,7 +66,7 @@ def page_by_cursor(
     descending: bool,
     cursor: str,
     size: int,
-    narrowed: Narrowing[Stored] = whole,
+    narrowed: Callable[[Any, int], QuerySet[Stored]] | None = None,
 ) -> CursorPage[Stored]:
     """Return the page of `rows` at a cursor, or the first page for an empty cursor.
 
@@ -87,7 +79,8 @@ def page_by_cursor(
     sorted_rows = rows.annotate(sort_value=key.expression)
     sorted_rows = sorted_rows.filter(start.beyond(upwards)) if start else sorted_rows
     order = ("sort_value", "pk") if upwards else ("-sort_value", "-pk")
-    found = list(narrowed(sorted_rows.order_by(*order), size + 1)[: size + 1])
+    sorted_rows = sorted_rows.order_by(*order)
+    found = list((narrowed(sorted_rows, size + 1) if narrowed else sorted_rows)[: size + 1])
     has_more, found = len(found) > size, found[:size]
     if is_backward:
         found.reverse()

@@ -35,7 +35,7 @@ class FeedItem:
     @property
     def moment(self) -> int:
         """`at` in microseconds since 1970, as the live feed counts."""
-        return moment(self.at)
+        return microseconds(self.at)
 
 
 def feed(size: int = 12) -> list[FeedItem]:
@@ -46,7 +46,7 @@ def feed(size: int = 12) -> list[FeedItem]:
         return []
     step_of = {(row.memory_id, row.n): row for row in steps}
     left = _ended_last(steps, size)
-    misfits = misfits_of(left, steps)
+    misfits = misfits_of(left)
     items = [
         FeedItem(
             memory_id=stay.memory_id,
@@ -86,18 +86,18 @@ def _ended_last(steps: Iterable[Any], size: int) -> list[Stay]:
 
 
 def newest_change() -> int:
-    """Return the `moment` of the latest change of any conversation; 0 if there is none."""
+    """Return the time of the latest change, in microseconds since 1970; 0 if there is none."""
     at = Memory.objects.order_by("-updated_at").values_list("updated_at", flat=True).first()
-    return moment(at) if at else 0
+    return microseconds(at) if at else 0
 
 
 def newest_change_or_erasure() -> int:
-    """Return the `moment` of the latest change or erasure: a deletion leaves no changed row."""
+    """Return that of the latest change or erasure: a deletion leaves no changed row."""
     at = AuditEntry.objects.order_by("-pk").values_list("at", flat=True).first()
-    return max(newest_change(), moment(at) if at else 0)
+    return max(newest_change(), microseconds(at) if at else 0)
 
 
-def moment(at: datetime) -> int:
+def microseconds(at: datetime) -> int:
     """Return a time as microseconds since 1970."""
     return (at - datetime.fromtimestamp(0, UTC)) // timedelta(microseconds=1)
 

@@ -18,7 +18,7 @@ from chatmemory.ledger.lookup import find_memory, find_step
 from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.ledger.windows import read_message
 from chatmemory.models import Memory, Message, Stay, Step
-from chatmemory.queries.rows import MessageRow, Page, step_row, with_stays
+from chatmemory.queries.rows import MessageDetail, Page, step_row, with_stays
 
 NEAREST_WORDS = 5
 NEAREST_PLACES = 20
@@ -60,7 +60,7 @@ def history_page(
 ) -> Page:
     """Return a part of the history up to message `newest`, which has `said_count` messages.
 
-    Of a message with `known` stays, these are all.
+    `known` has all the stays of some of them.
     """
     messages = said_by(memory_id, newest)
     if part.after is not None:
@@ -82,7 +82,7 @@ def history_page(
 
 
 @one_snapshot()
-def message(memory_id: str, seq: int) -> MessageRow:
+def message(memory_id: str, seq: int) -> MessageDetail:
     """Return one message with its stays and the step that redacted it.
 
     Raises MemoryNotFound, MessageNotFound.
@@ -90,17 +90,21 @@ def message(memory_id: str, seq: int) -> MessageRow:
     return message_in(find_memory(memory_id), seq)
 
 
-def message_in(memory: Memory, seq: int) -> MessageRow:
+def message_in(memory: Memory, seq: int) -> MessageDetail:
     """Return the same of a conversation that is already read. Raises MessageNotFound."""
-    memory_id = memory.pk
-    row = Message.objects.filter(memory=memory, seq=seq).first()
-    if row is None:
-        raise MessageNotFound(f"{memory_id!r} has no message #{seq}")
-    (found,) = with_stays(memory_id, [row])
+    row = _message(memory.pk, seq)
+    (found,) = with_stays(memory.pk, [row])
     if row.redacted_step is None:
         return found
-    step = Step.objects.get(memory_id=memory_id, n=row.redacted_step)
+    step = Step.objects.get(memory_id=memory.pk, n=row.redacted_step)
     return replace(found, redacted=step_row(step))
+
+
+def _message(memory_id: str, seq: int) -> Message:
+    row = Message.objects.filter(memory_id=memory_id, seq=seq).first()
+    if row is None:
+        raise MessageNotFound(f"{memory_id!r} has no message #{seq}")
+    return row
 
 
 def nearest(memory_id: str, phrase: str, newest: int) -> str:

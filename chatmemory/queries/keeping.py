@@ -19,7 +19,7 @@ from chatmemory.ledger.changes import ChangeResult
 from chatmemory.ledger.windows import read_message
 from chatmemory.models import Message, Stay, Step
 from chatmemory.queries.history import said_by
-from chatmemory.queries.rows import MessageRow
+from chatmemory.queries.rows import MessageDetail
 
 # The messages that a page replays without being asked to: by their stored token counts, and those
 # that are counted again because the conversation changed its estimator.
@@ -52,8 +52,8 @@ class WhatWouldKeep:
         return limit is not None and limit <= self.policy.limit
 
 
-def what_would_keep(
-    step: Step, row: MessageRow | None, left_by: ChangeResult | None, is_asked: bool
+def find_what_would_keep(
+    step: Step, row: MessageDetail | None, left_by: ChangeResult | None, is_asked: bool
 ) -> WhatWouldKeep | None:
     """Return what would have kept a message that left by a change for want of room.
 
@@ -85,7 +85,7 @@ def what_would_keep(
     return replace(answer, keeping=smallest_limit(said, position, policy))
 
 
-def _left_for_want_of_room(row: MessageRow, left_by: ChangeResult | None) -> bool:
+def _left_for_want_of_room(row: MessageDetail, left_by: ChangeResult | None) -> bool:
     reasons = (Reason.CAPACITY, Reason.ORPHANED, Reason.TURN)
     if left_by is None or left_by.by_client or row.origin != Message.Origin.SAID:
         return False
@@ -93,7 +93,7 @@ def _left_for_want_of_room(row: MessageRow, left_by: ChangeResult | None) -> boo
     return eviction is not None and eviction.reason in reasons
 
 
-def _first_that_counts(row: MessageRow) -> int:
+def _first_that_counts(row: MessageDetail) -> int:
     """Return the first message that can matter: of a tool result, the one before its run."""
     if row.type is not MessageType.TOOL_EXECUTION_RESULT:
         return row.seq

@@ -26,9 +26,8 @@ from chatmemory.formats import Transcript
 from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.managers import MemoryQuerySet
 from chatmemory.models import RecallFigures, Stay
-from chatmemory.queries.comparing import COMPARED_MAX
-from chatmemory.queries.filters import MemoryFilter
-from chatmemory.queries.recalling import READ_AT_ONCE, recall_history
+from chatmemory.queries.recall import COMPARED_MAX, READ_AT_ONCE, recall_history
+from chatmemory.queries.searching import MemoryFilter
 
 LISTED = 5
 ROWS_AT_ONCE = 500

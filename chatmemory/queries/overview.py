@@ -1,41 +1,56 @@
-"""Lists of conversations, and the rows of the overview."""
+"""Lists of conversations: their rows, the details of the overview, and how many match a filter."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
+from typing import TypeVar
 
-from django.db.models import F, Q
+from django.db.models import Count, F, Q, QuerySet, Sum
 from django.db.models.functions import Coalesce, Left
 
 from chatmemory.core.exceptions import InvalidValue
 from chatmemory.core.stored_policies import load_or_tokens
 from chatmemory.core.window import Totals
-from chatmemory.models import Memory, Message, Step
-from chatmemory.queries.cursors import CursorPage, SortKey, page_by_cursor, whole
-from chatmemory.queries.filters import EVERYTHING, MemoryFilter
-from chatmemory.queries.over_limits import OverLimit, hidden_wholly, over_limits_now
+from chatmemory.managers import Flag, flagged
+from chatmemory.models import Memory, Message, Stay, Step
+from chatmemory.queries.cursors import CursorPage, SortKey, page_by_cursor
+from chatmemory.queries.feed import evicting_adds
 from chatmemory.queries.rows import MemoryRow, memory_row
-from chatmemory.queries.searching import Mention, best_matches, having
+from chatmemory.queries.searching import (
+    EVERYTHING,
+    BestMatch,
+    MemoryFilter,
+    best_matches,
+    countable,
+    narrow_to_search,
+)
+from chatmemory.queries.windows import (
+    PLACE_COLUMNS,
+    WindowPlace,
+    WindowView,
+    place_from,
+    view_of,
+)
 
-WITHIN_LIMIT = OverLimit()
+Name = TypeVar("Name")
 
 
 @dataclass(frozen=True)
 class OverviewRow:
     """A conversation with its newest message and the load of its window in the last steps.
 
-    `over_limit` is what a lowered limit hides. `mention` is what was found in its messages, if
-    they were searched.
+    `window` is its window if that is over its limit. `mention` is what was found in its messages,
+    if they were searched.
     """
 
     memory: MemoryRow
     snippet: str
     loads: tuple[int, ...]
-    mention: Mention | None = None
-    over_limit: OverLimit = WITHIN_LIMIT
+    mention: BestMatch | None = None
+    window: WindowView[WindowPlace] | None = None
 
 
 SPARK_STEPS = 40
@@ -70,7 +85,7 @@ def all_memories(which: MemoryFilter) -> list[MemoryRow]:
     return [memory_row(row) for row in which.rows().order_by("id")]
 
 
-def overview(
+def overview_page(
     which: MemoryFilter = EVERYTHING,
     *,
     ordering: str = "-activity",
@@ -104,7 +119,7 @@ def _page(which: MemoryFilter, ordering: str, cursor: str, size: int) -> CursorP
         descending=descending,
         cursor=cursor,
         size=size,
-        narrowed=partial(having, which) if which.search else whole,
+        narrowed=partial(narrow_to_search, which) if which.search else None,
     )
 
 
@@ -122,17 +137,120 @@ def _overview_rows(rows: Sequence[Memory], search: str) -> tuple[OverviewRow, ..
         after = Totals(step.count_after, step.tokens_after)
         loads[step.memory_id].append(load_or_tokens(step.policy, after))
     memories = [memory_row(row) for row in rows]
-    over = over_limits_now(memories)
-    hidden = {memory_id: each.hidden for memory_id, each in over.items()}
+    over = windows_over_limit(memories)
+    hidden = {row: {each.seq for each in window.over_limit} for row, window in over.items()}
     ids = [row.pk for row in rows]
-    found = best_matches(search, ids, hidden_wholly(hidden, memories)) if search else {}
+    found = best_matches(search, ids, hidden) if search else {}
     return tuple(
         OverviewRow(
             memory=memory,
             snippet=snippets.get(memory.id, ""),
             loads=tuple(loads[memory.id]),
             mention=found.get(memory.id),
-            over_limit=over.get(memory.id, WITHIN_LIMIT),
+            window=over.get(memory.id),
         )
         for memory in memories
     )
+
+
+def windows_over_limit(rows: Iterable[MemoryRow]) -> dict[str, WindowView[WindowPlace]]:
+    """Return the windows of the conversations that are over their limit."""
+    over = {row.id: row for row in rows if row.is_over_limit}
+    if not over:
+        return {}
+    places: dict[str, list[WindowPlace]] = {memory_id: [] for memory_id in over}
+    stays = Stay.objects.filter(memory_id__in=list(over), left_step=None).order_by("rank")
+    for memory_id, *columns in stays.values_list("memory_id", *PLACE_COLUMNS):
+        places[memory_id].append(place_from(columns))
+    return {
+        row.id: view_of(row.id, row.last_step, row.policy, places[row.id]) for row in over.values()
+    }
+
+
+@dataclass(frozen=True)
+class OverviewStats:
+    """The statistics of all conversations since a time.
+
+    `forgotten` is the number of evicted messages, `forgotten_in` the number of conversations that
+    they left. `reach` is the median number of messages in the memories of active conversations.
+    `flagged` is the number of conversations with any flag.
+    """
+
+    conversations: int
+    active: int
+    forgotten: int
+    forgotten_in: int
+    reach: int
+    flagged: int
+    dangling: int
+    oversized: int
+    over_limit: int
+
+
+def overview_stats(since: datetime) -> OverviewStats:
+    """Return the statistics of all conversations since a time."""
+    active = Q(updated_at__gte=since)
+    counts = Memory.objects.aggregate(
+        conversations=Count("pk"),
+        active=Count("pk", filter=active),
+        flagged=Count("pk", filter=flagged(Flag.ANY)),
+        dangling=Count("pk", filter=flagged(Flag.DANGLING)),
+        oversized=Count("pk", filter=flagged(Flag.OVERSIZED)),
+        over_limit=Count("pk", filter=flagged(Flag.OVER_LIMIT)),
+    )
+    adds = evicting_adds().filter(at__gte=since)
+    left = adds.aggregate(sum=Sum("evicted"), memories=Count("memory_id", distinct=True))
+    return OverviewStats(
+        **counts,
+        forgotten=left["sum"] or 0,
+        forgotten_in=left["memories"],
+        reach=_median(Memory.objects.filter(active, window_count__gt=0), "window_count"),
+    )
+
+
+def outside(which: MemoryFilter, memory_ids: Collection[str]) -> set[str] | None:
+    """Return those of these ids that a filter does not show, or None if its search finds too much
+    to know it while somebody waits.
+    """
+    rows = countable(which)
+    if rows is None:
+        return None
+    shown = rows.filter(which.columns(), id__in=memory_ids).values_list("id", flat=True)
+    return set(memory_ids) - set(shown)
+
+
+def _median(rows: QuerySet[Memory], column: str) -> int:
+    """Return the median of a column, which has few different values; 0 without rows.
+
+    They are counted, because sorted rows would all be sent to the coordinator of a cluster.
+    """
+    counts: dict[int, int] = dict(rows.values_list(column).annotate(Count("pk")).order_by())
+    middle = sum(counts.values()) // 2
+    for value, count in sorted(counts.items()):
+        middle -= count
+        if middle < 0:
+            return value
+    return 0
+
+
+def count(which: MemoryFilter = EVERYTHING) -> int:
+    """Return the number of conversations that match a filter."""
+    return which.rows().count()
+
+
+def count_each(filters: Mapping[Name, MemoryFilter]) -> dict[Name, int | None]:
+    """Return the number of conversations that match each filter, by one query.
+
+    The filters differ in their policy, flag and times of activity only. With a search that finds
+    very many messages, numbers are None: too many to count while somebody waits.
+    """
+    if not filters:
+        return {}
+    base = countable(next(iter(filters.values())))
+    if base is None:
+        return dict.fromkeys(filters)
+    conditions = [which.columns() for which in filters.values()]
+    counts = base.aggregate(
+        **{f"n{i}": Count("pk", filter=each or None) for i, each in enumerate(conditions)}
+    )
+    return {name: counts[f"n{i}"] for i, name in enumerate(filters)}

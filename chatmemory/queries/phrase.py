@@ -23,7 +23,7 @@ from chatmemory.ledger.changes import ChangeResult
 from chatmemory.ledger.lookup import find_step
 from chatmemory.models import Memory, Message, Stay
 from chatmemory.queries.history import nearest
-from chatmemory.queries.rows import MessageRow, StepDetail, stays_of_messages, with_stays
+from chatmemory.queries.rows import MessageDetail, StepDetail, stays_of_messages, with_stays
 from chatmemory.queries.steps import arrivals_at, step_detail
 from chatmemory.queries.windows import StoredState
 
@@ -32,7 +32,7 @@ SHOWN = 50
 
 
 @dataclass(frozen=True)
-class Turn:
+class TurningPoint:
     """A step at which remembering began or ended, with the mentions that came or left.
 
     `type` and `has_calls` are those of the first of them. `arrived` is the message that was added
@@ -51,7 +51,7 @@ class PhraseMatches:
     """The messages of a conversation that contain a phrase, at any step.
 
     `speakers` are who said each that was looked at, which are not all if it `is_partial`; the first
-    of them decides. `rows` are the 50 that tell most, in order of seq. `first_step` is when those
+    of them decides. `rows` are the 50 most telling, in order of seq. `first_step` is when those
     who decide said it first, and `spans` are the ranges of steps from there on at which one of
     their messages was in memory; `turns` are the beginnings and ends of these by step. `present`
     are the mentions in memory at the state's step by who said them, all of them. `lost` is the
@@ -64,10 +64,10 @@ class PhraseMatches:
 
     speakers: Mapping[int, Speaker] = field(default_factory=dict)
     is_partial: bool = False
-    rows: tuple[MessageRow, ...] = ()
+    rows: tuple[MessageDetail, ...] = ()
     first_step: int = 0
     spans: tuple[Span, ...] = ()
-    turns: Mapping[int, Turn] = field(default_factory=dict)
+    turns: Mapping[int, TurningPoint] = field(default_factory=dict)
     present: Mapping[Speaker, tuple[int, ...]] = field(default_factory=dict)
     left_at: Mapping[int, int] = field(default_factory=dict)
     arrivals: Mapping[int, int] = field(default_factory=dict)
@@ -137,7 +137,7 @@ def phrase_matches(stored: StoredState, phrase: str, detail: StepDetail | None) 
 def simulated_matches(
     matches: PhraseMatches,
     phrase: str,
-    drafts: Sequence[MessageRow],
+    drafts: Sequence[MessageDetail],
     kept: Container[int],
     changes: Sequence[ChangeResult],
 ) -> PhraseMatches:
@@ -200,7 +200,7 @@ def _said_by(messages: QuerySet[Message]) -> dict[int, Speaker]:
 
 def _telling(
     memory_id: str, speakers: Mapping[int, Speaker], stays: Sequence[Stay]
-) -> tuple[MessageRow, ...]:
+) -> tuple[MessageDetail, ...]:
     """Return the mentions that tell most: the newest of those who decide, then of others."""
     telling = sorted(speakers, key=lambda seq: (speakers[seq], -seq))[:SHOWN]
     rows = Message.objects.filter(memory_id=memory_id, seq__in=telling).order_by("seq")
@@ -222,7 +222,7 @@ def _turns(
     ends: Collection[int],
     stays: Sequence[Stay],
     arrivals: Mapping[int, int],
-) -> dict[int, Turn]:
+) -> dict[int, TurningPoint]:
     """Return the turns at steps where remembering began or ended, given the deciding stays."""
     came: dict[int, list[Stay]] = defaultdict(list)
     left: dict[int | None, list[Stay]] = defaultdict(list)
@@ -233,7 +233,7 @@ def _turns(
         first.setdefault(stay.seq, stay.entered_step)
     moved = {step: came[step] for step in begins} | {step: left[step] for step in ends}
     return {
-        step: Turn(
+        step: TurningPoint(
             seqs=tuple(dict.fromkeys(stay.seq for stay in these)),
             type=MessageType(these[0].type),
             has_calls=these[0].has_calls,

@@ -5,7 +5,7 @@ A message has its stays in the window. A stay that ended in the step that began 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -22,7 +22,7 @@ from chatmemory.core.messages import ChatMessage, MessageType
 from chatmemory.core.policies import Policy
 from chatmemory.core.stored_policies import can_decide, load_of
 from chatmemory.core.texts import readable_text
-from chatmemory.core.window import NOTHING, Totals
+from chatmemory.core.window import NOTHING, Totals, total
 from chatmemory.ledger.changes import ChangeResult
 from chatmemory.ledger.windows import read_message
 from chatmemory.managers import LATELY_STEPS
@@ -86,28 +86,21 @@ class StepRow:
     actor: str
     by_client: bool
     policy: Policy | None
-    estimator: str
     before: Totals
     after: Totals
     history_tokens: int
     said_count: int
-    last_seq: int
-    last_stay: int
-    oldest: int
     note: str
-    seq: int | None = None
 
 
 @dataclass(frozen=True)
-class StayRow:
+class StayDetail:
     """A stay in the window from `entered_step` to `left_step` (None: the message is still in).
 
-    `misfit` is why a message left in the step that added it. What a list of a client did not
-    have `is_left_out`.
+    `misfit` tells why a message left in the step that added it, and `is_left_out` that it left
+    because the list of a client did not have it.
     """
 
-    n: int
-    seq: int
     entered_step: int
     left_step: int | None
     reason: Reason | None
@@ -121,7 +114,7 @@ class StayRow:
 
 
 @dataclass(frozen=True)
-class MessageRow:
+class MessageDetail:
     """A message with its stays in the window."""
 
     memory_id: str
@@ -134,7 +127,7 @@ class MessageRow:
     origin: str
     said_at: datetime
     client_id: str | None
-    stays: tuple[StayRow, ...] = ()
+    stays: tuple[StayDetail, ...] = ()
     redacted: StepRow | None = None
 
     @cached_property
@@ -155,7 +148,7 @@ class MessageRow:
     def is_in_window(self, step: int) -> bool:
         return any(stay.covers(step) for stay in self.stays)
 
-    def departure(self, step: int) -> StayRow | None:
+    def departure(self, step: int) -> StayDetail | None:
         """Return the last stay that ended up to `step`, or None if the message is in the window."""
         if self.is_in_window(step):
             return None
@@ -192,7 +185,7 @@ class StepDetail:
 class Page:
     """Messages of the history in order of seq, and the numbers of earlier and later ones."""
 
-    rows: tuple[MessageRow, ...]
+    rows: tuple[MessageDetail, ...]
     earlier: int = 0
     later: int = 0
 
@@ -233,31 +226,54 @@ def step_row(row: Step) -> StepRow:
         actor=row.actor,
         by_client=row.by_client,
         policy=row.policy,
-        estimator=row.policy_estimator,
         before=Totals(row.count_before, row.tokens_before),
         after=Totals(row.count_after, row.tokens_after),
         history_tokens=row.history_tokens,
         said_count=row.said_count,
-        last_seq=row.last_seq,
-        last_stay=row.last_stay,
-        oldest=row.oldest,
         note=row.note,
-        seq=row.seq,
     )
 
 
 def with_stays(
     memory_id: str, rows: Sequence[Message], known: Iterable[Stay] = ()
-) -> tuple[MessageRow, ...]:
-    """Return messages with their stays. Of a message with `known` stays, these are all."""
-    of_message: dict[int, list[StayRow]] = {row.seq: [] for row in rows}
+) -> tuple[MessageDetail, ...]:
+    """Return messages with their stays; `known` has all the stays of some of them."""
+    of_message: dict[int, list[Stay]] = {row.seq: [] for row in rows}
     stays = [stay for stay in known if stay.seq in of_message]
     stays += stays_of_messages(memory_id, of_message.keys() - {stay.seq for stay in stays})
-    misfits = _misfits(memory_id, stays)
     for stay in stays:
-        of_message[stay.seq].append(_stay_row(stay, misfits.get(stay.n)))
-    calling = {stay.seq for stay in stays if stay.has_calls}
-    return tuple(_message_row(row, row.seq in calling, of_message[row.seq]) for row in rows)
+        of_message[stay.seq].append(stay)
+    misfits = misfits_of(stays)
+    return tuple(_message_detail(row, of_message[row.seq], misfits) for row in rows)
+
+
+def _message_detail(
+    row: Message, stays: Sequence[Stay], misfits: Mapping[tuple[str, int], CannotFit]
+) -> MessageDetail:
+    return MessageDetail(
+        memory_id=row.memory_id,
+        seq=row.seq,
+        type=MessageType(row.type),
+        has_calls=any(stay.has_calls for stay in stays),
+        text=row.text,
+        frame=row.frame,
+        tokens=row.tokens,
+        origin=row.origin,
+        said_at=row.said_at,
+        client_id=row.client_id,
+        stays=tuple(
+            StayDetail(
+                entered_step=stay.entered_step,
+                left_step=stay.left_step,
+                reason=Reason(stay.reason) if stay.reason else None,
+                tokens=stay.tokens,
+                misfit=misfits.get((stay.memory_id, stay.n)),
+                pinned=stay.pinned,
+                is_left_out=stay.is_left_out,  # type: ignore[attr-defined]  # annotated
+            )
+            for stay in stays
+        ),
+    )
 
 
 def stays_of_messages(memory_id: str, seqs: Iterable[int]) -> list[Stay]:
@@ -276,23 +292,26 @@ def stays_of_messages(memory_id: str, seqs: Iterable[int]) -> list[Stay]:
     return sorted(stays, key=attrgetter("n"))
 
 
-def misfits_of(stays: Iterable[Stay], steps: Iterable[Step]) -> dict[tuple[str, int], CannotFit]:
+def misfits_of(stays: Iterable[Stay]) -> dict[tuple[str, int], CannotFit]:
     """Return why messages left in the step that added them, by conversation and number of the stay.
 
     Stays that are no such case are left out.
     """
-    of_step = {(step.memory_id, step.n): step for step in steps}
-    own = [
-        (stay, of_step[stay.memory_id, stay.entered_step])
+    at_once = [
+        stay
         for stay in stays
         if stay.left_step == stay.entered_step and stay.reason == Reason.CAPACITY
     ]
-    own = [(stay, step) for stay, step in own if step.kind == Step.Kind.ADD and not step.by_client]
-    pinned = _pinned_at([step for _, step in own if step.count_after])
+    if not at_once:
+        return {}
+    ids, numbers = {stay.memory_id for stay in at_once}, {stay.entered_step for stay in at_once}
+    steps = Step.objects.filter(memory_id__in=ids, n__in=numbers, kind=Step.Kind.ADD)
+    of_step = {(step.memory_id, step.n): step for step in steps.filter(by_client=False)}
+    pinned = _pinned_at(of_step.values())
     found = {}
-    for stay, step in own:
-        held = pinned.get((step.memory_id, step.n), NOTHING)
-        if (cause := _misfit(step, stay.tokens, held)) is not None:
+    for stay in at_once:
+        place = stay.memory_id, stay.entered_step
+        if place in of_step and (cause := _misfit(of_step[place], stay.tokens, pinned[place])):
             found[stay.memory_id, stay.n] = cause
     return found
 
@@ -318,62 +337,22 @@ def _misfit(step: Step, tokens: int, held: Totals) -> CannotFit | None:
 
 def pinned_at(step: Step) -> Totals:
     """Return what pinned messages held at a step."""
-    held = _pinned_at([step] if step.count_after else [])
-    return held.get((step.memory_id, step.n), NOTHING)
+    return _pinned_at([step])[step.memory_id, step.n]
 
 
-def _pinned_at(steps: Sequence[Step]) -> dict[tuple[str, int], Totals]:
+def _pinned_at(steps: Collection[Step]) -> dict[tuple[str, int], Totals]:
     """Return what pinned messages held at some steps."""
-    held: dict[tuple[str, int], Totals] = {}
-    if not steps:
+    held = {(step.memory_id, step.n): NOTHING for step in steps}
+    filled = [step for step in steps if step.count_after]
+    if not filled:
         return held
-    pins = list(Stay.objects.filter(memory_id__in={step.memory_id for step in steps}, pinned=True))
-    for step in steps:
-        tokens = [
-            pin.tokens
+    ids = {step.memory_id for step in filled}
+    pins = list(Stay.objects.filter(memory_id__in=ids, pinned=True))
+    for step in filled:
+        held[step.memory_id, step.n] = total(
+            pin
             for pin in pins
             if pin.memory_id == step.memory_id
             and pin.entered_step <= step.n < (pin.left_step or step.n + 1)
-        ]
-        held[step.memory_id, step.n] = Totals(len(tokens), sum(tokens))
+        )
     return held
-
-
-def _misfits(memory_id: str, stays: Sequence[Stay]) -> dict[int, CannotFit]:
-    """Return `misfits_of` the stays of one conversation, by their number."""
-    at_once = {stay.n: stay.entered_step for stay in stays if stay.left_step == stay.entered_step}
-    if not at_once:
-        return {}
-    steps = Step.objects.filter(memory_id=memory_id, n__in=set(at_once.values()))
-    found = misfits_of([stay for stay in stays if stay.n in at_once], steps)
-    return {n: misfit for (_, n), misfit in found.items()}
-
-
-def _message_row(row: Message, has_calls: bool, stays: Sequence[StayRow]) -> MessageRow:
-    return MessageRow(
-        memory_id=row.memory_id,
-        seq=row.seq,
-        type=MessageType(row.type),
-        has_calls=has_calls,
-        text=row.text,
-        frame=row.frame,
-        tokens=row.tokens,
-        origin=row.origin,
-        said_at=row.said_at,
-        client_id=row.client_id,
-        stays=tuple(stays),
-    )
-
-
-def _stay_row(stay: Stay, misfit: CannotFit | None) -> StayRow:
-    return StayRow(
-        n=stay.n,
-        seq=stay.seq,
-        entered_step=stay.entered_step,
-        left_step=stay.left_step,
-        reason=Reason(stay.reason) if stay.reason else None,
-        tokens=stay.tokens,
-        misfit=misfit,
-        pinned=stay.pinned,
-        is_left_out=stay.is_left_out,  # type: ignore[attr-defined]  # annotated
-    )

@@ -1,4 +1,4 @@
-"""What a search of conversations finds, however often the words were said, and tells of each.
+"""Which conversations a list shows, and what a search finds in them, however common its words.
 
 Where few places have the words, the index tells all conversations. Where many have them, the first
 conversations of the page's order are scanned until it is full, which takes long only if hardly any
@@ -9,7 +9,9 @@ found, one line tells the message that says most.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import cached_property
 from operator import attrgetter
 
 from django.db.models import F, Q
@@ -18,10 +20,10 @@ from django.db.models.functions import Greatest, Substr
 from chatmemory import search
 from chatmemory.core.messages import MessageType
 from chatmemory.core.phrases import speaker_of
-from chatmemory.managers import MemoryQuerySet
+from chatmemory.managers import Flag, MemoryQuerySet, flagged, of_policy
 from chatmemory.models import Memory, Message, Stay
-from chatmemory.queries.filters import MemoryFilter
 
+FEW = 2_000  # places that have the words
 TRIED = (100, 2_000)  # conversations, in turn
 READ_MAX = 200_000  # messages of these
 MENTIONS_COUNTED = 100
@@ -30,7 +32,57 @@ EXCERPT = 10_000
 
 
 @dataclass(frozen=True)
-class Mention:
+class MemoryFilter:
+    """A filter of conversations. A conversation must match every field that is not empty.
+
+    `search` searches ids, labels and messages, `policy` is a policy kind or CLIENT, `label` is
+    `name` or `name:value`, `id_prefix` is compared exactly, `active_since` is inclusive and
+    `active_before` exclusive, and `flag` says what needs attention.
+    """
+
+    search: str = ""
+    policy: str = ""
+    label: str = ""
+    id_prefix: str = ""
+    active_since: datetime | None = None
+    active_before: datetime | None = None
+    flag: Flag | None = None
+
+    def rows(self) -> MemoryQuerySet:
+        rows = self.searched()
+        return rows.containing(self.search) if self.search else rows
+
+    def searched(self) -> MemoryQuerySet:
+        """Return the rows that match all other fields, among which `search` searches."""
+        rows: MemoryQuerySet = Memory.objects.beginning_with(self.id_prefix).filter(self.columns())
+        return rows.with_label(self.label) if self.label else rows
+
+    @cached_property
+    def few(self) -> list[str] | None:
+        """The ids that the search finds, or None if too many places have the words."""
+        return search.index().few(self.search, FEW)
+
+    def columns(self) -> Q:
+        """Return the condition of the fields that compare a column of the conversation alone."""
+        condition = Q()
+        if self.policy:
+            condition &= of_policy(self.policy)
+        if self.active_since:
+            condition &= Q(updated_at__gte=self.active_since)
+        if self.active_before:
+            condition &= Q(updated_at__lt=self.active_before)
+        return condition & flagged(self.flag) if self.flag else condition
+
+    def without_columns(self) -> MemoryFilter:
+        """Return this filter without the fields of `columns`."""
+        return replace(self, policy="", active_since=None, active_before=None, flag=None)
+
+
+EVERYTHING = MemoryFilter()
+
+
+@dataclass(frozen=True)
+class BestMatch:
     """A message of a conversation that contains the searched words.
 
     `text` is the part of it around them. `count` is the number of messages that contain them, up
@@ -63,10 +115,10 @@ class _Said:
         return speaker_of(self.type), not self.is_in, -self.seq
 
 
-def having(which: MemoryFilter, rows: MemoryQuerySet, number: int) -> MemoryQuerySet:
+def narrow_to_search(which: MemoryFilter, rows: MemoryQuerySet, number: int) -> MemoryQuerySet:
     """Select from sorted rows those that a search finds: all, or as many as a page needs."""
     words, ids = which.search, which.few
-    if ids is None and search.scan_is_exact(words):
+    if ids is None and search.index().scan_is_exact(words):
         ids = _first(words, rows, number)
     return rows.containing(words) if ids is None else rows.filter(id__in=ids)
 
@@ -90,8 +142,9 @@ def _first(words: str, rows: MemoryQuerySet, number: int) -> list[str] | None:
         tried |= these
         if sum(tried.values()) > READ_MAX:
             return None
-        said = set(Memory.objects.filter(search.scan_filter(words), id__in=these).values_list("id"))
-        found += [memory_id for memory_id in these if (memory_id,) in said]
+        saying = Memory.objects.filter(search.index().scan_filter(words), id__in=these)
+        said = set(saying.values_list("id", flat=True))
+        found += [memory_id for memory_id in these if memory_id in said]
         if len(found) >= number or len(tried) < end:
             return found[:number]
     return None
@@ -99,7 +152,7 @@ def _first(words: str, rows: MemoryQuerySet, number: int) -> list[str] | None:
 
 def best_matches(
     words: str, memory_ids: Sequence[str], hidden: Mapping[str, Collection[int]]
-) -> dict[str, Mention]:
+) -> dict[str, BestMatch]:
     """Return the telling mention of the words in each conversation that has one.
 
     `hidden` are the messages that a lowered limit hides, by conversation. The mention is chosen
@@ -107,7 +160,9 @@ def best_matches(
     what the assistant said and before a system message, and of these the latest in memory, else
     the latest.
     """
-    found = search.mentions(words, memory_ids, MENTIONS_COUNTED + 1)
+    if not search.searches_messages(words):
+        return {}
+    found = search.index().mentions(words, memory_ids, MENTIONS_COUNTED + 1)
     said = _said({memory_id: seqs[:MENTIONS_COUNTED] for memory_id, seqs in found.items()}, hidden)
     beyond = [
         memory_id
@@ -119,7 +174,7 @@ def best_matches(
     chosen = {memory_id: _telling(each) for memory_id, each in said.items()}
     texts = _excerpts(words, {memory_id: each.seq for memory_id, each in chosen.items()})
     return {
-        memory_id: Mention(
+        memory_id: BestMatch(
             seq=each.seq,
             type=each.type,
             has_calls=each.has_calls,

@@ -1,4 +1,4 @@
-"""Simulation: what adds and another policy would do, now or at a past step.
+"""Simulation: what adds, another policy and a pin would do, now or at a past step.
 
 A simulation records as real changes are recorded, by a recorder that writes nothing. A trial has
 drafts to add and another limit. Drafts have no seq, and a message may have the next one already: a
@@ -14,6 +14,7 @@ from itertools import takewhile
 
 from chatmemory.core.codec import messages_from_json
 from chatmemory.core.estimators import family_named
+from chatmemory.core.eviction import group_of
 from chatmemory.core.exceptions import LongRecount, PolicyRequired
 from chatmemory.core.given import storable_id
 from chatmemory.core.messages import ChatMessage, MessageType
@@ -26,8 +27,7 @@ from chatmemory.ledger.changes import ChangeResult
 from chatmemory.ledger.recorder import Recorder
 from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.ledger.windows import stay_entries
-from chatmemory.models import Memory
-from chatmemory.models import Trial as TrialRow
+from chatmemory.models import Memory, Trial
 from chatmemory.queries.windows import NoRoom, StoredState, WindowPlace, WindowView, view_of
 from chatmemory.services.validation import storable_additions
 
@@ -91,7 +91,7 @@ class Simulation:
 
 
 @dataclass(frozen=True)
-class Trial:
+class WhatIf:
     """Drafts to add and another limit to try. `key` names a trial that is kept."""
 
     drafts: tuple[ChatMessage, ...] = ()
@@ -105,16 +105,16 @@ class Trial:
         return replace(current, limit=self.limit)
 
 
-def trial(memory_id: str, key: str) -> Trial | None:
+def trial(memory_id: str, key: str) -> WhatIf | None:
     """Return a kept trial of a conversation, or None if it is not kept any more.
 
     Raises UnstorableText.
     """
-    row = TrialRow.objects.filter(memory_id=storable_id(memory_id), key=key).first()
+    row = Trial.objects.filter(memory_id=storable_id(memory_id), key=key).first()
     if row is None:
         return None
     drafts = tuple(draft for draft in messages_from_json(row.drafts) if draft is not None)
-    return Trial(drafts, row.limit, row.key)
+    return WhatIf(drafts, row.limit, row.key)
 
 
 @one_snapshot()
@@ -138,16 +138,16 @@ def simulate(
 
 @one_snapshot()
 def simulate_trial(
-    memory_id: str, trial: Trial, at: int | None = None, since: int = 0
+    memory_id: str, trial: WhatIf, at: int | None = None, since: int = 0
 ) -> Simulation:
     """Return the result of a trial now or at step `at`, as seen from the draft at `since` on.
 
     Raises the exceptions of `simulate`.
     """
-    return tried(StoredState.of(memory_id, at), trial, since)
+    return simulated_trial(StoredState.of(memory_id, at), trial, since)
 
 
-def tried(stored: StoredState, trial: Trial, since: int = 0) -> Simulation:
+def simulated_trial(stored: StoredState, trial: WhatIf, since: int = 0) -> Simulation:
     """Return the same of a conversation that is already read."""
     policy = trial.policy(stored.policy)
     return _simulated(stored, policy, trial.drafts, since=since, are_drafts=True)
@@ -271,3 +271,72 @@ def _renumbered(change: ChangeResult, numbers: Mapping[int, int]) -> ChangeResul
             for each in change.evicted
         ),
     )
+
+
+@dataclass(frozen=True)
+class PinPreview:
+    """What pinning or unpinning a message would do; `seqs` are those that go together.
+
+    `held` is what pinned messages would hold of the limit, in the policy's unit, and `room` how
+    large a message can be that still fits beside them, below 1 if none does. `leaving` leave next
+    as it is, `leaving_then` afterwards. Where a lowered limit hides messages, `hidden` are those
+    that it would hide too, and `shown` those that would be seen again.
+    """
+
+    policy: Policy
+    seq: int
+    seqs: tuple[int, ...]
+    is_pinned: bool
+    held: int
+    room: int
+    leaving: tuple[int, ...]
+    leaving_then: tuple[int, ...]
+    hidden: tuple[int, ...]
+    shown: tuple[int, ...]
+
+
+def pin_preview(
+    window: WindowView[WindowPlace], seq: int, waiting_call: int | None = None
+) -> PinPreview | None:
+    """Return what a pin or its end would do; None where no policy decides, and for what cannot be
+    pinned: what is not in memory, a system message, and the tool call that awaits results.
+    """
+    position = next((i for i, each in enumerate(window.seqs) if each == seq), None)
+    policy = window.policy
+    if position is None or not can_decide(policy):
+        return None
+    if window.rows[position].type is MessageType.SYSTEM:
+        return None
+    group = group_of(window.rows, position)
+    if group[0].seq == waiting_call:
+        return None
+    is_pinned = all(row.pinned for row in group)
+    if policy.meters_only and not is_pinned:
+        return None
+    then = _changed(window, {row.seq for row in group}, not is_pinned)
+    held = then.held_by_pins(policy)
+    return PinPreview(
+        policy=policy,
+        seq=seq,
+        seqs=tuple(row.seq for row in group),
+        is_pinned=is_pinned,
+        held=held,
+        room=then.room_without_pins(policy) - held,
+        leaving=window.next_to_leave,
+        leaving_then=then.next_to_leave,
+        hidden=_not_in(then, window),
+        shown=_not_in(window, then),
+    )
+
+
+def _changed(
+    window: WindowView[WindowPlace], seqs: set[int], pinned: bool
+) -> WindowView[WindowPlace]:
+    rows = (row._replace(pinned=pinned) if row.seq in seqs else row for row in window.in_order)
+    return view_of(window.memory_id, window.step, window.policy, rows)
+
+
+def _not_in(other: WindowView[WindowPlace], window: WindowView[WindowPlace]) -> tuple[int, ...]:
+    """Return what a lowered limit hides of one window, but not of another one."""
+    seqs = {row.seq for row in window.over_limit}
+    return tuple(row.seq for row in other.over_limit if row.seq not in seqs)

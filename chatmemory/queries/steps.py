@@ -1,21 +1,34 @@
-"""The ledger: the steps, and the messages that arrived and left at them."""
+"""The ledger: each step with what arrived and left at it, and the steps of the timeline."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import NamedTuple
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from typing import Any, NamedTuple
 
+from django.db.models import TextField
+from django.db.models.functions import Cast
+
+from chatmemory import database
 from chatmemory.core.eviction import REASONS, Reason
 from chatmemory.core.messages import TYPES, MessageType
 from chatmemory.core.policies import Policy
-from chatmemory.core.window import NOTHING
+from chatmemory.core.window import NOTHING, Totals
 from chatmemory.ledger.changes import ArrivedMessage, ChangeResult, EvictedMessage
 from chatmemory.ledger.lookup import find_memory, find_step, no_step
 from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.ledger.sql import read_step, rows
-from chatmemory.models import Message, Stay, Step
-from chatmemory.queries.rows import StepDetail, StepRow, misfit_at, pinned_at, step_row
-from chatmemory.queries.step_samples import StepPoint
+from chatmemory.models import Memory, Message, Stay, Step
+from chatmemory.queries.rows import (
+    StepDetail,
+    StepRow,
+    misfit_at,
+    pinned_at,
+    stays_of_messages,
+    step_row,
+)
 
 
 class _Entered(NamedTuple):
@@ -178,3 +191,169 @@ def _evicted(
                 *(each.seq, TYPES[each.type], each.has_calls, each.tokens),
                 *(reason, because, misfit),
             )
+
+
+# The timeline
+
+# The steps that are read in full: always those around `at`, and the same ones for a block of steps,
+# so that most steps forward or back stay among them. More of them lie before `at`, like memory.
+PART = 120
+BLOCK = 10
+BEFORE = 80
+OUTLINE = 300
+KEPT = 128  # outlines, of 0.2 MB each, parts and their stays
+
+_TOTALS = (
+    "n",
+    "kind",
+    "last_seq",
+    "last_stay",
+    "count_after",
+    "tokens_after",
+    "said_count",
+    "history_tokens",
+)
+_POLICY = ("policy_kind", "policy_limit", "policy_estimator")
+
+
+@dataclass(frozen=True)
+class StepPoint:
+    """The totals of window and history after a step, and the policy in force.
+
+    `last_seq` and `last_stay` are the newest numbers of messages and stays so far.
+    """
+
+    step: int
+    kind: str
+    policy: Policy | None
+    after: Totals
+    said: Totals
+    last_seq: int = 0
+    last_stay: int = 0
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """The only new message of a step, and the last step up to the playhead at which it left."""
+
+    seq: int
+    type: MessageType
+    has_calls: bool
+    tokens: int
+    left_step: int | None = None
+
+
+@dataclass(frozen=True)
+class StepSample(StepPoint):
+    """A step with the messages that are new at it. If it is one, `arrival` tells more of it."""
+
+    seqs: range = range(0)
+    arrival: Arrival | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class StepPoints:
+    """The points of some steps by number. They equal only themselves: what is drawn of them can be
+    kept for as long as they are.
+    """
+
+    by_step: Mapping[int, StepPoint]
+
+
+NO_POINTS = StepPoints({})
+
+
+@dataclass(frozen=True)
+class StepSamples:
+    """A part of the steps without gaps, and an outline: points at equal distances from the first
+    step to the last, or none if the part has all steps. `stays` are all those of the arrivals.
+    """
+
+    part: tuple[StepSample, ...]
+    outline: StepPoints
+    stays: Sequence[Stay]
+
+
+def step_samples(memory: Memory, at: int) -> StepSamples:
+    """Return the steps around `at`, and an outline of all.
+
+    They are read by key, so that the cost does not depend on their number.
+    """
+    part, head = part_around(memory.last_step, at), bytes(memory.head)
+    points = _points(memory.pk, range(part.start - 1, part.stop), head).by_step
+    seqs = [_new_seqs(points.get(n - 1), points[n]) for n in part]
+    single = tuple(new[0] for new in seqs if len(new) == 1)
+    stays = _stays_of(memory.pk, single, head)
+    arrivals = _arrivals(stays, at)
+    samples = (
+        StepSample(
+            **vars(points[n]), seqs=new, arrival=arrivals.get(new[0]) if len(new) == 1 else None
+        )
+        for n, new in zip(part, seqs, strict=True)
+    )
+    outline = outline_of(memory.last_step)
+    points_of_all = _points(memory.pk, outline, head) if outline else NO_POINTS
+    return StepSamples(tuple(samples), points_of_all, stays)
+
+
+def part_around(steps: int, at: int) -> range:
+    """Return the steps that are read in full; `at` is among them, unless it is step 0."""
+    begin = max(at - 1, 0) // BLOCK * BLOCK - BEFORE
+    first = max(0, min(begin, steps - PART)) + 1
+    return range(first, min(steps, first + PART - 1) + 1)
+
+
+def outline_of(steps: int) -> Sequence[int]:
+    """Return the numbers of steps at equal distances, the last one among them."""
+    if steps <= PART:
+        return ()
+    count = min(steps, OUTLINE)
+    return tuple(i * steps // count for i in range(1, count + 1))
+
+
+@lru_cache(maxsize=KEPT)
+def _points(memory_id: str, numbers: Sequence[int], head: bytes) -> StepPoints:
+    """Return points of the conversation with this head, which is a digest of all its steps.
+
+    Each policy is made once.
+    """
+    steps = Step.objects.filter(database.in_list("n", numbers), memory_id=memory_id)
+    rows = steps.values_list(*_TOTALS, *_POLICY, Cast("policy_options", TextField()))
+    policy = cache(_policy)
+    points = {row[0]: _point(row, policy(*row[len(_TOTALS) :])) for row in rows}
+    return StepPoints({n: points[n] for n in numbers if n in points})
+
+
+def _point(row: Sequence[Any], policy: Policy | None) -> StepPoint:
+    step, kind, last_seq, last_stay, count, tokens, said, history = row[: len(_TOTALS)]
+    after, so_far = Totals(count, tokens), Totals(said, history)
+    return StepPoint(step, kind, policy, after, so_far, last_seq, last_stay)
+
+
+def _policy(kind: str | None, limit: int | None, estimator: str, options: str) -> Policy | None:
+    columns = Step(policy_kind=kind, policy_limit=limit, policy_estimator=estimator)
+    columns.policy_options = json.loads(options)
+    return columns.policy
+
+
+def _new_seqs(before: StepPoint | None, point: StepPoint) -> range:
+    """Return the messages that are new at a step; step 1 has no point before it."""
+    return range((before.last_seq if before else 0) + 1, point.last_seq + 1)
+
+
+@lru_cache(maxsize=KEPT)
+def _stays_of(memory_id: str, seqs: Sequence[int], head: bytes) -> Sequence[Stay]:
+    """Return the stays of messages of the conversation with this head."""
+    return stays_of_messages(memory_id, seqs)
+
+
+def _arrivals(stays: Iterable[Stay], at: int) -> dict[int, Arrival]:
+    """Return messages by seq, each with the last step up to `at` at which it left memory."""
+    arrivals: dict[int, Arrival] = {}
+    for stay in stays:
+        seq, left = stay.seq, stay.left_step
+        has_left = left is not None and left <= at and stay.reason != Reason.MOVED
+        if has_left or seq not in arrivals:
+            left = left if has_left else None
+            arrivals[seq] = Arrival(seq, TYPES[stay.type], stay.has_calls, stay.tokens, left)
+    return arrivals

@@ -240,7 +240,7 @@ class StoredState:
     @cached_property
     def places(self) -> tuple[WindowPlace, ...]:
         """The places of the stays, with those that a lowered limit hides."""
-        return tuple(map(place_of, self.stays.values_list(*PLACE_COLUMNS)))
+        return tuple(map(place_from, self.stays.values_list(*PLACE_COLUMNS)))
 
     @cached_property
     def window(self) -> WindowView[WindowPlace]:
@@ -289,7 +289,7 @@ def recounted_tokens(step: Step) -> dict[int, int]:
     return dict(stays.values_list("seq", "message__tokens"))
 
 
-def place_of(columns: Sequence[Any]) -> WindowPlace:
+def place_from(columns: Sequence[Any]) -> WindowPlace:
     """Return the place of a stay with the PLACE_COLUMNS."""
     seq, type, has_calls, tokens, entered_step, pinned = columns
     return WindowPlace(seq, TYPES[type], has_calls, tokens, entered_step, pinned)

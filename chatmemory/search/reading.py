@@ -82,18 +82,21 @@ class SeqList(Subquery):
 
 
 class TextIndex:
-    """The index of a database; this one reads every text."""
+    """The index of a database; this one reads every text. Case is ignored."""
 
     def __init__(self, connection: BaseDatabaseWrapper) -> None:
         self.connection = connection
 
     def condition(self, words: str) -> Q:
-        """Return the condition for conversations that have the words."""
+        """Return the condition for conversations with the words in their names or messages.
+
+        The database looks at all places that have them.
+        """
         return self.named(words) | Q(id__in=self.said(words).values("memory_id"))
 
     def few(self, words: str, most: int) -> list[str] | None:
         """Return the ids of the conversations with the words, or None if too many places do."""
-        named = rows_of("Memory").filter(self.named(words)).values_list("id", flat=True)
+        named = all_rows("Memory").filter(self.named(words)).values_list("id", flat=True)
         said = self.said(words).values_list("memory_id", flat=True)
         places = [*named[: most + 1], *said[: most + 1]]
         return sorted(set(places)) if len(places) <= most else None
@@ -105,13 +108,17 @@ class TextIndex:
     def scan_filter(self, words: str) -> Q:
         """Return the condition that reads a conversation's names, and messages until one fits.
 
-        PostgreSQL would make one list of all messages with the words for an EXISTS.
+        It is the quicker one for a few conversations if the words are common. PostgreSQL would make
+        one list of all messages with the words for an EXISTS.
         """
         one = self.read(words).filter(memory_id=OuterRef("pk")).values("seq")[:1]
         return self.named(words) | Q(IsNull(Subquery(one), False))
 
     def mentions(self, words: str, memory_ids: Sequence[str], most: int) -> dict[str, list[int]]:
-        """Return the latest messages with the words. They are read until there are `most`."""
+        """Return the seqs of up to `most` of the latest messages with the words, by conversation.
+
+        Only conversations with such messages are in the result.
+        """
         return self.latest(self.read(words), memory_ids, most)
 
     def latest(
@@ -119,7 +126,7 @@ class TextIndex:
     ) -> dict[str, list[int]]:
         """Return the seqs of the latest of some messages by conversation."""
         said = said.filter(memory_id=OuterRef("pk")).order_by("-seq")
-        rows = rows_of("Memory").filter(id__in=memory_ids)
+        rows = all_rows("Memory").filter(id__in=memory_ids)
         listed = rows.annotate(seqs=SeqList(said.values("seq")[:most]))
         return {
             memory_id: sorted(map(int, seqs.split(",")), reverse=True)
@@ -133,7 +140,7 @@ class TextIndex:
 
     def are_short(self, memory_ids: Sequence[str]) -> bool:
         """Return whether some conversations together are read sooner than an index is asked."""
-        rows = rows_of("Memory").filter(id__in=memory_ids)
+        rows = all_rows("Memory").filter(id__in=memory_ids)
         return bool(sum(rows.values_list("last_seq", flat=True)) <= READ_AT_ONCE)
 
     def said(self, words: str) -> QuerySet[Any]:
@@ -143,8 +150,8 @@ class TextIndex:
     def read(self, words: str) -> QuerySet[Any]:
         """Return the said messages with the words, by a condition that reads each text."""
         if not searches_messages(words):
-            return rows_of("Message").none()
-        return rows_of("Message").filter(self.has(beginning("text"), words), origin="SAID")
+            return all_rows("Message").none()
+        return all_rows("Message").filter(self.has(beginning("text"), words), origin="SAID")
 
     def has(self, text: Combinable, words: str) -> Any:
         """Return the condition for a text with the words in it, ignoring case."""
@@ -175,7 +182,7 @@ class TextIndex:
                 cursor.execute(statement)
 
 
-def rows_of(model: str) -> QuerySet[Any]:
+def all_rows(model: str) -> QuerySet[Any]:
     """Return all rows of a model, which is above this module."""
     rows: QuerySet[Any] = apps.get_model("chatmemory", model)._default_manager.all()
     return rows

@@ -19,9 +19,8 @@ from chatmemory.core.policies import Policy
 from chatmemory.core.recall.figures import Figures, figures_of, grid_distance
 from chatmemory.core.stored_policies import can_decide
 from chatmemory.models import Memory, RecallFigures
-from chatmemory.queries.comparing import COMPARED_MAX
 from chatmemory.queries.lab import Chosen, FleetQuery, chosen_of, missing, said_again, state_of
-from chatmemory.queries.recalling import recall_history
+from chatmemory.queries.recall import COMPARED_MAX, recall_history
 
 SECONDS = 1.0
 REPEATS_KEPT = 3

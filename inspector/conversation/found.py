@@ -7,7 +7,7 @@ from functools import cached_property
 
 from chatmemory import explain
 from chatmemory.explain import PhraseAnswer
-from chatmemory.queries import ConversationState, MessageRow, Speaker
+from chatmemory.queries import ConversationState, MessageDetail, Speaker
 from inspector.conversation.history import tag
 from inspector.conversation.looks import LOOKS, Look
 
@@ -23,7 +23,7 @@ HEADINGS = {
 class FoundMention:
     """A message that contains the phrase; `step` is where it left or will arrive, or None."""
 
-    row: MessageRow
+    row: MessageDetail
     look: Look
     is_in: bool
     tag: str
@@ -84,7 +84,7 @@ class Found:
         left = [other for other, then in left_at.items() if then == step]
         return explain.without(left, self._state.query.find)
 
-    def _mention(self, row: MessageRow) -> FoundMention:
+    def _mention(self, row: MessageDetail) -> FoundMention:
         arrival = min((stay.entered_step for stay in row.stays), default=0)
         is_later = arrival > self._state.at
         return FoundMention(
@@ -95,7 +95,7 @@ class Found:
             step=arrival if is_later else self._mentions.left_at.get(row.seq),
         )
 
-    def _tag(self, row: MessageRow) -> str:
+    def _tag(self, row: MessageDetail) -> str:
         """Return the row's tag with the message at whose arrival it left."""
         text = tag(self._state, row) or "in memory"
         arrived = self._mentions.arrivals.get(self._mentions.left_at.get(row.seq, 0))

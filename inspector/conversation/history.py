@@ -11,7 +11,7 @@ from django.utils.text import Truncator
 
 from chatmemory import ChatMessage, MessageType, ToolExecutionResultMessage
 from chatmemory.explain import named, phrase_place, reason_of, short_reason
-from chatmemory.queries import TEXT_SIZE, ConversationState, MessageRow, WindowPlace
+from chatmemory.queries import TEXT_SIZE, ConversationState, MessageDetail, WindowPlace
 from chatmemory.services import EvictedMessage
 from inspector.conversation.links import chosen
 from inspector.conversation.looks import LOOKS, Look, pairings
@@ -37,7 +37,7 @@ class MessageLine:
 class HistoryRow(MessageLine):
     """A row of the history pane."""
 
-    row: MessageRow
+    row: MessageDetail
     tokens: int
     tag: str
     is_in: bool
@@ -82,7 +82,7 @@ class HistoryPane:
         i = seqs.index(self._state.query.msg)
         return seqs[i - 1], seqs[i + 1]
 
-    def _row(self, row: MessageRow, css: str, is_horizon: bool = False) -> HistoryRow:
+    def _row(self, row: MessageDetail, css: str, is_horizon: bool = False) -> HistoryRow:
         state = self._state
         is_in = row.seq in state.in_window
         leaves_now = row.seq in state.evicted
@@ -105,7 +105,7 @@ class HistoryPane:
 
 
 def line_of(
-    state: ConversationState, message: MessageRow | WindowPlace | EvictedMessage, *classes: str
+    state: ConversationState, message: MessageDetail | WindowPlace | EvictedMessage, *classes: str
 ) -> dict[str, Any]:
     """Return the fields of the line of a message, with these CSS classes and those of its look."""
     seq, look = message.seq, LOOKS[message.type, message.has_calls]
@@ -136,7 +136,7 @@ def _cut(text: str) -> str:
     return Truncator(text).chars(SHOWN) if len(text) > SHOWN else text
 
 
-def tag(state: ConversationState, row: MessageRow) -> str:
+def tag(state: ConversationState, row: MessageDetail) -> str:
     """Return the reason for which a message is not in memory; empty if it is."""
     if row.seq in state.in_window:
         return ""
@@ -165,7 +165,7 @@ def related(state: ConversationState) -> frozenset[int]:
     )
 
 
-def _is_paired(row: MessageRow) -> bool:
+def _is_paired(row: MessageDetail) -> bool:
     return row.has_calls or row.type is MessageType.TOOL_EXECUTION_RESULT
 
 

@@ -26,7 +26,7 @@ from chatmemory import (
 )
 from chatmemory.explain import Explanation, Receipt
 from chatmemory.formats import render_messages
-from chatmemory.queries import ConversationState, MessageRow, PinPreview, pin_preview
+from chatmemory.queries import ConversationState, MessageDetail, PinPreview, pin_preview
 from inspector.conversation.found import Found
 from inspector.conversation.history import SHOWN
 from inspector.conversation.looks import LOOKS, Look
@@ -90,7 +90,7 @@ class Changes:
 class Why:
     """The explanation of one message. `tokens` count at the step, or did when it left."""
 
-    row: MessageRow
+    row: MessageDetail
     tokens: int
     look: Look
     is_in: bool
@@ -271,7 +271,7 @@ class Panel:
             return ""
         return self.found.consequence(self.why.row.seq, self.why.step)
 
-    def _explanation(self, row: MessageRow) -> Explanation:
+    def _explanation(self, row: MessageDetail) -> Explanation:
         state = self._state
         if state.left_by is not None:
             simulated = self._simulation.receipts if self._simulation else ()
@@ -293,7 +293,7 @@ class Panel:
         detail = explain.one_beyond_limit(state.window.no_room)
         return Explanation(f"Does #{row.seq} still count?", "It is over the limit.", detail)
 
-    def _life(self, row: MessageRow) -> Life:
+    def _life(self, row: MessageDetail) -> Life:
         """Return the times in memory up to the step; of a message not said yet, its beginning."""
         at, end = self._state.at, self._state.memory.last_step
         visits = [

@@ -7,7 +7,7 @@ from django.core.exceptions import NON_FIELD_ERRORS
 
 from chatmemory import ChatMessage, InvalidValue, Policy
 from chatmemory.formats.script import read_draft, unknown_role, write_draft
-from chatmemory.queries import Trial
+from chatmemory.queries import WhatIf
 from chatmemory.services.validation import ID_LENGTH, LIMIT_MAX, check_added, check_id
 from inspector.forms.fields import SEARCH_LENGTH, STEP_MAX
 
@@ -45,7 +45,7 @@ class DraftForm(forms.Form):
     find = forms.CharField(required=False, max_length=SEARCH_LENGTH)
 
     @classmethod
-    def of(cls, trial: Trial | None, draft: int | None = None) -> DraftForm:
+    def of(cls, trial: WhatIf | None, draft: int | None = None) -> DraftForm:
         """Return the form of a page: for the next message, or with the text of a draft to edit."""
         drafts = trial.drafts if trial else ()
         if not draft or draft > len(drafts):
@@ -103,12 +103,12 @@ class DraftForm(forms.Form):
         limit = self.cleaned_data.get("limit")
         return "limit" in self.data and (not limit or limit != self.cleaned_data.get("shown"))
 
-    def first_written(self, revised: Trial) -> int:
+    def first_written(self, revised: WhatIf) -> int:
         """Return the position of the first message that was written among those of a revision."""
         draft: int | None = self.cleaned_data["draft"]
         return draft - 1 if draft else len(revised.drafts) - len(self.cleaned_data["written"])
 
-    def revised(self, trial: Trial, current: Policy | None) -> Trial:
+    def revised(self, trial: WhatIf, current: Policy | None) -> WhatIf:
         """Return a trial with what was written, replaced or removed, and with the form's limit.
 
         Raises InvalidValue for more messages than can be added at a time.
@@ -117,15 +117,15 @@ class DraftForm(forms.Form):
         written: list[ChatMessage] = data["written"]
         if data["removed"]:
             del drafts[data["removed"] - 1 : data["removed"]]
-            return Trial(tuple(drafts), trial.limit)
+            return WhatIf(tuple(drafts), trial.limit)
         if data["draft"] and written:
             drafts[data["draft"] - 1 : data["draft"]] = written
         else:
             drafts += written
         check_added(len(drafts))
-        return Trial(tuple(drafts), self._limit(trial, current))
+        return WhatIf(tuple(drafts), self._limit(trial, current))
 
-    def _limit(self, trial: Trial, current: Policy | None) -> int | None:
+    def _limit(self, trial: WhatIf, current: Policy | None) -> int | None:
         """Return the limit to try; the trial's if nobody has changed the one that was shown."""
         limit: int | None = self.cleaned_data["limit"] if self.changes_limit else trial.limit
         return None if current and limit == current.limit else limit

@@ -81,7 +81,7 @@ class Hit:
     What a lowered limit hides does not leave where there is `no_room` for any message.
     """
 
-    mention: queries.Mention
+    mention: queries.BestMatch
     before: str
     words: str
     after: str
@@ -139,11 +139,19 @@ class Row:
         """Why the window is over its limit, in words; empty if it is not."""
         if not self.memory.is_over_limit:
             return ""
-        over = self.row.over_limit
-        count = len(over.hidden)
-        if over.no_room and count:
-            return f"{explain.counted(count, 'message')} over the limit; {NO_ROOM[over.no_room]}"
-        return explain.leaving(count, count == queries.HIDDEN_MAX) if count else "over the limit"
+        count, no_room = self.hidden, self.no_room
+        if no_room and count:
+            return f"{explain.counted(count, 'message')} over the limit; {NO_ROOM[no_room]}"
+        return explain.leaving(count) if count else "over the limit"
+
+    @property
+    def hidden(self) -> int:
+        """How many messages a lowered limit hides."""
+        return len(self.row.window.over_limit) if self.row.window else 0
+
+    @property
+    def no_room(self) -> NoRoom | None:
+        return self.row.window.no_room if self.row.window else None
 
     @property
     def policy_name(self) -> str:
@@ -152,9 +160,8 @@ class Row:
     @property
     def in_memory(self) -> str:
         """How many messages the model sees, and of how many if a lowered limit hides some."""
-        stored, hidden = self.memory.window.count, len(self.row.over_limit.hidden)
-        most = "≤" if hidden == queries.HIDDEN_MAX else ""
-        return f"{most}{stored - hidden:,} of {stored:,}" if hidden else f"{stored:,}"
+        stored, hidden = self.memory.window.count, self.hidden
+        return f"{stored - hidden:,} of {stored:,}" if hidden else f"{stored:,}"
 
     @property
     def left(self) -> int:
@@ -183,8 +190,7 @@ class Row:
     @cached_property
     def hit(self) -> Hit | None:
         mention = self.row.mention
-        no_room = self.row.over_limit.no_room
-        return replace(cut_around(self.asked.q, mention), no_room=no_room) if mention else None
+        return replace(cut_around(self.asked.q, mention), no_room=self.no_room) if mention else None
 
     @property
     def find(self) -> str:
@@ -208,7 +214,7 @@ class FeedRow:
         return explain.short_reason(self.item.reason, self.item.misfit, self.item.by_client)
 
 
-def cut_around(words: str, mention: queries.Mention) -> Hit:
+def cut_around(words: str, mention: queries.BestMatch) -> Hit:
     """Return a mention cut to one line that begins shortly before the words."""
     text = mention.text
     place = explain.phrase_place(text, words) or slice(0, 0)

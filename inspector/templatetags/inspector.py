@@ -17,14 +17,14 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
 from chatmemory.explain import capitalized, counted, named, policy_words, shortened
-from chatmemory.queries import moment as moment_of
+from chatmemory.queries import microseconds
 from inspector.conf import configuration
 from inspector.conversation import history
 from inspector.conversation.links import chosen
 from inspector.display import switched_on, theme_of
 
 register = template.Library()
-register.filter("moment", moment_of)
+register.filter("moment", microseconds)
 register.filter(counted)
 register.filter(named)
 register.filter(policy_words)

@@ -24,7 +24,7 @@ from chatmemory import (
     services,
 )
 from chatmemory.access.roles import actor_of
-from chatmemory.queries import ConversationQuery, Trial
+from chatmemory.queries import ConversationQuery, WhatIf
 from inspector.conversation import ConversationPage, conversation_url
 from inspector.conversation.simulation import trying, writing
 from inspector.display import render_page_or_fragment
@@ -96,7 +96,7 @@ def live(request: HttpRequest, memory_id: str) -> HttpResponse:
     With `?made=`, another conversation of the name is not found.
     """
     memory = queries.memory(memory_id)
-    if request.GET.get("made") not in (None, str(queries.moment(memory.created_at))):
+    if request.GET.get("made") not in (None, str(queries.microseconds(memory.created_at))):
         raise MemoryNotFound(f"{memory_id!r} was deleted and made anew")
     return _event(memory.last_step)
 
@@ -218,7 +218,7 @@ def _selected(request: HttpRequest) -> int | None:
     return -draft if draft else _number(request, "msg")
 
 
-def _kept_trial(request: HttpRequest, memory_id: str) -> Trial | None:
+def _kept_trial(request: HttpRequest, memory_id: str) -> WhatIf | None:
     key = searchable(request.GET.get("trial", ""))
     trial = queries.trial(memory_id, key) if key else None
     if key and trial is None:
@@ -236,12 +236,12 @@ def _number(request: HttpRequest, name: str) -> int | None:
     return number
 
 
-def _trial(form: DraftForm, memory_id: str) -> Trial:
+def _trial(form: DraftForm, memory_id: str) -> WhatIf:
     """Return the trial that the form makes of the one of its page. Raises InvalidValue."""
     if not form.is_valid():
         raise InvalidValue(first_problem(form))
     key = form.cleaned_data["trial"]
-    kept = queries.trial(memory_id, key) if key else Trial()
+    kept = queries.trial(memory_id, key) if key else WhatIf()
     if kept is None:
         raise InvalidValue(NO_LONGER_KEPT)
     return form.revised(kept, queries.policy(memory_id, form.step))

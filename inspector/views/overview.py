@@ -93,7 +93,7 @@ def _found(asked: Asked) -> CursorPage[queries.OverviewRow]:
 
     def page(cursor: str) -> CursorPage[queries.OverviewRow]:
         ordering = asked.ordering
-        return queries.overview(asked.which, ordering=ordering, cursor=cursor, size=PAGE_SIZE)
+        return queries.overview_page(asked.which, ordering=ordering, cursor=cursor, size=PAGE_SIZE)
 
     try:
         return page(asked.cursor)

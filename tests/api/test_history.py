@@ -1,4 +1,4 @@
-"""Pages of the history."""
+"""The history and the ledger over HTTP."""
 
 from __future__ import annotations
 
@@ -7,22 +7,25 @@ import pytest
 from .said import URL, add
 
 
+def seqs(page) -> list[int]:
+    return [row["seq"] for row in page["messages"]]
+
+
 def test_the_history_pages_both_ways(api, memory_id):
     add(api, *"abcdefg")
     last = api.get(f"{URL}history/?size=3").data
-    assert [row["seq"] for row in last["messages"]] == [5, 6, 7]
+    assert seqs(last) == [5, 6, 7]
     assert last["later"] is None
     middle = api.get(last["earlier"]).data
-    assert [row["seq"] for row in middle["messages"]] == [2, 3, 4]
-    assert [row["seq"] for row in api.get(middle["earlier"]).data["messages"]] == [1]
-    assert [row["seq"] for row in api.get(middle["later"]).data["messages"]] == [5, 6, 7]
-    then = api.get(f"{URL}history/?at=2").data
-    assert [row["seq"] for row in then["messages"]] == [1, 2]
+    assert seqs(middle) == [2, 3, 4]
+    assert seqs(api.get(middle["earlier"]).data) == [1]
+    assert seqs(api.get(middle["later"]).data) == [5, 6, 7]
+    assert seqs(api.get(f"{URL}history/?at=2").data) == [1, 2]
 
 
-@pytest.mark.parametrize(
-    ("around", "size", "seqs"),
-    [
+def test_a_page_around_a_message_has_as_much_on_both_sides(api, memory_id):
+    add(api, *"abcdefg")
+    for around, size, expected in [
         (4, 1, [4]),
         (4, 2, [4, 5]),
         (4, 3, [3, 4, 5]),
@@ -31,19 +34,45 @@ def test_the_history_pages_both_ways(api, memory_id):
         (1, 3, [1, 2]),
         (7, 3, [5, 6, 7]),
         (9, 3, [5, 6, 7]),
-    ],
-)
-def test_a_page_around_a_message_has_as_much_on_both_sides(api, memory_id, around, size, seqs):
-    add(api, *"abcdefg")
-    page = api.get(f"{URL}history/?around={around}&size={size}").data
-    assert [row["seq"] for row in page["messages"]] == seqs
+    ]:
+        page = api.get(f"{URL}history/?around={around}&size={size}").data
+        assert seqs(page) == expected, (around, size)
 
 
 @pytest.mark.parametrize(
     "query", ["after=2&before=4", "around=2&before=4", "after=1&around=2", "after=0&before=0"]
 )
 def test_a_page_has_one_edge(api, memory_id, query):
-    add(api, *"abcdef")
     answer = api.get(f"{URL}history/?{query}")
     assert (answer.status_code, answer.data["title"]) == (422, "Invalid value")
     assert answer.data["detail"].startswith("before, after and around exclude one another")
+
+
+def test_it_lists_and_shows_steps(api, memory_id):
+    add(api, "a", "b", "c", "d")
+    page = api.get(f"{URL}steps/?size=3").data
+    assert [step["n"] for step in page["steps"]] == [1, 2, 3]
+    assert [step["n"] for step in api.get(page["later"]).data["steps"]] == [4]
+    step = api.get(f"{URL}steps/4/").data
+    assert step["summary"] == "User message #4 arrived. 1 message left: #1 was the oldest."
+    assert step["arrived"] == [4]
+    assert step["actor"] == "token:tests"
+
+
+@pytest.mark.parametrize(
+    ("words", "path", "why"),
+    [
+        ("", "steps/0/", "has no step 0: nothing has changed it yet"),
+        ("", "steps/1/", "has no step 1: nothing has changed it yet"),
+        ("a", "steps/2/", "has no step 2, only step 1"),
+        ("ab", "steps/0/", "has no step 0, only steps 1 to 2"),
+        ("ab", "steps/3/", "has no step 3, only steps 1 to 2"),
+        ("", "messages/?at=1", "has no step 1, only step 0"),
+        ("ab", "messages/?at=3", "has no step 3, only steps 0 to 2"),
+    ],
+)
+def test_a_missing_step_tells_which_there_are(api, memory_id, words, path, why):
+    add(api, *words)
+    answer = api.get(f"{URL}{path}")
+    assert (answer.status_code, answer.data["title"]) == (404, "Step not found")
+    assert answer.data["detail"] == f"'{memory_id}' {why}"

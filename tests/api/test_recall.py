@@ -7,7 +7,9 @@ import pytest
 from chatmemory import AiMessage, UserMessage, queries, services
 from chatmemory.access.tokens import create_token
 from chatmemory.core.policies import MessageWindow
-from chatmemory.queries import recalling
+from chatmemory.queries import recall
+
+from ..conversations import create_and_add
 
 SAID = [UserMessage("Order A-1182."), AiMessage("Yes?"), UserMessage("Hm"), AiMessage("A-1182")]
 
@@ -17,31 +19,27 @@ USER = {"type": "USER", "contents": [{"type": "TEXT", "text": "a"}]}
 @pytest.fixture
 def stored(db):
     for memory_id, label in (("acme/1", "a"), ("acme/2", "b"), ("other", "a")):
-        services.create(memory_id, MessageWindow(20), {"team": label})
-        services.add(memory_id, SAID)
+        create_and_add(memory_id, MessageWindow(20), SAID, {"team": label})
 
 
 def rows(response):
     return [(row["policy"], row["conversations"], row["held"]) for row in response.data["results"]]
 
 
-@pytest.mark.parametrize(
-    ("query", "count"),
-    [("", 3), ("&label=team:a", 2), ("&prefix=acme/", 2), ("&prefix=acme/&label=team:a", 1)],
-)
-def test_stored_conversations_are_chosen_by_label_and_prefix(api, stored, query, count):
-    found = api.get(f"/api/v1/recall/?policies=message_window:2,everything{query}")
-    assert rows(found) == [("message_window:2", count, 0), ("everything", count, count)]
+def test_stored_conversations_are_chosen_by_label_and_prefix(api, stored):
+    counts = {"": 3, "&label=team:a": 2, "&prefix=acme/": 2, "&prefix=acme/&label=team:a": 1}
+    for query, count in counts.items():
+        found = api.get(f"/api/v1/recall/?policies=message_window:2,everything{query}")
+        assert rows(found) == [("message_window:2", count, 0), ("everything", count, count)]
 
 
-@pytest.mark.parametrize(
-    ("prefix", "count"), [("", 2), ("acme/", 2), ("acme/2", 1), ("a", 2), ("other", 0), ("ACME", 0)]
-)
-def test_a_token_with_a_prefix_counts_only_its_own(api, stored, prefix, count):
+def test_a_token_with_a_prefix_counts_only_its_own(api, stored):
     secret = create_token("acme", prefix="acme/")
     api.credentials(HTTP_AUTHORIZATION=f"Bearer {secret}")
-    found = api.get(f"/api/v1/recall/?policies=everything&prefix={prefix}")
-    assert rows(found) == [("everything", count, count)]
+    counts = {"": 2, "acme/": 2, "acme/2": 1, "a": 2, "other": 0, "ACME": 0}
+    for prefix, count in counts.items():
+        found = api.get(f"/api/v1/recall/?policies=everything&prefix={prefix}")
+        assert rows(found) == [("everything", count, count)], prefix
 
 
 def test_conversations_that_are_sent_are_not_stored(api):
@@ -104,13 +102,13 @@ def test_a_large_question_is_refused(api, stored, monkeypatch):
 
 
 def test_a_conversation_that_is_deleted_meanwhile_is_left_out(stored, monkeypatch):
-    histories = recalling.recall_history
+    histories = recall.recall_history
 
     def deleted_first(memory_id, name):
         if memory_id == "acme/2":
             services.delete(memory_id)
         return histories(memory_id, name)
 
-    monkeypatch.setattr(recalling, "recall_history", deleted_first)
+    monkeypatch.setattr(recall, "recall_history", deleted_first)
     (found,) = queries.recall_of_stored(queries.MemoryFilter(), [None])
     assert found.conversations == 2

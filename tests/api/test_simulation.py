@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from chatmemory import queries, services
-from chatmemory.core.policies import MessageWindow, TokenWindow
+from chatmemory import MessageWindow, queries
 
-from .said import URL, add, call, result, user
+from .said import URL, add, user
 
 
 def test_a_simulation_changes_nothing(api, memory_id):
@@ -24,16 +23,6 @@ def test_a_simulation_can_start_at_any_step(api, memory_id):
     assert api.post(f"{URL}simulate/", body).json()["window"]["count"] == 2
     assert api.post(f"{URL}simulate/", body | {"at": 0}).json()["window"]["count"] == 1
     assert api.post(f"{URL}simulate/", body | {"at": 3}).status_code == 404
-
-
-def test_a_result_that_has_no_room_leaves_with_its_call(api, db):
-    services.create("order-7741", TokenWindow(40))
-    add(api, "a")
-    body = {"messages": [call("1"), result("1", "y " * 80)]}
-    simulated = api.post(f"{URL}simulate/", body).json()["changes"]
-    assert simulated == api.post(f"{URL}messages/", body).data["changes"]
-    left = [(each["seq"], each["reason"], each["because_seq"]) for each in simulated[1]["evicted"]]
-    assert left == [(1, "CAPACITY", None), (2, "CAPACITY", None), (3, "ORPHANED", 2)]
 
 
 def test_no_policy_is_named_before_a_first_step_that_changed_it(api, memory_id):

@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 import pytest
 from django.test import Client
 
-from chatmemory import UserMessage, queries, search, services
+from chatmemory import UserMessage, queries, services
 from chatmemory.core.policies import MessageWindow, TokenWindow
 from chatmemory.formats import read_transcripts
 from chatmemory.services.validation import LABELS_MAX
@@ -60,7 +60,7 @@ def test_nothing_is_deleted_before_it_is_confirmed(operator_client, three):
     assert queries.count() == 3
     form["id"] += ["gone", "nul\0"]
     assert operator_client.post(URL, form | {"confirmed": "1"})["Location"] == "/"
-    assert [row.memory.id for row in queries.overview().rows] == ["two"]
+    assert [row.memory.id for row in queries.overview_page().rows] == ["two"]
 
 
 def test_what_the_search_does_not_show_is_named_before_it_is_deleted(operator_client, three):
@@ -84,7 +84,7 @@ def test_it_counts_how_many_of_the_chosen_the_search_does_not_show(operator_clie
 
 
 def test_what_is_too_much_to_count_is_not_counted(operator_client, three, monkeypatch):
-    monkeypatch.setattr(search, "FEW", 0)
+    monkeypatch.setattr("chatmemory.queries.searching.FEW", 0)
     services.add("one", [UserMessage("a word that many say")])
     form = {"action": "count", "also": '["one"]', "next": "?q=word"}
     assert operator_client.post(URL, form).json() == {"outside": None}
@@ -156,7 +156,7 @@ def test_what_is_confirmed_is_what_was_shown(operator_client, three):
     assert "Delete 2 conversations?" in page.content.decode()
     form = {"action": "delete", "confirmed": "1", "also": page.context["ids"], "next": "?q=o"}
     operator_client.post(URL, form)
-    assert sorted(row.memory.id for row in queries.overview().rows) == [NASTY, "newcomer"]
+    assert sorted(row.memory.id for row in queries.overview_page().rows) == [NASTY, "newcomer"]
 
 
 @pytest.mark.parametrize("form", [{"also": '["one", "two", "acme/<b>7"]'}, {"every": "1"}])

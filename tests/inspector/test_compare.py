@@ -23,9 +23,11 @@ from chatmemory import (
 )
 from inspector import demo
 
+from ..conversations import create_and_add, numbered, users
 from .markup import tree
 
 PAGE = "/c/order-7741/compare/"
+NUMBERS = ("recalls", "held", "calls", "prompt_tokens", "reusable_tokens", "said_again")
 POLICIES = "?policy=message_window:3&policy=token_window:1000&policy=everything"
 
 
@@ -55,14 +57,8 @@ def told(page, query: str = POLICIES) -> list[dict]:
 def test_the_numbers_are_those_of_the_library(page):
     policies = [MessageWindow(3), TokenWindow(1_000), None]
     for row, found in zip(told(page), recall(queries.said("order-7741"), policies), strict=True):
-        assert (row["recalls"], row["held"], row["calls"]) == (
-            found.recalls,
-            found.held,
-            found.calls,
-        )
-        assert row["prompt_tokens"] == found.prompt_tokens
-        assert row["reusable_tokens"] == found.reusable_tokens
-        assert row["said_again"] == found.said_again
+        for name in NUMBERS:
+            assert row[name] == getattr(found, name), name
 
 
 def test_the_chart_says_how_many_policies_it_has(page):
@@ -72,25 +68,22 @@ def test_the_chart_says_how_many_policies_it_has(page):
 
 def test_csv_has_the_same_rows(page):
     rows = list(csv.DictReader(io.StringIO(page(f"{POLICIES}&as=csv"))))
-    assert [row["policy"] for row in rows] == [
-        "message_window:3",
-        "token_window:1000",
-        "everything",
+    assert [(row["policy"], int(row["held"])) for row in rows] == [
+        (row["policy"], row["held"]) for row in told(page)
     ]
-    assert [int(row["held"]) for row in rows] == [row["held"] for row in told(page)]
 
 
-@pytest.mark.parametrize("phrase", ["=1+1", "@SUM(A1)", "-2"])
-def test_a_spreadsheet_takes_no_cell_for_a_formula(page, phrase):
-    html = page(f"{POLICIES}&as=csv&phrase={quote(phrase)}")
-    assert next(csv.DictReader(io.StringIO(html)))["phrase"] == f"'{phrase}"
+def test_a_spreadsheet_takes_no_cell_for_a_formula(page):
+    for phrase in ("=1+1", "@SUM(A1)", "-2"):
+        html = page(f"{POLICIES}&as=csv&phrase={quote(phrase)}")
+        assert next(csv.DictReader(io.StringIO(html)))["phrase"] == f"'{phrase}"
 
 
 def test_a_lost_fact_leads_to_the_limit_that_holds_it(page):
     html = page("?policy=message_window:3")
     link = next(part for part in html.split('"') if "phrase=A-1182" in part and "at=" in part)
-    followed = page(link.replace("&amp;", "&").removeprefix(PAGE))
-    (row,) = told(page, link.replace("&amp;", "&").removeprefix(PAGE))
+    query = unescape(link).removeprefix(PAGE)
+    followed, (row,) = page(query), told(page, query)
     least = row["phrase_kept_by"]
     assert f"<b>{least} messages</b>" in followed
     at = int(link.partition("at=")[2].partition("&")[0])
@@ -107,16 +100,15 @@ def test_a_phrase_is_followed_to_its_first_loss(page):
 
 
 def test_a_system_message_holds_a_phrase_while_others_leave(operator_client, db):
-    services.create("m", MessageWindow(3))
-    others = [UserMessage(f"message {n}") for n in range(5)]
-    services.add("m", [SystemMessage("Order A-1182"), UserMessage("A-1182 please"), *others])
+    said = [SystemMessage("Order A-1182"), UserMessage("A-1182 please"), *numbered(5)]
+    create_and_add("m", MessageWindow(3), said)
     html = operator_client.get("/c/m/compare/?policy=message_window:3&phrase=A-1182").content
     assert "<b>1 message</b> still holds “A-1182” at #7." in html.decode()
 
 
 def test_a_limit_to_try_has_the_options_of_its_policy(operator_client, db):
-    services.create("m", TokenWindow(20, oversized="keep"))
-    services.add("m", [UserMessage("x"), UserMessage("A-1182 " + "word " * 60)])
+    said = users("x", "A-1182 " + "word " * 60)
+    create_and_add("m", TokenWindow(20, oversized="keep"), said)
     url = "/c/m/compare/?policy=token_window:20,oversized%3Dkeep&phrase=A-1182"
     html = operator_client.get(url).content.decode()
     (offer,) = re.findall(r'href="([^"]*)"[^>]*>\s*<span>Compare with this limit', html)
@@ -125,8 +117,7 @@ def test_a_limit_to_try_has_the_options_of_its_policy(operator_client, db):
 
 
 def test_an_equal_system_message_is_ignored_and_not_forgotten(operator_client, db):
-    services.create("m", MessageWindow(100))
-    services.add("m", [SystemMessage("Be brief."), UserMessage("a")])
+    create_and_add("m", MessageWindow(100), [SystemMessage("Be brief."), UserMessage("a")])
     services.clear_messages("m")
     services.add("m", [SystemMessage("Be brief."), UserMessage("b")])
     url = "/c/m/compare/?policy=message_window:100&policy=message_window:2"
@@ -161,35 +152,25 @@ def test_prices_are_those_of_the_user(page):
     ("query", "words"),
     [
         ("?policy=nonsense", "is not a policy"),
+        ("?policy=token_window:30OO", "is not a policy"),
         ("?policy=message_window:0", "greater than zero"),
-        ("?limit=5&kind=token_window&options=colour=red", "no option"),
+        ("?policy=everything&limit=5&kind=token_window&options=colour=red", "no option"),
         (
             "?policy=message_window:1,message_window:2,message_window:3,everything,message_window:5",
             "At most 4",
         ),
-        (f"{POLICIES}&at=last", "After must be a whole number"),
-        (f"{POLICIES}&input=cheap", "The input price must be a number"),
-    ],
-)
-def test_what_is_wrong_with_an_address_is_said(page, query, words):
-    assert words in page(query, status=422)
-
-
-@pytest.mark.parametrize("form", ["csv", "json"])
-@pytest.mark.parametrize(
-    ("query", "words"),
-    [
-        ("?policy=token_window:30OO", "is not a policy"),
-        ("?policy=everything&limit=5&kind=token_window&options=colour=red", "no option"),
         ("?" + "&".join(f"policy=message_window:{n}" for n in range(1, 7)), "At most 4"),
-        (f"{POLICIES}&at=1e3", "After must be a whole number of up to 9 digits"),
+        (f"{POLICIES}&at=last", "After must be a whole number of up to 9 digits"),
+        (f"{POLICIES}&input=cheap", "The input price must be a number"),
         (f"{POLICIES}&output=-1", "The output price must be a number below 1,000,000"),
     ],
 )
-def test_no_numbers_are_sent_of_other_policies_than_were_asked_for(page, query, words, form):
-    answer = page(f"{query}&as={form}", status=422)
-    assert words in answer
-    assert "<" not in answer
+def test_what_is_wrong_with_an_address_is_said_and_no_other_numbers_are_sent(page, query, words):
+    assert words in page(query, status=422)
+    for form in ("csv", "json"):
+        answer = page(f"{query}&as={form}", status=422)
+        assert words in answer
+        assert "<" not in answer
 
 
 @pytest.mark.parametrize("form", ["csv", "json"])
@@ -203,32 +184,28 @@ FULL = "&".join(f"policy=message_window:{n}" for n in range(1, 5))
 
 
 @pytest.mark.parametrize(
-    "query",
-    [
-        "?policy=everything&kind=token_window&limit=3&options=low_water=abc",
-        f"?{FULL}&kind=token_window&limit=3&options=low_water=abc",
-        f"?{FULL}&kind=token_window&limit=3&options=low_water=abc".replace("abc", "0.5"),
-    ],
+    ("policies", "options"),
+    [("policy=everything", "low_water=abc"), (FULL, "low_water=abc"), (FULL, "low_water=0.5")],
 )
-def test_a_policy_that_is_refused_stays_in_the_form(page, query):
-    html = page(query, 422)
+def test_a_policy_that_is_refused_stays_in_the_form(page, policies, options):
+    html = page(f"?{policies}&kind=token_window&limit=3&options={options}", 422)
     form = html.partition("<fieldset")[2].partition("</fieldset>")[0]
     assert re.search(r'value="token_window"\s+selected', form)
     assert re.search(r'name="limit"\s+min="1"\s+value="3"', form)
-    assert f'value="{query.partition("options=")[2]}"' in form
+    assert f'value="{options}"' in form
     assert 'value="3"' not in page("?policy=nonsense&kind=message_window&limit=3", 422)
 
 
 def test_the_tokens_in_memory_are_those_that_the_conversation_shows(page, operator_client):
-    load = queries.window("order-7741").load
-    shown = re.findall(r'<span class="n">([0-9,]+) tok</span>', page("?policy=token_window:800"))
-    assert shown == [f"{load:,}"]
-    assert f"{load:,}" in operator_client.get("/c/order-7741/").content.decode()
+    def shown(query: str) -> list[str]:
+        return re.findall(r'<span class="n">([0-9,]+) tok</span>', page(query))
+
+    load = f"{queries.window('order-7741').load:,}"
+    assert shown("?policy=token_window:800") == [load]
+    assert load in operator_client.get("/c/order-7741/").content.decode()
     everything = queries.memory("order-7741").history_tokens + 3
-    shown = re.findall(r'<span class="n">([0-9,]+) tok</span>', page("?policy=everything"))
-    assert shown == [f"{everything:,}"]
-    nothing = page("?policy=token_window:1&policy=everything&at=0")
-    assert nothing.count('<span class="n">0 tok</span>') == 2
+    assert shown("?policy=everything") == [f"{everything:,}"]
+    assert shown("?policy=token_window:1&policy=everything&at=0") == ["0", "0"]
 
 
 def test_the_form_adds_a_policy(page):
@@ -236,21 +213,15 @@ def test_the_form_adds_a_policy(page):
     assert [row["policy"] for row in rows] == ["message_window:3", "token_window:500"]
 
 
-def test_a_phrase_that_was_said_before_the_replayed_part_is_not_called_unsaid(page, monkeypatch):
-    monkeypatch.setattr("chatmemory.queries.comparing.COMPARED_MAX", 10)
+def test_of_a_long_conversation_the_latest_part_is_replayed(page, monkeypatch):
+    """A phrase that was said before it is not called unsaid."""
+    monkeypatch.setattr("chatmemory.queries.recall.COMPARED_MAX", 10)
     html = page(f"{POLICIES}&phrase=order+number+is+A-1182")
+    assert "The latest 10 of 58 messages" in html
     assert "not said in the latest 10 messages" in html
     assert "nobody said it" not in html
     assert "never said" not in html
-
-
-def test_a_phrase_of_another_alphabet_is_followed_in_both_cases(page, operator_client):
-    services.create("said", MessageWindow(5))
-    services.add("said", [UserMessage("Grüße aus MÜNCHEN"), AiMessage("hm")])
-    asked = "/c/said/compare/?policy=message_window:5&phrase=aus+münchen"
-    html = operator_client.get(asked).content.decode()
-    assert "nobody said it" not in html
-    assert "said in #1" in html
+    assert told(page)[0]["messages"] == 10
 
 
 @pytest.mark.parametrize(
@@ -262,8 +233,7 @@ def test_every_place_can_be_shown(page, query, status):
 
 
 def test_one_message_holds(operator_client, db):
-    services.create("m", MessageWindow(9))
-    services.add("m", [UserMessage("Order A-1182."), AiMessage("A-1182")])
+    create_and_add("m", MessageWindow(9), [UserMessage("Order A-1182."), AiMessage("A-1182")])
     html = operator_client.get("/c/m/compare/").content.decode()
     assert "<b>1 message</b> holds 95 %" in html
     html = operator_client.get("/c/m/compare/?policy=message_window:9&phrase=order&at=1")
@@ -278,26 +248,21 @@ def test_an_empty_conversation_is_compared(operator_client, db):
 
 
 def test_an_unknown_conversation_is_not_found(operator_client, db):
-    assert operator_client.get("/c/nobody/compare/").status_code == 404
-    assert (
-        operator_client.post("/c/nobody/adopt/", {"policy": "message_window:3"}).status_code == 404
-    )
-    assert operator_client.get("/c/nobody/adopt/").status_code == 405
-    assert operator_client.post(PAGE).status_code == 405
+    get, post = operator_client.get, operator_client.post
+    assert get("/c/nobody/compare/").status_code == 404
+    assert post("/c/nobody/adopt/", {"policy": "message_window:3"}).status_code == 404
+    assert get("/c/nobody/adopt/").status_code == post(PAGE).status_code == 405
 
 
-def test_of_a_long_conversation_the_latest_part_is_replayed(page, monkeypatch):
-    monkeypatch.setattr("chatmemory.queries.comparing.COMPARED_MAX", 20)
-    assert "The latest 20 of 58 messages" in page()
-    assert told(page)[0]["messages"] == 20
+ADOPT = "/c/order-7741/adopt/"
+FORM = {"policy": "token_window:4000"}
 
 
 def test_a_policy_is_adopted_after_a_confirmation(page, operator_client):
-    form = {"policy": "token_window:4000"}
-    asked = operator_client.post("/c/order-7741/adopt/", form).content.decode()
+    asked = operator_client.post(ADOPT, FORM).content.decode()
     assert "Use Token window 4,000 for order-7741?" in asked
     assert queries.policy("order-7741") == TokenWindow(800)
-    answer = operator_client.post("/c/order-7741/adopt/", form | {"confirmed": "1"})
+    answer = operator_client.post(ADOPT, FORM | {"confirmed": "1"})
     assert answer["Location"] == "/c/order-7741/"
     assert queries.policy("order-7741") == TokenWindow(4_000)
 
@@ -308,39 +273,36 @@ def test_the_way_back_from_adopting_leads_to_the_same_comparison(page, operator_
     form = dict(re.findall(r'type="hidden" name="(policy|back)" value="([^"]*)"', html))
     assert unescape(form["back"]) == asked
     form = {"policy": "message_window:3", "back": asked, "recount": "1"}
-    sheet = operator_client.post("/c/order-7741/adopt/", form).content.decode()
+    sheet = operator_client.post(ADOPT, form).content.decode()
     assert f'href="{PAGE}?{escape(asked)}"' in sheet
     assert f'name="back" value="{escape(asked)}"' in sheet
     del form["back"]
-    assert f'href="{PAGE}"' in operator_client.post("/c/order-7741/adopt/", form).content.decode()
+    assert f'href="{PAGE}"' in operator_client.post(ADOPT, form).content.decode()
 
 
 def test_what_others_set_meanwhile_is_not_replaced_before_it_is_seen(page, operator_client):
-    url, form = "/c/order-7741/adopt/", {"policy": "token_window:4000"}
-    seen = sent(operator_client.post(url, form))
+    seen = sent(operator_client.post(ADOPT, FORM))
     services.change("order-7741", policy=TokenWindow(600))
-    refused = operator_client.post(url, seen | {"confirmed": "1"})
+    refused = operator_client.post(ADOPT, seen | {"confirmed": "1"})
     assert refused.status_code == 412
     assert "Someone set another policy meanwhile." in refused.content.decode()
     assert "come back" in refused.content.decode()
     assert queries.policy("order-7741") == TokenWindow(600)
-    operator_client.post(url, sent(refused) | {"confirmed": "1"})
+    operator_client.post(ADOPT, sent(refused) | {"confirmed": "1"})
     assert queries.policy("order-7741") == TokenWindow(4_000)
 
 
 def test_messages_and_labels_of_others_keep_no_policy_from_being_adopted(page, operator_client):
-    url, form = "/c/order-7741/adopt/", {"policy": "token_window:4000"}
-    seen = sent(operator_client.post(url, form))
+    seen = sent(operator_client.post(ADOPT, FORM))
     services.add("order-7741", [UserMessage("one more")])
     services.change("order-7741", labels={"team": "sales"})
-    assert operator_client.post(url, seen | {"confirmed": "1"}).status_code == 302
+    assert operator_client.post(ADOPT, seen | {"confirmed": "1"}).status_code == 302
     assert queries.policy("order-7741") == TokenWindow(4_000)
 
 
 def test_a_policy_is_adopted_where_the_client_decided(operator_client, db):
     services.create("theirs", None)
-    form = {"policy": "token_window:4000"}
-    seen = sent(operator_client.post("/c/theirs/adopt/", form))
+    seen = sent(operator_client.post("/c/theirs/adopt/", FORM))
     operator_client.post("/c/theirs/adopt/", seen | {"confirmed": "1"})
     assert queries.policy("theirs") == TokenWindow(4_000)
 
@@ -348,34 +310,28 @@ def test_a_policy_is_adopted_where_the_client_decided(operator_client, db):
 def test_very_many_messages_are_counted_anew_only_if_asked(page, operator_client, monkeypatch):
     monkeypatch.setattr("chatmemory.queries.simulation.RECOUNTED_AT_ONCE", 5)
     form = {"policy": "message_window:2,estimator=gpt-4"}
-    asked = operator_client.post("/c/order-7741/adopt/", form).content.decode()
+    asked = operator_client.post(ADOPT, form).content.decode()
     assert "gpt-4 counts differently from the estimator in force" in asked
     assert "at the next add" not in asked
-    asked = operator_client.post("/c/order-7741/adopt/", form | {"recount": "1"}).content.decode()
+    asked = operator_client.post(ADOPT, form | {"recount": "1"}).content.decode()
     assert "would leave at the next add" in asked
     assert "counted anew" not in asked
-    operator_client.post("/c/order-7741/adopt/", form | {"confirmed": "1"})
+    operator_client.post(ADOPT, form | {"confirmed": "1"})
     assert queries.policy("order-7741").estimator == "gpt-4"
 
 
 @pytest.mark.parametrize("text", ["", "everything", "nonsense", "token_window:0"])
 def test_what_is_no_limit_is_not_adopted(page, operator_client, text):
     form = {"policy": text, "confirmed": "1"}
-    assert operator_client.post("/c/order-7741/adopt/", form).status_code == 422
+    assert operator_client.post(ADOPT, form).status_code == 422
     assert queries.policy("order-7741") == TokenWindow(800)
-
-
-def test_why_leads_to_the_comparison_with_the_limit_that_would_have_kept_it(page, operator_client):
-    html = operator_client.get("/c/order-7741/?at=43&msg=25").content.decode()
-    assert f"{PAGE}?policy=token_window%3A800&amp;policy=token_window%3A855" in html
 
 
 def test_a_limit_that_is_only_measured_is_replayed_as_if_it_held(operator_client, db):
     demo.load()
     said = queries.said("order-7741")
     for name, policy in (("held", TokenWindow(100)), ("measured", TokenWindow(100).metering())):
-        services.create(name, policy)
-        services.add(name, said)
+        create_and_add(name, policy, said)
     held, measured = (
         operator_client.get(f"/c/{name}/compare/?as=json").json() for name in ("held", "measured")
     )
@@ -391,8 +347,7 @@ def test_a_limit_that_is_only_measured_is_replayed_as_if_it_held(operator_client
 
 def test_words_of_a_project_are_followed(operator_client, db, settings):
     settings.CHATMEMORY = {"FACT_TERMS": ["Lyon"]}
-    services.create("m", MessageWindow(9))
-    services.add("m", [UserMessage("To Lyon."), AiMessage("Lyon it is.")])
+    create_and_add("m", MessageWindow(9), [UserMessage("To Lyon."), AiMessage("Lyon it is.")])
     (row,) = operator_client.get("/c/m/compare/?policy=message_window:1&as=json").json()
     assert (row["recalls"], row["held"]) == (1, 1)
 
@@ -403,8 +358,7 @@ def test_the_options_of_a_policy_are_shown(page):
 
 
 def test_a_comparison_says_that_it_leaves_out_pins(operator_client, db):
-    services.create("c", MessageWindow(5))
-    services.add("c", [UserMessage(f"message {n}") for n in range(3)])
+    create_and_add("c", MessageWindow(5), numbered(3))
     words = "Messages were pinned in this conversation. The replays leave that out."
     assert words not in operator_client.get("/c/c/compare/").content.decode()
     services.pin("c", 1)

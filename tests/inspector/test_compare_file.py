@@ -157,7 +157,7 @@ def test_what_is_wrong_is_said_beside_the_form(post, fields, said):
 
 
 def test_a_conversation_of_too_many_messages_is_refused(post, monkeypatch):
-    monkeypatch.setattr("chatmemory.queries.comparing.COMPARED_MAX", 3)
+    monkeypatch.setattr("chatmemory.queries.recall.COMPARED_MAX", 3)
     page = post(422, file=file_of(langchain4j(SAID)))
     assert "has 4 messages, and up to 3 are" in words(page)
 

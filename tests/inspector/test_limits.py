@@ -10,8 +10,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from chatmemory import MessageWindow, SystemMessage, TokenWindow, UserMessage, queries, services
-from chatmemory.queries import over_limits
-from chatmemory.queries.over_limits import over_limits_now
+from chatmemory.queries.overview import windows_over_limit
 from chatmemory.services import protocol
 
 from ..conversations import create_and_add, numbered
@@ -65,39 +64,9 @@ def test_a_lowered_limit_is_told_by_one_number(operator_client, lowered):
 def test_the_number_of_a_page_of_conversations_is_that_of_the_window(lowered, crowded):
     services.create("within", MessageWindow(3))
     rows = queries.memories(["within", lowered, crowded])
-    hidden = {memory_id: over.hidden for memory_id, over in over_limits_now(rows).items()}
+    windows = windows_over_limit(rows)
+    hidden = {name: tuple(row.seq for row in each.over_limit) for name, each in windows.items()}
     assert hidden == {lowered: tuple(range(1, 8)), crowded: ()}
-
-
-def test_a_long_window_is_counted_from_its_head(operator_client, lowered, monkeypatch):
-    """As far as messages are counted, the number is exact; beyond that it is a bound."""
-    told = {}
-    for most in (8, 7, 3):
-        monkeypatch.setattr(over_limits, "HIDDEN_MAX", most)
-        monkeypatch.setattr(queries, "HIDDEN_MAX", most)
-        (row,) = operator_client.get("/").context["rows"]
-        told[most] = row.over_limit
-    assert told == {
-        8: "7 messages over the limit will leave at the next add",
-        7: "7 or more messages over the limit will leave at the next add",
-        3: "3 or more messages over the limit will leave at the next add",
-    }
-
-
-def test_a_search_of_all_conversations_does_not_call_in_memory_what_a_limit_hides(
-    operator_client, lowered, monkeypatch
-):
-    create_and_add("kept", MessageWindow(20), numbered(2))
-    rows = {row.memory.id: row for row in operator_client.get("/?q=message+1").context["rows"]}
-    assert (rows["kept"].hit.is_in, rows["kept"].hit.state) == (True, "in memory")
-    (hidden,) = operator_client.get("/?q=message+3").context["rows"]
-    assert (hidden.hit.is_in, hidden.hit.state) == (False, "leaves at the next add")
-    tag = conversation(operator_client, lowered, "?find=message+3").history_pane.rows[3].tag
-    assert tag == hidden.hit.state
-    assert rows[lowered].hit.mention.seq == 13
-    monkeypatch.setattr(over_limits, "HIDDEN_MAX", 3)
-    (hidden,) = operator_client.get("/?q=message+6").context["rows"]
-    assert (hidden.hit.is_in, hidden.hit.state) == (False, "leaves at the next add")
 
 
 def test_a_system_message_over_the_limit_is_named(operator_client, crowded):
@@ -236,14 +205,10 @@ def test_the_overview_flags_windows_over_the_limit(operator_client, lowered, cro
     assert context["headlines"].stats.over_limit == 2
 
 
-def test_the_overview_counts_in_memory_what_the_model_sees(operator_client, lowered, monkeypatch):
+def test_the_overview_counts_in_memory_what_the_model_sees(operator_client, lowered):
     (row,) = operator_client.get("/").context["rows"]
     assert (row.in_memory, row.left) == ("6 of 13", 0)
     assert '<td class="num c-num mem">6 of 13</td>' in operator_client.get("/").text
-    for module in (over_limits, queries):
-        monkeypatch.setattr(module, "HIDDEN_MAX", 3)
-    (row,) = operator_client.get("/").context["rows"]
-    assert row.in_memory == "≤10 of 13"
     services.add(lowered, numbered(1))
     (row,) = operator_client.get("/").context["rows"]
     assert (row.in_memory, row.left) == ("6", 8)

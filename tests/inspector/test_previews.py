@@ -21,7 +21,7 @@ from chatmemory import (
     queries,
     services,
 )
-from chatmemory.queries import Trial
+from chatmemory.queries import WhatIf
 from inspector.conversation.simulation import writing
 
 from ..conversations import numbered
@@ -170,7 +170,7 @@ def test_what_leaves_and_comes_back_makes_up_the_difference(
             return
         window = queries.outline("m")
         try:
-            trial = Trial(tuple(numbered(drafts)), limit)
+            trial = WhatIf(tuple(numbered(drafts)), limit)
             simulation = queries.simulate_trial("m", trial, since=first)
         except ChatMemoryError:
             return
@@ -207,7 +207,7 @@ def test_what_has_not_happened_is_told_in_the_conditional(db, policy, sequence, 
             RESULT,
         ]
         try:
-            simulation = queries.simulate_trial("m", Trial(tuple(more)))
+            simulation = queries.simulate_trial("m", WhatIf(tuple(more)))
         except ChatMemoryError:
             return
         for change in simulation.changes:

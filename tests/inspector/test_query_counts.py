@@ -1,10 +1,9 @@
-"""The number of queries of a page does not depend on the number of rows."""
+"""The number of queries of a page or an answer does not depend on the number of rows."""
 
 from __future__ import annotations
 
 from functools import partial
 
-import pytest
 from django.core.cache import cache
 from django.db import connection
 from django.template.loader import render_to_string
@@ -12,10 +11,12 @@ from django.test.utils import CaptureQueriesContext
 
 from chatmemory import AiMessage, MessageWindow, UserMessage, queries, services
 from chatmemory.queries import ConversationQuery
-from chatmemory.queries.step_samples import _kept_points, _kept_stays
+from chatmemory.queries.steps import _points, _stays_of
 from inspector import demo
 from inspector.conversation import ConversationPage
 from inspector.forms import DraftForm
+
+from ..conversations import create_and_add, numbered
 
 PAGES = [
     "/",
@@ -39,13 +40,15 @@ PAGES = [
     "/lab/?limit=1000&q=said",
     "/c/m/compare/?policy=message_window:5&policy=everything&at=100&phrase=said",
 ]
+API = "/api/v1/memories/m/"
+ANSWERS = ["messages/", "messages/?at=100", "history/", "steps/", "steps/50/", "messages/7/"]
 FORMS = [
     ("/c/m/simulate/", {"role": "user", "text": "what if", "at": "100"}),
     ("/c/m/simulate/", {"role": "user", "text": "what if", "limit": "5"}),
     ("/lab/adopt/", {"kind": "message_window", "limit": "20"}),
     ("/bulk/", {"action": "delete", "id": [f"c{n}" for n in range(25)]}),
 ]
-MOST = 30
+MOST, MOST_OF_THE_API, MOST_OF_AN_ADD = 30, 10, 16
 KEEPING = 9  # a trial, before the page
 
 
@@ -54,41 +57,47 @@ def fill(conversations: range, messages: range) -> None:
         services.create("m", MessageWindow(20))
     services.add("m", [(UserMessage, AiMessage)[n % 2](f"said {n}") for n in messages])
     for n in conversations:
-        services.create(f"c{n}", MessageWindow(2))
-        services.add(f"c{n}", [UserMessage(f"said {line}") for line in range(4)])
+        create_and_add(f"c{n}", MessageWindow(2), numbered(4, "said"))
 
 
 def asked(call) -> int:
     cache.clear()
-    _kept_points.cache_clear()
-    _kept_stays.cache_clear()
+    _points.cache_clear()
+    _stays_of.cache_clear()
     with CaptureQueriesContext(connection) as queries:
-        assert call().status_code in (200, 302)
+        assert call().status_code in (200, 201, 302)
     return len(queries)
 
 
 def simulated(client):
-    drafts = [UserMessage(f"what if {n}") for n in range(30)]
-    trial = services.keep_trial("m", drafts, 10)
+    trial = services.keep_trial("m", numbered(30, "what if"), 10)
     return client.get(f"/c/m/?at=100&trial={trial}&draft=3&find=said")
 
 
-def test_pages_and_forms(operator_client, db):
+def adding(api, count: int):
+    messages = [{"role": "user", "content": f"said {n}"} for n in range(count)]
+    return api.post(f"{API}messages/", {"messages": messages, "format": "openai_chat"})
+
+
+def test_pages_forms_and_answers(operator_client, api):
     """All are measured in one database, since it takes longer to fill than to read."""
     calls = {path: partial(operator_client.get, path) for path in PAGES}
+    calls |= {path: partial(api.get, f"{API}{path}") for path in ANSWERS}
     calls |= {
         f"POST {path} {form}": partial(operator_client.post, path, form) for path, form in FORMS
     }
     calls["a simulation"] = partial(simulated, operator_client)
+    calls["an add"], calls["100 adds"] = partial(adding, api, 1), partial(adding, api, 100)
     fill(range(5), range(240))
     little = {name: asked(call) for name, call in calls.items()}
-    fill(range(5, 50), range(240, 800))
+    fill(range(5, 50), range(340, 800))
     much = {name: asked(call) for name, call in calls.items()}
     few = dict.fromkeys(PAGES, 4)  # a page of little data may ask fewer than its kind
     allowed = {name: max(n, few.get(name, 0)) + 1 for name, n in little.items()}
     assert {name: n for name, n in much.items() if n > allowed[name]} == {}
-    most = {"a simulation": MOST + KEEPING}
-    assert {name: n for name, n in much.items() if n > most.get(name, MOST)} == {}
+    most = dict.fromkeys(calls, MOST) | dict.fromkeys(ANSWERS, MOST_OF_THE_API)
+    most |= {"an add": MOST_OF_AN_ADD, "100 adds": MOST_OF_AN_ADD, "a simulation": MOST + KEEPING}
+    assert {name: n for name, n in much.items() if n > most[name]} == {}
 
 
 ASKED = [
@@ -107,21 +116,15 @@ def rendered(page: ConversationPage) -> str:
     return render_to_string("inspector/conversation/_conversation.html", context)
 
 
-@pytest.mark.parametrize("query", ASKED, ids=str)
-def test_no_template_of_a_conversation_asks_the_database(db, query, django_assert_num_queries):
+def test_no_template_of_a_conversation_asks_the_database(db, django_assert_num_queries):
     demo.load()
-    page = ConversationPage(queries.conversation_state("order-7741", query))
+    states = [queries.conversation_state("order-7741", query) for query in ASKED]
+    trial = queries.WhatIf((UserMessage("what if"), AiMessage("then this")))
+    simulated = ConversationQuery(find="A-1182", msg=-1)
+    states.append(queries.simulated_state("order-7741", simulated, trial))
     with django_assert_num_queries(0):
-        assert "order-7741" in rendered(page)
-
-
-def test_no_template_of_a_simulation_asks_the_database(db, django_assert_num_queries):
-    demo.load()
-    trial = queries.Trial((UserMessage("what if"), AiMessage("then this")))
-    query = ConversationQuery(find="A-1182", msg=-1)
-    page = ConversationPage(queries.simulated_state("order-7741", query, trial))
-    with django_assert_num_queries(0):
-        assert "what if" in rendered(page)
+        for state in states:
+            assert "order-7741" in rendered(ConversationPage(state))
 
 
 def test_a_page_reads_the_conversation_and_its_step_once(db):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import tracemalloc
+from itertools import product
 
 import pytest
 
@@ -17,11 +19,15 @@ from chatmemory import (
     queries,
     services,
 )
+from chatmemory.core.fitting import CannotFit
 from chatmemory.models import Message
 from chatmemory.queries import ConversationQuery
+from chatmemory.queries.conversation_state import beginnings, calls_in
 from chatmemory.services import protocol
 from inspector import demo
+from inspector.conversation import ConversationPage
 
+from ..conversations import create_and_add, numbered, users
 from .markup import said
 
 CALL = AiMessage(
@@ -35,14 +41,17 @@ RESULTS = [
     ToolExecutionResultMessage("1", "find_order", '{"state": "shipped"}'),
     ToolExecutionResultMessage("2", "list_stores", '["Lyon 3"]'),
 ]
-SAID = [SystemMessage("Be brief."), UserMessage("where is it?"), CALL, *RESULTS, UserMessage("ok")]
+BRIEF = SystemMessage("Be brief.")
+SAID = [BRIEF, UserMessage("where is it?"), CALL, *RESULTS, UserMessage("ok")]
 
 
 @pytest.fixture
-def shop(db) -> str:
-    services.create("c", MessageWindow(9))
-    services.add("c", SAID)
-    return "c"
+def shop(db) -> None:
+    create_and_add("c", MessageWindow(9), SAID)
+
+
+def html_of(client, query: str = "", memory_id: str = "c") -> str:
+    return client.get(f"/c/{memory_id}/?{query}").content.decode()
 
 
 def page(client, query: str = ""):
@@ -54,132 +63,220 @@ def memory_texts(page) -> dict[int, str]:
 
 
 def test_rows_that_differ_in_words_only_have_their_own(operator_client, shop):
-    services.create("other", MessageWindow(9))
-    services.add("other", [SAID[0], UserMessage("where is <b>?"), *SAID[2:]])
-    assert operator_client.get("/c/c/").content.count(b"where is it?") == 2
-    other = operator_client.get("/c/other/").content.decode()
+    create_and_add("other", MessageWindow(9), [BRIEF, UserMessage("where is <b>?"), *SAID[2:]])
+    assert html_of(operator_client).count("where is it?") == 2
+    other = html_of(operator_client, memory_id="other")
     assert other.count("where is &lt;b&gt;?") == 2
     assert "where is it?" not in other
     services.redact("other", 2)
-    assert "where is" not in operator_client.get("/c/other/").content.decode()
+    assert "where is" not in html_of(operator_client, memory_id="other")
 
 
-class TestTools:
-    def test_calls_and_results_are_readable_in_both_panes(self, operator_client, shop):
-        shown = page(operator_client)
-        texts = memory_texts(shown)
-        assert texts[3] == 'find_order(order: "A-1182")\nlist_stores(city: "Lyon")'
-        assert texts[4] == 'find_order {"state": "shipped"}'
-        assert {row.row.seq: row.row.readable for row in shown.history_pane.rows}[5] == (
-            'list_stores ["Lyon 3"]'
-        )
-
-    def test_memory_reads_those_that_the_history_does_not_show(self, operator_client, shop):
-        texts = memory_texts(page(operator_client, "before=3"))
-        assert texts[3].startswith('find_order(order: "A-1182")')
-        assert texts[5] == 'list_stores ["Lyon 3"]'
-
-    def test_why_names_the_tool_and_the_number_of_calls(self, operator_client, shop):
-        html = operator_client.get("/c/c/?msg=4").content.decode()
-        assert "<b>Tool result #4</b> · find_order ·" in html
-        html = operator_client.get("/c/c/?msg=3").content.decode()
-        assert "<b>Tool call #3</b> · 2 calls ·" in html
-
-    def test_a_corrupt_row_still_shows_its_text(self, operator_client, shop):
-        Message.objects.filter(memory_id="c", seq=4).update(frame="{")
-        texts = memory_texts(page(operator_client, "before=3"))
-        assert texts[4] == '{"state": "shipped"}'
-        for query in ("", "?msg=2"):
-            assert operator_client.get(f"/c/c/{query}").status_code == 200
+def test_calls_and_results_are_readable_in_both_panes(operator_client, shop):
+    shown = page(operator_client)
+    texts = memory_texts(shown)
+    assert texts[3] == 'find_order(order: "A-1182")\nlist_stores(city: "Lyon")'
+    assert texts[4] == 'find_order {"state": "shipped"}'
+    history = {row.row.seq: row.row.readable for row in shown.history_pane.rows}
+    assert history[5] == 'list_stores ["Lyon 3"]'
+    elsewhere = memory_texts(page(operator_client, "before=3"))
+    assert (elsewhere[3], elsewhere[5]) == (texts[3], history[5])
+    assert "<b>Tool result #4</b> · find_order ·" in html_of(operator_client, "msg=4")
+    assert "<b>Tool call #3</b> · 2 calls ·" in html_of(operator_client, "msg=3")
 
 
-class TestNextToLeave:
-    def next(self, client, query: str = "") -> list[int]:
-        rows = page(client, query).memory_pane.messages
-        return [row.seq for row in rows if row.soon]
-
-    def test_is_the_oldest_message_below_the_system_message(self, operator_client, shop):
-        assert self.next(operator_client) == [2]
-        assert "first to leave" in operator_client.get("/c/c/").content.decode()
-
-    def test_takes_the_results_of_its_calls_along(self, operator_client, shop):
-        services.change("c", policy=MessageWindow(5))
-        services.add("c", [UserMessage("and now?")])
-        services.change("c", policy=MessageWindow(9))
-        assert [row.seq for row in queries.outline("c").rows][:3] == [1, 6, 7]
-        assert self.next(operator_client, "at=6") == [2]
-
-    def test_takes_a_call_with_its_results(self, operator_client, db):
-        services.create("c", MessageWindow(4))
-        services.add("c", [CALL, *RESULTS, UserMessage("ok")])
-        assert self.next(operator_client) == [1, 2, 3]
-        why = said(operator_client.get("/c/c/"), "why")
-        assert "Leaves next: #1 with #2 and #3, 3 messages." in why
-
-    def test_is_told_in_tokens_where_they_are_the_limit(self, operator_client, db):
-        services.create("c", TokenWindow(400))
-        services.add("c", [CALL, *RESULTS, UserMessage("ok")])
-        tokens = sum(row.tokens for row in queries.outline("c").rows[:3])
-        why = said(operator_client.get("/c/c/"), "why")
-        assert f"First to leave: #1 with #2 and #3, {tokens} tokens." in why
-
-    @pytest.mark.parametrize("messages", [[], [SystemMessage("Be brief.")]])
-    def test_is_nothing_where_nothing_can_leave(self, operator_client, db, messages):
-        services.create("c", MessageWindow(1))
-        services.add("c", messages)
-        assert self.next(operator_client) == []
-
-    def test_is_what_the_next_message_evicts(self, db):
-        demo.load()
-        for step in range(30, 58):
-            state = queries.conversation_state("order-7741", ConversationQuery(at=step))
-            change = queries.step("order-7741", step + 1).change
-            if change.evicted:
-                first = state.window.next_to_leave
-                assert [each.seq for each in change.evicted][: len(first)] == list(first)
+def test_a_corrupt_row_still_shows_its_text(operator_client, shop):
+    Message.objects.filter(memory_id="c", seq=4).update(frame="{")
+    assert memory_texts(page(operator_client, "before=3"))[4] == '{"state": "shipped"}'
+    for query in ("", "?msg=2"):
+        assert operator_client.get(f"/c/c/{query}").status_code == 200
 
 
-def counts(html: str) -> list[str]:
-    return re.findall(r'<span class="more__count">([\d,]+)</span>', html)
+FIND = ToolExecutionRequest("1", "find", '{"order": "A-1"}')
 
 
-class TestEarlier:
-    def test_says_how_many_messages_there_are(self, operator_client, db):
-        services.create("c", MessageWindow(3))
-        services.add("c", [UserMessage(f"message {n}") for n in range(1300)])
-        assert counts(operator_client.get("/c/c/").content.decode()) == ["1,240"]
-        assert counts(operator_client.get("/c/c/?before=101").content.decode()) == ["40", "1,200"]
-
-    @pytest.mark.parametrize("edge", ["after=999", "before=1", "after=30&at=20", "before=0&msg=2"])
-    def test_behind_an_edge_with_nothing_is_the_usual_part(self, operator_client, db, edge):
-        services.create("c", MessageWindow(3))
-        services.add("c", [UserMessage(f"message {n}") for n in range(40)])
-        usual = page(operator_client, edge.partition("&")[2]).history_pane.rows
-        assert page(operator_client, edge).history_pane.rows == usual != []
-
-    def test_does_not_count_what_nobody_said(self, db):
-        said = [UserMessage(f"message {n}") for n in range(30)]
-        services.create("c", MessageWindow(300))
-        services.add("c", said[:20])
-        protocol.update_messages("c", [UserMessage("a summary"), *said[:20]])
-        services.add("c", said[20:])
-        page = queries.history("c", queries.Part(before=26, size=8))
-        assert [row.seq for row in page.rows] == [*range(17, 21), *range(22, 26)]
-        assert (page.earlier, page.later) == (16, 6)
+def test_beginnings_are_those_that_people_read(db):
+    said = [
+        BRIEF,
+        UserMessage("where is it?"),
+        AiMessage('"toolExecutionRequests":[{ is what I say'),
+        AiMessage("I look.", (FIND,)),
+        AiMessage(None, (None, ToolExecutionRequest())),
+        ToolExecutionResultMessage("1", "find", "sent"),
+    ]
+    create_and_add("m", MessageWindow(20), said)
+    assert beginnings("m", range(1, 7), 30) == {
+        1: "Be brief.",
+        2: "where is it?",
+        3: '"toolExecutionRequests":[{ is ',
+        4: 'I look.\nfind(order: "A-1")',
+        5: "()",
+        6: "find sent",
+    }
 
 
-class TestLife:
-    def life(self, client, query: str):
-        return client.get(f"/c/order-7741/?{query}").context["page"].panel.why.life
+def test_long_texts_are_not_read_whole(db):
+    words = "word " * 100_000
+    said = [SystemMessage(words), UserMessage(words), AiMessage(words)]
+    result = ToolExecutionResultMessage("1", "find", words)
+    create_and_add("m", MessageWindow(20), [*said, result])
+    tracemalloc.start()
+    found = beginnings("m", (1, 2, 3, 4), 80)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert found == dict.fromkeys((1, 2, 3), words[:80]) | {4: f"find {words}"[:80]}
+    assert peak < 250_000
 
-    def test_has_an_end_where_the_message_left(self, operator_client, db):
-        demo.load()
-        life = self.life(operator_client, "at=50&msg=25")
-        assert life.spans == ((24, 18),)
-        assert life.ends == [42]
 
-    def test_has_none_while_the_message_is_in_memory(self, operator_client, db):
-        demo.load()
-        life = self.life(operator_client, "at=30&msg=25")
-        assert life.spans == ((24, 6),)
-        assert life.ends == []
+def test_the_calls_of_a_window_are_counted(db):
+    entries = [None, ToolExecutionRequest(), ToolExecutionRequest("1", "look", '{"a": [{}, {}]}')]
+    lists = [each for n in (1, 2, 3) for each in product(entries, repeat=n)]
+    said = [AiMessage("said [null", each) for each in lists]
+    services.import_conversation("calls", said, MessageWindow(100))
+    rows = queries.outline("calls").rows
+    assert calls_in("calls", rows) == {n: len(each) for n, each in enumerate(lists, 1)}
+    Message.objects.filter(memory_id="calls", seq=4).update(frame="{")
+    assert calls_in("calls", rows)[4] == 1, "one that cannot be read"
+
+
+def next_to_leave(client, query: str = "") -> list[int]:
+    return [row.seq for row in page(client, query).memory_pane.messages if row.soon]
+
+
+@pytest.mark.parametrize(
+    ("policy", "messages", "leaving", "words"),
+    [
+        (MessageWindow(9), SAID, [2], "first to leave"),
+        (MessageWindow(4), SAID[2:], [1, 2, 3], "Leaves next: #1 with #2 and #3, 3 messages."),
+        (TokenWindow(400), SAID[2:], [1, 2, 3], "First to leave: #1 with #2 and #3, {} tokens."),
+        (MessageWindow(1), [], [], ""),
+        (MessageWindow(1), [BRIEF], [], ""),
+    ],
+)
+def test_what_leaves_next_is_marked_and_told(operator_client, db, policy, messages, leaving, words):
+    create_and_add("c", policy, messages)
+    assert next_to_leave(operator_client) == leaving
+    tokens = sum(row.tokens for row in queries.outline("c").rows if row.seq in leaving)
+    why = said(operator_client.get("/c/c/"), "why")
+    assert words.format(tokens) in f"{why} {html_of(operator_client)}"
+
+
+def test_what_would_have_left_next_is_marked_at_a_past_step(operator_client, shop):
+    services.change("c", policy=MessageWindow(5))
+    services.add("c", users("and now?"))
+    services.change("c", policy=MessageWindow(9))
+    assert queries.outline("c").seqs[:3] == [1, 6, 7]
+    assert next_to_leave(operator_client, "at=6") == [2]
+
+
+def test_what_leaves_next_is_what_the_next_message_evicts(db):
+    demo.load()
+    for step in range(30, 58):
+        state = queries.conversation_state("order-7741", ConversationQuery(at=step))
+        change = queries.step("order-7741", step + 1).change
+        if change.evicted:
+            first = state.window.next_to_leave
+            assert [each.seq for each in change.evicted][: len(first)] == list(first)
+
+
+def test_how_many_messages_are_elsewhere_is_told(operator_client, db):
+    def counts(query: str) -> list[str]:
+        html = html_of(operator_client, query)
+        return re.findall(r'<span class="more__count">([\d,]+)</span>', html)
+
+    create_and_add("c", MessageWindow(3), numbered(1300))
+    assert counts("") == ["1,240"]
+    assert counts("before=101") == ["40", "1,200"]
+
+
+@pytest.mark.parametrize("edge", ["after=999", "before=1", "after=30&at=20", "before=0&msg=2"])
+def test_behind_an_edge_with_nothing_is_the_usual_part(operator_client, db, edge):
+    create_and_add("c", MessageWindow(3), numbered(40))
+    usual = page(operator_client, edge.partition("&")[2]).history_pane.rows
+    assert page(operator_client, edge).history_pane.rows == usual != []
+
+
+def test_what_nobody_said_is_not_counted(db):
+    said = numbered(30)
+    create_and_add("c", MessageWindow(300), said[:20])
+    protocol.update_messages("c", [UserMessage("a summary"), *said[:20]])
+    services.add("c", said[20:])
+    page = queries.history("c", queries.Part(before=26, size=8))
+    assert [row.seq for row in page.rows] == [*range(17, 21), *range(22, 26)]
+    assert (page.earlier, page.later) == (16, 6)
+
+
+@pytest.mark.parametrize(
+    ("query", "spans", "ends"),
+    [("at=50&msg=25", ((24, 18),), [42]), ("at=30&msg=25", ((24, 6),), [])],
+)
+def test_the_life_of_a_message_ends_where_it_left(operator_client, db, query, spans, ends):
+    demo.load()
+    life = operator_client.get(f"/c/order-7741/?{query}").context["page"].panel.why.life
+    assert (life.spans, life.ends) == (spans, ends)
+
+
+HINDI = [UserMessage(f"नमस्ते, मेरा ऑर्डर कहाँ है? यह {n} दिन पहले आना चाहिए था।") for n in range(12)]
+MORE = UserMessage("और कब?")
+NOTE = "Said and forgotten: as counted when said, by another estimator"
+
+
+class TestAnotherEstimator:
+    """What was said before is counted otherwise in memory."""
+
+    @pytest.fixture(autouse=True)
+    def _hindi(self, db) -> None:
+        """Messages counted by gpt-4o; gpt-4 counts more, so that the next one evicts some."""
+        create_and_add("c", TokenWindow(400), HINDI)
+        services.change("c", policy=TokenWindow(400, estimator="gpt-4"))
+
+    def shown(self, **query) -> ConversationPage:
+        return ConversationPage(queries.conversation_state("c", ConversationQuery(**query)))
+
+    def when_said(self, seqs) -> int:
+        return sum(queries.message("c", seq).tokens for seq in seqs)
+
+    def test_what_is_forgotten_is_counted_as_it_was_said(self):
+        assert self.shown().hidden, "what the limit hides is not forgotten"
+        assert [self.shown(at=at).forgotten.load for at in (0, 12, 13)] == [0] * 3
+        simulated = queries.simulated_state("c", ConversationQuery(), queries.WhatIf((MORE,)))
+        services.add("c", [MORE])
+        page = self.shown()
+        for each in (page, ConversationPage(simulated)):
+            gone = [said.row.seq for said in each.history_pane.rows if not said.is_in]
+            assert len(gone) > 3
+            assert each.forgotten.load == self.when_said(gone)
+        assert page.said.load == self.when_said(range(1, 14)) + 3
+
+    def test_a_window_of_messages_tells_its_tokens_so_too(self):
+        services.change("c", policy=MessageWindow(3, estimator="gpt-4"))
+        services.add("c", [MORE])
+        assert self.shown().forgotten.tokens == self.when_said(range(1, 11))  # of 13
+
+    def test_history_counts_a_message_as_memory_does(self):
+        page = self.shown()
+        in_memory = {row.seq: row.amount for row in page.memory_pane.messages}
+        assert {s.row.seq: s.tokens for s in page.history_pane.rows if s.is_in} == in_memory
+        before = {said.row.seq: said.tokens for said in self.shown(at=12).history_pane.rows}
+        assert before == {seq: self.when_said([seq]) for seq in before}
+
+    def test_the_page_says_what_is_counted_otherwise(self, operator_client):
+        page = operator_client.get("/c/c/?msg=12")
+        now, then = self.shown().window.rows[-1].tokens, self.when_said([12])
+        assert NOTE in said(page, "tape-read")
+        assert f"{now} tok, {then} when it was said" in said(page, "why")
+        before = operator_client.get("/c/c/?msg=12&at=12")
+        assert NOTE not in said(before, "tape-read")
+        assert f"· {then} tok" in said(before, "why")
+        assert "when it was said" not in said(before, "why")
+
+
+def test_history_and_step_name_one_cause_for_what_had_no_room_beside_a_pin(db):
+    create_and_add("c", TokenWindow(60), users("word " * 30))
+    services.pin("c", 1)
+    services.change("c", policy=TokenWindow(20))
+    services.add("c", users("word " * 48))
+    (left,) = queries.step("c", 4).change.evicted
+    (stay,) = queries.message("c", 2).stays
+    (item,) = queries.feed()
+    assert stay.misfit is item.misfit is left.misfit is CannotFit.TOO_BIG

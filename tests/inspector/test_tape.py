@@ -11,7 +11,7 @@ import pytest
 from chatmemory import MessageWindow, SystemMessage, TokenWindow, UserMessage, services
 from chatmemory.models import Memory
 from chatmemory.queries import ConversationQuery, conversation_state, step_samples
-from chatmemory.queries.step_samples import BLOCK, OUTLINE, PART, outline_of, part_around
+from chatmemory.queries.steps import BLOCK, OUTLINE, PART, outline_of, part_around
 from chatmemory.stores.database import DjangoChatMemoryStore
 from inspector.conversation import ConversationPage
 from inspector.conversation.timeline import Cell

@@ -73,7 +73,7 @@ def test_a_reader_who_has_more_than_there_is_is_sent_the_newest_step(served, ask
 def test_without_an_asgi_server_another_conversation_of_the_name_is_not_found(
     operator_client, memory_id
 ):
-    made = queries.moment(queries.memory(memory_id).created_at)
+    made = queries.microseconds(queries.memory(memory_id).created_at)
     asked = [{"made": made}, {"made": made - 1}]
     answers = [operator_client.get(f"/c/{memory_id}/live/", each) for each in asked]
     assert [each.status_code for each in answers] == [200, 404]

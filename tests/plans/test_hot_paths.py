@@ -14,7 +14,7 @@ from django.db import connection
 from django.db.models import F, Model, Value
 from django.db.models.functions import Concat
 
-from chatmemory import UserMessage, queries, search, services
+from chatmemory import AiMessage, MessageWindow, UserMessage, queries, search, services
 from chatmemory.ledger.windows import stays_at
 from chatmemory.models import Memory, Message, Stay, Step
 
@@ -25,30 +25,24 @@ LONG, FLEET, LATELY = 20_000, 500, 20
 MEMORY, MESSAGE, STAY, STEP = (
     f"chatmemory_{name} by key" for name in ("memory", "message", "stay", "step")
 )
-FEED = {"step_evicting", "stay_left"}
-OVERVIEW = {"memory_by_activity", STEP, MESSAGE, *FEED}
+OVERVIEW = {"memory_by_activity", STEP, MESSAGE, "step_evicting", "stay_left"}
 API = "/api/v1/memories/"
 
 # What each of them must use at least.
 INDEXES = {
     "add": {MEMORY, "stay_open"},
-    "window": {MEMORY, "stay_open", MESSAGE},
     "window at a step": {STEP, STAY, MESSAGE},
-    "history": {MESSAGE, "stay_of_message"},
     "history at a step": {STEP, MESSAGE, "stay_of_message"},
-    "step": {STEP, STAY, "stay_left"},
-    "timeline": {STEP, "stay_of_message"},
-    "message": {MESSAGE, "stay_of_message"},
     "page": {MESSAGE, STEP, "stay_left", "stay_of_message"},
     "page at a step": {MESSAGE, STAY, STEP, "stay_left"},
-    "feed": FEED,
     "newest change": {"memory_by_activity"},
     "overview": OVERVIEW,
     "live overview": OVERVIEW,
     "search": {"texts", *OVERVIEW},
-    "API: window": {MESSAGE},
-    "API: history": {MESSAGE},
+    "API: window": {MEMORY, "stay_open", MESSAGE},
+    "API: history": {MESSAGE, "stay_of_message"},
     "API: steps": {STEP},
+    "API: step": {STEP, STAY, "stay_left"},
     "API: message": {MESSAGE, "stay_of_message"},
     "API: list": {"memory_by_activity"},
     "API: next page": {"memory_by_activity"},
@@ -85,16 +79,10 @@ def calls(browser, api) -> dict[str, Callable[[], Any]]:
     half = LONG // 2
     return {
         "add": partial(services.add, "long", [UserMessage("one more")]),
-        "window": partial(queries.window, "long"),
         "window at a step": partial(queries.window, "long", half),
-        "history": partial(queries.history, "long"),
         "history at a step": partial(queries.history, "long", queries.Part(around=50), half),
-        "step": partial(queries.step, "long", half),
-        "timeline": lambda: queries.step_samples(Memory.objects.get(pk="long"), half),
-        "message": partial(queries.message, "long", half),
         "page": partial(browser.get, "/c/long/"),
         "page at a step": partial(browser.get, f"/c/long/?at={half}&msg={half}&with={half - 99}"),
-        "feed": queries.feed,
         "newest change": queries.newest_change_or_erasure,
         "overview": partial(browser.get, "/"),
         "live overview": partial(browser.get, "/now/"),
@@ -102,6 +90,7 @@ def calls(browser, api) -> dict[str, Callable[[], Any]]:
         "API: window": partial(api.get, f"{API}long/messages/"),
         "API: history": partial(api.get, f"{API}long/history/"),
         "API: steps": partial(api.get, f"{API}long/steps/?after={half}"),
+        "API: step": partial(api.get, f"{API}long/steps/{half}/"),
         "API: message": partial(api.get, f"{API}long/messages/{half}/"),
         "API: list": partial(api.get, API),
         "API: next page": partial(api.get, api.get(API).data["next"]),
@@ -161,8 +150,9 @@ def test_common_words_are_read_where_they_are_tried(db):
     Message.objects.update(text=Concat(F("text"), Value(" delivery")))
     analyse(Memory, Message)
     some = [f"fleet-{n}" for n in range(100)]
-    tried = Memory.objects.filter(search.scan_filter("delivery"), id__in=some)
-    for call in (lambda: len(tried.all()), lambda: len(search.mentions("delivery", some, 100))):
+    tried = Memory.objects.filter(search.index().scan_filter("delivery"), id__in=some)
+    mentions = partial(search.index().mentions, "delivery", some, 100)
+    for call in (lambda: len(tried.all()), lambda: len(mentions())):
         assert call() == len(some)
         assert not any("texts" in plan.indexes for plan in plans_of(call))
 
@@ -173,3 +163,20 @@ def test_a_page_reads_no_more_where_there_is_one_conversation(operator_client):
     analyse(Message, Stay, Step)
     plans = plans_of(partial(operator_client.get, "/c/long/?at=5000&msg=4999"))
     assert [(plan.faults, plan.sql) for plan in plans if plan.faults] == []
+
+
+@pytest.mark.parametrize("messages", [1, 9, 10, 11, 60, 61])
+def test_the_rows_of_a_long_conversation_are_those_of_adds(db, messages):
+    own = {"id", "memory_id", "created_at", "updated_at", "at", "said_at"}
+    own |= {"head", "labels_salt", "first_labels", "salt", "commitment", "digest"}
+
+    def rows(memory_id: str) -> list[dict[str, Any]]:
+        found = [*Memory.objects.filter(pk=memory_id).values()]
+        for model in (Message, Stay, Step):
+            found += model.objects.filter(memory=memory_id).order_by("pk").values()
+        return [{name: row[name] for name in row.keys() - own} for row in found]
+
+    long_conversation("made", messages, kept=5)
+    said = [(AiMessage, UserMessage)[n % 2](f"m{n}") for n in range(1, messages + 1)]
+    services.import_conversation("added", said, MessageWindow(5))
+    assert rows("made") == rows("added")

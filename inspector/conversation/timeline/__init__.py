@@ -1,6 +1,6 @@
 """The timeline: a chart of all steps, and a strip with a cell for each step around the playhead.
 
-Styles and templates call it the tape. Its data are those of `queries.step_samples`.
+Styles and templates call it the tape. Its data are those of `queries.steps`.
 """
 
 from __future__ import annotations
