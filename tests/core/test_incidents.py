@@ -51,12 +51,12 @@ said = st.one_of(
     st.builds(UserMessage, texts), st.builds(AiMessage, texts), calls, results, results
 )
 conversations = st.lists(st.one_of(said, said, said, st.builds(SystemMessage, texts)), max_size=14)
-policies = st.one_of(
+installed_policies = st.one_of(
     st.builds(MessageWindow, st.integers(1, 6)),
     st.builds(TokenWindow, st.integers(10, 60)),
-    st.builds(Halving, st.integers(2, 6)),
     st.builds(lambda limit: MessageWindow(limit, snap_to_user=True), st.integers(1, 6)),
 )
+policies = st.one_of(installed_policies, st.builds(Halving, st.integers(2, 6)))
 
 
 def incidents(messages, policy):
