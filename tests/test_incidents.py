@@ -26,7 +26,7 @@ NUMBERS = count()
 
 def replayed_incidents(messages, policy):
     history = history_of(messages, estimator_for(policy.estimator))
-    return with_limits(incidents_of(*replayed(messages, history, policy)), history, policy)
+    return list(with_limits(incidents_of(*replayed(messages, history, policy)), history, policy))
 
 
 @given(conversations.filter(bool), installed_policies)

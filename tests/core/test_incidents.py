@@ -61,7 +61,7 @@ policies = st.one_of(installed_policies, st.builds(Halving, st.integers(2, 6)))
 
 def incidents(messages, policy):
     history = history_of(messages, estimator_for("gpt-4o"))
-    return with_limits(incidents_of(*replayed(messages, history, policy)), history, policy)
+    return list(with_limits(incidents_of(*replayed(messages, history, policy)), history, policy))
 
 
 def found_naively(messages, policy):

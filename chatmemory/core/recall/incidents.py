@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from chatmemory.core.eviction import Reason
 from chatmemory.core.loads import Keeping
@@ -55,8 +55,9 @@ class Incident:
 
     `said` is the latest message of a user that said it, else of a tool. `left_step` is the step at
     which its last mention left memory, and `cause` the reason. `asked` is the assistant's message
-    directly before `again`, if it asks something. `keeping` is the smallest limit from which every
-    larger one would have held the fact just before `step`; None while it is not computed.
+    directly before `again`, if it asks something. `tokens` are those of a result that was fetched
+    again. `keeping` is the smallest limit from which every larger one would have held the fact just
+    before `step`; None while it is not computed.
     """
 
     kind: IncidentKind
@@ -67,6 +68,7 @@ class Incident:
     asked: int | None
     again: int
     step: int
+    tokens: int | None = None
     keeping: Keeping | None = None
 
 
@@ -231,19 +233,23 @@ class _Mentions:
             self._left.update(dict.fromkeys(facts, time))
 
 
-def with_limits(found: Iterable[Incident], history: History, policy: Policy) -> list[Incident]:
-    """Return incidents with the limits that would have kept their facts, under this policy.
+def with_limits(found: Iterable[Incident], history: History, policy: Policy) -> Iterator[Incident]:
+    """Yield incidents with the limits that would have kept their facts, under this policy, and
+    with the tokens of what was fetched again.
 
     What was said is replayed under each limit throughout, with nothing pinned. For a policy that
     must be replayed under one limit after another, a use by the assistant has none.
     """
-    return [replace(each, keeping=_keeping(each, history, policy)) for each in found]
+    for each in found:
+        end = bisect_left(history.numbers, each.again)
+        is_fetched = each.kind is IncidentKind.FETCHED_AGAIN
+        tokens = history.tokens[end] if is_fetched else None
+        yield replace(each, tokens=tokens, keeping=_keeping(each, history, end, policy))
 
 
-def _keeping(incident: Incident, history: History, policy: Policy) -> Keeping | None:
+def _keeping(incident: Incident, history: History, end: int, policy: Policy) -> Keeping | None:
     if incident.cause in _WITHOUT_LIMIT:
         return Keeping(None)
-    end = bisect_left(history.numbers, incident.again)
     if not is_exact(history, policy):
         if incident.kind is IncidentKind.USED:
             return None
@@ -257,3 +263,28 @@ def _keeping(incident: Incident, history: History, policy: Policy) -> Keeping | 
     if last is None:
         return Keeping(None)
     return Keeping(max(1, loads.limits_that_hold(last, end - 1, policy)[0][0]))
+
+
+def incident_to_dict(incident: Incident) -> dict[str, Any]:
+    """Return an incident as JSON. `limit` is null if no limit would have kept the fact, and absent
+    while that is not computed; `limit_tried_every` is the distance of the limits that were tried,
+    if not every one was.
+    """
+    keeping = incident.keeping
+    found = {
+        "kind": incident.kind.value,
+        "fact": incident.fact,
+        "said": incident.said,
+        "left_step": incident.left_step,
+        "cause": incident.cause.value,
+        "asked": incident.asked,
+        "again": incident.again,
+        "step": incident.step,
+    }
+    if incident.tokens is not None:
+        found["tokens"] = incident.tokens
+    if keeping is not None:
+        found["limit"] = keeping.limit
+        if keeping.tried_every > 1:
+            found["limit_tried_every"] = keeping.tried_every
+    return found
