@@ -54,6 +54,7 @@ from chatmemory.queries.feed import (
 )
 from chatmemory.queries.filters import MemoryFilter
 from chatmemory.queries.history import Part, WholeHistory, history, message, said, whole_history
+from chatmemory.queries.incidents import IncidentsUntil, incidents
 from chatmemory.queries.keeping import WhatWouldKeep
 from chatmemory.queries.lab import (
     FileFleet,
@@ -144,6 +145,7 @@ __all__ = [
     "FleetLists",
     "FleetQuery",
     "Followed",
+    "IncidentsUntil",
     "LimitPoint",
     "Line",
     "Loser",
@@ -196,6 +198,7 @@ __all__ = [
     "fleet_lists",
     "free_disk_space",
     "history",
+    "incidents",
     "is_writable",
     "memories",
     "memory",

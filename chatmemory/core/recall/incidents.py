@@ -57,11 +57,13 @@ class Incident:
     which its last mention left memory, and `cause` the reason. `asked` is the assistant's message
     directly before `again`, if it asks something. `tokens` are those of a result that was fetched
     again. `keeping` is the smallest limit from which every larger one would have held the fact just
-    before `step`; None while it is not computed.
+    before `step`; None while it is not computed. `place` is that of the fact among those of message
+    `again`, in order, by which it can be read again where only numbers are kept.
     """
 
     kind: IncidentKind
     fact: str
+    place: int
     said: int
     left_step: int
     cause: Reason
@@ -195,13 +197,16 @@ class _Mentions:
         self, arrival: Arrival, kind: IncidentKind, asked: int | None
     ) -> Iterator[Incident]:
         """Yield the incidents of a message, before it is heard."""
-        for fact in sorted(arrival.facts & self._left.keys()):
+        if arrival.facts.isdisjoint(self._left):
+            return
+        for place, fact in enumerate(sorted(arrival.facts)):
             said = self._by_user.get(fact) or self._by_tool.get(fact)
-            left = self._left[fact]
-            if said and not self._in_memory[fact] and left.left and left.reason:
+            left = self._left.get(fact)
+            if said and left and left.left and left.reason and not self._in_memory[fact]:
                 yield Incident(
                     kind,
                     fact,
+                    place,
                     said,
                     left_step=left.left,
                     cause=left.reason,
