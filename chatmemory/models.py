@@ -29,6 +29,7 @@ __all__ = [
     "ApiToken",
     "AuditEntry",
     "DefaultPolicy",
+    "FoundIncidents",
     "IdempotentAnswer",
     "Memory",
     "Message",
@@ -319,3 +320,36 @@ class RecallFigures(models.Model):
 
     def __str__(self) -> str:
         return f"{self.memory_id} figures {self.key}"
+
+
+class FoundIncidents(models.Model):
+    """The incidents that were found in a conversation: numbers only, and no part of it.
+
+    They are those up to `step`, with the `words` that are facts by the settings. `rows` has them as
+    `queries.incidents` reads them; the newest is one of a user or a tool.
+    """
+
+    memory = models.OneToOneField(
+        Memory, models.CASCADE, primary_key=True, related_name="found_incidents"
+    )
+    step = models.BigIntegerField()
+    words = models.CharField(max_length=32, help_text="digest of the words that are facts")
+    rows = models.JSONField(default=list)
+    said_again = models.IntegerField(default=0)
+    fetched_again = models.IntegerField(default=0)
+    used = models.IntegerField(default=0)
+    newest_step = models.BigIntegerField(null=True)
+    newest_at = models.DateTimeField(null=True)
+
+    objects = TableManager()
+
+    class Meta:
+        verbose_name_plural = "found incidents"
+        indexes = [
+            models.Index(
+                F("newest_at").desc(), condition=Q(newest_at__isnull=False), name="incident_newest"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.memory_id} incidents"

@@ -5,17 +5,22 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
 from django.core.checks import Tags
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import (
+    BaseCommand,
+    CommandError,
+    CommandParser,
+    OutputWrapper,
+)
 from django.db import DatabaseError, InterfaceError
 
 from chatmemory.core.exceptions import InvalidValue
-from chatmemory.formats import FORMATS, Reading, read_transcripts
+from chatmemory.formats import FORMATS, Reading, Transcript, read_transcripts
 from chatmemory.services.database_errors import explain_error
 
 
@@ -86,6 +91,17 @@ def add_file_arguments(parser: CommandParser, nargs: Literal["*", "+"]) -> None:
         choices=["auto", *FORMATS],
         help="the format of the files; default: auto, which finds it out for each",
     )
+
+
+def transcripts_of(
+    files: Iterable[Path], format: str, errors: OutputWrapper
+) -> Iterator[Transcript]:
+    """Yield the conversations of files, and tell in `errors` what is refused. Raises CommandError."""
+    for file in files:
+        reading = read_file(file, format)
+        for refused in reading.refused:
+            errors.write(f"left out {refused.where}: {refused.why}")
+        yield from reading.transcripts
 
 
 def read_file(file: Path, format: str) -> Reading:

@@ -44,6 +44,7 @@ from chatmemory.queries.history import (
     said,
     whole_history,
 )
+from chatmemory.queries.incidents import IncidentsUntil, incidents
 from chatmemory.queries.keeping import WhatWouldKeep
 from chatmemory.queries.lab import (
     FileFleet,
@@ -139,6 +140,7 @@ __all__ = [
     "FleetLists",
     "FleetQuery",
     "Followed",
+    "IncidentsUntil",
     "LimitPoint",
     "Line",
     "Loser",
@@ -184,6 +186,7 @@ __all__ = [
     "fleet_lists",
     "free_disk_space",
     "history",
+    "incidents",
     "is_writable",
     "memories",
     "memory",

@@ -19,6 +19,7 @@ from chatmemory.ledger.contradictions import Contradicted, naming
 from chatmemory.ledger.recorder import Recorder
 from chatmemory.models import (
     AuditEntry,
+    FoundIncidents,
     IdempotentAnswer,
     Memory,
     Message,
@@ -69,6 +70,7 @@ def delete(memory_id: str, *, actor: str = "", expected_version: int | None = No
         else:
             Trial.objects.filter(memory=memory).delete()
             RecallFigures.objects.filter(memory=memory).delete()
+            FoundIncidents.objects.filter(memory=memory).delete()
             Memory.objects.filter(pk=memory_id).update(deleted_at=timezone.now(), labels={})
             database.on_commit(lambda: _purge(memory_id))
         database.on_commit(truncate_log_soon)
@@ -207,6 +209,7 @@ def _erase_copies(recorder: Recorder) -> None:
     _erase_responses(memory.pk)
     Trial.objects.filter(memory=memory).delete()
     RecallFigures.objects.filter(memory=memory).delete()
+    FoundIncidents.objects.filter(memory=memory).delete()
     recorder.set_labels(given_labels(memory.labels))
 
 

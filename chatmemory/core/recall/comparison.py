@@ -104,11 +104,15 @@ def follow(
     `at` is the number of messages after which the limit shall hold it.
     """
     said = [position for position in mentions if position < at]
-    keeping = _keeping(history.entries[:at], said, policy) if policy is not None else None
+    keeping = None
+    if policy is not None:
+        keeping = smallest_limit_for(history.entries[:at], said, policy)
     return Followed(_forgotten(left, mentions), keeping)
 
 
-def _keeping(said: Sequence[Entry], mentions: Sequence[int], policy: Policy) -> Keeping | None:
+def smallest_limit_for(
+    said: Sequence[Entry], mentions: Sequence[int], policy: Policy
+) -> Keeping | None:
     """Return the smallest limit that holds one of the mentions: the latest, or the latest system
     message, which stays while others leave.
     """

@@ -1,9 +1,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import fields
-from pathlib import Path
 from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
@@ -11,11 +10,9 @@ from django.core.management.base import CommandError, CommandParser
 from chatmemory import queries
 from chatmemory.conf import fact_words
 from chatmemory.core.exceptions import InvalidValue
-from chatmemory.core.policies import Policy
 from chatmemory.core.recall import Recall, histories_for
-from chatmemory.core.recall.facts import History
 from chatmemory.core.written_policies import policies_from_text, text_of_policy
-from chatmemory.management.base import DatabaseCommand, add_file_arguments, read_file
+from chatmemory.management.base import DatabaseCommand, add_file_arguments, transcripts_of
 
 COLUMNS = tuple(each.name for each in fields(Recall) if each.name != "policy")
 
@@ -43,7 +40,9 @@ class Command(DatabaseCommand):
             if options["files"]:
                 if options["label"] or options["prefix"]:
                     raise CommandError("name files, or stored conversations by --label or --prefix")
-                histories = self.of_files(options["files"], options["format"], policies)
+                said = transcripts_of(options["files"], options["format"], self.stderr)
+                words = fact_words()
+                histories = (histories_for(each.messages, policies, words) for each in said)
                 found = queries.recall_sums(histories, policies)
             elif options["format"] != "auto":
                 raise CommandError("--format is that of files: name some, or leave it out")
@@ -55,17 +54,6 @@ class Command(DatabaseCommand):
         except InvalidValue as error:
             raise CommandError(str(error)) from error
         self.print_json(found) if options["json"] else self.print_table(found)
-
-    def of_files(
-        self, files: Sequence[Path], format: str, policies: Sequence[Policy | None]
-    ) -> Iterator[list[History]]:
-        """Yield the histories of each conversation, one for each policy."""
-        for file in files:
-            reading = read_file(file, format)
-            for refused in reading.refused:
-                self.stderr.write(f"left out {refused.where}: {refused.why}")
-            for transcript in reading.transcripts:
-                yield histories_for(transcript.messages, policies, fact_words())
 
     def print_json(self, found: Sequence[Recall]) -> None:
         rows = [{"policy": text_of_policy(each.policy), **_numbers(each)} for each in found]

@@ -633,6 +633,42 @@ class Migration(migrations.Migration):
             model_name="trial",
             index=models.Index(models.F("tried_by"), models.F("tried_at"), name="trial_by_person"),
         ),
+        migrations.CreateModel(
+            name="FoundIncidents",
+            fields=[
+                (
+                    "memory",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        primary_key=True,
+                        related_name="found_incidents",
+                        serialize=False,
+                        to="chatmemory.memory",
+                    ),
+                ),
+                ("step", models.BigIntegerField()),
+                (
+                    "words",
+                    models.CharField(help_text="digest of the words that are facts", max_length=32),
+                ),
+                ("rows", models.JSONField(default=list)),
+                ("said_again", models.IntegerField(default=0)),
+                ("fetched_again", models.IntegerField(default=0)),
+                ("used", models.IntegerField(default=0)),
+                ("newest_step", models.BigIntegerField(null=True)),
+                ("newest_at", models.DateTimeField(null=True)),
+            ],
+            options={
+                "verbose_name_plural": "found incidents",
+                "indexes": [
+                    models.Index(
+                        models.OrderBy(models.F("newest_at"), descending=True),
+                        condition=models.Q(("newest_at__isnull", False)),
+                        name="incident_newest",
+                    )
+                ],
+            },
+        ),
         # What models cannot say. The hints tell routers whose tables they are.
         migrations.RunPython(install_search, remove_search, hints={"model_name": "message"}),
         migrations.RunPython(

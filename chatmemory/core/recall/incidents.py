@@ -1,0 +1,295 @@
+"""Incidents: facts that left memory and came up again.
+
+A fact that a user or a tool said is forgotten when its last mention leaves memory. When it comes
+up again, that had a price: the user said it twice, a tool was called twice for it, or the
+assistant used it without having read it. Any mention in memory counts, also one of the assistant
+and of a summary.
+"""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from chatmemory.core.eviction import Reason
+from chatmemory.core.loads import Keeping
+from chatmemory.core.messages import (
+    AiMessage,
+    ChatMessage,
+    MessageType,
+    ToolExecutionRequest,
+    ToolExecutionResultMessage,
+    UserMessage,
+)
+from chatmemory.core.policies import Policy
+from chatmemory.core.recall.comparison import smallest_limit_for
+from chatmemory.core.recall.curves import is_exact
+from chatmemory.core.recall.facts import History
+from chatmemory.core.transitions import fold
+from chatmemory.core.window import Window
+
+
+class IncidentKind(StrEnum):
+    """How a forgotten fact came up again: in a user's message, in the result of a call equal to an
+    earlier one, or in the assistant's text or call.
+    """
+
+    SAID_AGAIN = "said_again"
+    FETCHED_AGAIN = "fetched_again"
+    USED = "used"
+
+
+# The reasons for which messages leave under no limit, so that none would have kept them.
+_WITHOUT_LIMIT = frozenset({Reason.CLEARED, Reason.SET})
+
+
+@dataclass(frozen=True)
+class Incident:
+    """A fact that came up again in message `again`, which arrived at `step`.
+
+    `said` is the latest message of a user that said it, else of a tool. `left_step` is the step at
+    which its last mention left memory, and `cause` the reason. `asked` is the assistant's message
+    directly before `again`, if it asks something. `tokens` are those of a result that was fetched
+    again. `keeping` is the smallest limit from which every larger one would have held the fact just
+    before `step`; None while it is not computed. `place` is that of the fact among those of message
+    `again`, in order, by which it can be read again where only numbers are kept.
+    """
+
+    kind: IncidentKind
+    fact: str
+    place: int
+    said: int
+    left_step: int
+    cause: Reason
+    asked: int | None
+    again: int
+    step: int
+    tokens: int | None = None
+    keeping: Keeping | None = None
+
+
+class Arrival(NamedTuple):
+    """A message that arrived at a step; `is_said` unless a client injected it."""
+
+    number: int
+    step: int
+    message: ChatMessage
+    facts: frozenset[str]
+    is_said: bool = True
+
+
+class MemoryTime(NamedTuple):
+    """The step at which a message entered memory, and the one at which it left, with the reason."""
+
+    number: int
+    entered: int
+    left: int | None = None
+    reason: Reason | None = None
+
+
+def replayed(
+    messages: Sequence[ChatMessage], history: History, policy: Policy
+) -> tuple[list[Arrival], list[MemoryTime]]:
+    """Return what arrives, and when it is in memory, in a replay under one policy.
+
+    Messages that the policy ignores or refuses make no step, as in the ledger.
+    """
+    arrivals: list[Arrival] = []
+    entered: dict[int, int] = {}
+    times: list[MemoryTime] = []
+    numbers = dict(zip(history.entries, history.numbers, strict=True))
+    for position, change in enumerate(fold(Window(), history.entries, policy)):
+        if not change.arrivals:
+            continue
+        number, step = history.numbers[position], len(arrivals) + 1
+        arrivals.append(Arrival(number, step, messages[position], history.facts[position]))
+        entered[number] = step
+        for eviction in change.evictions:
+            gone = numbers[eviction.entry]
+            times.append(MemoryTime(gone, entered.pop(gone), step, eviction.reason))
+    return arrivals, [*times, *(MemoryTime(*still) for still in entered.items())]
+
+
+def incidents_of(arrivals: Iterable[Arrival], times: Iterable[MemoryTime]) -> list[Incident]:
+    """Return the incidents of a conversation, in the order of its steps."""
+    arriving: defaultdict[int, list[Arrival]] = defaultdict(list)
+    changing: defaultdict[int, list[MemoryTime]] = defaultdict(list)
+    facts = {}
+    for arrival in arrivals:
+        facts[arrival.number] = arrival.facts
+        arriving[arrival.step].append(arrival)
+    for time in times:
+        changing[time.entered].append(time)
+        if time.left is not None and time.left != time.entered:
+            changing[time.left].append(time)
+    mentions, calls = _Mentions(facts), _Calls()
+    found: list[Incident] = []
+    asked: int | None = None
+    for step in sorted(arriving.keys() | changing.keys()):
+        for arrival in arriving[step]:
+            if arrival.is_said:
+                if kind := calls.kind_of(arrival.message):
+                    found += mentions.missed_by(arrival, kind, asked)
+                asked = arrival.number if _asks(arrival.message) else None
+        mentions.hear(arriving[step])
+        mentions.follow(step, changing[step])
+    return found
+
+
+def _asks(message: ChatMessage) -> bool:
+    return isinstance(message, AiMessage) and "?" in (message.text or "")
+
+
+class _Calls:
+    """The calls so far, to know those that are made again."""
+
+    def __init__(self) -> None:
+        self._made: set[tuple[str, str]] = set()
+        self._awaited: dict[str | None, list[bool]] = {}  # by id, whether each was made before
+
+    def kind_of(self, message: ChatMessage) -> IncidentKind | None:
+        """Return the kind of an incident in the next message; None if it can be none."""
+        match message:
+            case UserMessage():
+                return IncidentKind.SAID_AGAIN
+            case AiMessage():
+                self._call(message.tool_execution_requests)
+                return IncidentKind.USED
+            case ToolExecutionResultMessage():
+                awaited = self._awaited.get(message.id)
+                return IncidentKind.FETCHED_AGAIN if awaited and awaited.pop(0) else None
+        return None
+
+    def _call(self, requests: Iterable[ToolExecutionRequest | None]) -> None:
+        awaited: defaultdict[str | None, list[bool]] = defaultdict(list)
+        made = [(request, _call_of(request)) for request in requests if request]
+        for request, call in made:
+            awaited[request.id].append(call in self._made)
+        self._made.update(call for _, call in made)
+        self._awaited.update(awaited)
+
+
+def _call_of(request: ToolExecutionRequest) -> tuple[str, str]:
+    """Return the name and the arguments of a call, equal for arguments that are equal as JSON."""
+    arguments = request.arguments or "{}"
+    with suppress(ValueError, RecursionError):
+        arguments = json.dumps(json.loads(arguments), sort_keys=True)
+    return request.name or "", arguments
+
+
+class _Mentions:
+    """The facts that were said before a step, and whether memory still mentions them."""
+
+    def __init__(self, facts: Mapping[int, frozenset[str]]) -> None:
+        self._facts = facts
+        self._in_memory: Counter[str] = Counter()
+        self._left: dict[str, MemoryTime] = {}
+        self._by_user: dict[str, int] = {}
+        self._by_tool: dict[str, int] = {}
+
+    def missed_by(
+        self, arrival: Arrival, kind: IncidentKind, asked: int | None
+    ) -> Iterator[Incident]:
+        """Yield the incidents of a message, before it is heard."""
+        if arrival.facts.isdisjoint(self._left):
+            return
+        for place, fact in enumerate(sorted(arrival.facts)):
+            said = self._by_user.get(fact) or self._by_tool.get(fact)
+            left = self._left.get(fact)
+            if said and left and left.left and left.reason and not self._in_memory[fact]:
+                yield Incident(
+                    kind,
+                    fact,
+                    place,
+                    said,
+                    left_step=left.left,
+                    cause=left.reason,
+                    asked=asked,
+                    again=arrival.number,
+                    step=arrival.step,
+                )
+
+    def hear(self, arrivals: Iterable[Arrival]) -> None:
+        for arrival in arrivals:
+            if not arrival.is_said:
+                continue
+            if arrival.message.type is MessageType.USER:
+                self._by_user.update(dict.fromkeys(arrival.facts, arrival.number))
+            elif arrival.message.type is MessageType.TOOL_EXECUTION_RESULT:
+                self._by_tool.update(dict.fromkeys(arrival.facts, arrival.number))
+
+    def follow(self, step: int, times: Sequence[MemoryTime]) -> None:
+        """Count what enters and leaves memory at a step. Of what leaves together, the last
+        message decides.
+        """
+        leaving = sorted(time for time in times if time.left == step)
+        for time in times:
+            if time.entered == step:
+                self._in_memory.update(self._facts.get(time.number, ()))
+        for time in leaving:
+            facts = self._facts.get(time.number, frozenset())
+            self._in_memory.subtract(facts)
+            self._left.update(dict.fromkeys(facts, time))
+
+
+def with_limits(found: Iterable[Incident], history: History, policy: Policy) -> Iterator[Incident]:
+    """Yield incidents with the limits that would have kept their facts, under this policy, and
+    with the tokens of what was fetched again.
+
+    What was said is replayed under each limit throughout, with nothing pinned. For a policy that
+    must be replayed under one limit after another, a use by the assistant has none.
+    """
+    for each in found:
+        end = bisect_left(history.numbers, each.again)
+        is_fetched = each.kind is IncidentKind.FETCHED_AGAIN
+        tokens = history.tokens[end] if is_fetched else None
+        yield replace(each, tokens=tokens, keeping=_keeping(each, history, end, policy))
+
+
+def _keeping(incident: Incident, history: History, end: int, policy: Policy) -> Keeping | None:
+    if incident.cause in _WITHOUT_LIMIT:
+        return Keeping(None)
+    if not is_exact(history, policy):
+        if incident.kind is IncidentKind.USED:
+            return None
+        said = [place for place in range(end) if incident.fact in history.facts[place]]
+        return smallest_limit_for(history.entries[:end], said, policy)
+    loads, facts = history.loads, history.facts
+    system = loads.systems[end - 1]
+    if system is not None and incident.fact in facts[system]:
+        return Keeping(1)
+    last = next((n for n in reversed(range(end)) if incident.fact in facts[n]), None)
+    if last is None:
+        return Keeping(None)
+    return Keeping(max(1, loads.limits_that_hold(last, end - 1, policy)[0][0]))
+
+
+def incident_to_dict(incident: Incident) -> dict[str, Any]:
+    """Return an incident as JSON. `limit` is null if no limit would have kept the fact, and absent
+    while that is not computed; `limit_tried_every` is the distance of the limits that were tried,
+    if not every one was.
+    """
+    keeping = incident.keeping
+    found = {
+        "kind": incident.kind.value,
+        "fact": incident.fact,
+        "said": incident.said,
+        "left_step": incident.left_step,
+        "cause": incident.cause.value,
+        "asked": incident.asked,
+        "again": incident.again,
+        "step": incident.step,
+    }
+    if incident.tokens is not None:
+        found["tokens"] = incident.tokens
+    if keeping is not None:
+        found["limit"] = keeping.limit
+        if keeping.tried_every > 1:
+            found["limit_tried_every"] = keeping.tried_every
+    return found

@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from django.core.management.base import CommandError, CommandParser
+
+from chatmemory.conf import fact_words
+from chatmemory.core.estimators import estimator_for
+from chatmemory.core.exceptions import InvalidValue
+from chatmemory.core.messages import ChatMessage
+from chatmemory.core.policies import Policy
+from chatmemory.core.recall.facts import history_of
+from chatmemory.core.recall.incidents import (
+    Incident,
+    IncidentKind,
+    incident_to_dict,
+    incidents_of,
+    replayed,
+    with_limits,
+)
+from chatmemory.core.written_policies import policy_from_text
+from chatmemory.management.base import DatabaseCommand, add_file_arguments, transcripts_of
+
+KINDS = tuple(kind.value for kind in IncidentKind)
+IN_WORDS = {
+    IncidentKind.SAID_AGAIN: "said again by the user",
+    IncidentKind.FETCHED_AGAIN: "fetched again by the same call",
+    IncidentKind.USED: "used by the assistant without a mention in memory",
+}
+
+
+class Command(DatabaseCommand):
+    help = (
+        "Tell which facts would have left memory and come up again, if the conversations of files "
+        "had this policy. Nothing is stored."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        add_file_arguments(parser, "+")
+        parser.add_argument("--policy", required=True, help="such as token_window:2000")
+        parser.add_argument(
+            "--json", action="store_true", help="print a line of JSON for each conversation"
+        )
+        parser.add_argument(
+            "--fail-on",
+            metavar="KIND,KIND",
+            type=_kinds,
+            default=(),
+            help=f"exit with 1 if there is an incident of these kinds: {', '.join(KINDS)}",
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            policy = policy_from_text(options["policy"])
+        except InvalidValue as error:
+            raise CommandError(str(error)) from error
+        total: Counter[str] = Counter(dict.fromkeys([*KINDS, "conversations"], 0))
+        for each in transcripts_of(options["files"], options["format"], self.stderr):
+            if found := _incidents(each.messages, policy):
+                total.update(incident.kind for incident in found)
+                total["conversations"] += 1
+                self.tell(each.name or str(each.number), found, options["json"])
+        self.sum_up(total, options["json"])
+        if any(total[kind] for kind in options["fail_on"]):
+            raise SystemExit(1)
+
+    def tell(self, name: str, found: Sequence[Incident], as_json: bool) -> None:
+        if as_json:
+            rows = [incident_to_dict(each) for each in found]
+            self.stdout.write(json.dumps({"conversation": name, "incidents": rows}))
+        else:
+            self.stdout.writelines(f"{name}: {_in_words(each)}\n" for each in found)
+
+    def sum_up(self, total: Counter[str], as_json: bool) -> None:
+        if as_json:
+            self.stdout.write(json.dumps({"total": total}))
+        else:
+            counts = ", ".join(f"{total[kind]:,} {kind}" for kind in KINDS)
+            self.stdout.write(f"{counts}; conversations with any: {total['conversations']:,}")
+
+
+def _kinds(text: str) -> tuple[str, ...]:
+    kinds = tuple(text.split(","))
+    for kind in kinds:
+        if kind not in KINDS:
+            raise CommandError(f"--fail-on: {kind!r} is none of {', '.join(KINDS)}")
+    return kinds
+
+
+def _incidents(messages: Sequence[ChatMessage], policy: Policy) -> list[Incident]:
+    history = history_of(messages, estimator_for(policy.estimator), fact_words())
+    return list(with_limits(incidents_of(*replayed(messages, history, policy)), history, policy))
+
+
+def _in_words(found: Incident) -> str:
+    limit = found.keeping.limit if found.keeping else None
+    cure = f"; a limit of {limit:,} would have kept it" if limit else ""
+    return (
+        f"{found.fact}, said in #{found.said}, left memory at step {found.left_step} "
+        f"and was {IN_WORDS[found.kind]} in #{found.again}{cure}"
+    )

@@ -1,0 +1,157 @@
+"""Incidents of stored conversations: found in the ledger as it was, and kept as numbers.
+
+The fact of a kept incident is read again from its message.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from django.db.models import F, Q
+
+from chatmemory.conf import fact_words
+from chatmemory.core.eviction import REASONS
+from chatmemory.core.loads import Keeping
+from chatmemory.core.recall.facts import History, facts_of
+from chatmemory.core.recall.incidents import (
+    Arrival,
+    Incident,
+    IncidentKind,
+    MemoryTime,
+    incidents_of,
+    with_limits,
+)
+from chatmemory.core.stored_policies import can_decide
+from chatmemory.ledger.lookup import find_memory
+from chatmemory.ledger.snapshots import one_snapshot
+from chatmemory.ledger.windows import read_message
+from chatmemory.models import FoundIncidents, Memory, Message, Stay, Step
+from chatmemory.queries.recall import estimator_of, said_with_history
+
+NEWEST_MESSAGES = 10_000  # that incidents are looked for among
+STALE_AT_ONCE = 100
+
+
+@dataclass(frozen=True)
+class IncidentsUntil:
+    """The incidents up to a step, in order. The conversation may have gone on since."""
+
+    step: int
+    incidents: Sequence[Incident]
+
+
+@one_snapshot()
+def incidents(memory_id: str) -> IncidentsUntil:
+    """Return the incidents of a conversation that were found last. Raises MemoryNotFound."""
+    memory = find_memory(memory_id)
+    kept = FoundIncidents.objects.filter(memory=memory, words=words_digest()).first()
+    if kept is None:
+        return IncidentsUntil(0, ())
+    return IncidentsUntil(kept.step, _with_facts(memory, kept.rows))
+
+
+def _with_facts(memory: Memory, rows: Sequence[list[Any]]) -> list[Incident]:
+    again = {row[5] for row in rows}
+    messages = Message.objects.filter(memory=memory, seq__in=again)
+    facts = {row.seq: sorted(facts_of(read_message(row), fact_words())) for row in messages}
+    return [_incident(row, facts) for row in rows]
+
+
+def kept_row(found: Incident) -> list[Any]:
+    """Return the numbers of an incident, of which `incidents` makes it again."""
+    keeping = found.keeping
+    limits = [keeping.limit, keeping.tried_every] if keeping else [None, None]
+    whole = [found.kind, found.said, found.left_step, found.cause, found.asked, found.again]
+    return [*whole, found.place, found.step, found.tokens, *limits]
+
+
+def _incident(row: list[Any], facts: Mapping[int, list[str]]) -> Incident:
+    kind, said, left_step, cause, asked, again, place, step, tokens, limit, tried_every = row
+    return Incident(
+        IncidentKind(kind),
+        facts[again][place],
+        place,
+        said,
+        left_step,
+        REASONS[cause],
+        asked,
+        again,
+        step,
+        tokens,
+        Keeping(limit, tried_every) if tried_every else None,
+    )
+
+
+def words_digest() -> str:
+    """Return a digest of the words that are facts by the settings."""
+    return hashlib.sha256(repr(fact_words()).encode()).hexdigest()[:32]
+
+
+def stale_incidents() -> list[str]:
+    """Return the ids of conversations that have changed since their incidents were found, those
+    that changed last first.
+    """
+    fresh = Q(found_incidents__step=F("last_step"), found_incidents__words=words_digest())
+    rows = Memory.objects.exclude(fresh).order_by("-updated_at", "-id")
+    return list(rows.values_list("id", flat=True)[:STALE_AT_ONCE])
+
+
+@one_snapshot()
+def computed_incidents(memory_id: str) -> IncidentsUntil:
+    """Find the incidents among the newest 10,000 messages of a conversation.
+
+    The limit of each is that of the policy in force at its step. Raises MemoryNotFound.
+    """
+    memory = find_memory(memory_id)
+    messages, history = said_with_history(memory_id, latest=NEWEST_MESSAGES)
+    if not messages:
+        return IncidentsUntil(memory.last_step, ())
+    first = history.numbers[0]
+    times = _times(memory, first)
+    steps: dict[int, int] = {}
+    for time in times:
+        steps[time.number] = min(time.entered, steps.get(time.number, time.entered))
+    said = zip(history.numbers, messages, history.facts, strict=True)
+    arrivals = [
+        Arrival(seq, steps[seq], message, facts) for seq, message, facts in said if seq in steps
+    ]
+    injected = Message.objects.filter(
+        memory=memory, seq__gte=first, origin=Message.Origin.SYNTHETIC
+    )
+    for row in injected:
+        if row.seq in steps:
+            message = read_message(row)
+            facts = facts_of(message, fact_words())
+            arrivals.append(Arrival(row.seq, steps[row.seq], message, facts, is_said=False))
+    found = incidents_of(sorted(arrivals, key=lambda each: each.number), times)
+    return IncidentsUntil(memory.last_step, list(_with_limits(memory, found, history)))
+
+
+def _times(memory: Memory, first: int) -> list[MemoryTime]:
+    rows = Stay.objects.filter(memory=memory, seq__gte=first)
+    return [
+        MemoryTime(seq, entered, left, REASONS[reason] if reason else None)
+        for seq, entered, left, reason in rows.values_list(
+            "seq", "entered_step", "left_step", "reason"
+        ).iterator()
+    ]
+
+
+def _with_limits(memory: Memory, found: list[Incident], own: History) -> Iterator[Incident]:
+    """Yield incidents with their limits, in their order."""
+    needed = {step for each in found for step in (each.step, each.left_step)}
+    steps = {step.n: step for step in Step.objects.filter(memory=memory, n__in=needed)}
+    histories = {estimator_of(memory): own}
+    for each in found:
+        policy = steps[each.step].policy
+        if policy is None or not can_decide(policy) or steps[each.left_step].by_client:
+            yield replace(each, keeping=Keeping(None))
+            continue
+        if policy.estimator not in histories:
+            histories[policy.estimator] = said_with_history(
+                memory.pk, policy.estimator, latest=NEWEST_MESSAGES
+            )[1]
+        yield from with_limits([each], histories[policy.estimator], policy)

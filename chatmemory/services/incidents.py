@@ -1,0 +1,58 @@
+"""Incidents are found outside of requests, and kept until the conversation changes.
+
+What is kept are numbers. They go with the conversation, and with a redaction.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from chatmemory import database
+from chatmemory.core.exceptions import MemoryNotFound
+from chatmemory.core.recall.incidents import IncidentKind
+from chatmemory.models import FoundIncidents, Memory, Step
+from chatmemory.queries.incidents import (
+    IncidentsUntil,
+    computed_incidents,
+    kept_row,
+    stale_incidents,
+    words_digest,
+)
+
+
+def find_incidents(memory_id: str) -> None:
+    """Find and keep the incidents of a conversation. Those of one that is deleted or changes
+    meanwhile are not kept. Raises MemoryNotFound.
+    """
+    found = computed_incidents(memory_id)
+    with database.atomic():
+        # Citus cannot lock rows of several conversations with one statement.
+        locked = Memory.objects.select_for_update(skip_locked=True).filter(id=memory_id)
+        if list(locked.values_list("last_step", flat=True)) == [found.step]:
+            _keep(memory_id, found)
+
+
+def find_stale_incidents() -> Iterator[str]:
+    """Find those of conversations that have changed since, and yield the id of each."""
+    for memory_id in stale_incidents():
+        try:
+            find_incidents(memory_id)
+        except MemoryNotFound:
+            continue
+        yield memory_id
+
+
+def _keep(memory_id: str, found: IncidentsUntil) -> None:
+    counts = Counter(each.kind for each in found.incidents)
+    newest = [each.step for each in found.incidents if each.kind is not IncidentKind.USED][-1:]
+    at = Step.objects.filter(memory=memory_id, n__in=newest).values_list("at", flat=True).first()
+    values = {
+        "step": found.step,
+        "words": words_digest(),
+        "rows": [kept_row(each) for each in found.incidents],
+        "newest_step": newest[0] if newest else None,
+        "newest_at": at,
+        **{kind.value: counts[kind] for kind in IncidentKind},
+    }
+    FoundIncidents.objects.update_or_create(memory_id=memory_id, defaults=values)
