@@ -96,7 +96,10 @@ def add_file_arguments(parser: CommandParser, nargs: Literal["*", "+"]) -> None:
 def transcripts_of(
     files: Iterable[Path], format: str, errors: OutputWrapper
 ) -> Iterator[Transcript]:
-    """Yield the conversations of files, and tell in `errors` what is refused. Raises CommandError."""
+    """Yield the conversations of files, and write to `errors` what is refused.
+
+    Raises CommandError.
+    """
     for file in files:
         reading = read_file(file, format)
         for refused in reading.refused:
