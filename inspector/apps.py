@@ -1,7 +1,7 @@
 from django.apps import AppConfig
 
 from chatmemory.signals import memory_changed
-from inspector.conf import configuration
+from inspector.conf import inspector_configuration
 
 
 class InspectorConfig(AppConfig):
@@ -15,5 +15,5 @@ class InspectorConfig(AppConfig):
         from inspector.observability import metrics, tracing
 
         memory_changed.connect(metrics.memory_changed, dispatch_uid="inspector.metrics")
-        if configuration().TRACES:
+        if inspector_configuration().TRACES:
             tracing.set_up()

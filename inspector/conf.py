@@ -44,7 +44,7 @@ class InspectorConfiguration:
 
 
 @cache
-def configuration() -> InspectorConfiguration:
+def inspector_configuration() -> InspectorConfiguration:
     """Return the settings with their defaults.
 
     Raises ImproperlyConfigured for unknown settings, and for values of a wrong type or range.
@@ -71,7 +71,7 @@ _WANTED = {
 
 def _clear_cache(*, setting: str, **kwargs: Any) -> None:
     if setting == "INSPECTOR":
-        configuration.cache_clear()
+        inspector_configuration.cache_clear()
 
 
 setting_changed.connect(_clear_cache)

@@ -23,7 +23,7 @@ from django.urls import (
 from django.utils import translation
 
 from inspector.asgi import Scope
-from inspector.conf import configuration
+from inspector.conf import inspector_configuration
 
 _NAMESPACES = frozenset({"inspector", "chatmemory"})
 
@@ -33,7 +33,7 @@ def is_own(request: HttpRequest) -> bool:
 
     Pages that are mounted at the root own no address without a route: it may be the project's.
     """
-    if configuration().WHOLE_SITE:
+    if inspector_configuration().WHOLE_SITE:
         return True
     return is_own_route(request.resolver_match or route_of(request), request.path)
 

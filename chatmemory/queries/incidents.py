@@ -17,10 +17,10 @@ from chatmemory.core.eviction import REASONS
 from chatmemory.core.loads import Keeping
 from chatmemory.core.recall.facts import History, facts_of
 from chatmemory.core.recall.incidents import (
-    Arrival,
     Incident,
     IncidentKind,
     MemoryTime,
+    StepMessage,
     incidents_of,
     with_limits,
 )
@@ -116,7 +116,7 @@ def computed_incidents(memory_id: str) -> IncidentsUntil:
         steps[time.number] = min(time.entered, steps.get(time.number, time.entered))
     said = zip(history.numbers, messages, history.facts, strict=True)
     arrivals = [
-        Arrival(seq, steps[seq], message, facts) for seq, message, facts in said if seq in steps
+        StepMessage(seq, steps[seq], message, facts) for seq, message, facts in said if seq in steps
     ]
     injected = Message.objects.filter(
         memory=memory, seq__gte=first, origin=Message.Origin.SYNTHETIC
@@ -125,7 +125,7 @@ def computed_incidents(memory_id: str) -> IncidentsUntil:
         if row.seq in steps:
             message = read_message(row)
             facts = facts_of(message, fact_words())
-            arrivals.append(Arrival(row.seq, steps[row.seq], message, facts, is_said=False))
+            arrivals.append(StepMessage(row.seq, steps[row.seq], message, facts, is_said=False))
     found = incidents_of(sorted(arrivals, key=lambda each: each.number), times)
     return IncidentsUntil(memory.last_step, list(_with_limits(memory, found, history)))
 

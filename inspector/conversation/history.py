@@ -94,7 +94,7 @@ class HistoryPane:
             "is-rel" if row.seq in self._related else "",
         )
         return HistoryRow(
-            **line_of(state, row, *classes),
+            **message_line(state, row, *classes),
             row=row,
             tokens=row.tokens_at(state.at),
             tag="" if is_in else tag(state, row),
@@ -104,7 +104,7 @@ class HistoryPane:
         )
 
 
-def line_of(
+def message_line(
     state: ConversationState, message: MessageDetail | WindowPlace | EvictedMessage, *classes: str
 ) -> dict[str, Any]:
     """Return the fields of the line of a message, with these CSS classes and those of its look."""

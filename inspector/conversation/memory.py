@@ -10,7 +10,7 @@ from chatmemory import Reason, can_decide, explain
 from chatmemory.explain import oldest, reason_of
 from chatmemory.queries import ConversationState, WindowPlace
 from chatmemory.services import ChangeResult, EvictedMessage
-from inspector.conversation.history import MessageLine, line_of, related
+from inspector.conversation.history import MessageLine, message_line, related
 from inspector.conversation.looks import pairings
 from inspector.conversation.measures import Measure
 
@@ -199,7 +199,7 @@ class MemoryPane:
                 "is-rel" if seq in self._related else "",
             )
             row = KeptRow(
-                **line_of(state, place, *classes),
+                **message_line(state, place, *classes),
                 amount=place.tokens,
                 note=", ".join(note for note, is_so in notes.items() if is_so),
                 past=min(past, width),
@@ -214,7 +214,7 @@ class MemoryPane:
     def _evicted(self, change: ChangeResult, evicted: EvictedMessage) -> KeptRow:
         is_oldest = evicted.reason is Reason.CAPACITY and not evicted.misfit
         note = oldest(change) if is_oldest else reason_of(evicted)
-        return KeptRow(**line_of(self._state, evicted), amount=-evicted.tokens, note=note)
+        return KeptRow(**message_line(self._state, evicted), amount=-evicted.tokens, note=note)
 
 
 def _path(bars: Iterable[tuple[int, int, int]]) -> str:

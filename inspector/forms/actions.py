@@ -13,7 +13,7 @@ from chatmemory.access.roles import Role, roles_within
 from chatmemory.access.tokens import DAYS_MAX
 from chatmemory.formats import FORMATS
 from chatmemory.services.validation import ID_LENGTH, is_id
-from inspector.conf import configuration
+from inspector.conf import inspector_configuration
 from inspector.forms.fields import STEP_MAX, option_field, select
 from inspector.middleware.bodies import upload_limit
 
@@ -148,7 +148,7 @@ class ImportForm(forms.Form):
         if file.size is None or file.size > limit.size:
             raise forms.ValidationError(
                 f"The file is larger than {limit}. "
-                f"Import it with {configuration().MANAGE} import_transcripts."
+                f"Import it with {inspector_configuration().MANAGE} import_transcripts."
             )
         return file
 

@@ -14,7 +14,7 @@ from django.http import HttpResponse
 
 from chatmemory import ChatMessage, InvalidValue, message_to_json, messages_to_json
 from chatmemory.formats import Reading, Transcript, read_transcripts
-from inspector.conf import configuration
+from inspector.conf import inspector_configuration
 from inspector.forms import searchable
 from inspector.middleware.bodies import messages_limit, upload_bounds, upload_limit
 from inspector.templatetags.inspector import sentence
@@ -86,7 +86,7 @@ def _check_size(parts: Iterable[str]) -> None:
         if size > limit.size:
             raise InvalidValue(
                 f"the conversation is larger than {limit}: import it, or use "
-                f"{configuration().MANAGE} recall"
+                f"{inspector_configuration().MANAGE} recall"
             )
 
 

@@ -15,10 +15,10 @@ from typing import Any
 
 from django.core.checks import CheckMessage, Error, register
 
-from inspector.conf import configuration
-from inspector.lessons.lesson import InvalidLesson, Lesson, line_of, read_lesson
+from inspector.conf import inspector_configuration
+from inspector.lessons.lesson import InvalidLesson, Lesson, lesson_line, read_lesson
 from inspector.lessons.stage import LessonMoment, moments
-from inspector.lessons.words import check_texts
+from inspector.lessons.words import check_moment_texts
 
 OWN = Path(__file__).parent / "files"
 RESERVED = ("playground",)
@@ -79,7 +79,7 @@ def _unusable_name(slug: str, taken: Container[str]) -> str:
 
 def _folder() -> Path | None:
     """Return the folder of a teacher's own lessons; None if the settings name none."""
-    named = configuration().LESSONS
+    named = inspector_configuration().LESSONS
     return Path(named) if named else None
 
 
@@ -104,9 +104,9 @@ def _since(file: Path, changed: int) -> Staged | LessonProblem:
         lesson = read_lesson(content, source)
         played = moments(lesson)
         for moment in played:
-            check_texts(moment)
+            check_moment_texts(moment)
     except InvalidLesson as error:
-        line = error.line or line_of(error.path, content.decode())
+        line = error.line or lesson_line(error.path, content.decode())
         return LessonProblem(source, line, error.field, error.why)
     return Staged(lesson, played)
 

@@ -317,7 +317,7 @@ def _listed(names: Collection[str]) -> str:
     return f"{', '.join(most)} or {last}" if most else last
 
 
-def line_of(path: Path, text: str) -> int:
+def lesson_line(path: Path, text: str) -> int:
     """Return the line of a field, or else of the table that it should be in.
 
     Python's tomllib does not tell where a value stands.

@@ -88,7 +88,7 @@ def marked_up(text: str, is_linked: bool = True) -> SafeString:
     return mark_safe(html)  # noqa: S308
 
 
-def check_texts(moment: LessonMoment) -> None:
+def check_moment_texts(moment: LessonMoment) -> None:
     """Fill every text of a step. Raises InvalidLesson for a fact or message that is not there."""
     for inner, text, scene in _texts(moment):
         path = ("step", moment.number - 1, *inner)

@@ -26,7 +26,7 @@ from chatmemory.api.bodies import (
 from chatmemory.api.errors import Problem, body_too_large, problem_of
 from chatmemory.formats import JsonBounds
 from inspector.asgi import Application, Message, Receive, Scope, Send
-from inspector.conf import configuration
+from inspector.conf import inspector_configuration
 from inspector.middleware.refusals import count_refused_body, refusal_of, send_problem
 from inspector.mount import is_api, is_own_route, needs_account, path_in, route_at
 
@@ -61,14 +61,14 @@ def limit_of(method: str, path: str, match: ResolverMatch | None, content_type: 
 
 def upload_limit() -> BodyLimit:
     """Return the limit of a file, beside which its form may have other fields."""
-    return _limit("UPLOAD_BYTES")._replace(beside=configuration().FORM_BYTES)
+    return _limit("UPLOAD_BYTES")._replace(beside=inspector_configuration().FORM_BYTES)
 
 
 def upload_bounds() -> JsonBounds:
     """Return what a file may take in memory. With one emoji in it, Python keeps four bytes for each
     character of a text, and a message that is stored is there several times.
     """
-    limit, manage = upload_limit(), configuration().MANAGE
+    limit, manage = upload_limit(), inspector_configuration().MANAGE
     told = f"more than one of {limit}, may: import it with {manage} import_transcripts"
     return JsonBounds(limit.size * 9 // 2, limit.size // 3, told)
 
@@ -79,7 +79,7 @@ def messages_limit() -> BodyLimit:
 
 
 def _limit(setting: str) -> BodyLimit:
-    return BodyLimit(getattr(configuration(), setting), f'INSPECTOR["{setting}"]')
+    return BodyLimit(getattr(inspector_configuration(), setting), f'INSPECTOR["{setting}"]')
 
 
 def refused_body(request: HttpRequest, match: ResolverMatch | None) -> HttpResponse | None:
@@ -190,7 +190,7 @@ def _limit_in(scope: Scope) -> BodyLimit | None:
         return None
     path = path_in(scope)
     match = route_at(path)
-    if not configuration().WHOLE_SITE and not is_own_route(match, path):
+    if not inspector_configuration().WHOLE_SITE and not is_own_route(match, path):
         return None
     content_type, _ = parse_header_parameters(_header(scope, b"content-type"))
     return limit_of(scope["method"], path, match, content_type)

@@ -18,7 +18,7 @@ from django.utils.safestring import SafeString, mark_safe
 
 from chatmemory.explain import capitalized, counted, named, policy_words, shortened
 from chatmemory.queries import microseconds
-from inspector.conf import configuration
+from inspector.conf import inspector_configuration
 from inspector.conversation import history
 from inspector.conversation.links import chosen
 from inspector.display import switched_on, theme_of
@@ -74,7 +74,7 @@ def mark(name: str, is_in: bool = True) -> SafeString:
 @register.simple_tag
 def manage_command(command: str) -> str:
     """A command as it is typed where the site runs."""
-    return f"{configuration().MANAGE} {command}"
+    return f"{inspector_configuration().MANAGE} {command}"
 
 
 @register.simple_tag(takes_context=True)

@@ -12,7 +12,7 @@ from prometheus_client import CONTENT_TYPE_LATEST
 from chatmemory import queries
 from chatmemory.services.database_errors import outage
 from inspector.access import is_local
-from inspector.conf import configuration
+from inspector.conf import inspector_configuration
 from inspector.observability.metrics import exposition
 
 
@@ -47,7 +47,7 @@ def _state() -> str:
     if not queries.is_writable():
         return "ready, read-only"
     free = queries.free_disk_space()
-    least = configuration().DISK_FREE_MB
+    least = inspector_configuration().DISK_FREE_MB
     is_full = free is not None and free < least * 2**20
     return f"ready, disk full: less than {least} MB" if is_full else "ready"
 
@@ -67,7 +67,7 @@ def metrics(request: HttpRequest) -> HttpResponse:
 
 
 def _may_read(request: HttpRequest) -> bool:
-    token = configuration().METRICS_TOKEN
+    token = inspector_configuration().METRICS_TOKEN
     if not token:
         return is_local(request)
     return constant_time_compare(request.headers.get("Authorization", ""), f"Bearer {token}")

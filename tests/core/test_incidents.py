@@ -23,9 +23,9 @@ from chatmemory.core.eviction import Reason
 from chatmemory.core.loads import Keeping
 from chatmemory.core.recall.facts import history_of
 from chatmemory.core.recall.incidents import (
-    Arrival,
     IncidentKind,
     MemoryTime,
+    StepMessage,
     incidents_of,
     replayed,
     with_limits,
@@ -154,7 +154,7 @@ def test_a_result_that_is_fetched_again():
 def test_no_limit_would_have_kept_what_was_cleared():
     said = UserMessage("It is A-1182.")
     facts = frozenset({"A-1182"})
-    arrivals = [Arrival(1, 1, said, facts), Arrival(2, 3, said, facts)]
+    arrivals = [StepMessage(1, 1, said, facts), StepMessage(2, 3, said, facts)]
     times = [MemoryTime(1, 1, 2, Reason.CLEARED), MemoryTime(2, 3)]
     history = history_of([said, said], estimator_for("gpt-4o"))
     (found,) = with_limits(incidents_of(arrivals, times), history, TokenWindow(800))
@@ -164,9 +164,9 @@ def test_no_limit_would_have_kept_what_was_cleared():
 def test_a_summary_that_mentions_the_fact_keeps_it():
     said, facts = UserMessage("It is A-1182."), frozenset({"A-1182"})
     arrivals = [
-        Arrival(1, 1, said, facts),
-        Arrival(2, 2, said, facts, is_said=False),
-        Arrival(3, 3, said, facts),
+        StepMessage(1, 1, said, facts),
+        StepMessage(2, 2, said, facts, is_said=False),
+        StepMessage(3, 3, said, facts),
     ]
     times = [MemoryTime(1, 1, 2, Reason.CAPACITY), MemoryTime(2, 2), MemoryTime(3, 3)]
     assert incidents_of(arrivals, times) == []

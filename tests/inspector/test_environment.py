@@ -24,7 +24,7 @@ from environs import EnvValidationError
 
 from chatmemory.conf import Configuration as Ours
 from inspector.conf import InspectorConfiguration as Pages
-from inspector.conf import configuration
+from inspector.conf import inspector_configuration
 from inspector.project import settings as site
 
 ROOT = Path(__file__).parents[2]
@@ -168,7 +168,7 @@ def test_a_mistake_in_the_setting_is_told_at_the_start(settings, given, why):
 
 def test_a_folder_of_lessons_may_be_a_path(settings, tmp_path):
     settings.INSPECTOR = {"LESSONS": tmp_path}
-    assert tmp_path == configuration().LESSONS
+    assert tmp_path == inspector_configuration().LESSONS
 
 
 # The first start

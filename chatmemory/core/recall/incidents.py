@@ -74,7 +74,7 @@ class Incident:
     keeping: Keeping | None = None
 
 
-class Arrival(NamedTuple):
+class StepMessage(NamedTuple):
     """A message that arrived at a step; `is_said` unless a client injected it."""
 
     number: int
@@ -95,12 +95,12 @@ class MemoryTime(NamedTuple):
 
 def replayed(
     messages: Sequence[ChatMessage], history: History, policy: Policy
-) -> tuple[list[Arrival], list[MemoryTime]]:
+) -> tuple[list[StepMessage], list[MemoryTime]]:
     """Return what arrives, and when it is in memory, in a replay under one policy.
 
     Messages that the policy ignores or refuses make no step, as in the ledger.
     """
-    arrivals: list[Arrival] = []
+    arrivals: list[StepMessage] = []
     entered: dict[int, int] = {}
     times: list[MemoryTime] = []
     numbers = dict(zip(history.entries, history.numbers, strict=True))
@@ -108,7 +108,7 @@ def replayed(
         if not change.arrivals:
             continue
         number, step = history.numbers[position], len(arrivals) + 1
-        arrivals.append(Arrival(number, step, messages[position], history.facts[position]))
+        arrivals.append(StepMessage(number, step, messages[position], history.facts[position]))
         entered[number] = step
         for eviction in change.evictions:
             gone = numbers[eviction.entry]
@@ -116,9 +116,9 @@ def replayed(
     return arrivals, [*times, *(MemoryTime(*still) for still in entered.items())]
 
 
-def incidents_of(arrivals: Iterable[Arrival], times: Iterable[MemoryTime]) -> list[Incident]:
+def incidents_of(arrivals: Iterable[StepMessage], times: Iterable[MemoryTime]) -> list[Incident]:
     """Return the incidents of a conversation, in the order of its steps."""
-    arriving: defaultdict[int, list[Arrival]] = defaultdict(list)
+    arriving: defaultdict[int, list[StepMessage]] = defaultdict(list)
     changing: defaultdict[int, list[MemoryTime]] = defaultdict(list)
     facts = {}
     for arrival in arrivals:
@@ -194,7 +194,7 @@ class _Mentions:
         self._by_tool: dict[str, int] = {}
 
     def missed_by(
-        self, arrival: Arrival, kind: IncidentKind, asked: int | None
+        self, arrival: StepMessage, kind: IncidentKind, asked: int | None
     ) -> Iterator[Incident]:
         """Yield the incidents of a message, before it is heard."""
         if arrival.facts.isdisjoint(self._left):
@@ -215,7 +215,7 @@ class _Mentions:
                     step=arrival.step,
                 )
 
-    def hear(self, arrivals: Iterable[Arrival]) -> None:
+    def hear(self, arrivals: Iterable[StepMessage]) -> None:
         for arrival in arrivals:
             if not arrival.is_said:
                 continue

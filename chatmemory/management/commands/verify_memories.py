@@ -23,7 +23,7 @@ from chatmemory.services.validation import check_id
 NO_ID = "its id is no readable text"
 
 
-def line_of(memory_id: str) -> str:
+def head_line(memory_id: str) -> str:
     """Return an id for a line of heads; as JSON if it could break the line."""
     is_plain = memory_id.isprintable() and not memory_id.startswith('"')
     return memory_id if is_plain else json.dumps(memory_id)
@@ -153,6 +153,6 @@ class Command(DatabaseCommand):
                 self.stderr.write(f"{memory_id.text!r}: its head cannot be read: {error}")
                 unreadable += 1
             else:
-                self.stdout.write(f"{line_of(memory_id.text)}\t{step}\t{digest}")
+                self.stdout.write(f"{head_line(memory_id.text)}\t{step}\t{digest}")
         if unreadable:
             raise CommandError(f"{counted(unreadable, 'head')} cannot be read")

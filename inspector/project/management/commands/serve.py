@@ -13,7 +13,7 @@ from django.db import connections
 from chatmemory import queries
 from chatmemory.management.base import DatabaseCommand
 from inspector.access import OPERATOR, sign_in_link
-from inspector.conf import configuration
+from inspector.conf import inspector_configuration
 from inspector.project.server import Server
 
 HOST, PORT = "127.0.0.1", 8000
@@ -70,7 +70,7 @@ class Command(ServerCommand):
 
 def command_line(command: str) -> str:
     """Return how a command is typed here."""
-    return f"{configuration().MANAGE} {command}"
+    return f"{inspector_configuration().MANAGE} {command}"
 
 
 def _port(text: str) -> int:
