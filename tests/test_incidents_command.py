@@ -7,6 +7,11 @@ import json
 import pytest
 from django.core.management import CommandError, call_command
 
+from chatmemory import MessageWindow
+from chatmemory.models import FoundIncidents
+
+from .conversations import create_and_add, users
+
 pytestmark = pytest.mark.django_db
 SAID = ["My order is A-1182.", "Thank you.", "Where is it?", "Which order?", "A-1182!"]
 
@@ -75,8 +80,20 @@ def test_a_build_can_fail_on_them(chat, kinds, status):
     [
         (["--policy", "window:2"], "window:2"),
         (["--policy", "message_window:2", "--fail-on", "all"], "'all' is none of said_again"),
+        ([], "--policy is that of files"),
+        (["--stored"], "name files with a --policy, or use --stored"),
     ],
 )
 def test_a_mistake_is_told(chat, options, told):
     with pytest.raises(CommandError, match=told):
         call_command("incidents", chat, *options)
+
+
+def test_stored_conversations_have_those_of_their_ledger(capsys):
+    create_and_add("kept", MessageWindow(2), users(*SAID))
+    create_and_add("whole", MessageWindow(9), users(*SAID))
+    call_command("incidents", "--stored", "--json")
+    conversation, total = map(json.loads, capsys.readouterr().out.splitlines())
+    assert conversation["conversation"] == "kept"
+    assert total["total"] == {"said_again": 1, "fetched_again": 0, "used": 0, "conversations": 1}
+    assert FoundIncidents.objects.count() == 2

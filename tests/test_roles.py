@@ -78,6 +78,7 @@ API = {
     "chatmemory:redact": (ONE | {"seq": 1}, {"post": Role.ADMIN}),
     "chatmemory:history": (ONE, {"get": Role.VIEWER}),
     "chatmemory:steps": (ONE, {"get": Role.VIEWER}),
+    "chatmemory:incidents": (ONE, {"get": Role.VIEWER}),
     "chatmemory:step": (ONE | {"n": 1}, {"get": Role.VIEWER}),
     "chatmemory:simulate": (ONE, {"post": Role.VIEWER}),
     "chatmemory:recall": ({}, {"get": Role.VIEWER, "post": Role.VIEWER}),

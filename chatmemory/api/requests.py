@@ -19,6 +19,7 @@ from chatmemory.api.errors import InvalidField
 from chatmemory.api.openapi import ref
 from chatmemory.core.exceptions import ChatMemoryError
 from chatmemory.core.policies import policy_kinds
+from chatmemory.core.recall.incidents import IncidentKind
 from chatmemory.queries import CLIENT, ORDERINGS
 from chatmemory.services.validation import ID_LENGTH
 
@@ -221,6 +222,12 @@ class HistoryQuery(serializers.Serializer[Any]):
 class StepsQuery(serializers.Serializer[Any]):
     after = _number("Only steps after this one.")
     size = fields.PageSizeField()
+
+
+class IncidentsQuery(serializers.Serializer[Any]):
+    kind = serializers.ChoiceField(
+        [kind.value for kind in IncidentKind], required=False, help_text="Only those of a kind."
+    )
 
 
 class StepQuery(serializers.Serializer[Any]):

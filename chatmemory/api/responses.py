@@ -22,6 +22,7 @@ from chatmemory.core.codec import message_to_dict
 from chatmemory.core.eviction import Reason
 from chatmemory.core.messages import ChatMessage
 from chatmemory.core.policies import Policy
+from chatmemory.core.recall.incidents import IncidentKind
 from chatmemory.core.written_policies import text_of_policy
 from chatmemory.services import ChangeResult
 
@@ -292,6 +293,38 @@ class StepSerializer(Json):
 class StepsSerializer(Json):
     steps = StepSerializer(many=True)
     later = serializers.URLField(allow_null=True)
+
+
+class IncidentSerializer(Json):
+    kind = serializers.ChoiceField([kind.value for kind in IncidentKind])
+    fact = serializers.CharField()
+    said = serializers.IntegerField(
+        help_text="Seq of the latest message of a user that said it, else of a tool."
+    )
+    left_step = serializers.IntegerField(help_text="The step at which its last mention left.")
+    cause = serializers.CharField(help_text=_REASONS)
+    asked = serializers.IntegerField(
+        allow_null=True,
+        help_text="Seq of the assistant's message directly before, if it asks something.",
+    )
+    again = serializers.IntegerField(help_text="Seq of the message in which it came up again.")
+    step = serializers.IntegerField(help_text="The step at which that message arrived.")
+    tokens = serializers.IntegerField(
+        required=False, help_text="Of the result, where it was fetched again."
+    )
+    limit = serializers.IntegerField(
+        required=False,
+        allow_null=True,
+        help_text="The smallest limit from which every larger one would have held the fact just "
+        "before `step`; null if none would, absent while it is not computed.",
+    )
+    limit_tried_every = serializers.IntegerField(
+        required=False, help_text="The distance of the limits that were tried, if not all were."
+    )
+
+
+class IncidentsSerializer(Json):
+    incidents = IncidentSerializer(many=True)
 
 
 _RECEIPT = "The arithmetic, line by line; of a very long one the beginning and the end."

@@ -7,7 +7,7 @@ from django.urls import include, path
 
 import chatmemory.api.installed  # (refuses a project without the application)
 import chatmemory.converters  # noqa: F401  (registers <memory:…>)
-from chatmemory.api.views.history import MemoryHistory, MemoryStep, MemorySteps
+from chatmemory.api.views.history import MemoryHistory, MemoryIncidents, MemoryStep, MemorySteps
 from chatmemory.api.views.memories import Memories, MemoryDetail, unknown
 from chatmemory.api.views.messages import MemoryMessage, MemoryMessages, Pin, Redaction, Store
 from chatmemory.api.views.schema import Docs, Schema
@@ -27,6 +27,7 @@ _v1 = [
     path(f"{_one}history/", MemoryHistory.as_view(), name="history"),
     path(f"{_one}steps/", MemorySteps.as_view(), name="steps"),
     path(f"{_one}steps/<int:n>/", MemoryStep.as_view(), name="step"),
+    path(f"{_one}incidents/", MemoryIncidents.as_view(), name="incidents"),
     path(f"{_one}simulate/", Simulate.as_view(), name="simulate"),
     path("recall/", RecallOf.as_view(), name="recall"),
     path("store/<memory:memory_id>/", Store.as_view(), name="store"),

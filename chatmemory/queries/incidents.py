@@ -37,10 +37,11 @@ STALE_AT_ONCE = 100
 
 @dataclass(frozen=True)
 class IncidentsUntil:
-    """The incidents up to a step, in order. The conversation may have gone on since."""
+    """The incidents up to a step, in order; `is_current` if that is the newest step."""
 
     step: int
     incidents: Sequence[Incident]
+    is_current: bool = True
 
 
 @one_snapshot()
@@ -49,8 +50,9 @@ def incidents(memory_id: str) -> IncidentsUntil:
     memory = find_memory(memory_id)
     kept = FoundIncidents.objects.filter(memory=memory, words=words_digest()).first()
     if kept is None:
-        return IncidentsUntil(0, ())
-    return IncidentsUntil(kept.step, _with_facts(memory, kept.rows))
+        return IncidentsUntil(0, (), is_current=not memory.last_step)
+    found = _with_facts(memory, kept.rows)
+    return IncidentsUntil(kept.step, found, is_current=kept.step == memory.last_step)
 
 
 def _with_facts(memory: Memory, rows: Sequence[list[Any]]) -> list[Incident]:

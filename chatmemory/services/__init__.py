@@ -28,7 +28,7 @@ from chatmemory.services.erasure import (
 )
 from chatmemory.services.figures import compute_figures, forget_old_figures
 from chatmemory.services.imports import Imported, Report, import_all, import_conversation
-from chatmemory.services.incidents import find_incidents, find_stale_incidents
+from chatmemory.services.incidents import current_incidents, find_incidents, find_stale_incidents
 from chatmemory.services.messages import (
     add,
     change_and_add,
@@ -63,6 +63,7 @@ __all__ = [
     "compute_figures",
     "count_ahead",
     "create",
+    "current_incidents",
     "default_policies",
     "default_policy",
     "delete",

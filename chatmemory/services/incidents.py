@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
+
+from django.db import DatabaseError
 
 from chatmemory import database
 from chatmemory.core.exceptions import MemoryNotFound
@@ -15,22 +18,31 @@ from chatmemory.models import FoundIncidents, Memory, Step
 from chatmemory.queries.incidents import (
     IncidentsUntil,
     computed_incidents,
+    incidents,
     kept_row,
     stale_incidents,
     words_digest,
 )
 
 
+def current_incidents(memory_id: str) -> IncidentsUntil:
+    """Return the incidents of a conversation up to its newest step, and keep them where the
+    database can be written. Raises MemoryNotFound.
+    """
+    found = incidents(memory_id)
+    if found.is_current:
+        return found
+    found = computed_incidents(memory_id)
+    with suppress(DatabaseError):
+        _keep_if_unchanged(memory_id, found)
+    return found
+
+
 def find_incidents(memory_id: str) -> None:
     """Find and keep the incidents of a conversation. Those of one that is deleted or changes
     meanwhile are not kept. Raises MemoryNotFound.
     """
-    found = computed_incidents(memory_id)
-    with database.atomic():
-        # Citus cannot lock rows of several conversations with one statement.
-        locked = Memory.objects.select_for_update(skip_locked=True).filter(id=memory_id)
-        if list(locked.values_list("last_step", flat=True)) == [found.step]:
-            _keep(memory_id, found)
+    _keep_if_unchanged(memory_id, computed_incidents(memory_id))
 
 
 def find_stale_incidents() -> Iterator[str]:
@@ -41,6 +53,14 @@ def find_stale_incidents() -> Iterator[str]:
         except MemoryNotFound:
             continue
         yield memory_id
+
+
+def _keep_if_unchanged(memory_id: str, found: IncidentsUntil) -> None:
+    with database.atomic():
+        # Citus cannot lock rows of several conversations with one statement.
+        locked = Memory.objects.select_for_update(skip_locked=True).filter(id=memory_id)
+        if list(locked.values_list("last_step", flat=True)) == [found.step]:
+            _keep(memory_id, found)
 
 
 def _keep(memory_id: str, found: IncidentsUntil) -> None:

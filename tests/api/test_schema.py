@@ -28,6 +28,7 @@ STORY = {
     "get_history": ("get", f"{ONE}history/"),
     "list_steps": ("get", f"{ONE}steps/"),
     "get_step": ("get", f"{ONE}steps/4/"),
+    "list_incidents": ("get", f"{ONE}incidents/"),
     "simulate": ("post", f"{ONE}simulate/"),
     "get_recall": ("get", RECALL),
     "recall": ("post", "recall/"),

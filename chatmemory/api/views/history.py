@@ -5,17 +5,19 @@ from __future__ import annotations
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from chatmemory import explain, queries
+from chatmemory import explain, queries, services
 from chatmemory.api import requests
 from chatmemory.api.guard import Resource
 from chatmemory.api.operations import reads
 from chatmemory.api.responses import (
     HistorySerializer,
+    IncidentsSerializer,
     StepDetailSerializer,
     StepsSerializer,
     response,
     with_query,
 )
+from chatmemory.core.recall.incidents import incident_to_dict
 
 
 class MemoryHistory(Resource):
@@ -37,6 +39,22 @@ class MemoryHistory(Resource):
             later = with_query(request, before=None, after=last, around=None)
         answer = {"messages": page.rows, "earlier": earlier, "later": later}
         return response(HistorySerializer, answer)
+
+
+class MemoryIncidents(Resource):
+    @reads(IncidentsSerializer, query=requests.IncidentsQuery, name="list_incidents")
+    def get(self, request: Request, memory_id: str) -> Response:
+        """List the facts that left memory and came up again.
+
+        They are in the order of their steps.
+        """
+        kind = requests.read_query(requests.IncidentsQuery, request).get("kind")
+        found = [
+            incident_to_dict(each)
+            for each in services.current_incidents(memory_id).incidents
+            if kind in (None, each.kind)
+        ]
+        return response(IncidentsSerializer, {"incidents": found})
 
 
 class MemorySteps(Resource):

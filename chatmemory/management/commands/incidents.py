@@ -2,14 +2,16 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
+from chatmemory import services
 from chatmemory.conf import fact_words
 from chatmemory.core.estimators import estimator_for
-from chatmemory.core.exceptions import InvalidValue
+from chatmemory.core.exceptions import ChatMemoryError, MemoryNotFound
 from chatmemory.core.messages import ChatMessage
 from chatmemory.core.policies import Policy
 from chatmemory.core.recall.facts import history_of
@@ -23,6 +25,7 @@ from chatmemory.core.recall.incidents import (
 )
 from chatmemory.core.written_policies import policy_from_text
 from chatmemory.management.base import DatabaseCommand, add_file_arguments, transcripts_of
+from chatmemory.models import Memory
 
 KINDS = tuple(kind.value for kind in IncidentKind)
 IN_WORDS = {
@@ -34,13 +37,16 @@ IN_WORDS = {
 
 class Command(DatabaseCommand):
     help = (
-        "Tell which facts would have left memory and come up again, if the conversations of files "
-        "had this policy. Nothing is stored."
+        "Tell which facts left memory and came up again: in files, if their conversations had a "
+        "policy, where nothing is stored; or in the stored conversations."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        add_file_arguments(parser, "+")
-        parser.add_argument("--policy", required=True, help="such as token_window:2000")
+        add_file_arguments(parser, "*")
+        parser.add_argument("--policy", help="of the files, such as token_window:2000")
+        parser.add_argument(
+            "--stored", action="store_true", help="the incidents of all stored conversations"
+        )
         parser.add_argument(
             "--json", action="store_true", help="print a line of JSON for each conversation"
         )
@@ -53,19 +59,33 @@ class Command(DatabaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        try:
-            policy = policy_from_text(options["policy"])
-        except InvalidValue as error:
-            raise CommandError(str(error)) from error
+        if options["stored"] == bool(options["files"]):
+            raise CommandError("name files with a --policy, or use --stored")
+        if options["stored"] == bool(options["policy"]):
+            raise CommandError("--policy is that of files: give it with them, and only then")
         total: Counter[str] = Counter(dict.fromkeys([*KINDS, "conversations"], 0))
-        for each in transcripts_of(options["files"], options["format"], self.stderr):
-            if found := _incidents(each.messages, policy):
-                total.update(incident.kind for incident in found)
+        for name, found in self.stored() if options["stored"] else self.of_files(options):
+            if found:
+                total.update(each.kind for each in found)
                 total["conversations"] += 1
-                self.tell(each.name or str(each.number), found, options["json"])
+                self.tell(name, found, options["json"])
         self.sum_up(total, options["json"])
         if any(total[kind] for kind in options["fail_on"]):
             raise SystemExit(1)
+
+    def of_files(self, options: Mapping[str, Any]) -> Iterator[tuple[str, Sequence[Incident]]]:
+        try:
+            policy = policy_from_text(options["policy"])
+            for each in transcripts_of(options["files"], options["format"], self.stderr):
+                yield each.name or str(each.number), _incidents(each.messages, policy)
+        except ChatMemoryError as error:
+            raise CommandError(str(error)) from error
+
+    def stored(self) -> Iterator[tuple[str, Sequence[Incident]]]:
+        """Yield those of each conversation; what is found is kept."""
+        for memory_id in Memory.objects.order_by("id").values_list("id", flat=True).iterator():
+            with suppress(MemoryNotFound):
+                yield memory_id, services.current_incidents(memory_id).incidents
 
     def tell(self, name: str, found: Sequence[Incident], as_json: bool) -> None:
         if as_json:

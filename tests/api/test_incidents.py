@@ -1,0 +1,43 @@
+"""Incidents over HTTP: facts that left memory and came up again."""
+
+from __future__ import annotations
+
+import pytest
+
+from .said import URL, add
+
+FOUND = {
+    "kind": "said_again",
+    "fact": "A-1182",
+    "said": 1,
+    "left_step": 4,
+    "cause": "CAPACITY",
+    "asked": None,
+    "again": 5,
+    "step": 5,
+    "limit": 4,
+}
+
+
+def test_they_are_those_up_to_the_newest_step(api, memory_id):
+    add(api, "It is A-1182.", "a", "b", "c")
+    assert api.get(f"{URL}incidents/").json() == {"incidents": []}
+    add(api, "A-1182!")
+    assert api.get(f"{URL}incidents/").json() == {"incidents": [FOUND]}
+
+
+@pytest.mark.parametrize(
+    ("kind", "found"), [("said_again", [FOUND]), ("fetched_again", []), ("used", [])]
+)
+def test_they_can_be_those_of_a_kind(api, memory_id, kind, found):
+    add(api, "It is A-1182.", "a", "b", "c", "A-1182!")
+    assert api.get(f"{URL}incidents/?kind={kind}").json() == {"incidents": found}
+
+
+def test_another_kind_is_refused(api, memory_id):
+    answer = api.get(f"{URL}incidents/?kind=all")
+    assert (answer.status_code, answer.data["field"]) == (422, "kind")
+
+
+def test_an_unknown_conversation_has_none(api):
+    assert api.get("/api/v1/memories/nobody/incidents/").data["title"] == "Conversation not found"
