@@ -93,6 +93,15 @@ def test_every_operation_is_described(document):
 
 def test_the_examples_are_what_the_api_answers(api):
     """If the API has changed on purpose, run this test with WRITE_EXAMPLES=1 and read the diff."""
+    told = call_each_operation(api)
+    if "WRITE_EXAMPLES" in os.environ:
+        text = json.dumps(told, indent=1, ensure_ascii=False)
+        Path(str(EXAMPLES)).write_text(f"{text}\n", "utf-8")
+    assert told == json.loads(EXAMPLES.read_text("utf-8"))
+
+
+def call_each_operation(api) -> dict[str, dict]:
+    """Call all operations in turn, and return requests and responses by operation id."""
     told = {}
     for name, (method, path) in STORY.items():
         body = recorded_examples()[name]["request"]
@@ -100,10 +109,7 @@ def test_the_examples_are_what_the_api_answers(api):
         assert answer.status_code < 300, (name, answer.content)
         shown = steady(answer.json()) if answer.content else None
         told[name] = {"request": body, "response": shown}
-    if "WRITE_EXAMPLES" in os.environ:
-        text = json.dumps(told, indent=1, ensure_ascii=False)
-        Path(str(EXAMPLES)).write_text(f"{text}\n", "utf-8")
-    assert told == json.loads(EXAMPLES.read_text("utf-8"))
+    return told
 
 
 def steady(value):

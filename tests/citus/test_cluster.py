@@ -20,7 +20,7 @@ from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.ledger.verification import verify
 from chatmemory.models import AuditEntry, Memory, Message, Step
 
-from ..api.story import told
+from ..api.test_schema import call_each_operation
 from ..connecting import connected_to
 from ..plans.plans import LARGE, rows_of, sent_by
 from .cluster import SHARDS, URL, cluster_database
@@ -153,7 +153,7 @@ def test_no_list_of_conversations_reads_all_messages(browser, path):
 
 def test_each_operation_of_the_api_is_carried_out(client_of_api):
     services.delete("order-7741")
-    told(client_of_api)
+    call_each_operation(client_of_api)
 
 
 def test_a_conversation_is_saved_found_and_deleted(browser):

@@ -15,10 +15,10 @@ from chatmemory import (
     ToolExecutionRequest,
     UserMessage,
     queries,
-    search,
     services,
 )
 from chatmemory.core.policies import MessageWindow, TokenWindow
+from chatmemory.queries import searching
 from chatmemory.queries.searching import MENTIONS_COUNTED
 from chatmemory.services import protocol, slices
 from inspector.overview import selection, table
@@ -313,7 +313,7 @@ def test_a_search_takes_a_bounded_number_of_queries(
 
 
 def test_a_search_that_finds_too_much_to_count_says_so(operator_client, memory_id, monkeypatch):
-    monkeypatch.setattr(search, "FEW", 2)
+    monkeypatch.setattr(searching, "FEW", 2)
     say(memory_id, *["needle"] * 3)
     page = operator_client.get("/?q=needle")
     assert found_words(page) == "1 of 1 conversation", "the page has all of them"

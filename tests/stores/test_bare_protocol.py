@@ -20,6 +20,7 @@ from chatmemory import (
     queries,
 )
 from chatmemory.ledger.verification import verify
+from chatmemory.models import Step
 from chatmemory.services import change
 from chatmemory.services.protocol import delete_messages, get_messages, update_messages
 
@@ -133,7 +134,7 @@ def test_an_answer_that_a_client_takes_back_adds_nothing(said, back):
 def test_past_windows_of_a_sliding_list_are_read_from_a_short_range():
     for start in range(40):
         update_messages("bare", [SYSTEM, *(UserMessage(str(n)) for n in range(start, start + 3))])
-    last = queries.step("bare", 40).row
+    last = Step.objects.get(memory="bare", n=40)
     assert last.last_stay - last.oldest == 2
     for step in (1, 20, 40):
         assert window(step) == "S" + "".join(str(n) for n in range(step - 1, step + 2))
