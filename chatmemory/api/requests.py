@@ -225,8 +225,10 @@ class StepsQuery(serializers.Serializer[Any]):
 
 
 class IncidentsQuery(serializers.Serializer[Any]):
-    kind = serializers.ChoiceField(
-        [kind.value for kind in IncidentKind], required=False, help_text="Only those of a kind."
+    kind = fields.NameField(
+        lambda: [kind.value for kind in IncidentKind],
+        required=False,
+        help_text="Only those of a kind.",
     )
 
 

@@ -296,7 +296,7 @@ class StepsSerializer(Json):
 
 
 class IncidentSerializer(Json):
-    kind = serializers.ChoiceField([kind.value for kind in IncidentKind])
+    kind = serializers.CharField(help_text=f"One of {', '.join(IncidentKind)}.")
     fact = serializers.CharField()
     said = serializers.IntegerField(
         help_text="Seq of the latest message of a user that said it, else of a tool."
