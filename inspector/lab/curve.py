@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -83,8 +84,8 @@ class Curve:
 
     @cached_property
     def today(self) -> list[Mark]:
-        """The limits in force that most conversations have."""
-        common = self._found.limits.most_common(MARKED_LIMITS)
+        """The limits in force that most conversations have; of equally many, the smallest."""
+        common = Counter(dict(sorted(self._found.limits.items()))).most_common(MARKED_LIMITS)
         return [self._mark(limit) for limit, _ in sorted(common)]
 
     @property
