@@ -70,7 +70,7 @@ def upload_bounds() -> JsonBounds:
     """
     limit, manage = upload_limit(), inspector_configuration().MANAGE
     told = f"more than one of {limit}, may: import it with {manage} import_transcripts"
-    return JsonBounds(limit.size * 17 // 4, limit.size // 3, told)
+    return JsonBounds(limit.size * 4, limit.size // 3, told)
 
 
 def messages_limit() -> BodyLimit:
