@@ -9,10 +9,8 @@ import pytest
 from hypothesis import given
 
 from chatmemory import MessageType, MessageWindow, TokenWindow, queries, services
-from chatmemory.core.estimators import estimator_for
 from chatmemory.core.loads import Keeping
-from chatmemory.core.recall.facts import history_of
-from chatmemory.core.recall.incidents import incidents_of, replayed, with_limits
+from chatmemory.core.recall.incidents import incidents_under
 from chatmemory.formats import read_transcripts
 from chatmemory.queries.incidents import computed_incidents
 from chatmemory.stores.database import DjangoChatMemoryStore
@@ -24,11 +22,6 @@ from .properties import examples
 
 pytestmark = pytest.mark.django_db
 NUMBERS = count()
-
-
-def replayed_incidents(messages, policy):
-    history = history_of(messages, estimator_for(policy.estimator))
-    return list(with_limits(incidents_of(*replayed(messages, history, policy)), history, policy))
 
 
 def without_ignored(messages):
@@ -46,7 +39,7 @@ def test_the_ledger_and_a_replay_agree(messages, policy):
     messages = list(without_ignored(messages))
     memory_id = f"incidents-{next(NUMBERS)}"
     create_and_add(memory_id, policy, messages)
-    assert computed_incidents(memory_id).incidents == replayed_incidents(messages, policy)
+    assert computed_incidents(memory_id).incidents == incidents_under(policy, messages)
 
 
 def test_the_incidents_of_the_tau_bench_runs(data_file):
@@ -79,32 +72,35 @@ def kept(memory_id):
 def test_they_are_kept_until_the_conversation_changes():
     create_and_add("a", MessageWindow(2), SAID)
     assert kept("a") == (0, [])
-    assert list(services.find_stale_incidents()) == ["a"]
+    assert not queries.incidents("a").is_current
+    services.current_incidents("a")
     assert kept("a") == (4, ["A-1182"])
     assert queries.incidents("a") == computed_incidents("a")
-    assert list(services.find_stale_incidents()) == []
+    assert queries.incidents("a").is_current
     services.add("a", users("well", "well", "A-1182?"))
     assert kept("a") == (4, ["A-1182"])
-    assert list(services.find_stale_incidents()) == ["a"]
+    assert not queries.incidents("a").is_current
+    services.current_incidents("a")
     assert kept("a") == (7, ["A-1182", "A-1182"])
 
 
 def test_a_redaction_takes_them_along():
     create_and_add("a", MessageWindow(2), SAID)
-    services.find_incidents("a")
+    services.current_incidents("a")
     services.redact("a", 1)
     assert kept("a") == (0, [])
-    services.find_incidents("a")
+    services.current_incidents("a")
     assert kept("a") == (5, [])
 
 
 def test_other_words_are_facts_after_a_change_of_the_settings(settings):
     create_and_add("a", MessageWindow(2), users("the Fjord bowl", "well", "well", "a Fjord bowl"))
-    services.find_incidents("a")
+    services.current_incidents("a")
     assert kept("a") == (4, [])
     settings.CHATMEMORY = {**getattr(settings, "CHATMEMORY", {}), "FACT_TERMS": ["Fjord"]}
     assert kept("a") == (0, [])
-    assert list(services.find_stale_incidents()) == ["a"]
+    assert not queries.incidents("a").is_current
+    services.current_incidents("a")
     assert kept("a") == (4, ["Fjord"])
 
 
@@ -117,7 +113,7 @@ def test_none_are_kept_of_a_conversation_that_changes_meanwhile(monkeypatch):
         return found
 
     monkeypatch.setattr("chatmemory.services.incidents.computed_incidents", found_then_changed)
-    services.find_incidents("a")
+    services.current_incidents("a")
     assert kept("a") == (0, [])
 
 

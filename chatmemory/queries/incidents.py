@@ -10,8 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from django.db.models import F, Q
-
 from chatmemory.conf import fact_words
 from chatmemory.core.eviction import REASONS
 from chatmemory.core.loads import Keeping
@@ -32,7 +30,6 @@ from chatmemory.models import FoundIncidents, Memory, Message, Stay, Step
 from chatmemory.queries.recall import estimator_of, said_with_history
 
 NEWEST_MESSAGES = 10_000  # that incidents are looked for among
-STALE_AT_ONCE = 100
 
 
 @dataclass(frozen=True)
@@ -90,15 +87,6 @@ def _incident(row: list[Any], facts: Mapping[int, list[str]]) -> Incident:
 def words_digest() -> str:
     """Return a digest of the words that are facts by the settings."""
     return hashlib.sha256(repr(fact_words()).encode()).hexdigest()[:32]
-
-
-def stale_incidents() -> list[str]:
-    """Return the ids of conversations that have changed since their incidents were found, those
-    that changed last first.
-    """
-    fresh = Q(found_incidents__step=F("last_step"), found_incidents__words=words_digest())
-    rows = Memory.objects.exclude(fresh).order_by("-updated_at", "-id")
-    return list(rows.values_list("id", flat=True)[:STALE_AT_ONCE])
 
 
 @one_snapshot()

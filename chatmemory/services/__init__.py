@@ -28,7 +28,7 @@ from chatmemory.services.erasure import (
 )
 from chatmemory.services.figures import compute_figures, forget_old_figures
 from chatmemory.services.imports import Imported, Report, import_all, import_conversation
-from chatmemory.services.incidents import current_incidents, find_incidents, find_stale_incidents
+from chatmemory.services.incidents import current_incidents
 from chatmemory.services.messages import (
     add,
     change_and_add,
@@ -68,8 +68,6 @@ __all__ = [
     "default_policy",
     "delete",
     "delete_all",
-    "find_incidents",
-    "find_stale_incidents",
     "finish_deletions",
     "forget_old_figures",
     "forget_old_trials",

@@ -1,4 +1,4 @@
-"""Incidents are found outside of requests, and kept until the conversation changes.
+"""Incidents are kept as they are found, until the conversation changes.
 
 What is kept are numbers. They go with the conversation, and with a redaction.
 """
@@ -6,13 +6,11 @@ What is kept are numbers. They go with the conversation, and with a redaction.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from contextlib import suppress
 
 from django.db import DatabaseError
 
 from chatmemory import database
-from chatmemory.core.exceptions import MemoryNotFound
 from chatmemory.core.recall.incidents import IncidentKind
 from chatmemory.models import FoundIncidents, Memory, Step
 from chatmemory.queries.incidents import (
@@ -20,14 +18,13 @@ from chatmemory.queries.incidents import (
     computed_incidents,
     incidents,
     kept_row,
-    stale_incidents,
     words_digest,
 )
 
 
 def current_incidents(memory_id: str) -> IncidentsUntil:
     """Return the incidents of a conversation up to its newest step, and keep them where the
-    database can be written. Raises MemoryNotFound.
+    database can be written and the conversation has not changed meanwhile. Raises MemoryNotFound.
     """
     found = incidents(memory_id)
     if found.is_current:
@@ -36,23 +33,6 @@ def current_incidents(memory_id: str) -> IncidentsUntil:
     with suppress(DatabaseError):
         _keep_if_unchanged(memory_id, found)
     return found
-
-
-def find_incidents(memory_id: str) -> None:
-    """Find and keep the incidents of a conversation. Those of one that is deleted or changes
-    meanwhile are not kept. Raises MemoryNotFound.
-    """
-    _keep_if_unchanged(memory_id, computed_incidents(memory_id))
-
-
-def find_stale_incidents() -> Iterator[str]:
-    """Find those of conversations that have changed since, and yield the id of each."""
-    for memory_id in stale_incidents():
-        try:
-            find_incidents(memory_id)
-        except MemoryNotFound:
-            continue
-        yield memory_id
 
 
 def _keep_if_unchanged(memory_id: str, found: IncidentsUntil) -> None:

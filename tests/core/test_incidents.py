@@ -27,6 +27,7 @@ from chatmemory.core.recall.incidents import (
     MemoryTime,
     StepMessage,
     incidents_of,
+    incidents_under,
     replayed,
     with_limits,
 )
@@ -57,11 +58,6 @@ installed_policies = st.one_of(
     st.builds(lambda limit: MessageWindow(limit, snap_to_user=True), st.integers(1, 6)),
 )
 policies = st.one_of(installed_policies, st.builds(Halving, st.integers(2, 6)))
-
-
-def incidents(messages, policy):
-    history = history_of(messages, estimator_for("gpt-4o"))
-    return list(with_limits(incidents_of(*replayed(messages, history, policy)), history, policy))
 
 
 def found_naively(messages, policy):
@@ -99,7 +95,7 @@ def _is_repeated(before):
 @given(conversations, policies)
 @examples()
 def test_they_are_the_forgotten_facts_that_come_up_again(messages, policy):
-    found = incidents(messages, policy)
+    found = incidents_under(policy, messages)
     assert {(each.kind, each.fact, each.again) for each in found} == found_naively(messages, policy)
     assert [each.step for each in found] == sorted(each.step for each in found)
 
@@ -107,7 +103,7 @@ def test_they_are_the_forgotten_facts_that_come_up_again(messages, policy):
 @given(conversations, policies)
 @examples()
 def test_at_its_limit_an_incident_is_gone_and_above_it_stays_gone(messages, policy):
-    for each in incidents(messages, policy):
+    for each in incidents_under(policy, messages):
         keeping = each.keeping
         if keeping is None or keeping.limit is None:
             assert each.kind is IncidentKind.USED or keeping is not None
@@ -132,7 +128,7 @@ def test_the_parts_of_an_incident():
         AiMessage("Which order is it?"),
         UserMessage("A-1182!"),
     ]
-    (found,) = incidents(messages, MessageWindow(2))
+    (found,) = incidents_under(MessageWindow(2), messages)
     assert found.kind == "said_again"
     assert (found.fact, found.said, found.left_step, found.cause) == ("A-1182", 1, 3, "CAPACITY")
     assert (found.asked, found.again, found.step) == (4, 5, 5)
@@ -145,10 +141,10 @@ def test_a_result_that_is_fetched_again():
 
     result = ToolExecutionResultMessage("1", "get", "It is A-1182.")
     messages = [call('{"a": 1, "b": 2}'), result, UserMessage("x"), call('{"b":2,"a":1}'), result]
-    (found,) = incidents(messages, MessageWindow(2))
+    (found,) = incidents_under(MessageWindow(2), messages)
     assert (found.kind, found.said, found.left_step, found.asked) == ("fetched_again", 2, 3, None)
     other = [*messages[:3], call('{"b":2,"a":2}'), result]
-    assert incidents(other, MessageWindow(2)) == []
+    assert incidents_under(MessageWindow(2), other) == []
 
 
 def test_no_limit_would_have_kept_what_was_cleared():
@@ -183,7 +179,7 @@ def test_a_summary_that_mentions_the_fact_keeps_it():
 def test_the_incidents_of_the_tau_bench_runs(data_file, limit, counts, conversations):
     content = data_file("tau_bench_airline.openai_chat.json").read_bytes()
     runs = [run.messages for run in read_transcripts(content).transcripts]
-    found = [incidents(messages, TokenWindow(limit)) for messages in runs]
+    found = [incidents_under(TokenWindow(limit), messages) for messages in runs]
     assert Counter(each.kind for run in found for each in run) == counts
     assert sum(map(bool, found)) == conversations
     limits = [each.keeping.limit for run in found for each in run]

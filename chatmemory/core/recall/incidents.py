@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, NamedTuple
 
+from chatmemory.core.estimators import estimator_for
 from chatmemory.core.eviction import Reason
 from chatmemory.core.loads import Keeping
 from chatmemory.core.messages import (
@@ -30,7 +31,7 @@ from chatmemory.core.messages import (
 from chatmemory.core.policies import Policy
 from chatmemory.core.recall.comparison import smallest_limit_for
 from chatmemory.core.recall.curves import is_exact
-from chatmemory.core.recall.facts import History
+from chatmemory.core.recall.facts import NO_WORDS, History, Words, history_of
 from chatmemory.core.transitions import fold
 from chatmemory.core.window import Window
 
@@ -91,6 +92,15 @@ class MemoryTime(NamedTuple):
     entered: int
     left: int | None = None
     reason: Reason | None = None
+
+
+def incidents_under(
+    policy: Policy, messages: Sequence[ChatMessage], words: Words = NO_WORDS
+) -> list[Incident]:
+    """Return the incidents, with their limits, that messages would have under one policy."""
+    history = history_of(messages, estimator_for(policy.estimator), words)
+    found = incidents_of(*replayed(messages, history, policy))
+    return list(with_limits(found, history, policy))
 
 
 def replayed(

@@ -10,18 +10,12 @@ from django.core.management.base import CommandError, CommandParser
 
 from chatmemory import services
 from chatmemory.conf import fact_words
-from chatmemory.core.estimators import estimator_for
 from chatmemory.core.exceptions import ChatMemoryError, MemoryNotFound
-from chatmemory.core.messages import ChatMessage
-from chatmemory.core.policies import Policy
-from chatmemory.core.recall.facts import history_of
 from chatmemory.core.recall.incidents import (
     Incident,
     IncidentKind,
     incident_to_dict,
-    incidents_of,
-    replayed,
-    with_limits,
+    incidents_under,
 )
 from chatmemory.core.written_policies import policy_from_text
 from chatmemory.management.base import DatabaseCommand, add_file_arguments, transcripts_of
@@ -77,7 +71,8 @@ class Command(DatabaseCommand):
         try:
             policy = policy_from_text(options["policy"])
             for each in transcripts_of(options["files"], options["format"], self.stderr):
-                yield each.name or str(each.number), _incidents(each.messages, policy)
+                found = incidents_under(policy, each.messages, fact_words())
+                yield each.name or str(each.number), found
         except ChatMemoryError as error:
             raise CommandError(str(error)) from error
 
@@ -108,11 +103,6 @@ def _kinds(text: str) -> tuple[str, ...]:
         if kind not in KINDS:
             raise CommandError(f"--fail-on: {kind!r} is none of {', '.join(KINDS)}")
     return kinds
-
-
-def _incidents(messages: Sequence[ChatMessage], policy: Policy) -> list[Incident]:
-    history = history_of(messages, estimator_for(policy.estimator), fact_words())
-    return list(with_limits(incidents_of(*replayed(messages, history, policy)), history, policy))
 
 
 def _in_words(found: Incident) -> str:
