@@ -12,6 +12,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from django.conf import settings
 from django.contrib.staticfiles import handlers
+from django.core.handlers.wsgi import WSGIHandler
 from django.core.servers import basehttp
 from django.core.signals import request_finished, request_started
 from django.test import Client
@@ -164,30 +165,34 @@ def demo_conversations(transactional_db, images):
     images.bring_about("demo", make)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def at_rest():
-    """Waits until the live server answers nothing any more: the database is emptied next."""
+    """Waits until the live server answers nothing any more: the database is emptied next.
+
+    It counts over all tests: a request may begin in one, and end in the next.
+    """
     changed = threading.Condition()
     running = 0
 
-    def count(by: int) -> None:
+    def count(handler: type, by: int) -> None:
         nonlocal running
-        with changed:
-            running += by
-            changed.notify_all()
+        if issubclass(handler, WSGIHandler):  # a test client has another
+            with changed:
+                running += by
+                changed.notify_all()
 
-    def started(**_) -> None:
-        count(1)
+    def started(sender: type, **_) -> None:
+        count(sender, 1)
 
-    def finished(**_) -> None:
-        count(-1)
+    def finished(sender: type, **_) -> None:
+        count(sender, -1)
 
     request_started.connect(started)
     request_finished.connect(finished)
 
     def wait() -> None:
         with changed:
-            assert changed.wait_for(lambda: running == 0, timeout=30)
+            assert changed.wait_for(lambda: running == 0, timeout=30), f"{running} requests run"
 
     yield wait
     request_started.disconnect(started)

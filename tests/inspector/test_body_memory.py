@@ -1,9 +1,13 @@
-"""No request takes more than 100 MB of a worker, whatever its body is made of."""
+"""No request takes more than 100 MB of a worker, whatever its body is made of.
+
+`make attack` sends every shape to every page, `make test` those that take most.
+"""
 
 from __future__ import annotations
 
 import socket
 import sys
+from collections.abc import Iterable
 from contextlib import ExitStack
 
 import pytest
@@ -22,6 +26,13 @@ KILOBYTE = 2**10
 EMOJI = "\N{SLOTH}".encode()
 
 pytestmark = pytest.mark.own_server
+
+
+def heaviest(shapes: Iterable[str], heavy: set[str]) -> list:
+    """Parameters of all shapes, of which `make test` sends the heavy ones."""
+    assert heavy <= set(shapes)
+    long = pytest.mark.long
+    return [pytest.param(each, marks=() if each in heavy else long) for each in shapes]
 
 
 def filled(start: bytes, piece: bytes, size: int, end: bytes = b"") -> bytes:
@@ -113,7 +124,15 @@ HOSTILE = {
 }
 
 
-@pytest.mark.parametrize("shape", HOSTILE)
+HEAVY_BODIES = {
+    "an emoji in each message",
+    "escaped controls",
+    "objects",
+    "one message of many parts",
+}
+
+
+@pytest.mark.parametrize("shape", heaviest(HOSTILE, HEAVY_BODIES))
 def test_the_largest_bodies_of_the_api(served, shape):
     served.create("m", limit=10_000)
     api = f"{served.url}/api/v1"
@@ -150,80 +169,77 @@ CALL = (
 LONG = b"a b " * 100_000 + EMOJI
 # With one emoji in it, Python keeps four bytes for each character of a text.
 FILES = {
-    "conversations": CHAT * (FILE // len(CHAT)),
-    "objects": b"{}\n" * (FILE // 3),
-    "lists": several(b"[]", FILE, FILE),
-    "as many objects as are decoded": as_many(HOSTILE["as many objects as are decoded"](90)[1:-1]),
-    "as many short messages as are decoded": as_many(b'{"type":   "AI"}'),
-    "as many messages as are decoded": as_many(b'{"type":"AI","text":"' + b"word " * 20 + b'"}'),
-    "as many with an emoji": as_many(system(b"a b " * 60 + EMOJI)),
-    "as many longer ones with an emoji": as_many(system(b"a b " * 300 + EMOJI)),
-    "as many calls as are decoded": as_many(CALL),
-    "as many conversations as are decoded": as_many(CHAT.strip()),
-    "as many conversations with an emoji": as_many(CHAT.strip().replace(b"hello", EMOJI * 50)),
-    "as many attributes as are decoded": as_many(
+    "conversations": lambda: CHAT * (FILE // len(CHAT)),
+    "objects": lambda: b"{}\n" * (FILE // 3),
+    "lists": lambda: several(b"[]", FILE, FILE),
+    "as many objects as are decoded": lambda: as_many(
+        HOSTILE["as many objects as are decoded"](90)[1:-1]
+    ),
+    "as many short messages as are decoded": lambda: as_many(b'{"type":   "AI"}'),
+    "as many messages as are decoded": lambda: as_many(
+        b'{"type":"AI","text":"' + b"word " * 20 + b'"}'
+    ),
+    "as many with an emoji": lambda: as_many(system(b"a b " * 60 + EMOJI)),
+    "as many longer ones with an emoji": lambda: as_many(system(b"a b " * 300 + EMOJI)),
+    "as many calls as are decoded": lambda: as_many(CALL),
+    "as many conversations as are decoded": lambda: as_many(CHAT.strip()),
+    "as many conversations with an emoji": lambda: as_many(
+        CHAT.strip().replace(b"hello", EMOJI * 50)
+    ),
+    "as many attributes as are decoded": lambda: as_many(
         attributes(b'"%b"' % (b"a b " * 24 + EMOJI), 250_000)[1:-1]
     ),
-    "long texts with an emoji": several(system(LONG), FILE),
-    "one text": b"[" + system(filled(EMOJI, b"a b ", FILE - 40)) + b"]",
-    "one conversation with a name": b'{"id":"a","messages":%b}' % several(system(LONG), FILE - 100),
-    "one line of two": b'{"messages":%b}\n' % several(system(LONG), FILE - 1000) + CHAT,
-    "an attribute in lists": b'[{"type":"CUSTOM","attributes":{"a":[%b]}}]'
-    % several(b'"' + LONG + b'"', FILE - 100),
-    "an attribute in long messages": several(
+    "long texts with an emoji": lambda: several(system(LONG), FILE),
+    "one text": lambda: b"[" + system(filled(EMOJI, b"a b ", FILE - 40)) + b"]",
+    "one conversation with a name": lambda: (
+        b'{"id":"a","messages":%b}' % several(system(LONG), FILE - 100)
+    ),
+    "one line of two": lambda: b'{"messages":%b}\n' % several(system(LONG), FILE - 1000) + CHAT,
+    "an attribute in lists": lambda: (
+        b'[{"type":"CUSTOM","attributes":{"a":[%b]}}]' % several(b'"' + LONG + b'"', FILE - 100)
+    ),
+    "an attribute in long messages": lambda: several(
         b'{"type":"CUSTOM","attributes":{"a":[%b]}}'
         % several(b'"' + LONG + b'"', 4 * MEGABYTE // 3),
         FILE,
     ),
-    "media and an emoji": several(
+    "media and an emoji": lambda: several(
         b'{"type":"USER","contents":[{"type":"TEXT","text":"%b"},'
         b'{"type":"IMAGE","image":{"base64Data":"%b"}}]}' % (EMOJI, b"A" * (4 * MEGABYTE - 200)),
         FILE,
     ),
-    "escapes": several(system(rb"\u0101" * 300_000 + EMOJI), FILE),
-    "unfinished": several(system(LONG), FILE)[:-2],
+    "escapes": lambda: several(system(rb"\u0101" * 300_000 + EMOJI), FILE),
+    "unfinished": lambda: several(system(LONG), FILE)[:-2],
 }
 
 
-# Each shape is sent to one page, and what takes most of a page's memory to that page.
-# `make attack` sends every shape to every page.
-READ = {
+HEAVY_FILES = {
     "/lab/file/": {
         "as many longer ones with an emoji",
-        "as many messages as are decoded",
         "as many short messages as are decoded",
-        "conversations",
-        "lists",
         "unfinished",
     },
     "/lab/compare/": {
         "an attribute in lists",
         "an attribute in long messages",
-        "as many calls as are decoded",
-        "as many conversations as are decoded",
         "as many conversations with an emoji",
-        "as many objects as are decoded",
         "one conversation with a name",
         "one line of two",
-        "one text",
     },
     "/import/": {
         "as many attributes as are decoded",
         "as many with an emoji",
-        "escapes",
         "long texts with an emoji",
         "media and an emoji",
-        "objects",
     },
 }
-assert set().union(*READ.values()) == FILES.keys()
 # To import as many takes minutes.
 SLOW = ("as many conversations", "as many messages", "as many calls")
 FILES_OF_PAGES = [
-    pytest.param(path, shape, marks=() if shape in read else pytest.mark.long)
-    for path, read in READ.items()
-    for shape in FILES
-    if path != "/import/" or not shape.startswith(SLOW)
+    pytest.param(path, *shape.values, marks=shape.marks)
+    for path, heavy in HEAVY_FILES.items()
+    for shape in heaviest(FILES, heavy)
+    if path != "/import/" or not shape.values[0].startswith(SLOW)
 ]
 
 
@@ -231,7 +247,7 @@ FILES_OF_PAGES = [
 def test_the_largest_files(served, path, shape):
     with requests.Session() as session:
         session.send(prepared_import(served, "small.json", CHAT)).raise_for_status()
-        asked = prepared_import(served, "large.json", FILES[shape], path)
+        asked = prepared_import(served, "large.json", FILES[shape](), path)
         with bounded_growth(served.process.pid):
             answer = session.send(asked)
     assert answer.status_code in (200, 422)
@@ -243,7 +259,7 @@ def test_the_largest_files(served, path, shape):
 CARRIED = ["objects", "lists", "texts", "one emoji", "as many objects as are decoded"]
 
 
-@pytest.mark.parametrize("shape", [*CARRIED, "very short messages"])
+@pytest.mark.parametrize("shape", heaviest([*CARRIED, "very short messages"], {"one emoji"}))
 def test_a_conversation_that_a_form_of_the_lab_carries(served, shape):
     """Beside a file, Django reads fields of up to 4 MB in all; 2 MB of them may be messages."""
     pages = served.session()
@@ -274,7 +290,13 @@ def test_bodies_that_are_cut_off_leave_nothing_behind(served):
             assert served.api.get(f"{served.url}/readyz").status_code == 200
 
 
-@pytest.mark.parametrize("start", ["", EMOJI.decode()], ids=["ascii", "an emoji in each"])
+@pytest.mark.parametrize(
+    "start",
+    [
+        pytest.param("", marks=pytest.mark.long, id="ascii"),
+        pytest.param(EMOJI.decode(), id="an emoji in each"),
+    ],
+)
 def test_the_largest_window_is_rendered_within_the_bound(served, start):
     served.create("m", limit=10_000)
     for n in range(31):
