@@ -36,7 +36,7 @@ from .vectors import (
 WAYS = {"plain methods": RecordingStore, "transact": FailingTransactStore}
 PARTS = 16
 IS_WHOLE = os.environ.get("CONFORMANCE") == "all"
-ON_POSTGRESQL, OVER_HTTP = 8, 24  # the samples have every so many sequences of a group
+EVERY = 24  # the sample has every so many sequences of a group
 
 
 def test_the_vectors_are_complete():
@@ -46,14 +46,13 @@ def test_the_vectors_are_complete():
 
 
 def over_http() -> list[dict[str, Any]]:
-    return [each for each in sample(OVER_HTTP) if "long" not in group_of(each)]
+    return [each for each in sample(EVERY) if "long" not in group_of(each)]
 
 
-@pytest.mark.parametrize("every", [ON_POSTGRESQL, OVER_HTTP])
-def test_a_sample_has_some_of_each_kind_and_tag(every):
-    everything, sampled = (Counter(map(group_of, each)) for each in (sequences(), sample(every)))
+def test_the_sample_has_some_of_each_kind_and_tag():
+    everything, sampled = (Counter(map(group_of, each)) for each in (sequences(), sample(EVERY)))
     assert sampled.keys() == everything.keys()
-    assert all(sampled[group] >= n // every for group, n in everything.items())
+    assert all(sampled[group] >= n // EVERY for group, n in everything.items())
     assert {tag for _, *tags in sampled for tag in tags} == {"edge", "long"}
 
 
@@ -69,7 +68,7 @@ def test_the_in_memory_store_replays_every_sequence(way, record_property):
 def test_the_django_store_replays_every_sequence(way, part, db, record_property):
     """Also check that the ledger matches a replay of the stored rows."""
     is_whole = IS_WHOLE or connection.vendor == "sqlite"
-    chosen = (sequences() if is_whole else sample(ON_POSTGRESQL))[part::PARTS]
+    chosen = (sequences() if is_whole else sample(EVERY))[part::PARTS]
     for sequence in chosen:
         with transaction.atomic():
             Replay(sequence, WAYS[way](DjangoChatMemoryStore())).run()
