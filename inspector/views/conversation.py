@@ -50,8 +50,7 @@ def conversation(request: HttpRequest, memory_id: str) -> HttpResponse:
     step and lists the messages above `?past=`, `?before=` and `?after=` page through the history,
     and `?replay=1` computes what would have kept the selected message in a long history. `?trial=`
     simulates the drafts and the limit of a trial, `?draft=` selects one of its drafts, and `?edit=`
-    is one to be edited. `?time=` and `?client_id=` lead to the page at a time's step and at a client's
-    message.
+    is one to be edited. `?time=` leads to the step at a time, `?client_id=` to a client's message.
     """
     if request.GET.get("time") or request.GET.get("client_id"):
         return redirect(_sought_url(request, memory_id))
@@ -219,18 +218,17 @@ def _asked(request: HttpRequest) -> tuple[ConversationQuery, str]:
 
 
 def _sought_url(request: HttpRequest, memory_id: str) -> str:
-    """Return the URL of the step that was in force at a time, and of the message with a client's
-    id: without a step or a time, where it arrived.
+    """Return the URL of the step that was in force at a time, and of a client's message, which is
+    shown where it arrived if no step or time is asked for.
     """
-    parameters: dict[str, int | str | None] = dict(request.GET.items())
-    time, client_id = (parameters.pop(name, None) for name in ("time", "client_id"))
+    asked = {name: str(text) for name, text in request.GET.items()}
+    time, client_id = asked.pop("time", ""), asked.pop("client_id", "")
     if client_id:
-        named = queries.message_by_client_id(memory_id, str(client_id))
-        parameters["msg"] = named.seq
-        parameters.setdefault("at", named.stays[0].entered_step)
+        named = queries.message_by_client_id(memory_id, client_id)
+        asked = {"at": str(named.stays[0].entered_step)} | asked | {"msg": str(named.seq)}
     if time:
-        parameters["at"] = queries.step_at_time(memory_id, _moment(str(time)))
-    return conversation_url(memory_id, **parameters)
+        asked["at"] = str(queries.step_at_time(memory_id, _moment(time)))
+    return conversation_url(memory_id, **asked)
 
 
 def _moment(text: str) -> datetime:
