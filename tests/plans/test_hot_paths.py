@@ -86,7 +86,7 @@ def calls(browser, api) -> dict[str, Callable[[], Any]]:
         "history at a step": partial(queries.history, "long", queries.Part(around=50), half),
         "page": partial(browser.get, "/c/long/"),
         "page at a step": partial(browser.get, f"/c/long/?at={half}&msg={half}&with={half - 99}"),
-        "step at a time": partial(browser.get, f"/c/long/?time=2020-01-01"),
+        "step at a time": partial(browser.get, "/c/long/?time=2020-01-01"),
         "message by a client's id": partial(browser.get, f"/c/long/?client_id=m{half}"),
         "newest change": queries.newest_change_or_erasure,
         "overview": partial(browser.get, "/"),
