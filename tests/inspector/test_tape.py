@@ -148,6 +148,7 @@ def test_memory_has_an_axis_of_its_own_where_much_more_was_said():
     assert split.is_split
     assert [label.text for label in split.labels] == ["said 350", "limit 70", "0"]
     assert (heights(split.said), split.base) == ([54, 0], 64)
+    assert split.said.endswith("V64z")
     assert (heights(split.memory), split.limits) == ([98, 80], "M0 80H2")
 
 

@@ -94,10 +94,12 @@ def test_every_message_has_its_time_and_a_draft_has_none(operator_client, db):
 
 def test_times_are_in_the_zone_of_the_site(operator_client, db, settings):
     settings.TIME_ZONE = "Asia/Tokyo"
-    say(*after(5))
+    say(*after(1_900))
     assert told(operator_client.get("/c/c/").content.decode()) == [
         "24 November 2026 JST",
         "23:30:00",
+        "25 November 2026 JST",
+        "00:01:40",
     ]
 
 
