@@ -41,6 +41,7 @@ from chatmemory.queries.history import (
     WholeHistory,
     history,
     message,
+    message_by_client_id,
     said,
     whole_history,
 )
@@ -102,6 +103,7 @@ from chatmemory.queries.steps import (
     StepPoints,
     StepSample,
     step,
+    step_at_time,
     step_samples,
     steps,
 )
@@ -193,6 +195,7 @@ __all__ = [
     "memory_page",
     "memory_row",
     "message",
+    "message_by_client_id",
     "microseconds",
     "newest_change",
     "newest_change_or_erasure",
@@ -214,6 +217,7 @@ __all__ = [
     "simulated_state",
     "smallest_limit",
     "step",
+    "step_at_time",
     "step_samples",
     "steps",
     "trial",

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from functools import cached_property
 from itertools import islice
 
@@ -25,7 +26,7 @@ from chatmemory.core.texts import readable_text
 from chatmemory.ledger.changes import ChangeResult
 from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.models import Memory, Message, Stay, Step
-from chatmemory.queries.history import Part, history_page, message_in
+from chatmemory.queries.history import Part, history_page, message_in, said_before
 from chatmemory.queries.keeping import WhatWouldKeep, find_what_would_keep
 from chatmemory.queries.phrase import (
     PhraseMatches,
@@ -84,6 +85,7 @@ class ConversationState:
     window that were never said: a client put them there. `when_said` are the tokens when they were
     said of messages that count otherwise in the window. `remembered` are the ranges of steps,
     first and last, at which a message that contains the phrase was in memory, as far as known.
+    `said_before` is when the message before the part of the history was said.
     """
 
     query: ConversationQuery
@@ -111,6 +113,7 @@ class ConversationState:
     remembered: tuple[tuple[int, int], ...] = ()
     injected: frozenset[int] = frozenset()
     when_said: Mapping[int, int] = field(default_factory=dict)
+    said_before: datetime | None = None
 
     @property
     def is_live(self) -> bool:
@@ -218,6 +221,7 @@ def _stored_state(stored: StoredState, query: ConversationQuery) -> Conversation
         remembered=mentions.spans,
         injected=stored.injected,
         when_said=recounted_tokens(row),
+        said_before=(said_before(memory.pk, history.rows[0].seq) if history.has_earlier else None),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from datetime import datetime
 from itertools import islice
 from typing import ClassVar
 
@@ -100,6 +101,20 @@ def message_in(memory: Memory, seq: int) -> MessageDetail:
     return replace(found, redacted=step_row(step))
 
 
+@one_snapshot()
+def message_by_client_id(memory_id: str, client_id: str) -> MessageDetail:
+    """Return the message that a client gave this id, with its stays.
+
+    Raises MemoryNotFound, MessageNotFound.
+    """
+    memory = find_memory(memory_id)
+    named = Message.objects.filter(memory_id=memory.pk, client_id=client_id)
+    row = None if "\0" in client_id else named.first()  # no stored text has a NUL
+    if row is None:
+        raise MessageNotFound(f"{memory_id!r} has no message with the client id {client_id!r}")
+    return with_stays(memory.pk, [row])[0]
+
+
 def _message(memory_id: str, seq: int) -> Message:
     row = Message.objects.filter(memory_id=memory_id, seq=seq).first()
     if row is None:
@@ -146,6 +161,12 @@ def _word_with(part: str, text: str) -> str:
         after = _START_OF_WORD.match(text[end : end + WORD_MAX])
         words.append(f"{before[0] if before else ''}{place[0]}{after[0] if after else ''}")
     return min((word for word in words if len(word) <= WORD_MAX), key=len, default="")
+
+
+def said_before(memory_id: str, seq: int) -> datetime | None:
+    """Return when the last message of the history before `seq` was said; None if there is none."""
+    times = said_by(memory_id, seq - 1).values_list("said_at", flat=True)
+    return times.order_by("-seq").first()
 
 
 def said_by(memory_id: str, newest: int) -> QuerySet[Message]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
@@ -123,6 +125,17 @@ def steps(memory_id: str, *, after: int = 0, size: int = 50) -> list[StepRow]:
     find_memory(memory_id)
     rows = Step.objects.filter(memory_id=memory_id, n__gt=after).order_by("n")[:size]
     return [step_row(row) for row in rows]
+
+
+def step_at_time(memory_id: str, moment: datetime) -> int:
+    """Return the last step up to a moment; before the first step, that one. Without steps, 0.
+
+    It is sought by halves, since steps follow each other in time. Where a clock went back, several
+    steps were the last one at that moment, and one of them is returned. Raises MemoryNotFound.
+    """
+    numbers = range(1, find_memory(memory_id).last_step + 1)
+    times = Step.objects.filter(memory_id=memory_id).values_list("at", flat=True)
+    return bisect_right(numbers, moment, key=lambda n: times.get(n=n)) or len(numbers[:1])
 
 
 def arrivals_at(memory_id: str, steps: Iterable[int]) -> dict[int, int]:

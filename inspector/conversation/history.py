@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import date, timedelta
 from functools import cached_property
 from typing import Any
 
+from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.text import Truncator
 
@@ -18,6 +20,8 @@ from inspector.conversation.looks import LOOKS, Look, pairings
 
 # The number of characters that a row shows of a text.
 SHOWN = TEXT_SIZE - 1
+# After so long a time without a message, rows say when the next one was said.
+PAUSE = timedelta(minutes=10)
 
 
 @dataclass(frozen=True)
@@ -35,9 +39,10 @@ class MessageLine:
 
 @dataclass(frozen=True)
 class HistoryRow(MessageLine):
-    """A row of the history pane."""
+    """A row of the history pane; `is_new_day` tells that a line with its date is above it."""
 
     row: MessageDetail
+    is_new_day: bool
     tokens: int
     tag: str
     is_in: bool
@@ -64,12 +69,19 @@ class HistoryPane:
 
     @cached_property
     def rows(self) -> list[HistoryRow]:
-        """The messages and then the drafts. The horizon row is the first one in memory."""
+        """The messages and then the drafts. The horizon row is the first one in memory.
+
+        A date is above the first row, too, which may be one of a day that began before.
+        """
         said, horizon = self._state.history.rows, self._state.window.horizon
         rows: list[HistoryRow] = []
+        before = self._state.said_before
         for row, paired in zip(said, pairings(said), strict=True):
             is_horizon = row.seq == horizon and bool(rows) and not rows[-1].is_in
-            rows.append(self._row(row, paired, is_horizon))
+            pause = "" if before and row.said_at - before < PAUSE else "is-after-pause"
+            is_new_day = not rows or _date(rows[-1].row) != _date(row)
+            rows.append(self._row(row, paired, pause, is_new_day=is_new_day, is_horizon=is_horizon))
+            before = row.said_at
         drafts = () if self.has_later else self._state.drafts
         return rows + [self._row(draft, "is-draft") for draft in drafts]
 
@@ -82,13 +94,19 @@ class HistoryPane:
         i = seqs.index(self._state.query.msg)
         return seqs[i - 1], seqs[i + 1]
 
-    def _row(self, row: MessageDetail, css: str, is_horizon: bool = False) -> HistoryRow:
+    def _row(
+        self,
+        row: MessageDetail,
+        *css: str,
+        is_new_day: bool = False,
+        is_horizon: bool = False,
+    ) -> HistoryRow:
         state = self._state
         is_in = row.seq in state.in_window
         leaves_now = row.seq in state.evicted
         classes = (
             "is-in" if is_in else "is-out",
-            css,
+            *css,
             "is-leaving" if leaves_now else "",
             "is-hit" if row.seq in state.found else "",
             "is-rel" if row.seq in self._related else "",
@@ -96,6 +114,7 @@ class HistoryPane:
         return HistoryRow(
             **message_line(state, row, *classes),
             row=row,
+            is_new_day=is_new_day,
             tokens=row.tokens_at(state.at),
             tag="" if is_in else tag(state, row),
             is_in=is_in,
@@ -130,6 +149,10 @@ def shown(text: str, phrase: str) -> str:
     begin = max(0, place.start - SHOWN // 2)
     before = ("…" if begin else "") + text[begin : place.start]
     return format_html("{}<mark>{}</mark>{}", before, text[place], _cut(text[place.stop :]))
+
+
+def _date(row: MessageDetail) -> date:
+    return timezone.localtime(row.said_at).date()
 
 
 def _cut(text: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from functools import cached_property
 
 from django.urls import reverse
@@ -163,6 +164,11 @@ class ConversationPage:
     def new_id(self) -> str:
         """The default id for saving a simulation as a new conversation."""
         return f"{self.memory.id[:NEW_ID_LENGTH]}-from-{self.at}"
+
+    @property
+    def moment(self) -> datetime:
+        """When the step was made; step 0 was with the conversation."""
+        return self.state.detail.row.at if self.state.detail else self.memory.created_at
 
     # Links
 

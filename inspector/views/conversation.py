@@ -6,9 +6,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from datetime import UTC, datetime
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.utils.dateparse import parse_datetime
 from django.views.decorators.http import require_POST, require_safe
 from django_htmx.http import HttpResponseClientRedirect
 
@@ -47,8 +50,10 @@ def conversation(request: HttpRequest, memory_id: str) -> HttpResponse:
     step and lists the messages above `?past=`, `?before=` and `?after=` page through the history,
     and `?replay=1` computes what would have kept the selected message in a long history. `?trial=`
     simulates the drafts and the limit of a trial, `?draft=` selects one of its drafts, and `?edit=`
-    is one to be edited.
+    is one to be edited. `?time=` leads to the step at a time, `?client_id=` to a client's message.
     """
+    if request.GET.get("time") or request.GET.get("client_id"):
+        return redirect(_sought_url(request, memory_id))
     query, jump = _asked(request)
     trial, problem = _kept_trial(request, memory_id), ""
     try:
@@ -210,6 +215,34 @@ def _asked(request: HttpRequest) -> tuple[ConversationQuery, str]:
         replay="replay" in request.GET,
     )
     return query, find if jump else ""
+
+
+def _sought_url(request: HttpRequest, memory_id: str) -> str:
+    """Return the URL of the step that was in force at a time, and of a client's message, which is
+    shown where it arrived if no step or time is asked for.
+    """
+    asked = {name: str(text) for name, text in request.GET.items()}
+    time, client_id = asked.pop("time", ""), asked.pop("client_id", "")
+    if client_id:
+        named = queries.message_by_client_id(memory_id, client_id)
+        asked = {"at": str(named.stays[0].entered_step)} | asked | {"msg": str(named.seq)}
+    if time:
+        asked["at"] = str(queries.step_at_time(memory_id, _moment(time)))
+    return conversation_url(memory_id, **asked)
+
+
+def _moment(text: str) -> datetime:
+    """Return a time in the zone of the site unless it names another, as late as it may be meant:
+    pages show whole seconds.
+    """
+    try:
+        moment = parse_datetime(text)
+        if moment is not None:
+            moment = moment if moment.tzinfo else timezone.make_aware(moment)
+            return moment.replace(microsecond=moment.microsecond or 999_999).astimezone(UTC)
+    except (ValueError, OverflowError):
+        pass
+    raise Http404("in the address, 'time' must be one such as 2026-11-24T14:32Z")
 
 
 def _selected(request: HttpRequest) -> int | None:

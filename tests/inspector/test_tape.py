@@ -7,6 +7,8 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from chatmemory import MessageWindow, SystemMessage, TokenWindow, UserMessage, services
 from chatmemory.models import Memory
@@ -17,7 +19,6 @@ from inspector.conversation import ConversationPage
 from inspector.conversation.timeline import Cell
 from inspector.conversation.timeline.chart import Point, chart, short_number
 from inspector.conversation.timeline.labels import (
-    CELL_MAX,
     MARGIN,
     NARROW,
     WIDE,
@@ -64,7 +65,7 @@ def test_labels_of_the_strip_touch_neither_each_other_nor_the_flag(steps):
         flag = f"{at:,}"
         labels = strip_labels(strip, at, flag)
         least = strip_width(len(strip))
-        for width in (least, (least + CELL_MAX * len(strip)) / 2, CELL_MAX * len(strip)):
+        for width in (least, least + 300, 4 * WIDE):
             place = width * max(at - strip[0].step + 1, 0) / len(strip)
             half = flag_width(flag) / 2
             spans = [label.span(width) for label in labels]
@@ -129,11 +130,69 @@ def test_the_limit_line_follows_the_policy_in_force():
     assert chart(points, limit=4).limits == "M0 0H2M2 120H3"
 
 
-def test_labels_beside_the_chart_do_not_touch():
+@pytest.mark.parametrize("said", [100, 100_000])
+def test_labels_beside_the_chart_do_not_touch(said):
     for limit in [*range(1, 120), 500, 10_000, None]:
-        drawn = chart([point(1, 100, 100, limit)], limit)
-        places = sorted(label.y for label in drawn.labels)
+        drawn = chart([point(1, said, 100, limit)], limit)
+        places = [label.y for label in drawn.labels]
         assert all(b - a >= 23.9 for a, b in pairwise(places)), limit
+        assert places[0] >= 12
+        assert places[-1] <= 88
+
+
+def test_memory_has_an_axis_of_its_own_where_much_more_was_said():
+    few, many = ([point(1, 60, 60, 70), point(2, said, 70, 70)] for said in (349, 350))
+    shared, split = chart(few, 70), chart(many, 70)
+    assert not shared.is_split
+    assert [label.text for label in shared.labels] == ["350", "limit 70"]
+    assert split.is_split
+    assert [label.text for label in split.labels] == ["said 350", "limit 70", "0"]
+    assert (heights(split.said), split.base) == ([54, 0], 64)
+    assert split.said.endswith("V64z")
+    assert (heights(split.memory), split.limits) == ([98, 80], "M0 80H2")
+
+
+def test_the_axis_of_memory_is_labelled_where_its_limit_is_not_at_its_top():
+    assert [label.text for label in chart([point(1, 9_000, 100, 30)], 30).labels] == [
+        *("said 9,000", "memory 100", "limit 30"),
+    ]
+    assert [label.text for label in chart([point(1, 9_000, 100)], None).labels] == [
+        *("said 9,000", "memory 100", "0"),
+    ]
+    assert [label.text for label in chart([point(1, 9_000, 100, 128_000)], 128_000).labels] == [
+        *("said 9,000", "memory 100", "limit 128k ↑"),
+    ]
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 10**6), st.integers(1, 5_000)), min_size=1, max_size=9),
+    st.integers(1, 9_999),
+)
+def test_memory_is_read_beside_its_limit_and_is_never_flat(loads, limit):
+    """Said and memory have one axis, or two that do not reach into each other."""
+    loads = [(max(said, memory), memory) for said, memory in loads]
+    points = [point(n, *both, limit) for n, both in enumerate([*loads, (limit, limit)], 1)]
+    drawn = chart(points, limit)
+    of_memory = heights(drawn.memory)
+    assert f"M0 {of_memory[-1]}H" in drawn.limits, "memory at its limit touches the line"
+    assert all(drawn.base % 200 < y <= 200 for y in of_memory) or not drawn.is_split
+    assert all(0 <= y <= drawn.base for y in heights(drawn.said))
+    assert 200 - min(of_memory) >= 36
+    if not drawn.is_split:
+        assert heights(drawn.said)[-1] == of_memory[-1], "equal loads are equally high"
+
+
+def test_a_draft_stands_on_the_axis_of_what_was_said(operator_client, db):
+    create_and_add("c", MessageWindow(2), numbered(30))
+    key = services.keep_trial("c", numbered(1, "draft"))
+    html = operator_client.get(f"/c/c/?trial={key}").content.decode()
+    assert re.search(r'class="c-said" d="M30 64V0h1V64z"', html)
+    assert re.search(r'class="c-draft" d="M30 200V80h1V200z"', html)
+    assert "Said and in memory after each step, in msg, each with an axis of its own" in html
+
+
+def test_few_cells_share_the_whole_width():
+    assert [strip_width(n) for n in (1, 8, 37, 120)] == [300, 300, 300, 960]
 
 
 def test_evictions_are_as_deep_as_there_are_many():

@@ -35,6 +35,8 @@ INDEXES = {
     "history at a step": {STEP, MESSAGE, "stay_of_message"},
     "page": {MESSAGE, STEP, "stay_left", "stay_of_message"},
     "page at a step": {MESSAGE, STAY, STEP, "stay_left"},
+    "step at a time": {STEP},
+    "message by a client's id": {"client_id_once"},
     "newest change": {"memory_by_activity"},
     "overview": OVERVIEW,
     "live overview": OVERVIEW,
@@ -54,6 +56,7 @@ INDEXES = {
 def fill() -> None:
     """A long conversation and many short ones, of which one has lost messages lately."""
     long_conversation("long", LONG)
+    Message.objects.update(client_id=F("text"))
     long_conversation("fleet-0", 20, kept=10)
     Step.objects.update(at=F("at") - timedelta(days=30))
     fleet(FLEET)
@@ -83,6 +86,8 @@ def calls(browser, api) -> dict[str, Callable[[], Any]]:
         "history at a step": partial(queries.history, "long", queries.Part(around=50), half),
         "page": partial(browser.get, "/c/long/"),
         "page at a step": partial(browser.get, f"/c/long/?at={half}&msg={half}&with={half - 99}"),
+        "step at a time": partial(browser.get, "/c/long/?time=2020-01-01"),
+        "message by a client's id": partial(browser.get, f"/c/long/?client_id=m{half}"),
         "newest change": queries.newest_change_or_erasure,
         "overview": partial(browser.get, "/"),
         "live overview": partial(browser.get, "/now/"),

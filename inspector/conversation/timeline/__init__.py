@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from chatmemory.queries import ConversationState, PhraseMatches
+from inspector.conversation.looks import css_of
 from inspector.conversation.measures import Measure
 from inspector.conversation.timeline.chart import EVICTIONS, HEIGHT, Chart, chart, points
 from inspector.conversation.timeline.labels import Label, axis
@@ -25,9 +26,11 @@ class Timeline:
 
     `at` is the step of the playhead, drafts included, which stands at the first cell also at step
     0. `band` are the steps at which memory held what was searched for, as a path and in words.
+    The chart is in a `unit`.
     """
 
     chart: Chart
+    unit: str
     axis: tuple[Label, ...]
     cells: tuple[Cell, ...]
     labels: tuple[Label, ...]
@@ -50,6 +53,17 @@ class Timeline:
     def is_whole(self) -> bool:
         """Whether the strip has all steps."""
         return self.span == self.chart.columns
+
+    @property
+    def css(self) -> str:
+        is_part, is_split = not self.is_whole, self.chart.is_split
+        return css_of(is_part and "tape__plot--part", is_split and "tape__plot--split")
+
+    @property
+    def words(self) -> str:
+        """What the chart shows."""
+        axes = ", each with an axis of its own" if self.chart.is_split else ""
+        return f"Said and in memory after each step, in {self.unit}{axes}"
 
     @property
     def before(self) -> int:
@@ -77,6 +91,7 @@ def draw(state: ConversationState, measure: Measure, links: CellLinks) -> Timeli
     drawn = chart(points(state, measure), measure.limit, is_tried)
     return Timeline(
         chart=drawn,
+        unit=measure.unit,
         axis=tuple(axis(drawn.columns)),
         cells=strip,
         labels=tuple(strip_labels(strip, at, flag)),

@@ -17,6 +17,9 @@ from inspector.conversation.measures import Measure
 
 HEIGHT = 200
 EVICTIONS = 24
+# Where so many times as much was said as memory held, each has an axis: memory that below SPLIT.
+OWN_AXIS = 5
+SPLIT, GAP = 64, 16
 # The limit is in the chart if it is at most so many times what the chart has to show anyway.
 LIMIT_SHARE = 2
 # Labels beside the chart are so high, in percent of the lowest chart.
@@ -33,6 +36,22 @@ class Point:
     limit: int | None
     forgotten: int = 0
     is_draft: bool = False
+
+
+@dataclass(frozen=True)
+class Scale:
+    """An axis for loads from 0 at the height `base` to `top` at the height `roof`."""
+
+    top: int
+    roof: int = 0
+    base: int = HEIGHT
+
+    def y(self, load: int) -> int:
+        return self.base - (self.base - self.roof) * load // self.top
+
+    def part(self, load: int) -> float:
+        """Return the same in percent of the chart's height, from its top."""
+        return 100 * self.y(load) / HEIGHT
 
 
 @dataclass(frozen=True)
@@ -58,9 +77,11 @@ class Chart:
     """The paths of a chart with `columns` steps.
 
     `limits` are those in force and `tried` is one that is tried; both are empty above the chart.
+    What was said stands at the height `base`, which is HEIGHT unless memory has an axis of its own.
     """
 
     columns: int
+    base: int
     said: str
     memory: str
     limits: str
@@ -68,6 +89,11 @@ class Chart:
     evictions: str
     labels: tuple[AxisLabel, ...]
     drafts: tuple[DraftBar, ...]
+
+    @property
+    def is_split(self) -> bool:
+        """Whether memory has an axis of its own."""
+        return self.base < HEIGHT
 
 
 def points(state: ConversationState, measure: Measure) -> list[Point]:
@@ -124,24 +150,39 @@ def _drafts(
 def chart(points: Sequence[Point], limit: int | None, is_tried: bool = False) -> Chart:
     """Return the chart of points in order of steps; `limit` is the one that is named."""
     columns = points[-1].step
-    most = max(1, *(max(point.said, point.memory) for point in points))
-    shown = [each for each in (limit, *(p.limit for p in points)) if each]
-    top = round_up(max([most, *(each for each in shown if each <= LIMIT_SHARE * most)]))
+    said, memory = _scales(points, limit)
+    tried = limit if is_tried and limit and limit <= memory.top else None
     steps = [point.step for point in points]
     return Chart(
         columns=columns,
-        said=_area(steps, [_y(point.said, top) for point in points]),
-        memory=_area(steps, [_y(point.memory, top) for point in points]),
-        limits="".join(_limits(points, top)),
-        tried=f"M0 {_y(limit, top)}H{columns}" if is_tried and limit and limit <= top else "",
+        base=said.base,
+        said=_area(steps, [said.y(point.said) for point in points], said.base),
+        memory=_area(steps, [memory.y(point.memory) for point in points], memory.base),
+        limits="".join(_limits(points, memory)),
+        tried=f"M0 {memory.y(tried)}H{columns}" if tried else "",
         evictions=_evictions(points),
-        labels=tuple(_labels(top, limit)),
+        labels=tuple(_labels(said, memory, limit)),
         drafts=tuple(
-            DraftBar(point.step - 1, _y(point.said, top), _y(point.memory, top))
+            DraftBar(point.step - 1, said.y(point.said), memory.y(point.memory))
             for point in points
             if point.is_draft
         ),
     )
+
+
+def _scales(points: Sequence[Point], limit: int | None) -> tuple[Scale, Scale]:
+    """Return the axes of what was said and of memory, which are one unless memory would be flat."""
+    said = max(1, *(point.said for point in points))
+    memory = max(1, *(point.memory for point in points))
+    limits = {each for each in (limit, *(p.limit for p in points)) if each}
+
+    def top(most: int) -> int:
+        return max([most, *(each for each in limits if each <= LIMIT_SHARE * most)])
+
+    if said < OWN_AXIS * top(memory):
+        scale = Scale(round_up(top(max(said, memory))))
+        return scale, scale
+    return Scale(round_up(said), base=SPLIT), Scale(round_up(top(memory)), roof=SPLIT + GAP)
 
 
 def round_up(number: int) -> int:
@@ -158,13 +199,9 @@ def short_number(number: int) -> str:
     return f"{float(f'{number / size:.3g}'):,g}{unit}"
 
 
-def _y(load: int, top: int) -> int:
-    return HEIGHT - HEIGHT * load // top
-
-
-def _area(steps: Sequence[int], heights: Sequence[int]) -> str:
-    """Return an area with its outline beside and below the box, where it is not seen."""
-    last, below = steps[-1], 2 * HEIGHT
+def _area(steps: Sequence[int], heights: Sequence[int], base: int) -> str:
+    """Return an area with its outline beside the box, and below it, where it is not seen."""
+    last, below = steps[-1], base if base < HEIGHT else 2 * HEIGHT
     return f"M-{last} {below}V{heights[0]}h{last}{_stairs(steps, heights)}h{last}V{below}z"
 
 
@@ -179,13 +216,13 @@ def _stairs(steps: Sequence[int], heights: Sequence[int]) -> str:
     return path
 
 
-def _limits(points: Sequence[Point], top: int) -> Iterator[str]:
+def _limits(points: Sequence[Point], scale: Scale) -> Iterator[str]:
     """Yield the limit in force as lines, without those above the chart."""
     begin = 0
     for limit, run in groupby(points, key=lambda point: point.limit):
         *_, last = run
-        if limit is not None and limit <= top:
-            yield f"M{begin} {_y(limit, top)}H{last.step}"
+        if limit is not None and limit <= scale.top:
+            yield f"M{begin} {scale.y(limit)}H{last.step}"
         begin = last.step
 
 
@@ -198,18 +235,20 @@ def _evictions(points: Sequence[Point]) -> str:
     return f"M0 {HEIGHT}v{depths[0]}{_stairs([p.step for p in points], depths)}V{HEIGHT}z"
 
 
-def _labels(top: int, limit: int | None) -> Iterator[AxisLabel]:
-    """Yield the ends of the axis and the limit, which the ends make room for."""
-    y = 100 - 100 * limit / top if limit else None
-    if y is not None and y < 0:
-        yield AxisLabel(short_number(top), LABEL / 2)
-        yield AxisLabel(f"limit {short_number(limit or 0)} ↑", LABEL * 1.5, "lim")
-        yield AxisLabel("0", 100 - LABEL / 2)
-        return
-    place = None if y is None else min(max(y, LABEL / 2), 100 - LABEL / 2)
-    if place is None or place >= LABEL * 1.5:
-        yield AxisLabel(short_number(top), LABEL / 2)
-    if place is not None:
-        yield AxisLabel(f"limit {short_number(limit or 0)}", round(place, 2), "lim")
-    if place is None or place <= 100 - LABEL * 1.5:
-        yield AxisLabel("0", 100 - LABEL / 2)
+def _labels(said: Scale, memory: Scale, limit: int | None) -> list[AxisLabel]:
+    """Return the ends of the axes and the limit, which the ends of its axis make room for."""
+    top = short_number(memory.top)
+    highest, lowest = memory.part(memory.top) + LABEL / 2, memory.part(0) - LABEL / 2
+    labels = []
+    if said is not memory:
+        top = f"memory {top}"
+        labels.append(AxisLabel(f"said {short_number(said.top)}", LABEL / 2))
+    if limit is not None:
+        is_above = limit > memory.top
+        place = highest + LABEL if is_above else min(max(memory.part(limit), highest), lowest)
+        words = f"limit {short_number(limit)}{' ↑' if is_above else ''}"
+        labels.append(AxisLabel(words, place, "lim"))
+    for text, y in ((top, highest), ("0", lowest)):
+        if all(abs(label.y - y) >= LABEL for label in labels):
+            labels.append(AxisLabel(text, y))
+    return sorted(labels, key=lambda label: label.y)

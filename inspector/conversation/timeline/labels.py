@@ -14,7 +14,7 @@ CHARACTER = 7.2
 GAP = 8.0
 MARGIN = 30.0
 FLAG_PADDING, FLAG_MIN = 12.0, 28.0
-CELL_MIN, CELL_MAX = 8.0, 28.0
+CELL_MIN = 8.0
 NARROW, WIDE = 300.0, 640.0
 
 EVERY = sorted({int(n * 10**power) for power in range(7) for n in (1, 2, 2.5, 5)})
@@ -76,7 +76,7 @@ def flag_width(text: str) -> float:
 
 def strip_width(cells: int) -> float:
     """Return the least width of a strip with so many cells."""
-    return cells * min(CELL_MAX, max(CELL_MIN, NARROW / max(cells, 1)))
+    return max(NARROW, CELL_MIN * cells)
 
 
 def round_numbers(first: int, last: int, width: float) -> range:

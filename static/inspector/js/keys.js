@@ -52,15 +52,25 @@ function simulate() {
   document.querySelector("[data-composer] textarea")?.focus();
 }
 
-// Esc closes one thing, the topmost: help (by the browser itself), the field that has the focus, the
+// Esc closes one thing, the topmost: help (by the browser itself), a time, the field that has the focus, the
 // draft that is edited, the selection, the search, the simulation. Back brings each of them again.
 function close(event) {
   const isTyping = event.target.matches(typing);
   if (document.querySelector(":popover-open")) return;
   event.preventDefault();
   pause();
+  if (closeTime()) return;
   if (isTyping) document.querySelector("#main").focus({ preventScroll: true });
   else press(["cancel", "clear", "discard"].find((key) => document.querySelector(`[data-key="${key}"]`)));
+}
+
+// The box in which a time is written.
+function closeTime() {
+  const box = document.querySelector("#tape-when[open]");
+  if (!box) return false;
+  box.open = false;
+  box.querySelector("summary").focus();
+  return true;
 }
 
 // In a group of radios the arrows choose.
@@ -94,7 +104,7 @@ export function bindKeys() {
     if (event.target.matches(typing) || isOfRadio(event)) return;
     const action = goes ? { l: () => press("live"), o: () => document.querySelector(".brand").click() }[event.key] : actions[event.key];
     goes = !goes && event.key === "g";
-    if (!action || (event.key === " " && event.target.closest("a, button"))) return;
+    if (!action || (event.key === " " && event.target.closest("a, button, summary"))) return;
     event.preventDefault();
     if (event.key !== " ") pause();
     action(event);
