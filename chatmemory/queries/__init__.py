@@ -10,6 +10,7 @@ from chatmemory.core.recall.examples import examples_first
 from chatmemory.core.recall.facts import Use
 from chatmemory.core.recall.figures import LimitPoint
 from chatmemory.core.recall.figures import smallest as smallest_limit
+from chatmemory.core.recall.incidents import incidents_under
 from chatmemory.core.recall.kinds import IncidentKind
 from chatmemory.core.window import Counted, Totals
 from chatmemory.distribution import unreachable_nodes
@@ -193,6 +194,7 @@ __all__ = [
     "free_disk_space",
     "history",
     "incidents",
+    "incidents_under",
     "is_writable",
     "memories",
     "memory",

@@ -319,7 +319,7 @@ class ComparePage:
         cells = []
         for each in self.found.policies:
             held = [numbers[place] for place in mentions if each.has(place, self.at)]
-            cells.append(Value(f"yes, by #{held[-1]:,}", css="best") if held else Value("no"))
+            cells.append(Value(f"yes, in #{held[-1]:,}", css="best") if held else Value("no"))
         return ValueRow("Does it still remember it?", f"at {self.place}", cells)
 
     def _phrase_forgotten(self) -> ValueRow:
