@@ -6,9 +6,12 @@
 from chatmemory.core.lint import Verdict
 from chatmemory.core.phrases import Speaker
 from chatmemory.core.recall.comparison import Compared, Followed
+from chatmemory.core.recall.examples import examples_first
 from chatmemory.core.recall.facts import Use
 from chatmemory.core.recall.figures import LimitPoint
 from chatmemory.core.recall.figures import smallest as smallest_limit
+from chatmemory.core.recall.incidents import incidents_under
+from chatmemory.core.recall.kinds import IncidentKind
 from chatmemory.core.window import Counted, Totals
 from chatmemory.distribution import unreachable_nodes
 from chatmemory.managers import CLIENT, Flag
@@ -74,6 +77,7 @@ from chatmemory.queries.overview import (
 from chatmemory.queries.phrase import MATCHES_MAX, PhraseMatches, TurningPoint
 from chatmemory.queries.recall import (
     COMPARED_MAX,
+    FACTS_ENOUGH,
     POLICIES_MAX,
     READ_AT_ONCE,
     ComparedRow,
@@ -120,6 +124,7 @@ from chatmemory.search import searches_messages
 __all__ = [
     "CLIENT",
     "COMPARED_MAX",
+    "FACTS_ENOUGH",
     "MATCHES_MAX",
     "MENTIONS_COUNTED",
     "ORDERINGS",
@@ -142,6 +147,7 @@ __all__ = [
     "FleetLists",
     "FleetQuery",
     "Followed",
+    "IncidentKind",
     "IncidentsUntil",
     "LimitPoint",
     "Line",
@@ -183,12 +189,14 @@ __all__ = [
     "copies",
     "count",
     "count_each",
+    "examples_first",
     "feed",
     "fleet",
     "fleet_lists",
     "free_disk_space",
     "history",
     "incidents",
+    "incidents_under",
     "is_writable",
     "memories",
     "memory",

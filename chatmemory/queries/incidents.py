@@ -27,7 +27,7 @@ from chatmemory.ledger.lookup import find_memory
 from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.ledger.windows import read_message
 from chatmemory.models import FoundIncidents, Memory, Message, Stay, Step
-from chatmemory.queries.recall import estimator_of, said_with_history
+from chatmemory.queries.fact_history import estimator_of, said_with_history
 
 NEWEST_MESSAGES = 10_000  # that incidents are looked for among
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import heapq
 import random
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import repeat
+from itertools import islice, repeat
 from typing import NamedTuple
 
 from django.db.models import Q
@@ -16,21 +16,24 @@ from django.db.models import Q
 from chatmemory.conf import fact_words
 from chatmemory.core.estimators import estimator_for, family_named
 from chatmemory.core.exceptions import InvalidValue
-from chatmemory.core.messages import MessageType
 from chatmemory.core.policies import Policy
-from chatmemory.core.recall.facts import History, history_of, uses
-from chatmemory.core.recall.figures import Figures, LimitPoint, Sums, figures_of, grid_distance
+from chatmemory.core.recall.examples import examples_first
+from chatmemory.core.recall.facts import History, history_of, needs
+from chatmemory.core.recall.figures import Figures, Grid, LimitPoint, Sums, figures_of
+from chatmemory.core.recall.kinds import IncidentKind
 from chatmemory.core.window import Totals
 from chatmemory.core.written_policies import measured, text_of_policy
 from chatmemory.formats import Transcript
 from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.managers import MemoryQuerySet
-from chatmemory.models import RecallFigures, Stay
+from chatmemory.models import FoundIncidents, RecallFigures
+from chatmemory.queries.incidents import incidents
 from chatmemory.queries.recall import COMPARED_MAX, READ_AT_ONCE, recall_history
 from chatmemory.queries.searching import MemoryFilter
 
 LISTED = 5
 ROWS_AT_ONCE = 500
+LIMITS_IN_FORCE = 8  # that have figures of their own
 
 
 class Chosen(NamedTuple):
@@ -44,20 +47,20 @@ class Chosen(NamedTuple):
 class FleetQuery:
     """Which conversations, and under which kind of policy, whose limit is ignored.
 
-    With `sample`, so many of them are drawn by `seed`.
+    With `sample`, so many of them are drawn by `seed`. `limit` is one that is asked for.
     """
 
     which: MemoryFilter
     kind: Policy
     sample: int = 0
     seed: int = 1
+    limit: int | None = None
 
-    @property
-    def key(self) -> str:
-        """What figures depend on beside the conversation: kind, options, estimator and words."""
-        words = fact_words()
-        text = f"{text_of_policy(self.kind)} {self.kind.estimator} {words.terms} {words.prefixes}"
-        return hashlib.sha256(f"3 {text}".encode()).hexdigest()[:32]
+    def key(self, grid: Grid) -> str:
+        """What figures depend on beside the conversation: kind and options, words and limits."""
+        kind, words = self.kind, fact_words()
+        text = f"{text_of_policy(kind)} {kind.estimator} {words.terms} {words.prefixes} {grid.also}"
+        return hashlib.sha256(f"4 {text}".encode()).hexdigest()[:32]
 
 
 @dataclass(frozen=True)
@@ -75,7 +78,7 @@ class Loser:
 
 @dataclass(frozen=True)
 class Repeat:
-    """A user who said again what had been forgotten."""
+    """A user who said again what had been forgotten, on the windows as they were."""
 
     id: str
     fact: str
@@ -166,9 +169,23 @@ def state_of(head: bytes | memoryview | None, last_step: int) -> str:
     return f"{bytes(head or b'').hex()[:32]}:{last_step}"
 
 
-def missing(query: FleetQuery, chosen: Sequence[Chosen]) -> list[Chosen]:
+def grid_of(query: FleetQuery) -> Grid:
+    """Return the limits of a question's figures. Those in force and the one asked for are exact."""
+    grid = Grid(query.kind.unit)
+    often = [limit for limit, _ in _limits_in_force(query).most_common(LIMITS_IN_FORCE)]
+    also = {*often, *([query.limit] if query.limit else [])}
+    return replace(grid, also=tuple(sorted(limit for limit in also if not grid.has(limit))))
+
+
+def _limits_in_force(query: FleetQuery) -> Counter[int]:
+    rows = query.which.rows().filter(policy_kind=query.kind.kind)
+    enforced = rows.exclude(policy_options__has_key="meters_only")
+    return Counter(enforced.values_list("policy_limit", flat=True))
+
+
+def missing(key: str, chosen: Sequence[Chosen]) -> list[Chosen]:
     """Return the conversations without figures of their present state."""
-    states = dict(RecallFigures.objects.filter(key=query.key).values_list("memory_id", "state"))
+    states = dict(RecallFigures.objects.filter(key=key).values_list("memory_id", "state"))
     return [each for each in chosen if states.get(each.id) != each.state]
 
 
@@ -176,13 +193,10 @@ def missing(query: FleetQuery, chosen: Sequence[Chosen]) -> list[Chosen]:
 def fleet(query: FleetQuery) -> Fleet:
     """Return what is known of the chosen conversations so far."""
     matching, chosen = chosen_of(query)
-    sums = Sums(grid_distance(query.kind))
+    sums = Sums(grid_of(query))
     for _, figures in _figures(query, chosen):
         sums.add(figures)
-    rows = query.which.rows().filter(policy_kind=query.kind.kind)
-    enforced = rows.exclude(policy_options__has_key="meters_only")
-    limits = Counter(enforced.values_list("policy_limit", flat=True))
-    return Fleet(matching, len(chosen), sums, sums.points(), limits)
+    return Fleet(matching, len(chosen), sums, sums.points(), _limits_in_force(query))
 
 
 @one_snapshot()
@@ -191,25 +205,23 @@ def fleet_lists(query: FleetQuery, limit: int) -> FleetLists:
 
     Only those are read again, a part of a very long one.
     """
-    index = limit // grid_distance(query.kind)
     losing: list[tuple[int, int, str]] = []
-    repeats: list[Repeat] = []
-    for memory_id, figures in _figures(query, chosen_of(query)[1]):
-        if lost := figures.recalls - figures.held_at(index):
+    chosen = chosen_of(query)[1]
+    for memory_id, figures in _figures(query, chosen):
+        if lost := figures.recalls - figures.held_at(limit):
             losing.append((lost, figures.recalls, memory_id))
-        if figures.repeats and len(repeats) < LISTED:
-            again, said = figures.repeats[0]
-            repeats.append(Repeat(memory_id, _same_fact(memory_id, again, said), said, again))
     policy = replace(query.kind, limit=limit)
     worst = [memory_id for _, _, memory_id in heapq.nlargest(LISTED, losing)]
     histories = (recall_history(id, policy.estimator, latest=COMPARED_MAX) for id in worst)
     losers = map(_loser, worst, histories, repeat(policy))
+    repeats = islice(_repeats({each.id for each in chosen}), LISTED)
     return FleetLists(tuple(filter(None, losers)), tuple(repeats))
 
 
 def _figures(query: FleetQuery, chosen: Sequence[Chosen]) -> Iterator[tuple[str, Figures]]:
     states = dict(chosen)
-    rows = RecallFigures.objects.filter(key=query.key).order_by("memory_id")
+    key = query.key(grid_of(query))
+    rows = RecallFigures.objects.filter(key=key).order_by("memory_id")
     for row in rows.iterator(ROWS_AT_ONCE):
         if states.get(row.memory_id) == row.state:
             yield row.memory_id, Figures.from_dict(row.figures)
@@ -218,7 +230,9 @@ def _figures(query: FleetQuery, chosen: Sequence[Chosen]) -> Iterator[tuple[str,
 class FileFleet:
     """The conversations of a file. Raises InvalidValue for too many messages, UnknownEstimator."""
 
-    def __init__(self, transcripts: Sequence[Transcript], kind: Policy) -> None:
+    def __init__(
+        self, transcripts: Sequence[Transcript], kind: Policy, limit: int | None = None
+    ) -> None:
         amount = sum(len(each.messages) for each in transcripts)
         if amount > READ_AT_ONCE:
             raise InvalidValue(
@@ -227,13 +241,15 @@ class FileFleet:
             )
         estimator, words = estimator_for(kind.estimator), fact_words()
         self._kind = kind
+        grid = Grid(kind.unit)
+        self._grid = grid if limit is None or grid.has(limit) else replace(grid, also=(limit,))
         self._names = [each.name or "" for each in transcripts]
         self._histories = [history_of(each.messages, estimator, words) for each in transcripts]
 
     def fleet(self) -> Fleet:
-        sums = Sums(grid_distance(self._kind))
+        sums = Sums(self._grid)
         for history in self._histories:
-            sums.add(figures_of(history, self._kind))
+            sums.add(figures_of(history, self._kind, self._grid))
         count = len(self._histories)
         return Fleet(count, count, sums, sums.points())
 
@@ -246,52 +262,20 @@ class FileFleet:
 
 def _loser(id: str, history: History, policy: Policy) -> Loser | None:
     """Return what a conversation loses under a policy; None if it loses nothing."""
-    recalls = list(uses(history, history.loads.left_at(policy), MessageType.AI))
-    lost = [use for use in recalls if not use.is_held]
+    needed = list(needs(history, history.loads.left_at(policy)))
+    lost = [use for use in needed if not use.is_held]
     if not lost:
         return None
-    said, needed = history.numbers[lost[0].mention], history.numbers[lost[0].position]
-    return Loser(id, len(lost), len(recalls), lost[0].fact, said, needed, lost[0].position)
+    shown = next(examples_first(lost), lost[0])
+    said, at = history.numbers[shown.mention], history.numbers[shown.position]
+    return Loser(id, len(lost), len(needed), shown.fact, said, at, shown.position)
 
 
-def _same_fact(memory_id: str, again: int, said: int) -> str:
-    """Return the first fact that two messages share."""
-    history = recall_history(memory_id, seqs=(again, said))
-    shared = frozenset.intersection(*history.facts) if len(history) == 2 else frozenset()
-    return min(shared, default="")
-
-
-def said_again(memory_id: str, history: History, most: int) -> list[tuple[int, int]]:
-    """Return where users said again what had been forgotten, on the windows as they were.
-
-    Each item is the number of the user's message and of the last message that had said it.
-    """
-    stays: defaultdict[int, list[tuple[int, int | None]]] = defaultdict(list)
-    first = min(history.numbers, default=1)
-    rows = Stay.objects.filter(memory_id=memory_id, seq__gte=first).order_by("n")
-    for seq, entered, left in rows.values_list("seq", "entered_step", "left_step"):
-        stays[seq].append((entered, left))
-    mentions: defaultdict[str, list[int]] = defaultdict(list)
-    found: list[tuple[int, int]] = []
-    for number, entry, facts in zip(history.numbers, history.entries, history.facts, strict=True):
-        if entry.type is MessageType.USER and stays[number]:
-            step = stays[number][0][0]
-            found += [
-                (number, mentions[fact][-1])
-                for fact in facts
-                if mentions[fact] and not _is_seen(mentions[fact], stays, step)
-            ]
-        for fact in facts:
-            mentions[fact].append(number)
-    return found[:most]
-
-
-def _is_seen(
-    mentions: Sequence[int], stays: Mapping[int, list[tuple[int, int | None]]], step: int
-) -> bool:
-    """Return whether a message was in the window just before a step."""
-    return any(
-        entered < step and (left is None or left >= step)
-        for seq in reversed(mentions)
-        for entered, left in stays[seq]
-    )
+def _repeats(chosen: Container[str]) -> Iterator[Repeat]:
+    rows = FoundIncidents.objects.filter(said_again__gt=0).order_by("memory_id")
+    for memory_id in rows.values_list("memory_id", flat=True).iterator(ROWS_AT_ONCE):
+        if memory_id in chosen:
+            found = incidents(memory_id).incidents
+            again = (each for each in found if each.kind is IncidentKind.SAID_AGAIN)
+            for each in islice(examples_first(again), 1):
+                yield Repeat(memory_id, each.fact, each.said, each.again)

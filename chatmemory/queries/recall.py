@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from chatmemory.conf import configuration, fact_words
-from chatmemory.core.estimators import estimator_for, family_named, is_known
+from chatmemory.core.estimators import estimator_for
 from chatmemory.core.exceptions import InvalidValue, MemoryNotFound
 from chatmemory.core.messages import ChatMessage, text_of
 from chatmemory.core.phrases import has_phrase
@@ -14,17 +15,17 @@ from chatmemory.core.policies import Policy, TokenWindow
 from chatmemory.core.recall import Recall, for_each_policy, recall_of
 from chatmemory.core.recall.comparison import Compared, Followed, follow, replay
 from chatmemory.core.recall.curves import curve_of
-from chatmemory.core.recall.facts import History, history_from, history_of
+from chatmemory.core.recall.facts import History, history_of, repeats
+from chatmemory.core.recall.kinds import IncidentKind
 from chatmemory.core.recall.prompts import Refusals
 from chatmemory.core.stored_policies import can_decide
 from chatmemory.core.texts import readable_text
 from chatmemory.core.written_policies import measured
-from chatmemory.ledger.adding import counter
 from chatmemory.ledger.lookup import find_memory
 from chatmemory.ledger.snapshots import one_snapshot
-from chatmemory.ledger.windows import read_message
-from chatmemory.models import Memory, Step
-from chatmemory.queries.history import said_by
+from chatmemory.models import Step
+from chatmemory.queries.fact_history import estimator_of, said_with_history
+from chatmemory.queries.incidents import computed_incidents, incidents
 from chatmemory.queries.searching import MemoryFilter
 
 READ_AT_ONCE = 20_000  # messages that an answer may replay
@@ -34,58 +35,28 @@ ROWS = 24
 EARLIER_ROWS = 6
 TEXT_SIZE = 200
 OFFERED_SHARE = 0.95
+FACTS_ENOUGH = 10  # to choose a limit by
+USED = IncidentKind.USED
 Policies = Sequence[Policy | None]
 
 
-def recall_history(
-    memory_id: str,
-    estimator: str | None = None,
-    *,
-    latest: int | None = None,
-    seqs: Collection[int] = (),
-) -> History:
-    """Return what was said in a conversation, counted by an estimator; by default its own.
-
-    With `latest`, only so many messages, the last ones; with `seqs`, only these. Numbers are seqs.
-    Raises MemoryNotFound, UnknownEstimator.
-    """
-    return said_with_history(memory_id, estimator, latest, seqs)[1]
-
-
 @one_snapshot()
-def said_with_history(
-    memory_id: str,
-    estimator: str | None = None,
-    latest: int | None = None,
-    seqs: Collection[int] = (),
-) -> tuple[list[ChatMessage], History]:
-    """Return the messages of `recall_history` with it."""
-    memory = find_memory(memory_id)
-    name = estimator or estimator_of(memory)
-    said = said_by(memory_id, memory.last_seq)
-    said = said.filter(seq__in=seqs) if seqs else said
-    rows = list(said.order_by("-seq")[:latest])[::-1] if latest else list(said.order_by("seq"))
-    messages = [read_message(row) for row in rows]
-    count = None if _is_counted_by(memory, name) else counter(name)
-    tokens = [
-        count(message) if count and row.redacted_step is None else row.tokens
-        for row, message in zip(rows, messages, strict=True)
-    ]
-    overhead = estimator_for(name).estimate_token_count_in_messages([])
-    seqs = [row.seq for row in rows]
-    return messages, history_from(messages, tokens, overhead, seqs, fact_words())
+def recall_history(
+    memory_id: str, estimator: str | None = None, *, latest: int | None = None
+) -> History:
+    """Return what was said in a conversation, with the incidents of a user or tool that it had.
+
+    It is counted by an estimator; by default its own. With `latest`, only so many messages, the
+    last ones. Numbers are seqs. Raises MemoryNotFound, UnknownEstimator.
+    """
+    return _with_incidents(memory_id, said_with_history(memory_id, estimator, latest)[1])
 
 
-def estimator_of(memory: Memory) -> str:
-    """Return the conversation's estimator; that of the settings if it is not installed."""
-    name = memory.policy_estimator
-    return name if name and is_known(name) else configuration().ESTIMATOR
-
-
-def _is_counted_by(memory: Memory, name: str) -> bool:
-    """Return whether the stored numbers of tokens are all of this estimator's family."""
-    steps = Step.objects.filter(memory=memory).values_list("policy_estimator", flat=True)
-    return {family_named(each) for each in steps.distinct()} == {family_named(name)}
+def _with_incidents(memory_id: str, history: History) -> History:
+    known = incidents(memory_id)
+    found = known if known.is_current else computed_incidents(memory_id)
+    again = {(each.again, each.fact) for each in found.incidents if each.kind is not USED}
+    return replace(history, incidents=frozenset(again))
 
 
 def recall_of_stored(
@@ -142,8 +113,10 @@ class Comparison:
     messages. `at` is the number of messages that are said at the chosen place, and `rows` are the
     messages before it. `mentions` are the positions of the messages that hold the phrase, and
     `followed` tells for each policy what became of it. `offered` is the smallest limit that holds
-    95 % of the recalls, as a policy, if there is one. `leaves_out_pins` tells that messages were
-    pinned, which a replay of what was said leaves out.
+    95 % of the recalls and at least `quiet`, as a policy, if there is one; `quiet` is the smallest
+    limit from which on no user or tool has to repeat what was forgotten, None if none repeats
+    anything. `leaves_out_pins` tells that messages were pinned, which a replay of what was said
+    leaves out.
     """
 
     in_force: Policy | None
@@ -156,7 +129,12 @@ class Comparison:
     mentions: tuple[int, ...]
     followed: tuple[Followed, ...]
     offered: Policy | None
+    quiet: Policy | None
     leaves_out_pins: bool = False
+
+    @property
+    def recalls(self) -> int:
+        return self.policies[0].recalls
 
     @property
     def is_part(self) -> bool:
@@ -166,22 +144,35 @@ class Comparison:
 
 @one_snapshot()
 def comparison(
-    memory_id: str, policies: Policies, at: int | None = None, phrase: str = ""
+    memory_id: str,
+    policies: Policies,
+    at: int | None = None,
+    phrase: str = "",
+    step: int | None = None,
 ) -> Comparison:
     """Return a conversation under up to four policies; without any, those that are worth a look.
 
-    `at` is a number of messages, by default all; `phrase` is followed. The estimators of the
-    policies are replaced by that of the first one, or else the conversation's, so that their
-    tokens compare, and limits that are only measured by limits that are enforced. Of a long
-    conversation the latest 10,000 messages are replayed. Raises MemoryNotFound, UnknownEstimator,
-    PolicyUnavailable.
+    `at` is a number of messages, by default all, or those up to a `step`; `phrase` is followed. The
+    estimators of the policies are replaced by that of the first one, or else the conversation's, so
+    that their tokens compare, and limits that are only measured by limits that are enforced. Of a
+    long conversation the latest 10,000 messages are replayed. Raises MemoryNotFound,
+    UnknownEstimator, PolicyUnavailable.
     """
     memory = find_memory(memory_id)
     name = _estimator(policies, estimator_of(memory))
     said, history = said_with_history(memory_id, name, latest=COMPARED_MAX)
+    history = _with_incidents(memory_id, history)
+    if step is not None:
+        at = bisect_right(history.numbers, _last_seq_at(memory_id, step))
     found = _compared(said, history, name, policies, memory.policy, at, phrase)
     pins = Step.objects.filter(memory_id=memory_id, kind=Step.Kind.PIN)
     return replace(found, said_count=memory.said_count, leaves_out_pins=pins.exists())
+
+
+def _last_seq_at(memory_id: str, step: int) -> int:
+    """Return the newest message of a step, or of the last one before it; 0 without any."""
+    steps = Step.objects.filter(memory_id=memory_id, n__lte=step).order_by("-n")
+    return steps.values_list("last_seq", flat=True).first() or 0
 
 
 def comparison_of(
@@ -189,8 +180,9 @@ def comparison_of(
 ) -> Comparison:
     """Return the same of messages that need not be stored, numbered from 1.
 
-    The estimator is that of the first policy, or else of the settings. Raises InvalidValue for
-    more than 10,000 messages, UnknownEstimator, PolicyUnavailable.
+    They have no ledger, so that nothing had to be said or fetched again: only the assistant's
+    recalls are needed. The estimator is that of the first policy, or else of the settings. Raises
+    InvalidValue for more than 10,000 messages, UnknownEstimator, PolicyUnavailable.
     """
     if len(messages) > COMPARED_MAX:
         raise InvalidValue(
@@ -216,7 +208,7 @@ def _compared(
     phrase: str,
 ) -> Comparison:
     """Return the comparison of messages, whose history is counted by an estimator."""
-    offered = _offered(history, in_force, estimator)
+    offered, quiet = _offered(history, in_force, estimator, policies)
     chosen = _distinct(policies or [in_force, offered, None], estimator)
     refusals = Refusals(history)
     compared = tuple(replay(history, policy, refusals) for policy in chosen)
@@ -233,6 +225,7 @@ def _compared(
             follow(history, each.left, mentions, each.policy, place) for each in compared
         ),
         offered=offered,
+        quiet=quiet,
         in_force=in_force,
         said_count=len(history),
     )
@@ -252,13 +245,26 @@ def _counted(policy: Policy, estimator: str) -> Policy:
     return measured(replace(policy.enforced(), estimator=estimator))
 
 
-def _offered(history: History, current: Policy | None, estimator: str) -> Policy | None:
-    """Return the smallest limit that holds nearly all recalls, of the kind that is in force."""
+def _offered(
+    history: History, current: Policy | None, estimator: str, policies: Policies
+) -> tuple[Policy | None, Policy | None]:
+    """Return the smallest limit that holds nearly all recalls and under which no user or tool has
+    to repeat anything, and the smallest for the latter alone, of the kind that is in force.
+
+    Where not every limit is tried, that in force and those of the policies are.
+    """
     kind = current if can_decide(current) else TokenWindow(1)
     policy = _counted(kind, estimator)
-    curve = curve_of(history, policy, most_adds=COMPARED_MAX)
-    limit = curve.smallest_limit(OFFERED_SHARE) if curve.recalls else None
-    return replace(policy, limit=limit) if limit else None
+    shown = [each.limit for each in (current, *policies) if each and each.kind == policy.kind]
+    held = curve_of(history, policy, COMPARED_MAX, also=shown)
+    again = curve_of(history, policy, COMPARED_MAX, repeats, also=shown)
+    enough, quiet = held.smallest_limit(OFFERED_SHARE), again.smallest_limit()
+    if enough is None or quiet is None:
+        return None, None
+    return (
+        replace(policy, limit=max(enough, quiet)) if held.recalls or again.recalls else None,
+        replace(policy, limit=quiet) if again.recalls else None,
+    )
 
 
 def _mentions(said: Sequence[ChatMessage], history: History, phrase: str) -> tuple[int, ...]:

@@ -16,14 +16,14 @@ from django.utils import timezone
 from chatmemory import database
 from chatmemory.core.exceptions import ChatMemoryError, MemoryNotFound
 from chatmemory.core.policies import Policy
-from chatmemory.core.recall.figures import Figures, figures_of, grid_distance
+from chatmemory.core.recall.figures import Figures, Grid, figures_of
 from chatmemory.core.stored_policies import can_decide
 from chatmemory.models import Memory, RecallFigures
-from chatmemory.queries.lab import Chosen, FleetQuery, chosen_of, missing, said_again, state_of
+from chatmemory.queries.lab import Chosen, FleetQuery, chosen_of, grid_of, missing, state_of
 from chatmemory.queries.recall import COMPARED_MAX, recall_history
+from chatmemory.services.incidents import current_incidents
 
 SECONDS = 1.0
-REPEATS_KEPT = 3
 KEPT_FOR = timedelta(days=30)
 QUESTIONS_KEPT = 50
 
@@ -34,33 +34,35 @@ def compute_figures(query: FleetQuery, seconds: float = SECONDS) -> int:
     It ends after about `seconds`, and computes at least one. A conversation that is deleted or
     changes meanwhile is left out.
     """
-    waiting = missing(query, chosen_of(query)[1])
+    grid = grid_of(query)
+    key = query.key(grid)
+    waiting = missing(key, chosen_of(query)[1])
     found: dict[Chosen, Figures] = {}
     end = time.monotonic() + seconds
     for each in waiting:
-        figures = _figures(each, query.kind)
+        figures = _figures(each, query.kind, grid)
         if figures is not None:
             found[each] = figures
         if time.monotonic() >= end:
             break
-    _keep(query.key, found)
+    _keep(key, found)
     return len(waiting) - len(found)
 
 
-def _figures(each: Chosen, kind: Policy) -> Figures | None:
+def _figures(each: Chosen, kind: Policy, grid: Grid) -> Figures | None:
     """Return the figures of a conversation; None if it is deleted or has changed meanwhile."""
     memory = Memory.objects.filter(id=each.id).first()
     if memory is None or state_of(memory.head, memory.last_step) != each.state:
         return None
     try:
+        current_incidents(each.id)
         history = recall_history(each.id, kind.estimator, latest=COMPARED_MAX)
-        repeats = said_again(each.id, history, REPEATS_KEPT)
         today = memory.policy if can_decide(memory.policy) else None
-        return figures_of(history, kind, today, repeats)
+        return figures_of(history, kind, grid, today)
     except MemoryNotFound:
         return None
     except ChatMemoryError:
-        return Figures(grid_distance(kind), is_unreadable=True)
+        return Figures(is_unreadable=True)
 
 
 def forget_old_figures() -> None:

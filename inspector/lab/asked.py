@@ -13,7 +13,7 @@ from django.urls import reverse
 from django.utils.http import urlencode
 
 from chatmemory import InvalidValue, Policy, policies_from_text, policy_kinds, text_of_policy
-from chatmemory.queries import POLICIES_MAX, FleetQuery, MemoryFilter
+from chatmemory.queries import POLICIES_MAX, Flag, FleetQuery, MemoryFilter
 from inspector.forms import number_in_text, searchable
 
 SAMPLE = 1_000
@@ -79,7 +79,8 @@ class ComparisonAsked:
     Without a `memory_id` it is of a file. Its links are then only the parameters of an address,
     which the form of the page sends together with the messages of the file. `problem` says what was
     wrong with the address; the rest of it is used. `form` is csv or json for the numbers alone.
-    `kind`, `limit` and `options` are those of a policy that the form could not add.
+    `kind`, `limit` and `options` are those of a policy that the form could not add. Where the
+    address is one of the conversation's page, with `find`, its place is a `step`.
     """
 
     memory_id: str
@@ -92,6 +93,7 @@ class ComparisonAsked:
     kind: str = ""
     limit: str = ""
     options: str = ""
+    step: int | None = None
 
     @classmethod
     def read(cls, memory_id: str, given: QueryDict) -> ComparisonAsked:
@@ -102,14 +104,17 @@ class ComparisonAsked:
         added = [_written(*typed.values())] if typed["limit"] else []
         policies, problem = _policies([*texts, *added])
         is_refused = added and problem and policies == _policies(texts)[0]
+        is_step = bool(memory_id and "find" in values)
+        place = _number(values, "at")
         return cls(
             memory_id,
             tuple(map(text_of_policy, policies)),
-            _number(values, "at"),
-            searchable(values.get("phrase", "")),
+            None if is_step else place,
+            searchable(values.get("find" if is_step else "phrase", "")),
             Prices.read(values),
             form if (form := values.get("as", "")) in ("csv", "json") else "",
-            problem or _wrong_value(values, at="after"),
+            problem or _wrong_value(values, at="step" if is_step else "after"),
+            step=place if is_step else None,
             **(typed if is_refused else {}),
         )
 
@@ -159,6 +164,7 @@ class FleetAsked:
     label: str = ""
     prefix: str = ""
     since: str = ""
+    flagged: str = ""
     options: str = ""
     estimator: str = ""
     kind: str = "token_window"
@@ -171,7 +177,7 @@ class FleetAsked:
     @classmethod
     def read(cls, given: Mapping[str, str]) -> FleetAsked:
         """Read the parameters of an address; of those that are wrong, take the usual ones."""
-        texts = ("q", "label", "prefix", "since", "options", "estimator")
+        texts = ("q", "label", "prefix", "since", "flagged", "options", "estimator")
         numbers = {name: _number(given, name) for name in ("limit", "sample", "seed")}
         problem = _wrong_value(given, **{name: name for name in numbers})
         if numbers["limit"] == 0:
@@ -191,6 +197,8 @@ class FleetAsked:
             asked.policy(ANY_LIMIT)
         except InvalidValue as error:
             return replace(asked, options="", estimator="", problem=str(error))
+        if asked.flagged and asked.flagged not in list(Flag):
+            return replace(asked, flagged="", problem=f"flagged is {' or '.join(Flag)}")
         if asked.since and asked.active_since is None:
             return replace(asked, since="", problem="A date is written as 2026-01-31.")
         return asked
@@ -219,11 +227,13 @@ class FleetAsked:
             label=self.label,
             id_prefix=self.prefix,
             active_since=self.active_since,
+            flag=Flag(self.flagged) if self.flagged else None,
         )
 
     @property
     def query(self) -> FleetQuery:
-        return FleetQuery(self.which, self.policy(ANY_LIMIT), self.sample, self.seed)
+        kind = self.policy(ANY_LIMIT)
+        return FleetQuery(self.which, kind, self.sample, self.seed, self.limit)
 
     @property
     def given(self) -> dict[str, str]:
@@ -244,6 +254,7 @@ class FleetAsked:
             self.label and f"labelled {self.label}",
             self.prefix and f"beginning with {self.prefix}",
             self.since and f"active since {self.since}",
+            self.flagged and f"flagged “{self.flagged.replace('_', ' ')}”",
         ]
         return ", ".join(filter(None, parts)) or "of this site"
 

@@ -5,11 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import accumulate, pairwise
+from itertools import accumulate, islice, pairwise
 from typing import Any, NamedTuple
 
-from chatmemory import explain, policy_kinds, text_of_policy
-from chatmemory.queries import Compared, ComparedRow, Comparison, Followed, Use
+from chatmemory import Policy, explain, policy_kinds, text_of_policy
+from chatmemory.queries import (
+    FACTS_ENOUGH,
+    Compared,
+    ComparedRow,
+    Comparison,
+    Followed,
+    IncidentKind,
+    Use,
+    examples_first,
+)
 from inspector.conversation.links import conversation_url
 from inspector.conversation.looks import glyph
 from inspector.lab.asked import ComparisonAsked
@@ -78,7 +87,8 @@ class ComparePage:
     def __init__(self, found: Comparison, asked: ComparisonAsked) -> None:
         texts = tuple(text_of_policy(each.policy) for each in found.policies)
         self.found = found
-        self.asked = replace(asked, policies=texts)
+        at = asked.at if asked.step is None else found.at
+        self.asked = replace(asked, policies=texts, at=at, step=None)
         self.is_stored = bool(asked.memory_id)
         self.size = len(found.history)
         self.at = found.at
@@ -110,7 +120,8 @@ class ComparePage:
             "recalls": each.recalls,
             "held": each.held,
             "lost": len(each.lost),
-            "said_again": len(each.said_again),
+            "said_again": each.count_of(IncidentKind.SAID_AGAIN),
+            "fetched_again": each.count_of(IncidentKind.FETCHED_AGAIN),
             "forgotten": each.forgotten,
             "calls": sums.calls,
             "prompt_tokens": sums.tokens,
@@ -141,11 +152,37 @@ class ComparePage:
             if kept:
                 limits = " or ".join(dict.fromkeys(kept))
                 return limits, f"still {_hold(limits)} “{self.phrase}” at {self.place}."
-        offered = self.found.offered
-        if offered is None:
+        offered, today = self.found.offered, self._today
+        if self.found.recalls < FACTS_ENOUGH and (self.found.recalls or self.found.quiet):
+            return f"{explain.counted(self.found.recalls, 'fact')}:", "too few to choose by."
+        if not self.found.recalls:
             return "No limit", "loses a fact here: the assistant used none of them again."
+        if offered is None:
+            return "No limit", "is known to hold 95 % of what the assistant needed here."
+        if today:
+            limit = explain.in_unit(today.limit, today)
+            return (
+                f"Today’s {limit}",
+                f"already {_hold(limit)} 95 % of what the assistant needed here.",
+            )
         limit = explain.in_unit(offered.limit, offered)
         return limit, f"{_hold(limit)} 95 % of what the assistant needed here."
+
+    @property
+    def _today(self) -> Policy | None:
+        """The policy in force, if its limit is enough."""
+        offered, today = self.found.offered, self.found.in_force
+        is_enough = offered and today and replace(offered, limit=today.limit) == today
+        return today if is_enough and offered and today and today.limit >= offered.limit else None
+
+    @property
+    def again(self) -> str:
+        """From which limit on nobody has to repeat anything; empty if nobody does so under any."""
+        quiet = self.found.quiet
+        if quiet is None:
+            return ""
+        limit = explain.in_unit(quiet.limit, quiet)
+        return f"From {limit} on, nothing has to be said or fetched again."
 
     @property
     def offer(self) -> str:
@@ -153,6 +190,14 @@ class ComparePage:
         if self.phrase and self.found.mentions:
             return next((each.try_it for each in self.policies if each.try_it), "")
         return self.asked.plus(text_of_policy(self.found.offered)) if self.found.offered else ""
+
+    @property
+    def offer_words(self) -> str:
+        offered = self.found.offered
+        if offered is None or (self.phrase and self.found.mentions):
+            return "Compare with this limit"
+        limit = explain.in_unit(offered.limit, offered)
+        return f"Compare with {'this limit' if self.answer[0] == limit else limit}"
 
     # The policies
 
@@ -163,7 +208,7 @@ class ComparePage:
     def _column(self, css: str, each: Compared, followed: Followed) -> ComparedColumn:
         policy, text, keeping = each.policy, text_of_policy(each.policy), followed.keeping
         tokens = each.prompt_sizes()
-        facts = tuple(map(self._lost_fact, each.lost[:LISTED]))
+        facts = tuple(map(self._lost_fact, islice(examples_first(each.lost), LISTED)))
         least = keeping.limit if keeping else None
         return ComparedColumn(
             name="Everything" if policy is None else policy.label,
@@ -231,11 +276,14 @@ class ComparePage:
         policies, prompts = self.found.policies, [each.prompts for each in self.found.policies]
         recalls, calls = policies[0].recalls, prompts[0].calls
         held = [each.held for each in policies]
-        yield _ranked("Facts still held", f"of {recalls:,} used again", held, max)
+        yield _ranked("Facts still held", f"of {recalls:,} needed again", held, max)
         lost = [len(each.lost) for each in policies]
         yield _ranked("Facts lost", "had left before", lost)
-        again = [len(each.said_again) for each in policies]
+        again = [each.count_of(IncidentKind.SAID_AGAIN) for each in policies]
         yield _ranked("Said again by the user", "facts that were forgotten", again)
+        fetched = [each.count_of(IncidentKind.FETCHED_AGAIN) for each in policies]
+        if any(fetched):
+            yield _ranked("Fetched again by calls", "facts that were forgotten", fetched)
         forgotten = [each.forgotten for each in policies]
         yield _ranked("Messages forgotten", f"of {self.size:,} said", forgotten)
         per_call = [round(each.per_call) for each in prompts]
@@ -253,6 +301,8 @@ class ComparePage:
         for name in prompts[0].refused:
             yield _refused(name, [each.refused[name] for each in prompts], calls)
         if self.phrase:
+            if self.found.mentions:
+                yield self._remembered()
             yield self._phrase_forgotten()
             kept = [Value(each.keeps or "—") for each in self.policies]
             yield ValueRow("Smallest limit that still holds it", f"at {self.place}", kept)
@@ -262,6 +312,15 @@ class ComparePage:
         costs = (self._cost(each) for each in self.found.policies)
         cells = [Value(prices.words(cost, 1_000)) for cost in costs]
         return ValueRow("Cost of 1,000 such conversations", prices.said, cells)
+
+    def _remembered(self) -> ValueRow:
+        """Whether each policy remembers the phrase at the place, and by which message."""
+        numbers, mentions = self.found.history.numbers, self.found.mentions
+        cells = []
+        for each in self.found.policies:
+            held = [numbers[place] for place in mentions if each.has(place, self.at)]
+            cells.append(Value(f"yes, in #{held[-1]:,}", css="best") if held else Value("no"))
+        return ValueRow("Does it still remember it?", f"at {self.place}", cells)
 
     def _phrase_forgotten(self) -> ValueRow:
         numbers, mentions = self.found.history.numbers, self.found.mentions

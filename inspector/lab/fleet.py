@@ -8,7 +8,15 @@ from functools import cached_property
 
 from chatmemory import explain, policy_kinds, text_of_policy
 from chatmemory.formats import Refused
-from chatmemory.queries import Fleet, FleetLists, LimitPoint, Loser, Repeat, smallest_limit
+from chatmemory.queries import (
+    FACTS_ENOUGH,
+    Fleet,
+    FleetLists,
+    LimitPoint,
+    Loser,
+    Repeat,
+    smallest_limit,
+)
 from inspector.conversation.links import conversation_url
 from inspector.lab.asked import ComparisonAsked, FleetAsked
 from inspector.lab.curve import Curve
@@ -25,6 +33,7 @@ class LimitRow:
     limit: str
     lost: str = ""
     lossless: str = ""
+    incidents: str = ""
     per_call: str = ""
     share: str = ""
     cost: str = ""
@@ -75,24 +84,26 @@ class FleetPage:
         self.csv = asked.link(**{"as": "csv"})
         self.stop = asked.link(stop="1")
         self.has_price = asked.prices.input is not None
-        self.is_chosen = bool(asked.q or asked.label or asked.prefix or asked.since)
+        self.is_chosen = bool(
+            asked.q or asked.label or asked.prefix or asked.since or asked.flagged
+        )
 
     @cached_property
     def pick(self) -> LimitPoint | None:
         """What the chosen limit gives: that of the address, or else of the answer.
 
-        It is on the grid, or above its end, from where on nothing changes, and goes together with
-        the options. None without any recall: then no limit is better than another.
+        It goes together with the options, and above the end of the grid nothing changes. None
+        without any recall: then no limit is better than another.
         """
         points = self.found.points
         if not points or not self.sums.recalls:
             return None
         if self.asked.limit is None:
             return smallest_limit(points, self.sums.recalls, ANSWER) or points[-1]
-        if self.asked.limit > points[-1].limit:
-            return replace(points[-1], limit=self.asked.limit)
-        every = self.sums.every
-        return points[max(self.asked.limit // every, -(-self.least_limit // every)) - 1]
+        limit = max(self.asked.limit, self.least_limit)
+        if limit > points[-1].limit:
+            return replace(points[-1], limit=limit)
+        return next(point for point in points if point.limit >= limit)
 
     @property
     def curve(self) -> Curve | None:
@@ -114,11 +125,41 @@ class FleetPage:
         asked, pick = self.asked.limit, self.pick
         if asked is None or pick is None or asked == pick.limit:
             return ""
-        grid = (
-            f"limits are computed on a grid of {explain.counted(self.sums.every, self.grid_noun)}"
-        )
-        why = "these options need a larger limit" if asked < self.least_limit else grid
+        why = "these options need a larger limit"
         return f"The figures are those of {self.limit_words}, not of {asked:,}: {why}."
+
+    @property
+    def too_few(self) -> str:
+        """How many facts there are, if they are too few to choose a limit by."""
+        count = self.sums.recalls
+        return explain.counted(count, "fact") if count < FACTS_ENOUGH else ""
+
+    @property
+    def today(self) -> str:
+        """That the limit in force is already enough, if it is one and nobody asked for another."""
+        sums, limits = self.sums, self.found.limits
+        is_enough = sums.today_held >= ANSWER * sums.today_recalls
+        if self.asked.limit or len(limits) != 1 or sums.today_count < sums.count or not is_enough:
+            return ""
+        limit = explain.counted(next(iter(limits)), self.grid_noun)
+        holds = "holds" if limit.startswith("1 ") else "hold"
+        share = explain.percent(sums.today_held, sums.today_recalls)
+        return f"Today’s {limit} already {holds} {share}."
+
+    @property
+    def instead(self) -> str:
+        """What the chosen limit would change: incidents, and prompt tokens a call."""
+        sums, pick = self.sums, self.pick
+        if not pick or not sums.calls:
+            return ""
+        per_call = round(pick.prompts / sums.calls)
+        incidents = explain.counted(pick.incidents, "incident")
+        calls = f"{per_call:,} prompt tokens a call"
+        if sums.today_count == sums.count:
+            incidents += f" instead of {sums.today_incidents:,}"
+            today = round(sums.today_prompts / sums.today_calls)
+            calls += f" instead of {today:,}{_change(per_call, today)}"
+        return f"Limit {pick.limit:,}: {incidents}; {calls}."
 
     @property
     def held_share(self) -> str:
@@ -141,20 +182,36 @@ class FleetPage:
             lost = sums.today_recalls - sums.today_held
             own = self._in_unit(next(iter(limits))) if len(limits) == 1 else "their own"
             css = "is-today loses" if lost else "is-today"
-            today = (lost, sums.today_lossless, sums.today_prompts, sums.today_calls)
+            today = (
+                lost,
+                sums.today_lossless,
+                sums.today_incidents,
+                sums.today_prompts,
+                sums.today_calls,
+            )
             yield self._row("today", own, *today, css)
         for share in SHARES if sums.recalls else ():
             label = f"{100 * share:.0f} %"
             point = smallest_limit(self.found.points, sums.recalls, share)
             yield self._point_row(label, point) if point else LimitRow(label, "no limit")
+        if quiet := self._quiet:
+            yield self._point_row("nothing again", quiet)
         if self.asked.limit is not None and pick:
             yield self._point_row("chosen", pick)
-        yield self._row("everything", "no limit", 0, sums.count, sums.everything, sums.calls)
+        yield self._row("everything", "no limit", 0, sums.count, 0, sums.everything, sums.calls)
+
+    @property
+    def _quiet(self) -> LimitPoint | None:
+        """The smallest limit from which on there is no incident; None if there is none below."""
+        points = self.found.points
+        noisy = [place for place, point in enumerate(points) if point.incidents]
+        return next(iter(points[noisy[-1] + 1 :]), None) if noisy else None
 
     def _point_row(self, label: str, point: LimitPoint) -> LimitRow:
         css = "is-pick" if self.pick and point.limit == self.pick.limit else ""
         link = "" if self.file else self.asked.link(limit=point.limit)
-        numbers = (self.sums.recalls - point.held, point.lossless, point.prompts, self.sums.calls)
+        lost, calls = self.sums.recalls - point.held, self.sums.calls
+        numbers = (lost, point.lossless, point.incidents, point.prompts, calls)
         return self._row(label, self._in_unit(point.limit), *numbers, css, link)
 
     def _row(
@@ -163,6 +220,7 @@ class FleetPage:
         limit: str,
         lost: int,
         lossless: int,
+        incidents: int,
         tokens: int,
         calls: int,
         css: str = "",
@@ -174,6 +232,7 @@ class FleetPage:
             limit,
             f"{lost:,}",
             f"{lossless:,}",
+            f"{incidents:,}",
             f"{round(tokens / calls):,} tok" if calls else "",
             explain.percent(tokens, self.sums.everything),
             prices.words(prices.cost(tokens), 1_000 / calls) if calls else "",
@@ -223,3 +282,9 @@ class FleetPage:
     def policy_text(self) -> str:
         """The policy of the chosen limit, which can be put in force; empty if none is chosen."""
         return text_of_policy(self.asked.policy(self.pick.limit)) if self.pick else ""
+
+
+def _change(now: int, before: int) -> str:
+    """Return by how many hundredths a number differs, in words; empty if it does not."""
+    share = round(100 * (now - before) / before) if before else 0
+    return f" ({share:+} %)".replace("-", "−") if share else ""

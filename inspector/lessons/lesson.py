@@ -23,7 +23,7 @@ BYTES_MAX = 100_000
 LESSON = ("title", "lead", "script", "policy", "step", "remember", "practice")
 STEP = ("text", "said", "limit")
 QUESTION = ("ask", "question", "hint", "why", "adds", "becomes")
-OF_ASK = {"leaves": (), "choose": ("choice",), "limit": ("keep", "limits")}
+OF_ASK = {"leaves": (), "choose": ("choice",), "limit": ("keep", "fact", "limits")}
 PRACTICE = ("text", "page", "memory_id", "query")
 PAGES = ("conversation", "simulate", "settings", "compare", "lab", "playground")
 PAGES_OF_ONE = ("conversation", "simulate", "settings", "compare")
@@ -49,7 +49,7 @@ class Ask(StrEnum):
 
     LEAVES = "leaves"  # click the messages that leave
     CHOOSE = "choose"  # choose one answer
-    LIMIT = "limit"  # set the smallest limit that keeps a message
+    LIMIT = "limit"  # set the smallest limit that keeps a message or a fact
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class LessonStep:
     Before it, the limit becomes `limit`, and the script goes on until `said` messages are said;
     None leaves them as they are. With the answer `adds` messages arrive, then the limit is
     `becomes`; `why` explains it. `choices` are those of CHOOSE; LIMIT asks which of `limits` is the
-    smallest that keeps the message `keep`.
+    smallest that keeps the message `keep`, or a `fact` until it comes up again.
     """
 
     text: str
@@ -82,6 +82,7 @@ class LessonStep:
     becomes: int | None = None
     choices: tuple[Choice, ...] = ()
     keep: int = 0
+    fact: str = ""
     limits: tuple[int, ...] = ()
 
 
@@ -205,7 +206,8 @@ def _step(table: Table) -> LessonStep:
         adds=table.number("adds", default=1 if is_next_asked else 0, least=0),
         becomes=becomes,
         choices=tuple(map(_choice, table.tables("choice"))) if ask is Ask.CHOOSE else (),
-        keep=table.number("keep") if ask is Ask.LIMIT else 0,
+        keep=table.number("keep") if ask is Ask.LIMIT and "fact" not in table else 0,
+        fact=table.text("fact") if "fact" in table else "",
         limits=table.limits("limits") if ask is Ask.LIMIT else (),
     )
 

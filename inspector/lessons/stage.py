@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from chatmemory import ChatMemoryError, ChatMessage, Policy
 from chatmemory.explain import receipt
-from chatmemory.queries import Line, Scene, rehearse
+from chatmemory.queries import Line, Scene, incidents_under, rehearse
 from inspector.lessons.lesson import Ask, Choice, InvalidLesson, Lesson, LessonStep
 
 
@@ -91,8 +91,23 @@ class LessonMoment(Happening):
 
     @cached_property
     def keeping(self) -> int:
-        """The smallest limit to choose from that keeps the message; 0 if none does."""
+        """The smallest limit that keeps the message, of those to choose from, or the fact, as its
+        incident tells; 0 if none does.
+        """
+        if self.step.fact:
+            return self._limit_of_incident or 0
         return next((n for n, scene in self.tries.items() if self.step.keep in scene.seen), 0)
+
+    @property
+    def _limit_of_incident(self) -> int | None:
+        found = incidents_under(self.before.policy, [line.message for line in self.after.said])
+        arriving = {line.seq for line in self.arriving}
+        limits = (
+            each.keeping.limit
+            for each in found
+            if each.fact == self.step.fact and each.again in arriving and each.keeping
+        )
+        return next(limits, None)
 
     def holds(self, choice: Choice) -> bool:
         """Return whether what a choice claims is true after the step."""
@@ -176,6 +191,10 @@ def _faults(moment: LessonMoment) -> Iterator[tuple[str, str]]:
             true = [choice.text for choice in step.choices if moment.holds(choice)]
             if len(true) != 1:
                 yield "choice", f"one choice must be right, but {len(true)} are: {true}"
+        case Ask.LIMIT if step.fact:
+            if moment.keeping not in step.limits:
+                why = f"{moment.keeping} would have kept it" if moment.keeping else "it never left"
+                yield "limits", f"{step.fact} comes up again, and {why}: offer that limit"
         case Ask.LIMIT:
             if step.keep > len(moment.after.said):
                 yield "keep", f"#{step.keep} is not said at this step"

@@ -219,6 +219,8 @@ def what_leaves(happening: Happening) -> str:
 
 
 def _judge_limit(moment: LessonMoment, limit: int) -> Judgement:
+    if moment.step.fact:
+        return _judge_limit_of_fact(moment, limit)
     keep, scene = moment.step.keep, moment.tries[limit]
     if limit == moment.keeping:
         return Judgement(True, f"Right. {limit:,} is the smallest of these that keeps #{keep}.")
@@ -230,6 +232,16 @@ def _judge_limit(moment: LessonMoment, limit: int) -> Judgement:
     return Judgement(
         False, f"Not this time. With {limit:,}, #{keep} leaves when #{arrived} arrives."
     )
+
+
+def _judge_limit_of_fact(moment: LessonMoment, limit: int) -> Judgement:
+    fact, keeping = moment.step.fact, moment.keeping
+    if limit == keeping:
+        return Judgement(True, f"Right. {limit:,} would have kept {fact}, and none below.")
+    if limit > keeping:
+        return Judgement(False, f"Almost. {limit:,} keeps {fact}, but {keeping:,} is enough.")
+    again = moment.arriving[0].seq
+    return Judgement(False, f"Not this time. With {limit:,}, {fact} has left before #{again}.")
 
 
 def solution(moment: LessonMoment) -> str:

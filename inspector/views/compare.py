@@ -33,14 +33,15 @@ CHANGED = "The conversation has changed meanwhile. Look at the preview, then use
 def compare_policies(request: HttpRequest, memory_id: str) -> HttpResponse:
     """Show a conversation under the policies of `?policy=`, after `?at=` messages.
 
-    `?phrase=` follows a phrase, and `?as=csv` or `?as=json` are the numbers alone.
+    `?phrase=` follows a phrase, and `?as=csv` or `?as=json` are the numbers alone. With `?find=`
+    it is that phrase, and `?at=` is a step, as in the addresses of the conversation's own page.
     """
     asked = ComparisonAsked.read(memory_id, request.GET)
     if asked.form and asked.problem:
         return no_numbers(asked.problem)
     context = {"memory_id": memory_id, "name": memory_id}
     try:
-        found = queries.comparison(memory_id, asked.chosen(), asked.at, asked.phrase)
+        found = queries.comparison(memory_id, asked.chosen(), asked.at, asked.phrase, asked.step)
     except InvalidValue as error:
         return _page(request, str(error), **context)
     return _compared(request, ComparePage(found, asked), **context)

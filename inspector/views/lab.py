@@ -14,7 +14,15 @@ from inspector.lab.asked import ANY_LIMIT, FleetAsked
 from inspector.lab.files import conversations_of, csv_file, no_numbers
 from inspector.lab.fleet import FleetPage
 
-COLUMNS = ("limit", "held", "recalls", "nothing_lost", "conversations", "prompt_tokens")
+COLUMNS = (
+    "limit",
+    "held",
+    "recalls",
+    "nothing_lost",
+    "conversations",
+    "prompt_tokens",
+    "incidents",
+)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -40,7 +48,7 @@ def lab_of_file(request: HttpRequest) -> HttpResponse:
         return _stored(request, asked)
     try:
         name, reading = conversations_of(request.FILES)
-        found = queries.FileFleet(reading.transcripts, asked.query.kind)
+        found = queries.FileFleet(reading.transcripts, asked.query.kind, asked.limit)
     except InvalidValue as error:
         return _stored(request, replace(asked, problem=str(error)))
     page = FleetPage(found.fleet(), asked, name, reading.refused)
@@ -67,8 +75,8 @@ def _page(request: HttpRequest, page: FleetPage) -> HttpResponse:
 def _csv(found: queries.Fleet) -> HttpResponse:
     sums = found.sums
     rows = (
-        (point.limit, point.held, sums.recalls, point.lossless, sums.count, point.prompts)
-        for point in found.points
+        (p.limit, p.held, sums.recalls, p.lossless, sums.count, p.prompts, p.incidents)
+        for p in found.points
     )
     return csv_file(COLUMNS, [dict(zip(COLUMNS, row, strict=True)) for row in rows], "recall")
 
@@ -90,12 +98,14 @@ def adopt_for_many(request: HttpRequest) -> HttpResponse:
     if is_confirmed:
         changed = services.adopt_policy(asked.which, policy, actor=actor_of(request))
     preview = queries.adopting(asked.which, policy)
+    page = FleetPage(queries.fleet(asked.query), asked)
     if is_confirmed and not preview.differing:
         return redirect(asked.link())
     context = {
         "asked": asked,
         "name": explain.policy_words(policy),
         "preview": preview,
+        "instead": page.instead if page.found.is_done else "",
         "changed": changed,
         "confirmed": is_confirmed,
     }

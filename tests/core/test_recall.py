@@ -31,7 +31,8 @@ from chatmemory.core.lint import PromptMessage, verdicts
 from chatmemory.core.recall import Recall, figures, recall_of
 from chatmemory.core.recall.curves import curve_of
 from chatmemory.core.recall.facts import Words, facts_of, history_from, history_of, uses
-from chatmemory.core.recall.figures import Figures, LimitPoint, Sums, figures_of, smallest
+from chatmemory.core.recall.figures import Figures, Grid, LimitPoint, Sums, figures_of, smallest
+from chatmemory.core.recall.kinds import IncidentKind
 from chatmemory.core.recall.prompts import Refusals, prompts_of
 from chatmemory.core.transitions import fold
 from chatmemory.core.window import Window, total
@@ -103,16 +104,20 @@ def naive_recalls(history, policy, by):
             yield from ((position, fact, fact in seen) for fact in history.facts[position] & known)
 
 
-def told(history, policy, by):
+def told(history, policy, kind):
     left = history.loads.left_at(policy)
-    return sorted((use.position, use.fact, use.is_held) for use in uses(history, left, by))
+    found = (use for use in uses(history, left) if use.kind is kind)
+    return sorted((use.position, use.fact, use.is_held) for use in found)
 
 
 @examples(300)
 @given(histories(st.one_of(none, one_system, many_systems)), policies)
 def test_recalls_are_held_as_a_replay_tells(history, policy):
-    for by in (MessageType.AI, MessageType.USER):
-        assert told(history, policy, by) == sorted(naive_recalls(history, policy, by))
+    for kind, by in (
+        (IncidentKind.USED, MessageType.AI),
+        (IncidentKind.SAID_AGAIN, MessageType.USER),
+    ):
+        assert told(history, policy, kind) == sorted(naive_recalls(history, policy, by))
 
 
 @examples(150)
@@ -282,6 +287,7 @@ def test_words_come_from_the_settings(settings):
 # Figures of a history over a grid, and their sums
 
 
+TOKENS = Grid("tokens")
 SHORT = history_from([UserMessage("ab1"), AiMessage("ab1")], [9, 9], 3, [1, 2])
 kinds = st.sampled_from(
     [
@@ -297,8 +303,9 @@ kinds = st.sampled_from(
 @examples(40)
 @given(st.lists(histories(st.one_of(none, one_system, many_systems)), max_size=3), kinds)
 def test_sums_are_those_of_replays_at_every_limit_of_the_grid(said, kind):
-    found = [figures_of(history, kind) for history in said]
-    sums = Sums(figures.grid_distance(kind))
+    grid = Grid(kind.unit, (17,))
+    found = [figures_of(history, kind, grid) for history in said]
+    sums = Sums(grid)
     for each in found:
         as_json = json.dumps(each.to_dict())
         assert Figures.from_dict(json.loads(as_json)) == each
@@ -311,6 +318,7 @@ def test_sums_are_those_of_replays_at_every_limit_of_the_grid(said, kind):
         assert point.held == sum(row.held for row in rows)
         assert point.lossless == sum(row.nothing_lost for row in rows)
         assert point.prompts == sum(row.prompt_tokens for row in rows)
+        assert point.incidents == sum(row.said_again + row.fetched_again for row in rows)
     assert sums.everything == sum(recall_of(history, None).prompt_tokens for history in said)
     assert sums.recalls == sum(recall_of(history, kind).recalls for history in said)
 
@@ -318,10 +326,10 @@ def test_sums_are_those_of_replays_at_every_limit_of_the_grid(said, kind):
 def test_the_policy_in_force_is_told_beside_the_figures():
     said = [AiMessage("ab12"), AiMessage("well"), AiMessage("ab12")]
     history = history_from(said, [9, 9, 9], 3, range(1, 4))
-    found = figures_of(history, TokenWindow(1), MessageWindow(1), [(3, 1)])
+    found = figures_of(history, TokenWindow(1), TOKENS, MessageWindow(1))
     assert (found.recalls, found.today_held, found.today_prompts) == (1, 0, 24)
-    assert figures_of(history, TokenWindow(1)).today_held is None
-    sums = Sums(250)
+    assert figures_of(history, TokenWindow(1), TOKENS).today_held is None
+    sums = Sums(TOKENS)
     sums.add(found)
     assert (sums.today_held, sums.today_lossless, sums.today_calls) == (0, 0, 3)
 
@@ -331,16 +339,21 @@ def test_between_the_limits_that_were_replayed_tokens_are_estimated(monkeypatch,
     said = [(UserMessage, AiMessage)[n % 2](f"ab{n}") for n in range(200)]
     history = history_from(said, [250] * 200, 3, range(1, 201))
     monkeypatch.setattr(figures, "MOST_SUMMED", 200 * 12)
-    coarse, short = figures_of(history, kind), figures_of(SHORT, kind)
-    sums = Sums(coarse.every)
+    grid = Grid(kind.unit)
+    coarse, short = figures_of(history, kind, grid), figures_of(SHORT, kind, grid)
+    sums = Sums(grid)
     for each in (short, coarse, short):
         sums.add(each)
     points = [point for point in sums.points() if point.limit >= kind.least_limit]
     for point in points:
         exact = prompts_at(history, kind, point.limit)
         others = 2 * prompts_at(SHORT, kind, point.limit)
+        if between := point.limit % grid.farthest:
+            above = prompts_at(history, kind, point.limit - between + grid.farthest)
+            assert point.prompts - others <= above, "small limits matter in short chats only"
+            continue
         assert abs(point.prompts - others - exact) <= 0.05 * exact + 1
-        if point.limit // coarse.every in coarse.prompts:
+        if point.limit in coarse.prompts:
             assert point.prompts == exact + others
     assert coarse.is_coarse > short.is_coarse
     assert sums.is_coarse

@@ -18,7 +18,6 @@ from chatmemory import (
     TokenWindow,
     UserMessage,
     queries,
-    recall,
     services,
 )
 from inspector import demo
@@ -27,7 +26,10 @@ from ..conversations import create_and_add, numbered, users
 from .markup import tree
 
 PAGE = "/c/order-7741/compare/"
-NUMBERS = ("recalls", "held", "calls", "prompt_tokens", "reusable_tokens", "said_again")
+NUMBERS = (
+    *("recalls", "held", "calls", "prompt_tokens", "reusable_tokens"),
+    *("said_again", "fetched_again"),
+)
 POLICIES = "?policy=message_window:3&policy=token_window:1000&policy=everything"
 
 
@@ -54,9 +56,10 @@ def told(page, query: str = POLICIES) -> list[dict]:
     return json.loads(page(f"{query}&as=json"))
 
 
-def test_the_numbers_are_those_of_the_library(page):
+def test_the_numbers_are_those_of_commands_and_the_api(page):
     policies = [MessageWindow(3), TokenWindow(1_000), None]
-    for row, found in zip(told(page), recall(queries.said("order-7741"), policies), strict=True):
+    which = queries.MemoryFilter(id_prefix="order-7741")
+    for row, found in zip(told(page), queries.recall_of_stored(which, policies), strict=True):
         for name in NUMBERS:
             assert row[name] == getattr(found, name), name
 
@@ -233,9 +236,10 @@ def test_every_place_can_be_shown(page, query, status):
 
 
 def test_one_message_holds(operator_client, db):
-    create_and_add("m", MessageWindow(9), [UserMessage("Order A-1182."), AiMessage("A-1182")])
-    html = operator_client.get("/c/m/compare/").content.decode()
-    assert "<b>1 message</b> holds 95 %" in html
+    codes = " ".join(f"A-{n}" for n in range(100, 110))
+    create_and_add("m", MessageWindow(9), [UserMessage(f"My order: {codes}"), AiMessage(codes)])
+    html = operator_client.get("/c/m/compare/?policy=message_window:9").content.decode()
+    assert "Compare with 1 message<" in html
     html = operator_client.get("/c/m/compare/?policy=message_window:9&phrase=order&at=1")
     assert "<b>1 message</b> still holds “order” at #1" in html.content.decode()
 
@@ -335,8 +339,12 @@ def test_a_limit_that_is_only_measured_is_replayed_as_if_it_held(operator_client
     held, measured = (
         operator_client.get(f"/c/{name}/compare/?as=json").json() for name in ("held", "measured")
     )
-    assert measured == held
+    assert [row["said_again"] for row in measured] == [row["said_again"] for row in held]
+    assert [row["prompt_tokens"] for row in measured][::2] == [
+        row["prompt_tokens"] for row in held
+    ][::2]
     assert measured[0]["lost"] > 0
+    assert held[0]["recalls"] > measured[0]["recalls"], "nothing really left"
     html = operator_client.get("/c/measured/compare/").content.decode()
     assert "in force" not in html
     asked = "/c/measured/compare/?policy=token_window:100,meters_only=true&phrase=A-1182"

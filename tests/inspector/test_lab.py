@@ -25,7 +25,9 @@ from chatmemory import (
     TokenWindow,
     UserMessage,
     explain,
+    messages_to_json,
     queries,
+    recall_curve,
     services,
     text_of,
 )
@@ -40,9 +42,14 @@ from inspector.lab.curve import MARGIN, NARROW, TICKS, WIDE, Curve, Mark, labels
 from inspector.lab.files import csv_file
 
 from ..conversations import create_and_add
-from .markup import tree
+from .markup import tree, words
 
-SAID = [UserMessage("Order A-1182."), AiMessage("Yes?"), UserMessage("Hm"), AiMessage("A-1182")]
+SAID = [
+    UserMessage("Orders A-1182 and B-2231."),
+    AiMessage("Yes?"),
+    UserMessage("Hm"),
+    AiMessage("A-1182, B-2231"),
+]
 COUNT = 6
 MESSAGES = "kind=message_window"
 TWO = MessageWindow(2)
@@ -84,14 +91,14 @@ def test_conversations_are_locked_one_by_one(conversations):
 def test_the_answer_is_a_sentence_and_the_table_has_what_it_compares_with(operator_client, lab):
     text = lab()
     assert "3 messages hold 100 % of what the assistant needed, for 100 % of the tokens" in text
-    assert "It used 6 facts that had been said before" in text
+    assert "It needed 12 facts that had been said before" in text
     rows = table(operator_client, f"{MESSAGES}&input=2.5&currency=€")
-    assert rows["today"][:3] == ("is-today loses", "2 msg", "6")
+    assert rows["today"][:3] == ("is-today loses", "2 msg", "12")
     (found,) = queries.recall_of_stored(queries.MemoryFilter(), [None])
     cost = found.prompt_tokens / found.calls * 1_000 * 2.5 / 1e6
     assert rows["everything"] == ("", "no limit", "0", f"€{cost:,.2f}")
     assert "1 message holds 0 % of what" in lab(f"{MESSAGES}&limit=1")
-    assert "At this limit 6 of them had already left." in lab(f"{MESSAGES}&limit=1")
+    assert "At 1 message, 12 of them had already left." in lab(f"{MESSAGES}&limit=1")
 
 
 def test_all_and_nothing_are_said_of_no_other_share():
@@ -118,13 +125,13 @@ def test_each_share_has_its_smallest_limit_and_rows_of_the_chosen_one_are_marked
     assert rows["90 %"] == rows["100 %"] == ("is-pick", "3 msg", "0", "100 %")
     for n in range(COUNT):
         create_and_add(f"long/{n}", TWO, [SAID[0], *SAID[1:3] * 2, SAID[3]])
-    replaced = [SystemMessage("Order A-1182."), SystemMessage("Hm"), *SAID[1:]]
+    replaced = [SystemMessage(text_of(SAID[0])), SystemMessage("Hm"), *SAID[1:]]
     create_and_add("replaced", MessageWindow(9), replaced)
     services.compute_figures(asked().query, 60)
     rows = table(operator_client, f"{MESSAGES}&input=2.5&limit=3")
-    assert rows["90 %"][:3] == ("", "5 msg", "1")
+    assert rows["90 %"][:3] == ("", "5 msg", "2")
     assert rows["95 %"] == rows["100 %"] == ("", "no limit", "", "")
-    assert rows["chosen"][:3] == ("is-pick", "3 msg", "7")
+    assert rows["chosen"][:3] == ("is-pick", "3 msg", "14")
 
 
 def test_conversations_whose_limit_is_only_measured_are_not_those_of_today(operator_client, db):
@@ -132,7 +139,7 @@ def test_conversations_whose_limit_is_only_measured_are_not_those_of_today(opera
     create_and_add("held", MessageWindow(1), SAID)
     services.compute_figures(asked().query, 60)
     rows = table(operator_client, MESSAGES)
-    assert rows["today"][:3] == ("is-today loses", "1 msg", "1")
+    assert rows["today"][:3] == ("is-today loses", "1 msg", "2")
     services.delete("held")
     assert "today" not in table(operator_client, MESSAGES)
 
@@ -152,7 +159,7 @@ def test_what_is_computed_is_kept_until_the_conversation_changes(conversations):
     services.add("shop/1", [AiMessage("A-1182 again")])
     assert queries.fleet(query).sums.count == COUNT - 1
     assert services.compute_figures(query, 0) == 0
-    assert queries.fleet(query).sums.recalls == COUNT + 1
+    assert queries.fleet(query).sums.recalls == 2 * COUNT + 1
     other = asked(f"{MESSAGES}&estimator=gpt-4").query
     assert services.compute_figures(other, 0) == COUNT - 1
 
@@ -217,7 +224,7 @@ def test_users_who_had_to_repeat_themselves_are_listed(operator_client, lab):
     services.add("shop/4", [UserMessage("Hm"), UserMessage("Oh"), UserMessage("It was A-1182")])
     services.add("shop/5", [UserMessage("A-1182 it is")])
     text = lab()
-    assert "shop/4 A-1182 said in #4, forgotten, said again in #7" in text
+    assert "shop/4 A-1182 said in #1, forgotten, said again in #7" in text
     assert "shop/5 A-1182" not in text
 
 
@@ -226,7 +233,7 @@ def test_csv_has_the_curve(operator_client, lab):
     text = operator_client.get(f"/lab/?{MESSAGES}&as=csv").content.decode()
     rows = list(csv.DictReader(io.StringIO(text)))
     found = [(row["limit"], row["held"], row["nothing_lost"]) for row in rows]
-    assert found == [("1", "0", "0"), ("2", "0", "0"), ("3", "6", "6")]
+    assert found == [("1", "0", "0"), ("2", "0", "0"), ("3", "12", "6")]
 
 
 @pytest.mark.parametrize(
@@ -262,8 +269,7 @@ def test_what_is_wrong_is_said_and_nothing_is_sent_or_adopted(
 
 @pytest.mark.parametrize("limit", ["", "&limit=4000"])
 def test_nothing_used_again_is_said_and_no_limit_is_offered(operator_client, db, limit):
-    said = [*SAID[:3], AiMessage("Well"), UserMessage("It was A-1182")]
-    create_and_add("m", TWO, said)
+    create_and_add("m", TWO, [*SAID[:3], AiMessage("Well"), UserMessage("It was that")])
     operator_client.post("/lab/", {})
     html = operator_client.get(f"/lab/?{limit}").content.decode()
     assert "The assistant used no fact of earlier messages again." in html
@@ -271,7 +277,6 @@ def test_nothing_used_again_is_said_and_no_limit_is_offered(operator_client, db,
     assert "Facts still held" not in html
     assert "Preview the change" not in html
     assert "Lost most" not in html
-    assert "said in #1, forgotten, said again in #5" in html
     assert list(table(operator_client, limit)) == ["today", "everything"]
 
 
@@ -352,6 +357,10 @@ def test_the_answer_for_real_conversations(data_file, db):
     assert round(sums.everything / sums.calls) == 2_688
 
 
+def langchain4j_file(messages) -> bytes:
+    return messages_to_json(messages).encode()
+
+
 def post_file(client, content: bytes, **form):
     response = client.post("/lab/file/", {"file": SimpleUploadedFile("chat.json", content), **form})
     return response.status_code, response.content.decode()
@@ -360,11 +369,11 @@ def post_file(client, content: bytes, **form):
 def test_a_file_is_read_and_not_stored(operator_client, db):
     roles = ("user", "assistant")
     said = [{"role": roles[n % 2], "content": text_of(each)} for n, each in enumerate(SAID)]
-    content = json.dumps([{"messages": said}] * 2).encode()
+    content = json.dumps([{"messages": said}] * 5).encode()
     status, html = post_file(operator_client, content, kind="message_window", limit="2")
     assert status == 200
     text = " ".join(re.sub(r"<[^>]*>", " ", html).split())
-    assert "2 conversations in chat.json" in text
+    assert "5 conversations in chat.json" in text
     assert "2 messages hold 0 % of what the assistant needed" in text
     assert "A-1182 , said in #1, needed in #4" in text
     assert not queries.any_memory()
@@ -403,32 +412,41 @@ def test_what_is_wrong_with_a_file_is_said(operator_client, db, monkeypatch, con
     assert words in html
 
 
-@pytest.mark.parametrize(
-    ("limit", "used"),
-    [("249", "250"), ("250", "250"), ("251", "251"), ("999999999", "999,999,999")],
-)
-def test_a_limit_above_the_curve_is_taken_as_it_is(operator_client, lab, limit, used):
-    """The curve ends at 250 tokens, from which on nothing changes."""
+@pytest.mark.parametrize("limit", [39, 41, 249, 250, 251, 999_999_999])
+def test_a_typed_limit_is_taken_as_it_is(operator_client, lab, limit):
+    """Also one between two of the grid, and one above the end of the curve."""
     text = lab(f"kind=token_window&limit={limit}")
-    assert f"{used} tokens hold 100 % of what" in text
-    assert f"chosen {used} tok 0 6" in text
-    assert f"Use {used} tokens for these 6 conversations?" in text
-    is_said = "The figures are those of 250 tokens" in text
-    assert is_said is (int(limit) < 250)
+    (found,) = queries.recall_of_stored(queries.MemoryFilter(), [TokenWindow(limit)])
+    assert f"{limit:,} tokens hold {explain.percent(found.held, found.recalls)} of what" in text
+    assert f"chosen {limit:,} tok {found.lost} {found.nothing_lost} {found.said_again}" in text
+    assert f"Use {limit:,} tokens for these 6 conversations?" in text
+    assert "The figures are those" not in text
     assert operator_client.get(f"/lab/?kind=message_window&limit={limit}").status_code == 200
 
 
-def test_a_limit_between_two_of_the_grid_says_whose_figures_are_shown(operator_client, lab):
-    services.add("shop/1", [AiMessage("word " * 600), AiMessage("A-1182")])
-    text = lab("kind=token_window&limit=387")
-    assert "250 tokens hold" in text
-    words = "The figures are those of 250 tokens, not of 387: limits are computed on a grid of"
-    assert f"{words} 250 tokens." in text
-    assert "Use 250 tokens for" in text
-    assert "The figures are those" not in lab("kind=token_window&limit=500")
+def test_options_that_need_a_larger_limit_are_told(lab):
     text = lab("kind=message_window&options=low_water=0.1&limit=5")
     words = "The figures are those of 10 messages, not of 5: these options need a larger limit."
     assert words in text
+
+
+def test_limits_in_force_are_exact_and_short_chats_have_small_limits(operator_client, db):
+    least = recall_curve(SAID).smallest_limit()
+    assert least == 29, "no limit of the grid"
+    for n in range(6):
+        create_and_add(f"short/{n}", TokenWindow(least), SAID)
+    services.compute_figures(asked("").query, 60)
+    limits = [point.limit for point in queries.fleet(asked("").query).points]
+    assert limits == [10, 20, 29, 30]
+    page = words(operator_client.get("/lab/").content)
+    assert "29 tokens hold 100 % of what the assistant needed" in page
+    assert "Today’s 29 tokens already hold 100 %." in page
+
+
+def test_few_facts_are_no_choice(operator_client, conversations):
+    html = post_file(operator_client, langchain4j_file(SAID), kind="message_window")[1]
+    assert "2 facts: too few to choose by." in words(html.encode())
+    assert "of what the assistant needed" not in html
 
 
 def test_old_questions_and_all_but_the_newest_are_forgotten(conversations, monkeypatch):

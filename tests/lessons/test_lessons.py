@@ -25,6 +25,7 @@ TOPICS = [
     "tool-calls",
     "moving-limits",
     "what-a-provider-refuses",
+    "predict-the-limit",
 ]
 COUNTS = r"\b(one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty) messages\b"
 by_lesson = pytest.mark.parametrize("staged", LESSONS.values(), ids=list(LESSONS))

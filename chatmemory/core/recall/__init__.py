@@ -2,8 +2,9 @@
 
 A fact is a term that nobody can guess. A recall is a fact in an AI message that an earlier message
 held; it is held if a message that mentions it was in the window just before the AI message arrived,
-and else lost: the model could not have read it there. What was said is replayed from an empty
-window under one constant policy, so that policies compare.
+and else lost: the model could not have read it there. Of a stored conversation, a fact that had to
+be said or fetched again counts as one more recall: it was needed there, too. What was said is
+replayed from an empty window under one constant policy, so that policies compare.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from chatmemory.core.policies import DEFAULT_ESTIMATOR, Policy, TokenWindow
 from chatmemory.core.recall.comparison import replay
 from chatmemory.core.recall.curves import RecallCurve, curve_of
 from chatmemory.core.recall.facts import History, Words, history_of, words_of
+from chatmemory.core.recall.kinds import IncidentKind
 from chatmemory.core.written_policies import given_policies, given_policy
 
 __all__ = [
@@ -35,8 +37,9 @@ __all__ = [
 class Recall:
     """What a policy would have held of some conversations; None as a policy holds everything.
 
-    `nothing_lost` are the conversations without a lost recall, `said_again` the facts that users
-    said again while they were forgotten. `prompt_tokens` are those of all `calls` of the model,
+    `nothing_lost` are the conversations without a lost recall. `said_again` and `fetched_again` are
+    the facts that a user said again, and calls fetched again, while they were forgotten under this
+    policy. `prompt_tokens` are those of all `calls` of the model,
     `reusable_tokens` those of them that begin like the previous call.
     """
 
@@ -49,6 +52,7 @@ class Recall:
     prompt_tokens: int = 0
     calls: int = 0
     reusable_tokens: int = 0
+    fetched_again: int = 0
 
     @property
     def lost(self) -> int:
@@ -109,7 +113,8 @@ def recall_of(history: History, policy: Policy | None) -> Recall:
         recalls=found.recalls,
         held=found.held,
         nothing_lost=int(not found.lost),
-        said_again=len(found.said_again),
+        said_again=found.count_of(IncidentKind.SAID_AGAIN),
+        fetched_again=found.count_of(IncidentKind.FETCHED_AGAIN),
         prompt_tokens=found.prompts.tokens,
         calls=found.prompts.calls,
         reusable_tokens=found.prompts.reusable,

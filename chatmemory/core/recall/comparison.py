@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from chatmemory.core.loads import Keeping, smallest_limit
 from chatmemory.core.messages import MessageType
 from chatmemory.core.policies import Policy
-from chatmemory.core.recall.facts import History, Use, uses
+from chatmemory.core.recall.facts import History, Use, needs, repeats
+from chatmemory.core.recall.kinds import IncidentKind
 from chatmemory.core.recall.prompts import Prompts, Refusals, prompt_sizes, prompts_of
 from chatmemory.core.window import Entry
 
@@ -18,8 +19,9 @@ from chatmemory.core.window import Entry
 class Compared:
     """The replay of a history under a policy; None as a policy keeps everything.
 
-    `left` are the departures (see `replay`). `lost` are the recalls that were not held, in order,
-    and `said_again` the facts that users said again while they were forgotten.
+    `left` are the departures (see `replay`). `recalls` counts what is needed, and `lost` is what of
+    it was not held, in order. `incidents` are the facts that came up again while they were
+    forgotten, from a user or a tool.
     """
 
     policy: Policy | None
@@ -27,12 +29,16 @@ class Compared:
     left: Sequence[int]
     recalls: int
     lost: tuple[Use, ...]
-    said_again: tuple[Use, ...]
+    incidents: tuple[Use, ...]
     prompts: Prompts
 
     @property
     def held(self) -> int:
         return self.recalls - len(self.lost)
+
+    def count_of(self, kind: IncidentKind) -> int:
+        """Return how many incidents of a kind there are."""
+        return sum(use.kind is kind for use in self.incidents)
 
     @property
     def forgotten(self) -> int:
@@ -63,15 +69,14 @@ def replay(history: History, policy: Policy | None, refusals: Refusals | None = 
     """Replay a history under a policy; providers are asked with the `refusals` of the history."""
     left = history.loads.left_at(policy)
     keeps_first = policy is not None and policy.always_keep_system_message_first
-    recalls = list(uses(history, left, MessageType.AI))
-    repeats = uses(history, left, MessageType.USER)
+    needed = list(needs(history, left))
     return Compared(
         policy,
         history,
         left,
-        len(recalls),
-        tuple(use for use in recalls if not use.is_held),
-        tuple(use for use in repeats if not use.is_held),
+        len(needed),
+        tuple(use for use in needed if not use.is_held),
+        tuple(use for use in repeats(history, left) if not use.is_held),
         prompts_of(history, left, keeps_first, refusals),
     )
 

@@ -15,9 +15,8 @@ from functools import cached_property
 from itertools import accumulate
 
 from chatmemory.core.loads import MOST_ADDS, Interval, evicts_oldest_first
-from chatmemory.core.messages import MessageType
 from chatmemory.core.policies import Policy
-from chatmemory.core.recall.facts import History, uses
+from chatmemory.core.recall.facts import History, Uses, needs
 from chatmemory.core.window import total
 
 
@@ -55,18 +54,27 @@ class RecallCurve:
         return self.points[first][0] if first < len(self.points) else None
 
 
-def curve_of(history: History, policy: Policy, most_adds: int = MOST_ADDS) -> RecallCurve:
+def curve_of(
+    history: History,
+    policy: Policy,
+    most_adds: int = MOST_ADDS,
+    which: Uses = needs,
+    also: Iterable[int] = (),
+) -> RecallCurve:
     """Return the recall curve of a history. The limit of `policy` is ignored.
 
     A policy with options, and a history with several system messages, is replayed over a grid of
-    limits so that at most `most_adds` messages are added.
+    limits so that at most `most_adds` messages are added, and under those of `also`. With `which`,
+    the curve counts other uses than those that are needed.
     """
     if is_exact(history, policy):
-        return _from_intervals(history, policy)
+        return _from_intervals(history, policy, which)
     most = max(1, policy.load(*total(history.entries)))
     step = max(1, -(-most * len(history) // most_adds))
     first = step * -(-policy.least_limit // step)
-    return _tried_at(history, policy, [*range(first, max(first, most) + step, step)], step)
+    grid = range(first, max(first, most) + step, step)
+    limits = {*grid, *(limit for limit in also if limit >= policy.least_limit)}
+    return _tried_at(history, policy, sorted(limits), step, which)
 
 
 def is_exact(history: History, policy: Policy) -> bool:
@@ -75,24 +83,24 @@ def is_exact(history: History, policy: Policy) -> bool:
 
 
 def _tried_at(
-    history: History, policy: Policy, limits: Iterable[int], tried_every: int
+    history: History, policy: Policy, limits: Iterable[int], tried_every: int, which: Uses
 ) -> RecallCurve:
     """Return the recall curve by a replay under each of these limits, which must ascend."""
     changes: dict[int, int] = {}
     recalls = held = 0
     for limit in limits:
         left = history.loads.left_at(replace(policy, limit=limit))
-        found = [use.is_held for use in uses(history, left, MessageType.AI)]
+        found = [use.is_held for use in which(history, left)]
         recalls = len(found)
         changes[limit] = sum(found) - held
         held = sum(found)
     return RecallCurve(recalls, changes, tried_every)
 
 
-def _from_intervals(history: History, policy: Policy) -> RecallCurve:
+def _from_intervals(history: History, policy: Policy, which: Uses) -> RecallCurve:
     changes: Counter[int] = Counter()
     recalls = 0
-    for intervals in limits_that_hold(history, policy):
+    for intervals in _limits_that_hold(history, policy, which):
         recalls += 1
         for first, stop in intervals:
             changes[max(1, first)] += 1
@@ -101,13 +109,13 @@ def _from_intervals(history: History, policy: Policy) -> RecallCurve:
     return RecallCurve(recalls, dict(changes))
 
 
-def limits_that_hold(history: History, policy: Policy) -> Iterator[list[Interval]]:
-    """Yield, for each recall in order, the intervals of limits that hold it.
+def _limits_that_hold(history: History, policy: Policy, which: Uses) -> Iterator[list[Interval]]:
+    """Yield, for each use in order, the intervals of limits that hold it.
 
     Only for histories and policies that `is_exact`.
     """
     loads = history.loads
-    for use in uses(history, loads.left_at(None), MessageType.AI):
+    for use in which(history, loads.left_at(None)):
         system = loads.systems[use.position]
         if system is not None and use.fact in history.facts[system]:
             yield [(1, None)]

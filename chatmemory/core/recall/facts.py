@@ -1,12 +1,15 @@
 """Facts: terms that nobody can guess, such as order numbers, dates and ids.
 
 A history has the facts of each message, and a use is a fact that a later message took up again.
+What is needed is the same under every limit: the recalls, which are the uses of the assistant, and
+the incidents of a user or tool that the conversation really had. What comes up again from a user
+or tool is an incident under each limit that does not hold it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import NamedTuple
@@ -23,6 +26,7 @@ from chatmemory.core.messages import (
     ToolExecutionResultMessage,
     UserMessage,
 )
+from chatmemory.core.recall.kinds import Calls, IncidentKind
 from chatmemory.core.window import Entry
 
 SHORTEST = 4
@@ -111,7 +115,8 @@ class History:
     """What was said, in order. An entry's key is its position, from 0.
 
     `requests` are the numbers of tool calls. `overhead` is the fixed cost of a request in tokens.
-    `numbers` are the numbers of the messages.
+    `numbers` are the numbers of the messages. `kinds` tell how a fact comes up again in each.
+    `incidents` are those of a user or tool that the conversation had: number and fact.
     """
 
     entries: Sequence[Entry]
@@ -119,6 +124,8 @@ class History:
     facts: Sequence[frozenset[str]]
     overhead: int
     numbers: Sequence[int]
+    kinds: Sequence[IncidentKind | None]
+    incidents: frozenset[tuple[int, str]] = frozenset()
 
     def __len__(self) -> int:
         return len(self.entries)
@@ -165,19 +172,24 @@ def history_from(
         for message in said
     ]
     facts = [facts_of(message, words) for message in said]
-    return History(entries, requests, facts, overhead, numbers)
+    kinds = list(map(Calls().kind_of, said))
+    return History(entries, requests, facts, overhead, numbers, kinds)
 
 
 class Use(NamedTuple):
     """A fact of a message that an earlier message held; `mention` is the last one that did.
 
     `until` is the position at which the last mention in the window left, or the history's length.
+    `kind` is that of an incident if the fact is forgotten, and `is_told` whether a user or a tool
+    has said it, without which it is none.
     """
 
     position: int
     fact: str
     mention: int
     until: int
+    kind: IncidentKind
+    is_told: bool
 
     @property
     def is_held(self) -> bool:
@@ -185,18 +197,40 @@ class Use(NamedTuple):
         return self.until >= self.position
 
 
-def uses(history: History, left: Sequence[int], by: MessageType) -> Iterator[Use]:
-    """Yield the facts that messages of a type took up again, each once per message.
+Uses = Callable[[History, Sequence[int]], Iterator[Use]]
+_TELLING = frozenset({MessageType.USER, MessageType.TOOL_EXECUTION_RESULT})
 
-    `left` is when each message left in a replay. By MessageType.AI they are recalls; by
-    MessageType.USER those that are not held were said again while they were forgotten.
+
+def uses(history: History, left: Sequence[int]) -> Iterator[Use]:
+    """Yield the facts that messages took up again, each once per message.
+
+    `left` is when each message left in a replay.
     """
     last: dict[str, int] = {}
     until: dict[str, int] = {}
-    for position, (entry, facts) in enumerate(zip(history.entries, history.facts, strict=True)):
-        if entry.type is by:
+    told: set[str] = set()
+    for position, facts in enumerate(history.facts):
+        kind = history.kinds[position]
+        if kind and facts:
             for fact in sorted(facts & last.keys()):
-                yield Use(position, fact, last[fact], until[fact])
+                yield Use(position, fact, last[fact], until[fact], kind, fact in told)
         for fact in facts:
             last[fact] = position
             until[fact] = max(until.get(fact, -1), left[position])
+        if history.entries[position].type in _TELLING:
+            told |= facts
+
+
+def needs(history: History, left: Sequence[int]) -> Iterator[Use]:
+    """Yield what is needed, which is the same under every limit."""
+    for use in uses(history, left):
+        number = history.numbers[use.position]
+        if use.kind is IncidentKind.USED or (number, use.fact) in history.incidents:
+            yield use
+
+
+def repeats(history: History, left: Sequence[int]) -> Iterator[Use]:
+    """Yield what users said again and calls fetched again: incidents where it is not held."""
+    for use in uses(history, left):
+        if use.kind is not IncidentKind.USED and use.is_told:
+            yield use

@@ -1,55 +1,91 @@
 """The figures of one history, which a lab adds up over many. They hold no word of a message.
 
-Limits are those of a grid: the limit at an index is the index times `every`. What a limit gives is
-kept as changes by index, so that the figures of many histories are added by adding changes.
+What a limit gives is kept as changes by limit, so that the figures of many histories are added by
+adding changes. All histories of a sum have the same grid of limits.
 """
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any
 
 from chatmemory.core.messages import MessageType
 from chatmemory.core.policies import Policy
 from chatmemory.core.recall.curves import curve_of, is_exact
-from chatmemory.core.recall.facts import History, uses
+from chatmemory.core.recall.facts import History, needs, repeats
 from chatmemory.core.recall.prompts import prompt_tokens
 from chatmemory.core.window import total
 
-TOKENS_APART = 250
+# The distances of the limits of a grid in tokens, each up to a limit: short chats have small ones.
+TOKENS_APART = ((10, 250), (50, 1_000), (250, math.inf))
 MOST_REPLAYED = 60_000  # messages in all, for one history
 MOST_SUMMED = 240_000  # the same where loads tell what leaves, which is faster
 Changes = dict[int, int]
 
 
 @dataclass(frozen=True)
+class Grid:
+    """The limits of figures, in tokens or else in messages, of which each is one.
+
+    `also` are limits between those of the grid, such as one that is in force.
+    """
+
+    unit: str
+    also: tuple[int, ...] = ()
+
+    def limits(self, least: int, most: int) -> list[int]:
+        """Return the limits from the first from `least` on to the first from `most` on."""
+        found = {limit for limit in self.also if least <= limit <= most}
+        limit = 0
+        while limit < max(least, most):
+            limit += self._apart(limit)
+            if limit >= least:
+                found.add(limit)
+        return sorted(found)
+
+    @property
+    def farthest(self) -> int:
+        return TOKENS_APART[-1][0] if self.unit == "tokens" else 1
+
+    def _apart(self, limit: int) -> int:
+        if self.unit != "tokens":
+            return 1
+        return next(apart for apart, until in TOKENS_APART if limit < until)
+
+    def has(self, limit: int) -> bool:
+        """Return whether a limit is one of the grid, without those of `also`."""
+        return limit % self._apart(limit - 1) == 0
+
+
+@dataclass(frozen=True)
 class Figures:
     """What a history gives at every limit of a grid.
 
-    `everything` are the prompt tokens without a limit. `held`, `lossless` and `prompts` are changes
-    by index: of the recalls held, of whether none is lost, and of the prompt tokens. `today_held`
-    and `today_prompts` are those of the policy in force, and None where a client decides: without
-    one, and if it only measures. `repeats` are pairs of numbers: a user's message that said again
-    what had been forgotten, and the message that had said it. `is_unreadable` tells that a row of
-    the history is corrupt. `is_coarse` tells that the history was replayed at some limits of the
-    grid only: between two of them prompts rise evenly, and recalls that only a replay can tell are
-    those of the smaller one.
+    `everything` are the prompt tokens without a limit. `held`, `lossless`, `incidents` and
+    `prompts` are changes by limit: of the recalls held, of whether none is lost, of what a user
+    says or a call fetches again while it is forgotten, and of the prompt tokens. `today_held`,
+    `today_incidents` and `today_prompts` are those of the policy in force, and None where a client
+    decides: without one, and if it only measures. `is_unreadable` tells that a row of the history
+    is corrupt. `is_coarse` tells that the history was replayed at some limits of the grid only:
+    between two of them prompts rise evenly, and what only a replay can tell is that of the smaller
+    one.
     """
 
-    every: int
     messages: int = 0
     recalls: int = 0
     calls: int = 0
     everything: int = 0
     held: Changes = field(default_factory=dict)
     lossless: Changes = field(default_factory=dict)
+    incidents: Changes = field(default_factory=dict)
     prompts: Changes = field(default_factory=dict)
     today_held: int | None = None
+    today_incidents: int | None = None
     today_prompts: int | None = None
-    repeats: tuple[tuple[int, int], ...] = ()
     is_coarse: bool = False
     is_unreadable: bool = False
 
@@ -60,56 +96,46 @@ class Figures:
     def from_dict(cls, data: Mapping[str, Any]) -> Figures:
         """Return the figures of decoded JSON, whose keys are texts."""
         changes = {
-            name: {int(index): change for index, change in data[name].items()}
-            for name in ("held", "lossless", "prompts")
+            name: {int(limit): change for limit, change in data[name].items()}
+            for name in ("held", "lossless", "incidents", "prompts")
         }
-        repeats = tuple((again, said) for again, said in data["repeats"])
-        return cls(**{**data, **changes, "repeats": repeats})
+        return cls(**{**data, **changes})
 
-    def held_at(self, index: int) -> int:
-        return sum(change for place, change in self.held.items() if place <= index)
-
-
-def grid_distance(policy: Policy) -> int:
-    """Return the distance of limits on the grid: 250 tokens or 1 message."""
-    return TOKENS_APART if policy.unit == "tokens" else 1
+    def held_at(self, limit: int) -> int:
+        return sum(change for place, change in self.held.items() if place <= limit)
 
 
-def figures_of(
-    history: History,
-    kind: Policy,
-    today: Policy | None = None,
-    repeats: Sequence[tuple[int, int]] = (),
-) -> Figures:
+def figures_of(history: History, kind: Policy, grid: Grid, today: Policy | None = None) -> Figures:
     """Return the figures of a history. The limit of `kind` is ignored."""
-    every = grid_distance(kind)
     is_summed = is_exact(history, kind)
-    indices = _replayed(history, kind, MOST_SUMMED if is_summed else MOST_REPLAYED)
-    is_coarse = len(indices) <= indices[-1] - indices[0]
+    limits = grid.limits(kind.least_limit, kind.load(*total(history.entries)) or 1)
+    most = (MOST_SUMMED if is_summed else MOST_REPLAYED) // max(1, len(history))
+    tried = _some(limits, max(1, most), grid)
     tokens: list[int] = []
     held: list[int] = []
-    recalls = 0
-    for index in indices:
-        left = history.loads.left_at(replace(kind, limit=index * every))
+    incidents: list[int] = []
+    for limit in tried:
+        left = history.loads.left_at(replace(kind, limit=limit))
         tokens.append(prompt_tokens(history, left))
         if not is_summed:
-            found = [use.is_held for use in uses(history, left, MessageType.AI)]
-            recalls = len(found)
-            held.append(sum(found))
-    held_changes = _changes(indices, held)
+            held.append(_held(history, left))
+            incidents.append(_incidents(history, left))
     if is_summed:
-        curve = curve_of(history, kind)
-        recalls, held_changes = curve.recalls, _rounded(curve.changes, every)
+        again = curve_of(history, kind, which=repeats)
+        held = list(map(curve_of(history, kind).held, limits))
+        incidents = [again.recalls - again.held(limit) for limit in limits]
+    recalls = sum(1 for _ in needs(history, history.loads.left_at(None)))
+    told = limits if is_summed else tried
+    is_coarse = len(tried) < len(limits)
     figures = Figures(
-        every=every,
         messages=len(history),
         recalls=recalls,
         calls=sum(entry.type is MessageType.AI for entry in history.entries),
         everything=prompt_tokens(history, history.loads.left_at(None)),
-        held=held_changes,
-        lossless=_lossless(held_changes, recalls),
-        prompts=_changes(indices, tokens, keeps_all=is_coarse),
-        repeats=tuple(repeats),
+        held=_changes(told, held),
+        lossless=_changes(told, [int(number == recalls) for number in held]),
+        incidents=_changes(told, incidents),
+        prompts=_changes(tried, tokens, keeps_all=is_coarse),
         is_coarse=is_coarse,
     )
     return figures if today is None or today.meters_only else _with_today(figures, history, today)
@@ -117,87 +143,70 @@ def figures_of(
 
 def _with_today(figures: Figures, history: History, policy: Policy) -> Figures:
     left = history.loads.left_at(policy)
-    held = sum(use.is_held for use in uses(history, left, MessageType.AI))
-    return replace(figures, today_held=held, today_prompts=prompt_tokens(history, left))
+    return replace(
+        figures,
+        today_held=_held(history, left),
+        today_incidents=_incidents(history, left),
+        today_prompts=prompt_tokens(history, left),
+    )
 
 
-def _replayed(history: History, kind: Policy, messages: int) -> list[int]:
-    """Return the indices of the limits to replay a history at, which is so many messages in all."""
-    every = grid_distance(kind)
-    top = -(-max(1, kind.load(*total(history.entries))) // every)
-    least = -(-kind.least_limit // every)
-    most = max(1, messages // max(1, len(history)))
-    return list(_indices(least, max(top, least), most))
+def _held(history: History, left: Sequence[int]) -> int:
+    return sum(use.is_held for use in needs(history, left))
 
 
-def _indices(least: int, top: int, most: int) -> Iterator[int]:
-    """Yield the indices from `least` to `top`; or of more than `most` behind the first some, at
-    growing distances, up to the last.
+def _incidents(history: History, left: Sequence[int]) -> int:
+    return sum(not use.is_held for use in repeats(history, left))
+
+
+def _some(limits: Sequence[int], most: int, grid: Grid) -> list[int]:
+    """Return all limits; or if they are more than `most`, the first, those of `also`, and some of
+    those that are farthest apart, at growing distances, up to the last.
     """
-    if top - least <= most:
-        yield from range(least, top + 1)
-        return
-    last = least
-    yield least
-    for place in range(1, most + 1):
-        index = round(least * (top / least) ** (place / most))
-        if index > last:
-            yield index
-            last = index
+    if len(limits) <= most + 1:
+        return list(limits)
+    apart = [limit for limit in limits if limit % grid.farthest == 0] or limits
+    places = {round(len(apart) ** (place / most)) - 1 for place in range(most + 1)}
+    some = {limits[0], *(apart[place] for place in places), *({*grid.also} & {*limits})}
+    return sorted(some)
 
 
-def _changes(indices: Sequence[int], values: Sequence[int], keeps_all: bool = False) -> Changes:
+def _changes(limits: Sequence[int], values: Sequence[int], keeps_all: bool = False) -> Changes:
     """Return where values change, or with `keeps_all` also where one is as the last."""
     found, last = {}, 0
-    for index, value in zip(indices, values, strict=False):
+    for limit, value in zip(limits, values, strict=True):
         if value != last or keeps_all:
-            found[index] = value - last
+            found[limit] = value - last
             last = value
-    return found
-
-
-def _rounded(changes: Mapping[int, int], every: int) -> Changes:
-    """Return the changes at limits as changes at indices: the first limit of the grid behind."""
-    found: Counter[int] = Counter()
-    for limit, change in changes.items():
-        found[-(-limit // every)] += change
-    return {index: change for index, change in sorted(found.items()) if change}
-
-
-def _lossless(held: Changes, recalls: int) -> Changes:
-    """Return where a history begins to lose nothing, and where it loses something again."""
-    found: Changes = {}
-    now, was = 0, False
-    for index in sorted({1, *held}):
-        now += held.get(index, 0)
-        if (now == recalls) != was:
-            was = not was
-            found[index] = 1 if was else -1
     return found
 
 
 @dataclass(frozen=True)
 class LimitPoint:
-    """What a limit gives: recalls held, conversations that lose nothing, and prompt tokens."""
+    """What a limit gives: recalls held, conversations that lose nothing, prompt tokens, and what
+    comes up again from a user or tool while it is forgotten.
+    """
 
     limit: int
     held: int
     lossless: int
     prompts: int
+    incidents: int = 0
 
 
 class Sums:
     """The figures of many histories added up."""
 
-    def __init__(self, every: int) -> None:
-        self.every = every
+    def __init__(self, grid: Grid) -> None:
+        self.grid = grid
         self.count = self.messages = self.recalls = self.calls = self.everything = 0
-        self.today_held = self.today_prompts = self.today_lossless = 0
+        self.today_held = self.today_incidents = self.today_prompts = self.today_lossless = 0
         self.today_recalls = self.today_calls = self.today_count = 0
         self.unreadable = 0
         self.is_coarse = False
         self._held: Counter[int] = Counter()
         self._lossless: Counter[int] = Counter()
+        self._incidents: Counter[int] = Counter()
         self._prompts: Counter[int] = Counter()
         self._slopes: defaultdict[int, float] = defaultdict(float)
 
@@ -212,39 +221,42 @@ class Sums:
         prompts = self._risen(figures.prompts) if figures.is_coarse else figures.prompts
         self._held.update(figures.held)
         self._lossless.update(figures.lossless)
+        self._incidents.update(figures.incidents)
         self._prompts.update(prompts)
-        if figures.today_held is not None and figures.today_prompts is not None:
+        if figures.today_held is not None:
             self.today_count += 1
             self.today_held += figures.today_held
+            self.today_incidents += figures.today_incidents or 0
             self.today_recalls += figures.recalls
             self.today_calls += figures.calls
-            self.today_prompts += figures.today_prompts
+            self.today_prompts += figures.today_prompts or 0
             self.today_lossless += figures.today_held == figures.recalls
 
     def _risen(self, changes: Changes) -> Changes:
         """Let sums rise evenly from one change to the next, and return the first change."""
         for (first, _), (last, change) in pairwise(sorted(changes.items())):
             slope = change / (last - first)
-            self._slopes[first + 1] += slope
-            self._slopes[last + 1] -= slope
-        return {index: changes[index] for index in sorted(changes)[:1]}
+            self._slopes[first] += slope
+            self._slopes[last] -= slope
+        return {limit: changes[limit] for limit in sorted(changes)[:1]}
 
     def points(self) -> list[LimitPoint]:
         """Return what each limit of the grid gives, up to the one from which nothing changes."""
         if not self.count:
             return []
-        ends = (index - 1 for index in self._slopes)
-        top = max([*self._held, *self._lossless, *self._prompts, *ends, 1])
-        held = lossless = prompts = 0
+        changing = (self._held, self._lossless, self._incidents, self._prompts, self._slopes)
+        held = lossless = incidents = prompts = last = 0
         slope = risen = 0.0
         found = []
-        for index in range(1, top + 1):
-            held += self._held[index]
-            lossless += self._lossless[index]
-            prompts += self._prompts[index]
-            slope += self._slopes.get(index, 0)
-            risen += slope
-            found.append(LimitPoint(index * self.every, held, lossless, prompts + round(risen)))
+        for limit in self.grid.limits(1, max([1, *chain(*changing)])):
+            held += self._held[limit]
+            lossless += self._lossless[limit]
+            incidents += self._incidents[limit]
+            prompts += self._prompts[limit]
+            risen += slope * (limit - last)
+            slope += self._slopes.get(limit, 0)
+            last = limit
+            found.append(LimitPoint(limit, held, lossless, prompts + round(risen), incidents))
         return found
 
 

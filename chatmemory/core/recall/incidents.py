@@ -8,43 +8,24 @@ and of a summary.
 
 from __future__ import annotations
 
-import json
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from typing import Any, NamedTuple
 
 from chatmemory.core.estimators import estimator_for
 from chatmemory.core.eviction import Reason
 from chatmemory.core.loads import Keeping
-from chatmemory.core.messages import (
-    AiMessage,
-    ChatMessage,
-    MessageType,
-    ToolExecutionRequest,
-    ToolExecutionResultMessage,
-    UserMessage,
-)
+from chatmemory.core.messages import AiMessage, ChatMessage, MessageType
 from chatmemory.core.policies import Policy
 from chatmemory.core.recall.comparison import smallest_limit_for
 from chatmemory.core.recall.curves import is_exact
 from chatmemory.core.recall.facts import NO_WORDS, History, Words, history_of
+from chatmemory.core.recall.kinds import Calls
+from chatmemory.core.recall.kinds import IncidentKind as IncidentKind
 from chatmemory.core.transitions import fold
 from chatmemory.core.window import Window
-
-
-class IncidentKind(StrEnum):
-    """How a forgotten fact came up again: in a user's message, in the result of a call equal to an
-    earlier one, or in the assistant's text or call.
-    """
-
-    SAID_AGAIN = "said_again"
-    FETCHED_AGAIN = "fetched_again"
-    USED = "used"
-
 
 # The reasons for which messages leave under no limit, so that none would have kept them.
 _WITHOUT_LIMIT = frozenset({Reason.CLEARED, Reason.SET})
@@ -138,7 +119,7 @@ def incidents_of(arrivals: Iterable[StepMessage], times: Iterable[MemoryTime]) -
         changing[time.entered].append(time)
         if time.left is not None and time.left != time.entered:
             changing[time.left].append(time)
-    mentions, calls = _Mentions(facts), _Calls()
+    mentions, calls = _Mentions(facts), Calls()
     found: list[Incident] = []
     asked: int | None = None
     for step in sorted(arriving.keys() | changing.keys()):
@@ -154,43 +135,6 @@ def incidents_of(arrivals: Iterable[StepMessage], times: Iterable[MemoryTime]) -
 
 def _asks(message: ChatMessage) -> bool:
     return isinstance(message, AiMessage) and "?" in (message.text or "")
-
-
-class _Calls:
-    """The calls so far, to know those that are made again."""
-
-    def __init__(self) -> None:
-        self._made: set[tuple[str, str]] = set()
-        self._awaited: dict[str | None, list[bool]] = {}  # by id, whether each was made before
-
-    def kind_of(self, message: ChatMessage) -> IncidentKind | None:
-        """Return the kind of an incident in the next message; None if it can be none."""
-        match message:
-            case UserMessage():
-                return IncidentKind.SAID_AGAIN
-            case AiMessage():
-                self._call(message.tool_execution_requests)
-                return IncidentKind.USED
-            case ToolExecutionResultMessage():
-                awaited = self._awaited.get(message.id)
-                return IncidentKind.FETCHED_AGAIN if awaited and awaited.pop(0) else None
-        return None
-
-    def _call(self, requests: Iterable[ToolExecutionRequest | None]) -> None:
-        awaited: defaultdict[str | None, list[bool]] = defaultdict(list)
-        made = [(request, _call_of(request)) for request in requests if request]
-        for request, call in made:
-            awaited[request.id].append(call in self._made)
-        self._made.update(call for _, call in made)
-        self._awaited.update(awaited)
-
-
-def _call_of(request: ToolExecutionRequest) -> tuple[str, str]:
-    """Return the name and the arguments of a call, equal for arguments that are equal as JSON."""
-    arguments = request.arguments or "{}"
-    with suppress(ValueError, RecursionError):
-        arguments = json.dumps(json.loads(arguments), sort_keys=True)
-    return request.name or "", arguments
 
 
 class _Mentions:
