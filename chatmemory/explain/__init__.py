@@ -17,6 +17,15 @@ from chatmemory.explain.captions import (
     what_is_hidden,
 )
 from chatmemory.explain.causes import Cause, cause_of, reason_of, short_reason
+from chatmemory.explain.incidents import (
+    asked_for,
+    came_up,
+    cure,
+    how_it_left,
+    quoted,
+    used_words,
+    what_came_up,
+)
 from chatmemory.explain.phrase import Period, PhraseAnswer, PhraseQuestion, remembers, without
 from chatmemory.explain.reasons import (
     Explanation,
@@ -52,15 +61,19 @@ __all__ = [
     "Receipt",
     "ReceiptLine",
     "amount",
+    "asked_for",
     "beyond_limit",
     "beyond_tried_limit",
+    "came_up",
     "capitalized",
     "caption",
     "cause_of",
     "change_of_policy",
     "counted",
+    "cure",
     "forecast",
     "happened",
+    "how_it_left",
     "in_unit",
     "leaving",
     "load_words",
@@ -75,6 +88,7 @@ __all__ = [
     "policy_name",
     "policy_words",
     "reason_of",
+    "quoted",
     "receipt",
     "remembers",
     "role",
@@ -83,6 +97,8 @@ __all__ = [
     "short_reason",
     "shortened",
     "tried_limit",
+    "used_words",
+    "what_came_up",
     "what_is_hidden",
     "what_would_have_kept",
     "why_in",

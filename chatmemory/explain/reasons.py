@@ -18,6 +18,11 @@ from chatmemory.ledger.changes import ChangeResult, EvictedMessage
 from chatmemory.queries import WhatWouldKeep, WindowPlace, WindowView
 
 
+TRIED_TOO_LONG = (
+    "Under this policy limits must be tried one by one, and this history is too long for that."
+)
+
+
 @dataclass(frozen=True)
 class Explanation:
     """An answer to a question: the cause in a few words, the detail in a sentence, the receipt."""
@@ -220,24 +225,40 @@ def _details(answer: WhatWouldKeep) -> Iterator[str]:
     if keeping is None and answer.deferred:
         yield f"It takes a replay of {counted(answer.deferred, 'message')}."
     elif keeping is None:
-        yield (
-            "Under this policy limits must be tried one by one, and this history is too long for "
-            "that."
-        )
+        yield TRIED_TOO_LONG
     elif keeping.limit is None:
-        yield f"Even with room for everything, memory would not hold it at step {answer.step:,}."
+        yield f"Even with room for everything, memory would not hold it {_moment(answer)}."
     else:
         limit = "that limit"
         if answer.is_within_limit:
             limit = f"{in_unit(keeping.limit, answer.policy)} or more"
         yield (
-            f"With {limit} from the first message on, #{answer.seq} would still be in memory at "
-            f"step {answer.step:,}."
+            f"With {limit} from the first message on, #{answer.seq} would still be in memory "
+            f"{_moment(answer)}."
         )
         if keeping.tried_every > 1:
             yield f"Limits were tried {keeping.tried_every:,} apart."
+        yield from _for_the_fact(answer, keeping.limit)
     if answer.leaves_out_changes:
         yield "This leaves out that memory was also cleared or set as a whole."
     if answer.leaves_out_pins and keeping is not None:
         yield "This leaves out that messages were pinned: beside them, more room is needed."
+    if answer.needed is None and answer.known_until:
+        yield f"Up to step {answer.known_until:,}, it was not needed again."
     yield "A higher limit now does not bring it back."
+
+
+def _moment(answer: WhatWouldKeep) -> str:
+    """Name the moment for which a limit is told: when it was next needed, or a step."""
+    if answer.needed is None:
+        return f"at step {answer.step:,}"
+    return f"just before {named(answer.needed.again)}, in which {answer.needed.fact} came up again"
+
+
+def _for_the_fact(answer: WhatWouldKeep, limit: int) -> Iterator[str]:
+    """Yield what the fact alone needed, where another message mentions it too."""
+    needed = answer.needed
+    if needed and needed.last != answer.seq and needed.keeping and needed.keeping.limit:
+        if needed.keeping.limit != limit:
+            enough = in_unit(needed.keeping.limit, answer.policy)
+            yield f"{needed.fact} itself needed {enough}: {named(needed.last)} mentions it too."

@@ -44,7 +44,7 @@ from chatmemory.queries.history import (
     said,
     whole_history,
 )
-from chatmemory.queries.incidents import IncidentsUntil, incidents
+from chatmemory.queries.incidents import IncidentsAt, IncidentsUntil, ShownIncident, incidents
 from chatmemory.queries.keeping import WhatWouldKeep
 from chatmemory.queries.lab import (
     FileFleet,
@@ -140,6 +140,7 @@ __all__ = [
     "FleetLists",
     "FleetQuery",
     "Followed",
+    "IncidentsAt",
     "IncidentsUntil",
     "LimitPoint",
     "Line",
@@ -156,6 +157,7 @@ __all__ = [
     "PinPreview",
     "Repeat",
     "Scene",
+    "ShownIncident",
     "Simulation",
     "Speaker",
     "StepPoint",

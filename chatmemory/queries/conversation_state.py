@@ -26,6 +26,7 @@ from chatmemory.ledger.changes import ChangeResult
 from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.models import Memory, Message, Stay, Step
 from chatmemory.queries.history import Part, history_page, message_in
+from chatmemory.queries.incidents import IncidentsAt, incidents_at
 from chatmemory.queries.keeping import WhatWouldKeep, find_what_would_keep
 from chatmemory.queries.phrase import (
     PhraseMatches,
@@ -58,7 +59,8 @@ class ConversationQuery:
     `at` is a step (None: now), `msg` the selected message (-2: the second draft of a simulation),
     `before` and `after` bound the part of the history, `find` is a phrase, `other` is another step
     for comparison, of which messages above `past` are listed. `replay` asks for what would have
-    kept the selected message even in a long history.
+    kept the selected message even in a long history. With nothing selected, `incident` is the
+    number of the one to show, the newest first, and `lists_used` asks for those without a card.
     """
 
     at: int | None = None
@@ -69,6 +71,8 @@ class ConversationQuery:
     other: int | None = None
     past: int | None = None
     replay: bool = False
+    incident: int = 1
+    lists_used: bool = False
 
 
 @dataclass(frozen=True)
@@ -84,6 +88,7 @@ class ConversationState:
     window that were never said: a client put them there. `when_said` are the tokens when they were
     said of messages that count otherwise in the window. `remembered` are the ranges of steps,
     first and last, at which a message that contains the phrase was in memory, as far as known.
+    `incidents` are those that are kept, where nothing is selected, searched or simulated.
     """
 
     query: ConversationQuery
@@ -111,6 +116,7 @@ class ConversationState:
     remembered: tuple[tuple[int, int], ...] = ()
     injected: frozenset[int] = frozenset()
     when_said: Mapping[int, int] = field(default_factory=dict)
+    incidents: IncidentsAt | None = None
 
     @property
     def is_live(self) -> bool:
@@ -164,7 +170,7 @@ class ConversationState:
 def conversation_state(memory_id: str, query: ConversationQuery) -> ConversationState:
     """Return the state of a conversation. Raises MemoryNotFound, StepNotFound, MessageNotFound."""
     stored = StoredState.of(memory_id, query.at)
-    return _with_calls(_stored_state(stored, query))
+    return _with_calls(_with_incidents(_stored_state(stored, query), stored.memory))
 
 
 @one_snapshot()
@@ -180,7 +186,9 @@ def simulated_state(
     asks_for_draft = trial is not None and query.msg is not None and query.msg < 0
     state = _stored_state(stored, replace(query, msg=None) if asks_for_draft else query)
     state = replace(state, query=query, trial=trial)
-    if trial is not None and can_decide(state.window.policy):
+    if trial is None:
+        state = _with_incidents(state, stored.memory)
+    elif can_decide(state.window.policy):
         state = _with_simulation(state, simulated_trial(stored, trial), trial.drafts)
     return _with_calls(state)
 
@@ -213,12 +221,20 @@ def _stored_state(stored: StoredState, query: ConversationQuery) -> Conversation
         mentions=mentions,
         selected=selected,
         left_by=left_by,
-        would_keep=find_what_would_keep(row, selected, left_by, query.replay),
+        would_keep=find_what_would_keep(memory, row, selected, left_by, query.replay),
         compared=None if query.other is None else StoredState(memory, query.other).window,
         remembered=mentions.spans,
         injected=stored.injected,
         when_said=recounted_tokens(row),
     )
+
+
+def _with_incidents(state: ConversationState, memory: Memory) -> ConversationState:
+    query = state.query
+    if query.msg or query.find:
+        return state
+    wanted = query.incident, query.lists_used
+    return replace(state, incidents=incidents_at(memory, state.at, *wanted, state.detail))
 
 
 def _with_simulation(

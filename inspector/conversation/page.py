@@ -73,7 +73,7 @@ class ConversationPage:
     @cached_property
     def timeline(self) -> Timeline | None:
         links = CellLinks(self.url, self._query_kept, self.is_live, self._is_posted)
-        return draw(self.state, self._measure, links)
+        return draw(self.state, self._measure, links, self.panel.dots)
 
     @cached_property
     def simulation(self) -> SimulationView | None:
@@ -93,7 +93,9 @@ class ConversationPage:
         """The pane that a phone shows first: history, why or memory."""
         if self.state.query.before is not None or self.state.query.after is not None:
             return "history"
-        return "why" if self.msg or self.find or self.panel.changes else "memory"
+        panel = self.panel
+        is_asked = self.msg or self.find or panel.changes or panel.card
+        return "why" if is_asked else "memory"
 
     # The head of the page
 

@@ -45,7 +45,9 @@ def conversation(request: HttpRequest, memory_id: str) -> HttpResponse:
 
     `?find=` searches for a phrase (`#26` selects that message), `?with=` compares with another
     step and lists the messages above `?past=`, `?before=` and `?after=` page through the history,
-    and `?replay=1` computes what would have kept the selected message in a long history. `?trial=`
+    and `?replay=1` computes what would have kept the selected message in a long history. With
+    nothing selected, `?incident=` is the number of the incident to show, the newest first, and
+    `?used=1` lists what was used without a recorded mention. `?trial=`
     simulates the drafts and the limit of a trial, `?draft=` selects one of its drafts, and `?edit=`
     is one to be edited.
     """
@@ -208,6 +210,8 @@ def _asked(request: HttpRequest) -> tuple[ConversationQuery, str]:
         past=_number(request, "past"),
         find="" if jump else find,
         replay="replay" in request.GET,
+        incident=_number(request, "incident") or 1,
+        lists_used="used" in request.GET,
     )
     return query, find if jump else ""
 

@@ -5,7 +5,7 @@ Styles and templates call it the tape. Its data are those of `queries.steps`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from chatmemory.queries import ConversationState, PhraseMatches
@@ -24,7 +24,7 @@ class Timeline:
     """A chart of all steps, and a strip of cells for the steps from `first` to `last`.
 
     `at` is the step of the playhead, drafts included, which stands at the first cell also at step
-    0. `band` are the steps at which memory held what was searched for, as a path and in words.
+    0. `marked` are the steps at which the fact of an incident left and came up again. `band` are the steps at which memory held what was searched for, as a path and in words.
     """
 
     chart: Chart
@@ -36,6 +36,7 @@ class Timeline:
     band: str
     band_words: str
     is_simulated: bool
+    marked: tuple[int, ...] = ()
     floor: int = HEIGHT  # the y of the chart's base line
 
     @property
@@ -66,9 +67,14 @@ class Timeline:
         return HEIGHT if self.is_whole else HEIGHT + EVICTIONS
 
 
-def draw(state: ConversationState, measure: Measure, links: CellLinks) -> Timeline | None:
-    """Return the timeline with its playhead at the state's step, or None if there is no step."""
-    strip = cells(state, measure, links)
+def draw(
+    state: ConversationState, measure: Measure, links: CellLinks, dots: Mapping[int, str]
+) -> Timeline | None:
+    """Return the timeline with its playhead at the state's step, or None if there is no step.
+
+    `dots` are the marks of an incident by step: was, gone and again.
+    """
+    strip = cells(state, measure, links, dots)
     if not strip:
         return None
     at = state.at + len(state.drafts)
@@ -85,6 +91,7 @@ def draw(state: ConversationState, measure: Measure, links: CellLinks) -> Timeli
         band="".join(f"M{begin - 1} 2H{end}" for begin, end in state.remembered),
         band_words=_band_words(state.mentions),
         is_simulated=state.is_simulated,
+        marked=tuple(step for step, dot in dots.items() if dot != "was"),
     )
 
 
