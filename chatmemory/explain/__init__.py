@@ -13,6 +13,7 @@ from chatmemory.explain.captions import (
     one_beyond_limit,
     over_limit,
     pinning,
+    replayed,
     tried_limit,
     what_is_hidden,
 )
@@ -29,6 +30,7 @@ from chatmemory.explain.incidents import (
 from chatmemory.explain.phrase import Period, PhraseAnswer, PhraseQuestion, remembers, without
 from chatmemory.explain.reasons import (
     Explanation,
+    not_in_replay,
     room_before,
     what_would_have_kept,
     why_in,
@@ -78,6 +80,7 @@ __all__ = [
     "leaving",
     "load_words",
     "named",
+    "not_in_replay",
     "oldest",
     "one_beyond_limit",
     "option_words",
@@ -87,10 +90,11 @@ __all__ = [
     "pinning",
     "policy_name",
     "policy_words",
-    "reason_of",
     "quoted",
+    "reason_of",
     "receipt",
     "remembers",
+    "replayed",
     "role",
     "room_before",
     "seqs",

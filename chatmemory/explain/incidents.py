@@ -43,9 +43,9 @@ def how_it_left(change: ChangeResult, seq: int) -> str:
 
 
 def _why_it_left(change: ChangeResult, seq: int) -> str:
-    evicted, policy = change.eviction_of(seq), change.policy
-    if evicted is None:  # what was redacted since
-        return "it is not in memory any more"
+    evicted = change.eviction_of(seq)
+    if evicted is None:
+        raise LookupError(f"#{seq} did not leave at step {change.step}")
     is_for_room = evicted.reason in _FOR_ROOM and not change.by_client and not evicted.misfit
     if is_for_room and (line := exceeded(receipt(change), seq)):
         over = line.label.removeprefix(NEEDED).removeprefix(ALREADY).strip()

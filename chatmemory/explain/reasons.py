@@ -17,7 +17,6 @@ from chatmemory.explain.wording import at_step, capitalized, counted, in_unit
 from chatmemory.ledger.changes import ChangeResult, EvictedMessage
 from chatmemory.queries import WhatWouldKeep, WindowPlace, WindowView
 
-
 TRIED_TOO_LONG = (
     "Under this policy limits must be tried one by one, and this history is too long for that."
 )
@@ -115,6 +114,14 @@ def why_in(window: WindowView[WindowPlace], seq: int) -> Explanation:
         raise LookupError(f"#{seq} is not in memory at step {window.step}")
     question = f"Why is {named(seq)} {'still ' if seq > 0 else ''}in memory?"
     return Explanation(question, *_stays_because(window, position))
+
+
+def not_in_replay(seq: int, window: WindowView[WindowPlace]) -> Explanation:
+    """Explain that a message is not in memory in a replay under another limit."""
+    question = f"Would {named(seq)} be in memory?"
+    limit = in_unit(window.policy.limit, window.policy) if window.policy else "this limit"
+    detail = f"With {limit} from the first message on, memory would not hold it at this step."
+    return Explanation(question, "No.", detail)
 
 
 def _stays_because(window: WindowView[WindowPlace], position: int) -> tuple[str, str]:
@@ -258,7 +265,7 @@ def _moment(answer: WhatWouldKeep) -> str:
 def _for_the_fact(answer: WhatWouldKeep, limit: int) -> Iterator[str]:
     """Yield what the fact alone needed, where another message mentions it too."""
     needed = answer.needed
-    if needed and needed.last != answer.seq and needed.keeping and needed.keeping.limit:
-        if needed.keeping.limit != limit:
-            enough = in_unit(needed.keeping.limit, answer.policy)
-            yield f"{needed.fact} itself needed {enough}: {named(needed.last)} mentions it too."
+    least = needed.keeping.limit if needed and needed.keeping else None
+    if needed and least and least != limit and needed.last != answer.seq:
+        enough = in_unit(least, answer.policy)
+        yield f"{needed.fact} itself needed {enough}: {named(needed.last)} mentions it too."

@@ -27,7 +27,7 @@ from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.models import Memory, Message, Stay, Step
 from chatmemory.queries.history import Part, history_page, message_in
 from chatmemory.queries.incidents import IncidentsAt, incidents_at
-from chatmemory.queries.keeping import WhatWouldKeep, find_what_would_keep
+from chatmemory.queries.keeping import WhatWouldKeep, find_what_would_keep, replayed_window
 from chatmemory.queries.phrase import (
     PhraseMatches,
     change_at,
@@ -59,8 +59,9 @@ class ConversationQuery:
     `at` is a step (None: now), `msg` the selected message (-2: the second draft of a simulation),
     `before` and `after` bound the part of the history, `find` is a phrase, `other` is another step
     for comparison, of which messages above `past` are listed. `replay` asks for what would have
-    kept the selected message even in a long history. With nothing selected, `incident` is the
-    number of the one to show, the newest first, and `lists_used` asks for those without a card.
+    kept the selected message even in a long history. `limit` asks for a replay under that limit
+    from the first message on, in which nothing is searched. With nothing selected, `incident` is
+    the number of the one to show, the newest first, and `lists_used` asks for those without a card.
     """
 
     at: int | None = None
@@ -71,6 +72,7 @@ class ConversationQuery:
     other: int | None = None
     past: int | None = None
     replay: bool = False
+    limit: int | None = None
     incident: int = 1
     lists_used: bool = False
 
@@ -88,7 +90,8 @@ class ConversationState:
     window that were never said: a client put them there. `when_said` are the tokens when they were
     said of messages that count otherwise in the window. `remembered` are the ranges of steps,
     first and last, at which a message that contains the phrase was in memory, as far as known.
-    `incidents` are those that are kept, where nothing is selected, searched or simulated.
+    `incidents` are those that are kept, where nothing is selected, searched or simulated. In a
+    replay, `window` is what memory would hold under another limit from the first message on.
     """
 
     query: ConversationQuery
@@ -117,6 +120,7 @@ class ConversationState:
     injected: frozenset[int] = frozenset()
     when_said: Mapping[int, int] = field(default_factory=dict)
     incidents: IncidentsAt | None = None
+    is_replay: bool = False
 
     @property
     def is_live(self) -> bool:
@@ -183,10 +187,14 @@ def simulated_state(
     exceptions of `conversation_state` and `simulate`.
     """
     stored = StoredState.of(memory_id, query.at)
+    if query.limit is not None:
+        query, trial = replace(query, find=""), None
     asks_for_draft = trial is not None and query.msg is not None and query.msg < 0
     state = _stored_state(stored, replace(query, msg=None) if asks_for_draft else query)
     state = replace(state, query=query, trial=trial)
-    if trial is None:
+    if query.limit is not None:
+        state = _with_replay(state, stored, query.limit)
+    elif trial is None:
         state = _with_incidents(state, stored.memory)
     elif can_decide(state.window.policy):
         state = _with_simulation(state, simulated_trial(stored, trial), trial.drafts)
@@ -226,6 +234,25 @@ def _stored_state(stored: StoredState, query: ConversationQuery) -> Conversation
         remembered=mentions.spans,
         injected=stored.injected,
         when_said=recounted_tokens(row),
+    )
+
+
+def _with_replay(state: ConversationState, stored: StoredState, limit: int) -> ConversationState:
+    window = replayed_window(stored.step, limit)
+    if window is None:
+        return state
+    part = _window_part(window, state.query.msg)
+    return replace(
+        state,
+        window=window,
+        part=part,
+        texts=_texts(state.memory.id, state.texts, window, part, ()),
+        left_by=None,
+        would_keep=None,
+        simulated=(),
+        injected=frozenset(),
+        when_said={},
+        is_replay=True,
     )
 
 

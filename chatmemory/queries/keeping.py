@@ -9,13 +9,15 @@ from django.db.models import Q, QuerySet
 
 from chatmemory.core.estimators import family_named
 from chatmemory.core.eviction import Reason
+from chatmemory.core.exceptions import InvalidValue
 from chatmemory.core.loads import MOST_ADDS, Keeping, evicts_oldest_first, smallest_limit
 from chatmemory.core.messages import TYPES, ChatMessage, MessageType
 from chatmemory.core.policies import Policy
 from chatmemory.core.recall.comparison import MOST_ADDS as INCIDENT_ADDS
 from chatmemory.core.recall.incidents import Incident
 from chatmemory.core.stored_policies import can_decide
-from chatmemory.core.window import Entry
+from chatmemory.core.transitions import fold
+from chatmemory.core.window import Entry, Window
 from chatmemory.ledger.adding import counter
 from chatmemory.ledger.changes import ChangeResult
 from chatmemory.ledger.lookup import find_step
@@ -24,6 +26,7 @@ from chatmemory.models import Memory, Message, Stay, Step
 from chatmemory.queries.history import said_by
 from chatmemory.queries.incidents import next_need
 from chatmemory.queries.rows import MessageDetail
+from chatmemory.queries.windows import WindowPlace, WindowView, place_of, view_of
 
 # The messages that a page replays without being asked to: by their stored token counts, and those
 # that are counted again because the conversation changed its estimator.
@@ -104,10 +107,7 @@ def _answered(
 ) -> WhatWouldKeep:
     """Return an answer with the limit, and with what its replay up to a message leaves out."""
     policy = answer.policy
-    steps = Step.objects.filter(memory_id=step.memory_id, n__lte=step.n)
-    changes = set(steps.values_list("kind", "policy_estimator").distinct())
-    kinds = {kind for kind, _ in changes}
-    is_recounted = len({family_named(name) for _, name in changes}) > 1
+    kinds, is_recounted = _changes_until(step)
     first = _first_that_counts(row) if evicts_oldest_first(policy) else 1
     answer = replace(
         answer,
@@ -121,6 +121,34 @@ def _answered(
     position = next(i for i, entry in enumerate(said) if entry.key == row.seq)
     most_adds = INCIDENT_ADDS if answer.needed else MOST_ADDS
     return replace(answer, keeping=smallest_limit(said, position, policy, most_adds))
+
+
+def _changes_until(step: Step) -> tuple[set[str], bool]:
+    """Return the kinds of the steps up to one, and whether estimators of several families count."""
+    steps = Step.objects.filter(memory_id=step.memory_id, n__lte=step.n)
+    changes = set(steps.values_list("kind", "policy_estimator").distinct())
+    families = {family_named(name) for _, name in changes}
+    return {kind for kind, _ in changes}, len(families) > 1
+
+
+def replayed_window(step: Step, limit: int) -> WindowView[WindowPlace] | None:
+    """Return the window at a step as if a limit had been in force from the first message on.
+
+    What was said is replayed, with nothing pinned. None where no policy decides the window. Raises
+    InvalidValue for more than 20,000 messages, and for a limit that the policy cannot have.
+    """
+    in_force = step.policy
+    if not can_decide(in_force):
+        return None
+    if step.last_seq > READ_AT_ONCE:
+        raise InvalidValue(f"a replay reads up to {READ_AT_ONCE:,} messages")
+    policy = replace(in_force.enforced(), limit=limit)
+    _, is_recounted = _changes_until(step)
+    said = _entries(step.memory_id, 1, step.last_seq, policy if is_recounted else None)
+    window = Window()
+    for _ in fold(window, said, policy):
+        pass
+    return view_of(step.memory_id, step.n, policy, map(place_of, window))
 
 
 def _left_for_want_of_room(row: MessageDetail, left_by: ChangeResult | None) -> bool:

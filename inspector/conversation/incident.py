@@ -87,8 +87,9 @@ class IncidentCard:
 
     @property
     def try_url(self) -> str:
-        """The replay of what was said under that limit, at the step of the incident."""
-        return conversation_url(self._state.memory.id, at=self._incident.step, limit=self.limit)
+        """The replay of what was said under that limit, just before the fact came up again."""
+        before = self._incident.step - 1
+        return conversation_url(self._state.memory.id, at=before, limit=self.limit)
 
     @property
     def compare_url(self) -> str:
@@ -109,12 +110,12 @@ class IncidentCard:
 
     @cached_property
     def dots(self) -> Mapping[int, str]:
-        """The marks of the incident on the timeline, by step."""
+        """The classes of the dots of the incident on the timeline, by step."""
         incident = self._incident
         return {
-            self._shown.said_step: "was",
-            incident.left_step: "gone",
-            incident.step: "again",
+            self._shown.said_step: "cell__was",
+            incident.left_step: "cell__gone",
+            incident.step: "cell__again",
         }
 
 

@@ -14,7 +14,9 @@ def as_markdown(question: str, told: Iterable[str], lines: Receipt = ()) -> str:
     """Return a question, what is told about it as a list, and the sum as a table."""
     parts = [f"**{escaped(question)}**", "\n".join(f"- {escaped(each)}" for each in told if each)]
     if lines:
-        parts.append("\n".join([f"| | {lines[0].unit} |", "|---|--:|", *map(_row, shortened(lines))]))
+        parts.append(
+            "\n".join([f"| | {lines[0].unit} |", "|---|--:|", *map(_row, shortened(lines))])
+        )
     return "\n\n".join(parts)
 
 

@@ -308,6 +308,8 @@ class Panel:
 
     def _explanation(self, row: MessageDetail) -> Explanation:
         state = self._state
+        if state.is_replay and row.seq not in state.in_window:
+            return explain.not_in_replay(row.seq, state.window)
         if state.left_by is not None:
             simulated = self._simulation.receipts if self._simulation else ()
             known = (lines for change, lines in simulated if change is state.left_by)

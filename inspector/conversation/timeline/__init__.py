@@ -24,7 +24,8 @@ class Timeline:
     """A chart of all steps, and a strip of cells for the steps from `first` to `last`.
 
     `at` is the step of the playhead, drafts included, which stands at the first cell also at step
-    0. `marked` are the steps at which the fact of an incident left and came up again. `band` are the steps at which memory held what was searched for, as a path and in words.
+    0. `marked` are the steps at which the fact of an incident left and came up again. `band` are
+    the steps at which memory held what was searched for, as a path and in words.
     """
 
     chart: Chart
@@ -72,7 +73,7 @@ def draw(
 ) -> Timeline | None:
     """Return the timeline with its playhead at the state's step, or None if there is no step.
 
-    `dots` are the marks of an incident by step: was, gone and again.
+    `dots` are the CSS classes of the dots of an incident, by step.
     """
     strip = cells(state, measure, links, dots)
     if not strip:
@@ -91,7 +92,7 @@ def draw(
         band="".join(f"M{begin - 1} 2H{end}" for begin, end in state.remembered),
         band_words=_band_words(state.mentions),
         is_simulated=state.is_simulated,
-        marked=tuple(step for step, dot in dots.items() if dot != "was"),
+        marked=tuple(step for step, dot in dots.items() if dot != "cell__was"),
     )
 
 

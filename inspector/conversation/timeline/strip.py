@@ -28,7 +28,8 @@ class Cell:
     """A cell: `css` has the classes of its states, `words` the text of its tooltip.
 
     `mark` is the number of its messages, if there are several; the words have it in full. `dot` is
-    was, gone or again where the fact of an incident was said, left and came up again. The playhead stands at the one that `is_head`.
+    the class of a dot where the fact of an incident was said, left or came up again. The playhead
+    stands at the one that `is_head`.
     """
 
     step: int
