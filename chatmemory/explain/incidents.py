@@ -37,7 +37,7 @@ def came_up(incident: Incident) -> str:
 
 def how_it_left(change: ChangeResult, seq: int) -> str:
     """Return why a message left by a change: `when #43 arrived: 55 over the limit`."""
-    arrived = [each.seq for each in change.arrived if each.seq != seq]
+    arrived = [each.seq for each in change.arrived if each.seq != seq and change.kind == "add"]
     when = f"when {named(arrived[0])} arrived: " if len(arrived) == 1 else ""
     return f"{when}{_why_it_left(change, seq)}"
 

@@ -33,8 +33,9 @@ class Stop:
         return f"step {self.step:,}" if self.step else explain.named(self.seq or 0)
 
     @property
-    def quote(self) -> str:
-        return f"“{self.text}”" if self.seq else self.text
+    def words(self) -> str:
+        told = f", {self.text}" if self.step else f" “{self.text}”"
+        return f"{self.label}: {self.name}{told}"
 
 
 class IncidentCard:
@@ -103,10 +104,9 @@ class IncidentCard:
     @property
     def markdown(self) -> str:
         """The card for a ticket."""
-        ways = [f"{stop.label}: {stop.name} {stop.quote}" for stop in self.path]
-        question = f"{self.what} {self.happened}"
-        told = [*ways, " ".join(filter(None, [self.enough, self.cure]))]
-        return as_markdown(question, told, explain.receipt(self._shown.left))
+        told = [stop.words for stop in self.path] + [f"{self.enough} {self.cure}"]
+        lines = explain.receipt(self._shown.left)
+        return as_markdown(f"{self.what} {self.happened}", told, lines)
 
     @cached_property
     def dots(self) -> Mapping[int, str]:
