@@ -74,8 +74,7 @@ def test_its_link_and_its_markdown_are_copied(open_page, incidents):
     expect(page.get_by_role("link", name="Copied")).to_be_visible()
     assert page.evaluate("copied").endswith("/c/order-7741/?at=47")
     assert page.url.endswith("/c/order-7741/")
-    page.get_by_text("Copy as Markdown").click()
-    page.locator("[data-id='markdown incident'] button").click()
+    page.get_by_role("button", name="Copy as Markdown").click()
     expect(page.locator("[data-id='markdown incident'] button")).to_have_text("Copied")
     lines = page.evaluate("copied").splitlines()
     assert lines[0] == "**A-1182 had to be said again**"
@@ -89,7 +88,7 @@ def test_without_javascript_the_link_leads_to_the_card_and_the_markdown_can_be_r
     open_page, incidents
 ):
     page = open_page("/c/order-7741/", javascript=False)
-    page.get_by_text("Copy as Markdown").click()
+    page.locator("[data-id='markdown incident'] summary").click()
     text = page.get_by_label("Markdown")
     expect(text).to_have_value(re.compile(r"^\*\*A-1182 had to be said again\*\*"))
     expect(page.locator("[data-id='markdown incident'] button")).to_be_hidden()
