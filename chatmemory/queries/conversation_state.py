@@ -181,7 +181,8 @@ def conversation_state(memory_id: str, query: ConversationQuery) -> Conversation
 def simulated_state(
     memory_id: str, query: ConversationQuery, trial: WhatIf | None
 ) -> ConversationState:
-    """Return the state with the drafts added at the query's step, under the limit that is tried.
+    """Return the state with the drafts added at the query's step, under the limit that is tried, or
+    the replay that the query asks for.
 
     Without a trial, and where no policy decides the window, nothing is simulated. Raises the
     exceptions of `conversation_state` and `simulate`.

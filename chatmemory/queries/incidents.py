@@ -109,14 +109,15 @@ def _incident(row: KeptIncident, facts: Mapping[int, list[str]]) -> Incident:
 
 
 def words_digest() -> str:
-    """Return a digest of the words that are facts by the settings."""
-    return hashlib.sha256(repr(fact_words()).encode()).hexdigest()[:32]
+    """Return a digest of the words that are facts by the settings, and of what is kept."""
+    known = repr((fact_words(), KeptIncident._fields))
+    return hashlib.sha256(known.encode()).hexdigest()[:32]
 
 
 # What a page of a conversation shows of them
 
 LISTED = 100  # uses without a recorded mention
-LOOKED_AT = 200  # incidents whose facts are read at a time
+LOOKED_AT = 1_000  # incidents whose facts are read at a time
 
 
 @dataclass(frozen=True)
